@@ -1,0 +1,146 @@
+/**
+ * The control service on the wire: what POST /tasks takes, what GET /tasks gives, the small answers.
+ *
+ * These schemas validate, document (`description`, `expected`) and give the TypeScript types. `expected` completes the
+ * sentence `tasks[3].depends_on: expected array of strings`. A `null` in an optional field means absent.
+ */
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+
+export const TASK_STATUSES = ['pending', 'running', 'success', 'failed', 'skipped', 'cancelling', 'cancelled'] as const
+export type TaskStatus = (typeof TASK_STATUSES)[number]
+
+/** What a task can end as; a task in one of these never changes again. */
+export const TERMINAL_STATUSES = ['success', 'failed', 'skipped', 'cancelled'] as const satisfies TaskStatus[]
+
+export const isTerminal = (status: TaskStatus): boolean =>
+  status === 'success' || status === 'failed' || status === 'skipped' || status === 'cancelled'
+
+/** `runtime.error.code`: why a task did not succeed. */
+export const ERROR_CODES = [
+  'unknown',
+  'invalid_input',
+  'launch_failed',
+  'timeout',
+  'cancelled',
+  'memory_limit_exceeded',
+  'cpu_limit_exceeded',
+  'resource_limit_exceeded',
+  'sandbox_setup_failed',
+  'exit_nonzero',
+  'denied',
+  'not_found',
+  'external_failure',
+  'internal',
+] as const
+export type ErrorCode = (typeof ERROR_CODES)[number]
+
+const orNull = <T extends TSchema>(schema: T, expected: string, description: string) =>
+  Type.Optional(Type.Union([schema, Type.Null()], { expected, description }))
+
+/** The largest number that the `int64` of the specification holds and JavaScript can compare with. */
+const INT64_MAX = 2 ** 63
+
+/** One task of a graph as submitted. Emptiness of `id` and `type` and the rules for `retry` are checks of their own. */
+export const TaskInput = Type.Object({
+  id: orNull(Type.String(), 'string', 'Non-empty and unique within the graph.'),
+  type: orNull(Type.String(), 'string', 'The executor: a category (os) or a legacy type (shell, file, http ...).'),
+  tool_name: orNull(Type.String(), 'string', 'The tool of the category: shell, file, http, sleep, noop.'),
+  params: Type.Optional(Type.Unknown({ description: 'Parameters of the executor.' })),
+  input: Type.Optional(Type.Unknown({ description: 'The same as params; counts where both are given.' })),
+  depends_on: orNull(
+    Type.Array(Type.String()),
+    'array of strings',
+    'Ids of tasks of this graph that must succeed first.',
+  ),
+  retry: orNull(Type.Number(), 'integer', 'Further attempts after the first. Default 0.'),
+  timeout: orNull(
+    Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
+    'integer',
+    'Milliseconds for each attempt; 0, negative or absent: no timeout.',
+  ),
+  annotations: orNull(Type.Record(Type.String(), Type.String()), 'object of strings', 'Kept with the task, unread.'),
+})
+export type TaskInput = Static<typeof TaskInput>
+
+/** The body of POST /tasks. */
+export const TaskGraph = Type.Object({
+  tasks: orNull(Type.Array(TaskInput), 'array', 'At least one task.'),
+})
+
+export interface SubmitResponse {
+  readonly accepted: number
+  readonly task_ids: readonly string[]
+  readonly graph_id: string
+}
+
+export interface RuntimeError {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly retryable?: boolean
+  readonly source?: string
+  readonly details?: unknown
+}
+
+/** What came of the last attempt. Exists once the task has started. Times are RFC 3339 in UTC. */
+export interface RuntimeRecord {
+  readonly status: RunStatus | 'cancelling'
+  readonly handle_id?: string
+  readonly attempt: number
+  readonly started_at?: string
+  readonly finished_at?: string
+  readonly duration_ms?: number
+  readonly error?: RuntimeError
+}
+
+export type RunStatus = 'accepted' | 'running' | 'success' | 'failed' | 'cancelled'
+
+export interface ProgressEntry {
+  readonly timestamp: string
+  readonly message?: string
+  readonly data?: unknown
+}
+
+/** A task as GET /tasks/{id} shows it. Absent values are left out. */
+export interface TaskRecord {
+  readonly id: string
+  readonly type: string
+  readonly tool_name?: string
+  readonly execution_category: string
+  readonly params?: unknown
+  readonly input?: unknown
+  readonly depends_on?: readonly string[]
+  readonly retry: number
+  readonly timeout?: number
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly graph_id: string
+  readonly status: TaskStatus
+  readonly run_status?: RunStatus
+  readonly attempt?: number
+  readonly handle_id?: string
+  readonly result?: unknown
+  readonly error?: string
+  readonly runtime?: RuntimeRecord
+  readonly progress?: readonly ProgressEntry[]
+  readonly created_at: string
+  readonly updated_at: string
+  readonly started_at?: string
+  readonly finished_at?: string
+}
+
+export interface HealthResponse {
+  readonly status: 'ok'
+  readonly version: 'v1.0.0'
+  readonly uptime: string
+}
+
+export interface MetricsResponse {
+  readonly tasks_total: number
+  readonly tasks_running: number
+  readonly tasks_succeeded: number
+  readonly tasks_failed: number
+  readonly by_type: Readonly<Record<string, number>>
+}
+
+export interface ErrorResponse {
+  readonly error: string
+}

@@ -1,0 +1,31 @@
+/** Durations as people write them (`500ms`, `30s`, `1h30m`) and as Go prints them (`1h0m3s`). Pure. */
+
+const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
+const SHAPE = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/
+const PART = /(\d+(?:\.\d+)?)(ms|s|m|h)/g
+
+/** Milliseconds of `text`, or null when it is not a duration. A bare `0` is one; a bare `5` is not (five what?). */
+export function parseDurationMs(text: string): number | null {
+  if (text === '0') return 0
+  if (!SHAPE.test(text)) return null
+  let totalMs = 0
+  for (const [, amount, unit] of text.matchAll(PART)) totalMs += Number(amount) * UNIT_MS[unit!]!
+  return Number.isSafeInteger(Math.round(totalMs)) ? Math.round(totalMs) : null
+}
+
+/** Whole seconds in Go's form without empty leading units: `0s`, `42s`, `2m5s`, `1h0m3s`. */
+export function formatUptime(elapsedMs: number): string {
+  const seconds = Math.max(0, Math.floor(elapsedMs / 1_000))
+  const h = Math.floor(seconds / 3_600)
+  const m = Math.floor((seconds % 3_600) / 60)
+  const s = seconds % 60
+  if (h > 0) return `${h}h${m}m${s}s`
+  return m > 0 ? `${m}m${s}s` : `${s}s`
+}
+
+/** The shortest exact form that `parseDurationMs` reads back: `250ms`, `30s`, `2m`, `1h`. */
+export function formatDuration(ms: number): string {
+  if (ms === 0) return '0s'
+  for (const unit of ['h', 'm', 's'] as const) if (ms % UNIT_MS[unit]! === 0) return `${ms / UNIT_MS[unit]!}${unit}`
+  return `${ms}ms`
+}

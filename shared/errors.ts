@@ -1,0 +1,31 @@
+/** Errors that become answers. A route throws one; one `onError` per service turns it into a body. */
+
+/** Something a caller did, or we cannot do now: `status` is the HTTP status, `message` says what and the remedy. */
+export class ServiceError extends Error {
+  override name = 'ServiceError'
+  constructor(
+    readonly status: number,
+    message: string,
+    options: ErrorOptions & { readonly headers?: Record<string, string> } = {},
+  ) {
+    super(message, options)
+    this.headers = options.headers ?? {}
+  }
+  readonly headers: Record<string, string>
+}
+
+export const badRequest = (message: string) => new ServiceError(400, message)
+
+/** A mistake on the command line or in the environment. The message is one line; the exit code is 2. */
+export class UsageError extends Error {
+  override name = 'UsageError'
+}
+
+/** The words of a caught value, whatever was thrown. */
+export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))
+
+/** The system's error code (`ENOENT`, `ECONNREFUSED`), or undefined. */
+export const systemCodeOf = (thrown: unknown): string | undefined => {
+  const code = (thrown as { code?: unknown } | null)?.code
+  return typeof code === 'string' ? code : undefined
+}

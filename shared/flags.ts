@@ -1,0 +1,204 @@
+/**
+ * The command line and the environment, read from one table of settings.
+ *
+ * citty parses; this layer is what it lacks. Every flag takes `--name value`, `--name=value` and Go's `-name value`;
+ * an unknown flag, a missing value or a malformed one is a `UsageError` of one line. A flag beats its environment
+ * variable, which beats the default. The same table gives `--help` and the tables of the documentation.
+ */
+import { type ArgsDef, parseArgs } from 'citty'
+import { formatDuration, parseDurationMs } from './duration.ts'
+import { UsageError } from './errors.ts'
+
+/** One setting. `T` is what the program works with; `parse` returns it or a phrase on what was expected. */
+export interface Setting<T> {
+  readonly help: string
+  readonly variable?: string
+  /** As one would write it; absent when there is none. */
+  readonly default?: string
+  /** What stands for the value in help texts: `host:port`, `bytes`, `duration`. Absent for a switch. */
+  readonly value?: string
+  /** Allowed values, in words. */
+  readonly range?: string
+  readonly isSwitch?: boolean
+  readonly repeatable?: boolean
+  readonly parse: (text: string) => T | Expected
+  /** The value when neither flag, variable nor default gives one. */
+  readonly absent: T
+}
+
+/** What a value should have been. */
+export class Expected {
+  constructor(readonly what: string) {}
+}
+
+export type Settings = Readonly<Record<string, Setting<unknown>>>
+export type SettingValues<S extends Settings> = { readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never }
+
+type Common = { help: string; variable?: string; range?: string }
+
+export const text = (setting: Common & { default?: string; value: string }): Setting<string> => ({
+  ...setting,
+  parse: (given) => (given === '' ? new Expected('a value') : given),
+  absent: '',
+})
+
+export const integer = (
+  setting: Common & { default: string; value: string; min: number; max: number },
+): Setting<number> => ({
+  ...setting,
+  range: setting.range ?? `${setting.min} to ${setting.max}`,
+  parse: (given) => {
+    const number = /^\d+$/.test(given) ? Number(given) : Number.NaN
+    const isAllowed = number >= setting.min && number <= setting.max
+    return isAllowed ? number : new Expected(`a whole number from ${setting.min} to ${setting.max}`)
+  },
+  absent: 0,
+})
+
+/** Milliseconds, written as `500ms`, `30s`, `2m` or `1h30m`. */
+export const duration = (setting: Common & { default: string; minMs: number; maxMs: number }): Setting<number> => ({
+  ...setting,
+  value: 'duration',
+  range: setting.range ?? `${formatDuration(setting.minMs)} to ${formatDuration(setting.maxMs)}`,
+  parse: (given) => {
+    const ms = parseDurationMs(given)
+    const range = `${formatDuration(setting.minMs)} to ${formatDuration(setting.maxMs)}`
+    return ms !== null && ms >= setting.minMs && ms <= setting.maxMs
+      ? ms
+      : new Expected(`a duration from ${range}, such as 500ms, 30s or 2m`)
+  },
+  absent: 0,
+})
+
+export const choice = <const C extends string>(
+  setting: Common & { default: C; choices: readonly C[] },
+): Setting<C> => ({
+  ...setting,
+  value: setting.choices.join('|'),
+  parse: (given) =>
+    (setting.choices as readonly string[]).includes(given) ? (given as C) : new Expected(setting.choices.join(' or ')),
+  absent: setting.default,
+})
+
+/** A list: the flag may be repeated, the variable holds a comma-separated list. */
+export const list = (setting: Common & { value: string }): Setting<readonly string[]> => ({
+  ...setting,
+  repeatable: true,
+  parse: (given) => {
+    const parts = given.split(',').map((part) => part.trim())
+    return parts.includes('') ? new Expected('a comma-separated list') : parts
+  },
+  absent: [],
+})
+
+export interface CommandLine<S extends Settings> {
+  readonly values: SettingValues<S>
+  readonly positionals: readonly string[]
+  /** `--help` or `--version` was asked for; then nothing else was checked. */
+  readonly asked?: 'help' | 'version'
+}
+
+/** `maxConcurrency` is the flag `--max-concurrency`. */
+export const flagName = (key: string): string => key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+
+/** Reads `argv` and `env` by the table, or throws `UsageError`. */
+export function readCommandLine<S extends Settings>(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  settings: S,
+): CommandLine<S> {
+  const { asked, flags, positionals } = splitArgv(argv, settings)
+  if (asked !== undefined) return { asked, values: {} as SettingValues<S>, positionals }
+  const canonical = [...flags].flatMap(([name, given]) => given.map((value) => `--${name}=${value}`))
+  const parsed = parseArgs(canonical, cittyArgs(settings)) as Record<string, unknown>
+
+  const values: Record<string, unknown> = {}
+  for (const [key, setting] of Object.entries(settings)) {
+    const name = flagName(key)
+    const repeated = flags.get(name)
+    if (repeated !== undefined) {
+      const given = setting.repeatable ? repeated.join(',') : String(parsed[name])
+      values[key] = settingValue(setting, given, `value "${given}" for --${name}`)
+      continue
+    }
+    const variable = setting.variable === undefined ? undefined : env[setting.variable]
+    if (variable !== undefined && variable !== '') {
+      values[key] = settingValue(setting, variable, `${setting.variable}="${variable}"`)
+    } else {
+      values[key] =
+        setting.default === undefined ? setting.absent : settingValue(setting, setting.default, `default of --${name}`)
+    }
+  }
+  return { values: values as SettingValues<S>, positionals }
+}
+
+function settingValue(setting: Setting<unknown>, given: string, what: string): unknown {
+  const value = setting.parse(given)
+  if (value instanceof Expected) throw new UsageError(`invalid ${what}: expected ${value.what}`)
+  return value
+}
+
+/** The table in citty's form. */
+export const cittyArgs = (settings: Settings): ArgsDef =>
+  Object.fromEntries(
+    Object.entries(settings).map(([key, setting]) => [
+      flagName(key),
+      { type: setting.isSwitch ? ('boolean' as const) : ('string' as const), description: setting.help },
+    ]),
+  )
+
+const FLAG = /^--?([A-Za-z][\w-]*)(?:=([\s\S]*))?$/
+
+function splitArgv(argv: readonly string[], settings: Settings) {
+  const byName = new Map(Object.entries(settings).map(([key, setting]) => [flagName(key), setting]))
+  const flags = new Map<string, string[]>()
+  const positionals: string[] = []
+  let asked: 'help' | 'version' | undefined
+  for (let i = 0; i < argv.length; i++) {
+    const token = argv[i]!
+    if (token === '--') {
+      positionals.push(...argv.slice(i + 1))
+      break
+    }
+    const match = FLAG.exec(token)
+    if (match === null) {
+      if (token.startsWith('-') && token !== '-') throw new UsageError(`unknown flag ${token} (see --help)`)
+      positionals.push(token)
+      continue
+    }
+    const [, name, inline] = match as unknown as [string, string, string | undefined]
+    if (name === 'help' || name === 'h') asked = 'help'
+    else if (name === 'version') asked ??= 'version'
+    else {
+      const setting = byName.get(name)
+      if (setting === undefined) throw new UsageError(`unknown flag --${name} (see --help)`)
+      let value = inline
+      if (value === undefined && setting.isSwitch) value = 'true'
+      if (value === undefined) {
+        value = argv[++i]
+        const next = value === undefined ? null : FLAG.exec(value)
+        if (value === undefined || (next !== null && byName.has(next[1]!))) {
+          throw new UsageError(`flag --${name} needs a value (${setting.value})`)
+        }
+      }
+      flags.set(name, [...(flags.get(name) ?? []), value])
+    }
+  }
+  return { asked, flags, positionals }
+}
+
+/** The table as lines for `--help`: the flag, its sentence, then its variable, default and range. */
+export function describeSettings(settings: Settings): string {
+  return Object.entries(settings)
+    .map(([key, setting]) => {
+      const head = `  --${flagName(key)}${setting.value === undefined ? '' : ` <${setting.value}>`}`
+      const notes = [
+        setting.variable && `variable ${setting.variable}`,
+        setting.default !== undefined && `default ${setting.default}`,
+        setting.range,
+        setting.repeatable && 'repeatable',
+      ].filter(Boolean)
+      return `${head}\n      ${setting.help}${notes.length > 0 ? `\n      [${notes.join('; ')}]` : ''}`
+    })
+    .join('\n')
+}

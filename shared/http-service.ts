@@ -1,0 +1,172 @@
+/**
+ * What every HTTP service of ours does alike: trace ids, time limits, bounded bodies, error bodies, 404 and 405,
+ * listening and a graceful stop. Routes are plain Elysia; they throw `ServiceError` and never build an error body.
+ *
+ * Time limits are those of the specification: 15 s for a request to arrive (dripping included), 30 s for the answer to
+ * leave, 60 s for an idle connection. Bun counts them in steps of 4 s. A request line and headers that do not arrive
+ * within 12 s end the connection as well; that one is Bun's own and fixed.
+ */
+import { type AnyElysia, Elysia } from 'elysia'
+import { messageOf, ServiceError, systemCodeOf, UsageError } from './errors.ts'
+import type { Log } from './log.ts'
+import { TRACE_HEADER, traceIdFrom } from './trace.ts'
+
+export const READ_TIMEOUT_SECONDS = 15
+export const WRITE_TIMEOUT_SECONDS = 30
+export const IDLE_TIMEOUT_SECONDS = 60
+
+/** The path and headers an error body may name. */
+export type ErrorBody = (error: ServiceError) => unknown
+
+export interface HttpServiceOptions {
+  readonly log: Log
+  /** Turns an error into the body of this service's contract. */
+  readonly errorBody: ErrorBody
+}
+
+/** The headers an Elysia handler sets; ours always hold the trace id. */
+type ResponseSettings = { headers: Record<string, string | number | undefined> }
+
+/** The trace id of the request whose answer `set` describes. */
+export const traceIdOf = (set: ResponseSettings): string => String(set.headers[TRACE_HEADER])
+
+/** An Elysia app with our limits and errors. Add routes to it, then call `refuseOtherMethods`. */
+export function httpService({ log, errorBody }: HttpServiceOptions) {
+  const app = new Elysia({ normalize: false, strictPath: true })
+    .onRequest(({ request, set, server }) => {
+      const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
+      server?.timeout(request, hasBody ? READ_TIMEOUT_SECONDS : WRITE_TIMEOUT_SECONDS)
+      set.headers[TRACE_HEADER] = traceIdFrom(request.headers.get(TRACE_HEADER))
+      set.headers['content-type'] = 'application/json'
+    })
+    .onError(({ code, error, set, request }) => {
+      const refusal = asServiceError(code, error, request)
+      set.status = refusal.status
+      Object.assign(set.headers, refusal.headers)
+      set.headers['content-type'] = 'application/json'
+      const fields = { trace_id: traceIdOf(set), method: request.method, path: pathOf(request), status: refusal.status }
+      if (refusal.status >= 500) log.error(refusal.message, { ...fields, cause: causeOf(refusal) })
+      else log.warn('request refused', { ...fields, error: refusal.message })
+      return errorBody(refusal)
+    })
+  if (log.debugging) {
+    app.onAfterResponse(({ request, set }) => {
+      log.debug('request', {
+        trace_id: traceIdOf(set),
+        method: request.method,
+        path: pathOf(request),
+        status: set.status,
+      })
+    })
+  }
+  return app
+}
+
+/** For each path that has routes, answers 405 with `Allow` to the methods that have none. */
+export function refuseOtherMethods(app: AnyElysia): void {
+  const methodsByPath = new Map<string, Set<string>>()
+  for (const { path, method } of app.routes) {
+    const methods = methodsByPath.get(path) ?? new Set()
+    methodsByPath.set(path, methods.add(method))
+    if (method === 'GET') methods.add('HEAD')
+  }
+  for (const [path, methods] of methodsByPath) {
+    const allow = [...methods].sort().join(', ')
+    app.all(path, (context) => {
+      const { request } = context as { request: Request }
+      throw new ServiceError(405, `method not allowed: ${request.method} ${pathOf(request)} (allowed: ${allow})`, {
+        headers: { allow },
+      })
+    })
+  }
+}
+
+export const pathOf = (request: Request): string => {
+  const start = request.url.indexOf('/', request.url.indexOf('://') + 3)
+  const end = request.url.indexOf('?', start)
+  return request.url.slice(start, end < 0 ? undefined : end)
+}
+
+function asServiceError(code: string | number, error: unknown, request: Request): ServiceError {
+  if (error instanceof ServiceError) return error
+  const cause = (error as Error | undefined)?.cause
+  if (cause instanceof ServiceError) return cause // whatever a body reader throws arrives wrapped
+  if (code === 'NOT_FOUND') return new ServiceError(404, `not found: ${request.method} ${pathOf(request)}`)
+  return new ServiceError(500, 'internal error', { cause: cause ?? error })
+}
+
+const causeOf = (error: ServiceError): string | undefined => {
+  const cause = error.cause
+  return cause instanceof Error ? (cause.stack ?? cause.message) : cause === undefined ? undefined : String(cause)
+}
+
+/** Reads a whole body of at most `maxBytes`, or throws 413 without waiting for the rest of it. */
+export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
+  const tooLarge = () =>
+    new ServiceError(413, `request body is larger than ${maxBytes} bytes (the limit is --max-body-bytes)`)
+  const declared = request.headers.get('content-length')
+  if (declared !== null) {
+    if (Number(declared) > maxBytes) throw tooLarge()
+    return new Uint8Array(await request.arrayBuffer())
+  }
+  if (request.body === null) return new Uint8Array()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of request.body as unknown as AsyncIterable<Uint8Array>) {
+    size += chunk.byteLength
+    if (size > maxBytes) throw tooLarge()
+    chunks.push(chunk)
+  }
+  return chunks.length === 1 ? chunks[0]! : new Uint8Array(Buffer.concat(chunks, size))
+}
+
+export interface ListenAddress {
+  readonly hostname: string
+  readonly port: number
+}
+
+/** `host:port`, `[v6]:port` or `:port` (all interfaces); port 0 asks the system for a free one. Throws `UsageError`. */
+export function parseListenAddress(text: string, flag: string): ListenAddress {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text)
+  const port = Number(match?.[3])
+  if (match === null || port > 65_535) {
+    throw new UsageError(`invalid value "${text}" for --${flag}: expected host:port, such as 127.0.0.1:8080`)
+  }
+  return { hostname: match[1] || match[2] || '0.0.0.0', port }
+}
+
+export interface RunningHttpService {
+  /** `http://host:port` as one can reach it. */
+  readonly url: string
+  /** Refuses new connections and resolves when the open requests are answered, at the latest after `graceMs`. */
+  stop(graceMs: number): Promise<void>
+}
+
+/** Starts to listen. Throws `UsageError` with the remedy when the address is not to be had. */
+export function listen(app: AnyElysia, address: ListenAddress, flag: string): RunningHttpService {
+  try {
+    app.listen({
+      hostname: address.hostname,
+      port: address.port,
+      reusePort: false, // two services on one port would share its requests without a word
+      idleTimeout: IDLE_TIMEOUT_SECONDS,
+      // Our own limit answers with a JSON body; the server's would cut the connection without one.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    })
+  } catch (error) {
+    const where = `${address.hostname}:${address.port}`
+    if (systemCodeOf(error) === 'EADDRINUSE') {
+      throw new UsageError(`cannot listen on ${where}: the address is in use (choose another with --${flag})`)
+    }
+    throw new UsageError(`cannot listen on ${where}: ${messageOf(error)}`)
+  }
+  const server = app.server!
+  return {
+    url: server.url.href.replace(/\/$/, ''),
+    async stop(graceMs) {
+      const closed = server.stop(false)
+      const late = new Promise<'late'>((resolve) => setTimeout(resolve, graceMs, 'late').unref())
+      if ((await Promise.race([closed, late])) === 'late') await server.stop(true)
+    },
+  }
+}

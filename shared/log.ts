@@ -1,0 +1,119 @@
+/**
+ * Structured logs: one JSON object per line, `{time, level, msg, ...fields}`.
+ *
+ * Lines are collected for one turn of the event loop and written together. A reader of our stdout that is slow or gone
+ * never holds up the service: up to 8 MiB wait, what comes after that is dropped and counted in the next line.
+ */
+import { type ConsolaInstance, createConsola, LogLevels } from 'consola/core'
+
+export type LogFields = Record<string, unknown>
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/** Bytes of lines that may wait for a slow reader. More would turn its slowness into our memory. */
+const MAX_WAITING_BYTES = 8 * 1024 * 1024
+
+/** Where lines go. `write` takes whole lines and never throws; `drain` resolves once all of them have left. */
+export interface LineSink {
+  write(lines: string): void
+  drain(): Promise<void>
+}
+
+export class Log {
+  readonly #consola: ConsolaInstance
+  readonly #fields: LogFields
+  constructor(consola: ConsolaInstance, fields: LogFields = {}) {
+    this.#consola = consola
+    this.#fields = fields
+  }
+  debug(msg: string, fields?: LogFields): void {
+    this.#consola.debug(msg, { ...this.#fields, ...fields })
+  }
+  info(msg: string, fields?: LogFields): void {
+    this.#consola.info(msg, { ...this.#fields, ...fields })
+  }
+  warn(msg: string, fields?: LogFields): void {
+    this.#consola.warn(msg, { ...this.#fields, ...fields })
+  }
+  error(msg: string, fields?: LogFields): void {
+    this.#consola.error(msg, { ...this.#fields, ...fields })
+  }
+  /** A log whose every line also carries `fields`. */
+  with(fields: LogFields): Log {
+    return new Log(this.#consola, { ...this.#fields, ...fields })
+  }
+  get debugging(): boolean {
+    return this.#consola.level >= LogLevels.debug
+  }
+}
+
+export function createLog(sink: LineSink, level: LogLevel = 'info'): Log {
+  const consola = createConsola({
+    level: LogLevels[level],
+    // consola folds repeated lines into one; a log that others count must not.
+    throttle: 0,
+    throttleMin: Number.MAX_SAFE_INTEGER,
+    reporters: [
+      {
+        log: ({ date, type, args }) => {
+          const line = { time: date.toISOString(), level: type, msg: args[0], ...(args[1] as LogFields) }
+          sink.write(JSON.stringify(line) + '\n')
+        },
+      },
+    ],
+  })
+  return new Log(consola)
+}
+
+/** A log that goes nowhere, for parts that are used on their own. */
+export const silentLog = (): Log => createLog({ write: () => {}, drain: async () => {} }, 'error')
+
+/** Lines to our standard output. */
+export function stdoutLines(): LineSink {
+  const out = Bun.stdout.writer({ highWaterMark: 256 * 1024 })
+  let waiting = ''
+  let dropped = 0
+  let isClosed = false
+  let scheduled = false
+  let flushing: Promise<void> | undefined
+
+  const flush = async () => {
+    scheduled = false
+    while (waiting !== '' && !isClosed) {
+      const lines = waiting
+      waiting = ''
+      try {
+        out.write(lines)
+        await out.flush()
+      } catch {
+        isClosed = true // whoever read our lines is gone; the work goes on without them
+      }
+    }
+    flushing = undefined
+  }
+
+  return {
+    write(lines) {
+      if (isClosed) return
+      if (waiting.length + lines.length > MAX_WAITING_BYTES) {
+        dropped++
+        return
+      }
+      if (dropped > 0) {
+        waiting += `${JSON.stringify({ time: new Date().toISOString(), level: 'warn', msg: 'log lines dropped: stdout is read too slowly', dropped })}\n`
+        dropped = 0
+      }
+      waiting += lines
+      if (scheduled || flushing !== undefined) return
+      scheduled = true
+      setImmediate(() => {
+        flushing = flush()
+      })
+    },
+    async drain() {
+      await (flushing ?? flush())
+      if (waiting !== '') await flush()
+    },
+  }
+}

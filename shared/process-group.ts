@@ -1,0 +1,132 @@
+/**
+ * A local process and all it started.
+ *
+ * The child leads a session and a process group of its own (`setsid`), so one signal reaches it and its descendants,
+ * except those that leave the group on purpose. Nothing of a group outlives its leader: `finished` resolves once the
+ * leader has ended, the rest of the group was ended and the output is in. A process that left the group is not ours to
+ * end, but it does not hold us up either: it may keep our end of the output open for a moment, then we let go of it.
+ */
+import { closeSync } from 'node:fs'
+import type { Subprocess } from 'bun'
+import { type BoundedText, readBounded } from './bounded-output.ts'
+import { systemCodeOf } from './errors.ts'
+import { openPipe } from './pipe.ts'
+
+export interface GroupOptions {
+  readonly command: readonly [program: string, ...args: string[]]
+  readonly cwd?: string
+  /** All of it: nothing of our own environment is added. */
+  readonly env: Readonly<Record<string, string>>
+  /** Bytes kept of each of stdout and stderr. */
+  readonly maxStreamBytes: number
+  /** Milliseconds between TERM and KILL. */
+  readonly killGraceMs: number
+}
+
+/** How the leader ended: an exit code, or the name of a signal. */
+export type Ending =
+  | { readonly exitCode: number; readonly signal?: never }
+  | { readonly signal: string; readonly exitCode?: never }
+
+export interface FinishedGroup {
+  readonly ending: Ending
+  readonly stdout: BoundedText
+  readonly stderr: BoundedText
+}
+
+export interface ProcessGroup {
+  /** The leader's pid, which is also the id of the group. */
+  readonly pid: number
+  /** Resolves when nothing of the group is left. */
+  readonly finished: Promise<FinishedGroup>
+  /** TERM to the whole group now, KILL to what is left of it after the grace time. */
+  stop(): void
+}
+
+/** Milliseconds between two looks at whether a group is empty. The kernel has no event for that. */
+const EMPTY_CHECK_MS = 5
+
+/** Milliseconds after which a killed group counts as ended: what is left are zombies that nobody reaps. */
+const KILLED_MS = 1_000
+
+/** Milliseconds that a process which left the group may hold up our reading of its output. */
+const STRAY_OUTPUT_MS = 200
+
+/** Starts a group. Throws the system's error (`code` ENOENT, EACCES, E2BIG ...) when the program cannot start. */
+export function startGroup(options: GroupOptions): ProcessGroup {
+  const { command, cwd, env, maxStreamBytes, killGraceMs } = options
+  const out = openPipe()
+  const err = openPipe()
+  const close = (end: 'readEnd' | 'writeEnd') => {
+    for (const pipe of [out, err]) if (pipe !== null) closeSync(pipe[end])
+  }
+  let child: Subprocess<'ignore', number | 'pipe', number | 'pipe'>
+  try {
+    child = Bun.spawn([...command], {
+      ...(cwd === undefined ? {} : { cwd }),
+      env: { ...env },
+      detached: true,
+      stdin: 'ignore',
+      stdout: out?.writeEnd ?? 'pipe',
+      stderr: err?.writeEnd ?? 'pipe',
+    })
+  } catch (error) {
+    close('readEnd')
+    throw error
+  } finally {
+    close('writeEnd')
+  }
+
+  const letGo = new AbortController()
+  const read = (pipe: typeof out, stream: unknown) =>
+    readBounded(
+      pipe === null ? (stream as ReadableStream<Uint8Array>) : Bun.file(pipe.readEnd).stream(),
+      maxStreamBytes,
+      { signal: letGo.signal },
+    )
+  const output = Promise.all([read(out, child.stdout), read(err, child.stderr)])
+
+  const finish = async (): Promise<FinishedGroup> => {
+    await child.exited
+    await endGroup(child.pid, killGraceMs)
+    const timer = setTimeout(() => letGo.abort(), STRAY_OUTPUT_MS)
+    try {
+      const [stdout, stderr] = await output
+      return { ending: endingOf(child), stdout, stderr }
+    } finally {
+      clearTimeout(timer)
+      close('readEnd')
+    }
+  }
+  return { pid: child.pid, finished: finish(), stop: () => void endGroup(child.pid, killGraceMs) }
+}
+
+const endingOf = (child: Subprocess): Ending =>
+  child.signalCode === null ? { exitCode: child.exitCode ?? 0 } : { signal: String(child.signalCode) }
+
+async function endGroup(pid: number, graceMs: number): Promise<void> {
+  if (!signalGroup(pid, 'SIGTERM')) return
+  if (await isEmptyWithin(pid, graceMs)) return
+  signalGroup(pid, 'SIGKILL')
+  await isEmptyWithin(pid, KILLED_MS)
+}
+
+async function isEmptyWithin(pid: number, ms: number): Promise<boolean> {
+  const until = performance.now() + ms
+  for (;;) {
+    if (!signalGroup(pid, 0)) return true
+    if (performance.now() >= until) return false
+    await Bun.sleep(EMPTY_CHECK_MS)
+  }
+}
+
+/** False when the group has no member any more. */
+function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(-pid, signal)
+    return true
+  } catch (error) {
+    // EPERM: members exist that changed their user id. They are not ours to signal, but they are there.
+    return systemCodeOf(error) === 'EPERM'
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * Long computations without long pauses.
+ *
+ * A rule over 100,000 tasks takes longer than a reader should wait. Such a rule is a generator that yields every few
+ * hundred steps; it stays pure and knows no clock. `inSlices` runs it on the event loop, giving way to I/O whenever a
+ * slice is used up. `atOnce` runs it to its end where nobody waits (start-up, tests).
+ */
+
+/** A computation that pauses where it may be interrupted, and returns `T`. */
+export type Slices<T> = Generator<void, T, void>
+
+/** Steps between two looks at the clock: a few µs each, so that a slice overshoots by well under a millisecond. */
+export const STEPS_PER_YIELD = 256
+
+/** Milliseconds of one slice. Longer makes readers wait, shorter spends the time on turns of the loop. */
+export const SLICE_MS = 4
+
+export function atOnce<T>(work: Slices<T>): T {
+  for (;;) {
+    const step = work.next()
+    if (step.done) return step.value
+  }
+}
+
+/** Runs `work`, never holding the event loop for much longer than `sliceMs`. */
+export async function inSlices<T>(work: Slices<T>, sliceMs = SLICE_MS): Promise<T> {
+  let until = performance.now() + sliceMs
+  for (;;) {
+    const step = work.next()
+    if (step.done) return step.value
+    if (performance.now() >= until) {
+      await nextTurn()
+      until = performance.now() + sliceMs
+    }
+  }
+}
+
+/** Resolves after the event loop has looked at its sockets and timers once. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
