@@ -1,0 +1,25 @@
+/** One form for every way to name a tool: a category and a tool name. Pure. */
+
+/** Types of the older task form; each is a tool of the category `os`. */
+export const LEGACY_OS_TYPES: ReadonlySet<string> = new Set(['shell', 'file', 'http', 'dns', 'tcp', 'sleep', 'noop'])
+
+/** Categories whose type may carry its tool: `os.shell`, `runtime.command`, `runtime.script`. */
+const DOTTED = /^(os|runtime)\.(.+)$/
+
+export interface ToolRef {
+  /** The stored type: the category. */
+  readonly type: string
+  readonly toolName: string | undefined
+}
+
+/**
+ * `shell` and `os.shell` become `os` with the tool `shell`; a `tool_name` may repeat its category (`os.shell`).
+ * A type that names a tool wins over a `tool_name` beside it.
+ */
+export function normalizeTool(type: string, toolName: string | undefined): ToolRef {
+  if (LEGACY_OS_TYPES.has(type)) return { type: 'os', toolName: type }
+  const dotted = DOTTED.exec(type)
+  if (dotted !== null) return { type: dotted[1]!, toolName: dotted[2]! }
+  const repeated = `${type}.`
+  return { type, toolName: toolName?.startsWith(repeated) ? toolName.slice(repeated.length) : toolName }
+}

@@ -1,0 +1,69 @@
+/** The order that dependencies allow, or the cycle that forbids one. Pure; no recursion, linear in tasks and edges. */
+import { type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+
+/** Who waits for whom, by position in the graph. */
+export interface Edges {
+  /** How many dependencies each task has, repeated ones counted. */
+  readonly dependencyCounts: Uint32Array
+  /** The tasks that depend on task `i` are `dependents[dependentsStart[i] .. dependentsStart[i + 1]]`. */
+  readonly dependentsStart: Uint32Array
+  readonly dependents: Uint32Array
+}
+
+/** `edges` are pairs of positions: `dependencies[e]` must succeed before `tasks[e]`, grouped by rising `tasks[e]`. */
+export function* buildEdges(taskCount: number, tasks: Uint32Array, dependencies: Uint32Array): Slices<Edges> {
+  const dependencyCounts = new Uint32Array(taskCount)
+  const dependentsStart = new Uint32Array(taskCount + 1)
+  for (let e = 0; e < tasks.length; e++) {
+    dependencyCounts[tasks[e]!]!++
+    dependentsStart[dependencies[e]! + 1]!++
+    if (e % (16 * STEPS_PER_YIELD) === 0) yield
+  }
+  for (let i = 0; i < taskCount; i++) dependentsStart[i + 1]! += dependentsStart[i]!
+  const next = dependentsStart.slice()
+  const dependents = new Uint32Array(tasks.length)
+  for (let e = 0; e < tasks.length; e++) {
+    dependents[next[dependencies[e]!]!++] = tasks[e]!
+    if (e % (16 * STEPS_PER_YIELD) === 0) yield
+  }
+  return { dependencyCounts, dependentsStart, dependents }
+}
+
+/** Null when the graph is acyclic, else the positions of one cycle: each depends on the next, the last on the first. */
+export function* findCycle(edges: Edges): Slices<number[] | null> {
+  const { dependencyCounts, dependentsStart, dependents } = edges
+  const missing = dependencyCounts.slice()
+  const ready = new Uint32Array(missing.length)
+  let found = 0
+  for (let i = 0; i < missing.length; i++) if (missing[i] === 0) ready[found++] = i
+  for (let at = 0; at < found; at++) {
+    const task = ready[at]!
+    for (let d = dependentsStart[task]!; d < dependentsStart[task + 1]!; d++) {
+      const dependent = dependents[d]!
+      if (--missing[dependent]! === 0) ready[found++] = dependent
+    }
+    if (at % STEPS_PER_YIELD === 0) yield
+  }
+  return found === missing.length ? null : yield* cycleAmong(edges, missing)
+}
+
+/** Tasks with `missing > 0` wait for each other. Walking from any of them to one it waits for must come round. */
+function* cycleAmong({ dependentsStart, dependents }: Edges, missing: Uint32Array): Slices<number[]> {
+  const waitsFor = new Int32Array(missing.length).fill(-1)
+  for (let task = 0; task < missing.length; task++) {
+    if (missing[task] === 0) continue
+    for (let d = dependentsStart[task]!; d < dependentsStart[task + 1]!; d++) waitsFor[dependents[d]!] = task
+    if (task % STEPS_PER_YIELD === 0) yield
+  }
+  const start = missing.findIndex((count) => count > 0)
+  const seenAt = new Int32Array(missing.length).fill(-1)
+  const path: number[] = []
+  let at = start
+  while (seenAt[at] === -1) {
+    seenAt[at] = path.length
+    path.push(at)
+    at = waitsFor[at]!
+    if (path.length % STEPS_PER_YIELD === 0) yield
+  }
+  return path.slice(seenAt[at]!)
+}

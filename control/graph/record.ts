@@ -1,0 +1,58 @@
+/** A task as its record on the wire and in the state file. Pure. Absent values are left out. */
+import type { RuntimeRecord, TaskRecord } from '../../shared/contract/control.ts'
+import type { Task } from './task.ts'
+
+/** `params`, `input` and `result` are the caller's own JSON and are not copied. */
+export function taskRecord(task: Task): TaskRecord {
+  const record: { -readonly [K in keyof TaskRecord]?: TaskRecord[K] } = { id: task.id, type: task.type }
+  if (task.toolName !== undefined) record.tool_name = task.toolName
+  record.execution_category = task.type
+  if (task.params !== undefined) record.params = task.params
+  if (task.input !== undefined) record.input = task.input
+  if (task.dependsOn !== undefined) record.depends_on = task.dependsOn
+  record.retry = task.retry
+  if (task.timeout !== undefined) record.timeout = task.timeout
+  if (task.annotations !== undefined) record.annotations = task.annotations
+  record.graph_id = task.graph.id
+  record.status = task.status
+  const runStatus = task.runStatus
+  if (runStatus !== undefined) record.run_status = runStatus
+  if (task.attempt > 0) record.attempt = task.attempt
+  if (task.result !== undefined) record.result = task.result
+  if (task.errorText !== undefined) record.error = task.errorText
+  const runtime = runtimeRecord(task)
+  if (runtime !== undefined) record.runtime = runtime
+  if (task.progress !== undefined) record.progress = task.progress
+  record.created_at = isoTime(task.createdAt)
+  record.updated_at = isoTime(task.updatedAt)
+  if (task.startedAt !== undefined) record.started_at = isoTime(task.startedAt)
+  if (task.finishedAt !== undefined) record.finished_at = isoTime(task.finishedAt)
+  return record as TaskRecord
+}
+
+function runtimeRecord(task: Task): RuntimeRecord | undefined {
+  const status = task.status === 'cancelling' ? 'cancelling' : task.runStatus
+  if (status === undefined) return undefined
+  const { attemptStartedAt, finishedAt, failure } = task
+  return {
+    status,
+    attempt: task.attempt,
+    ...(attemptStartedAt !== undefined && { started_at: isoTime(attemptStartedAt) }),
+    ...(finishedAt !== undefined && { finished_at: isoTime(finishedAt) }),
+    ...(attemptStartedAt !== undefined &&
+      finishedAt !== undefined && { duration_ms: Math.max(0, finishedAt - attemptStartedAt) }),
+    ...(failure !== undefined && { error: failure }),
+  }
+}
+
+let lastMs = -1
+let lastIso = ''
+
+/** RFC 3339 in UTC. Neighbouring tasks share their milliseconds, so the last answer is kept. */
+export function isoTime(ms: number): string {
+  if (ms !== lastMs) {
+    lastIso = new Date(ms).toISOString()
+    lastMs = ms
+  }
+  return lastIso
+}

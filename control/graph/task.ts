@@ -1,0 +1,170 @@
+/**
+ * A graph and its tasks in memory.
+ *
+ * The graph is the unit of ownership: dependencies never leave it. A task knows its position in its graph; who depends
+ * on it is in the graph's `edges`. There may be a million of these, so a task is one flat object, times are numbers
+ * (milliseconds since 1970) and what is absent is undefined. Only the store changes them, in `TaskStore.apply`.
+ */
+import {
+  type ErrorCode,
+  isTerminal,
+  type ProgressEntry,
+  type RunStatus,
+  type TaskStatus,
+} from '../../shared/contract/control.ts'
+import { type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import { normalizeTool } from './normalize.ts'
+import type { Edges } from './order.ts'
+import type { ValidGraph, ValidTask } from './validate.ts'
+
+/** Why an attempt failed. `message` is the cause alone; what the task's `error` says is `errorText`. */
+export interface Failure {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly retryable?: boolean
+  readonly source?: string
+  readonly details?: unknown
+}
+
+export class Task {
+  readonly graph: Graph
+  readonly position: number
+  readonly id: string
+  readonly type: string
+  readonly toolName: string | undefined
+  readonly params: unknown
+  /** What the executor gets: `input` where it was given, else `params`. */
+  readonly input: unknown
+  readonly dependsOn: readonly string[] | undefined
+  readonly retry: number
+  /** Milliseconds for each attempt as given; undefined, 0 and negative mean no timeout. */
+  readonly timeout: number | undefined
+  readonly annotations: Readonly<Record<string, string>> | undefined
+
+  status: TaskStatus = 'pending'
+  /** Running, but between two attempts: no slot is held. */
+  isBackingOff = false
+  /** The number of the last attempt; 0 before the first. */
+  attempt = 0
+  /** Attempts that a stop of the service cut short. They use up no retry. */
+  interruptedAttempts = 0
+  /** The record was deleted or replaced; the task itself is kept until its graph has no more use for its outcome. */
+  isDeleted = false
+
+  createdAt: number
+  updatedAt: number
+  startedAt: number | undefined = undefined
+  attemptStartedAt: number | undefined = undefined
+  finishedAt: number | undefined = undefined
+  result: unknown = undefined
+  failure: Failure | undefined = undefined
+  /** The `error` of the record. */
+  errorText: string | undefined = undefined
+  progress: ProgressEntry[] | undefined = undefined
+  /** Sequence number of the last change. */
+  seq = 0
+
+  constructor(graph: Graph, position: number, input: ValidTask) {
+    const tool = normalizeTool(input.type, input.tool_name ?? undefined)
+    this.graph = graph
+    this.position = position
+    this.id = input.id
+    this.type = tool.type
+    this.toolName = tool.toolName
+    this.params = input.params ?? undefined
+    this.input = input.input ?? this.params
+    this.dependsOn = input.depends_on ?? undefined
+    this.retry = input.retry ?? 0
+    this.timeout = input.timeout ?? undefined
+    this.annotations = input.annotations ?? undefined
+    this.createdAt = graph.createdAt
+    this.updatedAt = graph.createdAt
+  }
+
+  get isTerminal(): boolean {
+    return isTerminal(this.status)
+  }
+
+  /** Attempts that count against `retry`. */
+  get usedAttempts(): number {
+    return this.attempt - this.interruptedAttempts
+  }
+
+  /** Undefined until the task has started; a skipped one never does. */
+  get runStatus(): RunStatus | undefined {
+    if (this.startedAt === undefined) return undefined
+    switch (this.status) {
+      case 'pending':
+        return 'accepted'
+      case 'running':
+        return this.isBackingOff ? 'accepted' : 'running'
+      case 'cancelling':
+        return 'running'
+      case 'skipped':
+        return undefined
+      default:
+        return this.status
+    }
+  }
+}
+
+const NOBODY = new Uint32Array(0)
+
+export class Graph {
+  readonly id: string
+  readonly traceId: string
+  /** Milliseconds since 1970. */
+  readonly createdAt: number
+  readonly tasks: Task[] = []
+  #edges: Edges
+  /** Dependencies of each task that have not succeeded yet. The scheduler counts them down; they follow from statuses. */
+  missing: Uint32Array
+  /** Tasks that have not ended. */
+  live: number
+  /** Tasks whose records can be seen. */
+  visible = 0
+  /** Tasks whose records were deleted or replaced while the graph was live, by id. */
+  readonly hidden = new Map<string, Task>()
+  /** Sequence number of the change that accepted the graph; 0 for one of an earlier run. */
+  acceptedSeq = 0
+  /** The graph's tasks can be seen; false while they are being taken in. */
+  isAccepted = false
+
+  constructor(id: string, traceId: string, createdAt: number, edges: Edges) {
+    this.id = id
+    this.traceId = traceId
+    this.createdAt = createdAt
+    this.#edges = edges
+    this.missing = edges.dependencyCounts.slice()
+    this.live = 0
+  }
+
+  /** Positions of the tasks that depend on `task`. */
+  dependentsOf(task: Task): Uint32Array {
+    const { dependents, dependentsStart } = this.#edges
+    const start = dependentsStart[task.position]!
+    const end = dependentsStart[task.position + 1]!
+    return start === end ? NOBODY : dependents.subarray(start, end)
+  }
+
+  /** Frees what only a live graph needs. */
+  releaseEdges(): void {
+    this.#edges = { dependencyCounts: NOBODY, dependentsStart: NOBODY, dependents: NOBODY }
+    this.missing = NOBODY
+    this.hidden.clear()
+  }
+}
+
+/** Makes a graph and its tasks out of a valid submission. Yields, as there may be many. */
+export function* createGraph(
+  { tasks, edges }: ValidGraph,
+  identity: { id: string; traceId: string; createdAt: number },
+): Slices<Graph> {
+  const graph = new Graph(identity.id, identity.traceId, identity.createdAt, edges)
+  for (let i = 0; i < tasks.length; i++) {
+    graph.tasks.push(new Task(graph, i, tasks[i]!))
+    if (i % STEPS_PER_YIELD === STEPS_PER_YIELD - 1) yield
+  }
+  graph.live = tasks.length
+  return graph
+}

@@ -1,0 +1,21 @@
+/** Which state may follow which, and what an ending means for those who depend on it. Pure. */
+import type { TaskStatus } from '../../shared/contract/control.ts'
+
+const MAY_FOLLOW: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
+  pending: ['running', 'skipped', 'cancelled'],
+  // back to pending: an attempt that a stop of the service interrupted
+  running: ['success', 'failed', 'cancelling', 'pending'],
+  cancelling: ['cancelled'],
+  success: [],
+  failed: [],
+  skipped: [],
+  cancelled: [],
+}
+
+export const mayFollow = (from: TaskStatus, to: TaskStatus): boolean => MAY_FOLLOW[from].includes(to)
+
+/** How a dependency can be lost: it ended without success, or its record was deleted before it ran. */
+export type LossReason = 'failed' | 'skipped' | 'cancelled' | 'deleted'
+
+/** The `error` of a task that is skipped because of `dependency`. */
+export const skipReason = (dependency: string, reason: LossReason): string => `dependency ${dependency} ${reason}`
