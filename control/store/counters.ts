@@ -1,0 +1,38 @@
+/** What happened since the service started, counted from the store's changes. Recovered tasks count when they end. */
+import type { TaskStatus } from '../../shared/contract/control.ts'
+import type { Change, TaskStore } from './tasks.ts'
+
+export class Counters {
+  tasksTotal = 0
+  /** Started and not ended; those between two attempts are among them. */
+  tasksRunning = 0
+  readonly byType = new Map<string, number>()
+  readonly ended: Record<Extract<TaskStatus, 'success' | 'failed' | 'skipped' | 'cancelled'>, number> = {
+    success: 0,
+    failed: 0,
+    skipped: 0,
+    cancelled: 0,
+  }
+
+  constructor(store: TaskStore) {
+    store.watch((change, _seq, before) => this.#count(change, before))
+  }
+
+  #count(change: Change, before: TaskStatus | undefined): void {
+    switch (change.kind) {
+      case 'graph-accepted':
+        this.tasksTotal += change.graph.tasks.length
+        for (const { type } of change.graph.tasks) this.byType.set(type, (this.byType.get(type) ?? 0) + 1)
+        break
+      case 'attempt-started':
+        if (before === 'pending') this.tasksRunning++
+        break
+      case 'attempt-interrupted':
+        this.tasksRunning--
+        break
+      case 'ended':
+        this.ended[change.ending.status]++
+        if (before !== 'pending') this.tasksRunning--
+    }
+  }
+}

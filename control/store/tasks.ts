@@ -1,0 +1,274 @@
+/**
+ * The tasks in memory, and the one function through which every change of them passes.
+ *
+ * `apply` checks that the change is allowed, changes the task, numbers the change and tells the watchers: counters,
+ * long-polls, the snapshot's "something changed". Sequence numbers rise and never repeat. Nobody else writes to a task.
+ *
+ * Taking in a graph has two steps, because a large one takes longer than one turn of the event loop: `claim` takes its
+ * ids, in slices, while nobody sees it; `apply` with `graph-accepted` makes all of it visible at once.
+ */
+import type { TaskStatus } from '../../shared/contract/control.ts'
+import { ServiceError } from '../../shared/errors.ts'
+import { type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import type { Failure, Graph, Task } from '../graph/task.ts'
+import { mayFollow } from '../graph/transitions.ts'
+
+export type Ending =
+  | { readonly status: 'success'; readonly result: unknown }
+  | {
+      readonly status: 'failed' | 'cancelled'
+      readonly result?: unknown
+      readonly failure: Failure
+      readonly error: string
+    }
+  | { readonly status: 'skipped'; readonly error: string }
+
+/** Everything that can happen to what the store holds. `at` is in milliseconds since 1970. */
+export type Change =
+  /** All tasks of a claimed graph become visible, as pending. */
+  | { readonly kind: 'graph-accepted'; readonly graph: Graph }
+  /** A graph of an earlier run of the service is taken in again as it was. */
+  | { readonly kind: 'graph-recovered'; readonly graph: Graph }
+  /** An attempt begins to execute. */
+  | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
+  /** The attempt failed and another one will follow after its backoff. */
+  | { readonly kind: 'attempt-failed'; readonly task: Task; readonly at: number; readonly failure: Failure }
+  /** The service stops and had to end the attempt: the task is pending again. */
+  | { readonly kind: 'attempt-interrupted'; readonly task: Task; readonly at: number }
+  /** An executor reports how far it is. */
+  | {
+      readonly kind: 'progress'
+      readonly task: Task
+      readonly at: number
+      readonly message?: string
+      readonly data?: unknown
+    }
+  /** The task reached a terminal state. */
+  | { readonly kind: 'ended'; readonly task: Task; readonly at: number; readonly ending: Ending }
+  /** The record is gone; a running attempt goes on and its dependents still wait for it. */
+  | { readonly kind: 'deleted'; readonly task: Task; readonly at: number }
+
+/** `before` is the status of the task before the change; undefined for a change of a whole graph. */
+export type Watcher = (change: Change, seq: number, before: TaskStatus | undefined) => void
+
+/** Entries of `progress` that a task keeps; older ones go first. */
+const MAX_PROGRESS_ENTRIES = 100
+
+export class TaskStore {
+  /** By id; holds claimed tasks too. */
+  readonly #tasks = new Map<string, Task>()
+  readonly #graphs = new Set<Graph>()
+  /** Terminal tasks whose ids a claimed graph takes over once it is accepted. */
+  readonly #replaced = new Map<Graph, Map<string, Task>>()
+  readonly #watchers = new Set<Watcher>()
+  readonly #awaitingEnd = new Map<Task, Set<() => void>>()
+  #seq: number
+
+  constructor(firstSeq = 0) {
+    this.#seq = firstSeq
+  }
+
+  /** The sequence number of the last change. */
+  get seq(): number {
+    return this.#seq
+  }
+
+  /** Accepted graphs, in the order of their acceptance. */
+  get graphs(): Iterable<Graph> {
+    return this.#graphs
+  }
+
+  /** The task that callers see under `id`. */
+  get(id: string): Task | undefined {
+    const task = this.#tasks.get(id)
+    if (task === undefined || task.isDeleted) return undefined
+    return task.graph.isAccepted ? task : this.#replaced.get(task.graph)?.get(id)
+  }
+
+  /** Visible tasks in order of creation, then of position in the graph, as of now; safe while the store changes. */
+  *visibleTasks(): Generator<Task> {
+    const until = this.#seq
+    for (const graph of this.#graphs) {
+      if (graph.acceptedSeq > until) return
+      for (const task of graph.tasks) if (!task.isDeleted) yield task
+    }
+  }
+
+  /** Takes the ids of `graph`, or throws 409 and leaves everything as it was. */
+  *claim(graph: Graph): Slices<void> {
+    const replaced = new Map<string, Task>()
+    this.#replaced.set(graph, replaced)
+    for (let i = 0; i < graph.tasks.length; i++) {
+      const task = graph.tasks[i]!
+      const holder = this.#tasks.get(task.id)
+      if (holder !== undefined) {
+        if (!holder.graph.isAccepted || !holder.isTerminal) {
+          this.unclaim(graph, i)
+          throw new ServiceError(409, `task already active: ${task.id}`)
+        }
+        replaced.set(task.id, holder)
+      }
+      this.#tasks.set(task.id, task)
+      if (i % STEPS_PER_YIELD === STEPS_PER_YIELD - 1) yield
+    }
+  }
+
+  /** Gives the first `count` claimed ids back to whom they belonged: all of them when the graph is refused after all. */
+  unclaim(graph: Graph, count = graph.tasks.length): void {
+    const replaced = this.#replaced.get(graph)
+    for (const task of graph.tasks.slice(0, count)) {
+      const holder = replaced?.get(task.id)
+      if (holder === undefined || holder.isDeleted) this.#tasks.delete(task.id)
+      else this.#tasks.set(task.id, holder)
+    }
+    this.#replaced.delete(graph)
+  }
+
+  /** Makes `change` true. Throws when it is not allowed, which would be a mistake of ours. */
+  apply(change: Change): void {
+    const seq = ++this.#seq
+    let before: TaskStatus | undefined
+    switch (change.kind) {
+      case 'graph-accepted':
+        this.#accept(change.graph)
+        break
+      case 'graph-recovered':
+        this.#recover(change.graph)
+        break
+      default:
+        before = change.task.status
+        change.task.seq = seq
+        change.task.updatedAt = change.at
+        this.#applyToTask(change)
+    }
+    for (const watcher of this.#watchers) watcher(change, seq, before)
+  }
+
+  #applyToTask(change: Exclude<Change, { graph: Graph }>): void {
+    const { task, at } = change
+    switch (change.kind) {
+      case 'attempt-started':
+        if (task.status !== 'running') this.#moveTo(task, 'running')
+        task.attempt++
+        task.isBackingOff = false
+        task.startedAt ??= at
+        task.attemptStartedAt = at
+        task.failure = undefined
+        break
+      case 'attempt-failed':
+        task.isBackingOff = true
+        task.failure = change.failure
+        break
+      case 'attempt-interrupted':
+        this.#moveTo(task, 'pending')
+        task.isBackingOff = false
+        task.interruptedAttempts++
+        break
+      case 'progress': {
+        task.progress ??= []
+        const { message, data } = change
+        task.progress.push({
+          timestamp: new Date(at).toISOString(),
+          ...(message !== undefined && { message }),
+          ...(data !== undefined && { data }),
+        })
+        if (task.progress.length > MAX_PROGRESS_ENTRIES) task.progress.shift()
+        break
+      }
+      case 'ended':
+        this.#end(task, at, change.ending)
+        break
+      case 'deleted':
+        this.#hide(task)
+        if (task.status === 'pending') task.graph.live--
+        if (task.status !== 'running' && task.status !== 'cancelling') this.#forget(task)
+        this.#tellWaiting(task)
+    }
+  }
+
+  #moveTo(task: Task, status: TaskStatus): void {
+    if (!mayFollow(task.status, status)) throw new Error(`task ${task.id} cannot go from ${task.status} to ${status}`)
+    task.status = status
+  }
+
+  #end(task: Task, at: number, ending: Ending): void {
+    this.#moveTo(task, ending.status)
+    task.isBackingOff = false
+    task.graph.live--
+    task.finishedAt = at
+    if (ending.status !== 'success') task.errorText = ending.error
+    if (ending.status === 'success') task.result = ending.result
+    else if (ending.status !== 'skipped') {
+      task.result = ending.result
+      task.failure = ending.failure
+    }
+    if (task.isDeleted) this.#forget(task)
+    this.#tellWaiting(task)
+  }
+
+  #hide(task: Task): void {
+    if (task.isDeleted) return
+    task.isDeleted = true
+    task.graph.visible--
+    if (task.graph.live > 0) task.graph.hidden.set(task.id, task)
+  }
+
+  /** Frees what a hidden task that has no process any more holds: its id, its result, at last its graph. */
+  #forget(task: Task): void {
+    if (this.#tasks.get(task.id) === task) this.#tasks.delete(task.id)
+    task.result = undefined
+    task.progress = undefined
+    if (task.graph.visible === 0 && task.graph.live === 0) this.#graphs.delete(task.graph)
+  }
+
+  #accept(graph: Graph): void {
+    for (const replaced of this.#replaced.get(graph)?.values() ?? []) {
+      this.#hide(replaced)
+      this.#forget(replaced)
+    }
+    this.#replaced.delete(graph)
+    for (const task of graph.tasks) task.seq = this.#seq
+    graph.acceptedSeq = this.#seq
+    graph.visible = graph.tasks.length
+    graph.isAccepted = true
+    this.#graphs.add(graph)
+  }
+
+  #recover(graph: Graph): void {
+    for (const task of graph.tasks) {
+      if (task.isDeleted) continue
+      this.#tasks.set(task.id, task)
+      graph.visible++
+    }
+    graph.isAccepted = true
+    this.#graphs.add(graph)
+  }
+
+  /** Calls `watcher` after every change, in order. It must not throw. Returns what ends this. */
+  watch(watcher: Watcher): () => void {
+    this.#watchers.add(watcher)
+    return () => this.#watchers.delete(watcher)
+  }
+
+  /** Resolves when `task` has ended or was deleted, or when `signal` fires. */
+  whenEnded(task: Task, signal: AbortSignal): Promise<void> {
+    if (task.isTerminal || task.isDeleted || signal.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      const waiting = this.#awaitingEnd.get(task) ?? new Set()
+      this.#awaitingEnd.set(task, waiting)
+      const stop = () => {
+        signal.removeEventListener('abort', stop)
+        waiting.delete(stop)
+        if (waiting.size === 0) this.#awaitingEnd.delete(task)
+        resolve()
+      }
+      waiting.add(stop)
+      signal.addEventListener('abort', stop)
+    })
+  }
+
+  #tellWaiting(task: Task): void {
+    if (this.#awaitingEnd.size === 0) return
+    for (const stop of [...(this.#awaitingEnd.get(task) ?? [])]) stop()
+  }
+}
