@@ -1,0 +1,58 @@
+/**
+ * What runs a task of one type.
+ *
+ * An executor gets a task and a context and returns the result, now or later, or throws. It owns what it starts: when
+ * `context.signal` fires it ends all of it before it returns or throws; the scheduler knows why the signal fired and
+ * words the failure. An executor that can answer at once may return a plain value, which costs nothing.
+ */
+import type { ErrorCode } from '../../shared/contract/control.ts'
+import type { Log } from '../../shared/log.ts'
+
+/** What an executor may know of a task. */
+export interface ExecutableTask {
+  readonly id: string
+  readonly type: string
+  readonly toolName: string | undefined
+  /** The effective parameters, as the caller gave them; not checked by anybody yet. */
+  readonly input: unknown
+  readonly annotations: Readonly<Record<string, string>> | undefined
+}
+
+export interface ExecutorContext {
+  /** Fires once, at timeout, cancel or shutdown. */
+  readonly signal: AbortSignal
+  /** 1-based. */
+  readonly attempt: number
+  readonly traceId: string
+  /** Its lines carry the trace id, task id and attempt. */
+  readonly log: Log
+  /** Adds an entry to the task's `progress`. */
+  progress(message?: string, data?: unknown): void
+}
+
+/** Executes tasks of one type. */
+export interface Executor {
+  /** The value of `type` that brings tasks here. */
+  readonly type: string
+  /** The JSON result. Throws `ExecutionError`; anything else thrown counts as a mistake of ours (`internal`). */
+  execute(task: ExecutableTask, context: ExecutorContext): unknown
+}
+
+/** The attempt failed. `message` becomes the task's `error`, `result` is kept with it. */
+export class ExecutionError extends Error {
+  override name = 'ExecutionError'
+  readonly result: unknown
+  readonly details: unknown
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    options: ErrorOptions & { readonly result?: unknown; readonly details?: unknown } = {},
+  ) {
+    super(message, options)
+    this.result = options.result
+    this.details = options.details
+  }
+}
+
+/** Bad or missing parameters. */
+export const invalidInput = (message: string) => new ExecutionError('invalid_input', message)

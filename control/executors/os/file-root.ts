@@ -1,0 +1,96 @@
+/**
+ * Where file tasks may read and write.
+ *
+ * Relative paths resolve against the base (`--file-root`, else the working directory) and may not leave it. With
+ * `--file-root` absolute paths may not leave it either, nor may symbolic links on the way. Links are resolved first and
+ * the resolved path is opened without following any; on Linux the opened file is then asked where it really lies, so
+ * that a link put in place in between is noticed before a byte is read or written.
+ */
+import { constants, realpathSync } from 'node:fs'
+import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path'
+import { systemCodeOf, UsageError } from '../../../shared/errors.ts'
+import { ExecutionError, invalidInput } from '../executor.ts'
+
+const escapes = () => new ExecutionError('denied', 'path escapes the file root')
+
+const isWithin = (root: string, path: string) =>
+  path === root || path.startsWith(root.endsWith(sep) ? root : root + sep)
+
+export class FileRoot {
+  readonly #base: string
+  readonly #isConfined: boolean
+
+  /** `root` confines everything to it; without one, relative paths are confined to the working directory. */
+  constructor(root?: string) {
+    this.#isConfined = root !== undefined
+    try {
+      this.#base = root === undefined ? process.cwd() : realpathSync(root)
+    } catch (error) {
+      throw new UsageError(`invalid --file-root ${root}: ${systemCodeOf(error) ?? error}; give an existing directory`)
+    }
+  }
+
+  /** The path to work on for `path`, with links resolved where the root confines. Throws `denied`. */
+  async locate(path: string): Promise<string> {
+    const resolved = this.#resolve(path)
+    return this.#isConfined ? this.#confine(resolved) : resolved
+  }
+
+  /** Like `locate`, but the last part is taken as it is, even if it is a link: what removing a file means. */
+  async locateEntry(path: string): Promise<string> {
+    const resolved = this.#resolve(path)
+    return this.#isConfined ? join(await this.#confine(dirname(resolved)), basename(resolved)) : resolved
+  }
+
+  /** Opens `path`, making its directories when `flags` create. The handle is the caller's to close. */
+  async open(path: string, flags: number): Promise<FileHandle> {
+    const target = await this.locate(path)
+    if ((flags & constants.O_CREAT) !== 0) await mkdir(dirname(target), { recursive: true })
+    // Without O_NONBLOCK a pipe without a writer would hold a thread for ever.
+    const guards = constants.O_NONBLOCK | (this.#isConfined ? constants.O_NOFOLLOW : 0)
+    const file = await open(target, flags | guards, 0o644)
+    try {
+      if (this.#isConfined && process.platform === 'linux') {
+        const reached = await readlink(`/proc/self/fd/${file.fd}`)
+        if (!isWithin(this.#base, reached)) throw escapes()
+      }
+      if (!(await file.stat()).isFile()) throw new ExecutionError('external_failure', `${path} is not a regular file`)
+      return file
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+  }
+
+  #resolve(path: string): string {
+    if (path.includes('\0')) throw invalidInput('path must not contain NUL characters')
+    const resolved = resolve(this.#base, path)
+    if ((this.#isConfined || !isAbsolute(path)) && !isWithin(this.#base, resolved)) throw escapes()
+    return resolved
+  }
+
+  /** Resolves the links of the part that exists; what does not exist yet stays as it is. */
+  async #confine(path: string): Promise<string> {
+    const missing: string[] = []
+    for (let existing = path; ; existing = dirname(existing)) {
+      const real = await ifThere(realpath(existing))
+      if (real !== undefined) {
+        if (!isWithin(this.#base, real)) throw escapes()
+        return join(real, ...missing)
+      }
+      // A link that leads nowhere is there all the same, and writing through it would create its target.
+      if ((await ifThere(lstat(existing))) !== undefined) throw escapes()
+      missing.unshift(basename(existing))
+    }
+  }
+}
+
+async function ifThere<T>(found: Promise<T>): Promise<T | undefined> {
+  try {
+    return await found
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return undefined
+    throw error
+  }
+}

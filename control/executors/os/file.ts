@@ -1,0 +1,150 @@
+/** Reads, writes, appends to, deletes and looks at files. */
+import { constants, type Stats } from 'node:fs'
+import { type FileHandle, rmdir, stat, unlink } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { type Static, Type } from '@sinclair/typebox'
+import { textOf } from '../../../shared/bounded-output.ts'
+import { messageOf, systemCodeOf } from '../../../shared/errors.ts'
+import { ExecutionError, invalidInput } from '../executor.ts'
+import { ToolParams } from '../params.ts'
+import type { FileRoot } from './file-root.ts'
+import type { OsTool } from './os.ts'
+
+/** Bytes that one read may bring into the task's result. A larger file is for programs, not for results. */
+export const MAX_READ_BYTES = 16 * 1024 * 1024
+
+const ACTIONS = ['read', 'write', 'append', 'delete', 'stat'] as const
+type Action = (typeof ACTIONS)[number]
+
+export const fileParams = new ToolParams(
+  'file',
+  Type.Object({
+    action: Type.Optional(Type.String({ expected: 'string', description: 'read, write, append, delete or stat.' })),
+    path: Type.String({
+      missing: 'path is required',
+      expected: 'string',
+      description: 'Relative to the file root (default: the working directory of the service).',
+    }),
+    content: Type.Optional(
+      Type.String({ expected: 'string', description: 'Text for write and append. Default empty.' }),
+    ),
+  }),
+)
+
+export const file = (root: FileRoot): OsTool => ({
+  name: 'file',
+  async execute(input) {
+    const params = fileParams.parse(input)
+    const action = params.action ?? ''
+    if (!isAction(action)) throw invalidInput(`unknown action "${action}" (supported: ${ACTIONS.join(', ')})`)
+    try {
+      return await actions[action](root, params)
+    } catch (error) {
+      throw asExecutionError(error, action, params.path)
+    }
+  },
+})
+
+const isAction = (action: string): action is Action => (ACTIONS as readonly string[]).includes(action)
+
+type Params = Static<typeof fileParams.schema>
+
+const { O_APPEND, O_CREAT, O_RDONLY, O_WRONLY } = constants
+
+const actions: Readonly<Record<Action, (root: FileRoot, params: Params) => Promise<unknown>>> = {
+  read: (root, { path }) => using(root.open(path, O_RDONLY), (handle) => readText(handle, path)),
+
+  // Truncated after opening, not by it: only then is it known that the file is the right one.
+  write: (root, { path, content = '' }) =>
+    using(root.open(path, O_WRONLY | O_CREAT), async (handle) => {
+      await handle.truncate(0)
+      return writeText(handle, content)
+    }),
+
+  append: (root, { path, content = '' }) =>
+    using(root.open(path, O_WRONLY | O_CREAT | O_APPEND), (handle) => writeText(handle, content)),
+
+  async delete(root, { path }) {
+    const entry = await root.locateEntry(path)
+    try {
+      await unlink(entry)
+    } catch (error) {
+      if (!['EISDIR', 'EPERM'].includes(systemCodeOf(error) ?? '')) throw error
+      await rmdir(entry) // an empty directory goes too
+    }
+    return { deleted: true }
+  },
+
+  async stat(root, { path }) {
+    const found = await stat(await root.locate(path))
+    return {
+      name: basename(path),
+      size: found.size,
+      mode: modeText(found),
+      mod_time: found.mtime.toISOString(),
+      is_dir: found.isDirectory(),
+    }
+  },
+}
+
+async function using<T>(opening: Promise<FileHandle>, work: (handle: FileHandle) => Promise<T>): Promise<T> {
+  const handle = await opening
+  try {
+    return await work(handle)
+  } finally {
+    await handle.close()
+  }
+}
+
+async function readText(handle: FileHandle, path: string): Promise<{ content: string; size: number }> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for (;;) {
+    // Files below /proc say they are empty, so the size that counts is what comes.
+    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(64 * 1024))
+    if (bytesRead === 0) break
+    chunks.push(buffer.subarray(0, bytesRead))
+    size += bytesRead
+    if (size > MAX_READ_BYTES) {
+      throw new ExecutionError('resource_limit_exceeded', `read ${path}: larger than ${MAX_READ_BYTES} bytes`)
+    }
+  }
+  return { content: textOf(Buffer.concat(chunks, size), false), size }
+}
+
+async function writeText(handle: FileHandle, content: string): Promise<{ bytes_written: number }> {
+  const bytes = Buffer.from(content)
+  for (let written = 0; written < bytes.length; ) {
+    written += (await handle.write(bytes, written, bytes.length - written)).bytesWritten
+  }
+  return { bytes_written: bytes.length }
+}
+
+/** As `ls -l` writes it: `-rw-r--r--`. */
+export function modeText(found: Stats): string {
+  const kind = found.isDirectory() ? 'd' : found.isSymbolicLink() ? 'l' : found.isFile() ? '-' : '?'
+  const bits = [6, 3, 0].map((shift) => {
+    const three = (found.mode >> shift) & 7
+    return `${three & 4 ? 'r' : '-'}${three & 2 ? 'w' : '-'}${three & 1 ? 'x' : '-'}`
+  })
+  return kind + bits.join('')
+}
+
+const FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file or directory',
+  EACCES: 'permission denied',
+  EISDIR: 'is a directory',
+  ENOTDIR: 'a part of the path is not a directory',
+  ENOTEMPTY: 'the directory is not empty',
+  ENOSPC: 'no space left on device',
+  ELOOP: 'too many symbolic links',
+  ENXIO: 'not a regular file',
+  ENAMETOOLONG: 'the name is too long',
+}
+
+export function asExecutionError(error: unknown, action: string, path: string): ExecutionError {
+  if (error instanceof ExecutionError) return error
+  const code = systemCodeOf(error) ?? ''
+  const kind = code === 'ENOENT' ? 'not_found' : 'external_failure'
+  return new ExecutionError(kind, `${action} ${path}: ${FAULTS[code] ?? messageOf(error)}`, { cause: error })
+}

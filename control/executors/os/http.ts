@@ -1,0 +1,199 @@
+/**
+ * Makes one HTTP request: `{status_code, body, headers, truncated}`. A status of 400 or more fails the task and keeps
+ * the result. With `save_to` a body goes to a file instead: `{..., body: "", saved_to, bytes_written}`.
+ */
+import { constants } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
+import { type Static, Type } from '@sinclair/typebox'
+import { readBounded } from '../../../shared/bounded-output.ts'
+import { messageOf, systemCodeOf } from '../../../shared/errors.ts'
+import { ExecutionError, type ExecutorContext, invalidInput } from '../executor.ts'
+import { ToolParams } from '../params.ts'
+import { asExecutionError } from './file.ts'
+import type { FileRoot } from './file-root.ts'
+import type { OsTool } from './os.ts'
+
+/** Bytes of a response body in the result. Source: spec, Limits A. */
+export const MAX_BODY_BYTES = 1024 * 1024
+
+/** Bytes of a response body that `save_to` writes. */
+export const MAX_SAVED_BYTES = 1024 * 1024 * 1024
+
+export const MAX_REDIRECTS = 10
+
+/** Bun quietly turns any other method into GET. */
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+
+const isHeaders = 'object of strings'
+
+export const httpParams = new ToolParams(
+  'http',
+  Type.Object({
+    url: Type.String({ missing: 'url is required', expected: 'string', description: 'http: or https: address.' }),
+    method: Type.Optional(Type.String({ expected: 'string', description: `Default GET. ${METHODS.join(', ')}.` })),
+    headers: Type.Optional(
+      Type.Record(Type.String(), Type.String(), { expected: isHeaders, description: 'Request headers.' }),
+    ),
+    body: Type.Optional(Type.String({ expected: 'string', description: 'Request body; not for GET and HEAD.' })),
+    save_to: Type.Optional(
+      Type.String({ expected: 'string', description: 'File that gets the response body; same paths as for file.' }),
+    ),
+  }),
+)
+
+export interface HttpResult {
+  readonly status_code: number
+  readonly body: string
+  readonly headers: Readonly<Record<string, string>>
+  /** The body was longer than the result may hold. */
+  readonly truncated: boolean
+  readonly saved_to?: string
+  readonly bytes_written?: number
+}
+
+export const http = (root: FileRoot): OsTool => ({
+  name: 'http',
+  execute: (input, context) => request(httpParams.parse(input), root, context),
+})
+
+async function request(
+  params: Static<typeof httpParams.schema>,
+  root: FileRoot,
+  { signal }: ExecutorContext,
+): Promise<HttpResult> {
+  const method = (params.method ?? 'GET').toUpperCase()
+  if (!(METHODS as readonly string[]).includes(method)) {
+    throw invalidInput(`unsupported method "${params.method}" (supported: ${METHODS.join(', ')})`)
+  }
+  const url = urlOf(params.url)
+  if (params.body !== undefined && (method === 'GET' || method === 'HEAD')) {
+    throw invalidInput(`a ${method} request cannot have a body (give another method)`)
+  }
+  try {
+    const response = await follow(
+      { url, method, headers: headersOf(params.headers), body: params.body ?? null },
+      signal,
+    )
+    const head = { status_code: response.status, headers: Object.fromEntries(response.headers) }
+    if (params.save_to !== undefined && response.status < 400) {
+      const bytes_written = await save(response, root, params.save_to)
+      return { ...head, body: '', truncated: false, saved_to: params.save_to, bytes_written }
+    }
+    const { text, truncated } =
+      response.body === null
+        ? { text: '', truncated: false }
+        : await readBounded(response.body, MAX_BODY_BYTES, { stopAtLimit: true })
+    const result: HttpResult = { ...head, body: text, truncated }
+    if (response.status < 400) return result
+    const details = { status_code: response.status }
+    throw new ExecutionError('external_failure', `http status ${response.status}`, { result, details })
+  } catch (error) {
+    if (error instanceof ExecutionError) throw error
+    throw new ExecutionError('external_failure', `${method} ${withoutCredentials(url)}: ${networkFault(error)}`, {
+      cause: error,
+    })
+  }
+}
+
+type Request = {
+  readonly url: URL
+  readonly method: string
+  readonly headers: Headers
+  readonly body: string | null
+}
+
+/** Sends the request and follows redirects as browsers do: the method may change, secrets stay with their origin. */
+async function follow(first: Request, signal: AbortSignal): Promise<Response> {
+  let { url, method, headers, body } = first
+  for (let redirects = 0; ; redirects++) {
+    const response = await fetch(url, { method, headers, body, signal, redirect: 'manual' })
+    const location = response.headers.get('location')
+    if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response
+    await response.body?.cancel()
+    if (redirects === MAX_REDIRECTS) {
+      throw new ExecutionError('external_failure', `too many redirects (more than ${MAX_REDIRECTS})`)
+    }
+    const next = urlOf(location, url)
+    if (next.origin !== url.origin) {
+      headers = new Headers(headers)
+      for (const secret of ['authorization', 'cookie', 'proxy-authorization']) headers.delete(secret)
+    }
+    const becomesGet = response.status === 303 ? method !== 'HEAD' : response.status < 303 && method === 'POST'
+    if (becomesGet) {
+      method = 'GET'
+      body = null
+      headers = new Headers(headers)
+      headers.delete('content-type')
+      headers.delete('content-length')
+    }
+    url = next
+  }
+}
+
+function urlOf(text: string, base?: URL): URL {
+  const url = URL.parse(text, base?.href)
+  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    throw invalidInput(`url must be an absolute http: or https: address, got "${text}"`)
+  }
+  return url
+}
+
+function headersOf(given: Readonly<Record<string, string>> | undefined): Headers {
+  try {
+    return new Headers(given ?? {})
+  } catch (error) {
+    throw invalidInput(`parse http params: headers: ${messageOf(error)}`)
+  }
+}
+
+async function save(response: Response, root: FileRoot, path: string): Promise<number> {
+  try {
+    const file = await root.open(path, constants.O_WRONLY | constants.O_CREAT)
+    try {
+      await file.truncate(0)
+      return await copyBody(response, file, path)
+    } catch (error) {
+      await file.truncate(0) // half a document is worse than none
+      throw error
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    throw asExecutionError(error, 'save', path)
+  }
+}
+
+async function copyBody(response: Response, file: FileHandle, path: string): Promise<number> {
+  let written = 0
+  for await (const chunk of response.body ?? []) {
+    written += chunk.byteLength
+    if (written > MAX_SAVED_BYTES) {
+      const message = `save ${path}: the body is larger than ${MAX_SAVED_BYTES} bytes`
+      throw new ExecutionError('resource_limit_exceeded', message)
+    }
+    await file.writeFile(chunk)
+  }
+  return written
+}
+
+function networkFault(error: unknown): string {
+  switch (systemCodeOf(error)) {
+    case 'ECONNREFUSED':
+    case 'ConnectionRefused':
+      return 'connection refused'
+    case 'ECONNRESET':
+    case 'ConnectionClosed':
+      return 'connection closed by the server'
+    case 'ENOTFOUND':
+      return 'no such host'
+    default:
+      return messageOf(error)
+  }
+}
+
+const withoutCredentials = (url: URL): string => {
+  const shown = new URL(url)
+  shown.username = ''
+  shown.password = ''
+  return shown.href
+}

@@ -1,0 +1,25 @@
+/** Which programs a shell task may start. A guard rail, not isolation: `awk` and `find` can start anything. Pure. */
+import { ExecutionError } from '../executor.ts'
+
+/** `allowlist` is the default; `open` is for trusted development machines only. */
+export type ShellPolicy = 'allowlist' | 'open'
+
+/** Source: spec, executor shell. */
+export const ALLOWED_COMMANDS: ReadonlySet<string> = new Set([
+  ...['echo', 'cat', 'ls', 'date', 'whoami', 'hostname', 'uname', 'pwd', 'curl', 'wget', 'ping', 'dig', 'grep'],
+  ...['awk', 'sed', 'head', 'tail', 'wc', 'sort', 'uniq', 'find', 'dir', 'where', 'type'],
+])
+
+/** Throws `denied` when `command` may not be started. Only its base name counts; a path before it is accepted. */
+export function checkCommand(policy: ShellPolicy, command: string): void {
+  const baseName = command.slice(command.lastIndexOf('/') + 1)
+  if (policy === 'open' || ALLOWED_COMMANDS.has(baseName)) return
+  throw new ExecutionError('denied', `command ${JSON.stringify(baseName)} is not in the allowed whitelist`)
+}
+
+/** Throws `denied` when scripts may not be run: a script could start anything. */
+export function checkScript(policy: ShellPolicy): void {
+  if (policy === 'open') return
+  const remedy = 'scripts run only where SERVICE_SHELL_POLICY=open is set'
+  throw new ExecutionError('denied', `script is not in the allowed whitelist: ${remedy}`)
+}

@@ -1,0 +1,25 @@
+/** Which executor runs which type. */
+import type { Executor } from './executor.ts'
+
+export class ExecutorRegistry {
+  readonly #byType = new Map<string, Executor>()
+
+  constructor(executors: Iterable<Executor> = []) {
+    for (const executor of executors) this.register(executor)
+  }
+
+  /** Throws when the type is taken. */
+  register(executor: Executor): void {
+    if (this.#byType.has(executor.type)) throw new Error(`an executor of type ${executor.type} is registered already`)
+    this.#byType.set(executor.type, executor)
+  }
+
+  get(type: string): Executor | undefined {
+    return this.#byType.get(type)
+  }
+
+  /** The types that a graph may name. */
+  get types(): ReadonlySet<string> {
+    return new Set(this.#byType.keys())
+  }
+}
