@@ -1,0 +1,140 @@
+/**
+ * One try at a task: calls the executor, watches the timeout, passes on a cancel, and says how it ended.
+ *
+ * The first reason to stop wins. Once the signal has fired the executor's own words no longer count, only that it has
+ * returned: a slot is free when nothing of the attempt runs any more.
+ */
+import { messageOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import { ExecutionError, type Executor, type ExecutorContext } from '../executors/executor.ts'
+import type { Failure, Task } from '../graph/task.ts'
+
+/** Why an attempt is stopped from outside. `interrupted`: the service stops. */
+export type StopReason = 'timeout' | 'cancelled' | 'interrupted'
+
+export type AttemptOutcome =
+  | { readonly kind: 'success'; readonly result: unknown }
+  | { readonly kind: 'failure'; readonly failure: Failure; readonly result?: unknown }
+  | { readonly kind: 'cancelled'; readonly failure: Failure; readonly result?: unknown }
+  | { readonly kind: 'interrupted' }
+
+export interface AttemptOptions {
+  readonly log: Log
+  readonly onProgress: (message?: string, data?: unknown) => void
+  /** Milliseconds after a stop at which an executor that has not returned is given up. */
+  readonly abandonAfterMs: number
+}
+
+/** The longest delay that a timer takes; a longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+export class Attempt implements ExecutorContext {
+  readonly attempt: number
+  readonly #task: Task
+  readonly #executor: Executor
+  readonly #options: AttemptOptions
+  #controller: AbortController | undefined
+  #stopReason: StopReason | undefined
+  #timer: Timer | undefined
+
+  #giveUp: (() => void) | undefined
+
+  constructor(task: Task, executor: Executor, options: AttemptOptions) {
+    this.#task = task
+    this.#executor = executor
+    this.#options = options
+    this.attempt = task.attempt
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#stopReason !== undefined) this.#controller.abort(this.#stopReason)
+    }
+    return this.#controller.signal
+  }
+
+  get traceId(): string {
+    return this.#task.graph.traceId
+  }
+
+  get log(): Log {
+    return this.#options.log.with({ trace_id: this.traceId, task_id: this.#task.id, attempt: this.attempt })
+  }
+
+  progress(message?: string, data?: unknown): void {
+    this.#options.onProgress(message, data)
+  }
+
+  /** Asks the executor to end what it started. Only the first reason counts. */
+  stop(reason: StopReason): void {
+    if (this.#stopReason !== undefined) return
+    this.#stopReason = reason
+    this.#controller?.abort(reason)
+    setTimeout(() => this.#giveUp?.(), this.#options.abandonAfterMs).unref()
+  }
+
+  /** Runs the attempt. An executor that answers at once gets its outcome back at once. */
+  run(): AttemptOutcome | Promise<AttemptOutcome> {
+    try {
+      const answer = this.#executor.execute(this.#task, this)
+      if (!(answer instanceof Promise)) return this.#succeeded(answer)
+      this.#startTimer(this.#task.timeout ?? 0)
+      return new Promise((resolve) => {
+        this.#giveUp = () => {
+          this.log.error('executor did not stop when told to: its attempt is given up')
+          resolve(this.#stopped(undefined))
+        }
+        const done = (outcome: AttemptOutcome) => {
+          this.#giveUp = undefined
+          resolve(outcome)
+        }
+        answer.then(
+          (result) => done(this.#succeeded(result)),
+          (error) => done(this.#failed(error)),
+        )
+      })
+    } catch (error) {
+      return this.#failed(error)
+    }
+  }
+
+  #startTimer(ms: number): void {
+    if (ms <= 0) return
+    const now = Math.min(ms, MAX_TIMER_MS)
+    this.#timer = setTimeout(() => (ms > now ? this.#startTimer(ms - now) : this.stop('timeout')), now)
+  }
+
+  #succeeded(result: unknown): AttemptOutcome {
+    clearTimeout(this.#timer)
+    if (this.#stopReason !== undefined) return this.#stopped(result)
+    return { kind: 'success', result: result ?? null }
+  }
+
+  #failed(error: unknown): AttemptOutcome {
+    clearTimeout(this.#timer)
+    const known = error instanceof ExecutionError ? error : undefined
+    if (this.#stopReason !== undefined) return this.#stopped(known?.result)
+    if (known === undefined) {
+      this.log.error('executor broke', { cause: error instanceof Error ? error.stack : String(error) })
+      return { kind: 'failure', failure: { code: 'internal', message: `internal error: ${messageOf(error)}` } }
+    }
+    const { code, message, details, result } = known
+    const failure: Failure = { code, message, ...(details !== undefined && { details }) }
+    return { kind: 'failure', failure, ...(result !== undefined && { result }) }
+  }
+
+  #stopped(result: unknown): AttemptOutcome {
+    const kept = result === undefined ? {} : { result }
+    switch (this.#stopReason) {
+      case 'timeout': {
+        const message = `task timed out after ${this.#task.timeout}ms`
+        return { kind: 'failure', failure: { code: 'timeout', message, retryable: true }, ...kept }
+      }
+      case 'cancelled':
+        return { kind: 'cancelled', failure: { code: 'cancelled', message: 'task cancelled' }, ...kept }
+      default:
+        return { kind: 'interrupted' }
+    }
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * Tasks that wait for their next attempt.
+ *
+ * A backoff has one of eight lengths, so each length gets a lane, and a lane is in order of its due times all by
+ * itself. One timer serves all of them. A task that waits here holds no slot.
+ */
+import type { Task } from '../graph/task.ts'
+import { Fifo } from './ready-queue.ts'
+
+type Waiting = { readonly task: Task; readonly dueAt: number }
+
+export class BackoffLanes {
+  readonly #lanes = new Map<number, Fifo<Waiting>>()
+  readonly #wake: () => void
+  #timer: Timer | undefined
+  #timerDueAt = Number.POSITIVE_INFINITY
+
+  /** `wake` is called when a task is due; it should call `takeDue`. */
+  constructor(wake: () => void) {
+    this.#wake = wake
+  }
+
+  add(task: Task, delayMs: number): void {
+    let lane = this.#lanes.get(delayMs)
+    if (lane === undefined) {
+      lane = new Fifo()
+      this.#lanes.set(delayMs, lane)
+    }
+    const dueAt = performance.now() + delayMs
+    lane.push({ task, dueAt })
+    this.#arm(dueAt)
+  }
+
+  /** Takes out one task that is due, or returns undefined and sees to it that `wake` is called in time. */
+  takeDue(): Task | undefined {
+    const now = performance.now()
+    let next = Number.POSITIVE_INFINITY
+    for (const lane of this.#lanes.values()) {
+      const first = lane.peek()
+      if (first === undefined) continue
+      if (first.dueAt <= now) return lane.shift()!.task
+      next = Math.min(next, first.dueAt)
+    }
+    this.#arm(next)
+    return undefined
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#lanes.clear()
+    this.#timerDueAt = Number.POSITIVE_INFINITY
+  }
+
+  #arm(dueAt: number): void {
+    if (dueAt >= this.#timerDueAt) return
+    clearTimeout(this.#timer)
+    this.#timerDueAt = dueAt
+    this.#timer = setTimeout(
+      () => {
+        this.#timerDueAt = Number.POSITIVE_INFINITY
+        this.#wake()
+      },
+      Math.max(0, Math.ceil(dueAt - performance.now())),
+    )
+  }
+}

@@ -1,0 +1,281 @@
+/**
+ * Runs tasks when their dependencies have succeeded.
+ *
+ * Everything here is an event: a graph arrives, an attempt ends, a backoff is over. Each event notes what it means
+ * (a task is ready, a task was lost) and takes a turn. A turn reads as the four sentences in `#turn`; it works until
+ * nothing is left to do or its time is up, and goes on after the event loop has looked at its sockets. There is no
+ * recursion and no polling: a chain of 100,000 tasks is a loop.
+ *
+ * A slot is held by an attempt that executes, by nothing else.
+ */
+import type { Log } from '../../shared/log.ts'
+import type { ExecutorRegistry } from '../executors/registry.ts'
+import { backoffMs } from '../graph/backoff.ts'
+import type { Failure, Graph, Task } from '../graph/task.ts'
+import { type LossReason, skipReason } from '../graph/transitions.ts'
+import type { Ending, TaskStore } from '../store/tasks.ts'
+import { Attempt, type AttemptOutcome, type StopReason } from './attempt.ts'
+import { BackoffLanes } from './backoff-lanes.ts'
+import { Fifo, ReadyQueue } from './ready-queue.ts'
+
+/** Milliseconds of work before a turn gives way to I/O. */
+const TURN_MS = 5
+
+/** Steps between two looks at the clock within a turn. */
+const STEPS_PER_LOOK = 32
+
+export interface SchedulerOptions {
+  readonly store: TaskStore
+  readonly executors: ExecutorRegistry
+  /** Attempts that may execute at the same time. */
+  readonly maxConcurrency: number
+  readonly log: Log
+  /** Milliseconds after which an attempt that was told to stop is given up, should its executor not return. */
+  readonly abandonAfterMs: number
+}
+
+/** A task whose dependents are being skipped, and how far that has come. */
+type Loss = { readonly task: Task; readonly reason: LossReason; next: number }
+
+export class Scheduler {
+  readonly #store: TaskStore
+  readonly #executors: ExecutorRegistry
+  readonly #maxConcurrency: number
+  readonly #log: Log
+  readonly #abandonAfterMs: number
+  readonly #ready = new ReadyQueue()
+  readonly #backoffs = new BackoffLanes(() => this.#turn())
+  readonly #losses = new Fifo<Loss>()
+  readonly #executing = new Map<Task, Attempt>()
+  #isTurning = false
+  #isTurnScheduled = false
+  #isStopping = false
+  #whenIdle: (() => void) | undefined
+
+  constructor({ store, executors, maxConcurrency, log, abandonAfterMs }: SchedulerOptions) {
+    this.#abandonAfterMs = abandonAfterMs
+    this.#store = store
+    this.#executors = executors
+    this.#maxConcurrency = maxConcurrency
+    this.#log = log
+  }
+
+  /** Tasks that could start at once but for the concurrency limit; at most 1,024 are counted. */
+  get queueLength(): number {
+    return this.#ready.length
+  }
+
+  /** Takes over a graph that the store has accepted or recovered. */
+  add(graph: Graph): void {
+    for (const task of graph.tasks) {
+      if (task.isTerminal) {
+        if (task.status !== 'success') this.#lose(task, task.status as LossReason)
+      } else if (task.isDeleted) this.#lose(task, 'deleted')
+      else if (graph.missing[task.position] === 0) this.#ready.push(task)
+    }
+    this.#turn()
+  }
+
+  /** Deletes the record of `task`. A pending one never runs and its dependents are skipped; a running one goes on. */
+  delete(task: Task): void {
+    const wasPending = task.status === 'pending'
+    this.#store.apply({ kind: 'deleted', task, at: Date.now() })
+    if (wasPending) {
+      this.#lose(task, 'deleted')
+      if (task.graph.live === 0) this.#graphEnded(task.graph)
+    }
+    this.#turn()
+  }
+
+  /**
+   * Starts nothing any more and resolves when nothing executes. Attempts may finish within `graceMs`; the rest are
+   * ended, and their tasks are pending again.
+   */
+  async stop(graceMs: number): Promise<void> {
+    this.#isStopping = true
+    this.#backoffs.stop()
+    if (this.#executing.size === 0) return
+    const idle = new Promise<void>((resolve) => {
+      this.#whenIdle = resolve
+    })
+    const interrupt = setTimeout(() => this.interrupt(), graceMs)
+    await idle
+    clearTimeout(interrupt)
+  }
+
+  /** Ends what executes, while stopping, without waiting any longer. */
+  interrupt(): void {
+    this.#stopAll('interrupted')
+  }
+
+  #stopAll(reason: StopReason): void {
+    for (const attempt of this.#executing.values()) attempt.stop(reason)
+  }
+
+  /** Works off what the last events left to do. */
+  #turn(): void {
+    if (this.#isTurning) return // an executor answered at once, within the turn that called it
+    this.#isTurning = true
+    const until = performance.now() + TURN_MS
+    let isDone = false
+    while (!isDone && performance.now() < until) {
+      isDone = true
+      for (let step = 0; step < STEPS_PER_LOOK; step++) {
+        const hasSkipped = this.#skipWhatLostADependency()
+        const hasQueued = this.#queueWhatIsDue()
+        const hasStarted = this.#startWhatFits()
+        if (!hasSkipped && !hasQueued && !hasStarted) break
+        isDone = false
+      }
+    }
+    this.#isTurning = false
+    if (!isDone && !this.#isTurnScheduled) {
+      this.#isTurnScheduled = true
+      setImmediate(() => {
+        this.#isTurnScheduled = false
+        this.#turn()
+      })
+    }
+  }
+
+  /** Skips one dependent of a lost task; true when there may be more. */
+  #skipWhatLostADependency(): boolean {
+    const loss = this.#losses.peek()
+    if (loss === undefined) return false
+    const { task, reason } = loss
+    const dependents = task.graph.live === 0 ? NOBODY : task.graph.dependentsOf(task)
+    if (loss.next >= dependents.length) {
+      this.#losses.shift()
+      return true
+    }
+    const dependent = task.graph.tasks[dependents[loss.next++]!]!
+    if (dependent.status !== 'pending' || dependent.isDeleted) return true
+    const error = skipReason(task.id, reason)
+    this.#end(dependent, { status: 'skipped', error })
+    return true
+  }
+
+  /** Queues one task whose backoff is over. */
+  #queueWhatIsDue(): boolean {
+    if (this.#isStopping) return false
+    const task = this.#backoffs.takeDue()
+    if (task === undefined) return false
+    this.#ready.push(task)
+    return true
+  }
+
+  /** Starts one attempt if a slot is free. */
+  #startWhatFits(): boolean {
+    if (this.#isStopping || this.#executing.size >= this.#maxConcurrency) return false
+    const task = this.#ready.shift()
+    if (task === undefined) return false
+    const mayStart = (task.status === 'pending' && !task.isDeleted) || (task.status === 'running' && task.isBackingOff)
+    if (mayStart) this.#start(task)
+    return true
+  }
+
+  #start(task: Task): void {
+    this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
+    const executor = this.#executors.get(task.type)
+    if (executor === undefined) {
+      const message = `no executor is registered for type ${task.type}`
+      this.#attemptEnded(task, { kind: 'failure', failure: { code: 'internal', message } })
+      return
+    }
+    if (this.#log.debugging) this.#log.debug('attempt started', fieldsOf(task))
+    const attempt = new Attempt(task, executor, {
+      log: this.#log,
+      abandonAfterMs: this.#abandonAfterMs,
+      onProgress: (message, data) => this.#progress(task, message, data),
+    })
+    this.#executing.set(task, attempt)
+    const outcome = attempt.run()
+    if (outcome instanceof Promise) {
+      outcome.then((ended) => {
+        this.#attemptEnded(task, ended)
+        this.#turn()
+      })
+    } else this.#attemptEnded(task, outcome)
+  }
+
+  #progress(task: Task, message?: string, data?: unknown): void {
+    if (!this.#executing.has(task)) return // an executor that reports after it returned
+    const report = { ...(message !== undefined && { message }), ...(data !== undefined && { data }) }
+    this.#store.apply({ kind: 'progress', task, at: Date.now(), ...report })
+  }
+
+  #attemptEnded(task: Task, outcome: AttemptOutcome): void {
+    this.#executing.delete(task)
+    switch (outcome.kind) {
+      case 'success':
+        this.#end(task, { status: 'success', result: outcome.result })
+        break
+      case 'interrupted':
+        this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now() })
+        break
+      case 'cancelled': {
+        const { failure, result } = outcome
+        this.#end(task, { status: 'cancelled', error: failure.message, failure, ...keep(result) })
+        break
+      }
+      case 'failure':
+        this.#attemptFailed(task, outcome.failure, outcome.result)
+    }
+    if (this.#isStopping && this.#executing.size === 0) this.#whenIdle?.()
+  }
+
+  #attemptFailed(task: Task, failure: Failure, result: unknown): void {
+    const attemptsLeft = task.retry + 1 - task.usedAttempts
+    if (attemptsLeft > 0) {
+      this.#store.apply({ kind: 'attempt-failed', task, at: Date.now(), failure })
+      if (!this.#isStopping) this.#backoffs.add(task, backoffMs(task.usedAttempts + 1))
+      this.#log.info('attempt failed, will be retried', {
+        ...fieldsOf(task),
+        error: failure.message,
+        attempts_left: attemptsLeft,
+      })
+      return
+    }
+    const error = task.retry > 0 ? `task failed after all retries: ${failure.message}` : failure.message
+    this.#log.warn('task failed after all retries', { ...fieldsOf(task), code: failure.code, error: failure.message })
+    this.#end(task, { status: 'failed', error, failure, ...keep(result) })
+  }
+
+  /** Ends `task` and sees to those who depend on it. */
+  #end(task: Task, ending: Ending): void {
+    this.#store.apply({ kind: 'ended', task, at: Date.now(), ending })
+    if (ending.status === 'success') this.#release(task)
+    else this.#lose(task, ending.status)
+    if (task.graph.live === 0) this.#graphEnded(task.graph)
+  }
+
+  #graphEnded(graph: Graph): void {
+    graph.releaseEdges()
+    const fields = { trace_id: graph.traceId, graph_id: graph.id, tasks: graph.tasks.length }
+    this.#log.info('graph ended', { ...fields, duration_ms: Date.now() - graph.createdAt })
+  }
+
+  #release(task: Task): void {
+    const { graph } = task
+    for (const position of graph.dependentsOf(task)) {
+      if (--graph.missing[position]! > 0) continue
+      const dependent = graph.tasks[position]!
+      if (dependent.status === 'pending' && !dependent.isDeleted) this.#ready.push(dependent)
+    }
+  }
+
+  #lose(task: Task, reason: LossReason): void {
+    this.#losses.push({ task, reason, next: 0 })
+  }
+}
+
+const NOBODY = new Uint32Array(0)
+
+const keep = (result: unknown) => (result === undefined ? {} : { result })
+
+const fieldsOf = (task: Task) => ({
+  trace_id: task.graph.traceId,
+  graph_id: task.graph.id,
+  task_id: task.id,
+  attempt: task.attempt,
+})
