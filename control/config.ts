@@ -1,0 +1,74 @@
+/** Every setting of the control service, once: flag, variable, default, unit, range and a sentence. */
+import { choice, duration, integer, type SettingValues, text } from '../shared/flags.ts'
+import { LOG_LEVELS } from '../shared/log.ts'
+
+const HOUR_MS = 3_600_000
+
+export const controlSettings = {
+  addr: text({
+    variable: 'SERVICE_ADDR',
+    default: '127.0.0.1:8080',
+    value: 'host:port',
+    help: 'Address to listen on; :8080 means all interfaces, port 0 a free port.',
+  }),
+  dataDir: text({
+    variable: 'SERVICE_DATA_DIR',
+    default: 'data',
+    value: 'directory',
+    help: 'Where state.json is kept; made if it does not exist.',
+  }),
+  maxConcurrency: integer({
+    variable: 'SERVICE_MAX_CONCURRENCY',
+    default: '10',
+    value: 'number',
+    min: 1,
+    max: 10_000,
+    help: 'Attempts that may execute at the same time.',
+  }),
+  persistInterval: duration({
+    variable: 'SERVICE_PERSIST_INTERVAL',
+    default: '30s',
+    minMs: 10,
+    maxMs: 24 * HOUR_MS,
+    help: 'Time between two writes of state.json; nothing is written when nothing changed.',
+  }),
+  shutdownTimeout: duration({
+    variable: 'SERVICE_SHUTDOWN_TIMEOUT',
+    default: '15s',
+    minMs: 0,
+    maxMs: HOUR_MS,
+    help: 'On SIGTERM running attempts may finish within this time; the rest are ended and run again after a restart.',
+  }),
+  fileRoot: text({
+    variable: 'SERVICE_FILE_ROOT',
+    value: 'directory',
+    help: 'Confines file tasks (and save_to of http tasks) to this directory. Without it only relative paths are confined, to the working directory.',
+  }),
+  maxBodyBytes: integer({
+    default: String(64 * 1024 * 1024),
+    value: 'bytes',
+    min: 1024,
+    max: 1024 * 1024 * 1024,
+    help: 'Largest request body; a larger one is answered 413.',
+  }),
+  killGrace: duration({
+    default: '2s',
+    minMs: 0,
+    maxMs: 10 * 60_000,
+    help: 'Time between TERM and KILL for processes of a task that timed out, was cancelled or left some behind.',
+  }),
+  logLevel: choice({
+    variable: 'SERVICE_LOG_LEVEL',
+    default: 'info',
+    choices: LOG_LEVELS,
+    help: 'Least severe log lines to write; debug adds every request and every attempt.',
+  }),
+}
+
+export type ControlConfig = SettingValues<typeof controlSettings>
+
+/** Variables without a flag, for the documentation. */
+export const controlVariables = {
+  SERVICE_SHELL_POLICY:
+    'open lets shell tasks run any command and scripts, for trusted development machines only; anything else means the allowlist.',
+} as const

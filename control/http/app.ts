@@ -1,0 +1,28 @@
+/** The HTTP face of control: its routes under the rules that all our services share. */
+import type { AnyElysia } from 'elysia'
+import type { ErrorResponse } from '../../shared/contract/control.ts'
+import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'
+import type { Log } from '../../shared/log.ts'
+import type { Counters } from '../store/counters.ts'
+import { addHealthRoute } from './health.ts'
+import { addMetricsRoute } from './metrics.ts'
+import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
+
+export interface ControlAppOptions extends TaskRoutes {
+  readonly counters: Counters
+  readonly log: Log
+  /** `performance.now()` at start. */
+  readonly startedAt: number
+}
+
+export function controlApp(options: ControlAppOptions): AnyElysia {
+  const app: AnyElysia = httpService({
+    log: options.log,
+    errorBody: (error): ErrorResponse => ({ error: error.message }),
+  })
+  addTaskRoutes(app, options)
+  addHealthRoute(app, options.startedAt)
+  addMetricsRoute(app, options.counters)
+  refuseOtherMethods(app)
+  return app
+}

@@ -1,0 +1,98 @@
+/** /tasks: submit, list, look at, delete. */
+import { type AnyElysia, t } from 'elysia'
+import { ServiceError } from '../../shared/errors.ts'
+import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { SLICE_MS } from '../../shared/slices.ts'
+import { taskRecord } from '../graph/record.ts'
+import type { Task } from '../graph/task.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
+import { type Intake, submitGraph } from '../scheduler/submit.ts'
+import type { TaskStore } from '../store/tasks.ts'
+
+/** Longest wait of `GET /tasks/{id}?wait_ms=N`; a client that wants more asks again. */
+export const MAX_WAIT_MS = 60_000
+
+export interface TaskRoutes {
+  readonly intake: Intake
+  readonly store: TaskStore
+  readonly scheduler: Scheduler
+  readonly maxBodyBytes: number
+}
+
+export const addTaskRoutes = (app: AnyElysia, { intake, store, scheduler, maxBodyBytes }: TaskRoutes): AnyElysia =>
+  app
+    .post(
+      '/tasks',
+      async ({ body, set, server, request }) => {
+        server?.timeout(request, WRITE_TIMEOUT_SECONDS)
+        const answer = await submitGraph(intake, body as Uint8Array, traceIdOf(set))
+        set.status = 202
+        return answer
+      },
+      { body: t.Any(), parse: [({ request }) => readBody(request, maxBodyBytes)] },
+    )
+    .get('/tasks', () => listTasks(store))
+    .get(
+      '/tasks/:id',
+      async ({ params, query, request, server }) => {
+        const task = known(store, params.id)
+        const waitMs = waitOf(query.wait_ms)
+        if (waitMs > 0) {
+          server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
+          const late = AbortSignal.any([request.signal, AbortSignal.timeout(waitMs)])
+          await store.whenEnded(task, late)
+        }
+        return taskRecord(known(store, params.id))
+      },
+      { query: t.Object({ wait_ms: t.Optional(t.String()) }, { additionalProperties: true }) },
+    )
+    .delete('/tasks/:id', ({ params, set }) => {
+      scheduler.delete(known(store, params.id))
+      set.status = 204
+      delete set.headers['content-type']
+    })
+
+/** The task that callers see under `id`, or 404. */
+function known(store: TaskStore, id: string): Task {
+  const task = store.get(id)
+  if (task === undefined) throw new ServiceError(404, `task not found: ${id}`)
+  return task
+}
+
+function waitOf(text: string | undefined): number {
+  if (text === undefined) return 0
+  const ms = /^\d+$/.test(text) ? Number(text) : Number.NaN
+  if (ms <= MAX_WAIT_MS) return ms
+  throw new ServiceError(400, `invalid wait_ms "${text}": expected milliseconds from 0 to ${MAX_WAIT_MS}`)
+}
+
+/** Characters of records that are handed to the socket at once. */
+const CHUNK_CHARACTERS = 64 * 1024
+
+/** All tasks as one JSON array, made while it is read: a slow reader holds no copy of it. */
+function listTasks(store: TaskStore): Response {
+  const tasks = store.visibleTasks()
+  const encoder = new TextEncoder()
+  const deadline = performance.now() + WRITE_TIMEOUT_SECONDS * 1000
+  let separator = '['
+  const stream = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (performance.now() > deadline) throw new Error(`the list was not read within ${WRITE_TIMEOUT_SECONDS} s`)
+      let text = ''
+      const sliceEnd = performance.now() + SLICE_MS
+      while (text.length < CHUNK_CHARACTERS && performance.now() < sliceEnd) {
+        const next = tasks.next()
+        if (next.done) {
+          controller.enqueue(encoder.encode(`${text}${separator === '[' ? '[' : ''}]`))
+          controller.close()
+          return
+        }
+        text += separator + JSON.stringify(taskRecord(next.value))
+        separator = ','
+      }
+      controller.enqueue(encoder.encode(text))
+    },
+    cancel: () => void tasks.return(undefined),
+  })
+  return new Response(stream, { headers: { 'content-type': 'application/json' } })
+}

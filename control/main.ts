@@ -1,0 +1,149 @@
+/** The control service: flags, configuration, store, scheduler, server, signals. The only reader of argv and env. */
+
+import { UsageError } from '../shared/errors.ts'
+import { describeSettings, readCommandLine } from '../shared/flags.ts'
+import { listen, parseListenAddress, type RunningHttpService } from '../shared/http-service.ts'
+import { createLog, type Log, stdoutLines } from '../shared/log.ts'
+import { bypassProxyForLoopback } from '../shared/proxy.ts'
+import { VERSION } from '../shared/version.ts'
+import { type ControlConfig, controlSettings, controlVariables } from './config.ts'
+import { file } from './executors/os/file.ts'
+import { FileRoot } from './executors/os/file-root.ts'
+import { http } from './executors/os/http.ts'
+import { noop } from './executors/os/noop.ts'
+import { OsExecutor } from './executors/os/os.ts'
+import { shell } from './executors/os/shell.ts'
+import { sleep } from './executors/os/sleep.ts'
+import { ExecutorRegistry } from './executors/registry.ts'
+import { controlApp } from './http/app.ts'
+import { Scheduler } from './scheduler/scheduler.ts'
+import { Counters } from './store/counters.ts'
+import { Persistence } from './store/persistence.ts'
+import { makeDataDir, readSnapshot } from './store/snapshot.ts'
+import { TaskStore } from './store/tasks.ts'
+
+/** Milliseconds beyond the kill grace that an executor may take to return after it was told to stop. */
+const EXECUTOR_RETURN_MS = 10_000
+
+/** Milliseconds that open requests get to be answered at the end. */
+const LAST_ANSWERS_MS = 1_000
+
+const startedAt = performance.now()
+const exitCode = await main()
+if (exitCode !== undefined) process.exit(exitCode)
+
+/** The exit code, or undefined while the service runs. */
+async function main(): Promise<number | undefined> {
+  try {
+    const { values, positionals, asked } = readCommandLine(process.argv.slice(2), process.env, controlSettings)
+    if (asked === 'help') console.log(help())
+    else if (asked === 'version') console.log(`taskmill-control ${VERSION}`)
+    else if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals[0]}" (see --help)`)
+    else return await serve(values)
+    return 0
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    console.error(`taskmill-control: ${error.message}`)
+    return 2
+  }
+}
+
+async function serve(config: ControlConfig): Promise<undefined> {
+  const address = parseListenAddress(config.addr, 'addr')
+  const lines = stdoutLines()
+  const log = createLog(lines, config.logLevel)
+  bypassProxyForLoopback(process.env)
+  const executors = new ExecutorRegistry([localTools(config)])
+
+  makeDataDir(config.dataDir)
+  const recovered = await readSnapshot(config.dataDir)
+  const store = new TaskStore()
+  const counters = new Counters(store)
+  const abandonAfterMs = config.killGrace + EXECUTOR_RETURN_MS
+  const scheduler = new Scheduler({ store, executors, maxConcurrency: config.maxConcurrency, log, abandonAfterMs })
+
+  let isDraining = false
+  const app = controlApp({
+    intake: { store, scheduler, executors, log, isDraining: () => isDraining },
+    store,
+    scheduler,
+    counters,
+    log,
+    startedAt,
+    maxBodyBytes: config.maxBodyBytes,
+  })
+  for (const graph of recovered) store.apply({ kind: 'graph-recovered', graph })
+  const server = listen(app, address, 'addr')
+  const persistence = new Persistence({ store, dataDir: config.dataDir, intervalMs: config.persistInterval, log })
+  log.info('listening', { url: server.url, version: VERSION, pid: process.pid, recovered_graphs: recovered.length })
+  for (const graph of recovered) scheduler.add(graph)
+
+  const stop = async (signal: NodeJS.Signals) => {
+    if (isDraining) {
+      scheduler.interrupt()
+      return
+    }
+    isDraining = true
+    log.info('stopping', { signal })
+    const code = await shutDown({ scheduler, server, persistence, log }, config.shutdownTimeout)
+    await lines.drain()
+    process.exit(code)
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+}
+
+type Parts = {
+  readonly scheduler: Scheduler
+  readonly server: RunningHttpService
+  readonly persistence: Persistence
+  readonly log: Log
+}
+
+async function shutDown({ scheduler, server, persistence, log }: Parts, graceMs: number): Promise<number> {
+  await scheduler.stop(graceMs)
+  try {
+    await persistence.stop()
+  } catch (error) {
+    log.error('cannot write the state file', { cause: String(error) })
+    return 1
+  }
+  await server.stop(LAST_ANSWERS_MS)
+  log.info('stopped')
+  return 0
+}
+
+function localTools(config: ControlConfig): OsExecutor {
+  const root = new FileRoot(config.fileRoot === '' ? undefined : config.fileRoot)
+  const policy = process.env.SERVICE_SHELL_POLICY?.trim().toLowerCase() === 'open' ? 'open' : 'allowlist'
+  const env = taskEnvironment(process.env)
+  return new OsExecutor([shell({ policy, env, killGraceMs: config.killGrace }), file(root), http(root), sleep, noop])
+}
+
+/** What processes of tasks see of our environment: enough to find programs, nothing that is secret. */
+function taskEnvironment(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return {
+    PATH: env.PATH || '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    HOME: env.HOME || '/',
+    LANG: env.LANG || 'C.UTF-8',
+    TMPDIR: env.TMPDIR || '/tmp',
+    USER: env.USER || 'taskmill',
+  }
+}
+
+function help(): string {
+  const variables = Object.entries(controlVariables).map(([name, sentence]) => `  ${name}\n      ${sentence}`)
+  return `taskmill-control ${VERSION}: accepts graphs of tasks and runs them.
+
+Usage: taskmill-control [flags]
+
+Flags (--name value, --name=value or -name value; a flag beats its variable, which beats the default):
+${describeSettings(controlSettings)}
+  --help
+      Show this text.
+  --version
+      Show the version.
+
+Variables without a flag:
+${variables.join('\n')}`
+}
