@@ -1,0 +1,13 @@
+/** A directory of one test, gone at the end of its block. */
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export interface TempDir extends Disposable {
+  readonly path: string
+}
+
+export function tempDir(): TempDir {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-')))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
