@@ -19,14 +19,15 @@ const BYTES_PER_YIELD = 128 * 1024
 /** Members parsed by one call of `JSON.parse`: enough to make the call itself cheap. */
 const BYTES_PER_PARSE = 64 * 1024
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
-const COLON = 0x3a
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
-const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
+// Typed as numbers, not as literals: the byte at a position changes while the checker believes it does not.
+const QUOTE: number = 0x22
+const BACKSLASH: number = 0x5c
+const COMMA: number = 0x2c
+const COLON: number = 0x3a
+const OPEN_OBJECT: number = 0x7b
+const CLOSE_OBJECT: number = 0x7d
+const OPEN_ARRAY: number = 0x5b
+const CLOSE_ARRAY: number = 0x5d
 
 const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
@@ -35,115 +36,196 @@ export function parseJson(bytes: Uint8Array): unknown {
   return parseText(decodeUtf8(bytes.subarray(byteOrderMarkLength(bytes))))
 }
 
-/** Reads a whole document whose top level is an object, slicing the array under `sliced` and parsing the rest. */
+/** Reads a whole document; if it is an object, the array under `sliced` is parsed in slices. */
 export function* parseObjectWithArray(bytes: Uint8Array, sliced: string): Slices<unknown> {
-  const start = skipSpace(bytes, byteOrderMarkLength(bytes))
-  if (bytes[start] !== OPEN_OBJECT) return parseJson(bytes)
+  const scan = new Scan(bytes)
+  if (scan.byte !== OPEN_OBJECT) return parseJson(bytes)
   const found: Record<string, unknown> = Object.create(null)
-  for (const member of yield* borders(bytes, start)) {
-    const key = memberKey(bytes, member)
-    const isSliced = key === sliced && bytes[member.valueStart] === OPEN_ARRAY
-    found[key] = isSliced
-      ? yield* parseArray(bytes, member.valueStart, member.end)
-      : parseText(decodeUtf8(bytes.subarray(member.valueStart, member.end)))
+  for (let key = scan.enterObject(); key !== undefined; key = scan.nextKey()) {
+    const isSliced = key === sliced && scan.byte === OPEN_ARRAY
+    found[key] = isSliced ? yield* parseArray(scan) : yield* parseValue(scan)
   }
+  scan.expectEnd()
   return found
 }
 
 /** The members of a document that is an object, in the order of the text. A repeated name is given again. */
 export function* parseMembers(bytes: Uint8Array): Slices<[key: string, value: unknown][]> {
-  const start = skipSpace(bytes, byteOrderMarkLength(bytes))
-  if (bytes[start] !== OPEN_OBJECT) {
+  const scan = new Scan(bytes)
+  if (scan.byte !== OPEN_OBJECT) {
     parseJson(bytes)
     throw new JsonSyntaxError('expected an object')
   }
   const members: [string, unknown][] = []
-  for (const member of yield* borders(bytes, start)) {
-    const value = parseText(decodeUtf8(bytes.subarray(member.valueStart, member.end)))
-    members.push([memberKey(bytes, member), value])
+  for (let key = scan.enterObject(); key !== undefined; key = scan.nextKey()) {
+    members.push([key, yield* parseValue(scan)])
     if (members.length % STEPS_PER_YIELD === 0) yield
   }
+  scan.expectEnd()
   return members
 }
 
-type Member = { start: number; keyEnd: number; valueStart: number; end: number }
+function* parseValue(scan: Scan): Slices<unknown> {
+  const start = scan.at
+  let end = scan.skipValue()
+  for (; end === UNFINISHED; end = scan.skipValue()) yield
+  return parseSlice(scan.bytes, start, end)
+}
 
-/** The array in `bytes[start..end]`, its elements parsed in batches. */
-function* parseArray(bytes: Uint8Array, start: number, end: number): Slices<unknown[]> {
+/** The array that begins at the scan's position, its elements parsed in batches. */
+function* parseArray(scan: Scan): Slices<unknown[]> {
   const elements: unknown[] = []
-  const found = yield* borders(bytes.subarray(0, end), start)
-  let batch = 0
-  for (let i = 0; i < found.length; i++) {
-    const isLast = i === found.length - 1
-    if (!isLast && found[i]!.end - found[batch]!.start < BYTES_PER_PARSE) continue
-    const text = decodeUtf8(bytes.subarray(found[batch]!.start, found[i]!.end))
-    const parsed = parseText(`[${text}]`) as unknown[]
+  let hasMore = scan.enterArray()
+  while (hasMore) {
+    const start = scan.at
+    let count = 0
+    let end = start
+    while (hasMore && end - start < BYTES_PER_PARSE) {
+      for (end = scan.skipValue(); end === UNFINISHED; end = scan.skipValue()) yield
+      count++
+      hasMore = scan.nextElement()
+    }
+    const batch = parseText(`[${decodeUtf8(scan.bytes.subarray(start, end))}]`) as unknown[]
     // A batch that parses to another number of elements was cut in the wrong place: the text is not JSON.
-    if (parsed.length !== i - batch + 1) throw new JsonSyntaxError('Unexpected token')
-    for (const element of parsed) elements.push(element)
-    batch = i + 1
+    if (batch.length !== count) throw new JsonSyntaxError('Unexpected token')
+    for (const element of batch) elements.push(element)
     yield
   }
   return elements
 }
 
-/** Where the members of the container at `start` begin and end. Checks the structure around them, not the members. */
-function* borders(bytes: Uint8Array, start: number): Slices<Member[]> {
-  const isObject = bytes[start] === OPEN_OBJECT
-  const close = isObject ? CLOSE_OBJECT : CLOSE_ARRAY
-  const members: Member[] = []
-  let at = skipSpace(bytes, start + 1)
-  let pauseAt = at + BYTES_PER_YIELD
-  let depth = 0
-  let member: Member = { start: at, keyEnd: -1, valueStart: isObject ? -1 : at, end: -1 }
-  const isEmpty = bytes[at] === close
-  while (at < bytes.length) {
-    if (at >= pauseAt) {
-      pauseAt = at + BYTES_PER_YIELD
-      yield
-    }
-    const byte = bytes[at]!
-    if (byte === QUOTE) {
-      const stringStart = at
-      at = stringEnd(bytes, at)
-      if (isObject && depth === 0 && member.keyEnd < 0) {
-        if (stringStart !== member.start) throw new JsonSyntaxError('Property name must be a string literal')
-        member.keyEnd = at
-        const colon = skipSpace(bytes, at)
-        if (bytes[colon] !== COLON) throw new JsonSyntaxError("Expected ':' before value in object property definition")
-        member.valueStart = skipSpace(bytes, colon + 1)
-        at = member.valueStart
-      }
-      continue
-    }
-    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) depth++
-    else if (depth === 0 && (byte === COMMA || byte === close)) {
-      if (!(isEmpty && byte === close)) {
-        member.end = trimSpace(bytes, at)
-        if (member.valueStart < 0) throw new JsonSyntaxError('Property name must be a string literal')
-        if (member.end <= member.valueStart)
-          throw new JsonSyntaxError(`Unexpected token '${String.fromCharCode(byte)}'`)
-        members.push(member)
-      }
-      if (byte === close) {
-        const rest = skipSpace(bytes, at + 1)
-        if (rest !== bytes.length) throw new JsonSyntaxError('Unable to parse: unexpected text after the end')
-        return members
-      }
-      at = skipSpace(bytes, at + 1)
-      member = { start: at, keyEnd: -1, valueStart: isObject ? -1 : at, end: -1 }
-      continue
-    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
-      if (depth === 0) throw new JsonSyntaxError(`Unexpected token '${String.fromCharCode(byte)}'`)
-      depth--
-    }
-    at++
+const UNFINISHED = -1
+
+/** Steps through the structure around the members of a container, which `JSON.parse` then looks into. */
+class Scan {
+  at: number
+  /** Where in the middle of a value a pause was due, and how deep inside of it. */
+  #unfinishedAt: number | undefined
+  #depth = 0
+
+  constructor(readonly bytes: Uint8Array) {
+    this.at = byteOrderMarkLength(bytes)
+    this.#skipSpace()
   }
-  throw new JsonSyntaxError(isObject ? "Expected '}'" : "Expected ']'")
+
+  /** What stands at the position; undefined at the end. */
+  get byte(): number | undefined {
+    return this.bytes[this.at]
+  }
+
+  /** Enters the object at the position: the name of its first member, or undefined when there is none. */
+  enterObject(): string | undefined {
+    this.#step()
+    if (this.byte !== CLOSE_OBJECT) return this.#key()
+    this.#step()
+    return undefined
+  }
+
+  /** Goes on after a member's value: the name of the next member, or undefined at the end of the object. */
+  nextKey(): string | undefined {
+    const byte = this.byte
+    if (byte !== COMMA && byte !== CLOSE_OBJECT) throw new JsonSyntaxError("Expected '}'")
+    this.#step()
+    return byte === COMMA ? this.#key() : undefined
+  }
+
+  /** Enters the array at the position; false when it is empty. */
+  enterArray(): boolean {
+    this.#step()
+    if (this.byte !== CLOSE_ARRAY) return true
+    this.#step()
+    return false
+  }
+
+  /** Goes on after an element; false at the end of the array. */
+  nextElement(): boolean {
+    const byte = this.byte
+    if (byte !== COMMA && byte !== CLOSE_ARRAY) throw new JsonSyntaxError("Expected ']'")
+    this.#step()
+    return byte === COMMA
+  }
+
+  expectEnd(): void {
+    if (this.at !== this.bytes.length) throw new JsonSyntaxError('Unexpected text after the end')
+  }
+
+  /**
+   * Moves behind a value and the space after it; gives the value's end, or `UNFINISHED` when a pause is due: call again.
+   * Looks at borders only, not at what is between them.
+   */
+  skipValue(): number {
+    const { bytes } = this
+    let at = this.#unfinishedAt ?? this.at
+    const pauseAt = at + BYTES_PER_YIELD
+    let depth = this.#depth
+    for (; at < bytes.length; at++) {
+      const byte = bytes[at]!
+      if (byte === QUOTE) {
+        at = stringEnd(bytes, at) - 1
+        if (depth === 0) {
+          at++
+          break
+        }
+      } else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) depth++
+      else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
+        if (depth === 0) break
+        depth--
+        if (depth === 0) {
+          at++
+          break
+        }
+      } else if (depth === 0 && (byte === COMMA || isSpace(byte))) break
+      if (at >= pauseAt) {
+        this.#depth = depth
+        this.#unfinishedAt = at + 1
+        return UNFINISHED
+      }
+    }
+    if (at === this.at) throw new JsonSyntaxError('Expected a value')
+    this.#depth = 0
+    this.#unfinishedAt = undefined
+    this.at = at
+    this.#skipSpace()
+    return at
+  }
+
+  #key(): string {
+    if (this.byte !== QUOTE) throw new JsonSyntaxError('Property name must be a string literal')
+    const end = stringEnd(this.bytes, this.at)
+    const key = parseSlice(this.bytes, this.at, end) as string
+    this.at = end
+    this.#skipSpace()
+    if (this.byte !== COLON) throw new JsonSyntaxError("Expected ':' before value in object property definition")
+    this.#step()
+    return key
+  }
+
+  /** One byte further, and over the space that follows. */
+  #step(): void {
+    this.at++
+    this.#skipSpace()
+  }
+
+  #skipSpace(): void {
+    while (isSpace(this.bytes[this.at])) this.at++
+  }
 }
+
+/** Bytes of a string that are looked at one by one. Most strings end within; a search from there is for long ones. */
+const SHORT_STRING = 32
 
 /** The index after the closing quote of the string that opens at `at`. */
 function stringEnd(bytes: Uint8Array, at: number): number {
+  const short = Math.min(at + SHORT_STRING, bytes.length)
+  for (let i = at + 1; i < short; i++) {
+    const byte = bytes[i]
+    if (byte === QUOTE) return i + 1
+    if (byte === BACKSLASH) i++
+  }
+  return longStringEnd(bytes, at)
+}
+
+function longStringEnd(bytes: Uint8Array, at: number): number {
   let from = at + 1
   for (;;) {
     const quote = bytes.indexOf(QUOTE, from)
@@ -155,20 +237,8 @@ function stringEnd(bytes: Uint8Array, at: number): number {
   }
 }
 
-function memberKey(bytes: Uint8Array, member: Member): string {
-  return parseText(decodeUtf8(bytes.subarray(member.start, member.keyEnd))) as string
-}
-
-const skipSpace = (bytes: Uint8Array, at: number) => {
-  while (isSpace(bytes[at])) at++
-  return at
-}
-
-/** The end of what stands before `at`, without trailing space. */
-const trimSpace = (bytes: Uint8Array, at: number) => {
-  while (isSpace(bytes[at - 1])) at--
-  return at
-}
+const parseSlice = (bytes: Uint8Array, start: number, end: number): unknown =>
+  parseText(decodeUtf8(bytes.subarray(start, end)))
 
 const byteOrderMarkLength = (bytes: Uint8Array) => (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0)
 

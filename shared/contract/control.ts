@@ -5,15 +5,7 @@
  * sentence `tasks[3].depends_on: expected array of strings`. A `null` in an optional field means absent.
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-
-export const TASK_STATUSES = ['pending', 'running', 'success', 'failed', 'skipped', 'cancelling', 'cancelled'] as const
-export type TaskStatus = (typeof TASK_STATUSES)[number]
-
-/** What a task can end as; a task in one of these never changes again. */
-export const TERMINAL_STATUSES = ['success', 'failed', 'skipped', 'cancelled'] as const satisfies TaskStatus[]
-
-export const isTerminal = (status: TaskStatus): boolean =>
-  status === 'success' || status === 'failed' || status === 'skipped' || status === 'cancelled'
+import type { TaskStatus } from './task-status.ts'
 
 /** `runtime.error.code`: why a task did not succeed. */
 export const ERROR_CODES = [
