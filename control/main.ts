@@ -76,7 +76,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const server = listen(app, address, 'addr')
   const persistence = new Persistence({ store, dataDir: config.dataDir, intervalMs: config.persistInterval, log })
   log.info('listening', { url: server.url, version: VERSION, pid: process.pid, recovered_graphs: recovered.length })
-  for (const graph of recovered) scheduler.add(graph)
+  for (const graph of recovered) scheduler.resume(graph)
 
   const stop = async (signal: NodeJS.Signals) => {
     if (isDraining) {

@@ -3,8 +3,9 @@ import { type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
 
 /** Who waits for whom, by position in the graph. */
 export interface Edges {
-  /** How many dependencies each task has, repeated ones counted. */
-  readonly dependencyCounts: Uint32Array
+  /** The dependencies of task `i` are `dependencies[dependenciesStart[i] .. dependenciesStart[i + 1]]`. */
+  readonly dependenciesStart: Uint32Array
+  readonly dependencies: Uint32Array
   /** The tasks that depend on task `i` are `dependents[dependentsStart[i] .. dependentsStart[i + 1]]`. */
   readonly dependentsStart: Uint32Array
   readonly dependents: Uint32Array
@@ -12,27 +13,37 @@ export interface Edges {
 
 /** `edges` are pairs of positions: `dependencies[e]` must succeed before `tasks[e]`, grouped by rising `tasks[e]`. */
 export function* buildEdges(taskCount: number, tasks: Uint32Array, dependencies: Uint32Array): Slices<Edges> {
-  const dependencyCounts = new Uint32Array(taskCount)
+  const dependenciesStart = new Uint32Array(taskCount + 1)
   const dependentsStart = new Uint32Array(taskCount + 1)
   for (let e = 0; e < tasks.length; e++) {
-    dependencyCounts[tasks[e]!]!++
+    dependenciesStart[tasks[e]! + 1]!++
     dependentsStart[dependencies[e]! + 1]!++
     if (e % (16 * STEPS_PER_YIELD) === 0) yield
   }
-  for (let i = 0; i < taskCount; i++) dependentsStart[i + 1]! += dependentsStart[i]!
+  for (let i = 0; i < taskCount; i++) {
+    dependenciesStart[i + 1]! += dependenciesStart[i]!
+    dependentsStart[i + 1]! += dependentsStart[i]!
+  }
   const next = dependentsStart.slice()
   const dependents = new Uint32Array(tasks.length)
   for (let e = 0; e < tasks.length; e++) {
     dependents[next[dependencies[e]!]!++] = tasks[e]!
     if (e % (16 * STEPS_PER_YIELD) === 0) yield
   }
-  return { dependencyCounts, dependentsStart, dependents }
+  return { dependenciesStart, dependencies, dependentsStart, dependents }
+}
+
+/** How many dependencies each task has, repeated ones counted. */
+export function dependencyCounts({ dependenciesStart }: Edges): Uint32Array {
+  const counts = new Uint32Array(dependenciesStart.length - 1)
+  for (let i = 0; i < counts.length; i++) counts[i] = dependenciesStart[i + 1]! - dependenciesStart[i]!
+  return counts
 }
 
 /** Null when the graph is acyclic, else the positions of one cycle: each depends on the next, the last on the first. */
 export function* findCycle(edges: Edges): Slices<number[] | null> {
-  const { dependencyCounts, dependentsStart, dependents } = edges
-  const missing = dependencyCounts.slice()
+  const { dependentsStart, dependents } = edges
+  const missing = dependencyCounts(edges)
   const ready = new Uint32Array(missing.length)
   let found = 0
   for (let i = 0; i < missing.length; i++) if (missing[i] === 0) ready[found++] = i

@@ -5,16 +5,11 @@
  * on it is in the graph's `edges`. There may be a million of these, so a task is one flat object, times are numbers
  * (milliseconds since 1970) and what is absent is undefined. Only the store changes them, in `TaskStore.apply`.
  */
-import {
-  type ErrorCode,
-  isTerminal,
-  type ProgressEntry,
-  type RunStatus,
-  type TaskStatus,
-} from '../../shared/contract/control.ts'
+import type { ErrorCode, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
+import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import { type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
 import { normalizeTool } from './normalize.ts'
-import type { Edges } from './order.ts'
+import { dependencyCounts, type Edges } from './order.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
 
 /** Why an attempt failed. `message` is the cause alone; what the task's `error` says is `errorText`. */
@@ -61,7 +56,7 @@ export class Task {
   /** The `error` of the record. */
   errorText: string | undefined = undefined
   progress: ProgressEntry[] | undefined = undefined
-  /** Sequence number of the last change. */
+  /** Sequence number of the last change of the task itself; 0 when only its graph's acceptance concerned it. */
   seq = 0
 
   constructor(graph: Graph, position: number, input: ValidTask) {
@@ -110,21 +105,28 @@ export class Task {
 
 const NOBODY = new Uint32Array(0)
 
+/** The part of `items` that belongs to `position`. */
+function part(items: Uint32Array, starts: Uint32Array, position: number): Uint32Array {
+  const start = starts[position] ?? 0
+  const end = starts[position + 1] ?? 0
+  return start === end ? NOBODY : items.subarray(start, end)
+}
+
 export class Graph {
   readonly id: string
   readonly traceId: string
   /** Milliseconds since 1970. */
   readonly createdAt: number
   readonly tasks: Task[] = []
+  /** How many tasks there are of each type. */
+  readonly typeCounts = new Map<string, number>()
   #edges: Edges
   /** Dependencies of each task that have not succeeded yet. The scheduler counts them down; they follow from statuses. */
   missing: Uint32Array
   /** Tasks that have not ended. */
   live: number
-  /** Tasks whose records can be seen. */
+  /** Tasks that are neither deleted nor replaced. */
   visible = 0
-  /** Tasks whose records were deleted or replaced while the graph was live, by id. */
-  readonly hidden = new Map<string, Task>()
   /** Sequence number of the change that accepted the graph; 0 for one of an earlier run. */
   acceptedSeq = 0
   /** The graph's tasks can be seen; false while they are being taken in. */
@@ -135,23 +137,26 @@ export class Graph {
     this.traceId = traceId
     this.createdAt = createdAt
     this.#edges = edges
-    this.missing = edges.dependencyCounts.slice()
+    this.missing = dependencyCounts(edges)
     this.live = 0
   }
 
-  /** Positions of the tasks that depend on `task`. */
+  /** Positions of the tasks that depend on `task`. Empty once the graph has ended. */
   dependentsOf(task: Task): Uint32Array {
     const { dependents, dependentsStart } = this.#edges
-    const start = dependentsStart[task.position]!
-    const end = dependentsStart[task.position + 1]!
-    return start === end ? NOBODY : dependents.subarray(start, end)
+    return part(dependents, dependentsStart, task.position)
+  }
+
+  /** Positions of the tasks that `task` depends on. Empty once the graph has ended. */
+  dependenciesOf(task: Task): Uint32Array {
+    const { dependencies, dependenciesStart } = this.#edges
+    return part(dependencies, dependenciesStart, task.position)
   }
 
   /** Frees what only a live graph needs. */
   releaseEdges(): void {
-    this.#edges = { dependencyCounts: NOBODY, dependentsStart: NOBODY, dependents: NOBODY }
+    this.#edges = { dependenciesStart: NOBODY, dependencies: NOBODY, dependentsStart: NOBODY, dependents: NOBODY }
     this.missing = NOBODY
-    this.hidden.clear()
   }
 }
 
@@ -162,7 +167,9 @@ export function* createGraph(
 ): Slices<Graph> {
   const graph = new Graph(identity.id, identity.traceId, identity.createdAt, edges)
   for (let i = 0; i < tasks.length; i++) {
-    graph.tasks.push(new Task(graph, i, tasks[i]!))
+    const task = new Task(graph, i, tasks[i]!)
+    graph.tasks.push(task)
+    graph.typeCounts.set(task.type, (graph.typeCounts.get(task.type) ?? 0) + 1)
     if (i % STEPS_PER_YIELD === STEPS_PER_YIELD - 1) yield
   }
   graph.live = tasks.length

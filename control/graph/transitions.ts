@@ -1,5 +1,5 @@
 /** Which state may follow which, and what an ending means for those who depend on it. Pure. */
-import type { TaskStatus } from '../../shared/contract/control.ts'
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
 
 const MAY_FOLLOW: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   pending: ['running', 'skipped', 'cancelled'],

@@ -2,7 +2,7 @@
 import { type AnyElysia, t } from 'elysia'
 import { ServiceError } from '../../shared/errors.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
-import { SLICE_MS } from '../../shared/slices.ts'
+import { nextTurn, SLICE_MS } from '../../shared/slices.ts'
 import { taskRecord } from '../graph/record.ts'
 import type { Task } from '../graph/task.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
@@ -76,7 +76,8 @@ function listTasks(store: TaskStore): Response {
   const deadline = performance.now() + WRITE_TIMEOUT_SECONDS * 1000
   let separator = '['
   const stream = new ReadableStream<Uint8Array>({
-    pull(controller) {
+    async pull(controller) {
+      await nextTurn() // others first: whoever reads fast would have us do nothing else
       if (performance.now() > deadline) throw new Error(`the list was not read within ${WRITE_TIMEOUT_SECONDS} s`)
       let text = ''
       const sliceEnd = performance.now() + SLICE_MS

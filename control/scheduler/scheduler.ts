@@ -2,7 +2,7 @@
  * Runs tasks when their dependencies have succeeded.
  *
  * Everything here is an event: a graph arrives, an attempt ends, a backoff is over. Each event notes what it means
- * (a task is ready, a task was lost) and takes a turn. A turn reads as the four sentences in `#turn`; it works until
+ * (a task is ready, a task was lost) and takes a turn. A turn reads as the sentences in `#turn`; it works until
  * nothing is left to do or its time is up, and goes on after the event loop has looked at its sockets. There is no
  * recursion and no polling: a chain of 100,000 tasks is a loop.
  *
@@ -21,6 +21,9 @@ import { Fifo, ReadyQueue } from './ready-queue.ts'
 /** Milliseconds of work before a turn gives way to I/O. */
 const TURN_MS = 5
 
+/** Tasks of a new graph queued per step: about as much work as starting one. */
+const ROOTS_PER_STEP = 16
+
 /** Steps between two looks at the clock within a turn. */
 const STEPS_PER_LOOK = 32
 
@@ -34,6 +37,9 @@ export interface SchedulerOptions {
   readonly abandonAfterMs: number
 }
 
+/** A graph whose first tasks are being queued, and how far that has come. */
+type Arrival = { readonly graph: Graph; readonly roots: readonly number[]; next: number }
+
 /** A task whose dependents are being skipped, and how far that has come. */
 type Loss = { readonly task: Task; readonly reason: LossReason; next: number }
 
@@ -45,6 +51,7 @@ export class Scheduler {
   readonly #abandonAfterMs: number
   readonly #ready = new ReadyQueue()
   readonly #backoffs = new BackoffLanes(() => this.#turn())
+  readonly #arrivals = new Fifo<Arrival>()
   readonly #losses = new Fifo<Loss>()
   readonly #executing = new Map<Task, Attempt>()
   #isTurning = false
@@ -65,15 +72,23 @@ export class Scheduler {
     return this.#ready.length
   }
 
-  /** Takes over a graph that the store has accepted or recovered. */
+  /** Takes over a graph that the store has accepted. */
   add(graph: Graph): void {
-    for (const task of graph.tasks) {
-      if (task.isTerminal) {
-        if (task.status !== 'success') this.#lose(task, task.status as LossReason)
-      } else if (task.isDeleted) this.#lose(task, 'deleted')
-      else if (graph.missing[task.position] === 0) this.#ready.push(task)
+    const roots: number[] = []
+    for (let position = 0; position < graph.missing.length; position++) {
+      if (graph.missing[position] === 0) roots.push(position)
     }
+    this.#arrivals.push({ graph, roots, next: 0 })
     this.#turn()
+  }
+
+  /** Takes over a graph of an earlier run: what was lost then may still have to be passed on to its dependents. */
+  resume(graph: Graph): void {
+    for (const task of graph.tasks) {
+      if (task.isTerminal && task.status !== 'success') this.#lose(task, task.status as LossReason)
+      else if (task.isDeleted && task.status === 'pending') this.#lose(task, 'deleted')
+    }
+    this.add(graph)
   }
 
   /** Deletes the record of `task`. A pending one never runs and its dependents are skipped; a running one goes on. */
@@ -122,9 +137,10 @@ export class Scheduler {
       isDone = true
       for (let step = 0; step < STEPS_PER_LOOK; step++) {
         const hasSkipped = this.#skipWhatLostADependency()
+        const hasArrived = this.#queueWhatArrived()
         const hasQueued = this.#queueWhatIsDue()
         const hasStarted = this.#startWhatFits()
-        if (!hasSkipped && !hasQueued && !hasStarted) break
+        if (!hasSkipped && !hasArrived && !hasQueued && !hasStarted) break
         isDone = false
       }
     }
@@ -143,7 +159,7 @@ export class Scheduler {
     const loss = this.#losses.peek()
     if (loss === undefined) return false
     const { task, reason } = loss
-    const dependents = task.graph.live === 0 ? NOBODY : task.graph.dependentsOf(task)
+    const dependents = task.graph.dependentsOf(task)
     if (loss.next >= dependents.length) {
       this.#losses.shift()
       return true
@@ -152,6 +168,20 @@ export class Scheduler {
     if (dependent.status !== 'pending' || dependent.isDeleted) return true
     const error = skipReason(task.id, reason)
     this.#end(dependent, { status: 'skipped', error })
+    return true
+  }
+
+  /** Queues a few of the tasks that a new graph begins with; true when there may be more. */
+  #queueWhatArrived(): boolean {
+    const arrival = this.#arrivals.peek()
+    if (arrival === undefined) return false
+    const { graph, roots } = arrival
+    const end = Math.min(arrival.next + ROOTS_PER_STEP, roots.length)
+    for (; arrival.next < end; arrival.next++) {
+      const task = graph.tasks[roots[arrival.next]!]!
+      if (task.status === 'pending' && !task.isDeleted) this.#ready.push(task)
+    }
+    if (end === roots.length) this.#arrivals.shift()
     return true
   }
 
@@ -268,8 +298,6 @@ export class Scheduler {
     this.#losses.push({ task, reason, next: 0 })
   }
 }
-
-const NOBODY = new Uint32Array(0)
 
 const keep = (result: unknown) => (result === undefined ? {} : { result })
 

@@ -21,7 +21,7 @@ export interface Intake {
 
 /** Throws `ServiceError`: 400 for a graph that fails a check, 409 for an id that is in use, 503 while stopping. */
 export async function submitGraph(intake: Intake, body: Uint8Array, traceId: string): Promise<SubmitResponse> {
-  const graph = await inSlices(takeIn(intake, body, traceId))
+  const { graph, task_ids } = await inSlices(takeIn(intake, body, traceId))
   if (intake.isDraining()) {
     intake.store.unclaim(graph)
     throw new ServiceError(503, 'the service is stopping and accepts no new graphs')
@@ -29,12 +29,16 @@ export async function submitGraph(intake: Intake, body: Uint8Array, traceId: str
   intake.store.apply({ kind: 'graph-accepted', graph })
   intake.log.info('graph accepted', { trace_id: traceId, graph_id: graph.id, tasks: graph.tasks.length })
   intake.scheduler.add(graph)
-  return { accepted: graph.tasks.length, task_ids: graph.tasks.map((task) => task.id), graph_id: graph.id }
+  return { accepted: task_ids.length, task_ids, graph_id: graph.id }
 }
 
-function* takeIn({ store, executors }: Intake, body: Uint8Array, traceId: string): Slices<Graph> {
+function* takeIn(
+  { store, executors }: Intake,
+  body: Uint8Array,
+  traceId: string,
+): Slices<{ graph: Graph; task_ids: string[] }> {
   const valid = yield* validateGraph(yield* decodeGraph(body), executors.types)
   const graph = yield* createGraph(valid, { id: crypto.randomUUID(), traceId, createdAt: Date.now() })
   yield* store.claim(graph)
-  return graph
+  return { graph, task_ids: valid.tasks.map((task) => task.id) }
 }

@@ -1,5 +1,5 @@
 /** What happened since the service started, counted from the store's changes. Recovered tasks count when they end. */
-import type { TaskStatus } from '../../shared/contract/control.ts'
+import type { TaskStatus, TerminalStatus } from '../../shared/contract/task-status.ts'
 import type { Change, TaskStore } from './tasks.ts'
 
 export class Counters {
@@ -7,7 +7,7 @@ export class Counters {
   /** Started and not ended; those between two attempts are among them. */
   tasksRunning = 0
   readonly byType = new Map<string, number>()
-  readonly ended: Record<Extract<TaskStatus, 'success' | 'failed' | 'skipped' | 'cancelled'>, number> = {
+  readonly ended: Record<TerminalStatus, number> = {
     success: 0,
     failed: 0,
     skipped: 0,
@@ -22,7 +22,7 @@ export class Counters {
     switch (change.kind) {
       case 'graph-accepted':
         this.tasksTotal += change.graph.tasks.length
-        for (const { type } of change.graph.tasks) this.byType.set(type, (this.byType.get(type) ?? 0) + 1)
+        for (const [type, count] of change.graph.typeCounts) this.byType.set(type, (this.byType.get(type) ?? 0) + count)
         break
       case 'attempt-started':
         if (before === 'pending') this.tasksRunning++

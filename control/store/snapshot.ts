@@ -10,7 +10,8 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { replaceFile } from '../../shared/atomic-file.ts'
-import { TASK_STATUSES, TaskInput, type TaskRecord, type TaskStatus } from '../../shared/contract/control.ts'
+import { TaskInput, type TaskRecord } from '../../shared/contract/control.ts'
+import { TASK_STATUSES, type TaskStatus } from '../../shared/contract/task-status.ts'
 import { messageOf, UsageError } from '../../shared/errors.ts'
 import { JsonSyntaxError, parseMembers } from '../../shared/json-slices.ts'
 import { atOnce, nextTurn, SLICE_MS } from '../../shared/slices.ts'
@@ -54,7 +55,7 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
     let separator = '\n'
     let sliceEnd = performance.now() + SLICE_MS
     for (const task of store.visibleTasks()) {
-      text += `${separator}${JSON.stringify(task.id)}:${JSON.stringify(storedTask(task))}`
+      text += `${separator}${JSON.stringify(task.id)}:${JSON.stringify(storedTask(store, task))}`
       separator = ',\n'
       if (text.length >= WRITE_BYTES) {
         await file.writeFile(text)
@@ -69,18 +70,18 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
   })
 }
 
-function storedTask(task: Task): StoredTask {
-  const { graph, dependsOn, interruptedAttempts } = task
+function storedTask(store: TaskStore, task: Task): StoredTask {
+  const { graph, interruptedAttempts } = task
   const extras: { -readonly [K in keyof StoredExtras]: StoredExtras[K] } = { trace_id: graph.traceId }
   if (interruptedAttempts > 0) extras.interrupted_attempts = interruptedAttempts
-  if (!task.isTerminal && graph.hidden.size > 0) {
-    const gone = (dependsOn ?? []).map((id) => graph.hidden.get(id)).filter((hidden) => hidden !== undefined)
-    if (gone.length > 0) {
-      extras.settled_dependencies = gone.map(({ id, isTerminal, status }) => ({
-        id,
-        outcome: isTerminal ? status : 'deleted',
-      }))
+  if (!task.isTerminal) {
+    const settled: { id: string; outcome: TaskStatus | 'deleted' }[] = []
+    for (const position of graph.dependenciesOf(task)) {
+      const dependency = graph.tasks[position]!
+      if (store.isVisible(dependency)) continue
+      settled.push({ id: dependency.id, outcome: dependency.isTerminal ? dependency.status : 'deleted' })
     }
+    if (settled.length > 0) extras.settled_dependencies = settled
   }
   return { ...taskRecord(task), ...extras } as StoredTask
 }

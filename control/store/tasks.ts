@@ -7,9 +7,9 @@
  * Taking in a graph has two steps, because a large one takes longer than one turn of the event loop: `claim` takes its
  * ids, in slices, while nobody sees it; `apply` with `graph-accepted` makes all of it visible at once.
  */
-import type { TaskStatus } from '../../shared/contract/control.ts'
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { ServiceError } from '../../shared/errors.ts'
-import { type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import { inSlices, type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
 import type { Failure, Graph, Task } from '../graph/task.ts'
 import { mayFollow } from '../graph/transitions.ts'
 
@@ -90,8 +90,13 @@ export class TaskStore {
     const until = this.#seq
     for (const graph of this.#graphs) {
       if (graph.acceptedSeq > until) return
-      for (const task of graph.tasks) if (!task.isDeleted) yield task
+      for (const task of graph.tasks) if (this.isVisible(task)) yield task
     }
+  }
+
+  /** Whether `task` is what callers see under its id: neither deleted nor replaced. */
+  isVisible(task: Task): boolean {
+    return !task.isDeleted && this.get(task.id) === task
   }
 
   /** Takes the ids of `graph`, or throws 409 and leaves everything as it was. */
@@ -210,7 +215,6 @@ export class TaskStore {
     if (task.isDeleted) return
     task.isDeleted = true
     task.graph.visible--
-    if (task.graph.live > 0) task.graph.hidden.set(task.id, task)
   }
 
   /** Frees what a hidden task that has no process any more holds: its id, its result, at last its graph. */
@@ -222,16 +226,22 @@ export class TaskStore {
   }
 
   #accept(graph: Graph): void {
-    for (const replaced of this.#replaced.get(graph)?.values() ?? []) {
-      this.#hide(replaced)
-      this.#forget(replaced)
-    }
+    const replaced = this.#replaced.get(graph)
     this.#replaced.delete(graph)
-    for (const task of graph.tasks) task.seq = this.#seq
+    if (replaced !== undefined && replaced.size > 0) void inSlices(this.#retire([...replaced.values()]))
     graph.acceptedSeq = this.#seq
     graph.visible = graph.tasks.length
     graph.isAccepted = true
     this.#graphs.add(graph)
+  }
+
+  /** Frees what replaced tasks hold. Nobody sees them any more, so there is time. */
+  *#retire(replaced: readonly Task[]): Slices<void> {
+    for (let i = 0; i < replaced.length; i++) {
+      this.#hide(replaced[i]!)
+      this.#forget(replaced[i]!)
+      if (i % STEPS_PER_YIELD === 0) yield
+    }
   }
 
   #recover(graph: Graph): void {
