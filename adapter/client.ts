@@ -1,0 +1,131 @@
+/**
+ * Calls to the control service: ofetch without its hidden retries, with our limits and our words for what goes wrong.
+ * Whatever answers, be it a proxy with a page of its own or nobody, becomes one `CallFailed` that says so.
+ */
+import { ofetch } from 'ofetch'
+import { readBounded } from '../shared/bounded-output.ts'
+import { messageOf, systemCodeOf } from '../shared/errors.ts'
+import { Expected, type Setting } from '../shared/flags.ts'
+import { CallFailed } from './envelope.ts'
+
+/** Milliseconds for one request that the service has no reason to hold. */
+export const REQUEST_TIMEOUT_MS = 60_000
+
+/** Bytes of an answer. A service of ours sends less; what sends more is something else. */
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024
+
+/** Characters of an answer that a failure repeats. */
+const MAX_REPEATED_BODY = 64 * 1024
+
+export interface Call {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly path: string
+  readonly body?: Uint8Array
+  readonly timeoutMs?: number
+}
+
+export class ControlClient {
+  readonly #baseUrl: string
+  readonly #token: string
+
+  constructor({ serviceUrl, token }: { serviceUrl: string; token: string | undefined }) {
+    this.#baseUrl = serviceUrl.replace(/\/+$/, '')
+    this.#token = token ?? ''
+  }
+
+  /** The body of a successful answer, which must be a JSON object. Throws `CallFailed`. */
+  async call({ method, path, body, timeoutMs = REQUEST_TIMEOUT_MS }: Call): Promise<object> {
+    const url = this.#baseUrl + path
+    const { status, text, truncated, contentType } = await this.#exchange(url, { method, body, timeoutMs })
+    const answer = { statusCode: status, body: text.slice(0, MAX_REPEATED_BODY) }
+    if (truncated) throw new CallFailed(`${method} ${url} answered with more than ${MAX_ANSWER_BYTES} bytes`, answer)
+    const parsed = parseObject(text)
+    if (status < 200 || status > 299) {
+      const reason = parsed !== undefined && 'error' in parsed ? errorText(parsed.error) : ''
+      throw new CallFailed(`${method} ${path} answered ${status}${reason === '' ? '' : `: ${reason}`}`, answer)
+    }
+    if (parsed === undefined) {
+      const what = contentType === null ? 'something else' : contentType
+      throw new CallFailed(
+        `${method} ${url} answered with ${what} instead of a JSON object: is this the control service?`,
+        answer,
+      )
+    }
+    return parsed
+  }
+
+  async #exchange(
+    url: string,
+    { method, body, timeoutMs }: { method: string; body: Uint8Array | undefined; timeoutMs: number },
+  ) {
+    const headers: Record<string, string> = { accept: 'application/json' }
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    if (this.#token !== '') headers.authorization = `Bearer ${this.#token}`
+    try {
+      const response = await ofetch.raw(url, {
+        method,
+        headers,
+        ...(body !== undefined && { body }),
+        signal: AbortSignal.timeout(timeoutMs),
+        retry: 0,
+        ignoreResponseError: true,
+        responseType: 'stream',
+      })
+      const stream = response._data as ReadableStream<Uint8Array> | undefined
+      const read = stream
+        ? await readBounded(stream, MAX_ANSWER_BYTES, { stopAtLimit: true })
+        : { text: '', truncated: false }
+      return { status: response.status, contentType: response.headers.get('content-type'), ...read }
+    } catch (error) {
+      throw new CallFailed(`cannot reach the control service at ${this.#baseUrl}: ${faultOf(error, timeoutMs)}`)
+    }
+  }
+}
+
+/** The address of the control service, as a flag of every subcommand that calls it. */
+export const serviceUrlSetting: Setting<string> = {
+  variable: 'SERVICE_URL',
+  default: 'http://127.0.0.1:8080',
+  value: 'url',
+  help: 'Base address of the control service.',
+  absent: '',
+  parse(text) {
+    const url = URL.parse(text)
+    const isHttp = url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
+    return isHttp ? text : new Expected('an http: or https: address, such as http://127.0.0.1:8080')
+  },
+}
+
+function parseObject(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return value !== null && typeof value === 'object' && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** `{error: "text"}` of control, `{error: {message: "text"}}` of others. */
+function errorText(error: unknown): string {
+  if (typeof error === 'string') return error
+  const message = (error as { message?: unknown } | null)?.message
+  return typeof message === 'string' ? message : ''
+}
+
+/** ofetch wraps what fetch threw; the cause says more. */
+function faultOf(error: unknown, timeoutMs: number): string {
+  const cause = (error as Error).cause ?? error
+  if ((cause as Error).name === 'TimeoutError') return `no answer within ${timeoutMs} ms`
+  switch (systemCodeOf(cause)) {
+    case 'ECONNREFUSED':
+    case 'ConnectionRefused':
+      return 'connection refused (is it running? start it with taskmill-control, or set SERVICE_URL)'
+    case 'ENOTFOUND':
+      return 'no such host (check SERVICE_URL)'
+    case 'ECONNRESET':
+    case 'ConnectionClosed':
+      return 'the connection was closed before the answer was complete'
+    default:
+      return messageOf(cause)
+  }
+}

@@ -1,0 +1,15 @@
+/** `taskmill submit`: sends a task graph as it is; the service judges it. */
+import { success } from '../envelope.ts'
+import { fileSetting, readInput } from '../input.ts'
+import { defineCommand } from './command.ts'
+
+export const submit = defineCommand({
+  summary: 'Submit a task graph: {"tasks": [{"id", "type", ...}]}.',
+  usage: '[--file graph.json]',
+  settings: { file: fileSetting },
+  takesArguments: false,
+  async run({ values, client }) {
+    const body = await readInput(values.file, 'a task graph')
+    return success(await client.call({ method: 'POST', path: '/tasks', body }))
+  },
+})

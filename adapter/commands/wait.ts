@@ -1,0 +1,95 @@
+/**
+ * `taskmill wait`: returns when all tasks have ended, or at the deadline.
+ *
+ * The service holds each request until its task has ended (`?wait_ms`), so no interval adds to the answer. All tasks
+ * must end, so it does not matter in which order they are waited for. A service that does not know `wait_ms` answers
+ * at once; then it is asked again every `--interval`.
+ */
+import { isTerminal } from '../../shared/contract/task-status.ts'
+import { UsageError } from '../../shared/errors.ts'
+import { duration, list } from '../../shared/flags.ts'
+import type { ControlClient } from '../client.ts'
+import { type Answer, EXIT } from '../envelope.ts'
+import { defineCommand } from './command.ts'
+
+/** Milliseconds of one held request; proxies between us and the service cut longer ones. */
+const MAX_HOLD_MS = 20_000
+
+/** Requests under way at the same time while all tasks are looked at. */
+const PARALLEL_LOOKS = 8
+
+/** Milliseconds that a request may take beyond the time it was asked to be held. */
+const ANSWER_MS = 30_000
+
+const DAY_MS = 86_400_000
+
+export interface WaitData {
+  readonly tasks: readonly { readonly id: string; readonly status: string }[]
+  readonly all_terminal: boolean
+  readonly deadline_rfc3339: string
+}
+
+export const waitSettings = {
+  taskIds: list({ value: 'a,b', help: 'Tasks to wait for, besides those given as arguments.' }),
+  timeout: duration({ default: '2m', minMs: 0, maxMs: 30 * DAY_MS, help: 'Longest wait; then the exit code is 3.' }),
+  interval: duration({
+    default: '200ms',
+    minMs: 1,
+    maxMs: DAY_MS,
+    help: 'Pause between two questions to a service that cannot hold a request.',
+  }),
+}
+
+export const wait = defineCommand({
+  summary: 'Wait until tasks have ended: success, failed, cancelled or skipped.',
+  usage: 'TASK_ID... [--timeout 2m]',
+  settings: waitSettings,
+  takesArguments: true,
+  async run({ values, positionals, client }): Promise<Answer> {
+    const ids = [...positionals, ...values.taskIds]
+    if (ids.length === 0) throw new UsageError('no task ids: give them as arguments or with --task-ids a,b')
+    const data = await waitForTasks(client, ids, values)
+    return { data, exitCode: data.all_terminal ? EXIT.success : EXIT.waitTimedOut }
+  },
+})
+
+export async function waitForTasks(
+  client: ControlClient,
+  ids: readonly string[],
+  { timeout, interval }: { readonly timeout: number; readonly interval: number },
+): Promise<WaitData> {
+  const deadline = Date.now() + timeout
+  const statuses = new Map<string, string>()
+  const isOpen = (id: string) => !isTerminal(statuses.get(id) ?? '')
+  const look = async (id: string, holdMs: number) => {
+    const query = holdMs > 0 ? `?wait_ms=${holdMs}` : ''
+    const path = `/tasks/${encodeURIComponent(id)}${query}`
+    const task = await client.call({ method: 'GET', path, timeoutMs: holdMs + ANSWER_MS })
+    statuses.set(id, String((task as { status?: unknown }).status))
+  }
+  const lookAtOpen = () => inParallel([...new Set(ids)].filter(isOpen), (id) => look(id, 0))
+
+  await lookAtOpen()
+  for (const id of ids) {
+    while (isOpen(id) && Date.now() < deadline) {
+      const askedAt = Date.now()
+      await look(id, Math.min(deadline - askedAt, MAX_HOLD_MS))
+      const pauseMs = Math.min(interval - (Date.now() - askedAt), deadline - Date.now())
+      if (isOpen(id) && pauseMs > 0) await Bun.sleep(pauseMs)
+    }
+  }
+  if (ids.some(isOpen)) await lookAtOpen()
+  return {
+    tasks: ids.map((id) => ({ id, status: statuses.get(id) ?? '' })),
+    all_terminal: !ids.some(isOpen),
+    deadline_rfc3339: new Date(deadline).toISOString(),
+  }
+}
+
+async function inParallel(ids: readonly string[], each: (id: string) => Promise<void>): Promise<void> {
+  const rest = ids.values()
+  const worker = async () => {
+    for (const id of rest) await each(id)
+  }
+  await Promise.all(Array.from({ length: Math.min(PARALLEL_LOOKS, ids.length) }, worker))
+}

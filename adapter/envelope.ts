@@ -1,0 +1,53 @@
+/** What the client prints, one of these per call, and the exit codes. Source: spec, Client output envelopes. */
+import { UsageError } from '../shared/errors.ts'
+
+export type Envelope =
+  | { readonly ok: true; readonly data: object }
+  | {
+      readonly ok: false
+      readonly error: {
+        readonly message: string
+        /** Of the HTTP answer; 0 where there was none. */
+        readonly status_code: number
+        /** The HTTP answer's body, at most its first 64 KiB; empty where there was none. */
+        readonly body: string
+      }
+    }
+
+export const EXIT = {
+  success: 0,
+  error: 1,
+  usage: 2,
+  /** `wait` did not see all tasks end in time. */
+  waitTimedOut: 3,
+} as const
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
+
+/** What a subcommand gives back: the data to print and how to exit. */
+export interface Answer {
+  readonly data: object
+  readonly exitCode: ExitCode
+}
+
+export const success = (data: object): Answer => ({ data, exitCode: EXIT.success })
+
+/** A call that failed, with what there was of an HTTP answer. */
+export class CallFailed extends Error {
+  override name = 'CallFailed'
+  readonly statusCode: number
+  readonly body: string
+  constructor(message: string, answer: { readonly statusCode?: number; readonly body?: string } = {}) {
+    super(message)
+    this.statusCode = answer.statusCode ?? 0
+    this.body = answer.body ?? ''
+  }
+}
+
+/** The envelope and the exit code of whatever was thrown. */
+export function failure(thrown: unknown): { envelope: Envelope; exitCode: number } {
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  const { statusCode: status_code, body } = thrown instanceof CallFailed ? thrown : { statusCode: 0, body: '' }
+  const exitCode = thrown instanceof UsageError ? EXIT.usage : EXIT.error
+  return { envelope: { ok: false, error: { message, status_code, body } }, exitCode }
+}

@@ -1,0 +1,106 @@
+/** The client: picks the subcommand, prints its one JSON object on standard output, exits. Help goes to stderr. */
+import { messageOf, UsageError } from '../shared/errors.ts'
+import { describeSettings, readCommandLine } from '../shared/flags.ts'
+import { bypassProxyForLoopback } from '../shared/proxy.ts'
+import { VERSION } from '../shared/version.ts'
+import { ControlClient, serviceUrlSetting } from './client.ts'
+import type { Command } from './commands/command.ts'
+import { health } from './commands/health.ts'
+import { submit } from './commands/submit.ts'
+import { wait } from './commands/wait.ts'
+import { type Envelope, EXIT, failure } from './envelope.ts'
+
+const COMMANDS: Readonly<Record<string, Command>> = { submit, wait, health }
+
+process.on('SIGINT', () => void interrupted('SIGINT', 130))
+process.on('SIGTERM', () => void interrupted('SIGTERM', 143))
+
+try {
+  const answer = await run(process.argv.slice(2))
+  if (answer === undefined) process.exit(0)
+  process.exit(await print({ ok: true, data: answer.data }, answer.exitCode))
+} catch (error) {
+  const { envelope, exitCode } = failure(error)
+  process.exit(await print(envelope, exitCode))
+}
+
+/** Undefined when help was asked for, which is no answer. */
+async function run(argv: readonly string[]) {
+  const [name, ...rest] = argv
+  if (name === undefined) {
+    console.error(help())
+    throw new UsageError('no subcommand (see --help)')
+  }
+  if (name.startsWith('-')) {
+    const { asked } = readCommandLine(argv, process.env, {})
+    if (asked === 'version') return { data: { version: VERSION }, exitCode: 0 }
+    if (asked === 'help') {
+      console.error(help())
+      return undefined
+    }
+  }
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (command === undefined)
+    throw new UsageError(`unknown subcommand "${name}" (there are: ${Object.keys(COMMANDS).join(', ')})`)
+
+  const settings = { ...command.settings, url: serviceUrlSetting }
+  const { values, positionals, asked } = readCommandLine(rest, process.env, settings)
+  if (asked === 'help') {
+    console.error(commandHelp(name, command))
+    return undefined
+  }
+  if (asked === 'version') return { data: { version: VERSION }, exitCode: 0 }
+  if (positionals.length > 0 && !command.takesArguments) {
+    throw new UsageError(`unexpected argument "${positionals[0]}" for ${name} (see ${name} --help)`)
+  }
+  bypassProxyForLoopback(process.env)
+  const client = new ControlClient({ serviceUrl: String(values.url), token: process.env.SERVICE_TOKEN })
+  return command.run({ values, positionals, client })
+}
+
+/** Prints all of the one object and gives the exit code: `exitCode`, or 1 when it could not be printed. */
+async function print(envelope: Envelope, exitCode: number): Promise<number> {
+  try {
+    await Bun.write(Bun.stdout, `${JSON.stringify(envelope)}\n`)
+    return exitCode
+  } catch (error) {
+    console.error(`taskmill: cannot write the answer to standard output: ${messageOf(error)}`)
+    return EXIT.error
+  }
+}
+
+async function interrupted(signal: string, exitCode: number): Promise<never> {
+  process.exit(await print(failure(new Error(`interrupted by ${signal}`)).envelope, exitCode))
+}
+
+function help(): string {
+  const lines = Object.entries(COMMANDS).map(([name, { summary, usage }]) => `  ${name} ${usage}\n      ${summary}`)
+  return `taskmill ${VERSION}: asks a taskmill control service. Prints one JSON object on standard output:
+{"ok": true, "data": {...}} or {"ok": false, "error": {"message", "status_code", "body"}}.
+
+Usage: taskmill <subcommand> [flags]
+
+${lines.join('\n')}
+  --help, <subcommand> --help
+      Show help, on standard error.
+  --version
+      Print the version, as the one JSON object.
+
+Every subcommand takes:
+${describeSettings({ url: serviceUrlSetting })}
+
+Variables without a flag:
+  SERVICE_TOKEN
+      Sent as Authorization: Bearer, where set.
+
+Exit codes: 0 success, 1 error, 2 usage error, 3 wait ran out of time.`
+}
+
+function commandHelp(name: string, { summary, usage, settings }: Command): string {
+  return `taskmill ${name}: ${summary}
+
+Usage: taskmill ${name} ${usage}
+
+Flags:
+${describeSettings({ ...settings, url: serviceUrlSetting })}`
+}
