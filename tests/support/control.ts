@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import type { MetricsResponse, SubmitResponse, TaskRecord } from '../../shared/contract/control.ts'
-import { isTerminal } from '../../shared/contract/control.ts'
+import { isTerminal } from '../../shared/contract/task-status.ts'
 import { binary } from './binaries.ts'
 import { tempDir } from './temp.ts'
 import { until } from './until.ts'

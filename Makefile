@@ -1,0 +1,40 @@
+# Everything here works on a fresh machine with git, make and npm (or bun): Bun of the pinned version is fetched from
+# the npm registry when it is not there. Who lives in Bun uses the scripts of package.json, which these targets call.
+
+BUN_VERSION := 1.4.4
+BUN := $(shell scripts/find-bun $(BUN_VERSION))
+
+.PHONY: demo test check build bench format docs clean nightly
+
+demo: node_modules
+	@$(BUN) run --silent demo
+
+test: node_modules
+	@$(BUN) run --silent test
+
+check: node_modules
+	@$(BUN) run --silent check
+
+build: node_modules
+	@$(BUN) run --silent build
+
+bench: node_modules
+	@$(BUN) run --silent bench
+
+# What takes longer than `make test` may: the property tests with many more runs.
+nightly: node_modules
+	@TASKMILL_NIGHTLY=1 $(BUN) run --silent test
+
+format: node_modules
+	@$(BUN) run --silent format
+
+docs: node_modules
+	@$(BUN) run --silent docs
+
+clean:
+	rm -rf dist node_modules .bun bench/results
+
+node_modules: package.json bun.lock
+	@test -n "$(BUN)" || { echo "make: Bun $(BUN_VERSION) is not here and could not be fetched: install npm, or Bun $(BUN_VERSION)" >&2; exit 1; }
+	@$(BUN) install --frozen-lockfile --silent
+	@touch node_modules

@@ -1,0 +1,79 @@
+/**
+ * `bun run test`: all tests, and what a test runner does not see by itself.
+ *
+ * The run must end with its own closing line (a test that ends the process would otherwise look like success), and it
+ * must leave nothing behind: no process with the mark of this run, nothing in the temporary directory it got.
+ * Ends with the line `N passed, N failed`. Arguments go to `bun test`.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+const ROOT = dirname(import.meta.dir)
+const run = `run-${process.pid}-${Date.now()}`
+const temp = mkdtempSync(join(tmpdir(), 'taskmill-tests-'))
+
+const tests = Bun.spawn([process.execPath, 'test', '--parallel=2', ...process.argv.slice(2)], {
+  cwd: ROOT,
+  env: { ...process.env, TASKMILL_TEST_RUN: run, TMPDIR: temp },
+  stdin: 'ignore',
+  stdout: 'inherit',
+  stderr: 'pipe',
+})
+let output = ''
+const decoder = new TextDecoder()
+for await (const chunk of tests.stderr) {
+  const text = decoder.decode(chunk, { stream: true })
+  output += text
+  process.stderr.write(text)
+}
+const exitCode = await tests.exited
+
+const faults: string[] = []
+const passed = lastCount('pass')
+const failed = lastCount('fail')
+const skipped = lastCount('skip')
+if (!/^Ran \d+ tests? across \d+ files?\./m.test(withoutColours(output)))
+  faults.push('the run ended without its closing line')
+if (exitCode !== 0 && failed === 0) faults.push(`bun test ended with exit code ${exitCode}`)
+for (const left of await leftProcesses()) faults.push(`a test left a process behind: ${left}`)
+for (const left of readdirSync(temp)) faults.push(`a test left ${left} in the temporary directory`)
+rmSync(temp, { recursive: true, force: true })
+
+for (const fault of faults) console.error(`fault: ${fault}`)
+const isRed = faults.length > 0 || failed > 0 || passed === 0
+console.log(`${passed} passed, ${failed + faults.length} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
+process.exit(isRed ? 1 : 0)
+
+/** The number before `word` in the closing lines. */
+function lastCount(word: string): number {
+  const counts = [...withoutColours(output).matchAll(new RegExp(`^ *(\\d+) ${word}$`, 'gm'))]
+  return Number(counts.at(-1)?.[1] ?? 0)
+}
+
+function withoutColours(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control characters
+  return text.replace(/\x1b\[[0-9;]*m/g, '')
+}
+
+/** Processes that carry the mark of this run, once those that are just ending had a moment to do so. */
+async function leftProcesses(): Promise<string[]> {
+  for (let look = 0; ; look++) {
+    const left = markedProcesses()
+    if (left.length === 0 || look === 40) return left
+    await Bun.sleep(50)
+  }
+}
+
+function markedProcesses(): string[] {
+  const left: string[] = []
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)) {
+    try {
+      if (!readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`TASKMILL_TEST_RUN=${run}`)) continue
+      left.push(`${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')}`)
+    } catch {
+      // gone, or not ours to look at
+    }
+  }
+  return left
+}

@@ -1,0 +1,102 @@
+/**
+ * Reads our imports and checks the arrows of the layout: who may use whom. A picture that cannot go stale.
+ *
+ * Within a service arrows point from `main` towards the pure folders and may skip a step, never turn back. Programs meet
+ * only on the wire: `control`, `runtime` and `adapter` import `shared` and themselves, `shared` imports none of them,
+ * nothing imports tests.
+ */
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+
+const ROOT = dirname(import.meta.dir)
+
+/** Folders of each program from the outermost to the innermost; those of one step do not know each other. */
+const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  control: [
+    ['main.ts'],
+    ['http'],
+    ['scheduler'],
+    ['executors', 'mcp'],
+    ['store'],
+    ['graph', 'adapter-v1', 'config.ts'],
+  ],
+  adapter: [['main.ts'], ['commands'], ['client.ts', 'input.ts'], ['envelope.ts']],
+}
+
+/** What files of a top-level folder may import from. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  control: ['control', 'shared'],
+  runtime: ['runtime', 'shared'],
+  adapter: ['adapter', 'shared'],
+  shared: ['shared', 'package.json'],
+  scripts: ['scripts', 'shared', 'control', 'runtime', 'adapter'],
+  examples: ['examples', 'shared', 'scripts'],
+  bench: ['bench', 'shared', 'scripts'],
+}
+
+const sources = [
+  ...new Bun.Glob('{control,runtime,adapter,shared,scripts,examples,bench}/**/*.ts').scanSync({ cwd: ROOT }),
+]
+
+/** Paths, from the root, of the project's own files that `file` imports. */
+function importsOf(file: string): string[] {
+  const { imports } = new Bun.Transpiler({ loader: 'ts' }).scan(readFileSync(join(ROOT, file), 'utf8'))
+  const typeImports = readFileSync(join(ROOT, file), 'utf8').matchAll(/import type [^']*'(\.[^']+)'/g)
+  const paths = [...imports.map(({ path }) => path), ...[...typeImports].map(([, path]) => path!)]
+  return paths.filter((path) => path.startsWith('.')).map((path) => normalize(join(dirname(file), path)))
+}
+
+const stepOf = (file: string): number | undefined => {
+  const [program, room] = file.split('/') as [string, string]
+  const step = STEPS[program]?.findIndex((rooms) => rooms.includes(room)) ?? -1
+  return step < 0 ? undefined : step
+}
+
+test('every program imports only itself and shared', () => {
+  const wrong = sources.flatMap((file) => {
+    const allowed = MAY_IMPORT[file.split('/')[0]!]!
+    return importsOf(file)
+      .filter((imported) => !allowed.includes(imported.split('/')[0]!))
+      .map((imported) => `${file} -> ${imported}`)
+  })
+  expect(wrong).toEqual([])
+})
+
+test('arrows within a program never turn back', () => {
+  const wrong = sources.flatMap((file) => {
+    const from = stepOf(file)
+    if (from === undefined) return []
+    return importsOf(file).flatMap((imported) => {
+      if (imported.split('/')[0] !== file.split('/')[0]) return []
+      const to = stepOf(imported)
+      const isSameRoom = imported.split('/')[1] === file.split('/')[1]
+      return to !== undefined && (to > from || isSameRoom) ? [] : [`${file} -> ${imported}`]
+    })
+  })
+  expect(wrong).toEqual([])
+})
+
+test('every file of a program has its place in the picture', () => {
+  const strays = sources.filter((file) => file.split('/')[0]! in STEPS && stepOf(file) === undefined)
+  expect(strays).toEqual([])
+})
+
+test('import paths name the file, and no file only passes others on', () => {
+  const wrong = sources.flatMap((file) => {
+    const text = readFileSync(join(ROOT, file), 'utf8')
+    const barrel = /^export (\*|\{[^}]*\}) from/m.test(text) ? [`${file} passes on another file`] : []
+    const vague = importsOf(file).filter((path) => !/\.(ts|tsx|json|txt|html)$/.test(path))
+    return [...barrel, ...vague.map((path) => `${file} -> ${path}`)]
+  })
+  expect(wrong).toEqual([])
+})
+
+test('no work is left for someone else', () => {
+  const marks = new RegExp(
+    ['TO' + 'DO', 'FIX' + 'ME', 'X' + 'XX', 'HA' + 'CK'].map((word) => `\\b${word}\\b`).join('|'),
+  )
+  const tests = [...new Bun.Glob('tests/**/*.ts').scanSync({ cwd: ROOT })]
+  const found = [...sources, ...tests].filter((file) => marks.test(readFileSync(join(ROOT, file), 'utf8')))
+  expect(found).toEqual([])
+})
