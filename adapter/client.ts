@@ -12,7 +12,7 @@ import { CallFailed } from './envelope.ts'
 export const REQUEST_TIMEOUT_MS = 60_000
 
 /** Bytes of an answer. A service of ours sends less; what sends more is something else. */
-const MAX_ANSWER_BYTES = 256 * 1024 * 1024
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 /** Characters of an answer that a failure repeats. */
 const MAX_REPEATED_BODY = 64 * 1024

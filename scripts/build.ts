@@ -37,7 +37,10 @@ export async function compile(entry: string, outfile: string, target?: string): 
     ...(target === undefined ? [] : [`--target=${target}`]),
   ]
   const compiler = Bun.spawn(command, { cwd: ROOT, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
-  const [stdout, stderr] = await Promise.all([new Response(compiler.stdout).text(), new Response(compiler.stderr).text()])
+  const [stdout, stderr] = await Promise.all([
+    new Response(compiler.stdout).text(),
+    new Response(compiler.stderr).text(),
+  ])
   if ((await compiler.exited) !== 0) throw new Error(`cannot build ${entry}:\n${stdout}${stderr}`)
 }
 

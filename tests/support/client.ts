@@ -1,0 +1,39 @@
+/** The real client of one call. */
+
+import { binary } from './binaries.ts'
+import { testEnvironment } from './control.ts'
+
+export interface ClientRun {
+  readonly exitCode: number
+  readonly stdout: string
+  readonly stderr: string
+  /** What was printed, parsed: it must be exactly one JSON object and a line end. */
+  readonly envelope: {
+    ok: boolean
+    data?: Record<string, unknown>
+    error?: { message: string; status_code: number; body: string }
+  }
+}
+
+export interface ClientOptions {
+  /** SERVICE_URL. */
+  readonly url?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly stdin?: string
+  readonly cwd?: string
+}
+
+export async function runClient(args: readonly string[], options: ClientOptions = {}): Promise<ClientRun> {
+  const env = testEnvironment({ ...(options.url !== undefined && { SERVICE_URL: options.url }), ...options.env })
+  const child = Bun.spawn([await binary('taskmill'), ...args], {
+    env,
+    ...(options.cwd !== undefined && { cwd: options.cwd }),
+    stdin: new TextEncoder().encode(options.stdin ?? ''),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  const exitCode = await child.exited
+  const isOneLine = stdout.endsWith('\n') && !stdout.slice(0, -1).includes('\n')
+  return { exitCode, stdout, stderr, envelope: isOneLine ? JSON.parse(stdout) : { ok: false } }
+}
