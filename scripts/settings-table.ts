@@ -1,0 +1,24 @@
+/** The settings of a program as a Markdown table, from the table that parses them. */
+import { flagName, type Settings } from '../shared/flags.ts'
+
+export function settingsTable(settings: Settings, variables: Readonly<Record<string, string>> = {}): string {
+  const rows = Object.entries(settings).map(([key, { variable, value, help, range, repeatable, ...setting }]) => [
+    `\`--${flagName(key)}\``,
+    variable === undefined ? '' : `\`${variable}\``,
+    setting.default === undefined ? '' : `\`${setting.default}\``,
+    [value ?? 'switch', range, repeatable && 'repeatable'].filter(Boolean).join(', '),
+    help,
+  ])
+  for (const [variable, help] of Object.entries(variables)) rows.push(['', `\`${variable}\``, '', '', help])
+  const lines = [['flag', 'variable', 'default', 'value', 'what it does'], ['---', '---', '---', '---', '---'], ...rows]
+  return lines.map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`).join('\n')
+}
+
+/** `text` with what stands between the markers of `name` replaced by `content`. Throws when there are no such markers. */
+export function replaceSection(text: string, name: string, content: string): string {
+  const [begin, end] = [`<!-- begin ${name} -->`, `<!-- end ${name} -->`]
+  const from = text.indexOf(begin)
+  const to = text.indexOf(end)
+  if (from < 0 || to < from) throw new Error(`no section ${name}`)
+  return `${text.slice(0, from + begin.length)}\n${content}\n${text.slice(to)}`
+}
