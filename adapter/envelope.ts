@@ -12,6 +12,8 @@ export type Envelope =
         /** The HTTP answer's body, at most its first 64 KiB; empty where there was none. */
         readonly body: string
       }
+      /** What was achieved all the same. */
+      readonly data?: object
     }
 
 export const EXIT = {
@@ -37,17 +39,29 @@ export class CallFailed extends Error {
   override name = 'CallFailed'
   readonly statusCode: number
   readonly body: string
-  constructor(message: string, answer: { readonly statusCode?: number; readonly body?: string } = {}) {
+  readonly data: object | undefined
+  constructor(
+    message: string,
+    answer: { readonly statusCode?: number; readonly body?: string; readonly data?: object | undefined } = {},
+  ) {
     super(message)
     this.statusCode = answer.statusCode ?? 0
     this.body = answer.body ?? ''
+    this.data = answer.data
+  }
+
+  /** The same failure with what was achieved all the same. */
+  with(data: object): CallFailed {
+    return new CallFailed(this.message, { statusCode: this.statusCode, body: this.body, data })
   }
 }
 
 /** The envelope and the exit code of whatever was thrown. */
 export function failure(thrown: unknown): { envelope: Envelope; exitCode: number } {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
-  const { statusCode: status_code, body } = thrown instanceof CallFailed ? thrown : { statusCode: 0, body: '' }
+  const { statusCode, body, data } =
+    thrown instanceof CallFailed ? thrown : { statusCode: 0, body: '', data: undefined }
+  const error = { message, status_code: statusCode, body }
   const exitCode = thrown instanceof UsageError ? EXIT.usage : EXIT.error
-  return { envelope: { ok: false, error: { message, status_code, body } }, exitCode }
+  return { envelope: { ok: false, error, ...(data !== undefined && { data }) }, exitCode }
 }

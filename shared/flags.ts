@@ -80,6 +80,14 @@ export const choice = <const C extends string>(
   absent: setting.default,
 })
 
+/** A switch: `--name`, or `--name=false`. */
+export const flag = (setting: Common): Setting<boolean> => ({
+  ...setting,
+  isSwitch: true,
+  parse: (given) => (given === 'true' ? true : given === 'false' ? false : new Expected('true or false')),
+  absent: false,
+})
+
 /** A list: the flag may be repeated, the variable holds a comma-separated list. */
 export const list = (setting: Common & { value: string }): Setting<readonly string[]> => ({
   ...setting,

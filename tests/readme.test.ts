@@ -45,7 +45,7 @@ test('every dependency is pinned to one version', () => {
 test('the make targets and scripts that the documents name exist', () => {
   const makefile = readFileSync(join(ROOT, 'Makefile'), 'utf8')
   const documents = ['README.md', 'CONTRIBUTING.md'].map((file) => readFileSync(join(ROOT, file), 'utf8')).join('\n')
-  const targets = [...documents.matchAll(/`?make ([a-z]+)`?/g)].map(([, target]) => target!)
+  const targets = [...documents.matchAll(/(?:`|^)make ([a-z]+)/gm)].map(([, target]) => target!)
   const scripts = [...documents.matchAll(/bun run ([a-z]+)/g)].map(([, script]) => script!)
   expect(targets.filter((target) => !new RegExp(`^${target}:`, 'm').test(makefile))).toEqual([])
   expect(scripts.filter((script) => !(script in manifest.scripts))).toEqual([])

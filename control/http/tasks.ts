@@ -1,5 +1,6 @@
-/** /tasks: submit, list, look at, delete. */
+/** /tasks: submit, list, look at, cancel, delete. */
 import { type AnyElysia, t } from 'elysia'
+import type { CancelledTask, CancelResponse } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { nextTurn, SLICE_MS } from '../../shared/slices.ts'
@@ -46,6 +47,17 @@ export const addTaskRoutes = (app: AnyElysia, { intake, store, scheduler, maxBod
       },
       { query: t.Object({ wait_ms: t.Optional(t.String()) }, { additionalProperties: true }) },
     )
+    .post(
+      '/tasks/:id/cancel',
+      async ({ params, set }): Promise<CancelResponse> => {
+        const task = known(store, params.id)
+        const hadEnded = task.isTerminal
+        const skipped = await scheduler.cancel(task)
+        set.status = 202
+        return { tasks: [hadEnded ? endedTask(task) : cancelledTask(task), ...skipped.map(cancelledTask)] }
+      },
+      { parse: 'none' },
+    )
     .delete('/tasks/:id', ({ params, set }) => {
       scheduler.delete(known(store, params.id))
       set.status = 204
@@ -57,6 +69,21 @@ function known(store: TaskStore, id: string): Task {
   const task = store.get(id)
   if (task === undefined) throw new ServiceError(404, `task not found: ${id}`)
   return task
+}
+
+/** The entry of a task that had ended by itself: nothing was asked of it. */
+function endedTask({ id, status, failure }: Task): CancelledTask {
+  return { task_id: id, status, runtime: { status, ...(failure !== undefined && { error: { code: failure.code } }) } }
+}
+
+/** The entry of a task that is cancelled, will be, or is skipped because another one is. */
+function cancelledTask({ id, status }: Task): CancelledTask {
+  return {
+    task_id: id,
+    status,
+    runtime: { status: status === 'cancelling' ? 'cancelling' : 'cancelled', error: { code: 'cancelled' } },
+    event: { type: 'task_cancel_requested', task_id: id },
+  }
 }
 
 function waitOf(text: string | undefined): number {

@@ -15,8 +15,8 @@ export type StopReason = 'timeout' | 'cancelled' | 'interrupted'
 export type AttemptOutcome =
   | { readonly kind: 'success'; readonly result: unknown }
   | { readonly kind: 'failure'; readonly failure: Failure; readonly result?: unknown }
-  | { readonly kind: 'cancelled'; readonly failure: Failure; readonly result?: unknown }
-  | { readonly kind: 'interrupted' }
+  /** Stopped by a cancel or by the stop of the service; what that means for the task is the scheduler's to say. */
+  | { readonly kind: 'stopped'; readonly result?: unknown }
 
 export interface AttemptOptions {
   readonly log: Log
@@ -126,15 +126,8 @@ export class Attempt implements ExecutorContext {
 
   #stopped(result: unknown): AttemptOutcome {
     const kept = result === undefined ? {} : { result }
-    switch (this.#stopReason) {
-      case 'timeout': {
-        const message = `task timed out after ${this.#task.timeout}ms`
-        return { kind: 'failure', failure: { code: 'timeout', message, retryable: true }, ...kept }
-      }
-      case 'cancelled':
-        return { kind: 'cancelled', failure: { code: 'cancelled', message: 'task cancelled' }, ...kept }
-      default:
-        return { kind: 'interrupted' }
-    }
+    if (this.#stopReason !== 'timeout') return { kind: 'stopped', ...kept }
+    const message = `task timed out after ${this.#task.timeout}ms`
+    return { kind: 'failure', failure: { code: 'timeout', message, retryable: true }, ...kept }
   }
 }

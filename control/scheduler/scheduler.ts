@@ -9,6 +9,7 @@
  * A slot is held by an attempt that executes, by nothing else.
  */
 import type { Log } from '../../shared/log.ts'
+import { inSlices, type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { backoffMs } from '../graph/backoff.ts'
 import type { Failure, Graph, Task } from '../graph/task.ts'
@@ -103,6 +104,38 @@ export class Scheduler {
   }
 
   /**
+   * Cancels `task` and gives the tasks downstream that are skipped by it now. An executing task is `cancelling` until its
+   * attempt has ended, and only then takes others along; one that has ended stays as it is.
+   */
+  async cancel(task: Task): Promise<Task[]> {
+    if (task.isTerminal || task.status === 'cancelling') return []
+    const attempt = this.#executing.get(task)
+    if (task.status === 'running') this.#store.apply({ kind: 'cancel-requested', task, at: Date.now() })
+    if (attempt !== undefined) {
+      attempt.stop('cancelled')
+      return []
+    }
+    this.#endCancelled(task)
+    const skipped = await inSlices(this.#skipDownstream(task))
+    this.#turn()
+    return skipped
+  }
+
+  /** Skips all that `task` takes along; the same as the losses of a turn, for a caller who wants to know them. */
+  *#skipDownstream(task: Task): Slices<Task[]> {
+    const lost = [task]
+    for (let i = 0; i < lost.length; i++) {
+      const { graph, id, status } = lost[i]!
+      for (const position of graph.dependentsOf(lost[i]!)) {
+        const dependent = graph.tasks[position]!
+        if (this.#skip(dependent, skipReason(id, status as LossReason))) lost.push(dependent)
+        if (lost.length % STEPS_PER_YIELD === 0) yield
+      }
+    }
+    return lost.slice(1)
+  }
+
+  /**
    * Starts nothing any more and resolves when nothing executes. Attempts may finish within `graceMs`; the rest are
    * ended, and their tasks are pending again.
    */
@@ -164,10 +197,14 @@ export class Scheduler {
       this.#losses.shift()
       return true
     }
-    const dependent = task.graph.tasks[dependents[loss.next++]!]!
-    if (dependent.status !== 'pending' || dependent.isDeleted) return true
-    const error = skipReason(task.id, reason)
-    this.#end(dependent, { status: 'skipped', error })
+    this.#skip(task.graph.tasks[dependents[loss.next++]!]!, skipReason(task.id, reason))
+    return true
+  }
+
+  /** False when there was nothing to skip: the task is not waiting any more. */
+  #skip(task: Task, error: string): boolean {
+    if (task.status !== 'pending' || task.isDeleted) return false
+    this.#end(task, { status: 'skipped', error })
     return true
   }
 
@@ -236,22 +273,28 @@ export class Scheduler {
 
   #attemptEnded(task: Task, outcome: AttemptOutcome): void {
     this.#executing.delete(task)
+    // A cancel is a promise to whoever asked for it: it holds whatever the attempt says in the end.
+    if (task.status === 'cancelling') this.#endCancelled(task, 'result' in outcome ? outcome.result : undefined)
+    else this.#takeOutcome(task, outcome)
+    if (this.#isStopping && this.#executing.size === 0) this.#whenIdle?.()
+  }
+
+  #takeOutcome(task: Task, outcome: AttemptOutcome): void {
     switch (outcome.kind) {
       case 'success':
         this.#end(task, { status: 'success', result: outcome.result })
         break
-      case 'interrupted':
+      case 'stopped':
         this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now() })
         break
-      case 'cancelled': {
-        const { failure, result } = outcome
-        this.#end(task, { status: 'cancelled', error: failure.message, failure, ...keep(result) })
-        break
-      }
       case 'failure':
         this.#attemptFailed(task, outcome.failure, outcome.result)
     }
-    if (this.#isStopping && this.#executing.size === 0) this.#whenIdle?.()
+  }
+
+  #endCancelled(task: Task, result?: unknown): void {
+    const failure: Failure = { code: 'cancelled', message: 'task cancelled' }
+    this.#end(task, { status: 'cancelled', error: failure.message, failure, ...keep(result) })
   }
 
   #attemptFailed(task: Task, failure: Failure, result: unknown): void {

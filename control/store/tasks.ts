@@ -35,6 +35,8 @@ export type Change =
   | { readonly kind: 'attempt-failed'; readonly task: Task; readonly at: number; readonly failure: Failure }
   /** The service stops and had to end the attempt: the task is pending again. */
   | { readonly kind: 'attempt-interrupted'; readonly task: Task; readonly at: number }
+  /** The task is to be cancelled; it is, once nothing of its attempt runs any more. */
+  | { readonly kind: 'cancel-requested'; readonly task: Task; readonly at: number }
   /** An executor reports how far it is. */
   | {
       readonly kind: 'progress'
@@ -168,6 +170,9 @@ export class TaskStore {
         this.#moveTo(task, 'pending')
         task.isBackingOff = false
         task.interruptedAttempts++
+        break
+      case 'cancel-requested':
+        this.#moveTo(task, 'cancelling')
         break
       case 'progress': {
         task.progress ??= []

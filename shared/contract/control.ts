@@ -119,6 +119,19 @@ export interface TaskRecord {
   readonly finished_at?: string
 }
 
+/** What a cancel meant for one task. `event` is absent for a task that had ended by itself. */
+export interface CancelledTask {
+  readonly task_id: string
+  readonly status: TaskStatus
+  readonly runtime: { readonly status: string; readonly error?: { readonly code: ErrorCode } }
+  readonly event?: { readonly type: 'task_cancel_requested'; readonly task_id: string }
+}
+
+/** The answer of POST /tasks/{id}/cancel: the named task, then those downstream that changed. */
+export interface CancelResponse {
+  readonly tasks: readonly CancelledTask[]
+}
+
 export interface HealthResponse {
   readonly status: 'ok'
   readonly version: 'v1.0.0'

@@ -174,6 +174,54 @@ describe('wait', () => {
   })
 })
 
+describe('cancel', () => {
+  test('data is the immediate cancel response; several ids are joined', async () => {
+    const [one, two] = [newId(), newId()]
+    await control.submit([one, two].map((id) => ({ id, type: 'sleep', params: { duration_ms: 600_000 } })))
+    await control.reached(two, 'running')
+    const { exitCode, envelope } = await client(['cancel', one, '--task-ids', two])
+    expect(exitCode).toBe(0)
+    const entry = (id: string) => ({
+      task_id: id,
+      status: 'cancelling',
+      runtime: { status: 'cancelling', error: { code: 'cancelled' } },
+      event: { type: 'task_cancel_requested', task_id: id },
+    })
+    expect(envelope.data).toEqual({ tasks: [entry(one), entry(two)] })
+  })
+
+  test('with --wait, data.wait has the wait shape and data.all_terminal equals data.wait.all_terminal', async () => {
+    const id = newId()
+    await control.submit([{ id, type: 'sleep', params: { duration_ms: 600_000 } }])
+    const { exitCode, envelope } = await client(['cancel', '--wait', id])
+    expect(exitCode).toBe(0)
+    expect(envelope.data).toMatchObject({
+      tasks: [{ task_id: id }],
+      wait: { tasks: [{ id, status: 'cancelled' }], all_terminal: true, deadline_rfc3339: expect.any(String) },
+      all_terminal: true,
+    })
+  })
+
+  test('all ids are tried; one that is unknown makes the exit code 1', async () => {
+    const id = newId()
+    await control.submit([{ id, type: 'sleep', params: { duration_ms: 600_000 } }])
+    const { exitCode, envelope } = await client(['cancel', 'nobody', id])
+    expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })
+    expect(envelope.data).toMatchObject({ tasks: [{ task_id: id }] })
+    expect((await control.ended(id)).status).toBe('cancelled')
+  })
+
+  test('--wait that runs out of time exits 3', async () => {
+    using server = foreignServer((request) =>
+      request.method === 'POST'
+        ? Response.json({ tasks: [{ task_id: 'a', status: 'cancelling' }] }, { status: 202 })
+        : Response.json({ id: 'a', status: 'cancelling' }),
+    )
+    const { exitCode, envelope } = await client(['cancel', 'a', '--wait', '--timeout', '50ms'], { url: server.url })
+    expect({ exitCode, all: envelope.data?.all_terminal }).toEqual({ exitCode: 3, all: false })
+  })
+})
+
 describe('health', () => {
   test('data equals the HTTP response body', async () => {
     const { exitCode, envelope } = await client(['health'])
@@ -267,8 +315,8 @@ describe('health', () => {
 describe('the command line', () => {
   test.each([
     [[], 'no subcommand (see --help)'],
-    [['dance'], 'unknown subcommand "dance" (there are: submit, wait, health)'],
-    [['constructor'], 'unknown subcommand "constructor" (there are: submit, wait, health)'],
+    [['dance'], 'unknown subcommand "dance" (there are: submit, wait, cancel, health)'],
+    [['constructor'], 'unknown subcommand "constructor" (there are: submit, wait, cancel, health)'],
     [['--dance'], 'unknown flag --dance (see --help)'],
     [['submit', '--dance', 'x'], 'unknown flag --dance (see --help)'],
     [['submit', '--file'], 'flag --file needs a value (file)'],

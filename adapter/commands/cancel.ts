@@ -1,0 +1,34 @@
+/** `taskmill cancel`: asks for the cancel of tasks; with `--wait` it returns once they have ended. */
+import { UsageError } from '../../shared/errors.ts'
+import { flag } from '../../shared/flags.ts'
+import { type Answer, CallFailed, EXIT, success } from '../envelope.ts'
+import { defineCommand } from './command.ts'
+import { waitForTasks, waitSettings } from './wait.ts'
+
+export const cancel = defineCommand({
+  summary: 'Cancel tasks; what depends on them is skipped.',
+  usage: 'TASK_ID... [--wait]',
+  settings: { wait: flag({ help: 'Wait until the tasks have ended.' }), ...waitSettings },
+  takesArguments: true,
+  async run({ values, positionals, client }): Promise<Answer> {
+    const ids = [...positionals, ...values.taskIds]
+    if (ids.length === 0) throw new UsageError('no task ids: give them as arguments or with --task-ids a,b')
+    const tasks: unknown[] = []
+    let firstFailure: CallFailed | undefined
+    for (const id of ids) {
+      try {
+        const answer = await client.call({ method: 'POST', path: `/tasks/${encodeURIComponent(id)}/cancel` })
+        tasks.push(...((answer as { tasks?: unknown[] }).tasks ?? []))
+      } catch (error) {
+        if (!(error instanceof CallFailed)) throw error
+        firstFailure ??= error
+        if (error.statusCode === 0) break // nobody there: the others would fail alike
+      }
+    }
+    if (firstFailure !== undefined) throw firstFailure.with({ tasks })
+    if (!values.wait) return success({ tasks })
+    const wait = await waitForTasks(client, ids, values)
+    const exitCode = wait.all_terminal ? EXIT.success : EXIT.waitTimedOut
+    return { data: { tasks, wait, all_terminal: wait.all_terminal }, exitCode }
+  },
+})

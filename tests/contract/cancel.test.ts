@@ -1,0 +1,166 @@
+/** POST /tasks/{id}/cancel in every state of a task, against the built service. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { CancelResponse } from '../../shared/contract/control.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { isAlive, until } from '../support/until.ts'
+
+let control: Control
+
+beforeAll(async () => {
+  const env = { SERVICE_SHELL_POLICY: 'open' }
+  control = await startControl({ env, flags: ['--max-concurrency', '100', '--kill-grace', '200ms'] })
+})
+afterAll(() => control[Symbol.asyncDispose]())
+
+const newId = () => crypto.randomUUID()
+const aLongSleep = { type: 'sleep', params: { duration_ms: 600_000 } }
+
+async function cancel(id: string): Promise<{ status: number; tasks: CancelResponse['tasks'] }> {
+  const response = await control.fetch(`/tasks/${encodeURIComponent(id)}/cancel`, { method: 'POST' })
+  return { status: response.status, tasks: ((await response.json()) as CancelResponse).tasks }
+}
+
+const requested = (id: string, status: string) => ({
+  task_id: id,
+  status,
+  runtime: { status: status === 'cancelling' ? 'cancelling' : 'cancelled', error: { code: 'cancelled' } },
+  event: { type: 'task_cancel_requested', task_id: id },
+})
+
+test('a pending task becomes cancelled at once, its downstream skipped', async () => {
+  const [first, named, next, last] = [newId(), newId(), newId(), newId()]
+  await control.submit([
+    { id: first, ...aLongSleep },
+    { id: named, type: 'noop', depends_on: [first] },
+    { id: next, type: 'noop', depends_on: [named] },
+    { id: last, type: 'noop', depends_on: [next, first] },
+  ])
+  const answer = await cancel(named)
+  expect(answer).toEqual({
+    status: 202,
+    tasks: [requested(named, 'cancelled'), requested(next, 'skipped'), requested(last, 'skipped')],
+  } as never)
+  expect(await control.get(named)).toMatchObject({ status: 'cancelled', error: 'task cancelled' })
+  expect(await control.get(named)).not.toHaveProperty('runtime')
+  expect((await control.get(next)).error).toBe(`dependency ${named} cancelled`)
+  expect((await control.get(last)).error).toBe(`dependency ${next} skipped`)
+  expect((await control.get(first)).status).toBe('running')
+  await cancel(first)
+})
+
+test('a running task is cancelling, then cancelled once its executor has stopped; its downstream is skipped', async () => {
+  const [named, next] = [newId(), newId()]
+  const script = 'trap "" TERM; sleep 600 & echo $! > /dev/null; wait; sleep 600'
+  await control.submit([
+    { id: named, type: 'shell', params: { script }, retry: 3 },
+    { id: next, type: 'noop', depends_on: [named] },
+  ])
+  await control.reached(named, 'running')
+  expect((await cancel(named)) as unknown).toEqual({ status: 202, tasks: [requested(named, 'cancelling')] })
+  const ended = await control.ended(named)
+  expect(ended).toMatchObject({
+    status: 'cancelled',
+    run_status: 'cancelled',
+    attempt: 1,
+    error: 'task cancelled',
+    runtime: { status: 'cancelled', error: { code: 'cancelled', message: 'task cancelled' } },
+  })
+  expect((await control.ended(next)).error).toBe(`dependency ${named} cancelled`)
+})
+
+test('the process of a cancelled task and what it started are gone when it is cancelled', async () => {
+  const named = newId()
+  const file = `${control.cwd}/${named}`
+  const script = `sleep 600 & echo $$ $! > ${file}; wait`
+  await control.submit([{ id: named, type: 'shell', params: { script } }])
+  const text = await until(
+    () =>
+      Bun.file(file)
+        .text()
+        .catch(() => ''),
+    (pids) => pids.trim().split(' ').length === 2,
+  )
+  await cancel(named)
+  await control.ended(named)
+  expect(
+    await Promise.all(
+      text
+        .trim()
+        .split(' ')
+        .map((pid) => isAlive(Number(pid))),
+    ),
+  ).toEqual([false, false])
+})
+
+test('a task between two attempts is cancelled at once and makes no further attempt', async () => {
+  const named = newId()
+  await control.submit([{ id: named, type: 'file', params: { action: 'read', path: 'nothing' }, retry: 20 }])
+  await until(
+    () => control.get(named),
+    (task) => task.run_status === 'accepted' && task.attempt! >= 3,
+  )
+  expect((await cancel(named)).tasks[0]).toEqual(requested(named, 'cancelled') as never)
+  const { attempt, status } = await control.get(named)
+  expect({ status, retries: attempt! < 21 }).toEqual({ status: 'cancelled', retries: true })
+})
+
+test('a terminal task: 202, unchanged status, no event', async () => {
+  const good = await control.run({ type: 'noop' })
+  expect((await cancel(good.id)) as unknown).toEqual({
+    status: 202,
+    tasks: [{ task_id: good.id, status: 'success', runtime: { status: 'success' } }],
+  })
+  const bad = await control.run({ type: 'file', params: { action: 'read', path: 'nothing' } })
+  expect((await cancel(bad.id)) as unknown).toEqual({
+    status: 202,
+    tasks: [{ task_id: bad.id, status: 'failed', runtime: { status: 'failed', error: { code: 'not_found' } } }],
+  })
+  expect((await cancel(bad.id)).tasks[0]).not.toHaveProperty('event')
+})
+
+test('a second cancel changes nothing', async () => {
+  const named = newId()
+  await control.submit([{ id: named, type: 'shell', params: { script: 'trap "" TERM; while :; do sleep 0.05; done' } }])
+  await control.reached(named, 'running')
+  const answers = [await cancel(named), await cancel(named)]
+  expect(answers.map(({ tasks }) => tasks[0]?.status)).toEqual(['cancelling', 'cancelling'])
+  expect((await control.ended(named)).status).toBe('cancelled')
+})
+
+test('an unknown id: 404 as for GET', async () => {
+  const response = await control.fetch('/tasks/nobody/cancel', { method: 'POST', body: 'whatever' })
+  expect({ status: response.status, body: await response.json() }).toEqual({
+    status: 404,
+    body: { error: 'task not found: nobody' },
+  })
+})
+
+test('skipped and cancelled count neither as succeeded nor as failed', async () => {
+  const before = await control.metrics()
+  const [named, next] = [newId(), newId()]
+  await control.submit([
+    { id: named, ...aLongSleep },
+    { id: next, type: 'noop', depends_on: [named] },
+  ])
+  await control.reached(named, 'running')
+  await cancel(named)
+  await control.ended(next)
+  const after = await control.metrics()
+  expect(after.tasks_succeeded + after.tasks_failed).toBe(before.tasks_succeeded + before.tasks_failed)
+  expect(after.tasks_running).toBe(0)
+})
+
+test('a cancel that takes 20,000 tasks along names them all', async () => {
+  const root = newId()
+  const tasks = Array.from({ length: 20_000 }, (_, i) => ({
+    id: `${root}-${i}`,
+    type: 'noop',
+    depends_on: [i % 2 ? `${root}-${i - 1}` : root],
+  }))
+  const gate = newId()
+  await control.submit([{ id: gate, ...aLongSleep }, { id: root, type: 'noop', depends_on: [gate] }, ...tasks])
+  const answer = await cancel(root)
+  expect(answer.tasks[0]?.task_id).toBe(root)
+  expect(new Set(answer.tasks.map(({ task_id }) => task_id)).size).toBe(20_001)
+  await cancel(gate)
+})
