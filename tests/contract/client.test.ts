@@ -35,14 +35,14 @@ describe('submit', () => {
     expect(envelope).toEqual({ ok: true, data: { accepted: 1, task_ids: [id], graph_id: expect.any(String) } })
   })
 
-  test.each([['--file', 'FILE'], ['-file', 'FILE'], ['--file=FILE'], ['-file=FILE'], ['--file', '-']])(
-    'takes the graph from %s %s',
-    async (...flags) => {
+  test.each(['--file FILE', '-file FILE', '--file=FILE', '-file=FILE', '--file -'])(
+    'takes the graph from %s',
+    async (flags) => {
       using dir = tempDir()
       const graph = graphOf({ id: newId(), type: 'noop' })
       const file = join(dir.path, 'graph.json')
       writeFileSync(file, graph)
-      const args = flags.map((flag) => flag.replace('FILE', file))
+      const args = flags.split(' ').map((flag) => flag.replace('FILE', file))
       const { exitCode, envelope } = await client(['submit', ...args], { stdin: args.includes('-') ? graph : '' })
       expect({ exitCode, ok: envelope.ok }).toEqual({ exitCode: 0, ok: true })
     },
