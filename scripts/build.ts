@@ -46,7 +46,7 @@ export async function compile(entry: string, outfile: string, target?: string): 
 
 async function buildProgram(name: ProgramName, target?: string): Promise<void> {
   const sources = sourcesHash()
-  const aside = join(DIST, `.build-${process.pid}`)
+  const aside = join(DIST, `.build-${name}-${process.pid}`)
   mkdirSync(aside, { recursive: true })
   try {
     await compile(join(ROOT, PROGRAMS[name]), join(aside, name), target)

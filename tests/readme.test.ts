@@ -30,7 +30,6 @@ test('the pinned Bun is the same everywhere', () => {
   const makefile = readFileSync(join(ROOT, 'Makefile'), 'utf8')
   const versions = [
     manifest.engines.bun,
-    manifest.devDependencies.bun,
     manifest.devDependencies['bun-types'],
     /^BUN_VERSION := (.+)$/m.exec(makefile)?.[1],
   ]
