@@ -1,0 +1,61 @@
+/**
+ * The world that the demo fetches from: a file server on loopback, in the demo's own process.
+ *
+ * It sends slowly, as a far one would, so that there is something to see; and it is too busy at first for one of its
+ * documents, so that there is something to try again.
+ */
+import { join } from 'node:path'
+
+const DOCUMENTS = join(import.meta.dir, 'documents')
+
+export interface FileServerOptions {
+  /** Slower makes the demo longer, faster leaves nothing to watch. */
+  readonly bytesPerSecond: number
+  /** The document whose first request is answered 503. */
+  readonly busyFor: string
+  /** Milliseconds that it takes to say so. */
+  readonly busyMs: number
+}
+
+export interface FileServer extends AsyncDisposable {
+  readonly url: string
+}
+
+/** Milliseconds between two pieces of a document. */
+const PIECE_MS = 25
+
+export function serveDocuments({ bytesPerSecond, busyFor, busyMs }: FileServerOptions): FileServer {
+  let isBusy = true
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const name = new URL(request.url).pathname.slice(1)
+      const file = Bun.file(join(DOCUMENTS, name))
+      if (!/^[a-z]+\.txt$/.test(name) || !(await file.exists()))
+        return new Response('no such document', { status: 404 })
+      if (name === busyFor && isBusy) {
+        isBusy = false
+        await Bun.sleep(busyMs)
+        return new Response('too busy, come back', { status: 503 })
+      }
+      return new Response(inPieces(await file.bytes(), Math.ceil((bytesPerSecond * PIECE_MS) / 1000)))
+    },
+  })
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    [Symbol.asyncDispose]: () => server.stop(true),
+  }
+}
+
+function inPieces(bytes: Uint8Array, pieceBytes: number): ReadableStream<Uint8Array> {
+  let sent = 0
+  return new ReadableStream({
+    async pull(controller) {
+      await Bun.sleep(PIECE_MS)
+      controller.enqueue(bytes.slice(sent, sent + pieceBytes))
+      sent += pieceBytes
+      if (sent >= bytes.length) controller.close()
+    },
+  })
+}

@@ -1,0 +1,20 @@
+/** How text looks: a few styles, or none at all. Pure. */
+
+const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
+
+export type Style = keyof typeof CODES | 'plain'
+
+export type Paint = (style: Style, text: string) => string
+
+export const colours: Paint = (style, text) => (style === 'plain' ? text : `\x1b[${CODES[style]}m${text}\x1b[0m`)
+
+export const noColours: Paint = (_style, text) => text
+
+/** `text` in exactly `columns` columns: filled up with spaces, or cut with an ellipsis. */
+export function fit(text: string, columns: number): string {
+  return cut(text, columns) + ' '.repeat(Math.max(0, columns - Bun.stringWidth(text)))
+}
+
+/** `text` in at most `columns` columns. Colours in it stay whole and are closed. */
+export const cut = (text: string, columns: number): string =>
+  columns <= 0 ? '' : Bun.sliceAnsi(text, 0, columns, { ellipsis: '…' })
