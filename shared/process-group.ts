@@ -6,7 +6,7 @@
  * leader has ended, the rest of the group was ended and the output is in. A process that left the group is not ours to
  * end, but it does not hold us up either: it may keep our end of the output open for a moment, then we let go of it.
  */
-import { closeSync } from 'node:fs'
+import { closeSync, readdirSync, readFileSync } from 'node:fs'
 import type { Subprocess } from 'bun'
 import { type BoundedText, readBounded } from './bounded-output.ts'
 import { systemCodeOf } from './errors.ts'
@@ -37,16 +37,19 @@ export interface FinishedGroup {
 export interface ProcessGroup {
   /** The leader's pid, which is also the id of the group. */
   readonly pid: number
+  /** Resolves when the leader has ended; its ending is settled then, whatever is still to be cleaned up. */
+  readonly leaderEnded: Promise<void>
   /** Resolves when nothing of the group is left. */
   readonly finished: Promise<FinishedGroup>
   /** TERM to the whole group now, KILL to what is left of it after the grace time. */
   stop(): void
 }
 
-/** Milliseconds between two looks at whether a group is empty. The kernel has no event for that. */
-const EMPTY_CHECK_MS = 5
+/** Milliseconds between two looks at whether a group is empty, at first and at most. The kernel has no event for that. */
+const FIRST_LOOK_MS = 1
+const SLOWEST_LOOK_MS = 20
 
-/** Milliseconds after which a killed group counts as ended: what is left are zombies that nobody reaps. */
+/** Milliseconds after which a killed group counts as ended. What then is left cannot be killed: it hangs in the kernel. */
 const KILLED_MS = 1_000
 
 /** Milliseconds that a process which left the group may hold up our reading of its output. */
@@ -98,7 +101,12 @@ export function startGroup(options: GroupOptions): ProcessGroup {
       close('readEnd')
     }
   }
-  return { pid: child.pid, finished: finish(), stop: () => void endGroup(child.pid, killGraceMs) }
+  return {
+    pid: child.pid,
+    leaderEnded: child.exited.then(() => {}),
+    finished: finish(),
+    stop: () => void endGroup(child.pid, killGraceMs),
+  }
 }
 
 const endingOf = (child: Subprocess): Ending =>
@@ -113,10 +121,10 @@ async function endGroup(pid: number, graceMs: number): Promise<void> {
 
 async function isEmptyWithin(pid: number, ms: number): Promise<boolean> {
   const until = performance.now() + ms
-  for (;;) {
-    if (!signalGroup(pid, 0)) return true
+  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, SLOWEST_LOOK_MS)) {
+    if (!signalGroup(pid, 0) || hasOnlyZombies(pid)) return true
     if (performance.now() >= until) return false
-    await Bun.sleep(EMPTY_CHECK_MS)
+    await Bun.sleep(pauseMs)
   }
 }
 
@@ -129,4 +137,24 @@ function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
     // EPERM: members exist that changed their user id. They are not ours to signal, but they are there.
     return systemCodeOf(error) === 'EPERM'
   }
+}
+
+/**
+ * Whether all members of the group have ended and only wait to be reaped by a parent that takes its time, as the first
+ * process of many containers does. The kernel lets one signal such a group as if it were alive.
+ */
+function hasOnlyZombies(group: number): boolean {
+  if (process.platform !== 'linux') return false
+  for (const pid of readdirSync('/proc')) {
+    if (!/^\d+$/.test(pid)) continue
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+      // `pid (name) state ppid pgrp ...`, where the name may hold anything.
+      const [state, , memberOf] = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 3)
+      if (Number(memberOf) === group && state !== 'Z' && state !== 'X') return false
+    } catch {
+      // ended while we looked
+    }
+  }
+  return true
 }

@@ -26,6 +26,8 @@ export interface ExecutorContext {
   readonly traceId: string
   /** Its lines carry the trace id, task id and attempt. */
   readonly log: Log
+  /** To be called when the outcome is settled but cleaning up goes on: the timeout does not count any more. */
+  settled(): void
   /** Adds an entry to the task's `progress`. */
   progress(message?: string, data?: unknown): void
 }

@@ -62,6 +62,10 @@ export class Attempt implements ExecutorContext {
     return this.#options.log.with({ trace_id: this.traceId, task_id: this.#task.id, attempt: this.attempt })
   }
 
+  settled(): void {
+    clearTimeout(this.#timer)
+  }
+
   progress(message?: string, data?: unknown): void {
     this.#options.onProgress(message, data)
   }

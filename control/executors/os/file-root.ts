@@ -19,11 +19,14 @@ const isWithin = (root: string, path: string) =>
 
 export class FileRoot {
   readonly #base: string
+  /** The root as it was given; it may be a link to the base. */
+  readonly #given: string
   readonly #isConfined: boolean
 
   /** `root` confines everything to it; without one, relative paths are confined to the working directory. */
   constructor(root?: string) {
     this.#isConfined = root !== undefined
+    this.#given = resolve(root ?? '.')
     try {
       this.#base = root === undefined ? process.cwd() : realpathSync(root)
     } catch (error) {
@@ -66,7 +69,8 @@ export class FileRoot {
   #resolve(path: string): string {
     if (path.includes('\0')) throw invalidInput('path must not contain NUL characters')
     const resolved = resolve(this.#base, path)
-    if ((this.#isConfined || !isAbsolute(path)) && !isWithin(this.#base, resolved)) throw escapes()
+    const isInside = isWithin(this.#base, resolved) || (isAbsolute(path) && isWithin(this.#given, resolved))
+    if ((this.#isConfined || !isAbsolute(path)) && !isInside) throw escapes()
     return resolved
   }
 

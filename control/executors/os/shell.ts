@@ -65,12 +65,14 @@ export const shell = (options: ShellOptions): OsTool => ({
 async function runShell(
   params: Static<typeof shellParams.schema>,
   options: ShellOptions,
-  { signal }: ExecutorContext,
+  context: ExecutorContext,
 ): Promise<ShellResult> {
+  const { signal } = context
   const { command, runner } = commandOf(params, options.policy)
   const group = launch(command, params.dir, options)
   signal.addEventListener('abort', group.stop, { once: true })
   if (signal.aborted) group.stop()
+  group.leaderEnded.then(() => context.settled())
   const { ending, stdout, stderr } = await group.finished
   signal.removeEventListener('abort', group.stop)
 

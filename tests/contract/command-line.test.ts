@@ -1,0 +1,275 @@
+/** The command line and the environment of taskmill-control. Source: contract, Binaries and flags. */
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { binary } from '../support/binaries.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { type TempDir, tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
+
+setDefaultTimeout(30_000)
+
+let temp: TempDir
+beforeEach(() => {
+  temp = tempDir()
+})
+afterEach(() => temp[Symbol.dispose]())
+
+type Env = Readonly<Record<string, string>>
+
+async function spawn(args: readonly string[], env: Env = {}) {
+  const program = await binary('taskmill-control')
+  return Bun.spawn([program, ...args], { cwd: temp.path, env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+}
+
+/** Runs the executable to its end. */
+async function run(args: readonly string[], env: Env = {}) {
+  const child = await spawn(args, env)
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  return { exitCode: await child.exited, stdout, stderr }
+}
+
+/** Runs `use` with the address of a service that was started with exactly these arguments and this environment. */
+async function serving(args: readonly string[], env: Env, use: (url: string) => Promise<void>): Promise<void> {
+  const child = await spawn(args, env)
+  const stderr = new Response(child.stderr).text()
+  let log = ''
+  const reading = (async () => {
+    const decoder = new TextDecoder()
+    for await (const chunk of child.stdout) log += decoder.decode(chunk, { stream: true })
+  })()
+  try {
+    const url = await until(
+      () => (child.exitCode === null ? /"url":"([^"]+)"/.exec(log)?.[1] : 'ended'),
+      (found) => found !== undefined,
+    )
+    if (url === 'ended') throw new Error(`control did not start: ${await stderr}`)
+    await use(url!)
+    child.kill('SIGTERM')
+    expect(await child.exited).toBe(0)
+    expect(await stderr).toBe('')
+  } finally {
+    child.kill('SIGKILL')
+    await Promise.all([child.exited, reading])
+  }
+}
+
+const statusOfBody = async (control: Control, bytes: number) =>
+  (await control.fetch('/tasks', { method: 'POST', body: ' '.repeat(bytes) })).status
+
+const FREE_PORT = ['--addr', '127.0.0.1:0'] as const
+
+describe('flags', () => {
+  test.each([
+    [['--max-body-bytes', '2000']],
+    [['--max-body-bytes=2000']],
+    [['-max-body-bytes', '2000']],
+    [['-max-body-bytes=2000']],
+  ])('take --name value and --name=value, and a single dash: %j', async (flags) => {
+    await using control = await startControl({ flags })
+    expect(await statusOfBody(control, 2000)).toBe(400)
+    expect(await statusOfBody(control, 2001)).toBe(413)
+  })
+
+  test('an equals sign may be part of a value', async () => {
+    const dataDir = join(temp.path, 'a=b')
+    await serving([...FREE_PORT, `--data-dir=${dataDir}`], {}, async () => {})
+    expect(existsSync(dataDir)).toBe(true)
+  })
+
+  test.each([
+    [['--no-such-flag', 'x'], '--no-such-flag'],
+    [['--no-such-flag=x'], '--no-such-flag'],
+    [['-x'], 'x'],
+    [['--Addr', '127.0.0.1:0'], 'Addr'],
+    [['---addr', '127.0.0.1:0'], 'addr'],
+    [['--addr'], '--addr'],
+    [['--data-dir', '--addr', '127.0.0.1:0'], '--data-dir'],
+    [['--data-dir='], '--data-dir'],
+    [['--max-concurrency', 'ten'], '--max-concurrency'],
+    [['--max-concurrency', '1.5'], '--max-concurrency'],
+    [['--max-concurrency', '1e3'], '--max-concurrency'],
+    [['--max-concurrency', '-1'], '--max-concurrency'],
+    [['--max-concurrency', '0'], '--max-concurrency'],
+    [['--max-concurrency', '0x10'], '--max-concurrency'],
+    [['--max-concurrency', ''], '--max-concurrency'],
+    [['--max-concurrency=99999999999999999999'], '--max-concurrency'],
+    [['--max-body-bytes', '64MiB'], '--max-body-bytes'],
+    [['--persist-interval', '30'], '--persist-interval'],
+    [['--persist-interval', '30 s'], '--persist-interval'],
+    [['--persist-interval', 'soon'], '--persist-interval'],
+    [['--shutdown-timeout', '-5s'], '--shutdown-timeout'],
+    [['--kill-grace', '2'], '--kill-grace'],
+    [['--file-root', '/no/such/directory'], '--file-root'],
+    [['serve'], 'serve'],
+    [['--', '--addr'], '--addr'],
+  ])('usage errors are one clear line on stderr and exit code 2: %j', async (args, named) => {
+    const { exitCode, stdout, stderr } = await run([...FREE_PORT, ...args])
+    expect(exitCode).toBe(2)
+    expect(stdout).toBe('')
+    expect(stderr).toMatch(/^taskmill-control: [^\n]+\n$/)
+    expect(stderr).toContain(named)
+    expect(readdirSync(temp.path)).toEqual([])
+  })
+
+  test.each([
+    'nonsense',
+    '127.0.0.1',
+    '127.0.0.1:',
+    '127.0.0.1:port',
+    '127.0.0.1:65536',
+    '127.0.0.1:-1',
+    'http://127.0.0.1:0',
+    '::1:0',
+  ])('a bad --addr is a usage error: %s', async (addr) => {
+    const { exitCode, stdout, stderr } = await run(['--addr', addr])
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+    expect(stderr).toMatch(/^taskmill-control: [^\n]+\n$/)
+    expect(stderr).toContain(addr)
+  })
+
+  test('durations are written as 500ms, 30s, 2m', async () => {
+    for (const duration of ['500ms', '30s', '2m', '0h1m30s', '1.5s', '0']) {
+      await serving([...FREE_PORT, '--shutdown-timeout', duration], {}, async () => {})
+    }
+  })
+})
+
+describe('--help and --version', () => {
+  test.each([[['--help']], [['-help']], [['--addr', 'nonsense', '--help']]])('help exits 0: %j', async (args) => {
+    const { exitCode, stdout, stderr } = await run(args)
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    const names = ['--addr', '--data-dir', '--max-concurrency', '--persist-interval', '--shutdown-timeout']
+    for (const name of [...names, '--file-root', '--max-body-bytes', '--kill-grace', '--help', '--version']) {
+      expect(stdout).toContain(name)
+    }
+    for (const name of ['SERVICE_ADDR', 'SERVICE_DATA_DIR', 'SERVICE_MAX_CONCURRENCY', 'SERVICE_SHELL_POLICY']) {
+      expect(stdout).toContain(name)
+    }
+    expect(stdout).toContain('127.0.0.1:8080')
+  })
+
+  test('version exits 0', async () => {
+    const { exitCode, stdout, stderr } = await run(['--version'])
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(stdout).toMatch(/^[^\n]*\d+\.\d+\.\d+[^\n]*\n$/)
+  })
+})
+
+describe('variables', () => {
+  test('set what the flags set', async () => {
+    const env = {
+      SERVICE_ADDR: '127.0.0.1:0',
+      SERVICE_DATA_DIR: join(temp.path, 'from-variable'),
+      SERVICE_PERSIST_INTERVAL: '20ms',
+      SERVICE_MAX_CONCURRENCY: '1',
+      SERVICE_SHUTDOWN_TIMEOUT: '0s',
+    }
+    await serving([], env, async (url) => {
+      const tasks = ['first', 'second'].map((id) => ({ id, type: 'sleep', params: { duration_ms: 600_000 } }))
+      const accepted = await fetch(`${url}/tasks`, { method: 'POST', body: JSON.stringify({ tasks }) })
+      expect(accepted.status).toBe(202)
+      await until(
+        () => existsSync(join(env.SERVICE_DATA_DIR, 'state.json')),
+        (isThere) => isThere,
+      )
+      const listed = (await (await fetch(`${url}/tasks`)).json()) as { status: string }[]
+      expect(listed.map((task) => task.status)).toEqual(['running', 'pending'])
+    })
+  })
+
+  test.each([
+    ['SERVICE_ADDR', 'nonsense'],
+    ['SERVICE_MAX_CONCURRENCY', 'ten'],
+    ['SERVICE_PERSIST_INTERVAL', '30'],
+    ['SERVICE_SHUTDOWN_TIMEOUT', 'soon'],
+    ['SERVICE_FILE_ROOT', '/no/such/directory'],
+  ])('with a malformed value are usage errors: %s=%s', async (name, value) => {
+    const args = name === 'SERVICE_ADDR' ? [] : FREE_PORT
+    const { exitCode, stdout, stderr } = await run(args, { [name]: value })
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+    expect(stderr).toMatch(/^taskmill-control: [^\n]+\n$/)
+    expect(stderr).toContain(value)
+  })
+
+  test('a flag beats its variable, and the variable beats the default', async () => {
+    const env = { SERVICE_ADDR: 'nonsense', SERVICE_DATA_DIR: join(temp.path, 'variable') }
+    await serving([...FREE_PORT, '--data-dir', join(temp.path, 'flag')], env, async () => {})
+    expect(readdirSync(temp.path)).toEqual(['flag'])
+    await serving(FREE_PORT, env, async () => {})
+    expect(readdirSync(temp.path).sort()).toEqual(['flag', 'variable'])
+  })
+
+  test('an empty variable is as good as none', async () => {
+    const env = { SERVICE_ADDR: '', SERVICE_DATA_DIR: '', SERVICE_MAX_CONCURRENCY: '', SERVICE_FILE_ROOT: '' }
+    await serving(FREE_PORT, env, async () => {})
+    expect(readdirSync(temp.path)).toEqual(['data'])
+  })
+})
+
+describe('the start', () => {
+  test('works from an empty directory with an empty environment', async () => {
+    await serving(FREE_PORT, {}, async (url) => {
+      expect((await fetch(`${url}/health`)).status).toBe(200)
+      const body = JSON.stringify({ tasks: [{ id: 'a', type: 'shell', params: { command: 'echo', args: ['hi'] } }] })
+      expect((await fetch(`${url}/tasks`, { method: 'POST', body })).status).toBe(202)
+      await until(
+        async () => (await (await fetch(`${url}/tasks/a`)).json()) as { status: string; result?: unknown },
+        (task) => task.status === 'success',
+      )
+    })
+    expect(readdirSync(temp.path)).toEqual(['data'])
+    expect(existsSync(join(temp.path, 'data', 'state.json'))).toBe(true)
+  })
+
+  test('.env and bunfig.toml of the working directory are not read', async () => {
+    const trap = join(temp.path, 'trap.ts')
+    writeFileSync(trap, `require('node:fs').writeFileSync(${JSON.stringify(join(temp.path, 'sprung'))}, '')\n`)
+    writeFileSync(join(temp.path, 'bunfig.toml'), `preload = ["./trap.ts"]\n[run]\npreload = ["./trap.ts"]\n`)
+    for (const name of ['.env', '.env.local', '.env.production', '.env.development']) {
+      writeFileSync(join(temp.path, name), 'SERVICE_MAX_CONCURRENCY=nonsense\nSERVICE_DATA_DIR=from-dotenv\n')
+    }
+    writeFileSync(join(temp.path, 'package.json'), '{"name": "trap", "type": "nonsense"')
+    writeFileSync(join(temp.path, 'tsconfig.json'), '{"extends": "./trap.ts"')
+    await serving(FREE_PORT, {}, async (url) => {
+      expect((await fetch(`${url}/health`)).status).toBe(200)
+    })
+    expect(existsSync(join(temp.path, 'sprung'))).toBe(false)
+    expect(existsSync(join(temp.path, 'from-dotenv'))).toBe(false)
+    expect(existsSync(join(temp.path, 'data'))).toBe(true)
+  })
+
+  test('on a port in use fails with one line that names the address', async () => {
+    using taken = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
+    const address = `127.0.0.1:${taken.port}`
+    const { exitCode, stdout, stderr } = await run(['--addr', address])
+    taken.stop(true)
+    expect(exitCode).not.toBe(0)
+    expect(stdout).not.toContain('"listening"')
+    expect(stderr).toMatch(/^taskmill-control: [^\n]+\n$/)
+    expect(stderr).toContain(address)
+  })
+
+  test('on the port of another service of ours fails, too', async () => {
+    await using first = await startControl()
+    const { exitCode, stderr } = await run(['--addr', new URL(first.url).host])
+    expect(exitCode).not.toBe(0)
+    expect(stderr).toMatch(/^taskmill-control: [^\n]+\n$/)
+    expect((await first.fetch('/health')).status).toBe(200)
+  })
+
+  test('with a data directory that cannot be made fails with one line that names it', async () => {
+    writeFileSync(join(temp.path, 'file'), '')
+    const { exitCode, stdout, stderr } = await run([...FREE_PORT, '--data-dir', join(temp.path, 'file', 'data')])
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+    expect(stderr).toMatch(/^taskmill-control: [^\n]+\n$/)
+    expect(stderr).toContain(join(temp.path, 'file', 'data'))
+  })
+
+  test('a data directory that is there already is used', async () => {
+    mkdirSync(join(temp.path, 'data'))
+    writeFileSync(join(temp.path, 'data', 'note.txt'), 'mine')
+    await serving(FREE_PORT, {}, async () => {})
+    expect(readdirSync(join(temp.path, 'data'))).toContain('note.txt')
+  })
+})

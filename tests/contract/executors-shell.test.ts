@@ -1,0 +1,340 @@
+/** The executor shell. Source: spec, Task executors; contract, Executors and section 5. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TaskRecord } from '../../shared/contract/control.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { type TempDir, tempDir } from '../support/temp.ts'
+import { isAlive, until } from '../support/until.ts'
+
+setDefaultTimeout(30_000)
+
+const KILL_GRACE_MS = 200
+
+/** The default policy. */
+let guarded: Control
+/** SERVICE_SHELL_POLICY=open. */
+let open: Control
+let temp: TempDir
+beforeAll(async () => {
+  temp = tempDir()
+  const secrets = { SERVICE_TOKEN: 'sesame', SECRET_KEY: 'sesame', HTTP_PROXY: 'http://127.0.0.1:9', LANG: 'C.UTF-8' }
+  guarded = await startControl({ env: secrets })
+  open = await startControl({
+    env: { ...secrets, SERVICE_SHELL_POLICY: 'open' },
+    flags: ['--kill-grace', `${KILL_GRACE_MS}ms`],
+  })
+})
+afterAll(async () => {
+  await guarded.dispose()
+  await open.dispose()
+  temp[Symbol.dispose]()
+})
+
+type Shell = { stdout: string; stderr: string; exit_code: number; runner: string; truncated: boolean } & Record<
+  string,
+  unknown
+>
+const resultOf = (task: TaskRecord) => task.result as Shell
+const run = (service: Control, params: object, more: object = {}) => service.run({ type: 'shell', params, ...more })
+const script = (text: string, more: object = {}) => run(open, { script: text, dir: temp.path }, more)
+
+describe('allowlist', () => {
+  const ALLOWED = [
+    ...[
+      'echo',
+      'cat',
+      'ls',
+      'date',
+      'whoami',
+      'hostname',
+      'uname',
+      'pwd',
+      'curl',
+      'wget',
+      'ping',
+      'dig',
+      'grep',
+      'awk',
+    ],
+    ...['sed', 'head', 'tail', 'wc', 'sort', 'uniq', 'find', 'dir', 'where', 'type'],
+  ]
+
+  test.each(ALLOWED)('%s is in it', async (command) => {
+    const task = await run(guarded, { command, args: ['--version'] })
+    expect(task.runtime?.error?.code).not.toBe('denied')
+    expect(task.error ?? '').not.toContain('not in the allowed whitelist')
+    expect(task.error ?? '').not.toContain('command is required')
+  })
+
+  test.each(['rm', 'sh', 'bash', 'python3', 'env', 'Echo', 'echo ', ' echo', 'echo;id', 'cat\n', 'constructor'])(
+    'a command outside it fails the task: %j',
+    async (command) => {
+      const task = await run(guarded, { command })
+      expect(task).toMatchObject({
+        status: 'failed',
+        error: `command ${JSON.stringify(command)} is not in the allowed whitelist`,
+        runtime: { error: { code: 'denied' } },
+      })
+      expect(task).not.toHaveProperty('result')
+    },
+  )
+
+  test('only the base name is checked: path prefixes are accepted', async () => {
+    expect(await run(guarded, { command: '/bin/echo', args: ['hi'] })).toMatchObject({ status: 'success' })
+    const refused = await run(guarded, { command: '/bin/sh', args: ['-c', 'echo hi'] })
+    expect(refused).toMatchObject({ status: 'failed', error: 'command "sh" is not in the allowed whitelist' })
+    expect((await run(guarded, { command: '/bin/echo/' })).status).toBe('failed')
+  })
+
+  test('a script fails the task: it could run anything', async () => {
+    const made = join(temp.path, 'made')
+    const task = await run(guarded, { script: `touch ${made}` })
+    expect(task).toMatchObject({ status: 'failed', runtime: { error: { code: 'denied' } } })
+    expect(task.error).toContain('not in the allowed whitelist')
+    expect(existsSync(made)).toBe(false)
+  })
+
+  test('SERVICE_SHELL_POLICY=open disables it; another value does not', async () => {
+    expect(resultOf(await run(open, { command: 'sh', args: ['-c', 'echo hi'] }))).toMatchObject({ stdout: 'hi\n' })
+    await using closed = await startControl({ env: { SERVICE_SHELL_POLICY: 'closed' } })
+    expect((await run(closed, { command: 'sh', args: ['-c', 'echo hi'] })).runtime?.error?.code).toBe('denied')
+  })
+})
+
+describe('result', () => {
+  test('has stdout, stderr and exit_code, and the runner', async () => {
+    const task = await run(guarded, { command: 'echo', args: ['a', 'b'] })
+    expect(task.status).toBe('success')
+    expect(resultOf(task)).toMatchObject({
+      stdout: 'a b\n',
+      stderr: '',
+      exit_code: 0,
+      runner: 'direct',
+      truncated: false,
+    })
+  })
+
+  test('arguments are passed on as they are, through no shell', async () => {
+    const args = ['$HOME', '`id`', '; ls', '*', '', 'two  spaces', "quo'te", '日本']
+    expect(resultOf(await run(guarded, { command: 'echo', args })).stdout).toBe(`${args.join(' ')}\n`)
+  })
+
+  test('of a command that exits with another code than 0 is kept, and the task is failed', async () => {
+    const task = await run(guarded, { command: 'ls', args: ['/no/such/directory'] })
+    expect(task).toMatchObject({
+      status: 'failed',
+      error: 'command failed: exit status 2',
+      runtime: { error: { code: 'exit_nonzero', message: 'command failed: exit status 2' } },
+      result: { exit_code: 2, stdout: '', stderr: expect.stringContaining('/no/such/directory') },
+    })
+  })
+
+  test.each(['SEGV', 'TERM', 'KILL', 'HUP'])('of a command that died of SIG%s names the signal', async (signal) => {
+    const task = await script(`echo before; kill -${signal} $$`)
+    expect(task).toMatchObject({
+      status: 'failed',
+      runtime: { error: { code: 'exit_nonzero', details: { signal: `SIG${signal}` } } },
+      result: { stdout: 'before\n' },
+    })
+    expect(task.error).toEndWith(`terminated by signal SIG${signal}`)
+  })
+
+  test('both streams are kept apart', async () => {
+    expect(resultOf(await script('echo out; echo err >&2; exit 3'))).toMatchObject({
+      stdout: 'out\n',
+      stderr: 'err\n',
+      exit_code: 3,
+    })
+  })
+
+  test('what is written to /dev/stdout and /dev/stderr arrives', async () => {
+    const task = await script('echo x > /dev/stderr; echo y > /dev/stdout; echo z >> /dev/stderr')
+    expect(task.status).toBe('success')
+    expect(resultOf(task)).toMatchObject({ stdout: 'y\n', stderr: 'x\nz\n' })
+  })
+})
+
+describe('script and runner', () => {
+  test.each([{}, { runner: 'auto' }, { runner: 'sh' }])('a script runs with sh: %j', async (runner) => {
+    const task = await run(open, { script: 'x=1; for i in 1 2; do echo $x$i; done', ...runner })
+    expect(task.status).toBe('success')
+    expect(resultOf(task)).toMatchObject({ stdout: '11\n12\n', runner: 'sh' })
+  })
+
+  test('another runner is a bad parameter', async () => {
+    const task = await run(open, { script: 'echo', runner: 'perl' })
+    expect(task.error).toStartWith('parse shell params: runner')
+    expect(task.runtime?.error?.code).toBe('invalid_input')
+  })
+})
+
+describe('dir', () => {
+  test('is the working directory', async () => {
+    const dir = join(temp.path, 'a dir')
+    mkdirSync(dir)
+    expect(resultOf(await run(guarded, { command: 'pwd', dir })).stdout).toBe(`${dir}\n`)
+  })
+
+  test('that does not exist fails the task', async () => {
+    const task = await run(guarded, { command: 'pwd', dir: join(temp.path, 'nowhere') })
+    expect(task).toMatchObject({ status: 'failed', runtime: { error: { code: 'launch_failed' } } })
+    expect(task.error).toContain('nowhere')
+  })
+})
+
+describe('parameters', () => {
+  test.each([[undefined], [{}], [{ command: '' }], [{ command: null }], [{ args: ['x'] }]])(
+    'command is required: %j',
+    async (params) => {
+      const task = await guarded.run({ type: 'shell', params })
+      expect(task).toMatchObject({
+        status: 'failed',
+        error: 'command is required',
+        runtime: { error: { code: 'invalid_input' } },
+      })
+    },
+  )
+
+  test.each([
+    [['echo'], ''],
+    ['echo', ''],
+    [{ command: 7 }, 'command'],
+    [{ command: 'echo', args: 'x' }, 'args'],
+    [{ command: 'echo', args: [1] }, 'args'],
+    [{ command: 'echo', dir: [] }, 'dir'],
+  ])('of the wrong type fail with `parse shell params`: %j', async (params, field) => {
+    const task = await guarded.run({ type: 'shell', params })
+    expect(task.error).toMatch(new RegExp(`^parse shell params: .*${field}`))
+    expect(task).toMatchObject({ status: 'failed', runtime: { error: { code: 'invalid_input' } } })
+  })
+
+  test.each(['no-such-program', '/no/such/program', '/etc', '/etc/passwd'])(
+    'a program that cannot start fails with launch_failed: %s',
+    async (command) => {
+      const task = await run(open, { command })
+      expect(task).toMatchObject({ status: 'failed', runtime: { error: { code: 'launch_failed' } } })
+      expect(task.error).toContain(command)
+      expect(task).not.toHaveProperty('result')
+    },
+  )
+})
+
+describe('what a process sees', () => {
+  test('stdin is empty', async () => {
+    const task = await run(guarded, { command: 'cat' })
+    expect(task.status).toBe('success')
+    expect(resultOf(task).stdout).toBe('')
+  })
+
+  test('the environment is minimal (PATH HOME LANG TMPDIR USER), never the service’s own', async () => {
+    const { stdout } = resultOf(await run(open, { command: 'env' }))
+    const names = stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.slice(0, line.indexOf('=')))
+    expect(names.sort()).toEqual(['HOME', 'LANG', 'PATH', 'TMPDIR', 'USER'])
+    expect(stdout).not.toContain('sesame')
+    expect(resultOf(await run(guarded, { command: 'cat', args: ['/proc/self/environ'] })).stdout).not.toContain(
+      'sesame',
+    )
+  })
+
+  test('no descriptor of the service is open beside the three', async () => {
+    const { stdout } = resultOf(await script('ls /proc/$$/fd; exit 0'))
+    expect(stdout).toBe('0\n1\n2\n')
+  })
+})
+
+describe('output beyond 1 MiB', () => {
+  const MIB = 1024 * 1024
+
+  test('is cut, with a truncated flag for each stream, and the task goes on to its end', async () => {
+    const task = await script(`head -c 5000000 /dev/zero | tr '\\0' x; echo end >&2; touch reached`)
+    expect(task.status).toBe('success')
+    const { stdout, ...rest } = resultOf(task)
+    expect(stdout).toBe('x'.repeat(MIB))
+    expect(rest).toMatchObject({ stderr: 'end\n', truncated: true, stdout_truncated: true, stderr_truncated: false })
+    expect(existsSync(join(temp.path, 'reached'))).toBe(true)
+  })
+
+  test('is cut on stderr as well', async () => {
+    const { stderr, ...rest } = resultOf(await script(`head -c ${MIB + 1} /dev/zero | tr '\\0' x >&2`))
+    expect(stderr).toHaveLength(MIB)
+    expect(rest).toMatchObject({ stdout: '', truncated: true, stdout_truncated: false, stderr_truncated: true })
+  })
+
+  test('exactly 1 MiB is not cut', async () => {
+    const { stdout, ...rest } = resultOf(await script(`head -c ${MIB} /dev/zero | tr '\\0' x`))
+    expect(stdout).toHaveLength(MIB)
+    expect(rest).toMatchObject({ truncated: false, stdout_truncated: false, stderr_truncated: false })
+  })
+
+  test.each(['é', '€', '😀'])('is cut between characters: %s', async (character) => {
+    const { stdout, truncated } = resultOf(await script(`printf x; yes ${character} | tr -d '\\n' | head -c 1200000`))
+    const bytes = Buffer.byteLength(character)
+    expect(truncated).toBe(true)
+    expect(stdout === `x${character.repeat(Math.floor((MIB - 1) / bytes))}`).toBe(true)
+  })
+})
+
+describe('ends of processes', () => {
+  const pidIn = async (name: string) => {
+    const path = join(temp.path, name)
+    await until(
+      () => existsSync(path) && readFileSync(path, 'utf8').endsWith('\n'),
+      (isThere) => isThere,
+    )
+    return Number(readFileSync(path, 'utf8'))
+  }
+  const gone = (pid: number) =>
+    until(
+      () => isAlive(pid),
+      (alive) => !alive,
+    )
+
+  test('background processes that are left over end with their task', async () => {
+    const task = await script(
+      'sleep 600 & echo $! > left-over; sleep 601 > /dev/null 2>&1 & echo $! > silent; echo done',
+    )
+    expect(task.status).toBe('success')
+    expect(resultOf(task).stdout).toBe('done\n')
+    await gone(await pidIn('left-over'))
+    await gone(await pidIn('silent'))
+  })
+
+  test('a left-over that ignores TERM is killed', async () => {
+    const task = await script(
+      `sh -c "trap '' TERM; echo \\$\\$ > deaf; while :; do sleep 0.02; done" & while [ ! -s deaf ]; do sleep 0.01; done`,
+    )
+    expect(task.status).toBe('success')
+    await gone(await pidIn('deaf'))
+  })
+
+  test('a timeout sends TERM first: a process may clean up', async () => {
+    const text = `trap 'echo cleaned > cleaned; exit 0' TERM; echo $$ > tidy; while :; do sleep 0.02; done`
+    const task = await script(text, { timeout: 250 })
+    expect(task).toMatchObject({ status: 'failed', error: 'task timed out after 250ms' })
+    await gone(await pidIn('tidy'))
+    expect(readFileSync(join(temp.path, 'cleaned'), 'utf8')).toBe('cleaned\n')
+  })
+
+  test('a process that ignores TERM is killed after --kill-grace', async () => {
+    const task = await script(`trap '' TERM; echo $$ > stubborn; while :; do sleep 0.02; done`, { timeout: 150 })
+    expect(task).toMatchObject({ status: 'failed', error: 'task timed out after 150ms' })
+    expect(Date.parse(task.finished_at!) - Date.parse(task.started_at!)).toBeGreaterThanOrEqual(150 + KILL_GRACE_MS - 2)
+    await gone(await pidIn('stubborn'))
+  })
+
+  test('a stop of the service ends what runs beyond --shutdown-timeout', async () => {
+    await using stopped = await startControl({
+      env: { SERVICE_SHELL_POLICY: 'open' },
+      flags: ['--shutdown-timeout', '0s', '--kill-grace', `${KILL_GRACE_MS}ms`],
+    })
+    const text = `trap '' TERM; sh -c 'echo $$ > inner; sleep 600' & echo $$ > outer; while :; do sleep 0.02; done`
+    await stopped.submit([{ id: 'endless', type: 'shell', params: { script: text, dir: temp.path } }])
+    const [outer, inner] = [await pidIn('outer'), await pidIn('inner')]
+    expect(await stopped.stop()).toBe(0)
+    expect([await isAlive(outer), await isAlive(inner)]).toEqual([false, false])
+  })
+})

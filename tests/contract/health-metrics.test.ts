@@ -1,0 +1,130 @@
+/** GET /health and GET /metrics. Source: spec, Health response and Metrics response; contract, Health, metrics. */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { join } from 'node:path'
+import type { HealthResponse } from '../../shared/contract/control.ts'
+import { startControl } from '../support/control.ts'
+import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
+import { Gate } from './gate.ts'
+
+setDefaultTimeout(30_000)
+
+const failing = (id: string, more: object = {}) => ({ id, type: 'os', tool_name: 'no-such-tool', ...more })
+const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
+const NOTHING = { tasks_total: 0, tasks_running: 0, tasks_succeeded: 0, tasks_failed: 0, by_type: {} }
+
+describe('health', () => {
+  test('is status ok, the fixed version v1.0.0, and the uptime since start', async () => {
+    await using control = await startControl()
+    const response = await control.fetch('/health')
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toStartWith('application/json')
+    const health = (await response.json()) as HealthResponse
+    expect(health).toEqual({ status: 'ok', version: 'v1.0.0', uptime: expect.stringMatching(/^\d{1,2}s$/) })
+
+    const uptime = async () =>
+      Number.parseInt(((await (await control.fetch('/health')).json()) as HealthResponse).uptime, 10)
+    const first = await uptime()
+    await until(uptime, (seconds) => seconds > first)
+  })
+})
+
+describe('metrics', () => {
+  test('are JSON, and start at zero with the process', async () => {
+    await using control = await startControl()
+    const response = await control.fetch('/metrics')
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toStartWith('application/json')
+    expect(await response.json()).toEqual(NOTHING)
+  })
+
+  test.each(['application/json', '*/*', 'application/json, text/plain;q=0.5'])(
+    'are JSON under Accept: %s',
+    async (accept) => {
+      await using control = await startControl()
+      const response = await control.fetch('/metrics', { headers: { accept } })
+      expect(await response.json()).toEqual(NOTHING)
+    },
+  )
+
+  test('count accepted, succeeded and failed tasks; skipped ones count neither as succeeded nor as failed', async () => {
+    await using control = await startControl()
+    await control.submit([
+      noop('a'),
+      noop('b', 'a'),
+      { id: 'c', type: 'os', tool_name: 'noop' },
+      failing('d', { retry: 1 }),
+      noop('e', 'd'),
+      noop('f', 'e'),
+    ])
+    await control.allEnded()
+    expect(await control.metrics()).toEqual({
+      tasks_total: 6,
+      tasks_running: 0,
+      tasks_succeeded: 3,
+      tasks_failed: 1,
+      by_type: { os: 6 },
+    })
+  })
+
+  test('by_type counts the stored type', async () => {
+    await using control = await startControl()
+    await control.submit([noop('a'), { id: 'b', type: 'os.noop' }, { id: 'c', type: 'sleep' }, failing('d')])
+    expect((await control.metrics()).by_type).toEqual({ os: 4 })
+  })
+
+  test('do not count refused graphs', async () => {
+    await using control = await startControl()
+    expect((await control.post({ tasks: [noop('a'), noop('b', 'ghost')] })).status).toBe(400)
+    expect((await control.post({ tasks: [noop('a'), { id: 'b', type: 'nope' }] })).status).toBe(400)
+    expect(await control.metrics()).toEqual(NOTHING)
+  })
+
+  test('count replaced and deleted tasks once for each time they were accepted', async () => {
+    await using control = await startControl()
+    for (let i = 0; i < 3; i++) {
+      await control.submit([noop('same')])
+      await control.ended('same')
+    }
+    expect((await control.fetch('/tasks/same', { method: 'DELETE' })).status).toBe(204)
+    expect(await control.metrics()).toMatchObject({ tasks_total: 3, tasks_succeeded: 3, by_type: { os: 3 } })
+  })
+
+  test('tasks_running counts those that run and those in backoff, not those that wait', async () => {
+    await using control = await startControl()
+    using gate = new Gate()
+    await control.submit([gate.task('running'), noop('waiting', 'running')])
+    await control.reached('running', 'running')
+    expect(await control.metrics()).toMatchObject({ tasks_total: 2, tasks_running: 1, tasks_succeeded: 0 })
+    using shut = new Gate()
+    shut.open(500)
+    await control.submit([shut.task('resting', { retry: 20 })])
+    await until(
+      () => control.get('resting'),
+      (task) => task.run_status === 'accepted',
+    )
+    expect((await control.metrics()).tasks_running).toBe(2)
+    shut.open(200)
+    gate.open()
+    await control.allEnded()
+    expect(await control.metrics()).toMatchObject({ tasks_running: 0, tasks_succeeded: 3, tasks_failed: 0 })
+  })
+
+  test('live in memory only: recovered tasks do not enter tasks_total or by_type, but count when they end', async () => {
+    using temp = tempDir()
+    using gate = new Gate()
+    const options = { dataDir: join(temp.path, 'data'), flags: ['--shutdown-timeout', '0s'] }
+    await using before = await startControl(options)
+    await before.submit([noop('done'), gate.task('open'), noop('later', 'open')])
+    await before.ended('done')
+    await before.reached('open', 'running')
+    expect(await before.stop()).toBe(0)
+
+    await using after = await startControl(options)
+    await after.reached('open', 'running')
+    expect(await after.metrics()).toEqual({ ...NOTHING, tasks_running: 1 })
+    gate.open()
+    await after.allEnded()
+    expect(await after.metrics()).toEqual({ ...NOTHING, tasks_succeeded: 2 })
+  })
+})

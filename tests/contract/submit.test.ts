@@ -1,0 +1,388 @@
+/** POST /tasks: the seven checks, their order and their texts, and what comes after them. Source: spec, Endpoints A. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { ErrorResponse, SubmitResponse } from '../../shared/contract/control.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { until } from '../support/until.ts'
+import { Gate } from './gate.ts'
+import { RawClient } from './raw-client.ts'
+
+let control: Control
+let gate: Gate
+beforeAll(async () => {
+  control = await startControl()
+  gate = new Gate()
+})
+afterAll(async () => {
+  gate[Symbol.dispose]()
+  await control.dispose()
+})
+
+const noop = (id: string, more: object = {}) => ({ id, type: 'noop', ...more })
+
+/** The error text of a body that must be answered 400. */
+async function refused(body: unknown): Promise<string> {
+  const response = await control.post(body)
+  const answer = (await response.json()) as ErrorResponse
+  expect({ status: response.status, keys: Object.keys(answer) }).toEqual({ status: 400, keys: ['error'] })
+  return answer.error
+}
+
+describe('a graph that passes all checks', () => {
+  test('is answered 202 with accepted, task_ids in the order of the graph, and graph_id', async () => {
+    const response = await control.post({ tasks: [noop('second', { depends_on: ['first'] }), noop('first')] })
+    expect(response.status).toBe(202)
+    expect(response.headers.get('content-type')).toStartWith('application/json')
+    const answer = (await response.json()) as SubmitResponse
+    expect(answer).toEqual({ accepted: 2, task_ids: ['second', 'first'], graph_id: expect.any(String) })
+    expect(answer.graph_id).not.toBe('')
+  })
+
+  test.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/octet-stream',
+    'no/such-thing',
+  ])('is parsed as JSON whatever its content type: %s', async (contentType) => {
+    const id = `typed as ${contentType}`
+    const response = await control.post({ tasks: [noop(id)] }, { 'content-type': contentType })
+    expect(response.status).toBe(202)
+    expect((await control.ended(id)).status).toBe('success')
+  })
+
+  test('is parsed as JSON without any content type', async () => {
+    const body = new TextEncoder().encode(JSON.stringify({ tasks: [noop('untyped')] }))
+    const request = new Request(`${control.url}/tasks`, { method: 'POST', body })
+    expect(request.headers.get('content-type')).toBeNull()
+    expect((await fetch(request)).status).toBe(202)
+  })
+
+  test('may have unknown fields: they are ignored, not an error', async () => {
+    const response = await control.post({ tasks: [noop('extra', { priority: [1], status: 'failed' })], name: 'x' })
+    expect(response.status).toBe(202)
+    const task = await control.ended('extra')
+    expect(task.status).toBe('success')
+    expect(task).not.toHaveProperty('priority')
+  })
+
+  test('may have null in an optional field: it means absent', async () => {
+    const optional = { params: null, input: null, depends_on: null, retry: null, timeout: null, tool_name: null }
+    await control.submit([noop('nulls', optional)])
+    const task = await control.ended('nulls')
+    expect(task.status).toBe('success')
+    expect(task.retry).toBe(0)
+    for (const field of ['params', 'input', 'depends_on', 'timeout']) expect(task).not.toHaveProperty(field)
+    expect(Object.values(task)).not.toContain(null)
+  })
+
+  test('may name a dependency twice and in any order of tasks', async () => {
+    await control.submit([noop('twice-b', { depends_on: ['twice-a', 'twice-a'] }), noop('twice-a')])
+    expect((await control.ended('twice-b')).status).toBe('success')
+  })
+})
+
+describe('check 1: the body must be valid JSON', () => {
+  test.each(['', ' ', '{', '{"tasks": [', 'tasks', '{"tasks": []} x', "{'tasks': []}", '{"tasks": [],}', '\u0000'])(
+    'malformed JSON answers `invalid JSON` and the detail: %j',
+    async (body) => {
+      expect(await refused(body)).toMatch(/^invalid JSON: ./)
+    },
+  )
+
+  test('bytes that are not UTF-8 are malformed JSON', async () => {
+    const body = Buffer.concat([
+      Buffer.from('{"tasks":[{"id":"'),
+      Buffer.from([0xff]),
+      Buffer.from('","type":"noop"}]}'),
+    ])
+    const response = await control.fetch('/tasks', { method: 'POST', body })
+    expect(response.status).toBe(400)
+    expect(((await response.json()) as ErrorResponse).error).toMatch(/^invalid JSON: ./)
+  })
+
+  test.each(['[]', '"tasks"', '7', 'true'])('a body that is not an object: %s', async (body) => {
+    expect(await refused(body)).toMatch(/^invalid JSON: ./)
+  })
+
+  test.each([
+    [{ tasks: {} }, 'tasks: expected array'],
+    [{ tasks: 'all' }, 'tasks: expected array'],
+    [{ tasks: ['a'] }, 'tasks[0]: expected object'],
+    [{ tasks: [noop('a'), null] }, 'tasks[1]: expected object'],
+    [{ tasks: [{ id: 7, type: 'noop' }] }, 'tasks[0].id: expected string'],
+    [{ tasks: [{ id: 'a', type: true }] }, 'tasks[0].type: expected string'],
+    [{ tasks: [{ id: 'a', type: 'os', tool_name: 7 }] }, 'tasks[0].tool_name: expected string'],
+    [{ tasks: [noop('a', { retry: '1' })] }, 'tasks[0].retry: expected integer'],
+    [{ tasks: [noop('a', { timeout: '250' })] }, 'tasks[0].timeout: expected integer'],
+    [{ tasks: [noop('a', { timeout: true })] }, 'tasks[0].timeout: expected integer'],
+    [
+      { tasks: [noop('a'), noop('b'), noop('c'), noop('d', { depends_on: 'a' })] },
+      'tasks[3].depends_on: expected array of strings',
+    ],
+    [{ tasks: [noop('a', { depends_on: [1] })] }, 'tasks[0].depends_on: expected array of strings'],
+    [{ tasks: [noop('a', { depends_on: [null] })] }, 'tasks[0].depends_on: expected array of strings'],
+  ])('a field of the wrong JSON type is named: %j', async (body, detail) => {
+    expect(await refused(body)).toStartWith(`invalid JSON: ${detail}`)
+  })
+
+  test('a fractional timeout is of the wrong type', async () => {
+    expect(await refused({ tasks: [noop('a', { timeout: 2.5 })] })).toBe(
+      'invalid JSON: tasks[0].timeout: expected integer',
+    )
+  })
+})
+
+describe('check 2: tasks must be non-empty', () => {
+  test.each(['null', '{}', '{"tasks": null}', '{"tasks": []}'])('%s is an empty graph', async (body) => {
+    expect(await refused(body)).toContain('task graph is empty')
+  })
+})
+
+describe('check 3: every task needs a non-empty id and type', () => {
+  test.each([{}, { id: '' }, { id: null }])('a task without id: %j', async (id) => {
+    expect(await refused({ tasks: [{ ...id, type: 'noop' }] })).toContain('task id is required')
+  })
+
+  test.each([{}, { type: '' }, { type: null }])('a task without type is named: %j', async (type) => {
+    expect(await refused({ tasks: [{ id: 'bare', ...type }] })).toContain('task bare: type is required')
+  })
+
+  test.each([-1, 0.5, -0.5, 1e300])('retry must be a non-negative integer, not %d', async (retry) => {
+    expect(await refused({ tasks: [noop('again', { retry })] })).toContain(
+      'task again: retry must be a non-negative integer',
+    )
+  })
+
+  test('a retry of 1.0 is an integer', async () => {
+    expect((await control.post('{"tasks":[{"id":"one-point-zero","type":"noop","retry":1.0}]}')).status).toBe(202)
+  })
+})
+
+describe('check 4: ids must be unique', () => {
+  test('a duplicate is named, unquoted', async () => {
+    expect(await refused({ tasks: [noop('a'), noop('b'), noop('a')] })).toContain('duplicate task id: a')
+  })
+
+  test('ids differ by case and by every character', async () => {
+    await control.submit([noop('case'), noop('Case'), noop('case ')])
+    expect((await control.ended('Case')).status).toBe('success')
+  })
+})
+
+describe('check 5: every dependency must exist and must not be the task itself', () => {
+  test('an unknown dependency is named with its task', async () => {
+    expect(await refused({ tasks: [noop('a', { depends_on: ['ghost'] })] })).toContain(
+      'task a depends on unknown task ghost',
+    )
+  })
+
+  test('a task of an earlier graph is unknown to this one', async () => {
+    await control.submit([noop('earlier')])
+    expect(await refused({ tasks: [noop('later', { depends_on: ['earlier'] })] })).toContain(
+      'task later depends on unknown task earlier',
+    )
+  })
+
+  test('a task cannot depend on itself', async () => {
+    expect(await refused({ tasks: [noop('a', { depends_on: ['a'] })] })).toContain('task a cannot depend on itself')
+  })
+})
+
+describe('check 6: the graph must be acyclic', () => {
+  test('a cycle of two', async () => {
+    const tasks = [noop('a', { depends_on: ['b'] }), noop('b', { depends_on: ['a'] })]
+    expect(await refused({ tasks })).toContain('cycle detected in task graph')
+  })
+
+  test('a cycle at the end of tasks that are in none', async () => {
+    const tasks = [
+      noop('start'),
+      noop('a', { depends_on: ['start', 'c'] }),
+      noop('b', { depends_on: ['a'] }),
+      noop('c', { depends_on: ['b'] }),
+    ]
+    expect(await refused({ tasks })).toContain('cycle detected in task graph')
+  })
+
+  test('a cycle of 50,000', async () => {
+    const tasks = Array.from({ length: 50_000 }, (_, i) => noop(`${i}`, { depends_on: [`${(i + 1) % 50_000}`] }))
+    expect(await refused({ tasks })).toContain('cycle detected in task graph')
+  })
+
+  test('two ways to one task are no cycle', async () => {
+    await control.submit([
+      noop('top'),
+      noop('left', { depends_on: ['top'] }),
+      noop('right', { depends_on: ['top'] }),
+      noop('bottom', { depends_on: ['left', 'right', 'top'] }),
+    ])
+    expect((await control.ended('bottom')).status).toBe('success')
+  })
+})
+
+describe('check 7: every task type must be a registered executor type', () => {
+  test.each(['nope', 'OS', 'os ', 'constructor', '__proto__', 'toString', 'nope.shell', '.', 'shell.os'])(
+    'an unknown type is named with the sorted list of registered types: %s',
+    async (type) => {
+      expect(await refused({ tasks: [{ id: 'a', type }] })).toBe(`unknown task type: ${type} (available: os)`)
+    },
+  )
+
+  test.each(['shell', 'file', 'http', 'dns', 'tcp', 'sleep', 'noop'])(
+    'the legacy type %s is accepted and stored as os with that tool_name',
+    async (type) => {
+      await control.submit([{ id: `legacy-${type}`, type }])
+      expect(await control.ended(`legacy-${type}`)).toMatchObject({ type: 'os', tool_name: type })
+    },
+  )
+
+  test('the dotted type os.noop is accepted and split', async () => {
+    await control.submit([{ id: 'dotted-type', type: 'os.noop' }])
+    expect(await control.ended('dotted-type')).toMatchObject({ type: 'os', tool_name: 'noop', status: 'success' })
+  })
+
+  test('tool_name may carry its category', async () => {
+    await control.submit([{ id: 'dotted-tool', type: 'os', tool_name: 'os.noop' }])
+    expect(await control.ended('dotted-tool')).toMatchObject({ type: 'os', tool_name: 'noop', status: 'success' })
+  })
+})
+
+describe('order of checks', () => {
+  /** A graph with a fault for each of the checks 1 and 3 to 7. The fault of an earlier check stands later in the list. */
+  const faulty = (mended: number) => [
+    { id: 'odd', type: mended >= 7 ? 'noop' : 'odd-type' },
+    ...(mended >= 6 ? [] : [noop('x', { depends_on: ['y'] }), noop('y', { depends_on: ['x'] })]),
+    ...(mended >= 5 ? [] : [noop('lost', { depends_on: ['ghost'] })]),
+    ...(mended >= 4 ? [] : [noop('odd')]),
+    ...(mended >= 3 ? [] : [{ type: 'noop' }]),
+    ...(mended >= 1 ? [] : [noop('last', { retry: 'x' })]),
+  ]
+
+  test.each([
+    [0, 'invalid JSON: '],
+    [1, 'task id is required'],
+    [3, 'duplicate task id: odd'],
+    [4, 'task lost depends on unknown task ghost'],
+    [5, 'cycle detected in task graph'],
+    [6, 'unknown task type: odd-type'],
+  ])('each check runs over the whole graph before the next begins (mended up to %d)', async (mended, text) => {
+    expect(await refused({ tasks: faulty(mended) })).toStartWith(text)
+  })
+
+  test('check 1 comes before check 2', async () => {
+    expect(await refused('{"tasks": []')).toStartWith('invalid JSON: ')
+  })
+
+  test('among several faults of one check the first in array order is named', async () => {
+    expect(await refused({ tasks: [noop('a', { timeout: 'x' }), noop('b', { retry: 'x' })] })).toContain(
+      'tasks[0].timeout',
+    )
+    expect(await refused({ tasks: [noop('a', { retry: -1 }), { id: 'b' }, { type: 'noop' }] })).toContain(
+      'task a: retry',
+    )
+    expect(await refused({ tasks: [{ id: 'b' }, { type: 'noop' }] })).toContain('task b: type is required')
+    expect(await refused({ tasks: [noop('a'), noop('b'), noop('b'), noop('a')] })).toContain('duplicate task id: b')
+    const both = [noop('a', { depends_on: ['a'] }), noop('b', { depends_on: ['ghost'] })]
+    expect(await refused({ tasks: both })).toContain('task a cannot depend on itself')
+    expect(await refused({ tasks: both.reverse() })).toContain('task b depends on unknown task ghost')
+    const types = [
+      { id: 'a', type: 'zzz' },
+      { id: 'b', type: 'aaa' },
+    ]
+    expect(await refused({ tasks: types })).toContain('unknown task type: zzz')
+  })
+
+  test('nothing of a refused graph is stored', async () => {
+    await refused({ tasks: [noop('unstored'), noop('unstored-too', { depends_on: ['ghost'] })] })
+    expect((await control.fetch('/tasks/unstored')).status).toBe(404)
+    expect((await control.list()).map((task) => task.id)).not.toContain('unstored')
+  })
+})
+
+describe('an id that is in use', () => {
+  test('answers 409 while its task is not terminal, after the seven checks, and nothing of that graph is stored', async () => {
+    const first = await control.submit([gate.task('held'), noop('waiting', { depends_on: ['held'] })])
+    await control.reached('held', 'running')
+    for (const id of ['held', 'waiting']) {
+      const response = await control.post({ tasks: [noop('bystander'), noop(id)] })
+      expect(response.status).toBe(409)
+      expect(await response.json()).toEqual({ error: `task already active: ${id}` })
+    }
+    expect(await refused({ tasks: [noop('held'), { id: 'bystander', type: 'nope' }] })).toContain('unknown task type')
+    expect((await control.fetch('/tasks/bystander')).status).toBe(404)
+    expect((await control.get('held')).graph_id).toBe(first.graph_id)
+
+    gate.open()
+    expect((await control.ended('waiting')).status).toBe('success')
+    expect((await control.post({ tasks: [noop('held')] })).status).toBe(202)
+  })
+
+  test('is replaced where its stored task is terminal', async () => {
+    const first = await control.submit([{ id: 'again', type: 'noop', params: { message: 'first' } }])
+    await control.ended('again')
+    const second = await control.submit([{ id: 'again', type: 'noop', params: { message: 'second' } }])
+    expect(second.graph_id).not.toBe(first.graph_id)
+    const task = await control.ended('again')
+    expect(task).toMatchObject({ graph_id: second.graph_id, attempt: 1, result: { message: 'second' } })
+    expect((await control.list()).filter((listed) => listed.id === 'again')).toEqual([task])
+  })
+
+  test('may be that of a task that failed or was skipped', async () => {
+    const failing = { id: 'lost-before', type: 'os', tool_name: 'no-such-tool' }
+    await control.submit([failing, noop('skipped-before', { depends_on: ['lost-before'] })])
+    expect((await control.ended('skipped-before')).status).toBe('skipped')
+    await control.submit([noop('lost-before'), noop('skipped-before', { depends_on: ['lost-before'] })])
+    const task = await control.ended('skipped-before')
+    expect(task.status).toBe('success')
+    expect(task).not.toHaveProperty('error')
+  })
+})
+
+describe('body too large', () => {
+  const limit = 2048
+  const graphOf = (bytes: number) => {
+    const frame = JSON.stringify({ tasks: [noop('big', { params: { message: '' } })] })
+    return JSON.stringify({ tasks: [noop('big', { params: { message: 'x'.repeat(bytes - frame.length) } })] })
+  }
+  const chunked = (text: string) =>
+    new ReadableStream({
+      start(controller) {
+        for (let at = 0; at < text.length; at += 100) controller.enqueue(Buffer.from(text.slice(at, at + 100)))
+        controller.close()
+      },
+    })
+
+  let small: Control
+  beforeAll(async () => {
+    small = await startControl({ flags: ['--max-body-bytes', `${limit}`] })
+  })
+  afterAll(() => small.dispose())
+
+  test.each(['content-length', 'chunked'])(
+    '413, sent with %s; a body of exactly --max-body-bytes is not',
+    async (how) => {
+      const send = (bytes: number) => {
+        const text = graphOf(bytes)
+        return small.fetch('/tasks', { method: 'POST', body: how === 'chunked' ? chunked(text) : text })
+      }
+      expect((await send(limit)).status).toBe(202)
+      await small.allEnded()
+      const response = await send(limit + 1)
+      expect(response.status).toBe(413)
+      expect(response.headers.get('content-type')).toStartWith('application/json')
+      expect(await response.json()).toEqual({ error: expect.any(String) })
+    },
+  )
+
+  test('413 comes without waiting for the body, which may be 64 MiB by default', async () => {
+    using client = await RawClient.connect(control)
+    client.send(`POST /tasks HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${64 * 1024 * 1024 + 1}\r\n\r\n`)
+    await until(
+      () => client.received,
+      (received) => received.startsWith('HTTP/1.1 413 ') && received.includes('{"error":'),
+    )
+    expect((await control.fetch('/health')).status).toBe(200)
+  })
+})

@@ -1,0 +1,97 @@
+/**
+ * Processes and what they start, against real ones: how they end, what is left of them, what of their output is kept.
+ * A namespace of its own makes the test's shell the first process, which never reaps: what ends there stays a zombie.
+ */
+import { describe, expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { startGroup } from '../../shared/process-group.ts'
+import { tempDir } from '../support/temp.ts'
+import { isAlive, until } from '../support/until.ts'
+
+const ROOT = join(import.meta.dir, '../..')
+const env = { PATH: process.env.PATH ?? '/usr/bin:/bin' }
+const shell = (script: string, options: { killGraceMs?: number; maxStreamBytes?: number } = {}) =>
+  startGroup({ command: ['/bin/sh', '-c', script], env, killGraceMs: 2_000, maxStreamBytes: 1024, ...options })
+
+describe('a process group', () => {
+  test('ends with its leader: what is left of it is ended too', async () => {
+    const { finished } = shell('sleep 600 & echo $!')
+    const { ending, stdout } = await finished
+    expect(ending).toEqual({ exitCode: 0 })
+    expect(await isAlive(Number(stdout.text))).toBe(false)
+  })
+
+  test('that ignores TERM is killed after the grace time', async () => {
+    using dir = tempDir()
+    const ready = join(dir.path, 'ready')
+    const { finished, stop } = shell(`trap "" TERM; : > ${ready}; while :; do sleep 0.05; done`, { killGraceMs: 50 })
+    await until(
+      () => existsSync(ready),
+      (isReady) => isReady,
+    )
+    stop()
+    expect((await finished).ending).toEqual({ signal: 'SIGKILL' })
+  })
+
+  test('says how its leader ended', async () => {
+    expect((await shell('exit 7').finished).ending).toEqual({ exitCode: 7 })
+    expect((await shell('kill -SEGV $$').finished).ending).toEqual({ signal: 'SIGSEGV' })
+  })
+
+  test('keeps the first bytes of each stream, cut at a character, and says so', async () => {
+    const { stdout, stderr } = await shell('printf aéé; printf b >&2', { maxStreamBytes: 4 }).finished
+    expect({ stdout, stderr }).toEqual({
+      stdout: { text: 'aé', truncated: true },
+      stderr: { text: 'b', truncated: false },
+    })
+  })
+
+  test('may open its output again by name', async () => {
+    const { ending, stdout, stderr } = await shell('echo one > /dev/stdout; echo two > /dev/stderr').finished
+    expect({ ending, out: stdout.text, err: stderr.text }).toEqual({
+      ending: { exitCode: 0 },
+      out: 'one\n',
+      err: 'two\n',
+    })
+  })
+
+  test('is not held up by a process that left it and keeps its output open', async () => {
+    // The leader waits until the other leads a group and a session of its own.
+    const leave = 'setsid sleep 600 & while ! grep -q " $! $! " /proc/$!/stat; do :; done; echo $!'
+    const { ending, stdout } = await shell(leave).finished
+    const stray = Number(stdout.text)
+    expect({ ending, isAlive: await isAlive(stray) }).toEqual({ ending: { exitCode: 0 }, isAlive: true })
+    process.kill(stray, 'SIGKILL')
+  })
+
+  test('leaves no descriptor of ours open', async () => {
+    const open = () => [...new Bun.Glob('*').scanSync({ cwd: '/proc/self/fd', onlyFiles: false })].length
+    await shell('true').finished
+    const before = open()
+    await Promise.all(Array.from({ length: 20 }, () => shell('echo x; echo y >&2').finished))
+    await until(open, (count) => count <= before)
+  })
+
+  test('of zombies that nobody reaps counts as ended', async () => {
+    const program = `
+      import { startGroup } from './shared/process-group.ts'
+      const group = startGroup({ command: ['/bin/sh', '-c', 'sleep 600 & exit 0'], env: {}, killGraceMs: 60_000, maxStreamBytes: 1 })
+      console.log(JSON.stringify((await group.finished).ending))
+      process.exit(0)`
+    const command = ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--mount-proc', '--kill-child']
+    const child = Bun.spawn([...command, process.execPath, '-e', program], {
+      cwd: ROOT,
+      env,
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+    expect({ stdout, stderr, exitCode: await child.exited }).toEqual({
+      stdout: '{"exitCode":0}\n',
+      stderr: '',
+      exitCode: 0,
+    })
+  })
+})
