@@ -1,0 +1,153 @@
+/**
+ * The floor: the least that a server of this API on Bun has to do, as an upper bound for what control can reach.
+ *
+ * Bun.serve, JSON.parse, a count of open dependencies per task, and the records in memory. It trusts every body, runs
+ * every task as a no-op, gives way to nobody while it works on a graph, logs nothing and keeps no state file. With
+ * `--journal FILE` a graph is on the disk before its 202: all graphs that arrive while one `fdatasync` is under way
+ * share the next one.
+ *
+ * Usage: floor --port N [--journal FILE]
+ */
+import { fdatasync, openSync, writeSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import type { HealthResponse, MetricsResponse, SubmitResponse } from '../shared/contract/control.ts'
+
+interface FloorTask {
+  readonly id: string
+  readonly type: string
+  readonly depends_on?: readonly string[]
+  retry: number
+  graph_id: string
+  status: 'pending' | 'success'
+  result: unknown
+  created_at: number
+  updated_at: number
+}
+
+const { values } = parseArgs({ options: { port: { type: 'string' }, journal: { type: 'string' } } })
+const startedAt = performance.now()
+const tasks = new Map<string, FloorTask>()
+const byType = new Map<string, number>()
+let succeeded = 0
+
+/** Marks the tasks of one graph as successful, each after those that it depends on. */
+function run(graph: FloorTask[], graphId: string): void {
+  const now = Date.now()
+  const missing = new Uint32Array(graph.length)
+  const positions = new Map<string, number>()
+  const dependents: (number[] | undefined)[] = new Array(graph.length)
+  for (let i = 0; i < graph.length; i++) positions.set(graph[i]!.id, i)
+  const ready: number[] = []
+  for (let i = 0; i < graph.length; i++) {
+    const task = graph[i]!
+    task.retry ??= 0
+    task.graph_id = graphId
+    task.status = 'pending'
+    task.created_at = now
+    tasks.set(task.id, task)
+    byType.set(task.type, (byType.get(task.type) ?? 0) + 1)
+    for (const id of task.depends_on ?? []) {
+      const dependency = positions.get(id)!
+      missing[i]!++
+      dependents[dependency] ??= []
+      dependents[dependency].push(i)
+    }
+    if (missing[i] === 0) ready.push(i)
+  }
+  for (let at = 0; at < ready.length; at++) {
+    const task = graph[ready[at]!]!
+    task.status = 'success'
+    task.result = { ok: true, message: '' }
+    task.updated_at = now
+    for (const i of dependents[ready[at]!] ?? []) if (--missing[i]! === 0) ready.push(i)
+  }
+  succeeded += ready.length
+}
+
+const record = (task: FloorTask) => ({
+  ...task,
+  created_at: new Date(task.created_at).toISOString(),
+  updated_at: new Date(task.updated_at).toISOString(),
+})
+
+/** Appends lines to a file; the answer comes once the line is on the disk. */
+class Journal {
+  readonly #file: number
+  #lines: string[] = []
+  #waiting: (() => void)[] = []
+  #isSyncing = false
+
+  constructor(path: string) {
+    this.#file = openSync(path, 'a')
+  }
+
+  append(line: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.#lines.push(line)
+      this.#waiting.push(resolve)
+      if (!this.#isSyncing) this.#sync()
+    })
+  }
+
+  #sync(): void {
+    this.#isSyncing = true
+    // Whatever else this turn of the event loop brings in goes along.
+    setImmediate(() => {
+      const done = this.#waiting
+      writeSync(this.#file, this.#lines.join(''))
+      this.#lines = []
+      this.#waiting = []
+      fdatasync(this.#file, (error) => {
+        if (error !== null) throw error
+        this.#isSyncing = false
+        for (const resolve of done) resolve()
+        if (this.#waiting.length > 0 && !this.#isSyncing) this.#sync()
+      })
+    })
+  }
+}
+
+const journal = values.journal === undefined ? undefined : new Journal(values.journal)
+
+Bun.serve({
+  hostname: '127.0.0.1',
+  port: Number(values.port),
+  routes: {
+    '/tasks': {
+      POST: async (request) => {
+        const text = await request.text()
+        const graph: FloorTask[] = JSON.parse(text).tasks
+        const graphId = crypto.randomUUID()
+        if (journal !== undefined) await journal.append(`{"graph_id":"${graphId}","body":${text}}\n`)
+        run(graph, graphId)
+        const answer: SubmitResponse = {
+          accepted: graph.length,
+          task_ids: graph.map((task) => task.id),
+          graph_id: graphId,
+        }
+        return Response.json(answer, { status: 202 })
+      },
+      GET: () => Response.json([...tasks.values()].map(record)),
+    },
+    '/tasks/:id': {
+      GET: (request) => {
+        const task = tasks.get(request.params.id)
+        return task === undefined
+          ? Response.json({ error: `task not found: ${request.params.id}` }, { status: 404 })
+          : Response.json(record(task))
+      },
+    },
+    '/health': () => {
+      const uptime = `${Math.floor((performance.now() - startedAt) / 1000)}s`
+      return Response.json({ status: 'ok', version: 'v1.0.0', uptime } satisfies HealthResponse)
+    },
+    '/metrics': () =>
+      Response.json({
+        tasks_total: tasks.size,
+        tasks_running: 0,
+        tasks_succeeded: succeeded,
+        tasks_failed: 0,
+        by_type: Object.fromEntries(byType),
+      } satisfies MetricsResponse),
+  },
+})

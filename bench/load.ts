@@ -1,0 +1,25 @@
+/** The load generator: a process of its own that does one job after the other and answers its parent. */
+import { graph } from './load/graph.ts'
+import type { JobAnswer, JobMessage, JobName, Jobs } from './load/jobs.ts'
+import { startProbe, stopProbe } from './load/probe.ts'
+import { health, submit } from './load/rate.ts'
+
+const work: { readonly [N in JobName]: (input: Jobs[N]['input']) => Promise<Jobs[N]['output']> } = {
+  submit,
+  health,
+  graph,
+  'probe-start': startProbe,
+  'probe-stop': stopProbe,
+}
+
+process.on('message', async ({ name, input }: JobMessage) => {
+  let answer: JobAnswer
+  try {
+    answer = { output: await (work[name] as (input: unknown) => Promise<unknown>)(input) }
+  } catch (error) {
+    answer = { error: `${name}: ${error instanceof Error ? error.message : error}` }
+  }
+  process.send!(answer)
+})
+
+process.on('disconnect', () => process.exit()) // the bench is gone

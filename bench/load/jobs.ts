@@ -1,0 +1,55 @@
+/** What the load generator can be asked to do. All of these cross a process border as JSON; times are milliseconds. */
+
+interface Aimed {
+  /** `http://host:port` of the server. */
+  readonly url: string
+  /** The server's process, where it is known: then its CPU time is measured too. */
+  readonly pid?: number | undefined
+}
+
+export interface RequestsResult {
+  readonly ratePerSecond: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  /** CPU time of the server for one request. */
+  readonly serverCpuMs: number | null
+  /** CPU time of the generator for one request. */
+  readonly ownCpuMs: number
+  /** What the generator used of one core; near 1 it is the generator that is measured. */
+  readonly ownCoreShare: number
+}
+
+export interface GraphResult {
+  /** From the first byte of POST to the end of the last task; of each run. */
+  readonly elapsedMs: readonly number[]
+  /** CPU time of the server in all runs. */
+  readonly serverCpuMs: number | null
+}
+
+export interface Jobs {
+  /** Submits ten-task graphs, each client the next one as soon as it has its answer. */
+  submit: {
+    input: Aimed & { clients: number; graphs: number; warmUpGraphs: number; prefix: string }
+    output: RequestsResult
+  }
+  /** GET /health in the same way: the most requests that this generator can make. */
+  health: { input: Aimed & { clients: number; requests: number }; output: RequestsResult }
+  /** Submits one graph after the other and waits for the end of each. */
+  graph: {
+    input: Aimed & { shape: 'wide' | 'chain'; tasks: number; warmUps: number; repeats: number; prefix: string }
+    output: GraphResult
+  }
+  /** Asks GET /health over and over, in the background, until the next `probe-stop`. */
+  'probe-start': { input: { url: string }; output: null }
+  /** The longest time that one of the answers took. */
+  'probe-stop': { input: null; output: { longestMs: number; count: number } }
+}
+
+export type JobName = keyof Jobs
+
+export interface JobMessage<N extends JobName = JobName> {
+  readonly name: N
+  readonly input: Jobs[N]['input']
+}
+
+export type JobAnswer = { readonly output: unknown } | { readonly error: string }

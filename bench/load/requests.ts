@@ -1,0 +1,35 @@
+/** The requests of the bench, as bytes. Their ids are unique as long as the prefixes are. */
+
+const encoder = new TextEncoder()
+
+export const get = (path: string): Uint8Array => encoder.encode(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`)
+
+export function postTasks(tasks: readonly object[]): Uint8Array {
+  const body = encoder.encode(JSON.stringify({ tasks }))
+  const head = encoder.encode(
+    `POST /tasks HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+  )
+  return Buffer.concat([head, body])
+}
+
+/** Tasks that do not depend on each other. */
+export const wide = (prefix: string, count: number): object[] =>
+  Array.from({ length: count }, (_, i) => ({ id: `${prefix}-${i}`, type: 'noop' }))
+
+/** Tasks of which each depends on the one before it. */
+export const chain = (prefix: string, count: number): object[] =>
+  Array.from({ length: count }, (_, i) => ({
+    id: `${prefix}-${i}`,
+    type: 'noop',
+    ...(i > 0 && { depends_on: [`${prefix}-${i - 1}`] }),
+  }))
+
+/** Ten tasks as an agent might send them: one first, eight that need it, one that needs the eight. */
+export function tenTasks(prefix: string): object[] {
+  const middle = Array.from({ length: 8 }, (_, i) => `${prefix}-${i + 1}`)
+  return [
+    { id: `${prefix}-0`, type: 'noop' },
+    ...middle.map((id) => ({ id, type: 'noop', depends_on: [`${prefix}-0`] })),
+    { id: `${prefix}-9`, type: 'noop', depends_on: middle },
+  ]
+}

@@ -1,0 +1,60 @@
+/** The limits of the machine, which stand beside every table of figures. */
+import { closeSync, fdatasyncSync, openSync, statfsSync, writeSync } from 'node:fs'
+import { cpus, loadavg, release, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { median } from './statistics.ts'
+
+export interface Machine {
+  readonly cores: number
+  readonly cpu: string
+  readonly memory_bytes: number
+  readonly kernel: string
+  readonly bun: string
+  /** Of the temporary directory, where the servers keep their data. */
+  readonly file_system: string
+  /** Median of writing 1 KiB at the end of a file and waiting until it is on the disk. */
+  readonly fdatasync_ms: number
+  /** Processes that wanted to run in the minute before the bench: well above 0 means company, and noise. */
+  readonly load_before: number
+}
+
+/** Source: statfs(2). */
+const FILE_SYSTEMS: Readonly<Record<number, string>> = {
+  61267: 'ext4',
+  16914836: 'tmpfs',
+  1481003842: 'xfs',
+  2435016766: 'btrfs',
+  2035054128: 'overlayfs',
+}
+
+const SYNCS = 200
+
+/** `dir` is the directory whose disk counts. */
+export function describeMachine(dir: string): Machine {
+  const processors = cpus()
+  const { type } = statfsSync(dir)
+  return {
+    cores: processors.length,
+    cpu: processors[0]?.model ?? 'unknown',
+    memory_bytes: totalmem(),
+    kernel: release(),
+    bun: Bun.version,
+    file_system: FILE_SYSTEMS[type] ?? `0x${type.toString(16)}`,
+    fdatasync_ms: fdatasyncMs(dir),
+    load_before: loadavg()[0]!,
+  }
+}
+
+function fdatasyncMs(dir: string): number {
+  const file = openSync(join(dir, 'fdatasync'), 'w')
+  const block = Buffer.alloc(1024, 'x')
+  const times: number[] = []
+  for (let i = 0; i < SYNCS; i++) {
+    const start = performance.now()
+    writeSync(file, block)
+    fdatasyncSync(file)
+    times.push(performance.now() - start)
+  }
+  closeSync(file)
+  return median(times)
+}

@@ -1,0 +1,23 @@
+/** GET /health by 32 clients: the cost of HTTP alone, and the most that the load generator can ask for. */
+import type { Workload } from './workload.ts'
+
+const CLIENTS = 32
+
+export const health: Workload = {
+  name: 'health',
+  measures: () => [
+    { key: 'health_rate', label: `GET /health, ${CLIENTS} clients`, unit: '/s', better: 'higher' },
+    { key: 'health_cpu', label: '… CPU of the server for one', unit: 'µs', better: 'lower' },
+    { key: 'health_generator_cpu', label: '… CPU of the generator for one', unit: 'µs' },
+  ],
+  async run(target, { sizes, load }) {
+    await using server = await target.start()
+    const { url, pid } = server
+    const result = await load.run('health', { url, pid, clients: CLIENTS, requests: sizes.healthRequests })
+    return {
+      health_rate: result.ratePerSecond,
+      health_cpu: result.serverCpuMs === null ? null : result.serverCpuMs * 1000,
+      health_generator_cpu: result.ownCpuMs * 1000,
+    }
+  },
+}

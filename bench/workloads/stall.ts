@@ -1,0 +1,57 @@
+/**
+ * The longest wait of a reader: one prober asks GET /health every millisecond, from a process of its own, while
+ *   - nobody else asks anything: what the machine and the prober add by themselves,
+ *   - a graph of 100,000 tasks is taken in and run,
+ *   - the state file of these tasks is written, where the server writes one to `state.json` in its directory.
+ */
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Workload } from './workload.ts'
+
+/** Milliseconds of probing an idle server. */
+const IDLE_MS = 300
+
+export const stall: Workload = {
+  name: 'stall',
+  measures: ({ largeTasks }) => [
+    { key: 'stall_idle', label: 'longest wait for /health, nothing else to do', unit: 'ms', better: 'lower' },
+    {
+      key: 'stall_run',
+      label: `… while ${largeTasks.toLocaleString('en')} tasks are taken in and run`,
+      unit: 'ms',
+      better: 'lower',
+    },
+    { key: 'stall_snapshot', label: '… while their state file is written', unit: 'ms', better: 'lower' },
+  ],
+  async run(target, { sizes, load, prober, freshPrefix }) {
+    const { largeTasks, persistMs } = sizes
+    await using server = await target.start({ persistMs })
+    const { url } = server
+    const longestWait = async (meanwhile: () => Promise<unknown>) => {
+      await prober.run('probe-start', { url })
+      await meanwhile()
+      return (await prober.run('probe-stop', null)).longestMs
+    }
+    const job = { url, shape: 'wide', tasks: largeTasks, repeats: 1, warmUps: 0, prefix: freshPrefix() } as const
+
+    const stall_idle = await longestWait(() => Bun.sleep(IDLE_MS))
+    const stall_run = await longestWait(() => load.run('graph', job))
+    if (server.dataDir === undefined) return { stall_idle, stall_run, stall_snapshot: null }
+    let hasWritten = false
+    const stall_snapshot = await longestWait(async () => {
+      hasWritten = await stateFileWritten(join(server.dataDir!, 'state.json'), 2 * persistMs + 1000)
+    })
+    return { stall_idle, stall_run, stall_snapshot: hasWritten ? stall_snapshot : null }
+  },
+}
+
+/** Resolves once a state file is there whose writing began after this call; false when none is within `patienceMs`. */
+async function stateFileWritten(path: string, patienceMs: number): Promise<boolean> {
+  const start = Date.now()
+  while (Date.now() < start + patienceMs) {
+    const file = await stat(path).catch(() => undefined)
+    if (file !== undefined && file.birthtimeMs >= start) return true
+    await Bun.sleep(20)
+  }
+  return false
+}

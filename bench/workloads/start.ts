@@ -1,0 +1,28 @@
+/** From spawn to the first answer of GET /health, with an empty data directory; and the memory (Pss) of idleness. */
+import { memoryBytes } from '../process-stats.ts'
+import { median } from '../statistics.ts'
+import { MB, type Workload } from './workload.ts'
+
+/** Milliseconds after which a started server is idle. */
+const IDLE_AFTER_MS = 300
+
+export const start: Workload = {
+  name: 'start',
+  measures: () => [
+    { key: 'start_ready', label: 'ready after start', unit: 'ms', better: 'lower' },
+    { key: 'start_idle_memory', label: 'idle memory', unit: 'MB', better: 'lower' },
+  ],
+  async run(target, { sizes }) {
+    const readyMs: number[] = []
+    let idleMemory: number | null = null
+    for (let i = 0; i < sizes.starts; i++) {
+      await using server = await target.start()
+      if (server.readyMs === undefined) return { start_ready: null, start_idle_memory: null }
+      readyMs.push(server.readyMs)
+      if (i < sizes.starts - 1) continue
+      await Bun.sleep(IDLE_AFTER_MS)
+      idleMemory = memoryBytes(server.pid!) / MB
+    }
+    return { start_ready: median(readyMs), start_idle_memory: idleMemory }
+  },
+}
