@@ -19,6 +19,9 @@ export const badRequest = (message: string) => new ServiceError(400, message)
 /** A mistake on the command line or in the environment. The message is one line; the exit code is 2. */
 export class UsageError extends Error {
   override name = 'UsageError'
+  constructor(message: string) {
+    super(message.replace(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1))) // whatever was given, one line
+  }
 }
 
 /** The words of a caught value, whatever was thrown. */

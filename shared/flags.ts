@@ -157,6 +157,9 @@ export const cittyArgs = (settings: Settings): ArgsDef =>
 
 const FLAG = /^--?([A-Za-z][\w-]*)(?:=([\s\S]*))?$/
 
+/** Flags that every program has. */
+const ASKING = new Set(['help', 'h', 'version'])
+
 function splitArgv(argv: readonly string[], settings: Settings) {
   const byName = new Map(Object.entries(settings).map(([key, setting]) => [flagName(key), setting]))
   const flags = new Map<string, string[]>()
@@ -185,7 +188,7 @@ function splitArgv(argv: readonly string[], settings: Settings) {
       if (value === undefined) {
         value = argv[++i]
         const next = value === undefined ? null : FLAG.exec(value)
-        if (value === undefined || (next !== null && byName.has(next[1]!))) {
+        if (value === undefined || (next !== null && (byName.has(next[1]!) || ASKING.has(next[1]!)))) {
           throw new UsageError(`flag --${name} needs a value (${setting.value})`)
         }
       }

@@ -79,7 +79,7 @@ export function stdoutLines(): LineSink {
   let flushing: Promise<void> | undefined
 
   const flush = async () => {
-    scheduled = false
+    await undefined // so that whoever calls has noted that it runs before it ends
     while (waiting !== '' && !isClosed) {
       const lines = waiting
       waiting = ''
@@ -108,12 +108,15 @@ export function stdoutLines(): LineSink {
       if (scheduled || flushing !== undefined) return
       scheduled = true
       setImmediate(() => {
-        flushing = flush()
+        scheduled = false
+        if (flushing === undefined) flushing = flush()
       })
     },
     async drain() {
-      await (flushing ?? flush())
-      if (waiting !== '') await flush()
+      while (flushing !== undefined || (waiting !== '' && !isClosed)) {
+        flushing ??= flush()
+        await flushing
+      }
     },
   }
 }

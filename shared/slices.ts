@@ -12,6 +12,9 @@ export type Slices<T> = Generator<void, T, void>
 /** Steps between two looks at the clock: a few µs each, so that a slice overshoots by well under a millisecond. */
 export const STEPS_PER_YIELD = 256
 
+/** Whether to yield after step `i` (counted from 0). Never after the first ones: most graphs are small. */
+export const isYieldDue = (i: number): boolean => i % STEPS_PER_YIELD === STEPS_PER_YIELD - 1
+
 /** Milliseconds of one slice. Longer makes readers wait, shorter spends the time on turns of the loop. */
 export const SLICE_MS = 4
 

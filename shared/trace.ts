@@ -10,5 +10,6 @@ export function traceIdFrom(header: string | null): string {
 }
 
 export function newTraceId(): string {
-  return crypto.getRandomValues(new BigUint64Array(1))[0]!.toString(16).padStart(16, '0')
+  const [high, low] = crypto.getRandomValues(new Uint32Array(2)) as unknown as [number, number]
+  return high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
 }

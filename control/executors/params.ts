@@ -21,7 +21,7 @@ export class ToolParams<T extends TObject> {
     if (input !== undefined && input !== null && (typeof input !== 'object' || Array.isArray(input))) {
       throw invalidInput(`parse ${this.tool} params: expected object`)
     }
-    const given: Record<string, unknown> = {}
+    const given: Record<string, unknown> = Object.create(null) // an own __proto__ is a name like any other
     for (const [key, value] of Object.entries(input ?? {})) if (value !== null) given[key] = value
     for (const [key, property] of Object.entries(this.schema.properties)) {
       const isAbsent = given[key] === undefined || given[key] === ''

@@ -1,0 +1,59 @@
+/** Goal: long computations give way to others and lose nothing. Method: generators that spin, watched from outside. */
+import { describe, expect, test } from 'bun:test'
+import { atOnce, inSlices, nextTurn, type Slices } from '../../shared/slices.ts'
+
+function* sumTo(n: number): Slices<number> {
+  let sum = 0
+  for (let i = 1; i <= n; i++) {
+    sum += i
+    yield
+  }
+  return sum
+}
+
+/** Holds the event loop for `ms` between any two of its pauses, until `isOver`. */
+function* spin(ms: number, isOver: () => boolean): Slices<void> {
+  while (!isOver()) {
+    const until = performance.now() + ms
+    while (performance.now() < until);
+    yield
+  }
+}
+
+// biome-ignore lint/correctness/useYield: it breaks before it could
+function* broken(): Slices<never> {
+  throw new Error('broken inside')
+}
+
+describe('a computation in slices', () => {
+  test('has the same result at once and in slices of any length', async () => {
+    expect(atOnce(sumTo(1_000))).toBe(500_500)
+    expect(await inSlices(sumTo(1_000))).toBe(500_500)
+    expect(await inSlices(sumTo(1_000), 0)).toBe(500_500)
+  })
+
+  test('lets the event loop turn when its slice is used up', async () => {
+    let turns = 0
+    void nextTurn().then(() => turns++)
+    setTimeout(() => turns++, 0)
+    await inSlices(
+      spin(1, () => turns === 2),
+      1,
+    )
+    expect(turns).toBe(2)
+  })
+
+  test('keeps the event loop until its slice is used up', async () => {
+    let hasTurned = false
+    void nextTurn().then(() => {
+      hasTurned = true
+    })
+    await inSlices(sumTo(100), 60_000)
+    expect(hasTurned).toBe(false)
+  })
+
+  test('fails as its generator fails', async () => {
+    expect(() => atOnce(broken())).toThrow('broken inside')
+    await expect(inSlices(broken())).rejects.toThrow('broken inside')
+  })
+})

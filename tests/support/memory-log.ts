@@ -1,0 +1,16 @@
+/** A log that remembers its lines. */
+import { createLog, type Log, type LogLevel } from '../../shared/log.ts'
+
+export interface MemoryLog {
+  readonly log: Log
+  /** The lines as written, each with its line end. */
+  readonly texts: readonly string[]
+  /** The lines as objects. */
+  lines(): Readonly<Record<string, unknown>>[]
+}
+
+export function memoryLog(level?: LogLevel): MemoryLog {
+  const texts: string[] = []
+  const log = createLog({ write: (lines) => void texts.push(lines), drain: async () => {} }, level)
+  return { log, texts, lines: () => texts.map((text) => JSON.parse(text) as Record<string, unknown>) }
+}
