@@ -21,7 +21,7 @@ build: node_modules
 bench: node_modules
 	@$(BUN) run --silent bench
 
-# What takes longer than `make test` may: the property tests with many more runs.
+# What takes longer than `make test` may: many more kills in the crash tests.
 nightly: node_modules
 	@TASKMILL_NIGHTLY=1 $(BUN) run --silent test
 

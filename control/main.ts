@@ -1,5 +1,7 @@
 /** The control service: flags, configuration, store, scheduler, server, signals. The only reader of argv and env. */
 
+import { statSync } from 'node:fs'
+import { lockDirectory } from '../shared/directory-lock.ts'
 import { UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { listen, parseListenAddress, type RunningHttpService } from '../shared/http-service.ts'
@@ -7,6 +9,7 @@ import { createLog, type Log, stdoutLines } from '../shared/log.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { VERSION } from '../shared/version.ts'
 import { type ControlConfig, controlSettings, controlVariables } from './config.ts'
+import { endLeftovers } from './executors/leftovers.ts'
 import { file } from './executors/os/file.ts'
 import { FileRoot } from './executors/os/file-root.ts'
 import { http } from './executors/os/http.ts'
@@ -18,8 +21,10 @@ import { ExecutorRegistry } from './executors/registry.ts'
 import { controlApp } from './http/app.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { Counters } from './store/counters.ts'
+import { Journal } from './store/journal.ts'
 import { Persistence } from './store/persistence.ts'
-import { makeDataDir, readSnapshot } from './store/snapshot.ts'
+import { recover } from './store/recovery.ts'
+import { makeDataDir } from './store/snapshot.ts'
 import { TaskStore } from './store/tasks.ts'
 
 /** Milliseconds beyond the kill grace that an executor may take to return after it was told to stop. */
@@ -56,27 +61,53 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const executors = new ExecutorRegistry([localTools(config)])
 
   makeDataDir(config.dataDir)
-  const recovered = await readSnapshot(config.dataDir)
-  const store = new TaskStore()
+  lockDirectory(config.dataDir)
+  const { dev, ino } = statSync(config.dataDir)
+  const serviceId = `${dev}-${ino}`
+  const recovered = await recover(config.dataDir)
+  const { segments, lastSeq, lastOrdinal } = recovered
+  const firstSegment = (segments?.newest ?? 0) + 1
+  const store = new TaskStore({ lastSeq, lastOrdinal })
+  for (const graph of recovered.graphs) store.apply({ kind: 'graph-recovered', graph })
+  const oldestSegment = segments?.oldest ?? firstSegment
+  const journal = new Journal({ dataDir: config.dataDir, oldestSegment, firstSegment, log })
+  const persistence = new Persistence({
+    store,
+    journal,
+    dataDir: config.dataDir,
+    intervalMs: config.persistInterval,
+    isStateFileBehind: segments !== undefined,
+    log,
+  })
   const counters = new Counters(store)
   const abandonAfterMs = config.killGrace + EXECUTOR_RETURN_MS
-  const scheduler = new Scheduler({ store, executors, maxConcurrency: config.maxConcurrency, log, abandonAfterMs })
+  const scheduler = new Scheduler({
+    store,
+    executors,
+    maxConcurrency: config.maxConcurrency,
+    log,
+    abandonAfterMs,
+    serviceId,
+    record: () => persistence.expose(),
+  })
 
   let isDraining = false
   const app = controlApp({
-    intake: { store, scheduler, executors, log, isDraining: () => isDraining },
+    intake: { store, scheduler, executors, persistence, log, isDraining: () => isDraining },
     store,
     scheduler,
+    persistence,
     counters,
     log,
     startedAt,
     maxBodyBytes: config.maxBodyBytes,
   })
-  for (const graph of recovered) store.apply({ kind: 'graph-recovered', graph })
+  if (segments !== undefined)
+    await endLeftovers({ processes: recovered.processes, serviceId, graceMs: config.killGrace, log })
   const server = listen(app, address, 'addr')
-  const persistence = new Persistence({ store, dataDir: config.dataDir, intervalMs: config.persistInterval, log })
-  log.info('listening', { url: server.url, version: VERSION, pid: process.pid, recovered_graphs: recovered.length })
-  for (const graph of recovered) scheduler.resume(graph)
+  const found = { recovered_graphs: recovered.graphs.length, cut_journal_bytes: recovered.cutBytes }
+  log.info('listening', { url: server.url, version: VERSION, pid: process.pid, ...found })
+  for (const graph of recovered.graphs) scheduler.resume(graph)
 
   const stop = async (signal: NodeJS.Signals) => {
     if (isDraining) {

@@ -6,7 +6,7 @@
  * between. They accept and refuse exactly what `JSON.parse` does (a property test compares the two), except that a
  * member keeps its place: the order of an object's members is the order in the text, whatever their names.
  */
-import { type Slices, STEPS_PER_YIELD } from './slices.ts'
+import { isYieldDue, type Slices } from './slices.ts'
 
 /** The text is not JSON, or not UTF-8. */
 export class JsonSyntaxError extends Error {
@@ -33,7 +33,7 @@ const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x0a || 
 
 /** Parses all of `bytes`, or throws `JsonSyntaxError` with the parser's own words. */
 export function parseJson(bytes: Uint8Array): unknown {
-  return parseText(decodeUtf8(bytes.subarray(byteOrderMarkLength(bytes))))
+  return parseText(decodeUtf8(withoutByteOrderMark(bytes)))
 }
 
 /** Reads a whole document; if it is an object, the array under `sliced` is parsed in slices. */
@@ -59,7 +59,7 @@ export function* parseMembers(bytes: Uint8Array): Slices<[key: string, value: un
   const members: [string, unknown][] = []
   for (let key = scan.enterObject(); key !== undefined; key = scan.nextKey()) {
     members.push([key, yield* parseValue(scan)])
-    if (members.length % STEPS_PER_YIELD === 0) yield
+    if (isYieldDue(members.length)) yield
   }
   scan.expectEnd()
   return members
@@ -239,6 +239,9 @@ function longStringEnd(bytes: Uint8Array, at: number): number {
 
 const parseSlice = (bytes: Uint8Array, start: number, end: number): unknown =>
   parseText(decodeUtf8(bytes.subarray(start, end)))
+
+/** `bytes` without the mark that some editors put before UTF-8. */
+export const withoutByteOrderMark = (bytes: Uint8Array): Uint8Array => bytes.subarray(byteOrderMarkLength(bytes))
 
 const byteOrderMarkLength = (bytes: Uint8Array) => (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0)
 

@@ -6,11 +6,12 @@
  * leader has ended, the rest of the group was ended and the output is in. A process that left the group is not ours to
  * end, but it does not hold us up either: it may keep our end of the output open for a moment, then we let go of it.
  */
-import { closeSync, readdirSync, readFileSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import type { Subprocess } from 'bun'
 import { type BoundedText, readBounded } from './bounded-output.ts'
 import { systemCodeOf } from './errors.ts'
 import { openPipe } from './pipe.ts'
+import { allPids, processStat } from './processes.ts'
 
 export interface GroupOptions {
   readonly command: readonly [program: string, ...args: string[]]
@@ -112,7 +113,8 @@ export function startGroup(options: GroupOptions): ProcessGroup {
 const endingOf = (child: Subprocess): Ending =>
   child.signalCode === null ? { exitCode: child.exitCode ?? 0 } : { signal: String(child.signalCode) }
 
-async function endGroup(pid: number, graceMs: number): Promise<void> {
+/** TERM to the group, KILL to what is left of it after `graceMs`; resolves when nothing of it runs. */
+export async function endGroup(pid: number, graceMs: number): Promise<void> {
   if (!signalGroup(pid, 'SIGTERM')) return
   if (await isEmptyWithin(pid, graceMs)) return
   signalGroup(pid, 'SIGKILL')
@@ -145,16 +147,8 @@ function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
  */
 function hasOnlyZombies(group: number): boolean {
   if (process.platform !== 'linux') return false
-  for (const pid of readdirSync('/proc')) {
-    if (!/^\d+$/.test(pid)) continue
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-      // `pid (name) state ppid pgrp ...`, where the name may hold anything.
-      const [state, , memberOf] = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 3)
-      if (Number(memberOf) === group && state !== 'Z' && state !== 'X') return false
-    } catch {
-      // ended while we looked
-    }
-  }
-  return true
+  return allPids().every((pid) => {
+    const stat = processStat(pid)
+    return stat === undefined || stat.group !== group || stat.state === 'Z' || stat.state === 'X'
+  })
 }

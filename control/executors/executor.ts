@@ -26,6 +26,12 @@ export interface ExecutorContext {
   readonly traceId: string
   /** Its lines carry the trace id, task id and attempt. */
   readonly log: Log
+  /** Names this attempt among all of this service's; in the environment of its processes as TASKMILL_ATTEMPT. */
+  readonly attemptId: string
+  /** To be called before the attempt does anything that others can see: its number is on record from then on. */
+  begin(): void
+  /** Puts a process of the attempt on record, so that it can be ended should the service be killed. */
+  startedProcess(pid: number): void
   /** To be called when the outcome is settled but cleaning up goes on: the timeout does not count any more. */
   settled(): void
   /** Adds an entry to the task's `progress`. */

@@ -3,6 +3,12 @@ import type { Executor } from './executor.ts'
 
 export class ExecutorRegistry {
   readonly #byType = new Map<string, Executor>()
+  #types: ReadonlySet<string> = new Set()
+
+  /** The types that a graph may name. */
+  get types(): ReadonlySet<string> {
+    return this.#types
+  }
 
   constructor(executors: Iterable<Executor> = []) {
     for (const executor of executors) this.register(executor)
@@ -12,14 +18,10 @@ export class ExecutorRegistry {
   register(executor: Executor): void {
     if (this.#byType.has(executor.type)) throw new Error(`an executor of type ${executor.type} is registered already`)
     this.#byType.set(executor.type, executor)
+    this.#types = new Set(this.#byType.keys())
   }
 
   get(type: string): Executor | undefined {
     return this.#byType.get(type)
-  }
-
-  /** The types that a graph may name. */
-  get types(): ReadonlySet<string> {
-    return new Set(this.#byType.keys())
   }
 }

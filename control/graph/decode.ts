@@ -4,11 +4,11 @@
  * Whatever is wrong becomes `invalid JSON: <detail>`, and the detail names the field. The body `null`, an absent and a
  * `null` list of tasks are an empty graph, which is check 2.
  */
-import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { TaskInput } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/errors.ts'
 import { JsonSyntaxError, parseJson, parseObjectWithArray } from '../../shared/json-slices.ts'
-import { type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import { isYieldDue, type Slices } from '../../shared/slices.ts'
 
 /** Bytes up to which a body is parsed in one go: about two milliseconds. */
 const PARSE_AT_ONCE_BYTES = 512 * 1024
@@ -16,20 +16,33 @@ const PARSE_AT_ONCE_BYTES = 512 * 1024
 /** Levels of arrays and objects in one task's `params` or `input`. Deeper values exhaust the stack of whoever reads them. */
 export const MAX_JSON_DEPTH = 200
 
-const taskShape = TypeCompiler.Compile(TaskInput)
+let compiled: TypeCheck<typeof TaskInput> | undefined
+
+/** The check of one task. Made when it is first needed: it would cost every start milliseconds. */
+const taskShape = (): TypeCheck<typeof TaskInput> => {
+  compiled ??= TypeCompiler.Compile(TaskInput)
+  return compiled
+}
+
+/** Whether `task` has fields of the right types; not whether it has those it needs. */
+export const isTaskShape = (task: unknown): task is TaskInput => taskShape().Check(task)
 
 const invalid = (detail: string) => badRequest(`invalid JSON: ${detail}`)
 
 /** The tasks of a graph as submitted, or throws 400. */
 export function* decodeGraph(body: Uint8Array): Slices<TaskInput[]> {
-  const graph = yield* decodeJson(body)
+  return yield* decodeTasks(yield* decodeJson(body))
+}
+
+/** The tasks of a parsed body. */
+export function* decodeTasks(graph: unknown): Slices<TaskInput[]> {
   if (graph === null) return []
   if (!isObject(graph)) throw invalid(`expected object with a list of tasks, got ${nameOf(graph)}`)
   const tasks = graph.tasks ?? []
   if (!Array.isArray(tasks)) throw invalid(`tasks: expected array, got ${nameOf(tasks)}`)
   for (let i = 0; i < tasks.length; i++) {
     checkTaskShape(tasks[i], i)
-    if (i % STEPS_PER_YIELD === 0) yield
+    if (isYieldDue(i)) yield
   }
   return tasks as TaskInput[]
 }
@@ -46,7 +59,7 @@ function* decodeJson(body: Uint8Array): Slices<unknown> {
 }
 
 function checkTaskShape(task: unknown, index: number): void {
-  if (!taskShape.Check(task)) throw invalid(shapeFault(task, index))
+  if (!isTaskShape(task)) throw invalid(shapeFault(task, index))
   for (const field of ['params', 'input'] as const) {
     const value = task[field]
     if (value !== null && typeof value === 'object' && !isWithinDepth(value, MAX_JSON_DEPTH)) {
@@ -57,7 +70,7 @@ function checkTaskShape(task: unknown, index: number): void {
 
 function shapeFault(task: unknown, index: number): string {
   if (!isObject(task)) return `tasks[${index}]: expected object, got ${nameOf(task)}`
-  const field = taskShape.Errors(task).First()?.path.split('/')[1] as keyof typeof TaskInput.properties
+  const field = taskShape().Errors(task).First()?.path.split('/')[1] as keyof typeof TaskInput.properties
   return `tasks[${index}].${field}: expected ${TaskInput.properties[field]?.expected}`
 }
 

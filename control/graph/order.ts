@@ -1,5 +1,8 @@
 /** The order that dependencies allow, or the cycle that forbids one. Pure; no recursion, linear in tasks and edges. */
-import { type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import { isYieldDue, type Slices } from '../../shared/slices.ts'
+
+/** Edges between two pauses: each is but two additions. */
+const EDGES_PER_YIELD = 4096
 
 /** Who waits for whom, by position in the graph. */
 export interface Edges {
@@ -18,7 +21,7 @@ export function* buildEdges(taskCount: number, tasks: Uint32Array, dependencies:
   for (let e = 0; e < tasks.length; e++) {
     dependenciesStart[tasks[e]! + 1]!++
     dependentsStart[dependencies[e]! + 1]!++
-    if (e % (16 * STEPS_PER_YIELD) === 0) yield
+    if (e % EDGES_PER_YIELD === EDGES_PER_YIELD - 1) yield
   }
   for (let i = 0; i < taskCount; i++) {
     dependenciesStart[i + 1]! += dependenciesStart[i]!
@@ -28,7 +31,7 @@ export function* buildEdges(taskCount: number, tasks: Uint32Array, dependencies:
   const dependents = new Uint32Array(tasks.length)
   for (let e = 0; e < tasks.length; e++) {
     dependents[next[dependencies[e]!]!++] = tasks[e]!
-    if (e % (16 * STEPS_PER_YIELD) === 0) yield
+    if (e % EDGES_PER_YIELD === EDGES_PER_YIELD - 1) yield
   }
   return { dependenciesStart, dependencies, dependentsStart, dependents }
 }
@@ -53,7 +56,7 @@ export function* findCycle(edges: Edges): Slices<number[] | null> {
       const dependent = dependents[d]!
       if (--missing[dependent]! === 0) ready[found++] = dependent
     }
-    if (at % STEPS_PER_YIELD === 0) yield
+    if (isYieldDue(at)) yield
   }
   return found === missing.length ? null : yield* cycleAmong(edges, missing)
 }
@@ -64,7 +67,7 @@ function* cycleAmong({ dependentsStart, dependents }: Edges, missing: Uint32Arra
   for (let task = 0; task < missing.length; task++) {
     if (missing[task] === 0) continue
     for (let d = dependentsStart[task]!; d < dependentsStart[task + 1]!; d++) waitsFor[dependents[d]!] = task
-    if (task % STEPS_PER_YIELD === 0) yield
+    if (isYieldDue(task)) yield
   }
   const start = missing.findIndex((count) => count > 0)
   const seenAt = new Int32Array(missing.length).fill(-1)
@@ -74,7 +77,7 @@ function* cycleAmong({ dependentsStart, dependents }: Edges, missing: Uint32Arra
     seenAt[at] = path.length
     path.push(at)
     at = waitsFor[at]!
-    if (path.length % STEPS_PER_YIELD === 0) yield
+    if (isYieldDue(path.length)) yield
   }
   return path.slice(seenAt[at]!)
 }

@@ -4,7 +4,7 @@ import type { Task } from './task.ts'
 
 /** `params`, `input` and `result` are the caller's own JSON and are not copied. */
 export function taskRecord(task: Task): TaskRecord {
-  const record: { -readonly [K in keyof TaskRecord]?: TaskRecord[K] } = { id: task.id, type: task.type }
+  const record: Partial<Writable<TaskRecord>> = { id: task.id, type: task.type }
   if (task.toolName !== undefined) record.tool_name = task.toolName
   record.execution_category = task.type
   if (task.params !== undefined) record.params = task.params
@@ -14,21 +14,42 @@ export function taskRecord(task: Task): TaskRecord {
   if (task.timeout !== undefined) record.timeout = task.timeout
   if (task.annotations !== undefined) record.annotations = task.annotations
   record.graph_id = task.graph.id
-  record.status = task.status
-  const runStatus = task.runStatus
-  if (runStatus !== undefined) record.run_status = runStatus
-  if (task.attempt > 0) record.attempt = task.attempt
-  if (task.result !== undefined) record.result = task.result
-  if (task.errorText !== undefined) record.error = task.errorText
-  const runtime = runtimeRecord(task)
-  if (runtime !== undefined) record.runtime = runtime
-  if (task.progress !== undefined) record.progress = task.progress
   record.created_at = isoTime(task.createdAt)
-  record.updated_at = isoTime(task.updatedAt)
-  if (task.startedAt !== undefined) record.started_at = isoTime(task.startedAt)
-  if (task.finishedAt !== undefined) record.finished_at = isoTime(task.finishedAt)
-  return record as TaskRecord
+  return Object.assign(record, taskState(task)) as TaskRecord
 }
+
+/** The part of a record that changes while the task lives. */
+export type TaskState = Pick<
+  TaskRecord,
+  | 'status'
+  | 'run_status'
+  | 'attempt'
+  | 'result'
+  | 'error'
+  | 'runtime'
+  | 'progress'
+  | 'updated_at'
+  | 'started_at'
+  | 'finished_at'
+>
+
+export function taskState(task: Task): TaskState {
+  const state: Partial<Writable<TaskState>> = { status: task.status }
+  const runStatus = task.runStatus
+  if (runStatus !== undefined) state.run_status = runStatus
+  if (task.attempt > 0) state.attempt = task.attempt
+  if (task.result !== undefined) state.result = task.result
+  if (task.errorText !== undefined) state.error = task.errorText
+  const runtime = runtimeRecord(task)
+  if (runtime !== undefined) state.runtime = runtime
+  if (task.progress !== undefined) state.progress = task.progress
+  state.updated_at = isoTime(task.updatedAt)
+  if (task.startedAt !== undefined) state.started_at = isoTime(task.startedAt)
+  if (task.finishedAt !== undefined) state.finished_at = isoTime(task.finishedAt)
+  return state as TaskState
+}
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 function runtimeRecord(task: Task): RuntimeRecord | undefined {
   const status = task.status === 'cancelling' ? 'cancelling' : task.runStatus

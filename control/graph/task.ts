@@ -7,7 +7,8 @@
  */
 import type { ErrorCode, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
-import { type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import type { ProcessIdentity } from '../../shared/processes.ts'
+import { isYieldDue, type Slices } from '../../shared/slices.ts'
 import { normalizeTool } from './normalize.ts'
 import { dependencyCounts, type Edges } from './order.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
@@ -56,6 +57,8 @@ export class Task {
   /** The `error` of the record. */
   errorText: string | undefined = undefined
   progress: ProgressEntry[] | undefined = undefined
+  /** The leading process of the attempt that executes, where it has one. */
+  process: ProcessIdentity | undefined = undefined
   /** Sequence number of the last change of the task itself; 0 when only its graph's acceptance concerned it. */
   seq = 0
 
@@ -112,8 +115,17 @@ function part(items: Uint32Array, starts: Uint32Array, position: number): Uint32
   return start === end ? NOBODY : items.subarray(start, end)
 }
 
+export interface GraphIdentity {
+  readonly id: string
+  readonly ordinal: number
+  readonly traceId: string
+  readonly createdAt: number
+}
+
 export class Graph {
   readonly id: string
+  /** Number of the graph in the order in which its data directory took them in. */
+  readonly ordinal: number
   readonly traceId: string
   /** Milliseconds since 1970. */
   readonly createdAt: number
@@ -124,7 +136,7 @@ export class Graph {
   /** Dependencies of each task that have not succeeded yet. The scheduler counts them down; they follow from statuses. */
   missing: Uint32Array
   /** Tasks that have not ended. */
-  live: number
+  live = 0
   /** Tasks that are neither deleted nor replaced. */
   visible = 0
   /** Sequence number of the change that accepted the graph; 0 for one of an earlier run. */
@@ -132,13 +144,13 @@ export class Graph {
   /** The graph's tasks can be seen; false while they are being taken in. */
   isAccepted = false
 
-  constructor(id: string, traceId: string, createdAt: number, edges: Edges) {
+  constructor({ id, ordinal, traceId, createdAt }: GraphIdentity, edges: Edges) {
     this.id = id
+    this.ordinal = ordinal
     this.traceId = traceId
     this.createdAt = createdAt
     this.#edges = edges
     this.missing = dependencyCounts(edges)
-    this.live = 0
   }
 
   /** Positions of the tasks that depend on `task`. Empty once the graph has ended. */
@@ -161,16 +173,13 @@ export class Graph {
 }
 
 /** Makes a graph and its tasks out of a valid submission. Yields, as there may be many. */
-export function* createGraph(
-  { tasks, edges }: ValidGraph,
-  identity: { id: string; traceId: string; createdAt: number },
-): Slices<Graph> {
-  const graph = new Graph(identity.id, identity.traceId, identity.createdAt, edges)
+export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdentity): Slices<Graph> {
+  const graph = new Graph(identity, edges)
   for (let i = 0; i < tasks.length; i++) {
     const task = new Task(graph, i, tasks[i]!)
     graph.tasks.push(task)
     graph.typeCounts.set(task.type, (graph.typeCounts.get(task.type) ?? 0) + 1)
-    if (i % STEPS_PER_YIELD === STEPS_PER_YIELD - 1) yield
+    if (isYieldDue(i)) yield
   }
   graph.live = tasks.length
   return graph

@@ -6,7 +6,7 @@
  */
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/errors.ts'
-import { type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import { isYieldDue, type Slices } from '../../shared/slices.ts'
 import { normalizeTool } from './normalize.ts'
 import { buildEdges, type Edges, findCycle } from './order.ts'
 
@@ -41,7 +41,7 @@ function* checkFields(tasks: TaskInput[]): Slices<ValidTask[]> {
     if (retry != null && !(Number.isSafeInteger(retry) && retry >= 0)) {
       throw badRequest(`task ${id}: retry must be a non-negative integer`)
     }
-    if (i % STEPS_PER_YIELD === 0) yield
+    if (isYieldDue(i)) yield
   }
   return tasks as ValidTask[]
 }
@@ -52,7 +52,7 @@ function* checkUnique(tasks: readonly ValidTask[]): Slices<Map<string, number>> 
     const { id } = tasks[i]!
     if (positions.has(id)) throw badRequest(`duplicate task id: ${id}`)
     positions.set(id, i)
-    if (i % STEPS_PER_YIELD === 0) yield
+    if (isYieldDue(i)) yield
   }
   return positions
 }
@@ -68,9 +68,9 @@ function* checkDependencies(tasks: readonly ValidTask[], positions: Map<string, 
       if (position === i) throw badRequest(`task ${id} cannot depend on itself`)
       dependents.push(i)
       dependencies.push(position)
-      if (dependents.length % STEPS_PER_YIELD === 0) yield
+      if (isYieldDue(dependents.length)) yield
     }
-    if (i % STEPS_PER_YIELD === 0) yield
+    if (isYieldDue(i)) yield
   }
   return yield* buildEdges(tasks.length, Uint32Array.from(dependents), Uint32Array.from(dependencies))
 }
@@ -82,7 +82,7 @@ function* checkTypes(tasks: readonly ValidTask[], registeredTypes: ReadonlySet<s
       const available = [...registeredTypes].sort().join(', ')
       throw badRequest(`unknown task type: ${type} (available: ${available})`)
     }
-    if (i % STEPS_PER_YIELD === 0) yield
+    if (isYieldDue(i)) yield
   }
 }
 

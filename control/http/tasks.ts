@@ -8,6 +8,7 @@ import { taskRecord } from '../graph/record.ts'
 import type { Task } from '../graph/task.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { type Intake, submitGraph } from '../scheduler/submit.ts'
+import type { Persistence } from '../store/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
 /** Longest wait of `GET /tasks/{id}?wait_ms=N`; a client that wants more asks again. */
@@ -17,10 +18,14 @@ export interface TaskRoutes {
   readonly intake: Intake
   readonly store: TaskStore
   readonly scheduler: Scheduler
+  readonly persistence: Persistence
   readonly maxBodyBytes: number
 }
 
-export const addTaskRoutes = (app: AnyElysia, { intake, store, scheduler, maxBodyBytes }: TaskRoutes): AnyElysia =>
+export const addTaskRoutes = (
+  app: AnyElysia,
+  { intake, store, scheduler, persistence, maxBodyBytes }: TaskRoutes,
+): AnyElysia =>
   app
     .post(
       '/tasks',
@@ -32,7 +37,7 @@ export const addTaskRoutes = (app: AnyElysia, { intake, store, scheduler, maxBod
       },
       { body: t.Any(), parse: [({ request }) => readBody(request, maxBodyBytes)] },
     )
-    .get('/tasks', () => listTasks(store))
+    .get('/tasks', () => listTasks(store, persistence))
     .get(
       '/tasks/:id',
       async ({ params, query, request, server }) => {
@@ -43,6 +48,7 @@ export const addTaskRoutes = (app: AnyElysia, { intake, store, scheduler, maxBod
           const late = AbortSignal.any([request.signal, AbortSignal.timeout(waitMs)])
           await store.whenEnded(task, late)
         }
+        persistence.expose()
         return taskRecord(known(store, params.id))
       },
       { query: t.Object({ wait_ms: t.Optional(t.String()) }, { additionalProperties: true }) },
@@ -52,14 +58,22 @@ export const addTaskRoutes = (app: AnyElysia, { intake, store, scheduler, maxBod
       async ({ params, set }): Promise<CancelResponse> => {
         const task = known(store, params.id)
         const hadEnded = task.isTerminal
-        const skipped = await scheduler.cancel(task)
+        persistence.ensureKeeping()
+        const skipping = scheduler.cancel(task)
+        // The immediate status: by the time that this is on disk the task may well have stopped.
+        const named = hadEnded ? endedTask(task) : cancelledTask(task)
+        const skipped = (await skipping).map(cancelledTask)
+        await persistence.durable()
         set.status = 202
-        return { tasks: [hadEnded ? endedTask(task) : cancelledTask(task), ...skipped.map(cancelledTask)] }
+        return { tasks: [named, ...skipped] }
       },
       { parse: 'none' },
     )
-    .delete('/tasks/:id', ({ params, set }) => {
-      scheduler.delete(known(store, params.id))
+    .delete('/tasks/:id', async ({ params, set }) => {
+      const task = known(store, params.id)
+      persistence.ensureKeeping()
+      scheduler.delete(task)
+      await persistence.durable()
       set.status = 204
       delete set.headers['content-type']
     })
@@ -97,7 +111,7 @@ function waitOf(text: string | undefined): number {
 const CHUNK_CHARACTERS = 64 * 1024
 
 /** All tasks as one JSON array, made while it is read: a slow reader holds no copy of it. */
-function listTasks(store: TaskStore): Response {
+function listTasks(store: TaskStore, persistence: Persistence): Response {
   const tasks = store.visibleTasks()
   const encoder = new TextEncoder()
   const deadline = performance.now() + WRITE_TIMEOUT_SECONDS * 1000
@@ -107,6 +121,7 @@ function listTasks(store: TaskStore): Response {
       await nextTurn() // others first: whoever reads fast would have us do nothing else
       if (performance.now() > deadline) throw new Error(`the list was not read within ${WRITE_TIMEOUT_SECONDS} s`)
       let text = ''
+      persistence.expose()
       const sliceEnd = performance.now() + SLICE_MS
       while (text.length < CHUNK_CHARACTERS && performance.now() < sliceEnd) {
         const next = tasks.next()

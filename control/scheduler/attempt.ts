@@ -18,11 +18,17 @@ export type AttemptOutcome =
   /** Stopped by a cancel or by the stop of the service; what that means for the task is the scheduler's to say. */
   | { readonly kind: 'stopped'; readonly result?: unknown }
 
-export interface AttemptOptions {
+/** What an attempt needs from the scheduler; one for all attempts. */
+export interface AttemptHost {
   readonly log: Log
-  readonly onProgress: (message?: string, data?: unknown) => void
   /** Milliseconds after a stop at which an executor that has not returned is given up. */
   readonly abandonAfterMs: number
+  /** Tells the attempts of this data directory from those of others. */
+  readonly serviceId: string
+  /** Puts all changes so far on record. */
+  record(): void
+  startedProcess(task: Task, pid: number): void
+  progress(task: Task, attempt: number, message?: string, data?: unknown): void
 }
 
 /** The longest delay that a timer takes; a longer one would fire at once. */
@@ -32,17 +38,17 @@ export class Attempt implements ExecutorContext {
   readonly attempt: number
   readonly #task: Task
   readonly #executor: Executor
-  readonly #options: AttemptOptions
+  readonly #host: AttemptHost
   #controller: AbortController | undefined
   #stopReason: StopReason | undefined
   #timer: Timer | undefined
 
   #giveUp: (() => void) | undefined
 
-  constructor(task: Task, executor: Executor, options: AttemptOptions) {
+  constructor(task: Task, executor: Executor, host: AttemptHost) {
     this.#task = task
     this.#executor = executor
-    this.#options = options
+    this.#host = host
     this.attempt = task.attempt
   }
 
@@ -59,7 +65,19 @@ export class Attempt implements ExecutorContext {
   }
 
   get log(): Log {
-    return this.#options.log.with({ trace_id: this.traceId, task_id: this.#task.id, attempt: this.attempt })
+    return this.#host.log.with({ trace_id: this.traceId, task_id: this.#task.id, attempt: this.attempt })
+  }
+
+  get attemptId(): string {
+    return `${this.#host.serviceId}/${this.#task.graph.id}/${this.#task.id}/${this.attempt}`
+  }
+
+  begin(): void {
+    this.#host.record()
+  }
+
+  startedProcess(pid: number): void {
+    this.#host.startedProcess(this.#task, pid)
   }
 
   settled(): void {
@@ -67,7 +85,7 @@ export class Attempt implements ExecutorContext {
   }
 
   progress(message?: string, data?: unknown): void {
-    this.#options.onProgress(message, data)
+    this.#host.progress(this.#task, this.attempt, message, data)
   }
 
   /** Asks the executor to end what it started. Only the first reason counts. */
@@ -75,7 +93,7 @@ export class Attempt implements ExecutorContext {
     if (this.#stopReason !== undefined) return
     this.#stopReason = reason
     this.#controller?.abort(reason)
-    setTimeout(() => this.#giveUp?.(), this.#options.abandonAfterMs).unref()
+    setTimeout(() => this.#giveUp?.(), this.#host.abandonAfterMs).unref()
   }
 
   /** Runs the attempt. An executor that answers at once gets its outcome back at once. */

@@ -9,13 +9,13 @@
  * A slot is held by an attempt that executes, by nothing else.
  */
 import type { Log } from '../../shared/log.ts'
-import { inSlices, type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import { identify } from '../../shared/processes.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { backoffMs } from '../graph/backoff.ts'
 import type { Failure, Graph, Task } from '../graph/task.ts'
 import { type LossReason, skipReason } from '../graph/transitions.ts'
 import type { Ending, TaskStore } from '../store/tasks.ts'
-import { Attempt, type AttemptOutcome, type StopReason } from './attempt.ts'
+import { Attempt, type AttemptHost, type AttemptOutcome, type StopReason } from './attempt.ts'
 import { BackoffLanes } from './backoff-lanes.ts'
 import { Fifo, ReadyQueue } from './ready-queue.ts'
 
@@ -36,20 +36,27 @@ export interface SchedulerOptions {
   readonly log: Log
   /** Milliseconds after which an attempt that was told to stop is given up, should its executor not return. */
   readonly abandonAfterMs: number
+  /** Tells the attempts of this data directory from those of others. */
+  readonly serviceId: string
+  /** Puts all changes so far on record; called before an attempt acts. */
+  readonly record: () => void
 }
 
 /** A graph whose first tasks are being queued, and how far that has come. */
 type Arrival = { readonly graph: Graph; readonly roots: readonly number[]; next: number }
 
 /** A task whose dependents are being skipped, and how far that has come. */
-type Loss = { readonly task: Task; readonly reason: LossReason; next: number }
+type Loss = { readonly task: Task; readonly reason: LossReason; readonly cascade: Cascade | undefined; next: number }
+
+/** All losses that follow from one, for somebody who waits for the last of them. */
+type Cascade = { readonly skipped: Task[]; open: number; readonly end: (skipped: Task[]) => void }
 
 export class Scheduler {
   readonly #store: TaskStore
   readonly #executors: ExecutorRegistry
   readonly #maxConcurrency: number
   readonly #log: Log
-  readonly #abandonAfterMs: number
+  readonly #host: AttemptHost
   readonly #ready = new ReadyQueue()
   readonly #backoffs = new BackoffLanes(() => this.#turn())
   readonly #arrivals = new Fifo<Arrival>()
@@ -60,12 +67,16 @@ export class Scheduler {
   #isStopping = false
   #whenIdle: (() => void) | undefined
 
-  constructor({ store, executors, maxConcurrency, log, abandonAfterMs }: SchedulerOptions) {
-    this.#abandonAfterMs = abandonAfterMs
+  constructor({ store, executors, maxConcurrency, log, abandonAfterMs, serviceId, record }: SchedulerOptions) {
     this.#store = store
     this.#executors = executors
     this.#maxConcurrency = maxConcurrency
     this.#log = log
+    this.#host = {
+      ...{ log, abandonAfterMs, serviceId, record },
+      startedProcess: (task, pid) => this.#startedProcess(task, pid),
+      progress: (task, attempt, message, data) => this.#progress(task, attempt, message, data),
+    }
   }
 
   /** Tasks that could start at once but for the concurrency limit; at most 1,024 are counted. */
@@ -115,24 +126,10 @@ export class Scheduler {
       attempt.stop('cancelled')
       return []
     }
-    this.#endCancelled(task)
-    const skipped = await inSlices(this.#skipDownstream(task))
+    const { promise, resolve } = Promise.withResolvers<Task[]>()
+    this.#endCancelled(task, undefined, { skipped: [], open: 0, end: resolve })
     this.#turn()
-    return skipped
-  }
-
-  /** Skips all that `task` takes along; the same as the losses of a turn, for a caller who wants to know them. */
-  *#skipDownstream(task: Task): Slices<Task[]> {
-    const lost = [task]
-    for (let i = 0; i < lost.length; i++) {
-      const { graph, id, status } = lost[i]!
-      for (const position of graph.dependentsOf(lost[i]!)) {
-        const dependent = graph.tasks[position]!
-        if (this.#skip(dependent, skipReason(id, status as LossReason))) lost.push(dependent)
-        if (lost.length % STEPS_PER_YIELD === 0) yield
-      }
-    }
-    return lost.slice(1)
+    return promise
   }
 
   /**
@@ -191,21 +188,21 @@ export class Scheduler {
   #skipWhatLostADependency(): boolean {
     const loss = this.#losses.peek()
     if (loss === undefined) return false
-    const { task, reason } = loss
+    const { task, reason, cascade } = loss
     const dependents = task.graph.dependentsOf(task)
-    if (loss.next >= dependents.length) {
-      this.#losses.shift()
+    if (loss.next < dependents.length) {
+      this.#skip(task.graph.tasks[dependents[loss.next++]!]!, skipReason(task.id, reason), cascade)
       return true
     }
-    this.#skip(task.graph.tasks[dependents[loss.next++]!]!, skipReason(task.id, reason))
+    this.#losses.shift()
+    if (cascade !== undefined && --cascade.open === 0) cascade.end(cascade.skipped)
     return true
   }
 
-  /** False when there was nothing to skip: the task is not waiting any more. */
-  #skip(task: Task, error: string): boolean {
-    if (task.status !== 'pending' || task.isDeleted) return false
-    this.#end(task, { status: 'skipped', error })
-    return true
+  #skip(task: Task, error: string, cascade: Cascade | undefined): void {
+    if (task.status !== 'pending' || task.isDeleted) return
+    cascade?.skipped.push(task)
+    this.#end(task, { status: 'skipped', error }, cascade)
   }
 
   /** Queues a few of the tasks that a new graph begins with; true when there may be more. */
@@ -250,23 +247,30 @@ export class Scheduler {
       return
     }
     if (this.#log.debugging) this.#log.debug('attempt started', fieldsOf(task))
-    const attempt = new Attempt(task, executor, {
-      log: this.#log,
-      abandonAfterMs: this.#abandonAfterMs,
-      onProgress: (message, data) => this.#progress(task, message, data),
-    })
+    const attempt = new Attempt(task, executor, this.#host)
     this.#executing.set(task, attempt)
     const outcome = attempt.run()
-    if (outcome instanceof Promise) {
-      outcome.then((ended) => {
-        this.#attemptEnded(task, ended)
-        this.#turn()
-      })
-    } else this.#attemptEnded(task, outcome)
+    if (!(outcome instanceof Promise)) {
+      this.#attemptEnded(task, outcome)
+      return
+    }
+    outcome.then((ended) => {
+      this.#attemptEnded(task, ended)
+      this.#turn()
+    })
   }
 
-  #progress(task: Task, message?: string, data?: unknown): void {
-    if (!this.#executing.has(task)) return // an executor that reports after it returned
+  #startedProcess(task: Task, pid: number): void {
+    const process = identify(pid)
+    if (process === undefined) return // ended already, or a system that cannot tell
+    this.#store.apply({ kind: 'process-started', task, at: Date.now(), process })
+    this.#host.record()
+  }
+
+  #progress(task: Task, attempt: number, message?: string, data?: unknown): void {
+    const isOver =
+      task.attempt !== attempt || task.isBackingOff || (task.status !== 'running' && task.status !== 'cancelling')
+    if (isOver) return // an executor that reports after it returned
     const report = { ...(message !== undefined && { message }), ...(data !== undefined && { data }) }
     this.#store.apply({ kind: 'progress', task, at: Date.now(), ...report })
   }
@@ -292,9 +296,9 @@ export class Scheduler {
     }
   }
 
-  #endCancelled(task: Task, result?: unknown): void {
+  #endCancelled(task: Task, result?: unknown, cascade?: Cascade): void {
     const failure: Failure = { code: 'cancelled', message: 'task cancelled' }
-    this.#end(task, { status: 'cancelled', error: failure.message, failure, ...keep(result) })
+    this.#end(task, { status: 'cancelled', error: failure.message, failure, ...keep(result) }, cascade)
   }
 
   #attemptFailed(task: Task, failure: Failure, result: unknown): void {
@@ -315,10 +319,10 @@ export class Scheduler {
   }
 
   /** Ends `task` and sees to those who depend on it. */
-  #end(task: Task, ending: Ending): void {
+  #end(task: Task, ending: Ending, cascade?: Cascade): void {
     this.#store.apply({ kind: 'ended', task, at: Date.now(), ending })
     if (ending.status === 'success') this.#release(task)
-    else this.#lose(task, ending.status)
+    else this.#lose(task, ending.status, cascade)
     if (task.graph.live === 0) this.#graphEnded(task.graph)
   }
 
@@ -330,15 +334,18 @@ export class Scheduler {
 
   #release(task: Task): void {
     const { graph } = task
-    for (const position of graph.dependentsOf(task)) {
+    const dependents = graph.dependentsOf(task)
+    for (let i = 0; i < dependents.length; i++) {
+      const position = dependents[i]!
       if (--graph.missing[position]! > 0) continue
       const dependent = graph.tasks[position]!
       if (dependent.status === 'pending' && !dependent.isDeleted) this.#ready.push(dependent)
     }
   }
 
-  #lose(task: Task, reason: LossReason): void {
-    this.#losses.push({ task, reason, next: 0 })
+  #lose(task: Task, reason: LossReason, cascade?: Cascade): void {
+    if (cascade !== undefined) cascade.open++
+    this.#losses.push({ task, reason, cascade, next: 0 })
   }
 }
 

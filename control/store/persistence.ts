@@ -1,49 +1,182 @@
-/** When the state file is written: every interval in which something changed, and at the end. */
+/**
+ * Keeps what the store holds on disk.
+ *
+ * Changed tasks are collected and their newest states written to the journal once per turn of the event loop, and before
+ * anybody outside can see them (`expose`). Whoever is promised something waits for `durable` or for `keepGraph`. Every
+ * interval in which something changed, and when the journal has grown large, a new segment is begun, the state file is
+ * written anew in slices, and the older segments go.
+ */
 import { messageOf } from '../../shared/errors.ts'
+import { withoutByteOrderMark } from '../../shared/json-slices.ts'
 import type { Log } from '../../shared/log.ts'
+import { nextTurn } from '../../shared/slices.ts'
+import { isoTime } from '../graph/record.ts'
+import type { Graph, Task } from '../graph/task.ts'
+import { type Journal, notKept } from './journal.ts'
+import type { JournaledGraph } from './recovery.ts'
 import { writeSnapshot } from './snapshot.ts'
+import { encodeState } from './stored-task.ts'
 import type { TaskStore } from './tasks.ts'
+
+/** Milliseconds that the outcome of a task may wait for others before it is synced; nobody waits for it. */
+const OUTCOME_SYNC_MS = 20
+
+/** Milliseconds before states that the disk did not take are written again. */
+const RETRY_MS = 500
+
+/** Bytes of journal that a start should have to replay at most, roughly: about a second of it. */
+const MAX_JOURNAL_BYTES = 64 * 1024 * 1024
 
 export interface PersistenceOptions {
   readonly store: TaskStore
+  readonly journal: Journal
   readonly dataDir: string
   readonly intervalMs: number
   readonly log: Log
+  /** Older segments hold what the state file lacks: the first interval writes it even if nothing changes. */
+  readonly isStateFileBehind: boolean
 }
 
 export class Persistence {
   readonly #options: PersistenceOptions
+  /** Tasks whose newest state is not in the journal yet. */
+  readonly #changed = new Set<Task>()
   readonly #timer: Timer
+  #syncTimer: Timer | undefined
+  #isFlushScheduled = false
+  #isFailing = false
   #writtenSeq: number
-  #writing: Promise<void> | undefined
+  #snapshot: Promise<void> | undefined
 
   constructor(options: PersistenceOptions) {
     this.#options = options
-    this.#writtenSeq = options.store.seq
-    this.#timer = setInterval(() => void this.#writeOrLog(), options.intervalMs)
+    this.#writtenSeq = options.isStateFileBehind ? -1 : options.store.seq
+    this.#timer = setInterval(() => void this.#snapshotOrLog(), options.intervalMs)
+    options.store.watch((change) => {
+      if ('task' in change) this.#noteChange(change.task)
+    })
   }
 
-  /** Writes the last state, or throws: then the file still holds the one before. */
+  #noteChange(task: Task): void {
+    this.#changed.add(task)
+    if (this.#isFlushScheduled) return
+    this.#isFlushScheduled = true
+    setImmediate(() => this.#flushOrRetry())
+  }
+
+  #flushOrRetry(): void {
+    this.#isFlushScheduled = false
+    try {
+      this.#flush()
+    } catch (error) {
+      this.#reportFailing(error)
+      this.#isFlushScheduled = true
+      setTimeout(() => this.#flushOrRetry(), RETRY_MS).unref()
+    }
+  }
+
+  /** Writes the newest states of changed tasks, or throws what the disk said and forgets none of them. */
+  #flush(): void {
+    if (this.#changed.size === 0) return
+    const lines: string[] = []
+    for (const task of this.#changed) lines.push(encodeState(task))
+    this.#options.journal.write('t', [lines.join('\n')])
+    this.#changed.clear()
+    this.#isFailing = false
+    this.#syncTimer ??= setTimeout(() => {
+      this.#syncTimer = undefined
+      this.#options.journal.sync().catch(() => {}) // the journal has said so
+    }, OUTCOME_SYNC_MS)
+    if (this.#options.journal.length > MAX_JOURNAL_BYTES) void this.#snapshotOrLog()
+  }
+
+  #reportFailing(error: unknown): void {
+    if (!this.#isFailing)
+      this.#options.log.error('cannot write the journal; it will be tried again', { cause: messageOf(error) })
+    this.#isFailing = true
+  }
+
+  /** To be called before a change is shown to anybody: what was seen is not forgotten when the process is killed. */
+  expose(): void {
+    try {
+      this.#flush()
+    } catch (error) {
+      this.#reportFailing(error)
+    }
+  }
+
+  /** Throws 503 when the disk does not take anything now: before a change that is to be promised. */
+  ensureKeeping(): void {
+    try {
+      this.#flush()
+    } catch (error) {
+      this.#reportFailing(error)
+      throw notKept(error)
+    }
+    if (this.#options.journal.isDistrusted) {
+      void this.#snapshotOrLog()
+      throw notKept(new Error('the disk failed to sync'))
+    }
+  }
+
+  /** Resolves when every change so far is on disk, or rejects with 503. */
+  async durable(): Promise<void> {
+    try {
+      this.#flush()
+      await this.#options.journal.sync()
+    } catch (error) {
+      this.#reportFailing(error)
+      throw notKept(error)
+    }
+  }
+
+  /** Resolves when a claimed graph, submitted as `body`, is on disk; rejects with 503, and then none of it counts. */
+  async keepGraph(graph: Graph, body: Uint8Array): Promise<void> {
+    this.ensureKeeping()
+    const identity: Omit<JournaledGraph, 'body'> = {
+      graph_ordinal: graph.ordinal,
+      graph_id: graph.id,
+      trace_id: graph.traceId,
+      created_at: isoTime(graph.createdAt),
+    }
+    const head = `${JSON.stringify(identity).slice(0, -1)},"body":`
+    try {
+      this.#options.journal.write('g', [head, withoutByteOrderMark(body), '}'])
+      await this.#options.journal.sync()
+    } catch (error) {
+      this.#reportFailing(error)
+      throw notKept(error)
+    }
+  }
+
+  /** Writes the last state, or throws: then the journal still holds what the state file lacks. */
   async stop(): Promise<void> {
     clearInterval(this.#timer)
-    await this.#writing
-    await this.#writeIfChanged()
+    await this.#snapshot
+    await this.#snapshotIfChanged()
+    clearTimeout(this.#syncTimer)
+    await this.#options.journal.close()
   }
 
-  async #writeOrLog(): Promise<void> {
-    if (this.#writing !== undefined) return // a slow disk: the next interval will do
-    this.#writing = this.#writeIfChanged().catch((error) => {
+  async #snapshotOrLog(): Promise<void> {
+    if (this.#snapshot !== undefined) return // a slow disk: the next interval will do
+    this.#snapshot = this.#snapshotIfChanged().catch((error) => {
       this.#options.log.error('cannot write the state file; it will be tried again', { cause: messageOf(error) })
     })
-    await this.#writing
-    this.#writing = undefined
+    await this.#snapshot
+    this.#snapshot = undefined
   }
 
-  async #writeIfChanged(): Promise<void> {
-    const { store, dataDir } = this.#options
+  async #snapshotIfChanged(): Promise<void> {
+    const { store, journal, dataDir } = this.#options
+    if (store.seq === this.#writtenSeq && journal.length === 0 && !journal.isDistrusted) return
+    this.expose()
+    const segment = await journal.startSegment()
+    // Graphs that were synced with the segment before become visible in this turn; the snapshot must hold them.
+    await nextTurn()
     const { seq } = store
-    if (seq === this.#writtenSeq) return
     await writeSnapshot(store, dataDir)
+    await journal.dropSegmentsBefore(segment)
     this.#writtenSeq = seq
   }
 }

@@ -3,34 +3,19 @@
  *
  * Written aside, synced and renamed, in slices, so that nobody waits for it; read at start, in slices of its own text,
  * so that the order of the file is the order of the tasks. Besides the record of the wire an entry holds what only a
- * restart needs (`StoredExtras`). A file of the older form, which has none of these, loads too. A file that cannot be
+ * restart needs (`stored-task.ts`). A file of the older form, which has none of these, loads too. A file that cannot be
  * read stops the start and stays as it is.
  */
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { replaceFile } from '../../shared/atomic-file.ts'
-import { TaskInput, type TaskRecord } from '../../shared/contract/control.ts'
-import { TASK_STATUSES, type TaskStatus } from '../../shared/contract/task-status.ts'
+import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
 import { messageOf, UsageError } from '../../shared/errors.ts'
 import { JsonSyntaxError, parseMembers } from '../../shared/json-slices.ts'
 import { atOnce, nextTurn, SLICE_MS } from '../../shared/slices.ts'
-import { newTraceId } from '../../shared/trace.ts'
-import { buildEdges, findCycle } from '../graph/order.ts'
-import { taskRecord } from '../graph/record.ts'
-import { Graph, Task } from '../graph/task.ts'
-import type { ValidTask } from '../graph/validate.ts'
+import { isTaskShape } from '../graph/decode.ts'
+import { type StoredTask, storedTask } from './stored-task.ts'
 import type { TaskStore } from './tasks.ts'
-
-/** What an entry holds besides the record. */
-export interface StoredExtras {
-  readonly trace_id: string
-  readonly interrupted_attempts?: number
-  /** Dependencies whose records are gone, and what became of them. */
-  readonly settled_dependencies?: readonly { readonly id: string; readonly outcome: TaskStatus | 'deleted' }[]
-}
-
-type StoredTask = Omit<TaskRecord, 'depends_on'> & { readonly depends_on?: string[] } & Partial<StoredExtras>
 
 export const statePath = (dataDir: string): string => join(dataDir, 'state.json')
 
@@ -70,137 +55,45 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
   })
 }
 
-function storedTask(store: TaskStore, task: Task): StoredTask {
-  const { graph, interruptedAttempts } = task
-  const extras: { -readonly [K in keyof StoredExtras]: StoredExtras[K] } = { trace_id: graph.traceId }
-  if (interruptedAttempts > 0) extras.interrupted_attempts = interruptedAttempts
-  if (!task.isTerminal) {
-    const settled: { id: string; outcome: TaskStatus | 'deleted' }[] = []
-    for (const position of graph.dependenciesOf(task)) {
-      const dependency = graph.tasks[position]!
-      if (store.isVisible(dependency)) continue
-      settled.push({ id: dependency.id, outcome: dependency.isTerminal ? dependency.status : 'deleted' })
-    }
-    if (settled.length > 0) extras.settled_dependencies = settled
-  }
-  return { ...taskRecord(task), ...extras } as StoredTask
-}
-
-/** The graphs of the state file in `dataDir`; none when there is no file. Throws `UsageError` when it is unreadable. */
-export async function readSnapshot(dataDir: string): Promise<Graph[]> {
+/** The entries of the state file in `dataDir`, by id, in the order of the file; none when there is no file. Throws `UsageError`. */
+export async function readSnapshot(dataDir: string): Promise<Map<string, StoredTask>> {
   const path = statePath(dataDir)
-  if (!existsSync(path)) return []
-  const refuse = (detail: string) =>
-    new UsageError(`cannot read the state file ${path}: ${detail}; it is left as it is: repair it or move it away`)
+  // A name that stands twice counts by its last value, as in every reader of JSON.
+  const byId = new Map<string, StoredTask>()
+  if (!existsSync(path)) return byId
+  const refuse = refuseFile('state file', path)
   let entries: [string, unknown][]
   try {
     entries = atOnce(parseMembers(new Uint8Array(await Bun.file(path).arrayBuffer())))
   } catch (error) {
     throw refuse(error instanceof JsonSyntaxError ? `it is not valid JSON: ${error.message}` : messageOf(error))
   }
-  // A name that stands twice counts by its last value, as in every reader of JSON.
-  const byId = new Map<string, StoredTask>()
   for (const [id, entry] of entries) byId.set(id, checkedEntry(id, entry, refuse))
-  const byGraph = new Map<string, StoredTask[]>()
-  for (const entry of byId.values()) {
-    const graphId = entry.graph_id ?? ''
-    const siblings = byGraph.get(graphId)
-    if (siblings === undefined) byGraph.set(graphId, [entry])
-    else siblings.push(entry)
-  }
-  return [...byGraph.values()].map((siblings) => recoverGraph(siblings, refuse))
+  return byId
 }
 
-const storedShape = TypeCompiler.Compile(TaskInput)
+/** Makes the error for a file that cannot be read. */
+export const refuseFile = (what: string, path: string) => (detail: string) =>
+  new UsageError(`cannot read the ${what} ${path}: ${detail}; it is left as it is: repair it or move it away`)
 
 function checkedEntry(id: string, entry: unknown, refuse: (detail: string) => Error): StoredTask {
-  if (!storedShape.Check(entry)) throw refuse(`the entry of task ${id} is not a task`)
+  if (!isTaskShape(entry)) throw refuse(`the entry of task ${id} is not a task`)
   const task = entry as Partial<StoredTask>
   if (!task.type) throw refuse(`task ${id} has no type`)
   if (!(TASK_STATUSES as readonly string[]).includes(task.status ?? '')) {
     throw refuse(`task ${id} has the unknown status ${JSON.stringify(task.status ?? null)}`)
   }
+  if (!isListOrAbsent(task.progress, isObject)) throw refuse(`task ${id} has progress that is no list of entries`)
+  if (!isListOrAbsent(task.settled_dependencies, isSettled)) {
+    throw refuse(`task ${id} has settled_dependencies that are no list of dependencies and outcomes`)
+  }
   return { ...(task as StoredTask), id }
 }
 
-/** Entries without a graph of their own are one graph, as ids were global in the older form. */
-function recoverGraph(entries: readonly StoredTask[], refuse: (detail: string) => Error): Graph {
-  const all = [...entries, ...settledDependencies(entries)]
-  const positions = new Map(all.map((entry, position) => [entry.id, position]))
-  const dependents: number[] = []
-  const dependencies: number[] = []
-  all.forEach((entry, position) => {
-    for (const id of entry.depends_on ?? []) {
-      dependents.push(position)
-      dependencies.push(positions.get(id)!)
-    }
-  })
-  const edges = atOnce(buildEdges(all.length, Uint32Array.from(dependents), Uint32Array.from(dependencies)))
-  const cycle = atOnce(findCycle(edges))
-  if (cycle !== null) throw refuse(`the dependencies of task ${all[cycle[0]!]!.id} form a cycle`)
+const isListOrAbsent = (value: unknown, isItem: (item: unknown) => boolean): boolean =>
+  value == null || (Array.isArray(value) && value.every(isItem))
 
-  const { graph_id, trace_id, created_at } = entries[0]!
-  const graph = new Graph(
-    graph_id ?? crypto.randomUUID(),
-    trace_id ?? newTraceId(),
-    timeOf(created_at) ?? Date.now(),
-    edges,
-  )
-  all.forEach((entry, position) => {
-    const task = recoverTask(graph, position, entry)
-    graph.tasks.push(task)
-    if (position >= entries.length) task.isDeleted = true
-    else if (!task.isTerminal) graph.live++
-  })
-  for (let e = 0; e < dependents.length; e++) {
-    if (graph.tasks[dependencies[e]!]!.status === 'success') graph.missing[dependents[e]!]!--
-  }
-  return graph
-}
+const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object'
 
-/** Stand-ins for dependencies whose records are gone. What became of one that nobody noted is unknown: deleted. */
-function settledDependencies(entries: readonly StoredTask[]): StoredTask[] {
-  const present = new Set(entries.map((entry) => entry.id))
-  const gone = new Map<string, StoredTask>()
-  for (const { depends_on, settled_dependencies, type } of entries) {
-    for (const id of depends_on ?? []) {
-      if (present.has(id) || gone.has(id)) continue
-      const outcome = settled_dependencies?.find((settled) => settled.id === id)?.outcome ?? 'deleted'
-      gone.set(id, { id, type, status: outcome === 'deleted' ? 'pending' : outcome } as StoredTask)
-    }
-  }
-  return [...gone.values()]
-}
-
-/** What was running when the service ended is pending again; the attempt it cut short uses up no retry. */
-function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
-  const task = new Task(graph, position, entry as ValidTask)
-  const { runtime } = entry
-  task.createdAt = timeOf(entry.created_at) ?? task.createdAt
-  task.updatedAt = timeOf(entry.updated_at) ?? task.createdAt
-  task.startedAt = timeOf(entry.started_at)
-  task.attemptStartedAt = timeOf(runtime?.started_at) ?? task.startedAt
-  task.finishedAt = timeOf(entry.finished_at)
-  task.attempt = entry.attempt ?? 0
-  task.interruptedAttempts = entry.interrupted_attempts ?? 0
-  task.result = entry.result ?? undefined
-  task.errorText = entry.error ?? undefined
-  task.failure = runtime?.error
-  task.progress = entry.progress === undefined ? undefined : [...entry.progress]
-  task.status = entry.status
-  if (entry.status === 'running') {
-    task.status = 'pending'
-    if (entry.run_status === 'running') task.interruptedAttempts++
-  } else if (entry.status === 'cancelling') {
-    task.status = 'cancelled'
-    task.failure = { code: 'cancelled', message: 'task cancelled' }
-    task.errorText = task.failure.message
-    task.finishedAt = Date.now()
-  }
-  return task
-}
-
-const timeOf = (text: string | undefined): number | undefined => {
-  const ms = Date.parse(text ?? '')
-  return Number.isNaN(ms) ? undefined : ms
-}
+const isSettled = (item: unknown): boolean =>
+  isObject(item) && typeof item.id === 'string' && [...TASK_STATUSES, 'deleted'].includes(String(item.outcome))

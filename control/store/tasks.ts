@@ -9,9 +9,11 @@
  */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { ServiceError } from '../../shared/errors.ts'
-import { inSlices, type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import type { ProcessIdentity } from '../../shared/processes.ts'
+import { inSlices, isYieldDue, type Slices } from '../../shared/slices.ts'
 import type { Failure, Graph, Task } from '../graph/task.ts'
 import { mayFollow } from '../graph/transitions.ts'
+import { IdMap } from './id-map.ts'
 
 export type Ending =
   | { readonly status: 'success'; readonly result: unknown }
@@ -31,6 +33,8 @@ export type Change =
   | { readonly kind: 'graph-recovered'; readonly graph: Graph }
   /** An attempt begins to execute. */
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
+  /** The attempt has started a process. */
+  | { readonly kind: 'process-started'; readonly task: Task; readonly at: number; readonly process: ProcessIdentity }
   /** The attempt failed and another one will follow after its backoff. */
   | { readonly kind: 'attempt-failed'; readonly task: Task; readonly at: number; readonly failure: Failure }
   /** The service stops and had to end the attempt: the task is pending again. */
@@ -58,16 +62,24 @@ const MAX_PROGRESS_ENTRIES = 100
 
 export class TaskStore {
   /** By id; holds claimed tasks too. */
-  readonly #tasks = new Map<string, Task>()
+  readonly #tasks = new IdMap<Task>()
   readonly #graphs = new Set<Graph>()
   /** Terminal tasks whose ids a claimed graph takes over once it is accepted. */
   readonly #replaced = new Map<Graph, Map<string, Task>>()
   readonly #watchers = new Set<Watcher>()
   readonly #awaitingEnd = new Map<Task, Set<() => void>>()
   #seq: number
+  #ordinal: number
 
-  constructor(firstSeq = 0) {
-    this.#seq = firstSeq
+  /** `lastSeq` and `lastOrdinal` are the highest numbers that an earlier run has given out. */
+  constructor({ lastSeq = 0, lastOrdinal = 0 }: { lastSeq?: number; lastOrdinal?: number } = {}) {
+    this.#seq = lastSeq
+    this.#ordinal = lastOrdinal
+  }
+
+  /** A number for a new graph; none is given out twice. */
+  nextOrdinal(): number {
+    return ++this.#ordinal
   }
 
   /** The sequence number of the last change. */
@@ -83,8 +95,8 @@ export class TaskStore {
   /** The task that callers see under `id`. */
   get(id: string): Task | undefined {
     const task = this.#tasks.get(id)
-    if (task === undefined || task.isDeleted) return undefined
-    return task.graph.isAccepted ? task : this.#replaced.get(task.graph)?.get(id)
+    const seen = task === undefined || task.graph.isAccepted ? task : this.#replaced.get(task.graph)?.get(id)
+    return seen?.isDeleted ? undefined : seen
   }
 
   /** Visible tasks in order of creation, then of position in the graph, as of now; safe while the store changes. */
@@ -116,7 +128,7 @@ export class TaskStore {
         replaced.set(task.id, holder)
       }
       this.#tasks.set(task.id, task)
-      if (i % STEPS_PER_YIELD === STEPS_PER_YIELD - 1) yield
+      if (isYieldDue(i)) yield
     }
   }
 
@@ -162,12 +174,17 @@ export class TaskStore {
         task.attemptStartedAt = at
         task.failure = undefined
         break
+      case 'process-started':
+        task.process = change.process
+        break
       case 'attempt-failed':
+        task.process = undefined
         task.isBackingOff = true
         task.failure = change.failure
         break
       case 'attempt-interrupted':
         this.#moveTo(task, 'pending')
+        task.process = undefined
         task.isBackingOff = false
         task.interruptedAttempts++
         break
@@ -203,6 +220,7 @@ export class TaskStore {
 
   #end(task: Task, at: number, ending: Ending): void {
     this.#moveTo(task, ending.status)
+    task.process = undefined
     task.isBackingOff = false
     task.graph.live--
     task.finishedAt = at
@@ -245,7 +263,7 @@ export class TaskStore {
     for (let i = 0; i < replaced.length; i++) {
       this.#hide(replaced[i]!)
       this.#forget(replaced[i]!)
-      if (i % STEPS_PER_YIELD === 0) yield
+      if (isYieldDue(i)) yield
     }
   }
 

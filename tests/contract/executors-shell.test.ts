@@ -233,7 +233,8 @@ describe('what a process sees', () => {
       .trim()
       .split('\n')
       .map((line) => line.slice(0, line.indexOf('=')))
-    expect(names.sort()).toEqual(['HOME', 'LANG', 'PATH', 'TMPDIR', 'USER'])
+    // TASKMILL_ATTEMPT names the attempt: what a killed service left running is found by it.
+    expect(names.sort()).toEqual(['HOME', 'LANG', 'PATH', 'TASKMILL_ATTEMPT', 'TMPDIR', 'USER'])
     expect(stdout).not.toContain('sesame')
     expect(resultOf(await run(guarded, { command: 'cat', args: ['/proc/self/environ'] })).stdout).not.toContain(
       'sesame',

@@ -33,10 +33,11 @@ export const fileParams = new ToolParams(
 
 export const file = (root: FileRoot): OsTool => ({
   name: 'file',
-  async execute(input) {
+  async execute(input, context) {
     const params = fileParams.parse(input)
     const action = params.action ?? ''
     if (!isAction(action)) throw invalidInput(`unknown action "${action}" (supported: ${ACTIONS.join(', ')})`)
+    context.begin()
     try {
       return await actions[action](root, params)
     } catch (error) {

@@ -59,7 +59,7 @@ export const http = (root: FileRoot): OsTool => ({
 async function request(
   params: Static<typeof httpParams.schema>,
   root: FileRoot,
-  { signal }: ExecutorContext,
+  context: ExecutorContext,
 ): Promise<HttpResult> {
   const method = (params.method ?? 'GET').toUpperCase()
   if (!(METHODS as readonly string[]).includes(method)) {
@@ -69,11 +69,10 @@ async function request(
   if (params.body !== undefined && (method === 'GET' || method === 'HEAD')) {
     throw invalidInput(`a ${method} request cannot have a body (give another method)`)
   }
+  const first = { url, method, headers: headersOf(params.headers), body: params.body ?? null }
+  context.begin()
   try {
-    const response = await follow(
-      { url, method, headers: headersOf(params.headers), body: params.body ?? null },
-      signal,
-    )
+    const response = await follow(first, context.signal)
     const head = { status_code: response.status, headers: Object.fromEntries(response.headers) }
     if (params.save_to !== undefined && response.status < 400) {
       const bytes_written = await save(response, root, params.save_to)

@@ -69,7 +69,10 @@ async function runShell(
 ): Promise<ShellResult> {
   const { signal } = context
   const { command, runner } = commandOf(params, options.policy)
-  const group = launch(command, params.dir, options)
+  context.begin()
+  const env = { ...options.env, TASKMILL_ATTEMPT: context.attemptId }
+  const group = launch(command, params.dir, { ...options, env })
+  context.startedProcess(group.pid)
   signal.addEventListener('abort', group.stop, { once: true })
   if (signal.aborted) group.stop()
   group.leaderEnded.then(() => context.settled())

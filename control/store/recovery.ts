@@ -1,0 +1,161 @@
+/**
+ * What a start finds in the data directory: the state file, and the journal of what came after it.
+ *
+ * Both are read and checked whole before anything is touched. The journal is replayed onto the entries of the state file
+ * as plain data: a frame of a graph adds its tasks, a line of a task is its newest state where its number is higher.
+ * A torn tail is cut off. Any other damage stops the start.
+ */
+import { readdirSync, readFileSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseJson } from '../../shared/json-slices.ts'
+import type { ProcessIdentity } from '../../shared/processes.ts'
+import { atOnce } from '../../shared/slices.ts'
+import { decodeTasks } from '../graph/decode.ts'
+import { normalizeTool } from '../graph/normalize.ts'
+import type { Graph } from '../graph/task.ts'
+import { segmentName, segmentNumber } from './journal.ts'
+import { decodeSegment, type Frame } from './journal-format.ts'
+import { readSnapshot, refuseFile, statePath } from './snapshot.ts'
+import { decodeState, type JournaledState, recoverGraph, type StoredTask } from './stored-task.ts'
+
+/** The payload of a frame of kind `g`. `body` is the submission as it came. */
+export interface JournaledGraph {
+  readonly graph_ordinal: number
+  readonly graph_id: string
+  readonly trace_id: string
+  readonly created_at: string
+  readonly body: unknown
+}
+
+export interface Recovered {
+  readonly graphs: readonly Graph[]
+  /** What the attempts that a crash cut short had started; some of it may still run. */
+  readonly processes: readonly ProcessIdentity[]
+  /** The highest numbers given out so far. */
+  readonly lastSeq: number
+  readonly lastOrdinal: number
+  /** Segments that are there, oldest and newest; undefined when there are none. */
+  readonly segments: { readonly oldest: number; readonly newest: number } | undefined
+  /** Bytes of torn tails that were cut off. */
+  readonly cutBytes: number
+}
+
+/** Throws `UsageError` with file, place and remedy; then nothing was changed. */
+export async function recover(dataDir: string): Promise<Recovered> {
+  const replay = new Replay(await readSnapshot(dataDir))
+  const numbers = readdirSync(dataDir)
+    .map(segmentNumber)
+    .filter((number) => number !== undefined)
+    .sort((a, b) => a - b)
+  const cuts: { path: string; length: number; torn: number }[] = []
+  for (const number of numbers) {
+    const path = join(dataDir, segmentName(number))
+    const bytes = new Uint8Array(readFileSync(path))
+    const segment = decodeSegment(bytes)
+    const refuse = refuseFile('journal', path)
+    if ('damagedAt' in segment)
+      throw refuse(`it is damaged at offset ${segment.damagedAt}, with whole records after that`)
+    for (const frame of segment.frames) replay.apply(frame, refuse)
+    if (segment.end === 'torn') cuts.push({ path, length: segment.wholeBytes, torn: bytes.length - segment.wholeBytes })
+  }
+  const graphs = replay.graphs(refuseFile('state file', statePath(dataDir)))
+  for (const { path, length } of cuts) truncateSync(path, length)
+  const { lastSeq, lastOrdinal } = replay
+  const segments = numbers.length === 0 ? undefined : { oldest: numbers[0]!, newest: numbers.at(-1)! }
+  const { processes } = replay
+  return { graphs, processes, lastSeq, lastOrdinal, segments, cutBytes: cuts.reduce((sum, { torn }) => sum + torn, 0) }
+}
+
+class Replay {
+  /** Entries of each graph by task id, deleted ones too, in the order of the graph. */
+  readonly #graphs = new Map<number, Map<string, StoredTask>>()
+  /** The graph whose task callers see under an id. */
+  readonly #owners = new Map<string, number>()
+  lastSeq = 0
+  lastOrdinal = 0
+
+  constructor(snapshot: ReadonlyMap<string, StoredTask>) {
+    const ordinals = new Map<string, number>()
+    for (const { graph_ordinal } of snapshot.values()) this.lastOrdinal = Math.max(this.lastOrdinal, graph_ordinal ?? 0)
+    for (const [id, entry] of snapshot) {
+      // Entries without a graph are one graph, as ids were global in the older form.
+      const key = entry.graph_id ?? ''
+      const ordinal = entry.graph_ordinal ?? ordinals.get(key) ?? ++this.lastOrdinal
+      ordinals.set(key, ordinal)
+      this.#entriesOf(ordinal).set(id, entry)
+      this.#owners.set(id, ordinal)
+      this.lastSeq = Math.max(this.lastSeq, entry.seq ?? 0)
+    }
+  }
+
+  apply({ kind, payload }: Frame, refuse: (detail: string) => Error): void {
+    if (kind === 'g') {
+      this.#addGraph(parseJson(payload) as JournaledGraph, refuse)
+      return
+    }
+    for (const line of new TextDecoder().decode(payload).split('\n')) this.#applyState(decodeState(line))
+  }
+
+  #addGraph(
+    { graph_ordinal, graph_id, trace_id, created_at, body }: JournaledGraph,
+    refuse: (d: string) => Error,
+  ): void {
+    this.lastOrdinal = Math.max(this.lastOrdinal, graph_ordinal)
+    if (this.#graphs.has(graph_ordinal)) return
+    const entries = this.#entriesOf(graph_ordinal)
+    for (const input of atOnce(decodeTasks(body))) {
+      if (!input.id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
+      const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
+      const tool = toolName === undefined ? {} : { tool_name: toolName }
+      const entry = { ...input, type, ...tool, graph_id, graph_ordinal, trace_id, created_at, status: 'pending' }
+      entries.set(input.id, entry as unknown as StoredTask)
+      this.#hide(input.id)
+      this.#owners.set(input.id, graph_ordinal)
+    }
+  }
+
+  #applyState(state: JournaledState): void {
+    const { id, seq, graph_ordinal, ...changed } = state
+    this.lastSeq = Math.max(this.lastSeq, seq)
+    const entries = this.#graphs.get(graph_ordinal)
+    const entry = entries?.get(id)
+    if (entries === undefined || entry === undefined || (entry.seq ?? 0) >= seq) return
+    entries.set(id, { ...withoutState(entry), ...changed, seq } as StoredTask)
+    if (state.deleted && this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)
+  }
+
+  /** What was under `id` is replaced: its outcome still decides about others of its graph. */
+  #hide(id: string): void {
+    const entries = this.#graphs.get(this.#owners.get(id) ?? 0)
+    const entry = entries?.get(id)
+    if (entries !== undefined && entry !== undefined) entries.set(id, { ...entry, deleted: true })
+  }
+
+  get processes(): ProcessIdentity[] {
+    const entries = [...this.#graphs.values()].flatMap((graph) => [...graph.values()])
+    return entries.map((entry) => entry.process).filter((process) => process !== undefined)
+  }
+
+  graphs(refuse: (detail: string) => Error): Graph[] {
+    return [...this.#graphs].flatMap(([ordinal, entries]) => {
+      const all = [...entries.values()]
+      return all.every((entry) => entry.deleted) ? [] : [recoverGraph(ordinal, all, refuse)]
+    })
+  }
+
+  #entriesOf(ordinal: number): Map<string, StoredTask> {
+    let entries = this.#graphs.get(ordinal)
+    if (entries === undefined) {
+      entries = new Map()
+      this.#graphs.set(ordinal, entries)
+    }
+    return entries
+  }
+}
+
+/** What of an entry never changes. A state replaces all of the rest, also by leaving things out. */
+function withoutState(entry: StoredTask): Partial<StoredTask> {
+  const { status, run_status, attempt, interrupted_attempts, process, ...rest } = entry
+  const { result, error, runtime, progress, updated_at, started_at, finished_at, ...identity } = rest
+  return identity
+}

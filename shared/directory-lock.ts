@@ -1,0 +1,31 @@
+/**
+ * One service per directory. The lock is the kernel's (`flock`): it ends with the process that holds it, however that
+ * ends, and no file that was left behind can be mistaken for it.
+ */
+import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { UsageError } from './errors.ts'
+import { loadLibc } from './libc.ts'
+
+const LOCK_EXCLUSIVE = 2
+const LOCK_NOT_BLOCKING = 4
+
+/**
+ * Takes the lock of `directory` for as long as this process lives, or throws `UsageError` naming the process that has it.
+ * Where the system has no `flock` nothing is locked.
+ */
+export function lockDirectory(directory: string): void {
+  const path = join(directory, 'lock')
+  const fd = openSync(path, 'a+', 0o600)
+  const libc = loadLibc({ flock: { args: ['i32', 'i32'], returns: 'i32' } } as const)
+  if (libc !== null && libc.flock(fd, LOCK_EXCLUSIVE | LOCK_NOT_BLOCKING) !== 0) {
+    const holder = readFileSync(path, 'utf8').trim()
+    closeSync(fd)
+    const who = holder === '' ? 'another process' : `the process ${holder}`
+    throw new UsageError(
+      `the data directory ${directory} is in use by ${who}: stop it, or choose another with --data-dir`,
+    )
+  }
+  ftruncateSync(fd, 0)
+  writeSync(fd, `${process.pid}\n`)
+}

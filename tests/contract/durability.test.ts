@@ -1,0 +1,302 @@
+/**
+ * What was acknowledged survives: SIGKILL, torn and damaged journals, a full disk, a second service. Against the built
+ * service, with its real files.
+ */
+import { describe, expect, test } from 'bun:test'
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startControl } from '../support/control.ts'
+import { tempDir } from '../support/temp.ts'
+import { isAlive, until } from '../support/until.ts'
+
+const open = { SERVICE_SHELL_POLICY: 'open' }
+/** Long enough that no state file is written while a test runs: only the journal can know. */
+const NO_SNAPSHOT = ['--persist-interval', '1h', '--kill-grace', '200ms']
+
+const segments = (dataDir: string) => readdirSync(dataDir).filter((name) => name.startsWith('journal-'))
+const newestSegment = (dataDir: string) => join(dataDir, segments(dataDir).sort().at(-1)!)
+
+describe('a graph that was answered 202 is on disk before the answer leaves', () => {
+  test('it is there and runs on after SIGKILL, although no state file was written', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    {
+      await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+      await control.submit([
+        { id: 'first', type: 'noop', annotations: { note: 'kept' } },
+        {
+          id: 'long',
+          type: 'sleep',
+          params: { duration_ms: 600_000 },
+          depends_on: ['first'],
+          retry: 1,
+          timeout: 3_600_000,
+        },
+        { id: 'after', type: 'noop', depends_on: ['long'] },
+      ])
+      await control.reached('long', 'running')
+      await control.stop('SIGKILL')
+      expect(existsSync(join(dataDir, 'state.json'))).toBe(false)
+    }
+    await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+    expect(await control.get('first')).toMatchObject({ status: 'success', attempt: 1, annotations: { note: 'kept' } })
+    // A local attempt that a crash interrupted uses up no retry, and the next attempt has the next number.
+    const again = await control.reached('long', 'running')
+    expect(again).toMatchObject({ attempt: 2, retry: 1, timeout: 3_600_000, depends_on: ['first'] })
+    expect((await control.get('after')).status).toBe('pending')
+  })
+
+  test('a graph of 50,000 tasks, half of them ended, is as it was', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    const tasks = Array.from({ length: 50_000 }, (_, i) => ({
+      id: `t${i}`,
+      type: i % 2 ? 'noop' : 'sleep',
+      depends_on: i % 2 ? [] : ['gate'],
+    }))
+    {
+      await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+      await control.submit([{ id: 'gate', type: 'sleep', params: { duration_ms: 600_000 } }, ...tasks])
+      await until(
+        () => control.metrics(),
+        ({ tasks_succeeded }) => tasks_succeeded === 25_000,
+      )
+      await control.stop('SIGKILL')
+    }
+    await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+    const counts = Map.groupBy(await control.list(), ({ status }) => status)
+    expect([counts.get('success')?.length, counts.get('pending')?.length]).toEqual([25_000, 25_000])
+  })
+
+  test('the order of the list and of the answers survives', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    const ids = ['10', '9', 'b', '__proto__', 'a', '1']
+    {
+      await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+      await control.submit(ids.map((id) => ({ id, type: 'noop' })))
+      await control.submit([{ id: '0', type: 'noop' }])
+      await control.stop('SIGKILL')
+    }
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+      expect((await control.list()).map(({ id }) => id)).toEqual([...ids, '0'])
+      await control.stop(signal)
+    }
+  })
+})
+
+describe('the answers of cancel and delete are durable too', () => {
+  test('what was deleted stays deleted, what was cancelled stays cancelled', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    {
+      await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+      await control.submit([
+        { id: 'gone', type: 'noop' },
+        { id: 'gate', type: 'sleep', params: { duration_ms: 600_000 } },
+        { id: 'never', type: 'noop', depends_on: ['gate'] },
+        { id: 'downstream', type: 'noop', depends_on: ['never'] },
+        { id: 'dropped', type: 'noop', depends_on: ['gate'] },
+        { id: 'orphan', type: 'noop', depends_on: ['dropped'] },
+      ])
+      await control.ended('gone')
+      expect((await control.fetch('/tasks/gone', { method: 'DELETE' })).status).toBe(204)
+      expect((await control.fetch('/tasks/dropped', { method: 'DELETE' })).status).toBe(204)
+      expect((await control.fetch('/tasks/never/cancel', { method: 'POST' })).status).toBe(202)
+      await control.stop('SIGKILL')
+    }
+    await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+    expect((await control.fetch('/tasks/gone')).status).toBe(404)
+    expect((await control.fetch('/tasks/dropped')).status).toBe(404)
+    expect((await control.get('never')).status).toBe('cancelled')
+    expect((await control.get('downstream')).error).toBe('dependency never cancelled')
+    expect((await control.get('orphan')).error).toBe('dependency dropped deleted')
+  })
+
+  test('a task that was being cancelled when the service was killed is cancelled', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    {
+      await using control = await startControl({
+        dataDir,
+        env: open,
+        flags: ['--persist-interval', '1h', '--kill-grace', '1m'],
+      })
+      await control.submit([
+        { id: 'stubborn', type: 'shell', params: { script: 'trap "" TERM; while :; do sleep 0.05; done' } },
+      ])
+      await control.reached('stubborn', 'running')
+      await control.fetch('/tasks/stubborn/cancel', { method: 'POST' })
+      await control.stop('SIGKILL')
+    }
+    await using control = await startControl({ dataDir, env: open, flags: NO_SNAPSHOT })
+    expect(await control.get('stubborn')).toMatchObject({ status: 'cancelled', error: 'task cancelled' })
+  })
+})
+
+test('what a killed service left running is ended before its tasks run again', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  const pidsFile = join(dir.path, 'pids')
+  // One in the group, one that left it, one that has lost its environment; the task runs once more after the restart.
+  const script = `if [ -e ${pidsFile} ]; then exit 0; fi
+    sleep 600 & a=$!; setsid sleep 600 & b=$!; env -i /bin/sleep 600 & c=$!
+    while ! grep -q " $b $b " /proc/$b/stat; do :; done
+    echo $$ $a $b $c > ${pidsFile}; wait`
+  {
+    await using control = await startControl({ dataDir, env: open, flags: NO_SNAPSHOT })
+    await control.submit([{ id: 'nest', type: 'shell', params: { script } }])
+    await until(
+      () => existsSync(pidsFile) && readFileSync(pidsFile, 'utf8').trim().split(' ').length === 4,
+      (isWritten) => isWritten,
+    )
+    await control.stop('SIGKILL')
+  }
+  const pids = readFileSync(pidsFile, 'utf8').trim().split(' ').map(Number)
+  expect(await Promise.all(pids.map(isAlive))).toEqual([true, true, true, true])
+  await using control = await startControl({ dataDir, env: open, flags: NO_SNAPSHOT })
+  expect(await Promise.all(pids.map(isAlive))).toEqual([false, false, false, false])
+  expect(await control.ended('nest')).toMatchObject({ status: 'success', attempt: 2 })
+})
+
+describe('the journal', () => {
+  async function killedWithTwoGraphs(dataDir: string) {
+    await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+    await control.submit([{ id: 'one', type: 'noop' }])
+    await control.ended('one')
+    await control.submit([{ id: 'two', type: 'noop' }])
+    await control.ended('two')
+    await control.stop('SIGKILL')
+  }
+
+  test.each([1, 5, 20])('a tail that is torn %i bytes before its end is recognised and cut', async (bytes) => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    await killedWithTwoGraphs(dataDir)
+    const path = newestSegment(dataDir)
+    const whole = readFileSync(path)
+    writeFileSync(path, whole.subarray(0, whole.length - bytes))
+    await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+    expect((await control.get('one')).status).toBe('success')
+    expect((await control.ended('two')).status).toBe('success')
+    expect(control.log.find(({ msg }) => msg === 'listening')?.cut_journal_bytes).toBeGreaterThan(0)
+  })
+
+  test('rubbish behind the last record is cut too', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    await killedWithTwoGraphs(dataDir)
+    appendFileSync(newestSegment(dataDir), Buffer.alloc(10_000))
+    await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+    expect((await control.list()).map(({ id }) => id)).toEqual(['one', 'two'])
+  })
+
+  test('any other damage stops the start with file, offset and remedy, and touches nothing', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    await killedWithTwoGraphs(dataDir)
+    const path = newestSegment(dataDir)
+    const bytes = readFileSync(path)
+    bytes[40]! ^= 1
+    writeFileSync(path, bytes)
+    const start = startControl({ dataDir, flags: NO_SNAPSHOT })
+    await expect(start).rejects.toThrow(
+      `cannot read the journal ${path}: it is damaged at offset 0, with whole records after that; it is left as it is: repair it or move it away`,
+    )
+    expect(readFileSync(path).equals(bytes)).toBe(true)
+    expect(segments(dataDir).length).toBe(1)
+  })
+
+  test('goes once the state file holds what it held', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    await killedWithTwoGraphs(dataDir)
+    await using control = await startControl({ dataDir, flags: ['--persist-interval', '20ms'] })
+    await until(
+      () => segments(dataDir).map((name) => statSync(join(dataDir, name)).size),
+      (sizes) => sizes.length === 1 && sizes[0] === 0,
+    )
+    expect(Object.keys(JSON.parse(readFileSync(join(dataDir, 'state.json'), 'utf8')))).toEqual(['one', 'two'])
+    expect(await control.stop()).toBe(0)
+    expect(readdirSync(dataDir).sort()).toEqual(['lock', 'state.json'])
+  })
+
+  test('nothing changed: no snapshot', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    await using control = await startControl({ dataDir, flags: ['--persist-interval', '20ms'] })
+    await control.run({ type: 'noop' })
+    const path = join(dataDir, 'state.json')
+    const state = await until(
+      () => (existsSync(path) ? statSync(path, { bigint: true }) : undefined),
+      (found) => found !== undefined && segments(dataDir).every((name) => statSync(join(dataDir, name)).size === 0),
+    )
+    const ticks = Date.now() + 200
+    await until(
+      () => Date.now(),
+      (now) => now > ticks,
+    )
+    expect(statSync(path, { bigint: true }).mtimeNs).toBe(state!.mtimeNs)
+  })
+})
+
+describe('a full disk', () => {
+  /** A small file system of its own. */
+  function smallDisk(path: string, bytes: number): Disposable {
+    mkdirSync(path)
+    const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'taskmill-test', path])
+    if (mounted.exitCode !== 0) throw new Error(`cannot mount a small file system: ${mounted.stderr}`)
+    return { [Symbol.dispose]: () => void Bun.spawnSync(['umount', '-l', path]) }
+  }
+
+  test('503, nothing half-stored, and it recovers when the disk does', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    using _disk = smallDisk(dataDir, 512 * 1024)
+    {
+      await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+      await control.submit([{ id: 'before', type: 'noop' }])
+      await control.ended('before')
+      const ballast = join(dataDir, 'ballast')
+      writeFileSync(ballast, '')
+      try {
+        for (;;) appendFileSync(ballast, Buffer.alloc(4096))
+      } catch {
+        // full now
+      }
+      const big = { id: 'refused', type: 'noop', params: { message: 'x'.repeat(100_000) } }
+      const response = await control.post({ tasks: [big] })
+      expect(response.status).toBe(503)
+      expect(await response.json()).toEqual({ error: expect.stringContaining('cannot keep this on disk now') })
+      expect((await control.fetch('/tasks/refused')).status).toBe(404)
+      expect((await control.fetch('/health')).status).toBe(200)
+
+      writeFileSync(ballast, '')
+      const after = await control.submit([{ ...big, params: { message: 'small' } }])
+      expect(after.accepted).toBe(1)
+      await control.ended('refused')
+      await control.stop('SIGKILL')
+    }
+    await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+    expect((await control.list()).map(({ id, status }) => [id, status])).toEqual([
+      ['before', 'success'],
+      ['refused', 'success'],
+    ])
+    await control.stop()
+  })
+})
+
+test('a second service on the same data directory refuses to start and says why', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  const control = await startControl({ dataDir })
+  const pid = control.process.pid
+  await expect(startControl({ dataDir })).rejects.toThrow(
+    `the data directory ${dataDir} is in use by the process ${pid}: stop it, or choose another with --data-dir`,
+  )
+  await control.stop('SIGKILL')
+  await control[Symbol.asyncDispose]()
+  await using next = await startControl({ dataDir }) // the lock died with its holder
+  expect((await next.fetch('/health')).status).toBe(200)
+})

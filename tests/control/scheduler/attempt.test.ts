@@ -1,0 +1,239 @@
+/**
+ * Goal: one attempt has exactly one outcome, and the first reason to stop it wins.
+ * Method: executors of a few lines that answer, fail, hang or do not listen; the real clock where a limit is the subject.
+ */
+import { describe, expect, test } from 'bun:test'
+import { ExecutionError, type Executor, type ExecutorContext } from '../../../control/executors/executor.ts'
+import { Attempt, type AttemptHost, type StopReason } from '../../../control/scheduler/attempt.ts'
+import type { TaskInput } from '../../../shared/contract/control.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { nextTurn } from '../../../shared/slices.ts'
+import { taskOf } from '../../support/graph.ts'
+import { memoryLog } from '../../support/memory-log.ts'
+
+type Execute = (context: ExecutorContext) => unknown
+
+const executorOf = (execute: Execute): Executor => ({ type: 'test', execute: (_, context) => execute(context) })
+
+function attemptOf(execute: Execute, task: TaskInput = {}, host: Partial<AttemptHost> = {}): Attempt {
+  const started = taskOf(task)
+  started.attempt = 1
+  return new Attempt(started, executorOf(execute), {
+    log: silentLog(),
+    abandonAfterMs: 60_000,
+    serviceId: 'test',
+    record: () => {},
+    startedProcess: () => {},
+    progress: () => {},
+    ...host,
+  })
+}
+
+/** Lasts until it is told to stop, then does `what`. */
+const untilStopped =
+  (what: (reason: unknown) => unknown = () => undefined): Execute =>
+  ({ signal }) =>
+    new Promise((resolve, reject) => {
+      const end = async () => what(signal.reason)
+      const stop = () => end().then(resolve, reject)
+      if (signal.aborted) stop()
+      else signal.addEventListener('abort', stop)
+    })
+
+const broken = new ExecutionError('exit_nonzero', 'command failed: exit status 3', {
+  result: { exit_code: 3 },
+  details: { signal: null },
+})
+
+const brokenOutcome = {
+  kind: 'failure',
+  failure: { code: 'exit_nonzero', message: 'command failed: exit status 3', details: { signal: null } },
+  result: { exit_code: 3 },
+} as const
+
+describe('an attempt', () => {
+  test('that is answered at once has its outcome at once', () => {
+    expect(attemptOf(() => ({ ok: true })).run()).toEqual({ kind: 'success', result: { ok: true } })
+    const failing = attemptOf(() => {
+      throw broken
+    })
+    expect(failing.run()).toEqual(brokenOutcome)
+  })
+
+  test('that is answered later has the same outcomes later', async () => {
+    expect(await attemptOf(async () => ({ ok: true })).run()).toEqual({ kind: 'success', result: { ok: true } })
+    expect(await attemptOf(() => Promise.reject(broken)).run()).toEqual(brokenOutcome)
+  })
+
+  test('keeps whatever its executor answers, nothing being null', () => {
+    for (const result of [0, '', false, [], null])
+      expect(attemptOf(() => result).run()).toEqual({ kind: 'success', result })
+    expect(attemptOf(() => undefined).run()).toEqual({ kind: 'success', result: null })
+  })
+
+  test('that fails without details or a result has none', () => {
+    const outcome = attemptOf(() => {
+      throw new ExecutionError('denied', 'no')
+    }).run()
+    expect(outcome).toStrictEqual({ kind: 'failure', failure: { code: 'denied', message: 'no' } })
+  })
+
+  test.each([
+    ['an error', () => new TypeError('x is not a function'), 'internal error: x is not a function'],
+    ['a text', () => 'just words', 'internal error: just words'],
+    ['nothing', () => undefined, 'internal error: undefined'],
+  ])('in which an executor throws %s is a mistake of ours, and is logged', async (_, thrown, message) => {
+    for (const isLate of [false, true]) {
+      const { log, lines } = memoryLog()
+      const execute = () => {
+        if (isLate) return Promise.reject(thrown())
+        throw thrown()
+      }
+      const outcome = await attemptOf(execute, {}, { log }).run()
+      expect(outcome).toEqual({ kind: 'failure', failure: { code: 'internal', message } })
+      expect(lines()).toMatchObject([{ level: 'error', msg: 'executor broke', task_id: 'task', attempt: 1 }])
+    }
+  })
+
+  test('tells its executor number, trace id, and lets it log and report', () => {
+    const { log, lines } = memoryLog()
+    const reports: unknown[] = []
+    const seen: unknown[] = []
+    const execute: Execute = (context) => {
+      seen.push(context.attempt, context.traceId)
+      context.log.info('half way')
+      context.progress('half', { percent: 50 })
+      context.progress()
+    }
+    const attempt = attemptOf(execute, {}, { log, progress: (_task, _attempt, ...report) => void reports.push(report) })
+    attempt.run()
+    expect(seen).toEqual([1, attempt.traceId])
+    expect(lines()).toMatchObject([{ msg: 'half way', trace_id: attempt.traceId, task_id: 'task', attempt: 1 }])
+    expect(reports).toEqual([
+      ['half', { percent: 50 }],
+      [undefined, undefined],
+    ])
+  })
+})
+
+describe('a timeout', () => {
+  const late = { code: 'timeout', message: 'task timed out after 5ms', retryable: true } as const
+
+  test('stops the attempt, which fails once its executor has returned', async () => {
+    let isStopped = false
+    const execute = untilStopped(async (reason) => {
+      expect(reason).toBe('timeout')
+      for (let turn = 0; turn < 5; turn++) await nextTurn()
+      isStopped = true
+    })
+    expect(await attemptOf(execute, { timeout: 5 }).run()).toEqual({ kind: 'failure', failure: late })
+    expect(isStopped).toBe(true)
+  })
+
+  test('keeps what the executor still has to say, but not its word on how it went', async () => {
+    const succeeding = untilStopped(() => ({ partial: true }))
+    const expected = { kind: 'failure', failure: late, result: { partial: true } } as const
+    expect(await attemptOf(succeeding, { timeout: 5 }).run()).toEqual(expected)
+    const failing = untilStopped(() => {
+      throw new ExecutionError('exit_nonzero', 'terminated', { result: { partial: true } })
+    })
+    expect(await attemptOf(failing, { timeout: 5 }).run()).toEqual(expected)
+    const breaking = untilStopped(() => {
+      throw new Error('broke when told to stop')
+    })
+    expect(await attemptOf(breaking, { timeout: 5 }).run()).toEqual({ kind: 'failure', failure: late })
+  })
+
+  test.each([0, -1, -(2 ** 40), 2 ** 31, 2 ** 40])(
+    'of %d milliseconds does not stop an attempt now',
+    async (timeout) => {
+      const attempt = attemptOf(untilStopped(), { timeout })
+      const outcome = attempt.run()
+      // Were there a timer that is due at once, it would fire before one that is set after it and due later.
+      await Bun.sleep(2)
+      attempt.stop('cancelled')
+      expect(await outcome).toEqual({ kind: 'stopped' })
+    },
+  )
+
+  test('has no say in an attempt that ended in time', async () => {
+    const { log, lines } = memoryLog()
+    const attempt = attemptOf(async () => 'in time', { timeout: 1 }, { log, abandonAfterMs: 0 })
+    expect(await attempt.run()).toEqual({ kind: 'success', result: 'in time' })
+    await Bun.sleep(5) // longer than the timeout: there is nothing else to wait for
+    expect(attempt.signal.aborted).toBe(false)
+    expect(lines()).toEqual([])
+  })
+})
+
+describe('a stop', () => {
+  test.each<[StopReason, object]>([
+    ['cancelled', { kind: 'stopped', result: 'so far' }],
+    ['interrupted', { kind: 'stopped', result: 'so far' }],
+    [
+      'timeout',
+      {
+        kind: 'failure',
+        failure: { code: 'timeout', message: 'task timed out after 60000ms', retryable: true },
+        result: 'so far',
+      },
+    ],
+  ])('with the reason %s leads to its outcome', async (reason, outcome) => {
+    const reasons: unknown[] = []
+    const execute = untilStopped((seen) => {
+      reasons.push(seen)
+      return 'so far'
+    })
+    const attempt = attemptOf(execute, { timeout: 60_000 })
+    const ending = attempt.run()
+    attempt.stop(reason)
+    expect(await ending).toEqual(outcome as Awaited<typeof ending>)
+    expect(reasons).toEqual([reason])
+  })
+
+  test('counts for its first reason, whatever comes after it', async () => {
+    const reasons: StopReason[] = ['cancelled', 'interrupted', 'timeout']
+    for (const first of reasons) {
+      const attempt = attemptOf(untilStopped(), { timeout: 60_000 })
+      const ending = attempt.run()
+      attempt.stop(first)
+      for (const later of reasons) attempt.stop(later)
+      const { kind } = await ending
+      expect(kind).toBe(first === 'timeout' ? 'failure' : 'stopped')
+      expect(attempt.signal.reason).toBe(first)
+    }
+  })
+
+  test('is seen by an executor that asks for its signal only afterwards', async () => {
+    const execute: Execute = async (context) => {
+      await nextTurn()
+      expect(context.signal.aborted).toBe(true)
+      return context.signal.reason
+    }
+    const attempt = attemptOf(execute)
+    const ending = attempt.run()
+    attempt.stop('cancelled')
+    expect(await ending).toEqual({ kind: 'stopped', result: 'cancelled' })
+  })
+
+  test('gives up an executor that does not return, and says so', async () => {
+    const { log, lines } = memoryLog()
+    const attempt = attemptOf(() => new Promise(() => {}), {}, { log, abandonAfterMs: 1 })
+    const ending = attempt.run()
+    attempt.stop('interrupted')
+    expect(await ending).toEqual({ kind: 'stopped' })
+    expect(lines()).toMatchObject([
+      { level: 'error', msg: 'executor did not stop when told to: its attempt is given up', task_id: 'task' },
+    ])
+  })
+
+  test('does not give up an executor that returned in time', async () => {
+    const { log, lines } = memoryLog()
+    const attempt = attemptOf(untilStopped(), {}, { log, abandonAfterMs: 1 })
+    const ending = attempt.run()
+    attempt.stop('interrupted')
+    await ending
+    await Bun.sleep(5) // longer than it takes to give up: there is nothing else to wait for
+    expect(lines()).toEqual([])
+  })
+})

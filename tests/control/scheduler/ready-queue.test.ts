@@ -1,0 +1,66 @@
+/** Goal: nothing that is ready is lost, doubled or overtaken. Method: random pushes and shifts beside a plain array. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { Fifo, READY_QUEUE_CAPACITY, ReadyQueue } from '../../../control/scheduler/ready-queue.ts'
+import { graphOf } from '../../support/graph.ts'
+
+/** How many to push, then how many to shift; large enough to fill the queue and to go round it. */
+const bursts = fc.array(fc.tuple(fc.nat(1_500), fc.nat(1_500)), { maxLength: 12 })
+
+describe('the ready queue', () => {
+  const { tasks } = graphOf(Array.from({ length: 20_000 }, (_, i) => ({ id: `t${i}`, type: 'test' })))
+
+  test('gives tasks in the order in which they came, and counts those that fit', () => {
+    fc.assert(
+      fc.property(bursts, (rounds) => {
+        const queue = new ReadyQueue()
+        let pushed = 0
+        let shifted = 0
+        for (const [pushes, shifts] of rounds) {
+          for (let i = 0; i < pushes; i++) queue.push(tasks[pushed++]!)
+          expect(queue.length).toBe(Math.min(pushed - shifted, READY_QUEUE_CAPACITY))
+          for (let i = 0; i < shifts; i++) {
+            const expected = shifted < pushed ? tasks[shifted++] : undefined
+            if (queue.shift() !== expected) throw new Error(`another task came than number ${shifted - 1}`)
+          }
+          expect(queue.length).toBe(Math.min(pushed - shifted, READY_QUEUE_CAPACITY))
+        }
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  test('holds 1,024 and lets the next one in when one leaves', () => {
+    const queue = new ReadyQueue()
+    for (const task of tasks.slice(0, 1_026)) queue.push(task)
+    expect(READY_QUEUE_CAPACITY).toBe(1_024)
+    const lengths = Array.from({ length: 4 }, () => {
+      queue.shift()
+      return queue.length
+    })
+    expect(lengths).toEqual([1_024, 1_024, 1_023, 1_022])
+  })
+})
+
+describe('a queue without a bound', () => {
+  test('is a list that is pushed at one end and shifted at the other', () => {
+    fc.assert(
+      fc.property(bursts, (rounds) => {
+        const queue = new Fifo<number>()
+        let pushed = 0
+        let shifted = 0
+        for (const [pushes, shifts] of rounds) {
+          for (let i = 0; i < pushes; i++) queue.push(pushed++)
+          for (let i = 0; i < shifts; i++) {
+            const expected = shifted < pushed ? shifted : undefined
+            if (queue.peek() !== expected) throw new Error(`${queue.peek()} is first instead of ${expected}`)
+            if (queue.shift() !== expected) throw new Error(`another one came than ${expected}`)
+            if (expected !== undefined) shifted++
+          }
+          expect(queue.length).toBe(pushed - shifted)
+        }
+      }),
+      { numRuns: 50 },
+    )
+  })
+})

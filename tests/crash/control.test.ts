@@ -1,0 +1,158 @@
+/**
+ * Kills the service at random moments and looks whether it kept its promises.
+ *
+ * Each round starts it on the directory of the round before, lets a few clients submit random graphs, cancel, delete and
+ * look at random, and then ends the process with SIGKILL. What clients were told must hold after the next start: an
+ * acknowledged graph is there, an outcome that was seen stays, what was deleted is gone, what was cancelled ends so. The
+ * tasks are shell scripts that write down which attempt they are: no attempt may run twice, and no process may be left.
+ *
+ * The seed is part of the title; TASKMILL_SEED repeats a run, TASKMILL_NIGHTLY makes it longer.
+ */
+import { expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TaskRecord } from '../../shared/contract/control.ts'
+import { isTerminal } from '../../shared/contract/task-status.ts'
+import { markedProcesses } from '../../shared/processes.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
+
+const ROUNDS = process.env.TASKMILL_NIGHTLY === undefined ? 30 : 500
+const SEED = Number(process.env.TASKMILL_SEED ?? Date.now() % 1_000_000_000)
+
+/** A small generator of its own, so that a seed gives the same graphs everywhere. */
+function randomNumbers(seed: number): (below: number) => number {
+  let state = seed >>> 0
+  return (below) => {
+    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x6d2b79f5) >>> 0
+    return Math.floor((((state ^ (state >>> 14)) >>> 0) / 2 ** 32) * below)
+  }
+}
+
+/** What clients were told. */
+class Promises {
+  /** Acknowledged and, as far as we were told, not deleted. */
+  readonly present = new Set<string>()
+  readonly outcomes = new Map<string, string>()
+  readonly deleted = new Set<string>()
+  readonly cancelled = new Set<string>()
+  readonly attempts = new Map<string, number>()
+
+  saw({ id, status, attempt = 0 }: TaskRecord): void {
+    const before = this.outcomes.get(id)
+    if (before !== undefined) expect({ id, status }).toEqual({ id, status: before as TaskRecord['status'] })
+    expect(attempt, `attempt of ${id}`).toBeGreaterThanOrEqual(this.attempts.get(id) ?? 0)
+    this.attempts.set(id, attempt)
+    if (isTerminal(status)) this.outcomes.set(id, status)
+  }
+}
+
+type Random = (below: number) => number
+
+function randomGraph(random: Random, name: string, log: string): object[] {
+  const size = 1 + random(12)
+  return Array.from({ length: size }, (_, i) => {
+    const depends_on = Array.from({ length: i === 0 ? 0 : random(3) }, () => `${name}-${random(i)}`)
+    const id = `${name}-${i}`
+    const common = { id, depends_on, retry: random(3) }
+    const kind = random(10)
+    if (kind < 2) return { ...common, type: 'noop' }
+    if (kind < 4) return { ...common, type: 'sleep', params: { duration_ms: random(30) } }
+    const ending = ['exit 0', 'exit 0', 'exit 0', 'exit 3', `sleep 0.0${random(9)}`, 'sleep 0.2 & wait'][random(6)]
+    return { ...common, type: 'shell', params: { script: `echo "$TASKMILL_ATTEMPT" >> ${log}; ${ending}` } }
+  })
+}
+
+/** One client, until the service is gone. */
+async function client(control: Control, promises: Promises, random: Random, name: string, log: string): Promise<void> {
+  try {
+    for (let n = 0; ; n++) {
+      const tasks = randomGraph(random, `${name}-${n}`, log)
+      const { task_ids } = await control.submit(tasks)
+      for (const id of task_ids) promises.present.add(id)
+      for (let look = random(4); look > 0; look--) {
+        const id = task_ids[random(task_ids.length)]!
+        const response = await control.fetch(`/tasks/${id}?wait_ms=${random(20)}`)
+        if (response.status === 200) promises.saw((await response.json()) as TaskRecord)
+      }
+      const id = task_ids[random(task_ids.length)]!
+      const next = random(16)
+      if (next < 4) {
+        // From here on we do not know until we are told.
+        promises.present.delete(id)
+        const response = await control.fetch(`/tasks/${id}`, { method: 'DELETE' })
+        if (response.status === 204) promises.deleted.add(id)
+      } else if (next < 7) {
+        const response = await control.fetch(`/tasks/${id}/cancel`, { method: 'POST' })
+        const { tasks: told } = (await response.json()) as { tasks: { task_id: string; status: string }[] }
+        if (told[0]?.status === 'cancelled' || told[0]?.status === 'cancelling') promises.cancelled.add(id)
+      }
+    }
+  } catch (error) {
+    // The service was killed in the middle of a call. Anything else is a fault.
+    if (control.process.exitCode === null && control.process.signalCode === null) {
+      await Promise.race([control.process.exited, Bun.sleep(1_000)])
+      if (control.process.signalCode === null) throw error
+    }
+    if (error instanceof Error && error.name !== 'TypeError' && !/ECONN|closed|reset|JSON/i.test(`${error}`))
+      throw error
+  }
+}
+
+async function check(control: Control, promises: Promises): Promise<void> {
+  const records = new Map((await control.list()).map((task) => [task.id, task]))
+  const missing = [...promises.present].filter((id) => !records.has(id))
+  expect(missing, 'acknowledged and not deleted, but missing').toEqual([])
+  expect(
+    [...promises.deleted].filter((id) => records.has(id)),
+    'deleted, but back',
+  ).toEqual([])
+  for (const record of records.values()) promises.saw(record)
+}
+
+test(
+  `nothing that a client was told is forgotten (${ROUNDS} kills, seed ${SEED})`,
+  async () => {
+    using dir = tempDir()
+    const random = randomNumbers(SEED)
+    const promises = new Promises()
+    const log = join(dir.path, 'attempts')
+    writeFileSync(log, '')
+    const options = {
+      dataDir: join(dir.path, 'data'),
+      env: { SERVICE_SHELL_POLICY: 'open' },
+      flags: ['--kill-grace', '100ms', '--persist-interval', '20ms', '--max-concurrency', '8'],
+    }
+    for (let round = 0; round < ROUNDS; round++) {
+      await using control = await startControl(options)
+      await check(control, promises)
+      const clients = Array.from({ length: 3 }, (_, c) => client(control, promises, random, `r${round}-c${c}`, log))
+      await Bun.sleep(random(120))
+      control.process.kill('SIGKILL')
+      await control.process.exited
+      await Promise.all(clients)
+    }
+    await using control = await startControl(options)
+    await check(control, promises)
+    const ended = await control.allEnded()
+    for (const record of ended) promises.saw(record)
+    const uncancelled = [...promises.cancelled].filter((id) => {
+      const status = ended.find((task) => task.id === id)?.status
+      return status !== undefined && status !== 'cancelled'
+    })
+    expect(uncancelled, 'cancelled, but ended otherwise').toEqual([])
+
+    const attempts = readFileSync(log, 'utf8').trim().split('\n')
+    const twice = attempts.filter((attempt, i) => attempts.indexOf(attempt) !== i)
+    expect(twice, 'attempts that ran twice').toEqual([])
+    expect(attempts.length).toBeGreaterThan(ROUNDS)
+
+    const mark = `TASKMILL_ATTEMPT=${attempts[0]!.split('/')[0]}/`
+    await until(
+      () => markedProcesses(mark),
+      (pids) => pids.length === 0,
+    )
+  },
+  10 * 60_000,
+)
