@@ -3,6 +3,8 @@
 
 BUN_VERSION := 1.4.4
 BUN := $(shell scripts/find-bun $(BUN_VERSION))
+# The scripts of package.json call it by its name.
+export PATH := $(dir $(BUN)):$(PATH)
 
 .PHONY: demo test check build bench format docs clean nightly
 
