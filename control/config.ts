@@ -1,5 +1,5 @@
 /** Every setting of the control service, once: flag, variable, default, unit, range and a sentence. */
-import { choice, duration, integer, type SettingValues, text } from '../shared/flags.ts'
+import { choice, duration, integer, list, type SettingValues, text } from '../shared/flags.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
 
 const HOUR_MS = 3_600_000
@@ -51,6 +51,15 @@ export const controlSettings = {
     max: 1024 * 1024 * 1024,
     help: 'Largest request body; a larger one is answered 413.',
   }),
+  allowedHost: list({
+    variable: 'SERVICE_ALLOWED_HOSTS',
+    value: 'name',
+    help: 'Name under which the service may be addressed, and web pages may come from, besides addresses and local names.',
+  }),
+  tokenFile: text({
+    value: 'file',
+    help: 'File with a token that callers must send as Authorization: Bearer. Without one, access is open.',
+  }),
   killGrace: duration({
     default: '2s',
     minMs: 0,
@@ -69,6 +78,7 @@ export type ControlConfig = SettingValues<typeof controlSettings>
 
 /** Variables without a flag, for the documentation. */
 export const controlVariables = {
+  SERVICE_TOKEN: 'The token itself, where --token-file is not given.',
   SERVICE_SHELL_POLICY:
     'open lets shell tasks run any command and scripts, for trusted development machines only; anything else means the allowlist.',
 } as const

@@ -4,9 +4,11 @@ import { statSync } from 'node:fs'
 import { lockDirectory } from '../shared/directory-lock.ts'
 import { UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
+import { createGuard, isLoopback } from '../shared/http-guard.ts'
 import { listen, parseListenAddress, type RunningHttpService } from '../shared/http-service.ts'
 import { createLog, type Log, stdoutLines } from '../shared/log.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
+import { readToken } from '../shared/token.ts'
 import { VERSION } from '../shared/version.ts'
 import { type ControlConfig, controlSettings, controlVariables } from './config.ts'
 import { endLeftovers } from './executors/leftovers.ts'
@@ -57,6 +59,8 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const address = parseListenAddress(config.addr, 'addr')
   const lines = stdoutLines()
   const log = createLog(lines, config.logLevel)
+  const token = readToken(config.tokenFile, process.env.SERVICE_TOKEN)
+  const guard = createGuard({ token, allowedHosts: config.allowedHost, listeningHost: address.hostname })
   bypassProxyForLoopback(process.env)
   const executors = new ExecutorRegistry([localTools(config)])
 
@@ -99,6 +103,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
     persistence,
     counters,
     log,
+    guard,
     startedAt,
     maxBodyBytes: config.maxBodyBytes,
   })
@@ -107,6 +112,9 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const server = listen(app, address, 'addr')
   const found = { recovered_graphs: recovered.graphs.length, cut_journal_bytes: recovered.cutBytes }
   log.info('listening', { url: server.url, version: VERSION, pid: process.pid, ...found })
+  if (token === undefined && !isLoopback(address.hostname)) {
+    log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
+  }
   for (const graph of recovered.graphs) scheduler.resume(graph)
 
   const stop = async (signal: NodeJS.Signals) => {

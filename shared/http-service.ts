@@ -1,5 +1,5 @@
 /**
- * What every HTTP service of ours does alike: trace ids, time limits, bounded bodies, error bodies, 404 and 405,
+ * What every HTTP service of ours does alike: trace ids, the guard, time limits, bounded bodies, error bodies, 404 and 405,
  * listening and a graceful stop. Routes are plain Elysia; they throw `ServiceError` and never build an error body.
  *
  * Time limits are those of the specification: 15 s for a request to arrive (dripping included), 30 s for the answer to
@@ -8,6 +8,7 @@
  */
 import { type AnyElysia, Elysia } from 'elysia'
 import { messageOf, ServiceError, systemCodeOf, UsageError } from './errors.ts'
+import type { Guard } from './http-guard.ts'
 import type { Log } from './log.ts'
 import { TRACE_HEADER, traceIdFrom } from './trace.ts'
 
@@ -20,6 +21,8 @@ export type ErrorBody = (error: ServiceError) => unknown
 
 export interface HttpServiceOptions {
   readonly log: Log
+  /** Asked about every request, known path or not. */
+  readonly guard: Guard
   /** Turns an error into the body of this service's contract. */
   readonly errorBody: ErrorBody
 }
@@ -31,13 +34,14 @@ type ResponseSettings = { headers: Record<string, string | number | undefined> }
 export const traceIdOf = (set: ResponseSettings): string => String(set.headers[TRACE_HEADER])
 
 /** An Elysia app with our limits and errors. Add routes to it, then call `refuseOtherMethods`. */
-export function httpService({ log, errorBody }: HttpServiceOptions) {
+export function httpService({ log, guard, errorBody }: HttpServiceOptions) {
   const app = new Elysia({ normalize: false, strictPath: true })
     .onRequest(({ request, set, server }) => {
       const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
       server?.timeout(request, hasBody ? READ_TIMEOUT_SECONDS : WRITE_TIMEOUT_SECONDS)
       set.headers[TRACE_HEADER] = traceIdFrom(request.headers.get(TRACE_HEADER))
       set.headers['content-type'] = 'application/json'
+      guard(request, pathOf(request))
     })
     .onError(({ code, error, set, request }) => {
       const refusal = asServiceError(code, error, request)

@@ -1,6 +1,7 @@
 /** The HTTP face of control: its routes under the rules that all our services share. */
 import type { AnyElysia } from 'elysia'
 import type { ErrorResponse } from '../../shared/contract/control.ts'
+import type { Guard } from '../../shared/http-guard.ts'
 import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Counters } from '../store/counters.ts'
@@ -11,6 +12,7 @@ import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
 export interface ControlAppOptions extends TaskRoutes {
   readonly counters: Counters
   readonly log: Log
+  readonly guard: Guard
   /** `performance.now()` at start. */
   readonly startedAt: number
 }
@@ -18,6 +20,7 @@ export interface ControlAppOptions extends TaskRoutes {
 export function controlApp(options: ControlAppOptions): AnyElysia {
   const app: AnyElysia = httpService({
     log: options.log,
+    guard: options.guard,
     errorBody: (error): ErrorResponse => ({ error: error.message }),
   })
   addTaskRoutes(app, options)

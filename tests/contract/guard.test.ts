@@ -1,0 +1,128 @@
+/** A service must not obey web pages, and with a token it obeys nobody without: against the built service. */
+import { describe, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { runClient } from '../support/client.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
+import { RawClient } from './raw-client.ts'
+
+/** The status of a request with exactly these header lines. */
+async function rawStatus(control: Control, start: string, lines: readonly string[], body = ''): Promise<number> {
+  using client = await RawClient.connect(control)
+  client.send([start, ...lines, `Content-Length: ${body.length}`, 'Connection: close', '', body].join('\r\n'))
+  await client.closed
+  return Number(client.received.split(' ')[1])
+}
+
+const graph = JSON.stringify({ tasks: [{ id: 'x', type: 'noop' }] })
+
+describe('without a token', () => {
+  test('a page that lets its own name point to us is refused', async () => {
+    await using control = await startControl()
+    expect(await rawStatus(control, 'GET /tasks HTTP/1.1', ['Host: evil.com:8080'])).toBe(403)
+    expect(await rawStatus(control, 'POST /tasks HTTP/1.1', ['Host: evil.com'], graph)).toBe(403)
+    expect(await rawStatus(control, 'GET /health HTTP/1.1', ['Host: evil.com'])).toBe(200)
+    expect(await rawStatus(control, 'GET /tasks HTTP/1.0', [])).toBe(200)
+    expect(await control.list()).toEqual([])
+  })
+
+  test('a form or script of another page is refused, one of our own is not', async () => {
+    await using control = await startControl()
+    const { host } = new URL(control.url)
+    const post = (lines: string[]) => rawStatus(control, 'POST /tasks HTTP/1.1', [`Host: ${host}`, ...lines], graph)
+    expect(await post(['Origin: http://evil.com', 'Content-Type: text/plain'])).toBe(403)
+    expect(await post(['Origin: null'])).toBe(403)
+    expect(await post(['Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: no-cors'])).toBe(403)
+    expect(await control.list()).toEqual([])
+    expect(await post([`Origin: http://${host}`, 'Sec-Fetch-Site: same-origin'])).toBe(202)
+  })
+
+  test('--allowed-host and SERVICE_ALLOWED_HOSTS let names through', async () => {
+    await using control = await startControl({
+      flags: ['--allowed-host', 'a.example.com', '--allowed-host=b.example.com'],
+    })
+    const host = (name: string) => rawStatus(control, 'GET /tasks HTTP/1.1', [`Host: ${name}`])
+    expect([await host('a.example.com'), await host('b.example.com:80'), await host('c.example.com')]).toEqual([
+      200, 200, 403,
+    ])
+    await using other = await startControl({ env: { SERVICE_ALLOWED_HOSTS: 'c.example.com, d.example.com' } })
+    expect(await rawStatus(other, 'GET /tasks HTTP/1.1', ['Host: d.example.com'])).toBe(200)
+  })
+
+  test('listening beyond loopback logs a warning', async () => {
+    await using control = await startControl({ flags: ['--addr', '0.0.0.0:0'] })
+    await until(
+      () => control.log.filter(({ level }) => level === 'warn').map(({ msg }) => String(msg)),
+      (warnings) => warnings.some((msg) => msg.startsWith('listening beyond loopback without a token')),
+    )
+    await using local = await startControl()
+    expect(local.log.filter(({ level }) => level === 'warn')).toEqual([])
+  })
+})
+
+describe('with a token', () => {
+  const authorization = 'Bearer sesame-42'
+
+  test('everything but health needs it (401); the client sends SERVICE_TOKEN', async () => {
+    await using control = await startControl({ env: { SERVICE_TOKEN: 'sesame-42' } })
+    const refused = await control.fetch('/tasks')
+    expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+    expect(await refused.json()).toEqual({ error: 'a token is needed: send Authorization: Bearer <token>' })
+    expect((await control.post(graph)).status).toBe(401)
+    expect((await control.fetch('/no/such/path')).status).toBe(401)
+    expect((await control.fetch('/health')).status).toBe(200)
+    expect((await control.fetch('/tasks', { headers: { authorization } })).status).toBe(200)
+    const options = { url: control.url, stdin: graph }
+    expect((await runClient(['submit'], options)).envelope.error?.status_code).toBe(401)
+    expect((await runClient(['submit'], { ...options, env: { SERVICE_TOKEN: 'sesame-42' } })).exitCode).toBe(0)
+  })
+
+  test('it may be in a file, which beats the variable, and never appears in the log', async () => {
+    using dir = tempDir()
+    const file = join(dir.path, 'token')
+    writeFileSync(file, 'sesame-42\n')
+    await using control = await startControl({
+      flags: ['--token-file', file, '--log-level', 'debug'],
+      env: { SERVICE_TOKEN: 'other' },
+    })
+    expect((await control.fetch('/tasks', { headers: { authorization } })).status).toBe(200)
+    expect((await control.fetch('/tasks', { headers: { authorization: 'Bearer other' } })).status).toBe(401)
+    expect(JSON.stringify(control.log)).not.toContain('sesame')
+  })
+
+  test('whoever has it need not pass Host, Origin and Sec-Fetch-Site', async () => {
+    await using control = await startControl({ env: { SERVICE_TOKEN: 'sesame-42' } })
+    const strange = [
+      'Host: evil.com',
+      'Origin: http://other.com',
+      'Sec-Fetch-Site: cross-site',
+      `Authorization: ${authorization}`,
+    ]
+    expect(await rawStatus(control, 'POST /tasks HTTP/1.1', strange, graph)).toBe(202)
+  })
+
+  test.each([
+    [
+      'no such file',
+      '/no/such/token',
+      'cannot read the token file /no/such/token: ENOENT (give another with --token-file)',
+    ],
+    ['an empty file', '/dev/null', 'the token in /dev/null must be 1 to 4096 visible ASCII characters without spaces'],
+  ])('%s stops the start', async (_, file, message) => {
+    await expect(startControl({ flags: ['--token-file', file] })).rejects.toThrow(message)
+  })
+
+  test('tasks do not see it', async () => {
+    await using control = await startControl({ env: { SERVICE_TOKEN: 'sesame-42', SERVICE_SHELL_POLICY: 'open' } })
+    const headers = { authorization }
+    await control.submit([{ id: 'env', type: 'shell', params: { command: 'env' } }], headers)
+    const record = await until(
+      async () =>
+        (await control.fetch('/tasks/env', { headers })).json() as Promise<{ status: string; result?: unknown }>,
+      ({ status }) => status === 'success',
+    )
+    expect(JSON.stringify(record)).not.toContain('sesame')
+  })
+})

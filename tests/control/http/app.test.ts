@@ -1,0 +1,95 @@
+/**
+ * Goal: no route gets by the guard, also one that is added later.
+ * Method: the routes are read from the app itself, and each is asked with every method, as hostile pages would.
+ */
+import { afterAll, expect, test } from 'bun:test'
+import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import { controlApp } from '../../../control/http/app.ts'
+import { Scheduler } from '../../../control/scheduler/scheduler.ts'
+import { Counters } from '../../../control/store/counters.ts'
+import { Journal } from '../../../control/store/journal.ts'
+import { Persistence } from '../../../control/store/persistence.ts'
+import { TaskStore } from '../../../control/store/tasks.ts'
+import { createGuard } from '../../../shared/http-guard.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { tempDir } from '../../support/temp.ts'
+
+const dir = tempDir()
+const log = silentLog()
+const store = new TaskStore()
+const executors = new ExecutorRegistry()
+const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log })
+const persistence = new Persistence({
+  store,
+  journal,
+  dataDir: dir.path,
+  intervalMs: 3_600_000,
+  log,
+  isStateFileBehind: false,
+})
+const scheduler = new Scheduler({
+  ...{ store, executors, maxConcurrency: 1, log, abandonAfterMs: 1_000, serviceId: 'test' },
+  record: () => persistence.expose(),
+})
+afterAll(async () => {
+  await persistence.stop()
+  dir[Symbol.dispose]()
+})
+
+const appWith = (token: string | undefined) =>
+  controlApp({
+    ...{ store, scheduler, persistence, log, counters: new Counters(store), startedAt: 0, maxBodyBytes: 1024 },
+    guard: createGuard({ token, allowedHosts: [], listeningHost: '127.0.0.1' }),
+    intake: { store, scheduler, executors, persistence, log, isDraining: () => false },
+  })
+
+const EXEMPT = new Set(['/health'])
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+/** Every path of the app, with values for its parameters, and one that it does not have. */
+const pathsOf = (app: ReturnType<typeof appWith>) =>
+  [...new Set(app.routes.map(({ path }) => path.replace(/:\w+/g, 'x'))), '/no/such/path'].filter(
+    (path) => !EXEMPT.has(path),
+  )
+
+async function statuses(
+  app: ReturnType<typeof appWith>,
+  headers: Record<string, string>,
+): Promise<Map<string, number>> {
+  const found = new Map<string, number>()
+  for (const path of pathsOf(app)) {
+    for (const method of METHODS) {
+      const response = await app.handle(new Request(`http://localhost${path}`, { method, headers }))
+      found.set(`${method} ${path}`, response.status)
+    }
+  }
+  return found
+}
+
+const others = (found: Map<string, number>, status: number) => [...found].filter(([, got]) => got !== status)
+
+test('there are routes to walk', () => {
+  expect(pathsOf(appWith(undefined)).length).toBeGreaterThanOrEqual(5)
+})
+
+test.each<Record<string, string>>([
+  { host: 'evil.com' },
+  { host: 'localhost', origin: 'http://evil.com' },
+  { host: 'localhost', 'sec-fetch-site': 'cross-site' },
+])('every route refuses %j with 403', async (headers) => {
+  expect(others(await statuses(appWith(undefined), headers), 403)).toEqual([])
+})
+
+test('with a token, every route needs it: 401', async () => {
+  expect(others(await statuses(appWith('sesame'), { host: 'localhost' }), 401)).toEqual([])
+})
+
+test('a refusal is an error body like any other, with the trace id', async () => {
+  const headers = { host: 'evil.com', 'x-trace-id': 'abc' }
+  const response = await appWith(undefined).handle(new Request('http://localhost/tasks', { headers }))
+  expect(response.headers.get('x-trace-id')).toBe('abc')
+  expect(response.headers.get('content-type')).toBe('application/json')
+  expect(await response.json()).toEqual({
+    error: 'host evil.com is not allowed (allow it with --allowed-host, or use a token)',
+  })
+})
