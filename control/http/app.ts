@@ -25,7 +25,7 @@ export function controlApp(options: ControlAppOptions): AnyElysia {
   })
   addTaskRoutes(app, options)
   addHealthRoute(app, options.startedAt)
-  addMetricsRoute(app, options.counters)
+  addMetricsRoute(app, options.counters, options.scheduler)
   refuseOtherMethods(app)
   return app
 }

@@ -1,16 +1,64 @@
-/** /metrics: what happened since the service started. */
+/** /metrics: what happened since the service started; JSON, or text for Prometheus where `Accept` prefers it. */
 import type { AnyElysia } from 'elysia'
 import type { MetricsResponse } from '../../shared/contract/control.ts'
+import {
+  type MetricFamily,
+  OPENMETRICS_TYPE,
+  preferredType,
+  renderMetrics,
+  TEXT_TYPE,
+} from '../../shared/prometheus.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Counters } from '../store/counters.ts'
 
-export const addMetricsRoute = (app: AnyElysia, counters: Counters): AnyElysia =>
-  app.get(
-    '/metrics',
-    (): MetricsResponse => ({
-      tasks_total: counters.tasksTotal,
-      tasks_running: counters.tasksRunning,
-      tasks_succeeded: counters.ended.success,
-      tasks_failed: counters.ended.failed,
-      by_type: Object.fromEntries(counters.byType),
-    }),
-  )
+const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
+
+export const addMetricsRoute = (app: AnyElysia, counters: Counters, scheduler: Scheduler): AnyElysia =>
+  app.get('/metrics', ({ request, set }) => {
+    const type = preferredType(request.headers.get('accept'), OFFERED)
+    if (type === 'application/json') return asJson(counters)
+    const isOpenMetrics = type === 'application/openmetrics-text'
+    set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT_TYPE
+    return renderMetrics(families(counters, scheduler), isOpenMetrics)
+  })
+
+const asJson = ({ tasksTotal, tasksRunning, ended, byType }: Counters): MetricsResponse => ({
+  tasks_total: tasksTotal,
+  tasks_running: tasksRunning,
+  tasks_succeeded: ended.success,
+  tasks_failed: ended.failed,
+  by_type: Object.fromEntries(byType),
+})
+
+const families = ({ tasksTotal, tasksRunning, ended, byType }: Counters, scheduler: Scheduler): MetricFamily[] => [
+  {
+    name: 'service_control_tasks_accepted_total',
+    type: 'counter',
+    help: 'Tasks accepted.',
+    samples: [{ value: tasksTotal }],
+  },
+  {
+    name: 'service_control_tasks_total',
+    type: 'counter',
+    help: 'Tasks that ended, by how.',
+    samples: Object.entries(ended).map(([status, value]) => ({ labels: { status }, value })),
+  },
+  {
+    name: 'service_control_tasks_by_type_total',
+    type: 'counter',
+    help: 'Tasks accepted, by type.',
+    samples: [...byType].map(([type, value]) => ({ labels: { type }, value })),
+  },
+  {
+    name: 'service_control_tasks_running',
+    type: 'gauge',
+    help: 'Tasks that have started and not ended, those between two attempts among them.',
+    samples: [{ value: tasksRunning }],
+  },
+  {
+    name: 'service_control_queue_length',
+    type: 'gauge',
+    help: 'Tasks that could start but for the concurrency limit; at most 1024 are queued.',
+    samples: [{ value: scheduler.queueLength }],
+  },
+]

@@ -128,3 +128,26 @@ describe('metrics', () => {
     expect(await after.metrics()).toEqual({ ...NOTHING, tasks_succeeded: 2 })
   })
 })
+
+test('GET /metrics is text where Accept prefers it, with the counts of the JSON', async () => {
+  await using control = await startControl()
+  await control.run({ type: 'noop' })
+  await control.run({ type: 'file', params: { action: 'read', path: 'nothing' } })
+  const accept = 'application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.9'
+  const response = await control.fetch('/metrics', { headers: { accept } })
+  expect(response.headers.get('content-type')).toStartWith('text/plain; version=0.0.4')
+  const lines = (await response.text()).split('\n')
+  for (const line of [
+    'service_control_tasks_total{status="success"} 1',
+    'service_control_tasks_total{status="failed"} 1',
+    'service_control_tasks_total{status="skipped"} 0',
+    'service_control_tasks_by_type_total{type="os"} 2',
+    'service_control_tasks_running 0',
+    'service_control_queue_length 0',
+  ]) {
+    expect(lines).toContain(line)
+  }
+  const openMetrics = await control.fetch('/metrics', { headers: { accept: 'application/openmetrics-text' } })
+  expect(openMetrics.headers.get('content-type')).toStartWith('application/openmetrics-text; version=1.0.0')
+  expect(await openMetrics.text()).toEndWith('# EOF\n')
+})

@@ -1,0 +1,44 @@
+/** Metrics as text for Prometheus (0.0.4) and OpenMetrics (1.0.0). Pure. */
+
+export interface MetricFamily {
+  /** Ends in `_total` for a counter. */
+  readonly name: string
+  readonly type: 'counter' | 'gauge'
+  readonly help: string
+  readonly samples: readonly { readonly labels?: Readonly<Record<string, string>>; readonly value: number }[]
+}
+
+export const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+export const OPENMETRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+
+/** The families as text; `openMetrics` names counters without their suffix in the header and ends with a mark. */
+export function renderMetrics(families: readonly MetricFamily[], openMetrics: boolean): string {
+  const lines = families.flatMap(({ name, type, help, samples }) => {
+    const family = openMetrics && type === 'counter' ? name.replace(/_total$/, '') : name
+    const head = [`# HELP ${family} ${escaped(help)}`, `# TYPE ${family} ${type}`]
+    return [...head, ...samples.map(({ labels, value }) => `${name}${renderLabels(labels)} ${value}`)]
+  })
+  return [...lines, ...(openMetrics ? ['# EOF'] : []), ''].join('\n')
+}
+
+function renderLabels(labels: Readonly<Record<string, string>> = {}): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value).replaceAll('"', '\\"')}"`)
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
+}
+
+const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
+
+/** Which of `offered` media types a caller prefers by its `Accept`; the first where it does not care. */
+export function preferredType(accept: string | null, offered: readonly string[]): string {
+  if (accept === null || accept.trim() === '') return offered[0]!
+  const ranges = accept.split(',').map((range) => {
+    const [type = '', ...params] = range.split(';').map((part) => part.trim().toLowerCase())
+    const quality = Number(params.find((param) => param.startsWith('q='))?.slice(2) ?? 1)
+    return { type, quality: Number.isNaN(quality) ? 0 : quality }
+  })
+  const qualityOf = (type: string): number => {
+    const matching = [type, `${type.split('/')[0]}/*`, '*/*'].map((name) => ranges.find((range) => range.type === name))
+    return matching.find((range) => range !== undefined)?.quality ?? 0 // the most specific range counts
+  }
+  return offered.reduce((best, type) => (qualityOf(type) > qualityOf(best) ? type : best))
+}
