@@ -23,6 +23,7 @@ import { ExecutorRegistry } from './executors/registry.ts'
 import { controlApp } from './http/app.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { Counters } from './store/counters.ts'
+import { IdempotencyKeys } from './store/idempotency.ts'
 import { Journal } from './store/journal.ts'
 import { Persistence } from './store/persistence.ts'
 import { recover } from './store/recovery.ts'
@@ -75,9 +76,11 @@ async function serve(config: ControlConfig): Promise<undefined> {
   for (const graph of recovered.graphs) store.apply({ kind: 'graph-recovered', graph })
   const oldestSegment = segments?.oldest ?? firstSegment
   const journal = new Journal({ dataDir: config.dataDir, oldestSegment, firstSegment, log })
+  const idempotencyKeys = new IdempotencyKeys(recovered.idempotencyKeys)
   const persistence = new Persistence({
     store,
     journal,
+    idempotencyKeys,
     dataDir: config.dataDir,
     intervalMs: config.persistInterval,
     isStateFileBehind: segments !== undefined,
@@ -101,6 +104,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
     store,
     scheduler,
     persistence,
+    idempotencyKeys,
     counters,
     log,
     guard,

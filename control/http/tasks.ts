@@ -8,6 +8,7 @@ import { taskRecord } from '../graph/record.ts'
 import type { Task } from '../graph/task.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { type Intake, submitGraph } from '../scheduler/submit.ts'
+import type { IdempotencyKeys } from '../store/idempotency.ts'
 import type { Persistence } from '../store/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
@@ -19,19 +20,24 @@ export interface TaskRoutes {
   readonly store: TaskStore
   readonly scheduler: Scheduler
   readonly persistence: Persistence
+  readonly idempotencyKeys: IdempotencyKeys
   readonly maxBodyBytes: number
 }
 
 export const addTaskRoutes = (
   app: AnyElysia,
-  { intake, store, scheduler, persistence, maxBodyBytes }: TaskRoutes,
+  { intake, store, scheduler, persistence, idempotencyKeys, maxBodyBytes }: TaskRoutes,
 ): AnyElysia =>
   app
     .post(
       '/tasks',
       async ({ body, set, server, request }) => {
         server?.timeout(request, WRITE_TIMEOUT_SECONDS)
-        const answer = await submitGraph(intake, body as Uint8Array, traceIdOf(set))
+        const graph = body as Uint8Array
+        const key = request.headers.get('idempotency-key')
+        const answer = await idempotencyKeys.once({ scope: 'tasks', key, body: graph }, (sent) =>
+          submitGraph(intake, graph, traceIdOf(set), sent),
+        )
         set.status = 202
         return answer
       },

@@ -6,6 +6,7 @@ import type { ExecutorRegistry } from '../executors/registry.ts'
 import { decodeGraph } from '../graph/decode.ts'
 import { createGraph, type Graph } from '../graph/task.ts'
 import { validateGraph } from '../graph/validate.ts'
+import type { SentKey } from '../store/idempotency.ts'
 import type { Persistence } from '../store/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -24,11 +25,11 @@ export interface Intake {
  * Resolves with the answer, a `SubmitResponse` as JSON, once the graph is on disk. Throws `ServiceError`: 400 for a graph that fails a check, 409 for an id that is in
  * use, 503 while stopping or while the disk does not take it; then nothing of it is stored.
  */
-export async function submitGraph(intake: Intake, body: Uint8Array, traceId: string): Promise<string> {
+export async function submitGraph(intake: Intake, body: Uint8Array, traceId: string, sent?: SentKey): Promise<string> {
   const { graph, answer } = await inSlices(takeIn(intake, body, traceId))
   try {
     if (intake.isDraining()) throw new ServiceError(503, 'the service is stopping and accepts no new graphs')
-    await intake.persistence.keepGraph(graph, body)
+    await intake.persistence.keepGraph(graph, body, sent && { ...sent, answer, at: graph.createdAt })
   } catch (error) {
     intake.store.unclaim(graph)
     throw error

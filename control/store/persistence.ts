@@ -12,6 +12,8 @@ import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import { isoTime } from '../graph/record.ts'
 import type { Graph, Task } from '../graph/task.ts'
+import type { IdempotencyKeys, KeptKey } from './idempotency.ts'
+import { writeIdempotencyKeys } from './idempotency-file.ts'
 import { type Journal, notKept } from './journal.ts'
 import type { JournaledGraph } from './recovery.ts'
 import { writeSnapshot } from './snapshot.ts'
@@ -30,6 +32,7 @@ const MAX_JOURNAL_BYTES = 64 * 1024 * 1024
 export interface PersistenceOptions {
   readonly store: TaskStore
   readonly journal: Journal
+  readonly idempotencyKeys: IdempotencyKeys
   readonly dataDir: string
   readonly intervalMs: number
   readonly log: Log
@@ -46,6 +49,7 @@ export class Persistence {
   #isFlushScheduled = false
   #isFailing = false
   #writtenSeq: number
+  #writtenKeys = 0
   #snapshot: Promise<void> | undefined
 
   constructor(options: PersistenceOptions) {
@@ -131,9 +135,10 @@ export class Persistence {
   }
 
   /** Resolves when a claimed graph, submitted as `body`, is on disk; rejects with 503, and then none of it counts. */
-  async keepGraph(graph: Graph, body: Uint8Array): Promise<void> {
+  async keepGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKey): Promise<void> {
     this.ensureKeeping()
     const identity: Omit<JournaledGraph, 'body'> = {
+      ...(idempotency !== undefined && { idempotency }),
       graph_ordinal: graph.ordinal,
       graph_id: graph.id,
       trace_id: graph.traceId,
@@ -168,7 +173,7 @@ export class Persistence {
   }
 
   async #snapshotIfChanged(): Promise<void> {
-    const { store, journal, dataDir } = this.#options
+    const { store, journal, idempotencyKeys, dataDir } = this.#options
     if (store.seq === this.#writtenSeq && journal.length === 0 && !journal.isDistrusted) return
     this.expose()
     const segment = await journal.startSegment()
@@ -176,6 +181,9 @@ export class Persistence {
     await nextTurn()
     const { seq } = store
     await writeSnapshot(store, dataDir)
+    const { revision } = idempotencyKeys
+    if (revision !== this.#writtenKeys) await writeIdempotencyKeys(idempotencyKeys, dataDir)
+    this.#writtenKeys = revision
     await journal.dropSegmentsBefore(segment)
     this.#writtenSeq = seq
   }

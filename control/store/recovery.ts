@@ -13,6 +13,8 @@ import { atOnce } from '../../shared/slices.ts'
 import { decodeTasks } from '../graph/decode.ts'
 import { normalizeTool } from '../graph/normalize.ts'
 import type { Graph } from '../graph/task.ts'
+import type { KeptKey } from './idempotency.ts'
+import { readIdempotencyKeys } from './idempotency-file.ts'
 import { segmentName, segmentNumber } from './journal.ts'
 import { decodeSegment, type Frame } from './journal-format.ts'
 import { readSnapshot, refuseFile, statePath } from './snapshot.ts'
@@ -25,12 +27,16 @@ export interface JournaledGraph {
   readonly trace_id: string
   readonly created_at: string
   readonly body: unknown
+  /** The key that the submission came with, and its answer. */
+  readonly idempotency?: KeptKey
 }
 
 export interface Recovered {
   readonly graphs: readonly Graph[]
   /** What the attempts that a crash cut short had started; some of it may still run. */
   readonly processes: readonly ProcessIdentity[]
+  /** Oldest first; the later of two with one name counts. */
+  readonly idempotencyKeys: readonly KeptKey[]
   /** The highest numbers given out so far. */
   readonly lastSeq: number
   readonly lastOrdinal: number
@@ -42,7 +48,8 @@ export interface Recovered {
 
 /** Throws `UsageError` with file, place and remedy; then nothing was changed. */
 export async function recover(dataDir: string): Promise<Recovered> {
-  const replay = new Replay(await readSnapshot(dataDir))
+  const idempotencyKeys = readIdempotencyKeys(dataDir)
+  const replay = new Replay(await readSnapshot(dataDir), idempotencyKeys)
   const numbers = readdirSync(dataDir)
     .map(segmentNumber)
     .filter((number) => number !== undefined)
@@ -63,7 +70,15 @@ export async function recover(dataDir: string): Promise<Recovered> {
   const { lastSeq, lastOrdinal } = replay
   const segments = numbers.length === 0 ? undefined : { oldest: numbers[0]!, newest: numbers.at(-1)! }
   const { processes } = replay
-  return { graphs, processes, lastSeq, lastOrdinal, segments, cutBytes: cuts.reduce((sum, { torn }) => sum + torn, 0) }
+  return {
+    graphs,
+    processes,
+    idempotencyKeys,
+    lastSeq,
+    lastOrdinal,
+    segments,
+    cutBytes: cuts.reduce((sum, { torn }) => sum + torn, 0),
+  }
 }
 
 class Replay {
@@ -74,7 +89,10 @@ class Replay {
   lastSeq = 0
   lastOrdinal = 0
 
-  constructor(snapshot: ReadonlyMap<string, StoredTask>) {
+  readonly #idempotencyKeys: KeptKey[]
+
+  constructor(snapshot: ReadonlyMap<string, StoredTask>, idempotencyKeys: KeptKey[]) {
+    this.#idempotencyKeys = idempotencyKeys
     const ordinals = new Map<string, number>()
     for (const { graph_ordinal } of snapshot.values()) this.lastOrdinal = Math.max(this.lastOrdinal, graph_ordinal ?? 0)
     for (const [id, entry] of snapshot) {
@@ -97,10 +115,11 @@ class Replay {
   }
 
   #addGraph(
-    { graph_ordinal, graph_id, trace_id, created_at, body }: JournaledGraph,
+    { graph_ordinal, graph_id, trace_id, created_at, idempotency, body }: JournaledGraph,
     refuse: (d: string) => Error,
   ): void {
     this.lastOrdinal = Math.max(this.lastOrdinal, graph_ordinal)
+    if (idempotency !== undefined) this.#idempotencyKeys.push(idempotency)
     if (this.#graphs.has(graph_ordinal)) return
     const entries = this.#entriesOf(graph_ordinal)
     for (const input of atOnce(decodeTasks(body))) {

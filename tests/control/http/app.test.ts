@@ -7,6 +7,7 @@ import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/store/counters.ts'
+import { IdempotencyKeys } from '../../../control/store/idempotency.ts'
 import { Journal } from '../../../control/store/journal.ts'
 import { Persistence } from '../../../control/store/persistence.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
@@ -19,9 +20,11 @@ const log = silentLog()
 const store = new TaskStore()
 const executors = new ExecutorRegistry()
 const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log })
+const idempotencyKeys = new IdempotencyKeys()
 const persistence = new Persistence({
   store,
   journal,
+  idempotencyKeys,
   dataDir: dir.path,
   intervalMs: 3_600_000,
   log,
@@ -38,7 +41,16 @@ afterAll(async () => {
 
 const appWith = (token: string | undefined) =>
   controlApp({
-    ...{ store, scheduler, persistence, log, counters: new Counters(store), startedAt: 0, maxBodyBytes: 1024 },
+    ...{
+      store,
+      scheduler,
+      persistence,
+      idempotencyKeys,
+      log,
+      counters: new Counters(store),
+      startedAt: 0,
+      maxBodyBytes: 1024,
+    },
     guard: createGuard({ token, allowedHosts: [], listeningHost: '127.0.0.1' }),
     intake: { store, scheduler, executors, persistence, log, isDraining: () => false },
   })

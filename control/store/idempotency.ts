@@ -1,0 +1,116 @@
+/**
+ * Answers that are given again to a request that carries the same `Idempotency-Key`.
+ *
+ * A key belongs to the route it was sent to and to the bytes of its body. While the first answer is still being made,
+ * the same request waits for it. Only acknowledged requests count: a refusal frees the key. The key is on disk with the
+ * graph itself, in one record, so that a retry after a crash never meets its own graph as a stranger.
+ */
+import { badRequest, ServiceError } from '../../shared/errors.ts'
+
+export const KEY_LIFETIME_MS = 24 * 3_600_000
+
+/** Keys that are remembered; the oldest go first. */
+export const MAX_KEYS = 100_000
+
+/** Characters of all remembered answers together; the oldest go first. */
+const MAX_ANSWER_CHARACTERS = 64 * 1024 * 1024
+
+const MAX_KEY_CHARACTERS = 255
+
+/** A key as it was sent, without its answer. */
+export interface SentKey {
+  /** The route that the key was sent to: keys of different routes have nothing to do with each other. */
+  readonly scope: string
+  readonly key: string
+  /** SHA-256 of the body, in hex. */
+  readonly hash: string
+}
+
+/** A key with its answer, as it is kept on disk. */
+export interface KeptKey extends SentKey {
+  /** The body of the 202. */
+  readonly answer: string
+  /** Milliseconds since 1970. */
+  readonly at: number
+}
+
+type Entry = { readonly sent: SentKey; readonly answer: Promise<string>; kept?: KeptKey }
+
+export class IdempotencyKeys {
+  /** In order of arrival, so that the first are the oldest. */
+  readonly #entries = new Map<string, Entry>()
+  #characters = 0
+  /** Rises with every change; what was written when it was the same needs no writing. */
+  revision = 0
+
+  constructor(kept: Iterable<KeptKey> = [], now = Date.now()) {
+    for (const key of kept) if (key.at + KEY_LIFETIME_MS > now) this.#keep(key, Promise.resolve(key.answer))
+    this.#forgetOldest(now, 0)
+  }
+
+  /**
+   * The answer of `make`, or the one that was given to the same request before. `make` gets the key to keep it with what
+   * it stores; undefined when the request has none. Throws 400 for a key that is too long, 422 for another body.
+   */
+  async once(
+    { scope, key, body }: { scope: string; key: string | null; body: Uint8Array },
+    make: (sent: SentKey | undefined) => Promise<string>,
+    now = Date.now(),
+  ): Promise<string> {
+    if (key === null || key === '') return make(undefined)
+    if (key.length > MAX_KEY_CHARACTERS) {
+      throw badRequest(`Idempotency-Key must have at most ${MAX_KEY_CHARACTERS} characters`)
+    }
+    this.#forgetOldest(now, 1)
+    const sent: SentKey = { scope, key, hash: new Bun.CryptoHasher('sha256').update(body).digest('hex') }
+    const known = this.#entries.get(nameOf(sent))
+    if (known !== undefined) {
+      if (known.sent.hash !== sent.hash) throw new ServiceError(422, 'idempotency key reused with a different body')
+      return known.answer
+    }
+    const answer = make(sent)
+    const entry: Entry = { sent, answer }
+    this.#entries.set(nameOf(sent), entry)
+    try {
+      const text = await answer
+      this.#keep({ ...sent, answer: text, at: now }, answer)
+      return text
+    } catch (error) {
+      if (this.#entries.get(nameOf(sent)) === entry) this.#entries.delete(nameOf(sent))
+      throw error
+    }
+  }
+
+  /** What has an answer, oldest first. */
+  *kept(): Generator<KeptKey> {
+    for (const { kept } of this.#entries.values()) if (kept !== undefined) yield kept
+  }
+
+  #keep(kept: KeptKey, answer: Promise<string>): void {
+    const name = nameOf(kept)
+    this.#drop(name)
+    this.#entries.set(name, { sent: kept, answer, kept })
+    this.#characters += kept.answer.length
+    this.revision++
+  }
+
+  /** Forgets what is too old, and the oldest until there is room for `room` more. */
+  #forgetOldest(now: number, room: number): void {
+    for (const [name, { kept }] of this.#entries) {
+      const isOld = kept !== undefined && kept.at + KEY_LIFETIME_MS <= now
+      const isTooMany = this.#entries.size > MAX_KEYS - room || this.#characters > MAX_ANSWER_CHARACTERS
+      if (!isOld && !isTooMany) return
+      this.#drop(name)
+    }
+  }
+
+  #drop(name: string): void {
+    const entry = this.#entries.get(name)
+    if (entry === undefined) return
+    this.#characters -= entry.kept?.answer.length ?? 0
+    this.#entries.delete(name)
+    this.revision++
+  }
+}
+
+const nameOf = ({ scope, key }: SentKey): string => `${scope} ${key}`
