@@ -44,6 +44,21 @@ export const controlSettings = {
     value: 'directory',
     help: 'Confines file tasks (and save_to of http tasks) to this directory. Without it only relative paths are confined, to the working directory.',
   }),
+  retention: duration({
+    variable: 'SERVICE_RETENTION',
+    default: '168h',
+    minMs: 0,
+    maxMs: 100 * 366 * 24 * HOUR_MS,
+    range: '0 keeps for ever',
+    help: 'How long the tasks of a graph are kept after the last of them has ended.',
+  }),
+  maxStoredTasks: integer({
+    default: '1000000',
+    value: 'number',
+    min: 1,
+    max: 100_000_000,
+    help: 'Tasks that are kept; for more, the oldest ended graphs go first, and none that has not ended.',
+  }),
   maxBodyBytes: integer({
     default: String(64 * 1024 * 1024),
     value: 'bytes',

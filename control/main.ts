@@ -27,6 +27,7 @@ import { IdempotencyKeys } from './store/idempotency.ts'
 import { Journal } from './store/journal.ts'
 import { Persistence } from './store/persistence.ts'
 import { recover } from './store/recovery.ts'
+import { Retention } from './store/retention.ts'
 import { makeDataDir } from './store/snapshot.ts'
 import { TaskStore } from './store/tasks.ts'
 
@@ -87,6 +88,12 @@ async function serve(config: ControlConfig): Promise<undefined> {
     log,
   })
   const counters = new Counters(store)
+  const retention = new Retention({
+    store,
+    retentionMs: config.retention,
+    maxStoredTasks: config.maxStoredTasks,
+    log,
+  })
   const abandonAfterMs = config.killGrace + EXECUTOR_RETURN_MS
   const scheduler = new Scheduler({
     store,
@@ -100,7 +107,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
 
   let isDraining = false
   const app = controlApp({
-    intake: { store, scheduler, executors, persistence, log, isDraining: () => isDraining },
+    intake: { store, scheduler, executors, persistence, retention, log, isDraining: () => isDraining },
     store,
     scheduler,
     persistence,

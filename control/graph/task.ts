@@ -137,6 +137,10 @@ export class Graph {
   missing: Uint32Array
   /** Tasks that have not ended. */
   live = 0
+  /** When the last task ended, in milliseconds since 1970; undefined while one has not. */
+  endedAt: number | undefined = undefined
+  /** The graph was kept for long enough: nobody sees it any more. */
+  isRetired = false
   /** Tasks that are neither deleted nor replaced. */
   visible = 0
   /** Sequence number of the change that accepted the graph; 0 for one of an earlier run. */

@@ -8,6 +8,7 @@ import { createGraph, type Graph } from '../graph/task.ts'
 import { validateGraph } from '../graph/validate.ts'
 import type { SentKey } from '../store/idempotency.ts'
 import type { Persistence } from '../store/persistence.ts'
+import type { Retention } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -16,6 +17,7 @@ export interface Intake {
   readonly scheduler: Scheduler
   readonly executors: ExecutorRegistry
   readonly persistence: Pick<Persistence, 'keepGraph'>
+  readonly retention: Pick<Retention, 'makeRoom'>
   readonly log: Log
   /** True once the service is stopping. */
   readonly isDraining: () => boolean
@@ -23,12 +25,13 @@ export interface Intake {
 
 /**
  * Resolves with the answer, a `SubmitResponse` as JSON, once the graph is on disk. Throws `ServiceError`: 400 for a graph that fails a check, 409 for an id that is in
- * use, 503 while stopping or while the disk does not take it; then nothing of it is stored.
+ * use, 503 while stopping, while there is no room or while the disk does not take it; then nothing of it is stored.
  */
 export async function submitGraph(intake: Intake, body: Uint8Array, traceId: string, sent?: SentKey): Promise<string> {
   const { graph, answer } = await inSlices(takeIn(intake, body, traceId))
   try {
     if (intake.isDraining()) throw new ServiceError(503, 'the service is stopping and accepts no new graphs')
+    intake.retention.makeRoom(graph.tasks.length)
     await intake.persistence.keepGraph(graph, body, sent && { ...sent, answer, at: graph.createdAt })
   } catch (error) {
     intake.store.unclaim(graph)

@@ -158,6 +158,8 @@ export function recoverGraph(
     task.isDeleted = position >= entries.length || entry.deleted === true
     if (!task.isTerminal && !task.isDeleted) graph.live++
   })
+  if (graph.live === 0)
+    graph.endedAt = graph.tasks.reduce((last, task) => Math.max(last, task.finishedAt ?? task.updatedAt), 0)
   for (let e = 0; e < dependents.length; e++) {
     if (graph.tasks[dependencies[e]!]!.status === 'success') graph.missing[dependents[e]!]!--
   }

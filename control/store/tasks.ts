@@ -31,6 +31,8 @@ export type Change =
   | { readonly kind: 'graph-accepted'; readonly graph: Graph }
   /** A graph of an earlier run of the service is taken in again as it was. */
   | { readonly kind: 'graph-recovered'; readonly graph: Graph }
+  /** All records of an ended graph are gone, as they have been kept for long enough. */
+  | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
   /** An attempt begins to execute. */
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
   /** The attempt has started a process. */
@@ -70,6 +72,7 @@ export class TaskStore {
   readonly #awaitingEnd = new Map<Task, Set<() => void>>()
   #seq: number
   #ordinal: number
+  #taskCount = 0
 
   /** `lastSeq` and `lastOrdinal` are the highest numbers that an earlier run has given out. */
   constructor({ lastSeq = 0, lastOrdinal = 0 }: { lastSeq?: number; lastOrdinal?: number } = {}) {
@@ -87,6 +90,11 @@ export class TaskStore {
     return this.#seq
   }
 
+  /** Tasks that are held: all of accepted graphs but those that were deleted, replaced or retired. */
+  get taskCount(): number {
+    return this.#taskCount
+  }
+
   /** Accepted graphs, in the order of their acceptance. */
   get graphs(): Iterable<Graph> {
     return this.#graphs
@@ -96,7 +104,7 @@ export class TaskStore {
   get(id: string): Task | undefined {
     const task = this.#tasks.get(id)
     const seen = task === undefined || task.graph.isAccepted ? task : this.#replaced.get(task.graph)?.get(id)
-    return seen?.isDeleted ? undefined : seen
+    return seen === undefined || seen.isDeleted || seen.graph.isRetired ? undefined : seen
   }
 
   /** Visible tasks in order of creation, then of position in the graph, as of now; safe while the store changes. */
@@ -104,6 +112,7 @@ export class TaskStore {
     const until = this.#seq
     for (const graph of this.#graphs) {
       if (graph.acceptedSeq > until) return
+      if (graph.isRetired) continue
       for (const task of graph.tasks) if (this.isVisible(task)) yield task
     }
   }
@@ -120,7 +129,7 @@ export class TaskStore {
     for (let i = 0; i < graph.tasks.length; i++) {
       const task = graph.tasks[i]!
       const holder = this.#tasks.get(task.id)
-      if (holder !== undefined) {
+      if (holder !== undefined && !holder.graph.isRetired) {
         if (!holder.graph.isAccepted || !holder.isTerminal) {
           this.unclaim(graph, i)
           throw new ServiceError(409, `task already active: ${task.id}`)
@@ -137,7 +146,7 @@ export class TaskStore {
     const replaced = this.#replaced.get(graph)
     for (const task of graph.tasks.slice(0, count)) {
       const holder = replaced?.get(task.id)
-      if (holder === undefined || holder.isDeleted) this.#tasks.delete(task.id)
+      if (holder === undefined || holder.isDeleted || holder.graph.isRetired) this.#tasks.delete(task.id)
       else this.#tasks.set(task.id, holder)
     }
     this.#replaced.delete(graph)
@@ -153,6 +162,11 @@ export class TaskStore {
         break
       case 'graph-recovered':
         this.#recover(change.graph)
+        break
+      case 'graph-retired':
+        this.#taskCount -= change.graph.visible
+        change.graph.isRetired = true
+        void inSlices(this.#free(change.graph.tasks))
         break
       default:
         before = change.task.status
@@ -207,7 +221,7 @@ export class TaskStore {
         break
       case 'deleted':
         this.#hide(task)
-        if (task.status === 'pending') task.graph.live--
+        if (task.status === 'pending') this.#leave(task.graph, at)
         if (task.status !== 'running' && task.status !== 'cancelling') this.#forget(task)
         this.#tellWaiting(task)
     }
@@ -222,7 +236,7 @@ export class TaskStore {
     this.#moveTo(task, ending.status)
     task.process = undefined
     task.isBackingOff = false
-    task.graph.live--
+    this.#leave(task.graph, at)
     task.finishedAt = at
     if (ending.status !== 'success') task.errorText = ending.error
     if (ending.status === 'success') task.result = ending.result
@@ -234,8 +248,14 @@ export class TaskStore {
     this.#tellWaiting(task)
   }
 
+  /** One task of `graph` less that has not ended. */
+  #leave(graph: Graph, at: number): void {
+    if (--graph.live === 0) graph.endedAt = at
+  }
+
   #hide(task: Task): void {
     if (task.isDeleted) return
+    if (!task.graph.isRetired) this.#taskCount--
     task.isDeleted = true
     task.graph.visible--
   }
@@ -251,18 +271,19 @@ export class TaskStore {
   #accept(graph: Graph): void {
     const replaced = this.#replaced.get(graph)
     this.#replaced.delete(graph)
-    if (replaced !== undefined && replaced.size > 0) void inSlices(this.#retire([...replaced.values()]))
+    if (replaced !== undefined && replaced.size > 0) void inSlices(this.#free([...replaced.values()]))
     graph.acceptedSeq = this.#seq
     graph.visible = graph.tasks.length
+    this.#taskCount += graph.visible
     graph.isAccepted = true
     this.#graphs.add(graph)
   }
 
-  /** Frees what replaced tasks hold. Nobody sees them any more, so there is time. */
-  *#retire(replaced: readonly Task[]): Slices<void> {
-    for (let i = 0; i < replaced.length; i++) {
-      this.#hide(replaced[i]!)
-      this.#forget(replaced[i]!)
+  /** Frees what replaced or retired tasks hold. Nobody sees them any more, so there is time. */
+  *#free(tasks: readonly Task[]): Slices<void> {
+    for (let i = 0; i < tasks.length; i++) {
+      this.#hide(tasks[i]!)
+      this.#forget(tasks[i]!)
       if (isYieldDue(i)) yield
     }
   }
@@ -273,6 +294,7 @@ export class TaskStore {
       this.#tasks.set(task.id, task)
       graph.visible++
     }
+    this.#taskCount += graph.visible
     graph.isAccepted = true
     this.#graphs.add(graph)
   }

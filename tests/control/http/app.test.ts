@@ -10,6 +10,7 @@ import { Counters } from '../../../control/store/counters.ts'
 import { IdempotencyKeys } from '../../../control/store/idempotency.ts'
 import { Journal } from '../../../control/store/journal.ts'
 import { Persistence } from '../../../control/store/persistence.ts'
+import { Retention } from '../../../control/store/retention.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { createGuard } from '../../../shared/http-guard.ts'
 import { silentLog } from '../../../shared/log.ts'
@@ -30,6 +31,7 @@ const persistence = new Persistence({
   log,
   isStateFileBehind: false,
 })
+const retention = new Retention({ store, retentionMs: 0, maxStoredTasks: 1_000, log })
 const scheduler = new Scheduler({
   ...{ store, executors, maxConcurrency: 1, log, abandonAfterMs: 1_000, serviceId: 'test' },
   record: () => persistence.expose(),
@@ -52,7 +54,7 @@ const appWith = (token: string | undefined) =>
       maxBodyBytes: 1024,
     },
     guard: createGuard({ token, allowedHosts: [], listeningHost: '127.0.0.1' }),
-    intake: { store, scheduler, executors, persistence, log, isDraining: () => false },
+    intake: { store, scheduler, executors, persistence, retention, log, isDraining: () => false },
   })
 
 const EXEMPT = new Set(['/health'])

@@ -1,0 +1,83 @@
+/**
+ * Lets go of graphs that ended long ago, and of the oldest ended ones where there are too many tasks.
+ *
+ * A graph goes as a whole, counted from the end of its last task; a live one is never touched. Graphs wait here in the
+ * order of their ends, so only the first need to be looked at.
+ */
+import { ServiceError } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import type { Graph } from '../graph/task.ts'
+import type { Change, TaskStore } from './tasks.ts'
+
+/** Milliseconds between two sweeps at the most. */
+const SLOWEST_SWEEP_MS = 60_000
+
+/** Sweeps within one retention: how much longer than asked for a graph may stay. */
+const SWEEPS_PER_RETENTION = 20
+
+export interface RetentionOptions {
+  readonly store: TaskStore
+  /** Milliseconds that a graph is kept after its end; 0 keeps it for ever. */
+  readonly retentionMs: number
+  readonly maxStoredTasks: number
+  readonly log: Log
+}
+
+export class Retention {
+  readonly #options: RetentionOptions
+  /** In the order of their ends. */
+  readonly #ended = new Set<Graph>()
+  readonly #timer: Timer | undefined
+
+  constructor(options: RetentionOptions) {
+    this.#options = options
+    const { store, retentionMs } = options
+    const ended = [...store.graphs].filter((graph) => graph.endedAt !== undefined)
+    for (const graph of ended.sort((a, b) => a.endedAt! - b.endedAt!)) this.#ended.add(graph)
+    store.watch((change) => this.#note(change))
+    if (retentionMs === 0) return
+    this.sweep()
+    const intervalMs = Math.min(Math.max(1, retentionMs / SWEEPS_PER_RETENTION), SLOWEST_SWEEP_MS)
+    this.#timer = setInterval(() => this.sweep(), intervalMs)
+  }
+
+  #note(change: Change): void {
+    const graph = 'task' in change ? change.task.graph : change.graph
+    if (change.kind === 'graph-retired' || graph.visible === 0) this.#ended.delete(graph)
+    else if (graph.endedAt !== undefined) this.#ended.add(graph)
+  }
+
+  /** Retires what has been kept for long enough. */
+  sweep(now = Date.now()): void {
+    const { retentionMs } = this.#options
+    for (const graph of this.#ended) {
+      if (graph.endedAt! + retentionMs > now) return
+      this.#retire(graph, now)
+    }
+  }
+
+  /** Makes room for `count` more tasks, or throws 503 when those that have not ended leave none. */
+  makeRoom(count: number, now = Date.now()): void {
+    const { store, maxStoredTasks } = this.#options
+    if (store.taskCount + count <= maxStoredTasks) return
+    const held = store.taskCount - [...this.#ended].reduce((sum, graph) => sum + graph.visible, 0)
+    if (held + count > maxStoredTasks) {
+      const text = `no room for ${count} more tasks: graphs that have not ended hold ${held} of at most ${maxStoredTasks}`
+      throw new ServiceError(503, `${text} (--max-stored-tasks)`)
+    }
+    for (const graph of this.#ended) {
+      if (store.taskCount + count <= maxStoredTasks) return
+      this.#retire(graph, now)
+    }
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #retire(graph: Graph, at: number): void {
+    const { store, log } = this.#options
+    log.debug('graph retired', { trace_id: graph.traceId, graph_id: graph.id, tasks: graph.visible })
+    store.apply({ kind: 'graph-retired', graph, at })
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Goal: ended graphs go when they have been kept for long enough, or when room is needed, oldest first, whole; live ones never.
+ * Method: a real store; the time is passed in.
+ */
+import { describe, expect, test } from 'bun:test'
+import type { Graph } from '../../../control/graph/task.ts'
+import { Retention } from '../../../control/store/retention.ts'
+import { TaskStore } from '../../../control/store/tasks.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { acceptGraph } from '../../support/graph.ts'
+import { until } from '../../support/until.ts'
+
+const HOUR_MS = 3_600_000
+
+function world(options: { retentionMs?: number; maxStoredTasks?: number } = {}) {
+  const store = new TaskStore()
+  // The timer of a retention of hours does not come round within a test.
+  const retention = new Retention({ store, retentionMs: HOUR_MS, maxStoredTasks: 1_000, log: silentLog(), ...options })
+  const accept = (...ids: string[]) =>
+    acceptGraph(
+      store,
+      ids.map((id) => ({ id, type: 'test' })),
+    )
+  return { store, retention, accept, [Symbol.dispose]: () => retention.stop() }
+}
+
+function end(store: TaskStore, graph: Graph, at: number): void {
+  for (const task of graph.tasks) {
+    store.apply({ kind: 'attempt-started', task, at })
+    store.apply({ kind: 'ended', task, at, ending: { status: 'success', result: { ok: true } } })
+  }
+}
+
+const ids = (store: TaskStore) => [...store.visibleTasks()].map(({ id }) => id)
+
+describe('a sweep', () => {
+  test('lets go of a graph that ended a retention ago, and of nothing else', () => {
+    using w = world()
+    const { store, retention, accept } = w
+    const [first, second] = [accept('a', 'b'), accept('c')]
+    accept('live')
+    end(store, first, 1_000)
+    end(store, second, 2_000)
+    retention.sweep(1_000 + HOUR_MS - 1)
+    expect(ids(store)).toEqual(['a', 'b', 'c', 'live'])
+    retention.sweep(1_000 + HOUR_MS)
+    expect(ids(store)).toEqual(['c', 'live'])
+    expect(store.get('a')).toBeUndefined()
+    retention.sweep(2_000 + 2 * HOUR_MS)
+    expect(ids(store)).toEqual(['live'])
+    expect(store.taskCount).toBe(1)
+  })
+
+  test('counts from the end of the whole graph', () => {
+    using w = world()
+    const { store, retention, accept } = w
+    const graph = accept('early', 'late')
+    const [early, late] = graph.tasks
+    store.apply({ kind: 'attempt-started', task: early!, at: 1 })
+    store.apply({ kind: 'ended', task: early!, at: 1, ending: { status: 'success', result: null } })
+    retention.sweep(10 * HOUR_MS)
+    expect(ids(store)).toEqual(['early', 'late'])
+    store.apply({ kind: 'attempt-started', task: late!, at: 10 * HOUR_MS })
+    store.apply({ kind: 'ended', task: late!, at: 10 * HOUR_MS, ending: { status: 'success', result: null } })
+    retention.sweep(11 * HOUR_MS - 1)
+    expect(ids(store)).toEqual(['early', 'late'])
+    retention.sweep(11 * HOUR_MS)
+    expect(ids(store)).toEqual([])
+  })
+
+  test('frees the ids and the memory', async () => {
+    using w = world()
+    const { store, retention, accept } = w
+    const graph = accept(...Array.from({ length: 2_000 }, (_, i) => `t${i}`))
+    end(store, graph, 1)
+    retention.sweep(2 * HOUR_MS)
+    accept('t0', 't1999') // taken over while the rest is still being freed
+    await until(
+      () => [...store.graphs].length,
+      (count) => count === 1,
+    )
+    expect(graph.tasks.every(({ result }) => result === undefined)).toBe(true)
+    expect(ids(store)).toEqual(['t0', 't1999'])
+    expect(store.taskCount).toBe(2)
+  })
+})
+
+test('a retention of 0 keeps for ever', () => {
+  using w = world({ retentionMs: 0 })
+  const graph = w.accept('a')
+  end(w.store, graph, 1)
+  w.retention.makeRoom(1, Number.MAX_SAFE_INTEGER)
+  expect(ids(w.store)).toEqual(['a'])
+})
+
+describe('room', () => {
+  test('is made by letting go of the graphs that ended first', () => {
+    using w = world({ maxStoredTasks: 5 })
+    const { store, retention, accept } = w
+    const [a, b, c] = [accept('a1', 'a2'), accept('b1'), accept('c1', 'c2')]
+    end(store, c, 10)
+    end(store, a, 20)
+    retention.makeRoom(1)
+    expect(ids(store)).toEqual(['a1', 'a2', 'b1'])
+    retention.makeRoom(3)
+    expect(ids(store)).toEqual(['b1'])
+    expect(b.live).toBe(1)
+  })
+
+  test('that cannot be made is refused, and nothing goes that need not', () => {
+    using w = world({ maxStoredTasks: 3 })
+    end(w.store, w.accept('ended'), 1)
+    w.accept('a', 'b')
+    expect(() => w.retention.makeRoom(2)).toThrow(
+      'no room for 2 more tasks: graphs that have not ended hold 2 of at most 3 (--max-stored-tasks)',
+    )
+    expect(ids(w.store)).toEqual(['ended', 'a', 'b'])
+    expect(() => w.retention.makeRoom(1)).not.toThrow()
+    expect(ids(w.store)).toEqual(['a', 'b'])
+  })
+
+  test('does not count what was deleted', () => {
+    using w = world({ maxStoredTasks: 2 })
+    const graph = w.accept('a', 'b')
+    w.store.apply({ kind: 'deleted', task: graph.tasks[0]!, at: 1 })
+    expect(w.store.taskCount).toBe(1)
+    expect(() => w.retention.makeRoom(1)).not.toThrow()
+  })
+})
+
+test('graphs that ended before the start are known, in the order of their ends', () => {
+  const store = new TaskStore()
+  const [first, second] = [
+    acceptGraph(store, [{ id: 'a', type: 'test' }]),
+    acceptGraph(store, [{ id: 'b', type: 'test' }]),
+  ]
+  end(store, first, 20)
+  end(store, second, 10)
+  const retention = new Retention({ store, retentionMs: 0, maxStoredTasks: 2, log: silentLog() })
+  retention.makeRoom(1)
+  expect(ids(store)).toEqual(['a'])
+})
