@@ -26,8 +26,14 @@ const OUTCOME_SYNC_MS = 20
 /** Milliseconds before states that the disk did not take are written again. */
 const RETRY_MS = 500
 
-/** Bytes of journal that a start should have to replay at most, roughly: about a second of it. */
+/**
+ * Bytes of journal after which the state file is written before its time. Less would write it all the time, more would
+ * have a start replay for seconds. A large state file is not rewritten for a small journal: see `STATE_FILES_OF_JOURNAL`.
+ */
 const MAX_JOURNAL_BYTES = 64 * 1024 * 1024
+
+/** The journal may also be as large as this many state files: writing a state file costs as much as it is large. */
+const STATE_FILES_OF_JOURNAL = 2
 
 export interface PersistenceOptions {
   readonly store: TaskStore
@@ -50,6 +56,7 @@ export class Persistence {
   #isFailing = false
   #writtenSeq: number
   #writtenKeys = 0
+  #stateFileBytes = 0
   #snapshot: Promise<void> | undefined
 
   constructor(options: PersistenceOptions) {
@@ -91,7 +98,8 @@ export class Persistence {
       this.#syncTimer = undefined
       this.#options.journal.sync().catch(() => {}) // the journal has said so
     }, OUTCOME_SYNC_MS)
-    if (this.#options.journal.length > MAX_JOURNAL_BYTES) void this.#snapshotOrLog()
+    const mayHave = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#stateFileBytes)
+    if (this.#options.journal.length > mayHave) void this.#snapshotOrLog()
   }
 
   #reportFailing(error: unknown): void {
@@ -180,7 +188,7 @@ export class Persistence {
     // Graphs that were synced with the segment before become visible in this turn; the snapshot must hold them.
     await nextTurn()
     const { seq } = store
-    await writeSnapshot(store, dataDir)
+    this.#stateFileBytes = await writeSnapshot(store, dataDir)
     const { revision } = idempotencyKeys
     if (revision !== this.#writtenKeys) await writeIdempotencyKeys(idempotencyKeys, dataDir)
     this.#writtenKeys = revision

@@ -33,8 +33,9 @@ export function makeDataDir(dataDir: string): void {
 /** Bytes of entries written with one call. */
 const WRITE_BYTES = 256 * 1024
 
-/** Writes the visible tasks of `store` to the state file of `dataDir`. */
-export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<void> {
+/** Writes the visible tasks of `store` to the state file of `dataDir`; gives its size in characters. */
+export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<number> {
+  let characters = 0
   await replaceFile(statePath(dataDir), async (file) => {
     let text = '{'
     let separator = '\n'
@@ -43,6 +44,7 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
       text += `${separator}${JSON.stringify(task.id)}:${JSON.stringify(storedTask(store, task))}`
       separator = ',\n'
       if (text.length >= WRITE_BYTES) {
+        characters += text.length
         await file.writeFile(text)
         text = ''
       }
@@ -51,8 +53,10 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
         sliceEnd = performance.now() + SLICE_MS
       }
     }
+    characters += text.length
     await file.writeFile(`${text}\n}\n`)
   })
+  return characters
 }
 
 /** The entries of the state file in `dataDir`, by id, in the order of the file; none when there is no file. Throws `UsageError`. */
