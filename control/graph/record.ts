@@ -1,9 +1,13 @@
 /** A task as its record on the wire and in the state file. Pure. Absent values are left out. */
 import type { RuntimeRecord, TaskRecord } from '../../shared/contract/control.ts'
+import { ResultFile } from './result-file.ts'
 import type { Task } from './task.ts'
 
-/** `params`, `input` and `result` are the caller's own JSON and are not copied. */
-export function taskRecord(task: Task): TaskRecord {
+/**
+ * `params`, `input` and `result` are the caller's own JSON and are not copied. A result that lies in a file is missing:
+ * `result_file` names it, which is for the state file and the journal; the wire gets the result itself.
+ */
+export function taskRecord(task: Task): TaskRecord & { readonly result_file?: string } {
   const record: Partial<Writable<TaskRecord>> = { id: task.id, type: task.type }
   if (task.toolName !== undefined) record.tool_name = task.toolName
   record.execution_category = task.type
@@ -31,14 +35,15 @@ export type TaskState = Pick<
   | 'updated_at'
   | 'started_at'
   | 'finished_at'
->
+> & { readonly result_file?: string }
 
 export function taskState(task: Task): TaskState {
   const state: Partial<Writable<TaskState>> = { status: task.status }
   const runStatus = task.runStatus
   if (runStatus !== undefined) state.run_status = runStatus
   if (task.attempt > 0) state.attempt = task.attempt
-  if (task.result !== undefined) state.result = task.result
+  if (task.result instanceof ResultFile) state.result_file = task.result.name
+  else if (task.result !== undefined) state.result = task.result
   if (task.errorText !== undefined) state.error = task.errorText
   const runtime = runtimeRecord(task)
   if (runtime !== undefined) state.runtime = runtime

@@ -5,11 +5,13 @@ import { ServiceError } from '../../shared/errors.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { nextTurn, SLICE_MS } from '../../shared/slices.ts'
 import { taskRecord } from '../graph/record.ts'
+import { ResultFile } from '../graph/result-file.ts'
 import type { Task } from '../graph/task.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { type Intake, submitGraph } from '../scheduler/submit.ts'
 import type { IdempotencyKeys } from '../store/idempotency.ts'
 import type { Persistence } from '../store/persistence.ts'
+import type { ResultFiles } from '../store/result-files.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
 /** Longest wait of `GET /tasks/{id}?wait_ms=N`; a client that wants more asks again. */
@@ -21,12 +23,13 @@ export interface TaskRoutes {
   readonly scheduler: Scheduler
   readonly persistence: Persistence
   readonly idempotencyKeys: IdempotencyKeys
+  readonly resultFiles: ResultFiles
   readonly maxBodyBytes: number
 }
 
 export const addTaskRoutes = (
   app: AnyElysia,
-  { intake, store, scheduler, persistence, idempotencyKeys, maxBodyBytes }: TaskRoutes,
+  { intake, store, scheduler, persistence, idempotencyKeys, resultFiles, maxBodyBytes }: TaskRoutes,
 ): AnyElysia =>
   app
     .post(
@@ -43,7 +46,7 @@ export const addTaskRoutes = (
       },
       { body: t.Any(), parse: [({ request }) => readBody(request, maxBodyBytes)] },
     )
-    .get('/tasks', () => listTasks(store, persistence))
+    .get('/tasks', () => listTasks({ store, persistence, resultFiles }))
     .get(
       '/tasks/:id',
       async ({ params, query, request, server }) => {
@@ -55,7 +58,7 @@ export const addTaskRoutes = (
           await store.whenEnded(task, late)
         }
         persistence.expose()
-        return taskRecord(known(store, params.id))
+        return recordJson(known(store, params.id), resultFiles)
       },
       { query: t.Object({ wait_ms: t.Optional(t.String()) }, { additionalProperties: true }) },
     )
@@ -113,11 +116,27 @@ function waitOf(text: string | undefined): number {
   throw new ServiceError(400, `invalid wait_ms "${text}": expected milliseconds from 0 to ${MAX_WAIT_MS}`)
 }
 
+/** A task as JSON; a result that lies in a file is put in. */
+function recordJson(task: Task, resultFiles: ResultFiles): string | Promise<string> {
+  const { result } = task
+  return result instanceof ResultFile ? withResult(task, resultFiles.read(result)) : JSON.stringify(taskRecord(task))
+}
+
+async function withResult(task: Task, reading: Promise<string | undefined>): Promise<string> {
+  const { result_file, ...record } = taskRecord(task)
+  const result = await reading
+  return result === undefined ? JSON.stringify(record) : `${JSON.stringify(record).slice(0, -1)},"result":${result}}`
+}
+
 /** Characters of records that are handed to the socket at once. */
 const CHUNK_CHARACTERS = 64 * 1024
 
 /** All tasks as one JSON array, made while it is read: a slow reader holds no copy of it. */
-function listTasks(store: TaskStore, persistence: Persistence): Response {
+function listTasks({
+  store,
+  persistence,
+  resultFiles,
+}: Pick<TaskRoutes, 'store' | 'persistence' | 'resultFiles'>): Response {
   const tasks = store.visibleTasks()
   const encoder = new TextEncoder()
   const deadline = performance.now() + WRITE_TIMEOUT_SECONDS * 1000
@@ -136,7 +155,8 @@ function listTasks(store: TaskStore, persistence: Persistence): Response {
           controller.close()
           return
         }
-        text += separator + JSON.stringify(taskRecord(next.value))
+        const json = recordJson(next.value, resultFiles)
+        text += separator + (typeof json === 'string' ? json : await json)
         separator = ','
       }
       controller.enqueue(encoder.encode(text))

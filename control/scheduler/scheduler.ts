@@ -40,6 +40,8 @@ export interface SchedulerOptions {
   readonly serviceId: string
   /** Puts all changes so far on record; called before an attempt acts. */
   readonly record: () => void
+  /** What a task holds for a result: itself, or, later, what stands for a large one. */
+  readonly toKeep?: (task: Task, result: unknown) => unknown
 }
 
 /** A graph whose first tasks are being queued, and how far that has come. */
@@ -57,6 +59,7 @@ export class Scheduler {
   readonly #maxConcurrency: number
   readonly #log: Log
   readonly #host: AttemptHost
+  readonly #toKeep: (task: Task, result: unknown) => unknown
   readonly #ready = new ReadyQueue()
   readonly #backoffs = new BackoffLanes(() => this.#turn())
   readonly #arrivals = new Fifo<Arrival>()
@@ -67,7 +70,8 @@ export class Scheduler {
   #isStopping = false
   #whenIdle: (() => void) | undefined
 
-  constructor({ store, executors, maxConcurrency, log, abandonAfterMs, serviceId, record }: SchedulerOptions) {
+  constructor({ store, executors, maxConcurrency, log, abandonAfterMs, serviceId, record, toKeep }: SchedulerOptions) {
+    this.#toKeep = toKeep ?? ((_task, result) => result)
     this.#store = store
     this.#executors = executors
     this.#maxConcurrency = maxConcurrency
@@ -250,14 +254,23 @@ export class Scheduler {
     const attempt = new Attempt(task, executor, this.#host)
     this.#executing.set(task, attempt)
     const outcome = attempt.run()
-    if (!(outcome instanceof Promise)) {
-      this.#attemptEnded(task, outcome)
+    if (outcome instanceof Promise) outcome.then((ended) => this.#keepResult(task, ended))
+    else this.#keepResult(task, outcome)
+  }
+
+  /** A large result is put into its file before the attempt counts as ended; most are small and stay as they are. */
+  #keepResult(task: Task, outcome: AttemptOutcome): void {
+    const isKept = 'result' in outcome && !(outcome.kind === 'failure' && this.#attemptsLeft(task) > 0)
+    const result = isKept ? this.#toKeep(task, outcome.result) : undefined
+    if (result instanceof Promise) {
+      result.then((kept) => {
+        this.#attemptEnded(task, { ...outcome, result: kept } as AttemptOutcome)
+        this.#turn()
+      })
       return
     }
-    outcome.then((ended) => {
-      this.#attemptEnded(task, ended)
-      this.#turn()
-    })
+    this.#attemptEnded(task, outcome)
+    this.#turn()
   }
 
   #startedProcess(task: Task, pid: number): void {
@@ -302,7 +315,7 @@ export class Scheduler {
   }
 
   #attemptFailed(task: Task, failure: Failure, result: unknown): void {
-    const attemptsLeft = task.retry + 1 - task.usedAttempts
+    const attemptsLeft = this.#attemptsLeft(task)
     if (attemptsLeft > 0) {
       this.#store.apply({ kind: 'attempt-failed', task, at: Date.now(), failure })
       if (!this.#isStopping) this.#backoffs.add(task, backoffMs(task.usedAttempts + 1))
@@ -316,6 +329,10 @@ export class Scheduler {
     const error = task.retry > 0 ? `task failed after all retries: ${failure.message}` : failure.message
     this.#log.warn('task failed after all retries', { ...fieldsOf(task), code: failure.code, error: failure.message })
     this.#end(task, { status: 'failed', error, failure, ...keep(result) })
+  }
+
+  #attemptsLeft(task: Task): number {
+    return task.retry + 1 - task.usedAttempts
   }
 
   /** Ends `task` and sees to those who depend on it. */

@@ -11,6 +11,7 @@ import { atOnce } from '../../shared/slices.ts'
 import { newTraceId } from '../../shared/trace.ts'
 import { buildEdges, findCycle } from '../graph/order.ts'
 import { isoTime, type TaskState, taskRecord } from '../graph/record.ts'
+import { ResultFile } from '../graph/result-file.ts'
 import { Graph, Task } from '../graph/task.ts'
 import type { ValidTask } from '../graph/validate.ts'
 import type { TaskStore } from './tasks.ts'
@@ -23,6 +24,8 @@ export interface StoredExtras {
   readonly graph_ordinal: number
   readonly trace_id: string
   readonly interrupted_attempts?: number
+  /** Name of the file that holds the result. */
+  readonly result_file?: string
   /** What the attempt that executes has started. */
   readonly process?: ProcessIdentity
   /** Dependencies whose records are gone, and what became of them. */
@@ -65,7 +68,7 @@ export interface JournaledState extends TaskState {
 
 /**
  * A line of the journal: `[graph_ordinal, id, seq, status, run_status, attempt, interrupted_attempts, updated_at,
- * started_at, attempt_started_at, finished_at, {result, error, failure, progress, process, deleted}]`. Times are milliseconds
+ * started_at, attempt_started_at, finished_at, {result, result_file, error, failure, progress, process, deleted}]`. Times are milliseconds
  * since 1970, what is absent is null or left out. Put together by hand: there is one of these for every task that ends,
  * and this takes a third of the time and of the bytes that its record would.
  */
@@ -88,8 +91,9 @@ export function encodeState(task: Task): string {
   const head = `[${graph.ordinal},${JSON.stringify(task.id)},${seq},"${status}",${run},${attempt},${interruptedAttempts},${times}`
   const hasRest =
     failure !== undefined || errorText !== undefined || progress !== undefined || process !== undefined || isDeleted
-  if (!hasRest) return result === undefined ? `${head}]` : `${head},{"result":${JSON.stringify(result)}}]`
-  const rest = { result, error: errorText, failure, progress, process, deleted: isDeleted || undefined }
+  const kept = result instanceof ResultFile ? { result_file: result.name } : { result }
+  if (!hasRest) return result === undefined ? `${head}]` : `${head},${JSON.stringify(kept)}]`
+  const rest = { ...kept, error: errorText, failure, progress, process, deleted: isDeleted || undefined }
   return `${head},${JSON.stringify(rest)}]`
 }
 
@@ -195,7 +199,8 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   task.attempt = entry.attempt ?? 0
   task.interruptedAttempts = entry.interrupted_attempts ?? 0
   // Null is what an executor gave that answered nothing; a task that never ran has none.
-  task.result = entry.result ?? (entry.result === null && entry.run_status !== undefined ? null : undefined)
+  if (entry.result_file !== undefined) task.result = new ResultFile(entry.result_file)
+  else task.result = entry.result ?? (entry.result === null && entry.run_status !== undefined ? null : undefined)
   task.errorText = entry.error ?? undefined
   task.failure = runtime?.error
   task.progress = entry.progress == null ? undefined : [...entry.progress]

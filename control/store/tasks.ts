@@ -11,6 +11,7 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { inSlices, isYieldDue, type Slices } from '../../shared/slices.ts'
+import { ResultFile } from '../graph/result-file.ts'
 import type { Failure, Graph, Task } from '../graph/task.ts'
 import { mayFollow } from '../graph/transitions.ts'
 import { IdMap } from './id-map.ts'
@@ -79,6 +80,9 @@ export class TaskStore {
     this.#seq = lastSeq
     this.#ordinal = lastOrdinal
   }
+
+  /** Called when nobody can ask for a result that lies in a file any more. */
+  onResultDropped: (file: ResultFile) => void = () => {}
 
   /** A number for a new graph; none is given out twice. */
   nextOrdinal(): number {
@@ -263,6 +267,7 @@ export class TaskStore {
   /** Frees what a hidden task that has no process any more holds: its id, its result, at last its graph. */
   #forget(task: Task): void {
     if (this.#tasks.get(task.id) === task) this.#tasks.delete(task.id)
+    if (task.result instanceof ResultFile) this.onResultDropped(task.result)
     task.result = undefined
     task.progress = undefined
     if (task.graph.visible === 0 && task.graph.live === 0) this.#graphs.delete(task.graph)

@@ -10,6 +10,7 @@ import { Counters } from '../../../control/store/counters.ts'
 import { IdempotencyKeys } from '../../../control/store/idempotency.ts'
 import { Journal } from '../../../control/store/journal.ts'
 import { Persistence } from '../../../control/store/persistence.ts'
+import { ResultFiles } from '../../../control/store/result-files.ts'
 import { Retention } from '../../../control/store/retention.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { createGuard } from '../../../shared/http-guard.ts'
@@ -22,10 +23,12 @@ const store = new TaskStore()
 const executors = new ExecutorRegistry()
 const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log })
 const idempotencyKeys = new IdempotencyKeys()
+const resultFiles = new ResultFiles(dir.path, [], log)
 const persistence = new Persistence({
   store,
   journal,
   idempotencyKeys,
+  resultFiles,
   dataDir: dir.path,
   intervalMs: 3_600_000,
   log,
@@ -48,6 +51,7 @@ const appWith = (token: string | undefined) =>
       scheduler,
       persistence,
       idempotencyKeys,
+      resultFiles,
       log,
       counters: new Counters(store),
       startedAt: 0,

@@ -1,0 +1,35 @@
+/** A result that is too large to be held in memory, in the journal and in every snapshot: it lies in a file. Pure. */
+
+/** Characters of JSON from which a result lies in a file of its own. */
+export const LARGE_RESULT_CHARACTERS = 64 * 1024
+
+/** Stands for a result that lies in a file of the data directory. */
+export class ResultFile {
+  constructor(readonly name: string) {}
+}
+
+/** Names of result files: graph, position, attempt. Nothing else is ever opened or removed. */
+export const RESULT_FILE_NAME = /^\d+-\d+-\d+\.json$/
+
+/** Whether `value` is at least `limit` characters long as JSON; looks no further than it has to. */
+export function isLargeJson(value: unknown, limit = LARGE_RESULT_CHARACTERS): boolean {
+  let characters = 0
+  const open: unknown[] = [value]
+  while (open.length > 0) {
+    const next = open.pop()
+    if (typeof next === 'string') characters += next.length + 2
+    else if (next === null || typeof next !== 'object') characters += 4
+    else if (Array.isArray(next)) {
+      characters += next.length
+      if (characters + next.length < limit) open.push(...next)
+      else return true
+    } else {
+      for (const [key, member] of Object.entries(next)) {
+        characters += key.length + 4
+        open.push(member)
+      }
+    }
+    if (characters >= limit) return true
+  }
+  return false
+}

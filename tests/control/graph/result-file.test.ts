@@ -1,0 +1,33 @@
+/** When a result is large: the estimate never calls a small one large, and looks no further than it has to. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { isLargeJson, RESULT_FILE_NAME } from '../../../control/graph/result-file.ts'
+
+test('the limit is about where JSON.stringify says it is', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 4 }), fc.integer({ min: 1, max: 400 }), (value, limit) => {
+      const { length } = JSON.stringify(value)
+      if (length >= 8 * limit) expect(isLargeJson(value, limit)).toBe(true)
+      if (8 * length < limit) expect(isLargeJson(value, limit)).toBe(false)
+    }),
+  )
+})
+
+test('a large array is not walked', () => {
+  const walked: unknown[] = new Array(1_000_000).fill(null)
+  Object.defineProperty(walked, 999_999, { get: () => expect.unreachable('walked to the end') })
+  expect(isLargeJson(walked)).toBe(true)
+})
+
+test('deep values are no recursion', () => {
+  let deep: unknown = 'x'
+  for (let i = 0; i < 5_000; i++) deep = [deep]
+  expect(isLargeJson(deep, 1_000_000)).toBe(false)
+})
+
+test('names of files are numbers', () => {
+  expect(['1-0-1.json', '12-345-6.json'].every((name) => RESULT_FILE_NAME.test(name))).toBe(true)
+  expect(
+    ['../1-0-1.json', '1-0-1.json/x', '1-0.json', '1-0-1.json\n'].some((name) => RESULT_FILE_NAME.test(name)),
+  ).toBe(false)
+})
