@@ -2,7 +2,9 @@
 # the npm registry when it is not there. Who lives in Bun uses the scripts of package.json, which these targets call.
 
 BUN_VERSION := 1.4.4
+ifneq ($(MAKECMDGOALS),clean)
 BUN := $(shell scripts/find-bun $(BUN_VERSION))
+endif
 # The scripts of package.json call it by its name.
 export PATH := $(dir $(BUN)):$(PATH)
 
@@ -37,6 +39,6 @@ clean:
 	rm -rf dist node_modules .bun bench/results
 
 node_modules: package.json bun.lock
-	@test -n "$(BUN)" || { echo "make: Bun $(BUN_VERSION) is not here and could not be fetched: install npm, or Bun $(BUN_VERSION)" >&2; exit 1; }
+	@test -n "$(BUN)" || { echo "make: Bun $(BUN_VERSION) is not here and could not be fetched: install Bun $(BUN_VERSION), or npm, and let it reach the npm registry (network, proxy)" >&2; exit 1; }
 	@$(BUN) install --frozen-lockfile --silent
 	@touch node_modules

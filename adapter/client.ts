@@ -42,7 +42,8 @@ export class ControlClient {
     const parsed = parseObject(text)
     if (status < 200 || status > 299) {
       const reason = parsed !== undefined && 'error' in parsed ? errorText(parsed.error) : ''
-      throw new CallFailed(`${method} ${path} answered ${status}${reason === '' ? '' : `: ${reason}`}`, answer)
+      const remedy = status === 401 ? ' (set SERVICE_TOKEN)' : ''
+      throw new CallFailed(`${method} ${path} answered ${status}${reason === '' ? '' : `: ${reason}`}${remedy}`, answer)
     }
     if (parsed === undefined) {
       const what = contentType === null ? 'something else' : contentType
@@ -121,7 +122,7 @@ function faultOf(error: unknown, timeoutMs: number): string {
     case 'ConnectionRefused':
       return 'connection refused (is it running? start it with taskmill-control, or set SERVICE_URL)'
     case 'ENOTFOUND':
-      return 'no such host (check SERVICE_URL)'
+      return 'no such host (check SERVICE_URL or --url)'
     case 'ECONNRESET':
     case 'ConnectionClosed':
       return 'the connection was closed before the answer was complete'

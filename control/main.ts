@@ -27,6 +27,7 @@ import { IdempotencyKeys } from './store/idempotency.ts'
 import { Journal } from './store/journal.ts'
 import { Persistence } from './store/persistence.ts'
 import { recover } from './store/recovery.ts'
+import { ResultFiles } from './store/result-files.ts'
 import { Retention } from './store/retention.ts'
 import { makeDataDir } from './store/snapshot.ts'
 import { TaskStore } from './store/tasks.ts'
@@ -64,7 +65,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const token = readToken(config.tokenFile, process.env.SERVICE_TOKEN)
   const guard = createGuard({ token, allowedHosts: config.allowedHost, listeningHost: address.hostname })
   bypassProxyForLoopback(process.env)
-  const executors = new ExecutorRegistry([localTools(config)])
+  const executors = new ExecutorRegistry([localTools(config, log)])
 
   makeDataDir(config.dataDir)
   lockDirectory(config.dataDir)
@@ -78,10 +79,13 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const oldestSegment = segments?.oldest ?? firstSegment
   const journal = new Journal({ dataDir: config.dataDir, oldestSegment, firstSegment, log })
   const idempotencyKeys = new IdempotencyKeys(recovered.idempotencyKeys)
+  const resultFiles = new ResultFiles(config.dataDir, recovered.graphs, log)
+  store.onResultDropped = (file) => resultFiles.drop(file)
   const persistence = new Persistence({
     store,
     journal,
     idempotencyKeys,
+    resultFiles,
     dataDir: config.dataDir,
     intervalMs: config.persistInterval,
     isStateFileBehind: segments !== undefined,
@@ -103,6 +107,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
     abandonAfterMs,
     serviceId,
     record: () => persistence.expose(),
+    toKeep: (task, result) => resultFiles.keep(task, result),
   })
 
   let isDraining = false
@@ -112,6 +117,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
     scheduler,
     persistence,
     idempotencyKeys,
+    resultFiles,
     counters,
     log,
     guard,
@@ -163,9 +169,12 @@ async function shutDown({ scheduler, server, persistence, log }: Parts, graceMs:
   return 0
 }
 
-function localTools(config: ControlConfig): OsExecutor {
+function localTools(config: ControlConfig, log: Log): OsExecutor {
   const root = new FileRoot(config.fileRoot === '' ? undefined : config.fileRoot)
-  const policy = process.env.SERVICE_SHELL_POLICY?.trim().toLowerCase() === 'open' ? 'open' : 'allowlist'
+  const asked = process.env.SERVICE_SHELL_POLICY?.trim().toLowerCase() ?? ''
+  if (!['', 'open', 'allowlist'].includes(asked))
+    log.warn('SERVICE_SHELL_POLICY is neither open nor allowlist: it means allowlist')
+  const policy = asked === 'open' ? 'open' : 'allowlist'
   const env = taskEnvironment(process.env)
   return new OsExecutor([shell({ policy, env, killGraceMs: config.killGrace }), file(root), http(root), sleep, noop])
 }

@@ -5,13 +5,14 @@
  * must leave nothing behind: no process with the mark of this run, nothing in the temporary directory it got.
  * Ends with the line `N passed, N failed`. Arguments go to `bun test`.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
 const ROOT = dirname(import.meta.dir)
 const run = `run-${process.pid}-${Date.now()}`
 const temp = mkdtempSync(join(tmpdir(), 'taskmill-tests-'))
+chmodSync(temp, 0o711) // tests run services as other users, who must be able to reach their directories
 
 const tests = Bun.spawn([process.execPath, 'test', '--parallel=2', ...process.argv.slice(2)], {
   cwd: ROOT,
@@ -21,12 +22,14 @@ const tests = Bun.spawn([process.execPath, 'test', '--parallel=2', ...process.ar
   stderr: 'pipe',
 })
 let output = ''
+let unshown = ''
 const decoder = new TextDecoder()
 for await (const chunk of tests.stderr) {
   const text = decoder.decode(chunk, { stream: true })
   output += text
-  process.stderr.write(text)
+  showLines(text)
 }
+showLines('\n')
 const exitCode = await tests.exited
 
 const faults: string[] = []
@@ -44,6 +47,15 @@ for (const fault of faults) console.error(`fault: ${fault}`)
 const isRed = faults.length > 0 || failed > 0 || passed === 0
 console.log(`${passed} passed, ${failed + faults.length} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
 process.exit(isRed ? 1 : 0)
+
+/** Shows whole lines as they come, but for the good news: there are well over a thousand of them. */
+function showLines(text: string): void {
+  const lines = (unshown + text).split('\n')
+  unshown = lines.pop()!
+  for (const line of lines) {
+    if (!/^\(pass\)/.test(withoutColours(line))) process.stderr.write(`${line}\n`)
+  }
+}
 
 /** The number before `word` in the closing lines. */
 function lastCount(word: string): number {

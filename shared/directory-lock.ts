@@ -4,7 +4,7 @@
  */
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { UsageError } from './errors.ts'
+import { messageOf, systemCodeOf, UsageError } from './errors.ts'
 import { loadLibc } from './libc.ts'
 
 const LOCK_EXCLUSIVE = 2
@@ -16,7 +16,7 @@ const LOCK_NOT_BLOCKING = 4
  */
 export function lockDirectory(directory: string): void {
   const path = join(directory, 'lock')
-  const fd = openSync(path, 'a+', 0o600)
+  const fd = openLock(path, directory)
   const libc = loadLibc({ flock: { args: ['i32', 'i32'], returns: 'i32' } } as const)
   if (libc !== null && libc.flock(fd, LOCK_EXCLUSIVE | LOCK_NOT_BLOCKING) !== 0) {
     const holder = readFileSync(path, 'utf8').trim()
@@ -26,6 +26,31 @@ export function lockDirectory(directory: string): void {
       `the data directory ${directory} is in use by ${who}: stop it, or choose another with --data-dir`,
     )
   }
-  ftruncateSync(fd, 0)
-  writeSync(fd, `${process.pid}\n`)
+  try {
+    ftruncateSync(fd, 0)
+    writeSync(fd, `${process.pid}\n`)
+  } catch (error) {
+    throw cannotWrite(directory, error)
+  }
+}
+
+function openLock(path: string, directory: string): number {
+  try {
+    return openSync(path, 'a+', 0o600)
+  } catch (error) {
+    throw cannotWrite(directory, error)
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'the disk is full',
+}
+
+function cannotWrite(directory: string, error: unknown): UsageError {
+  const reason = REASONS[systemCodeOf(error) ?? ''] ?? messageOf(error)
+  return new UsageError(
+    `cannot write in the data directory ${directory}: ${reason} (let the user of the service write there, or choose another with --data-dir)`,
+  )
 }

@@ -139,6 +139,11 @@ export function parseListenAddress(text: string, flag: string): ListenAddress {
   return { hostname: match[1] || match[2] || '0.0.0.0', port }
 }
 
+const LISTEN_FAULTS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied, as for ports below 1024',
+  EADDRNOTAVAIL: 'this machine has no such address',
+}
+
 export interface RunningHttpService {
   /** `http://host:port` as one can reach it. */
   readonly url: string
@@ -162,7 +167,8 @@ export function listen(app: AnyElysia, address: ListenAddress, flag: string): Ru
     if (systemCodeOf(error) === 'EADDRINUSE') {
       throw new UsageError(`cannot listen on ${where}: the address is in use (choose another with --${flag})`)
     }
-    throw new UsageError(`cannot listen on ${where}: ${messageOf(error)}`)
+    const reason = LISTEN_FAULTS[systemCodeOf(error) ?? ''] ?? messageOf(error)
+    throw new UsageError(`cannot listen on ${where}: ${reason} (choose another with --${flag})`)
   }
   const server = app.server!
   return {

@@ -8,7 +8,10 @@ import { waitForTasks, waitSettings } from './wait.ts'
 export const cancel = defineCommand({
   summary: 'Cancel tasks; what depends on them is skipped.',
   usage: 'TASK_ID... [--wait]',
-  settings: { wait: flag({ help: 'Wait until the tasks have ended.' }), ...waitSettings },
+  settings: {
+    wait: flag({ help: 'Wait until the tasks have ended; --timeout and --interval are for that.' }),
+    ...waitSettings,
+  },
   takesArguments: true,
   async run({ values, positionals, client }): Promise<Answer> {
     const ids = [...positionals, ...values.taskIds]

@@ -30,8 +30,13 @@ export interface WaitData {
 }
 
 export const waitSettings = {
-  taskIds: list({ value: 'a,b', help: 'Tasks to wait for, besides those given as arguments.' }),
-  timeout: duration({ default: '2m', minMs: 0, maxMs: 30 * DAY_MS, help: 'Longest wait; then the exit code is 3.' }),
+  taskIds: list({ value: 'a,b', help: 'Ids of tasks, besides those given as arguments.' }),
+  timeout: duration({
+    default: '2m',
+    minMs: 0,
+    maxMs: 30 * DAY_MS,
+    help: 'Longest wait; then the exit code is 3. Tasks that ended, well or not, exit 0: look at their status.',
+  }),
   interval: duration({
     default: '200ms',
     minMs: 1,

@@ -39,6 +39,9 @@ export const stall: Workload = {
     if (server.dataDir === undefined) return { stall_idle, stall_run, stall_snapshot: null }
     let hasWritten = false
     const stall_snapshot = await longestWait(async () => {
+      // Their own state file may be written already; one more task has all of it written again.
+      const one = { tasks: [{ id: freshPrefix(), type: 'noop' }] }
+      await fetch(`${url}/tasks`, { method: 'POST', body: JSON.stringify(one) })
       hasWritten = await stateFileWritten(join(server.dataDir!, 'state.json'), 2 * persistMs + 1000)
     })
     return { stall_idle, stall_run, stall_snapshot: hasWritten ? stall_snapshot : null }

@@ -120,7 +120,7 @@ export class Journal {
         await syncFile(this.#fd)
         for (const { resolve } of served) resolve()
       } catch (error) {
-        this.#distrust(error)
+        this.distrust(error)
         for (const { reject } of [...served, ...this.#waiting]) reject(error)
         this.#waiting = []
       }
@@ -129,7 +129,9 @@ export class Journal {
     this.#isSyncing = false
   }
 
-  #distrust(error: unknown): void {
+  /** Nothing is acknowledged any more until a snapshot holds all that was written. */
+  distrust(error: unknown): void {
+    if (this.#isDistrusted) return
     this.#isDistrusted = true
     this.#log.error('the journal cannot be relied on until the state file is written anew', { cause: messageOf(error) })
   }

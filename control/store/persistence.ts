@@ -6,7 +6,7 @@
  * interval in which something changed, and when the journal has grown large, a new segment is begun, the state file is
  * written anew in slices, and the older segments go.
  */
-import { messageOf } from '../../shared/errors.ts'
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import { withoutByteOrderMark } from '../../shared/json-slices.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
@@ -16,6 +16,7 @@ import type { IdempotencyKeys, KeptKey } from './idempotency.ts'
 import { writeIdempotencyKeys } from './idempotency-file.ts'
 import { type Journal, notKept } from './journal.ts'
 import type { JournaledGraph } from './recovery.ts'
+import type { ResultFiles } from './result-files.ts'
 import { writeSnapshot } from './snapshot.ts'
 import { encodeState } from './stored-task.ts'
 import type { TaskStore } from './tasks.ts'
@@ -39,6 +40,7 @@ export interface PersistenceOptions {
   readonly store: TaskStore
   readonly journal: Journal
   readonly idempotencyKeys: IdempotencyKeys
+  readonly resultFiles: ResultFiles
   readonly dataDir: string
   readonly intervalMs: number
   readonly log: Log
@@ -175,15 +177,29 @@ export class Persistence {
     if (this.#snapshot !== undefined) return // a slow disk: the next interval will do
     this.#snapshot = this.#snapshotIfChanged().catch((error) => {
       this.#options.log.error('cannot write the state file; it will be tried again', { cause: messageOf(error) })
+      // The directory is gone: what we still write goes nowhere.
+      if (systemCodeOf(error) === 'ENOENT') this.#options.journal.distrust(error)
     })
     await this.#snapshot
     this.#snapshot = undefined
   }
 
   async #snapshotIfChanged(): Promise<void> {
-    const { store, journal, idempotencyKeys, dataDir } = this.#options
+    const { store, journal, resultFiles } = this.#options
     if (store.seq === this.#writtenSeq && journal.length === 0 && !journal.isDistrusted) return
     this.expose()
+    const dropped = resultFiles.takeDropped()
+    try {
+      await this.#writeSnapshot()
+    } catch (error) {
+      resultFiles.giveBack(dropped)
+      throw error
+    }
+    await resultFiles.remove(dropped)
+  }
+
+  async #writeSnapshot(): Promise<void> {
+    const { store, journal, idempotencyKeys, dataDir } = this.#options
     const segment = await journal.startSegment()
     // Graphs that were synced with the segment before become visible in this turn; the snapshot must hold them.
     await nextTurn()

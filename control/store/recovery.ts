@@ -17,7 +17,7 @@ import type { KeptKey } from './idempotency.ts'
 import { readIdempotencyKeys } from './idempotency-file.ts'
 import { segmentName, segmentNumber } from './journal.ts'
 import { decodeSegment, type Frame } from './journal-format.ts'
-import { readSnapshot, refuseFile, statePath } from './snapshot.ts'
+import { readSnapshot, refuseAccess, refuseFile, statePath } from './snapshot.ts'
 import { decodeState, type JournaledState, recoverGraph, type StoredTask } from './stored-task.ts'
 
 /** The payload of a frame of kind `g`. `body` is the submission as it came. */
@@ -57,7 +57,7 @@ export async function recover(dataDir: string): Promise<Recovered> {
   const cuts: { path: string; length: number; torn: number }[] = []
   for (const number of numbers) {
     const path = join(dataDir, segmentName(number))
-    const bytes = new Uint8Array(readFileSync(path))
+    const bytes = readSegment(path)
     const segment = decodeSegment(bytes)
     const refuse = refuseFile('journal', path)
     if ('damagedAt' in segment)
@@ -78,6 +78,14 @@ export async function recover(dataDir: string): Promise<Recovered> {
     lastOrdinal,
     segments,
     cutBytes: cuts.reduce((sum, { torn }) => sum + torn, 0),
+  }
+}
+
+function readSegment(path: string): Uint8Array {
+  try {
+    return new Uint8Array(readFileSync(path))
+  } catch (error) {
+    throw refuseAccess('journal', path, error)
   }
 }
 
@@ -175,6 +183,6 @@ class Replay {
 /** What of an entry never changes. A state replaces all of the rest, also by leaving things out. */
 function withoutState(entry: StoredTask): Partial<StoredTask> {
   const { status, run_status, attempt, interrupted_attempts, process, ...rest } = entry
-  const { result, error, runtime, progress, updated_at, started_at, finished_at, ...identity } = rest
+  const { result, result_file, error, runtime, progress, updated_at, started_at, finished_at, ...identity } = rest
   return identity
 }

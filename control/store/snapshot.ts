@@ -14,6 +14,7 @@ import { messageOf, UsageError } from '../../shared/errors.ts'
 import { JsonSyntaxError, parseMembers } from '../../shared/json-slices.ts'
 import { atOnce, nextTurn, SLICE_MS } from '../../shared/slices.ts'
 import { isTaskShape } from '../graph/decode.ts'
+import { RESULT_FILE_NAME } from '../graph/result-file.ts'
 import { type StoredTask, storedTask } from './stored-task.ts'
 import type { TaskStore } from './tasks.ts'
 
@@ -70,7 +71,8 @@ export async function readSnapshot(dataDir: string): Promise<Map<string, StoredT
   try {
     entries = atOnce(parseMembers(new Uint8Array(await Bun.file(path).arrayBuffer())))
   } catch (error) {
-    throw refuse(error instanceof JsonSyntaxError ? `it is not valid JSON: ${error.message}` : messageOf(error))
+    if (error instanceof JsonSyntaxError) throw refuse(`it is not valid JSON: ${error.message}`)
+    throw refuseAccess('state file', path, error)
   }
   for (const [id, entry] of entries) byId.set(id, checkedEntry(id, entry, refuse))
   return byId
@@ -80,12 +82,19 @@ export async function readSnapshot(dataDir: string): Promise<Map<string, StoredT
 export const refuseFile = (what: string, path: string) => (detail: string) =>
   new UsageError(`cannot read the ${what} ${path}: ${detail}; it is left as it is: repair it or move it away`)
 
+/** Makes the error for a file that the system does not let us read; moving it away would lose what is in it. */
+export const refuseAccess = (what: string, path: string, error: unknown) =>
+  new UsageError(`cannot read the ${what} ${path}: ${messageOf(error)} (let the user of the service read it)`)
+
 function checkedEntry(id: string, entry: unknown, refuse: (detail: string) => Error): StoredTask {
   if (!isTaskShape(entry)) throw refuse(`the entry of task ${id} is not a task`)
   const task = entry as Partial<StoredTask>
   if (!task.type) throw refuse(`task ${id} has no type`)
   if (!(TASK_STATUSES as readonly string[]).includes(task.status ?? '')) {
     throw refuse(`task ${id} has the unknown status ${JSON.stringify(task.status ?? null)}`)
+  }
+  if (task.result_file !== undefined && !RESULT_FILE_NAME.test(String(task.result_file))) {
+    throw refuse(`task ${id} names the result file ${JSON.stringify(task.result_file)}`)
   }
   if (!isListOrAbsent(task.progress, isObject)) throw refuse(`task ${id} has progress that is no list of entries`)
   if (!isListOrAbsent(task.settled_dependencies, isSettled)) {

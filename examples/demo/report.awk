@@ -24,7 +24,7 @@ FILENAME == "sources.ranked" {
   lines += $1
   files++
   if (FNR == 1) heading("The longest sources of taskmill")
-  if (FNR <= 4) printf "    %-38s %5d lines\n", $2, $1 > out
+  if (FNR <= 4) printf "    %-46s %5d lines\n", $2, $1 > out
 }
 END {
   print "" > out

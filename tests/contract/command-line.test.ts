@@ -1,9 +1,9 @@
 /** The command line and the environment of taskmill-control. Source: contract, Binaries and flags. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { binary } from '../support/binaries.ts'
-import { type Control, startControl } from '../support/control.ts'
+import { type Control, startControl, testEnvironment } from '../support/control.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -272,4 +272,26 @@ describe('the start', () => {
     await serving(FREE_PORT, {}, async () => {})
     expect(readdirSync(join(temp.path, 'data'))).toContain('note.txt')
   })
+})
+
+test('a data directory that may not be written stops the start in one line, exit code 2', async () => {
+  using dir = tempDir()
+  // Root may write anywhere, so the service runs as somebody else; for others the directory is made read-only.
+  const isRoot = process.getuid?.() === 0
+  chmodSync(dir.path, 0o555)
+  const child = Bun.spawn([await binary('taskmill-control'), '--addr', '127.0.0.1:0', '--data-dir', dir.path], {
+    cwd: '/',
+    env: testEnvironment(),
+    ...(isRoot && { uid: 65534, gid: 65534 }),
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  expect({ exitCode: await child.exited, stdout, stderr }).toEqual({
+    exitCode: 2,
+    stdout: '',
+    stderr: `taskmill-control: cannot write in the data directory ${dir.path}: permission denied (let the user of the service write there, or choose another with --data-dir)\n`,
+  })
+  chmodSync(dir.path, 0o755)
 })

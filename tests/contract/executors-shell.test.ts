@@ -18,7 +18,12 @@ let open: Control
 let temp: TempDir
 beforeAll(async () => {
   temp = tempDir()
-  const secrets = { SERVICE_TOKEN: 'sesame', SECRET_KEY: 'sesame', HTTP_PROXY: 'http://127.0.0.1:9', LANG: 'C.UTF-8' }
+  const secrets = {
+    SERVICE_RUNTIME_TOKEN: 'sesame',
+    SECRET_KEY: 'sesame',
+    HTTP_PROXY: 'http://127.0.0.1:9',
+    LANG: 'C.UTF-8',
+  }
   guarded = await startControl({ env: secrets })
   open = await startControl({
     env: { ...secrets, SERVICE_SHELL_POLICY: 'open' },
