@@ -120,8 +120,13 @@ test('a terminal task: 202, unchanged status, no event', async () => {
 
 test('a second cancel changes nothing', async () => {
   const named = newId()
-  await control.submit([{ id: named, type: 'shell', params: { script: 'trap "" TERM; while :; do sleep 0.05; done' } }])
-  await control.reached(named, 'running')
+  const isDeaf = `${control.cwd}/${named}`
+  const script = `trap "" TERM; : > ${isDeaf}; while :; do sleep 0.05; done`
+  await control.submit([{ id: named, type: 'shell', params: { script } }])
+  await until(
+    () => Bun.file(isDeaf).exists(),
+    (exists) => exists,
+  )
   const answers = [await cancel(named), await cancel(named)]
   expect(answers.map(({ tasks }) => tasks[0]?.status)).toEqual(['cancelling', 'cancelling'])
   expect((await control.ended(named)).status).toBe('cancelled')

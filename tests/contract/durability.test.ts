@@ -123,10 +123,13 @@ describe('the answers of cancel and delete are durable too', () => {
         env: open,
         flags: ['--persist-interval', '1h', '--kill-grace', '1m'],
       })
-      await control.submit([
-        { id: 'stubborn', type: 'shell', params: { script: 'trap "" TERM; while :; do sleep 0.05; done' } },
-      ])
-      await control.reached('stubborn', 'running')
+      const isDeaf = join(dir.path, 'deaf')
+      const script = `trap "" TERM; : > ${isDeaf}; while :; do sleep 0.05; done`
+      await control.submit([{ id: 'stubborn', type: 'shell', params: { script } }])
+      await until(
+        () => existsSync(isDeaf),
+        (exists) => exists,
+      )
       await control.fetch('/tasks/stubborn/cancel', { method: 'POST' })
       await control.stop('SIGKILL')
     }
