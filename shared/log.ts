@@ -22,22 +22,25 @@ export interface LineSink {
 
 export class Log {
   readonly #consola: ConsolaInstance
-  readonly #fields: LogFields
-  constructor(consola: ConsolaInstance, fields: LogFields = {}) {
+  readonly #fields: LogFields | undefined
+  constructor(consola: ConsolaInstance, fields?: LogFields) {
     this.#consola = consola
     this.#fields = fields
   }
   debug(msg: string, fields?: LogFields): void {
-    this.#consola.debug(msg, { ...this.#fields, ...fields })
+    this.#consola.debug(msg, this.#all(fields))
   }
   info(msg: string, fields?: LogFields): void {
-    this.#consola.info(msg, { ...this.#fields, ...fields })
+    this.#consola.info(msg, this.#all(fields))
   }
   warn(msg: string, fields?: LogFields): void {
-    this.#consola.warn(msg, { ...this.#fields, ...fields })
+    this.#consola.warn(msg, this.#all(fields))
   }
   error(msg: string, fields?: LogFields): void {
-    this.#consola.error(msg, { ...this.#fields, ...fields })
+    this.#consola.error(msg, this.#all(fields))
+  }
+  #all(fields: LogFields | undefined): LogFields | undefined {
+    return this.#fields === undefined ? fields : { ...this.#fields, ...fields }
   }
   /** A log whose every line also carries `fields`. */
   with(fields: LogFields): Log {

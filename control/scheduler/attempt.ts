@@ -36,6 +36,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 
 export class Attempt implements ExecutorContext {
   readonly attempt: number
+  /** The attempt has, or may have, done something that others can see. */
+  hasBegun = false
   readonly #task: Task
   readonly #executor: Executor
   readonly #host: AttemptHost
@@ -73,6 +75,7 @@ export class Attempt implements ExecutorContext {
   }
 
   begin(): void {
+    this.hasBegun = true
     this.#host.record()
   }
 

@@ -247,30 +247,28 @@ export class Scheduler {
     const executor = this.#executors.get(task.type)
     if (executor === undefined) {
       const message = `no executor is registered for type ${task.type}`
-      this.#attemptEnded(task, { kind: 'failure', failure: { code: 'internal', message } })
+      this.#attemptFailed(task, { code: 'internal', message }, undefined)
       return
     }
     if (this.#log.debugging) this.#log.debug('attempt started', fieldsOf(task))
     const attempt = new Attempt(task, executor, this.#host)
     this.#executing.set(task, attempt)
     const outcome = attempt.run()
-    if (outcome instanceof Promise) outcome.then((ended) => this.#keepResult(task, ended))
-    else this.#keepResult(task, outcome)
+    if (outcome instanceof Promise) outcome.then((ended) => this.#keepResult(attempt, task, ended))
+    else this.#keepResult(attempt, task, outcome)
   }
 
   /** A large result is put into its file before the attempt counts as ended; most are small and stay as they are. */
-  #keepResult(task: Task, outcome: AttemptOutcome): void {
+  #keepResult(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
     const isKept = 'result' in outcome && !(outcome.kind === 'failure' && this.#attemptsLeft(task) > 0)
     const result = isKept ? this.#toKeep(task, outcome.result) : undefined
     if (result instanceof Promise) {
       result.then((kept) => {
-        this.#attemptEnded(task, { ...outcome, result: kept } as AttemptOutcome)
-        this.#turn()
+        this.#attemptEnded(attempt, task, { ...outcome, result: kept } as AttemptOutcome)
       })
       return
     }
-    this.#attemptEnded(task, outcome)
-    this.#turn()
+    this.#attemptEnded(attempt, task, outcome)
   }
 
   #startedProcess(task: Task, pid: number): void {
@@ -288,12 +286,14 @@ export class Scheduler {
     this.#store.apply({ kind: 'progress', task, at: Date.now(), ...report })
   }
 
-  #attemptEnded(task: Task, outcome: AttemptOutcome): void {
+  #attemptEnded(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
     this.#executing.delete(task)
     // A cancel is a promise to whoever asked for it: it holds whatever the attempt says in the end.
     if (task.status === 'cancelling') this.#endCancelled(task, 'result' in outcome ? outcome.result : undefined)
     else this.#takeOutcome(task, outcome)
+    if (attempt.hasBegun) this.#host.record() // what was done is not done again after a crash
     if (this.#isStopping && this.#executing.size === 0) this.#whenIdle?.()
+    this.#turn()
   }
 
   #takeOutcome(task: Task, outcome: AttemptOutcome): void {

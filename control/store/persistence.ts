@@ -1,8 +1,8 @@
 /**
  * Keeps what the store holds on disk.
  *
- * Changed tasks are collected and their newest states written to the journal once per turn of the event loop, and before
- * anybody outside can see them (`expose`). Whoever is promised something waits for `durable` or for `keepGraph`. Every
+ * Changed tasks are collected for a moment and their newest states written to the journal together, and at the latest
+ * before anybody outside can see them, or an attempt that acts begins or has ended (`expose`). Whoever is promised something waits for `durable` or for `keepGraph`. Every
  * interval in which something changed, and when the journal has grown large, a new segment is begun, the state file is
  * written anew in slices, and the older segments go.
  */
@@ -21,8 +21,11 @@ import { writeSnapshot } from './snapshot.ts'
 import { encodeState } from './stored-task.ts'
 import type { TaskStore } from './tasks.ts'
 
-/** Milliseconds that the outcome of a task may wait for others before it is synced; nobody waits for it. */
-const OUTCOME_SYNC_MS = 20
+/** Milliseconds that a change which nobody has seen may wait for others before it is written and synced with them. */
+const OUTCOME_WAIT_MS = 20
+
+/** Changed tasks that may wait. More would make one write a pause. */
+const MAX_UNWRITTEN = 2_048
 
 /** Milliseconds before states that the disk did not take are written again. */
 const RETRY_MS = 500
@@ -53,8 +56,7 @@ export class Persistence {
   /** Tasks whose newest state is not in the journal yet. */
   readonly #changed = new Set<Task>()
   readonly #timer: Timer
-  #syncTimer: Timer | undefined
-  #isFlushScheduled = false
+  #flushTimer: Timer | undefined
   #isFailing = false
   #writtenSeq: number
   #writtenKeys = 0
@@ -72,19 +74,18 @@ export class Persistence {
 
   #noteChange(task: Task): void {
     this.#changed.add(task)
-    if (this.#isFlushScheduled) return
-    this.#isFlushScheduled = true
-    setImmediate(() => this.#flushOrRetry())
+    if (this.#changed.size >= MAX_UNWRITTEN && !this.#isFailing) this.expose()
+    else this.#flushTimer ??= setTimeout(() => this.#flushAndSync(), OUTCOME_WAIT_MS)
   }
 
-  #flushOrRetry(): void {
-    this.#isFlushScheduled = false
+  #flushAndSync(): void {
+    this.#flushTimer = undefined
     try {
       this.#flush()
+      this.#options.journal.sync().catch(() => {}) // the journal has said so
     } catch (error) {
       this.#reportFailing(error)
-      this.#isFlushScheduled = true
-      setTimeout(() => this.#flushOrRetry(), RETRY_MS).unref()
+      this.#flushTimer = setTimeout(() => this.#flushAndSync(), RETRY_MS)
     }
   }
 
@@ -96,10 +97,6 @@ export class Persistence {
     this.#options.journal.write('t', [lines.join('\n')])
     this.#changed.clear()
     this.#isFailing = false
-    this.#syncTimer ??= setTimeout(() => {
-      this.#syncTimer = undefined
-      this.#options.journal.sync().catch(() => {}) // the journal has said so
-    }, OUTCOME_SYNC_MS)
     const mayHave = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#stateFileBytes)
     if (this.#options.journal.length > mayHave) void this.#snapshotOrLog()
   }
@@ -127,10 +124,13 @@ export class Persistence {
       this.#reportFailing(error)
       throw notKept(error)
     }
-    if (this.#options.journal.isDistrusted) {
-      void this.#snapshotOrLog()
-      throw notKept(new Error('the disk failed to sync'))
-    }
+    this.#ensureTrusted()
+  }
+
+  #ensureTrusted(): void {
+    if (!this.#options.journal.isDistrusted) return
+    void this.#snapshotOrLog()
+    throw notKept(new Error('the disk failed to sync'))
   }
 
   /** Resolves when every change so far is on disk, or rejects with 503. */
@@ -146,7 +146,7 @@ export class Persistence {
 
   /** Resolves when a claimed graph, submitted as `body`, is on disk; rejects with 503, and then none of it counts. */
   async keepGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKey): Promise<void> {
-    this.ensureKeeping()
+    this.#ensureTrusted()
     const identity: Omit<JournaledGraph, 'body'> = {
       ...(idempotency !== undefined && { idempotency }),
       graph_ordinal: graph.ordinal,
@@ -169,7 +169,7 @@ export class Persistence {
     clearInterval(this.#timer)
     await this.#snapshot
     await this.#snapshotIfChanged()
-    clearTimeout(this.#syncTimer)
+    clearTimeout(this.#flushTimer)
     await this.#options.journal.close()
   }
 
