@@ -10,6 +10,7 @@ import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { VERSION } from '../shared/version.ts'
 import { type ControlConfig, controlSettings, controlVariables } from './config.ts'
 import { endLeftovers } from './executors/leftovers.ts'
+import { dns } from './executors/os/dns.ts'
 import { file } from './executors/os/file.ts'
 import { FileRoot } from './executors/os/file-root.ts'
 import { http } from './executors/os/http.ts'
@@ -17,6 +18,7 @@ import { noop } from './executors/os/noop.ts'
 import { OsExecutor } from './executors/os/os.ts'
 import { shell } from './executors/os/shell.ts'
 import { sleep } from './executors/os/sleep.ts'
+import { tcp } from './executors/os/tcp.ts'
 import { ExecutorRegistry } from './executors/registry.ts'
 import { controlApp } from './http/app.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
@@ -148,7 +150,15 @@ function localTools(config: ControlConfig): OsExecutor {
   const root = new FileRoot(config.fileRoot === '' ? undefined : config.fileRoot)
   const policy = process.env.SERVICE_SHELL_POLICY?.trim().toLowerCase() === 'open' ? 'open' : 'allowlist'
   const env = taskEnvironment(process.env)
-  return new OsExecutor([shell({ policy, env, killGraceMs: config.killGrace }), file(root), http(root), sleep, noop])
+  return new OsExecutor([
+    shell({ policy, env, killGraceMs: config.killGrace }),
+    file(root),
+    http(root),
+    dns(),
+    tcp,
+    sleep,
+    noop,
+  ])
 }
 
 /** What processes of tasks see of our environment: enough to find programs, nothing that is secret. */
