@@ -44,6 +44,11 @@ export const controlSettings = {
     value: 'directory',
     help: 'Confines file tasks (and save_to of http tasks) to this directory. Without it only relative paths are confined, to the working directory.',
   }),
+  skillsDir: text({
+    variable: 'SERVICE_SKILLS_DIR',
+    value: 'directory',
+    help: 'Executables in this directory are skills: cli-skills tasks may call each by its file name, whatever the allowlist says. Without it there are none.',
+  }),
   maxBodyBytes: integer({
     default: String(64 * 1024 * 1024),
     value: 'bytes',
@@ -70,5 +75,5 @@ export type ControlConfig = SettingValues<typeof controlSettings>
 /** Variables without a flag, for the documentation. */
 export const controlVariables = {
   SERVICE_SHELL_POLICY:
-    'open lets shell tasks run any command and scripts, for trusted development machines only; anything else means the allowlist.',
+    'open lets shell and cli-skills tasks run any command, and shell tasks scripts, for trusted development machines only; anything else means the allowlist.',
 } as const

@@ -9,6 +9,8 @@ import { createLog, type Log, stdoutLines } from '../shared/log.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { VERSION } from '../shared/version.ts'
 import { type ControlConfig, controlSettings, controlVariables } from './config.ts'
+import { CliSkillsExecutor } from './executors/cli-skills.ts'
+import type { Executor } from './executors/executor.ts'
 import { endLeftovers } from './executors/leftovers.ts'
 import { dns } from './executors/os/dns.ts'
 import { file } from './executors/os/file.ts'
@@ -20,6 +22,7 @@ import { shell } from './executors/os/shell.ts'
 import { sleep } from './executors/os/sleep.ts'
 import { tcp } from './executors/os/tcp.ts'
 import { ExecutorRegistry } from './executors/registry.ts'
+import { SkillsDirectory } from './executors/skills.ts'
 import { controlApp } from './http/app.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { Counters } from './store/counters.ts'
@@ -60,7 +63,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const lines = stdoutLines()
   const log = createLog(lines, config.logLevel)
   bypassProxyForLoopback(process.env)
-  const executors = new ExecutorRegistry([localTools(config)])
+  const executors = new ExecutorRegistry(localExecutors(config))
 
   makeDataDir(config.dataDir)
   lockDirectory(config.dataDir)
@@ -146,19 +149,16 @@ async function shutDown({ scheduler, server, persistence, log }: Parts, graceMs:
   return 0
 }
 
-function localTools(config: ControlConfig): OsExecutor {
+/** What runs tasks on this machine, by category. An executor of your own joins the list: docs/executors.md. */
+function localExecutors(config: ControlConfig): Executor[] {
   const root = new FileRoot(config.fileRoot === '' ? undefined : config.fileRoot)
+  const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
   const policy = process.env.SERVICE_SHELL_POLICY?.trim().toLowerCase() === 'open' ? 'open' : 'allowlist'
-  const env = taskEnvironment(process.env)
-  return new OsExecutor([
-    shell({ policy, env, killGraceMs: config.killGrace }),
-    file(root),
-    http(root),
-    dns(),
-    tcp,
-    sleep,
-    noop,
-  ])
+  const commands = { policy, killGraceMs: config.killGrace, env: taskEnvironment(process.env) } as const
+  return [
+    new OsExecutor([shell(commands), file(root), http(root), dns(), tcp, sleep, noop]),
+    new CliSkillsExecutor({ ...commands, skills }),
+  ]
 }
 
 /** What processes of tasks see of our environment: enough to find programs, nothing that is secret. */
