@@ -59,6 +59,11 @@ export const controlSettings = {
     max: 100_000_000,
     help: 'Tasks that are kept; for more, the oldest ended graphs go first, and none that has not ended.',
   }),
+  skillsDir: text({
+    variable: 'SERVICE_SKILLS_DIR',
+    value: 'directory',
+    help: 'Executables in this directory are skills: cli-skills tasks may call each by its file name, whatever the allowlist says. Without it there are none.',
+  }),
   maxBodyBytes: integer({
     default: String(64 * 1024 * 1024),
     value: 'bytes',
@@ -95,5 +100,5 @@ export type ControlConfig = SettingValues<typeof controlSettings>
 export const controlVariables = {
   SERVICE_TOKEN: 'The token itself, where --token-file is not given.',
   SERVICE_SHELL_POLICY:
-    'open lets shell tasks run any command and scripts, for trusted development machines only; anything else means the allowlist.',
+    'open lets shell and cli-skills tasks run any command, and shell tasks scripts, for trusted development machines only; anything else means the allowlist.',
 } as const

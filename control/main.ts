@@ -11,15 +11,21 @@ import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { readToken } from '../shared/token.ts'
 import { VERSION } from '../shared/version.ts'
 import { type ControlConfig, controlSettings, controlVariables } from './config.ts'
+import { CliSkillsExecutor } from './executors/cli-skills.ts'
+import type { Executor } from './executors/executor.ts'
 import { endLeftovers } from './executors/leftovers.ts'
+import { dns } from './executors/os/dns.ts'
 import { file } from './executors/os/file.ts'
 import { FileRoot } from './executors/os/file-root.ts'
 import { http } from './executors/os/http.ts'
 import { noop } from './executors/os/noop.ts'
 import { OsExecutor } from './executors/os/os.ts'
 import { shell } from './executors/os/shell.ts'
+import type { ShellPolicy } from './executors/os/shell-policy.ts'
 import { sleep } from './executors/os/sleep.ts'
+import { tcp } from './executors/os/tcp.ts'
 import { ExecutorRegistry } from './executors/registry.ts'
+import { SkillsDirectory } from './executors/skills.ts'
 import { controlApp } from './http/app.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { Counters } from './store/counters.ts'
@@ -65,7 +71,8 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const token = readToken(config.tokenFile, process.env.SERVICE_TOKEN)
   const guard = createGuard({ token, allowedHosts: config.allowedHost, listeningHost: address.hostname })
   bypassProxyForLoopback(process.env)
-  const executors = new ExecutorRegistry([localTools(config, log)])
+  const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
+  const executors = new ExecutorRegistry(localExecutors(config, skills, log))
 
   makeDataDir(config.dataDir)
   lockDirectory(config.dataDir)
@@ -169,14 +176,24 @@ async function shutDown({ scheduler, server, persistence, log }: Parts, graceMs:
   return 0
 }
 
-function localTools(config: ControlConfig, log: Log): OsExecutor {
+/** What runs tasks on this machine, by category. An executor of your own joins the list: docs/executors.md. */
+function localExecutors(config: ControlConfig, skills: SkillsDirectory, log: Log): Executor[] {
   const root = new FileRoot(config.fileRoot === '' ? undefined : config.fileRoot)
-  const asked = process.env.SERVICE_SHELL_POLICY?.trim().toLowerCase() ?? ''
-  if (!['', 'open', 'allowlist'].includes(asked))
+  const policy = shellPolicy(process.env.SERVICE_SHELL_POLICY, log)
+  const commands = { policy, killGraceMs: config.killGrace, env: taskEnvironment(process.env) } as const
+  return [
+    new OsExecutor([shell(commands), file(root), http(root), dns(), tcp, sleep, noop]),
+    new CliSkillsExecutor({ ...commands, skills }),
+  ]
+}
+
+function shellPolicy(variable: string | undefined, log: Log): ShellPolicy {
+  const asked = variable?.trim().toLowerCase() ?? ''
+  if (asked === 'open') return 'open'
+  if (asked !== '' && asked !== 'allowlist') {
     log.warn('SERVICE_SHELL_POLICY is neither open nor allowlist: it means allowlist')
-  const policy = asked === 'open' ? 'open' : 'allowlist'
-  const env = taskEnvironment(process.env)
-  return new OsExecutor([shell({ policy, env, killGraceMs: config.killGrace }), file(root), http(root), sleep, noop])
+  }
+  return 'allowlist'
 }
 
 /** What processes of tasks see of our environment: enough to find programs, nothing that is secret. */

@@ -1,10 +1,12 @@
-/** `bun run docs`: writes the parts of the README that come from the code. A test notices when it was forgotten. */
+/** `bun run docs`: writes the parts of the documents that come from the code. A test notices when it was forgotten. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { controlSettings, controlVariables } from '../control/config.ts'
 import { replaceSection, settingsTable } from './settings-table.ts'
 
-const README = join(dirname(import.meta.dir), 'README.md')
+const ROOT = dirname(import.meta.dir)
+const README = join(ROOT, 'README.md')
+const EXECUTORS = join(ROOT, 'docs/executors.md')
 
 /** The README as it should be. */
 export function currentReadme(): string {
@@ -12,4 +14,13 @@ export function currentReadme(): string {
   return replaceSection(readFileSync(README, 'utf8'), 'control settings', table)
 }
 
-if (import.meta.main) writeFileSync(README, currentReadme())
+/** docs/executors.md as it should be: its example is the one that the tests run. */
+export function currentExecutorsPage(): string {
+  const example = readFileSync(join(ROOT, 'examples/executors/checksum.ts'), 'utf8')
+  return replaceSection(readFileSync(EXECUTORS, 'utf8'), 'checksum executor', `\`\`\`ts\n${example}\`\`\``)
+}
+
+if (import.meta.main) {
+  writeFileSync(README, currentReadme())
+  writeFileSync(EXECUTORS, currentExecutorsPage())
+}

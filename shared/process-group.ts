@@ -8,6 +8,7 @@
  */
 import { closeSync } from 'node:fs'
 import type { Subprocess } from 'bun'
+import { openAnonymousFile } from './anonymous-file.ts'
 import { type BoundedText, readBounded } from './bounded-output.ts'
 import { systemCodeOf } from './errors.ts'
 import { openPipe } from './pipe.ts'
@@ -18,6 +19,10 @@ export interface GroupOptions {
   readonly cwd?: string
   /** All of it: nothing of our own environment is added. */
   readonly env: Readonly<Record<string, string>>
+  /** What the program may read from its standard input; whether it does is its own business. Default: nothing. */
+  readonly stdin?: string
+  /** Sends stderr where stdout goes: `stdout` then has both in the order in which they were written. */
+  readonly mergeStreams?: boolean
   /** Bytes kept of each of stdout and stderr. */
   readonly maxStreamBytes: number
   /** Milliseconds between TERM and KILL. */
@@ -32,6 +37,7 @@ export type Ending =
 export interface FinishedGroup {
   readonly ending: Ending
   readonly stdout: BoundedText
+  /** Empty where the streams are merged. */
   readonly stderr: BoundedText
 }
 
@@ -56,29 +62,33 @@ const KILLED_MS = 1_000
 /** Milliseconds that a process which left the group may hold up our reading of its output. */
 const STRAY_OUTPUT_MS = 200
 
+const NOTHING: BoundedText = { text: '', truncated: false }
+
 /** Starts a group. Throws the system's error (`code` ENOENT, EACCES, E2BIG ...) when the program cannot start. */
 export function startGroup(options: GroupOptions): ProcessGroup {
-  const { command, cwd, env, maxStreamBytes, killGraceMs } = options
+  const { cwd, env, stdin = '', mergeStreams = false, maxStreamBytes, killGraceMs } = options
+  const input = stdin === '' ? null : openAnonymousFile(stdin)
   const out = openPipe()
-  const err = openPipe()
+  const err = mergeStreams ? null : openPipe()
   const close = (end: 'readEnd' | 'writeEnd') => {
     for (const pipe of [out, err]) if (pipe !== null) closeSync(pipe[end])
   }
-  let child: Subprocess<'ignore', number | 'pipe', number | 'pipe'>
+  let child: Subprocess<'ignore' | number, number | 'pipe', number | 'pipe' | 'ignore'>
   try {
-    child = Bun.spawn([...command], {
+    child = Bun.spawn(mergeStreams && out === null ? mergedByShell(options.command) : [...options.command], {
       ...(cwd === undefined ? {} : { cwd }),
       env: { ...env },
       detached: true,
-      stdin: 'ignore',
+      stdin: input ?? 'ignore',
       stdout: out?.writeEnd ?? 'pipe',
-      stderr: err?.writeEnd ?? 'pipe',
+      stderr: mergeStreams ? (out?.writeEnd ?? 'ignore') : (err?.writeEnd ?? 'pipe'),
     })
   } catch (error) {
     close('readEnd')
     throw error
   } finally {
     close('writeEnd')
+    if (input !== null) closeSync(input)
   }
 
   const letGo = new AbortController()
@@ -88,7 +98,7 @@ export function startGroup(options: GroupOptions): ProcessGroup {
       maxStreamBytes,
       { signal: letGo.signal },
     )
-  const output = Promise.all([read(out, child.stdout), read(err, child.stderr)])
+  const output = Promise.all([read(out, child.stdout), mergeStreams ? NOTHING : read(err, child.stderr)])
 
   const finish = async (): Promise<FinishedGroup> => {
     await child.exited
@@ -109,6 +119,9 @@ export function startGroup(options: GroupOptions): ProcessGroup {
     stop: () => void endGroup(child.pid, killGraceMs),
   }
 }
+
+/** Two descriptors can share a pipe of ours but not one of Bun's. Without ours a shell joins them, then steps aside. */
+const mergedByShell = (command: readonly string[]): string[] => ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', ...command]
 
 const endingOf = (child: Subprocess): Ending =>
   child.signalCode === null ? { exitCode: child.exitCode ?? 0 } : { signal: String(child.signalCode) }

@@ -3,13 +3,17 @@ import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import manifest from '../package.json'
-import { currentReadme } from '../scripts/docs.ts'
+import { currentExecutorsPage, currentReadme } from '../scripts/docs.ts'
 
 const ROOT = dirname(import.meta.dir)
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
 
 test('the settings table is the one that parses the command line (else: bun run docs)', () => {
   expect(readme).toBe(currentReadme())
+})
+
+test('the example of docs/executors.md is the one that is run (else: bun run docs)', () => {
+  expect(readFileSync(join(ROOT, 'docs/executors.md'), 'utf8')).toBe(currentExecutorsPage())
 })
 
 test('every file that the documents link to exists', () => {

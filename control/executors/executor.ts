@@ -38,12 +38,39 @@ export interface ExecutorContext {
   progress(message?: string, data?: unknown): void
 }
 
+/** What a hook answers, now or later: something to use instead, or nothing to leave it as it is. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a hook that only looks has no return
+type Instead<T> = T | void | Promise<T | void>
+
+/**
+ * What may happen around an execution. All of them are optional, are awaited, and get the same context: what was said
+ * about its signal holds for them too. What a hook throws fails the attempt, as if the execution had thrown it.
+ *
+ * An attempt whose `beforeExecute` did not throw gets exactly one of `afterExecute` and `onError`, also when its signal
+ * has fired. So what the first one takes, the other two can give back.
+ */
+export interface ExecutorHooks {
+  /** Refuses the task by throwing, or gives the execution another input. Nothing of the attempt has happened yet. */
+  beforeExecute?(task: ExecutableTask, context: ExecutorContext): Instead<{ readonly input: unknown }>
+  /** Gives the attempt another result than its execution. */
+  afterExecute?(task: ExecutableTask, result: unknown, context: ExecutorContext): Instead<{ readonly result: unknown }>
+  /** Throws another error than the execution did, or makes a result of it. Otherwise the error stands. */
+  onError?(task: ExecutableTask, error: unknown, context: ExecutorContext): Instead<{ readonly result: unknown }>
+}
+
 /** Executes tasks of one type. */
-export interface Executor {
+export interface Executor extends ExecutorHooks {
   /** The value of `type` that brings tasks here. */
   readonly type: string
   /** The JSON result. Throws `ExecutionError`; anything else thrown counts as a mistake of ours (`internal`). */
   execute(task: ExecutableTask, context: ExecutorContext): unknown
+}
+
+/** Executes tasks of one type that has several tools. One with an `execute` too gets tasks without a tool name there. */
+export interface MethodExecutor extends ExecutorHooks {
+  readonly type: string
+  /** Like `execute`. `method` is the task's tool name; throws `invalid_input` for one that it does not know. */
+  executeMethod(method: string, task: ExecutableTask, context: ExecutorContext): unknown
 }
 
 /** The attempt failed. `message` becomes the task's `error`, `result` is kept with it. */

@@ -36,7 +36,7 @@ const INT64_MAX = 2 ** 63
 export const TaskInput = Type.Object({
   id: orNull(Type.String(), 'string', 'Non-empty and unique within the graph.'),
   type: orNull(Type.String(), 'string', 'The executor: a category (os) or a legacy type (shell, file, http ...).'),
-  tool_name: orNull(Type.String(), 'string', 'The tool of the category: shell, file, http, sleep, noop.'),
+  tool_name: orNull(Type.String(), 'string', 'The tool of the category: shell, file, http, dns, tcp, sleep, noop.'),
   params: Type.Optional(Type.Unknown({ description: 'Parameters of the executor.' })),
   input: Type.Optional(Type.Unknown({ description: 'The same as params; counts where both are given.' })),
   depends_on: orNull(

@@ -226,7 +226,9 @@ describe('check 7: every task type must be a registered executor type', () => {
   test.each(['nope', 'OS', 'os ', 'constructor', '__proto__', 'toString', 'nope.shell', '.', 'shell.os'])(
     'an unknown type is named with the sorted list of registered types: %s',
     async (type) => {
-      expect(await refused({ tasks: [{ id: 'a', type }] })).toBe(`unknown task type: ${type} (available: os)`)
+      expect(await refused({ tasks: [{ id: 'a', type }] })).toBe(
+        `unknown task type: ${type} (available: cli-skills, os)`,
+      )
     },
   )
 

@@ -5,13 +5,13 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { startGroup } from '../../shared/process-group.ts'
+import { type GroupOptions, startGroup } from '../../shared/process-group.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 const env = { PATH: process.env.PATH ?? '/usr/bin:/bin' }
-const shell = (script: string, options: { killGraceMs?: number; maxStreamBytes?: number } = {}) =>
+const shell = (script: string, options: Partial<GroupOptions> = {}) =>
   startGroup({ command: ['/bin/sh', '-c', script], env, killGraceMs: 2_000, maxStreamBytes: 1024, ...options })
 
 describe('a process group', () => {
@@ -56,6 +56,37 @@ describe('a process group', () => {
     })
   })
 
+  test('may have one stream for both, in the order in which it was written', async () => {
+    const script = 'for i in 1 2 3; do echo out$i; echo err$i >&2; done; echo x > /dev/stderr; echo y > /dev/stdout'
+    const { stdout, stderr } = await shell(script, { mergeStreams: true }).finished
+    const text = 'out1\nerr1\nout2\nerr2\nout3\nerr3\nx\ny\n'
+    expect({ stdout, stderr }).toEqual({
+      stdout: { text, truncated: false },
+      stderr: { text: '', truncated: false },
+    })
+    const cut = await shell('printf abc; printf def >&2', { mergeStreams: true, maxStreamBytes: 4 }).finished
+    expect(cut.stdout).toEqual({ text: 'abcd', truncated: true })
+  })
+
+  test('reads the stdin it was given, from its beginning, also by name', async () => {
+    const { stdout } = await shell('head -n 1; cat /dev/stdin', { stdin: 'one\ntwo €\n' }).finished
+    expect(stdout.text).toBe('one\none\ntwo €\n')
+  })
+
+  test('that does not read its stdin is not held up by it', async () => {
+    const stdin = 'x'.repeat(1024 * 1024)
+    for (const script of ['exit 3', 'exec 0<&-; exit 3']) {
+      expect((await shell(script, { stdin }).finished).ending).toEqual({ exitCode: 3 })
+    }
+    const { stdout } = await shell('wc -c', { stdin }).finished
+    expect(Number(stdout.text)).toBe(stdin.length)
+  })
+
+  test('has an empty stdin otherwise', async () => {
+    expect((await shell('cat; echo end').finished).stdout.text).toBe('end\n')
+    expect((await shell('cat; echo end', { stdin: '' }).finished).stdout.text).toBe('end\n')
+  })
+
   test('is not held up by a process that left it and keeps its output open', async () => {
     // The leader waits until the other leads a group and a session of its own.
     const leave = 'setsid sleep 600 & while ! grep -q " $! $! " /proc/$!/stat; do :; done; echo $!'
@@ -69,13 +100,18 @@ describe('a process group', () => {
     const open = () => [...new Bun.Glob('*').scanSync({ cwd: '/proc/self/fd', onlyFiles: false })].length
     await shell('true').finished
     const before = open()
-    await Promise.all(Array.from({ length: 20 }, () => shell('echo x; echo y >&2').finished))
+    const text = 'echo x; cat; echo y >&2'
+    await Promise.all(
+      Array.from({ length: 20 }, (_, i) => shell(text, { mergeStreams: i % 2 === 0, stdin: 'z' }).finished),
+    )
     await until(open, (count) => count <= before)
+    expect(() => startGroup({ command: ['/no/such'], env, stdin: 'z', killGraceMs: 0, maxStreamBytes: 1 })).toThrow()
+    expect(open()).toBeLessThanOrEqual(before)
   })
 
   test('of zombies that nobody reaps counts as ended', async () => {
     const program = `
-      import { startGroup } from './shared/process-group.ts'
+      import { type GroupOptions, startGroup } from './shared/process-group.ts'
       const group = startGroup({ command: ['/bin/sh', '-c', 'sleep 600 & exit 0'], env: {}, killGraceMs: 60_000, maxStreamBytes: 1 })
       console.log(JSON.stringify((await group.finished).ending))
       process.exit(0)`

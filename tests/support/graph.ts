@@ -11,14 +11,14 @@ const TYPES: ReadonlySet<string> = new Set(['os', 'runtime', 'mcp', 'test'])
 let graphs = 0
 
 /** A graph that no store knows yet. */
-export function graphOf(tasks: TaskInput[], createdAt = Date.now()): Graph {
-  const valid = atOnce(validateGraph(tasks, TYPES))
+export function graphOf(tasks: TaskInput[], createdAt = Date.now(), types = TYPES): Graph {
+  const valid = atOnce(validateGraph(tasks, types))
   return atOnce(createGraph(valid, { id: `graph-${++graphs}`, ordinal: graphs, traceId: `trace-${graphs}`, createdAt }))
 }
 
 /** A graph that `store` has accepted. */
-export function acceptGraph(store: TaskStore, tasks: TaskInput[], createdAt = Date.now()): Graph {
-  const graph = graphOf(tasks, createdAt)
+export function acceptGraph(store: TaskStore, tasks: TaskInput[], createdAt = Date.now(), types = TYPES): Graph {
+  const graph = graphOf(tasks, createdAt, types)
   atOnce(store.claim(graph))
   store.apply({ kind: 'graph-accepted', graph })
   return graph

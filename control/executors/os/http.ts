@@ -6,11 +6,12 @@ import { constants } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { type Static, Type } from '@sinclair/typebox'
 import { readBounded } from '../../../shared/bounded-output.ts'
-import { messageOf, systemCodeOf } from '../../../shared/errors.ts'
+import { messageOf } from '../../../shared/errors.ts'
 import { ExecutionError, type ExecutorContext, invalidInput } from '../executor.ts'
 import { ToolParams } from '../params.ts'
 import { asExecutionError } from './file.ts'
 import type { FileRoot } from './file-root.ts'
+import { networkFault } from './network-fault.ts'
 import type { OsTool } from './os.ts'
 
 /** Bytes of a response body in the result. Source: spec, Limits A. */
@@ -173,21 +174,6 @@ async function copyBody(response: Response, file: FileHandle, path: string): Pro
     await file.writeFile(chunk)
   }
   return written
-}
-
-function networkFault(error: unknown): string {
-  switch (systemCodeOf(error)) {
-    case 'ECONNREFUSED':
-    case 'ConnectionRefused':
-      return 'connection refused'
-    case 'ECONNRESET':
-    case 'ConnectionClosed':
-      return 'connection closed by the server'
-    case 'ENOTFOUND':
-      return 'no such host'
-    default:
-      return messageOf(error)
-  }
 }
 
 const withoutCredentials = (url: URL): string => {

@@ -1,15 +1,11 @@
 /**
  * Runs a program or a script: `{stdout, stderr, exit_code, runner, truncated}`.
  *
- * The process leads a group of its own, gets an empty stdin and a minimal environment, and nothing of its group outlives
- * the attempt. Only the first MiB of each stream is kept; the rest is read and dropped, so that it never blocks.
+ * stdin is empty. Only the first MiB of each stream is kept.
  */
-import { existsSync, statSync } from 'node:fs'
-import { constants } from 'node:os'
 import { type Static, Type } from '@sinclair/typebox'
-import { messageOf, systemCodeOf } from '../../../shared/errors.ts'
-import { type Ending, type ProcessGroup, startGroup } from '../../../shared/process-group.ts'
-import { ExecutionError, type ExecutorContext, invalidInput } from '../executor.ts'
+import { type CommandOptions, resultOf, runCommand } from '../command.ts'
+import { type ExecutorContext, invalidInput } from '../executor.ts'
 import { ToolParams } from '../params.ts'
 import type { OsTool } from './os.ts'
 import { checkCommand, checkScript, type ShellPolicy } from './shell-policy.ts'
@@ -49,12 +45,8 @@ export interface ShellResult {
   readonly stderr_truncated: boolean
 }
 
-export interface ShellOptions {
+export interface ShellOptions extends CommandOptions {
   readonly policy: ShellPolicy
-  /** Milliseconds between TERM and KILL. */
-  readonly killGraceMs: number
-  /** All that a process gets to see, besides what a shell sets by itself. */
-  readonly env: Readonly<Record<string, string>>
 }
 
 export const shell = (options: ShellOptions): OsTool => ({
@@ -67,33 +59,19 @@ async function runShell(
   options: ShellOptions,
   context: ExecutorContext,
 ): Promise<ShellResult> {
-  const { signal } = context
   const { command, runner } = commandOf(params, options.policy)
-  context.begin()
-  const env = { ...options.env, TASKMILL_ATTEMPT: context.attemptId }
-  const group = launch(command, params.dir, { ...options, env })
-  context.startedProcess(group.pid)
-  signal.addEventListener('abort', group.stop, { once: true })
-  if (signal.aborted) group.stop()
-  group.leaderEnded.then(() => context.settled())
-  const { ending, stdout, stderr } = await group.finished
-  signal.removeEventListener('abort', group.stop)
-
-  const result: ShellResult = {
+  const maxStreamBytes = MAX_STREAM_BYTES
+  const ended = await runCommand({ command, dir: params.dir, maxStreamBytes }, options, context)
+  const { stdout, stderr, exitCode } = ended
+  return resultOf<ShellResult>(ended, 'command failed', {
     stdout: stdout.text,
     stderr: stderr.text,
-    exit_code: exitCodeOf(ending),
+    exit_code: exitCode,
     runner,
     truncated: stdout.truncated || stderr.truncated,
     stdout_truncated: stdout.truncated,
     stderr_truncated: stderr.truncated,
-  }
-  if (ending.exitCode === 0) return result
-  const [how, details] =
-    ending.signal === undefined
-      ? [`exit status ${ending.exitCode}`, { exit_code: ending.exitCode }]
-      : [`terminated by signal ${ending.signal}`, { signal: ending.signal }]
-  throw new ExecutionError('exit_nonzero', `command failed: ${how}`, { result, details })
+  })
 }
 
 type Command = { readonly command: readonly [string, ...string[]]; readonly runner: 'sh' | 'direct' }
@@ -109,40 +87,3 @@ function commandOf({ command, args, script, runner }: Static<typeof shellParams.
   checkCommand(policy, command)
   return { command: [command, ...(args ?? [])], runner: 'direct' }
 }
-
-function launch(command: Command['command'], dir: string | undefined, options: ShellOptions): ProcessGroup {
-  if ([...command, dir ?? ''].some((part) => part.includes('\0'))) {
-    throw invalidInput('command, arguments and dir must not contain NUL characters')
-  }
-  // A missing directory and a missing program fail alike, so the directory is looked at first.
-  if (dir !== undefined && !(existsSync(dir) && statSync(dir).isDirectory())) {
-    throw new ExecutionError('launch_failed', `cannot start ${command[0]}: the working directory ${dir} does not exist`)
-  }
-  const { env, killGraceMs } = options
-  try {
-    return startGroup({
-      command,
-      env,
-      killGraceMs,
-      maxStreamBytes: MAX_STREAM_BYTES,
-      ...(dir !== undefined && { cwd: dir }),
-    })
-  } catch (error) {
-    const cause = LAUNCH_FAULTS[systemCodeOf(error) ?? ''] ?? messageOf(error)
-    throw new ExecutionError('launch_failed', `cannot start ${command[0]}: ${cause}`, { cause: error })
-  }
-}
-
-const LAUNCH_FAULTS: Readonly<Record<string, string>> = {
-  ENOENT: 'no such program',
-  EACCES: 'not executable',
-  E2BIG: 'the arguments are too long',
-  ENOEXEC: 'not an executable format',
-}
-
-function exitCodeOf(ending: Ending): number {
-  if (ending.signal === undefined) return ending.exitCode
-  return 128 + (SIGNAL_NUMBERS[ending.signal] ?? 0)
-}
-
-const SIGNAL_NUMBERS: Readonly<Record<string, number>> = constants.signals

@@ -32,6 +32,7 @@ export const sleep: OsTool = {
         reject(new ExecutionError('cancelled', 'sleep was ended'))
       }
       signal.addEventListener('abort', wake, { once: true })
+      if (signal.aborted) wake()
     })
   },
 }

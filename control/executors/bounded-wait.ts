@@ -1,0 +1,33 @@
+/** Waiting for something outside: not beyond the end of the attempt, and never longer than a limit. */
+import { ExecutionError } from './executor.ts'
+
+export interface WaitBounds {
+  /** The attempt's. */
+  readonly signal: AbortSignal
+  readonly limitMs: number
+  /** What is waited for, as the beginning of the message of a failure. */
+  readonly what: string
+  /** What there is none of when the limit is reached: `answer`, `connection`. */
+  readonly missing: string
+  /** Lets go of what is waited for. Called once at the end, whatever the end was. */
+  readonly letGo: () => void
+}
+
+/** Settles as `work` does, if that comes first. Rejects with `external_failure` at the limit and `cancelled` by the signal. */
+export async function boundedWait<T>(work: Promise<T>, bounds: WaitBounds): Promise<T> {
+  const { signal, limitMs, what, missing, letGo } = bounds
+  const { promise: given, reject: giveUp } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    giveUp(new ExecutionError('external_failure', `${what}: no ${missing} within ${limitMs}ms`))
+  }, limitMs)
+  const end = () => giveUp(new ExecutionError('cancelled', `${what} was ended`))
+  signal.addEventListener('abort', end, { once: true })
+  if (signal.aborted) end()
+  try {
+    return await Promise.race([work, given])
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', end)
+    letGo()
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * One local command of an attempt, from its start to the end of all it started.
+ *
+ * The process leads a group of its own, sees a minimal environment, and nothing of its group outlives the attempt: when
+ * the signal fires it gets TERM, then KILL. Output beyond the limit is read and dropped, so that it never blocks.
+ */
+import { existsSync, statSync } from 'node:fs'
+import { constants } from 'node:os'
+import type { BoundedText } from '../../shared/bounded-output.ts'
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { type Ending, type ProcessGroup, startGroup } from '../../shared/process-group.ts'
+import { ExecutionError, type ExecutorContext, invalidInput } from './executor.ts'
+
+/** What holds for every command of the service. */
+export interface CommandOptions {
+  /** Milliseconds between TERM and KILL. */
+  readonly killGraceMs: number
+  /** All that a process gets to see, besides what a shell sets by itself. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+export interface Command {
+  readonly command: readonly [program: string, ...args: string[]]
+  /** Working directory. Default: the service's. */
+  readonly dir: string | undefined
+  /** Default: empty. */
+  readonly stdin?: string | undefined
+  /** `stdout` gets both streams, in the order in which they were written. */
+  readonly mergeStreams?: boolean
+  /** Bytes kept of each stream. */
+  readonly maxStreamBytes: number
+}
+
+export interface EndedCommand {
+  readonly ending: Ending
+  /** 128 + n for death by signal n, as shells say it. */
+  readonly exitCode: number
+  readonly stdout: BoundedText
+  readonly stderr: BoundedText
+}
+
+/** Runs `command` to its end, whatever that is. Throws `invalid_input` or `launch_failed` when it cannot start. */
+export async function runCommand(
+  command: Command,
+  options: CommandOptions,
+  context: ExecutorContext,
+): Promise<EndedCommand> {
+  const { signal } = context
+  check(command)
+  if (signal.aborted) throw new ExecutionError('cancelled', `${command.command[0]} was not started any more`)
+  context.begin()
+  const group = launch(command, options, context.attemptId)
+  context.startedProcess(group.pid)
+  signal.addEventListener('abort', group.stop, { once: true })
+  group.leaderEnded.then(() => context.settled())
+  const { ending, stdout, stderr } = await group.finished
+  signal.removeEventListener('abort', group.stop)
+  return { ending, exitCode: exitCodeOf(ending), stdout, stderr }
+}
+
+/** `result` where the command exited with 0, else throws it with `<failure>: exit status N`. */
+export function resultOf<T>({ ending }: EndedCommand, failure: string, result: T): T {
+  if (ending.exitCode === 0) return result
+  const [how, details] =
+    ending.signal === undefined
+      ? [`exit status ${ending.exitCode}`, { exit_code: ending.exitCode }]
+      : [`terminated by signal ${ending.signal}`, { signal: ending.signal }]
+  throw new ExecutionError('exit_nonzero', `${failure}: ${how}`, { result, details })
+}
+
+function check({ command, dir }: Command): void {
+  if ([...command, dir ?? ''].some((part) => part.includes('\0'))) {
+    throw invalidInput('command, arguments and dir must not contain NUL characters')
+  }
+  // A missing directory and a missing program fail alike, so the directory is looked at first.
+  if (dir !== undefined && !(existsSync(dir) && statSync(dir).isDirectory())) {
+    throw new ExecutionError('launch_failed', `cannot start ${command[0]}: the working directory ${dir} does not exist`)
+  }
+}
+
+function launch({ dir, stdin, ...output }: Command, options: CommandOptions, attemptId: string): ProcessGroup {
+  try {
+    return startGroup({
+      ...output,
+      ...(dir !== undefined && { cwd: dir }),
+      ...(stdin !== undefined && { stdin }),
+      killGraceMs: options.killGraceMs,
+      env: { ...options.env, TASKMILL_ATTEMPT: attemptId },
+    })
+  } catch (error) {
+    const cause = LAUNCH_FAULTS[systemCodeOf(error) ?? ''] ?? messageOf(error)
+    throw new ExecutionError('launch_failed', `cannot start ${output.command[0]}: ${cause}`, { cause: error })
+  }
+}
+
+const LAUNCH_FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such program',
+  EACCES: 'not executable',
+  E2BIG: 'the arguments are too long',
+  ENOEXEC: 'not an executable format',
+}
+
+function exitCodeOf(ending: Ending): number {
+  if (ending.signal === undefined) return ending.exitCode
+  return 128 + (SIGNAL_NUMBERS[ending.signal] ?? 0)
+}
+
+const SIGNAL_NUMBERS: Readonly<Record<string, number>> = constants.signals

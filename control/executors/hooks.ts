@@ -1,0 +1,78 @@
+/**
+ * Makes one `execute` of an executor with hooks or methods.
+ *
+ * It is done once, when the executor is registered: one that only has `execute` stays as it is and pays nothing.
+ */
+import { messageOf } from '../../shared/errors.ts'
+import {
+  type ExecutableTask,
+  ExecutionError,
+  type Executor,
+  type ExecutorContext,
+  type ExecutorHooks,
+  invalidInput,
+  type MethodExecutor,
+} from './executor.ts'
+
+type AnyExecutor = Executor | MethodExecutor
+type Execute = Executor['execute']
+
+/** `executor` as the scheduler calls it. */
+export function runnable(executor: AnyExecutor): Executor {
+  const execute = executionOf(executor)
+  if (executor.beforeExecute || executor.afterExecute || executor.onError) {
+    return { type: executor.type, execute: (task, context) => runWithHooks(executor, execute, task, context) }
+  }
+  return 'executeMethod' in executor ? { type: executor.type, execute } : executor
+}
+
+function executionOf(executor: AnyExecutor): Execute {
+  if (!('executeMethod' in executor)) return (task, context) => executor.execute(task, context)
+  return (task, context) => {
+    if (task.toolName) return executor.executeMethod(task.toolName, task, context)
+    if ('execute' in executor) return (executor as Executor).execute(task, context)
+    throw invalidInput(`tool_name is required for type ${task.type}`)
+  }
+}
+
+async function runWithHooks(
+  hooks: ExecutorHooks,
+  execute: Execute,
+  given: ExecutableTask,
+  context: ExecutorContext,
+): Promise<unknown> {
+  const replaced = await inHook('beforeExecute', context, () => hooks.beforeExecute?.(given, context))
+  const task = replaced === undefined ? given : withInput(given, replaced.input)
+  let result: unknown
+  try {
+    if (context.signal.aborted) throw new ExecutionError('cancelled', 'ended before it was executed')
+    result = await execute(task, context)
+  } catch (error) {
+    const recovered = await inHook('onError', context, () => hooks.onError?.(task, error, context), error)
+    if (recovered === undefined) throw error
+    return recovered.result
+  }
+  const changed = await inHook('afterExecute', context, () => hooks.afterExecute?.(task, result, context))
+  return changed === undefined ? result : changed.result
+}
+
+/** The task's own fields only: it belongs to the scheduler, and its input stays what the caller gave. */
+const withInput = ({ id, type, toolName, annotations }: ExecutableTask, input: unknown): ExecutableTask => ({
+  ...{ id, type, toolName, annotations, input },
+})
+
+/** What `hook` returns. An error that is not meant for the caller is one of ours, and says where it happened. */
+async function inHook<T>(
+  name: keyof ExecutorHooks,
+  context: ExecutorContext,
+  hook: () => T,
+  handled?: unknown,
+): Promise<Awaited<T>> {
+  try {
+    return await hook()
+  } catch (error) {
+    if (error instanceof ExecutionError || (handled !== undefined && error === handled)) throw error
+    context.log.error('executor broke', { hook: name, cause: error instanceof Error ? error.stack : String(error) })
+    throw new ExecutionError('internal', `internal error in ${name}: ${messageOf(error)}`, { cause: error })
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * Looks up a name: `{name, record, addrs | txt | cname | mx}`.
+ *
+ * Addresses come from the system's resolver, which knows the hosts file and the order of preference; the other records
+ * from DNS servers, which are asked directly. A name without the record fails, as one that does not exist.
+ */
+import { lookup, Resolver } from 'node:dns/promises'
+import { type Static, Type } from '@sinclair/typebox'
+import { messageOf, systemCodeOf } from '../../../shared/errors.ts'
+import { boundedWait } from '../bounded-wait.ts'
+import { ExecutionError, type ExecutorContext } from '../executor.ts'
+import { ToolParams } from '../params.ts'
+import type { OsTool } from './os.ts'
+
+/** Milliseconds for a whole lookup: three servers may be asked. Shorter ones are what the task's timeout is for. */
+export const MAX_LOOKUP_MS = 15_000
+
+/** Milliseconds for one server to answer, and how often each is asked. */
+const SERVER_ANSWER_MS = 5_000
+const TRIES_PER_SERVER = 2
+
+const RECORDS = ['ip', 'txt', 'cname', 'mx'] as const
+type DnsRecord = (typeof RECORDS)[number]
+
+export const dnsParams = new ToolParams(
+  'dns',
+  Type.Object({
+    name: Type.String({
+      missing: 'name is required',
+      // 253 characters is what fits into a message; one more for a dot at the end.
+      maxLength: 254,
+      pattern: '^[^\\s\\u0000-\\u001f]+$',
+      expected: 'host name of at most 253 characters, without spaces',
+      description: 'The name to look up.',
+    }),
+    record: Type.Optional(
+      Type.Union(
+        RECORDS.map((record) => Type.Literal(record)),
+        { expected: 'ip, txt, cname or mx', description: 'What to look up: ip (default), txt, cname or mx.' },
+      ),
+    ),
+  }),
+)
+
+export type DnsResult = { readonly name: string; readonly record: DnsRecord } & DnsAnswer
+
+type DnsAnswer =
+  /** In the order in which a connection should try them; IPv4 and IPv6. */
+  | { readonly addrs: readonly string[] }
+  /** In the order of the answer. */
+  | { readonly txt: readonly string[] }
+  | { readonly cname: string }
+  /** Those of the lowest priority, which come first, are to be tried first. */
+  | { readonly mx: readonly { readonly exchange: string; readonly priority: number }[] }
+
+export interface DnsOptions {
+  /** Servers to ask, `address` or `address:port` each. Default: the system's. */
+  readonly servers?: readonly string[]
+}
+
+export const dns = (options: DnsOptions = {}): OsTool => ({
+  name: 'dns',
+  execute: (input, context) => resolve(dnsParams.parse(input), options, context),
+})
+
+async function resolve(
+  { name, record = 'ip' }: Static<typeof dnsParams.schema>,
+  { servers }: DnsOptions,
+  context: ExecutorContext,
+): Promise<DnsResult> {
+  const resolver = new Resolver({ timeout: SERVER_ANSWER_MS, tries: TRIES_PER_SERVER })
+  if (servers !== undefined) resolver.setServers(servers)
+  const what = `dns ${record} ${name}`
+  context.begin()
+  try {
+    const answer = await boundedWait(queries[record](resolver, name), {
+      ...{ signal: context.signal, what, limitMs: MAX_LOOKUP_MS, missing: 'answer' },
+      letGo: () => resolver.cancel(),
+    })
+    return { name, record, ...answer }
+  } catch (error) {
+    if (error instanceof ExecutionError) throw error
+    throw new ExecutionError('external_failure', `${what}: ${fault(error, record)}`, { cause: error })
+  }
+}
+
+const queries: Readonly<Record<DnsRecord, (resolver: Resolver, name: string) => Promise<DnsAnswer>>> = {
+  async ip(_, name) {
+    const found = await lookup(name, { all: true, verbatim: true })
+    return { addrs: [...new Set(found.map(({ address }) => address))] }
+  },
+  async txt(resolver, name) {
+    const strings = (await resolver.resolveTxt(name)).flat()
+    return { txt: joinedStrings(strings) }
+  },
+  async cname(resolver, name) {
+    const [cname] = await resolver.resolveCname(name)
+    return { cname: cname ?? '' } // a name has exactly one, or the lookup fails: RFC 1034, 3.6.2
+  },
+  async mx(resolver, name) {
+    const records = await resolver.resolveMx(name)
+    const mx = records.map(({ exchange, priority }) => ({ exchange, priority }))
+    return { mx: mx.sort((a, b) => a.priority - b.priority || (a.exchange < b.exchange ? -1 : 1)) }
+  },
+}
+
+/** Bytes of the longest string that a TXT record can hold; a longer text is split into several. */
+const MAX_STRING_BYTES = 255
+
+/**
+ * Joins what was split only because a string cannot be longer. Bun gives the strings of all records in one list, so
+ * that texts which were split elsewhere cannot be told from texts of their own; their order keeps them together.
+ */
+export function joinedStrings(strings: readonly string[]): string[] {
+  const texts: string[] = []
+  let continues = false
+  for (const string of strings) {
+    if (continues) texts.push(texts.pop() + string)
+    else texts.push(string)
+    continues = Buffer.byteLength(string) >= MAX_STRING_BYTES
+  }
+  return texts
+}
+
+function fault(error: unknown, record: DnsRecord): string {
+  switch (systemCodeOf(error)) {
+    case 'ENOTFOUND':
+    case 'ENODATA':
+      // Bun does not tell a name that does not exist from one without such a record.
+      return record === 'ip' ? 'no such name' : `no ${record} record found`
+    case 'ESERVFAIL':
+      return 'the server failed to answer'
+    case 'EREFUSED':
+      return 'the server refuses to answer'
+    case 'ETIMEOUT':
+    case 'ETIMEDOUT':
+    case 'ECONNREFUSED':
+      return 'no server answers'
+    case 'EAI_AGAIN':
+      return 'the resolver is unavailable, try again'
+    default:
+      return messageOf(error)
+  }
+}

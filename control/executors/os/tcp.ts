@@ -1,0 +1,90 @@
+/** Sees whether a TCP server takes connections: connects, hangs up, and says `{ok: true, address}`. */
+import { connect } from 'node:net'
+import { Type } from '@sinclair/typebox'
+import { boundedWait } from '../bounded-wait.ts'
+import { ExecutionError, type ExecutorContext, invalidInput } from '../executor.ts'
+import { ToolParams } from '../params.ts'
+import { networkFault } from './network-fault.ts'
+import type { OsTool } from './os.ts'
+
+export const DEFAULT_CONNECT_MS = 5_000
+
+/** A server that takes longer is not worth waiting for; a retry of the task asks again. */
+export const MAX_CONNECT_MS = 60_000
+
+export const tcpParams = new ToolParams(
+  'tcp',
+  Type.Object({
+    address: Type.String({
+      missing: 'address is required (host:port)',
+      expected: 'string',
+      description: 'host:port, such as db.internal:5432 or [::1]:80.',
+    }),
+    timeout_ms: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_CONNECT_MS,
+        expected: `integer from 1 to ${MAX_CONNECT_MS}`,
+        description: `Milliseconds to wait for the connection. Default ${DEFAULT_CONNECT_MS}.`,
+      }),
+    ),
+  }),
+)
+
+export interface TcpResult {
+  readonly ok: true
+  /** As it was given. */
+  readonly address: string
+}
+
+export const tcp: OsTool = {
+  name: 'tcp',
+  execute(input, context) {
+    const { address, timeout_ms = DEFAULT_CONNECT_MS } = tcpParams.parse(input)
+    return reach(address, parseAddress(address), timeout_ms, context)
+  },
+}
+
+async function reach(
+  address: string,
+  endpoint: Endpoint,
+  limitMs: number,
+  context: ExecutorContext,
+): Promise<TcpResult> {
+  context.begin()
+  const socket = connect(endpoint)
+  const connected = new Promise<void>((resolve, reject) => {
+    socket.once('connect', resolve)
+    socket.on('error', reject) // stays: an error after the end must find a listener
+  })
+  const what = `tcp ${address}`
+  try {
+    await boundedWait(connected, {
+      ...{ signal: context.signal, limitMs, what, missing: 'connection' },
+      letGo: () => socket.destroy(),
+    })
+    return { ok: true, address }
+  } catch (error) {
+    if (error instanceof ExecutionError) throw error
+    throw new ExecutionError('external_failure', `${what}: ${networkFault(error)}`, { cause: error })
+  }
+}
+
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
+/** `host:port`, an IPv6 address in brackets. Throws `invalid_input`. */
+export function parseAddress(address: string): Endpoint {
+  const parts = /^(?:\[([0-9a-f:.]+(?:%[^\s\]]+)?)\]|([^\s:[\]\0]+)):(\d{1,5})$/i.exec(address)
+  if (parts === null) {
+    const hint = /^[0-9a-f]*:[0-9a-f:.]*:\d*$/i.test(address) ? '; write an IPv6 address in brackets: [::1]:80' : ''
+    throw invalidInput(`parse tcp params: address: expected host:port, got ${JSON.stringify(address)}${hint}`)
+  }
+  const port = Number(parts[3])
+  if (port < 1 || port > 65_535) {
+    throw invalidInput(`parse tcp params: address: expected a port from 1 to 65535, got ${parts[3]}`)
+  }
+  return { host: parts[1] ?? parts[2]!, port }
+}

@@ -1,0 +1,89 @@
+/** A DNS server of one test, on a free port of loopback: answers from a table, or not at all. */
+import { createSocket, type RemoteInfo } from 'node:dgram'
+
+export interface Zone {
+  readonly txt?: readonly (readonly string[])[]
+  readonly cname?: string
+  readonly mx?: readonly { readonly exchange: string; readonly priority: number }[]
+  /** A code for every question: SERVFAIL is 2, REFUSED is 5. */
+  readonly rcode?: number
+  /** The server never answers questions about this name. */
+  readonly isSilent?: boolean
+}
+
+export interface DnsServer extends AsyncDisposable {
+  /** `address:port`. */
+  readonly address: string
+  /** Names that were asked about so far. */
+  readonly asked: readonly string[]
+}
+
+const TYPES = { cname: 5, mx: 15, txt: 16 } as const
+const NXDOMAIN = 3
+
+/** A name without an entry in `zones` does not exist; one without the record asked for has none of it. */
+export async function startDnsServer(zones: Readonly<Record<string, Zone>>): Promise<DnsServer> {
+  const asked: string[] = []
+  const socket = createSocket('udp4')
+  socket.on('message', (query: Buffer, from: RemoteInfo) => {
+    const { name, type, end } = questionOf(query)
+    asked.push(name)
+    const zone = zones[name]
+    if (zone?.isSilent) return
+    const answers = zone === undefined ? [] : answersOf(zone, type)
+    const header = Buffer.alloc(12)
+    query.copy(header, 0, 0, 2)
+    header.writeUInt16BE(0x8180 | (zone === undefined ? NXDOMAIN : (zone.rcode ?? 0)), 2)
+    header.writeUInt16BE(1, 4)
+    header.writeUInt16BE(answers.length, 6)
+    socket.send(Buffer.concat([header, query.subarray(12, end), ...answers]), from.port, from.address)
+  })
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
+  return {
+    address: `127.0.0.1:${socket.address().port}`,
+    asked,
+    [Symbol.asyncDispose]: () => new Promise((resolve) => socket.close(() => resolve())),
+  }
+}
+
+function questionOf(query: Buffer): { name: string; type: number; end: number } {
+  const labels: string[] = []
+  let at = 12
+  for (let length = query[at]!; length > 0; length = query[at]!) {
+    labels.push(query.toString('latin1', at + 1, at + 1 + length))
+    at += 1 + length
+  }
+  return { name: labels.join('.'), type: query.readUInt16BE(at + 1), end: at + 5 }
+}
+
+function answersOf(zone: Zone, type: number): Buffer[] {
+  switch (type) {
+    case TYPES.txt:
+      return (zone.txt ?? []).map((parts) =>
+        record(
+          type,
+          Buffer.concat(parts.map((part) => Buffer.concat([Buffer.of(Buffer.byteLength(part)), Buffer.from(part)]))),
+        ),
+      )
+    case TYPES.cname:
+      return zone.cname === undefined ? [] : [record(type, encoded(zone.cname))]
+    case TYPES.mx:
+      return (zone.mx ?? []).map(({ exchange, priority }) =>
+        record(type, Buffer.concat([Buffer.of(priority >> 8, priority & 255), encoded(exchange)])),
+      )
+    default:
+      return []
+  }
+}
+
+/** A record about the name of the question, which stands at offset 12. */
+function record(type: number, data: Buffer): Buffer {
+  const head = Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 60, data.length >> 8, data.length & 255])
+  return Buffer.concat([head, data])
+}
+
+const encoded = (name: string): Buffer =>
+  Buffer.concat([
+    ...name.split('.').map((label) => Buffer.concat([Buffer.of(label.length), Buffer.from(label)])),
+    Buffer.of(0),
+  ])

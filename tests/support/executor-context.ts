@@ -1,0 +1,41 @@
+/** What an executor gets to see, for tests that call one without a scheduler; remembers what it was told. */
+import type { ExecutableTask, ExecutorContext } from '../../control/executors/executor.ts'
+import { silentLog } from '../../shared/log.ts'
+
+export interface TestContext extends ExecutorContext {
+  /** In order: `begin`, `startedProcess 123`, `settled`. */
+  readonly calls: readonly string[]
+  abort(): void
+}
+
+let attempts = 0
+
+/** Names this process's attempts in the environment of what they start. */
+const SERVICE = `test-${process.pid}-${crypto.randomUUID()}`
+
+/** What the environment of every process begins with that an executor started under one of these contexts. */
+export const attemptMark = `TASKMILL_ATTEMPT=${SERVICE}/`
+
+export function testContext(more: Partial<ExecutorContext> = {}): TestContext {
+  const controller = new AbortController()
+  const calls: string[] = []
+  return {
+    signal: controller.signal,
+    attempt: 1,
+    traceId: 'trace',
+    log: silentLog(),
+    attemptId: `${SERVICE}/${++attempts}`,
+    begin: () => void calls.push('begin'),
+    startedProcess: (pid) => void calls.push(`startedProcess ${pid}`),
+    settled: () => void calls.push('settled'),
+    progress: () => {},
+    ...more,
+    calls,
+    abort: () => controller.abort('cancelled'),
+  }
+}
+
+export const executableTask = (task: Partial<ExecutableTask> = {}): ExecutableTask => ({
+  ...{ id: 'task', type: 'test', toolName: undefined, input: undefined, annotations: undefined },
+  ...task,
+})

@@ -1,0 +1,37 @@
+/** Tasks run by executors of a test, with the real registry, scheduler and store, without a disk or a socket. */
+import type { Executor, MethodExecutor } from '../../control/executors/executor.ts'
+import { ExecutorRegistry } from '../../control/executors/registry.ts'
+import { taskRecord } from '../../control/graph/record.ts'
+import { Scheduler } from '../../control/scheduler/scheduler.ts'
+import { TaskStore } from '../../control/store/tasks.ts'
+import type { TaskInput, TaskRecord } from '../../shared/contract/control.ts'
+import type { Log } from '../../shared/log.ts'
+import { acceptGraph } from './graph.ts'
+import { memoryLog } from './memory-log.ts'
+import { until } from './until.ts'
+
+export interface InProcess {
+  /** Runs a graph to its end and gives its tasks. */
+  run(tasks: readonly TaskInput[]): Promise<TaskRecord[]>
+  /** Runs one task to its end. */
+  runOne(task: TaskInput): Promise<TaskRecord>
+}
+
+export function runInProcess(executors: Iterable<Executor | MethodExecutor>, log: Log = memoryLog().log): InProcess {
+  const registry = new ExecutorRegistry(executors)
+  const store = new TaskStore()
+  const scheduler = new Scheduler({
+    ...{ store, executors: registry, log },
+    ...{ maxConcurrency: 10, abandonAfterMs: 60_000, serviceId: 'test', record: () => {} },
+  })
+  const run = async (tasks: readonly TaskInput[]) => {
+    const graph = acceptGraph(store, [...tasks], Date.now(), registry.types)
+    scheduler.add(graph)
+    await until(
+      () => graph.live,
+      (live) => live === 0,
+    )
+    return graph.tasks.map(taskRecord)
+  }
+  return { run, runOne: async (task) => (await run([{ id: crypto.randomUUID(), ...task }]))[0]! }
+}
