@@ -46,7 +46,7 @@ export class ScriptedExecutor implements Executor {
     this.starts.push({ id: task.id, attempt: context.attempt, context })
     this.#onStart(task)
     if (script.hangs && this.holds) return this.#hang(context.signal)
-    if (script.turns) return this.#endAfter(script.turns, task.id, script)
+    if (script.turns) return this.#endAfter(script.turns, task.id, script, context.signal)
     return this.#end(task.id, script)
   }
 
@@ -56,8 +56,12 @@ export class ScriptedExecutor implements Executor {
     return 'stopped'
   }
 
-  async #endAfter(turns: number, id: string, script: Script): Promise<unknown> {
+  async #endAfter(turns: number, id: string, script: Script, signal: AbortSignal): Promise<unknown> {
     for (let turn = 0; turn < turns; turn++) await nextTurn()
+    if (signal.aborted) {
+      this.executing-- // it did not end by itself: the next attempt does what this one would have done
+      return 'stopped'
+    }
     return this.#end(id, script)
   }
 
