@@ -35,14 +35,17 @@ export function* decodeGraph(body: Uint8Array): Slices<TaskInput[]> {
   return yield* decodeTasks(yield* decodeJson(body, { tasks: true }))
 }
 
-/** The tasks of a parsed body. `at` is the path before `tasks` in errors, where the graph is a part of the body. */
+/** The tasks of a parsed body. `at` is where in the body the graph stands, for errors; a graph alone is all of it. */
 export function* decodeTasks(graph: unknown, at = ''): Slices<TaskInput[]> {
   if (graph === null) return []
-  if (!isObject(graph)) throw invalidJson(`expected object with a list of tasks, got ${nameOf(graph)}`)
+  if (!isObject(graph)) {
+    throw invalidJson(`${at && `${at}: `}expected object with a list of tasks, got ${nameOf(graph)}`)
+  }
   const tasks = graph.tasks ?? []
-  if (!Array.isArray(tasks)) throw invalidJson(`${at}tasks: expected array, got ${nameOf(tasks)}`)
+  const path = `${at && `${at}.`}tasks`
+  if (!Array.isArray(tasks)) throw invalidJson(`${path}: expected array, got ${nameOf(tasks)}`)
   for (let i = 0; i < tasks.length; i++) {
-    checkTaskShape(tasks[i], `${at}tasks[${i}]`)
+    checkTaskShape(tasks[i], path, i)
     if (isYieldDue(i)) yield
   }
   return tasks as TaskInput[]
@@ -60,9 +63,11 @@ export function* decodeJson(body: Uint8Array, sliced: SlicedArrays): Slices<unkn
   }
 }
 
-function checkTaskShape(task: unknown, at: string): void {
-  if (!isTaskShape(task)) throw invalidJson(shapeFault(task, at))
-  for (const field of ['params', 'input'] as const) checkDepth(task[field], `${at}.${field}`)
+function checkTaskShape(task: unknown, tasksPath: string, index: number): void {
+  if (!isTaskShape(task)) throw invalidJson(shapeFault(task, `${tasksPath}[${index}]`))
+  for (const field of ['params', 'input'] as const) {
+    if (!isWithinDepth(task[field])) throw tooDeep(`${tasksPath}[${index}].${field}`)
+  }
 }
 
 function shapeFault(task: unknown, at: string): string {
@@ -71,14 +76,12 @@ function shapeFault(task: unknown, at: string): string {
   return `${at}.${field}: expected ${TaskInput.properties[field]?.expected}`
 }
 
-/** Throws 400 when `value`, the field `at`, is nested deeper than we can work on. */
-export function checkDepth(value: unknown, at: string): void {
-  if (value !== null && typeof value === 'object' && !isWithinDepth(value, MAX_JSON_DEPTH)) {
-    throw invalidJson(`${at}: nested deeper than ${MAX_JSON_DEPTH} levels`)
-  }
-}
+/** 400 for the field `at`, which is not `isWithinDepth`. */
+export const tooDeep = (at: string) => invalidJson(`${at}: nested deeper than ${MAX_JSON_DEPTH} levels`)
 
-function isWithinDepth(value: object, levels: number): boolean {
+/** Whether `value` has at most `levels` levels of arrays and objects. */
+export function isWithinDepth(value: unknown, levels = MAX_JSON_DEPTH): boolean {
+  if (value === null || typeof value !== 'object') return true
   if (levels === 0) return false
   for (const member of Object.values(value)) {
     if (member !== null && typeof member === 'object' && !isWithinDepth(member, levels - 1)) return false
