@@ -4,6 +4,7 @@ import type { ErrorResponse } from '../../shared/contract/control.ts'
 import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Counters } from '../store/counters.ts'
+import { addAdapterRoutes } from './adapters.ts'
 import { addHealthRoute } from './health.ts'
 import { addMetricsRoute } from './metrics.ts'
 import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
@@ -21,6 +22,7 @@ export function controlApp(options: ControlAppOptions): AnyElysia {
     errorBody: (error): ErrorResponse => ({ error: error.message }),
   })
   addTaskRoutes(app, options)
+  addAdapterRoutes(app, options)
   addHealthRoute(app, options.startedAt)
   addMetricsRoute(app, options.counters)
   refuseOtherMethods(app)
