@@ -14,6 +14,9 @@ export const REQUEST_TIMEOUT_MS = 60_000
 /** Bytes of an answer. A service of ours sends less; what sends more is something else. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
+/** Bytes of an answer that holds a whole graph and twice the ids of its tasks. */
+export const MAX_ACTION_ANSWER_BYTES = 4 * MAX_ANSWER_BYTES
+
 /** Characters of an answer that a failure repeats. */
 const MAX_REPEATED_BODY = 64 * 1024
 
@@ -22,6 +25,14 @@ export interface Call {
   readonly path: string
   readonly body?: Uint8Array
   readonly timeoutMs?: number
+  readonly maxAnswerBytes?: number
+}
+
+interface Exchange {
+  readonly method: string
+  readonly body: Uint8Array | undefined
+  readonly timeoutMs: number
+  readonly maxAnswerBytes: number
 }
 
 export class ControlClient {
@@ -34,11 +45,18 @@ export class ControlClient {
   }
 
   /** The body of a successful answer, which must be a JSON object. Throws `CallFailed`. */
-  async call({ method, path, body, timeoutMs = REQUEST_TIMEOUT_MS }: Call): Promise<object> {
+  async call({
+    method,
+    path,
+    body,
+    timeoutMs = REQUEST_TIMEOUT_MS,
+    maxAnswerBytes = MAX_ANSWER_BYTES,
+  }: Call): Promise<object> {
     const url = this.#baseUrl + path
-    const { status, text, truncated, contentType } = await this.#exchange(url, { method, body, timeoutMs })
+    const request = { method, body, timeoutMs, maxAnswerBytes }
+    const { status, text, truncated, contentType } = await this.#exchange(url, request)
     const answer = { statusCode: status, body: text.slice(0, MAX_REPEATED_BODY) }
-    if (truncated) throw new CallFailed(`${method} ${url} answered with more than ${MAX_ANSWER_BYTES} bytes`, answer)
+    if (truncated) throw new CallFailed(`${method} ${url} answered with more than ${maxAnswerBytes} bytes`, answer)
     const parsed = parseObject(text)
     if (status < 200 || status > 299) {
       const reason = parsed !== undefined && 'error' in parsed ? errorText(parsed.error) : ''
@@ -55,10 +73,7 @@ export class ControlClient {
     return parsed
   }
 
-  async #exchange(
-    url: string,
-    { method, body, timeoutMs }: { method: string; body: Uint8Array | undefined; timeoutMs: number },
-  ) {
+  async #exchange(url: string, { method, body, timeoutMs, maxAnswerBytes }: Exchange) {
     const headers: Record<string, string> = { accept: 'application/json' }
     if (body !== undefined) headers['content-type'] = 'application/json'
     if (this.#token !== '') headers.authorization = `Bearer ${this.#token}`
@@ -74,7 +89,7 @@ export class ControlClient {
       })
       const stream = response._data as ReadableStream<Uint8Array> | undefined
       const read = stream
-        ? await readBounded(stream, MAX_ANSWER_BYTES, { stopAtLimit: true })
+        ? await readBounded(stream, maxAnswerBytes, { stopAtLimit: true })
         : { text: '', truncated: false }
       return { status: response.status, contentType: response.headers.get('content-type'), ...read }
     } catch (error) {

@@ -4,14 +4,27 @@ import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { VERSION } from '../shared/version.ts'
 import { ControlClient, serviceUrlSetting } from './client.ts'
+import { act } from './commands/act.ts'
 import { cancel } from './commands/cancel.ts'
+import { capabilities } from './commands/capabilities.ts'
 import type { Command } from './commands/command.ts'
 import { health } from './commands/health.ts'
 import { submit } from './commands/submit.ts'
+import { tools } from './commands/tools.ts'
+import { translate } from './commands/translate.ts'
 import { wait } from './commands/wait.ts'
 import { type Envelope, EXIT, failure } from './envelope.ts'
 
-const COMMANDS: Readonly<Record<string, Command>> = { submit, wait, cancel, health }
+const COMMANDS: Readonly<Record<string, Command>> = {
+  capabilities,
+  tools,
+  act,
+  translate,
+  submit,
+  wait,
+  cancel,
+  health,
+}
 
 process.on('SIGINT', () => void interrupted('SIGINT', 130))
 process.on('SIGTERM', () => void interrupted('SIGTERM', 143))

@@ -125,6 +125,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
     persistence,
     idempotencyKeys,
     resultFiles,
+    listSkills: () => skills.listSkills(),
     counters,
     log,
     guard,

@@ -36,16 +36,29 @@ export function parseJson(bytes: Uint8Array): unknown {
   return parseText(decodeUtf8(withoutByteOrderMark(bytes)))
 }
 
-/** Reads a whole document; if it is an object, the array under `sliced` is parsed in slices. */
-export function* parseObjectWithArray(bytes: Uint8Array, sliced: string): Slices<unknown> {
+/** Which arrays of a document are long: `true` under the name of each, below the names of the objects around it. */
+export interface SlicedArrays {
+  readonly [name: string]: true | SlicedArrays
+}
+
+/** Reads a whole document; if it is an object, the arrays that `sliced` names are parsed in slices. */
+export function* parseObjectWithArrays(bytes: Uint8Array, sliced: SlicedArrays): Slices<unknown> {
   const scan = new Scan(bytes)
   if (scan.byte !== OPEN_OBJECT) return parseJson(bytes)
+  const found = yield* parseObject(scan, sliced)
+  scan.expectEnd()
+  return found
+}
+
+/** The object that begins at the scan's position. As deep as `sliced` is, no deeper. */
+function* parseObject(scan: Scan, sliced: SlicedArrays): Slices<Record<string, unknown>> {
   const found: Record<string, unknown> = Object.create(null)
   for (let key = scan.enterObject(); key !== undefined; key = scan.nextKey()) {
-    const isSliced = key === sliced && scan.byte === OPEN_ARRAY
-    found[key] = isSliced ? yield* parseArray(scan) : yield* parseValue(scan)
+    const how = Object.hasOwn(sliced, key) ? sliced[key] : undefined
+    if (how === true && scan.byte === OPEN_ARRAY) found[key] = yield* parseArray(scan)
+    else if (typeof how === 'object' && scan.byte === OPEN_OBJECT) found[key] = yield* parseObject(scan, how)
+    else found[key] = yield* parseValue(scan)
   }
-  scan.expectEnd()
   return found
 }
 

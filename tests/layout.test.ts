@@ -19,7 +19,8 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['scheduler'],
     ['executors', 'mcp'],
     ['store'],
-    ['graph', 'adapter-v1', 'config.ts'],
+    ['adapter-v1'],
+    ['graph', 'config.ts'],
   ],
   adapter: [['main.ts'], ['commands'], ['client.ts', 'input.ts'], ['envelope.ts']],
 }

@@ -7,7 +7,7 @@
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { TaskInput } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/errors.ts'
-import { JsonSyntaxError, parseJson, parseObjectWithArray } from '../../shared/json-slices.ts'
+import { JsonSyntaxError, parseJson, parseObjectWithArrays, type SlicedArrays } from '../../shared/json-slices.ts'
 import { isYieldDue, type Slices } from '../../shared/slices.ts'
 
 /** Bytes up to which a body is parsed in one go: about two milliseconds. */
@@ -27,54 +27,61 @@ const taskShape = (): TypeCheck<typeof TaskInput> => {
 /** Whether `task` has fields of the right types; not whether it has those it needs. */
 export const isTaskShape = (task: unknown): task is TaskInput => taskShape().Check(task)
 
-const invalid = (detail: string) => badRequest(`invalid JSON: ${detail}`)
+/** 400 for a body, or a field of it, that is not what it should be. `detail` begins with the path of the field. */
+export const invalidJson = (detail: string) => badRequest(`invalid JSON: ${detail}`)
 
 /** The tasks of a graph as submitted, or throws 400. */
 export function* decodeGraph(body: Uint8Array): Slices<TaskInput[]> {
-  return yield* decodeTasks(yield* decodeJson(body))
+  return yield* decodeTasks(yield* decodeJson(body, { tasks: true }))
 }
 
-/** The tasks of a parsed body. */
-export function* decodeTasks(graph: unknown): Slices<TaskInput[]> {
+/** The tasks of a parsed body. `at` is where in the body the graph stands, for errors; a graph alone is all of it. */
+export function* decodeTasks(graph: unknown, at = ''): Slices<TaskInput[]> {
   if (graph === null) return []
-  if (!isObject(graph)) throw invalid(`expected object with a list of tasks, got ${nameOf(graph)}`)
+  if (!isObject(graph)) {
+    throw invalidJson(`${at && `${at}: `}expected object with a list of tasks, got ${nameOf(graph)}`)
+  }
   const tasks = graph.tasks ?? []
-  if (!Array.isArray(tasks)) throw invalid(`tasks: expected array, got ${nameOf(tasks)}`)
+  const path = `${at && `${at}.`}tasks`
+  if (!Array.isArray(tasks)) throw invalidJson(`${path}: expected array, got ${nameOf(tasks)}`)
   for (let i = 0; i < tasks.length; i++) {
-    checkTaskShape(tasks[i], i)
+    checkTaskShape(tasks[i], path, i)
     if (isYieldDue(i)) yield
   }
   return tasks as TaskInput[]
 }
 
-function* decodeJson(body: Uint8Array): Slices<unknown> {
-  if (body.length === 0) throw invalid('the body is empty')
+/** The value of a body, or throws 400. Where it is large, the arrays that `sliced` names are parsed in slices. */
+export function* decodeJson(body: Uint8Array, sliced: SlicedArrays): Slices<unknown> {
+  if (body.length === 0) throw invalidJson('the body is empty')
   try {
     if (body.length <= PARSE_AT_ONCE_BYTES) return parseJson(body)
-    return yield* parseObjectWithArray(body, 'tasks')
+    return yield* parseObjectWithArrays(body, sliced)
   } catch (error) {
-    if (error instanceof JsonSyntaxError) throw invalid(error.message)
+    if (error instanceof JsonSyntaxError) throw invalidJson(error.message)
     throw error
   }
 }
 
-function checkTaskShape(task: unknown, index: number): void {
-  if (!isTaskShape(task)) throw invalid(shapeFault(task, index))
+function checkTaskShape(task: unknown, tasksPath: string, index: number): void {
+  if (!isTaskShape(task)) throw invalidJson(shapeFault(task, `${tasksPath}[${index}]`))
   for (const field of ['params', 'input'] as const) {
-    const value = task[field]
-    if (value !== null && typeof value === 'object' && !isWithinDepth(value, MAX_JSON_DEPTH)) {
-      throw invalid(`tasks[${index}].${field}: nested deeper than ${MAX_JSON_DEPTH} levels`)
-    }
+    if (!isWithinDepth(task[field])) throw tooDeep(`${tasksPath}[${index}].${field}`)
   }
 }
 
-function shapeFault(task: unknown, index: number): string {
-  if (!isObject(task)) return `tasks[${index}]: expected object, got ${nameOf(task)}`
+function shapeFault(task: unknown, at: string): string {
+  if (!isObject(task)) return `${at}: expected object, got ${nameOf(task)}`
   const field = taskShape().Errors(task).First()?.path.split('/')[1] as keyof typeof TaskInput.properties
-  return `tasks[${index}].${field}: expected ${TaskInput.properties[field]?.expected}`
+  return `${at}.${field}: expected ${TaskInput.properties[field]?.expected}`
 }
 
-function isWithinDepth(value: object, levels: number): boolean {
+/** 400 for the field `at`, which is not `isWithinDepth`. */
+export const tooDeep = (at: string) => invalidJson(`${at}: nested deeper than ${MAX_JSON_DEPTH} levels`)
+
+/** Whether `value` has at most `levels` levels of arrays and objects. */
+export function isWithinDepth(value: unknown, levels = MAX_JSON_DEPTH): boolean {
+  if (value === null || typeof value !== 'object') return true
   if (levels === 0) return false
   for (const member of Object.values(value)) {
     if (member !== null && typeof member === 'object' && !isWithinDepth(member, levels - 1)) return false
@@ -82,7 +89,9 @@ function isWithinDepth(value: object, levels: number): boolean {
   return true
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
 
-const nameOf = (value: unknown): string => (Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value)
+/** The JSON type of a value, for errors. */
+export const nameOf = (value: unknown): string =>
+  Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value

@@ -5,11 +5,12 @@ import type { Guard } from '../../shared/http-guard.ts'
 import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Counters } from '../store/counters.ts'
+import { type AdapterRoutes, addAdapterRoutes } from './adapters.ts'
 import { addHealthRoute } from './health.ts'
 import { addMetricsRoute } from './metrics.ts'
 import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
 
-export interface ControlAppOptions extends TaskRoutes {
+export interface ControlAppOptions extends TaskRoutes, AdapterRoutes {
   readonly counters: Counters
   readonly log: Log
   readonly guard: Guard
@@ -24,6 +25,7 @@ export function controlApp(options: ControlAppOptions): AnyElysia {
     errorBody: (error): ErrorResponse => ({ error: error.message }),
   })
   addTaskRoutes(app, options)
+  addAdapterRoutes(app, options)
   addHealthRoute(app, options.startedAt)
   addMetricsRoute(app, options.counters, options.scheduler)
   refuseOtherMethods(app)

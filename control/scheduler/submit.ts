@@ -24,15 +24,21 @@ export interface Intake {
 }
 
 /**
- * Resolves with the answer, a `SubmitResponse` as JSON, once the graph is on disk. Throws `ServiceError`: 400 for a graph that fails a check, 409 for an id that is in
+ * Resolves with the answer, a `SubmitResponse` as JSON, once the graph is on disk. `sent` is the caller's key, and the
+ * answer to keep for it where that is another one. Throws `ServiceError`: 400 for a graph that fails a check, 409 for an id that is in
  * use, 503 while stopping, while there is no room or while the disk does not take it; then nothing of it is stored.
  */
-export async function submitGraph(intake: Intake, body: Uint8Array, traceId: string, sent?: SentKey): Promise<string> {
+export async function submitGraph(
+  intake: Intake,
+  body: Uint8Array,
+  traceId: string,
+  sent?: SentKey & { readonly answer?: string },
+): Promise<string> {
   const { graph, answer } = await inSlices(takeIn(intake, body, traceId))
   try {
     if (intake.isDraining()) throw new ServiceError(503, 'the service is stopping and accepts no new graphs')
     intake.retention.makeRoom(graph.tasks.length)
-    await intake.persistence.keepGraph(graph, body, sent && { ...sent, answer, at: graph.createdAt })
+    await intake.persistence.keepGraph(graph, body, sent && { answer, ...sent, at: graph.createdAt })
   } catch (error) {
     intake.store.unclaim(graph)
     throw error

@@ -80,6 +80,73 @@ describe('submit', () => {
   })
 })
 
+describe('capabilities and tools', () => {
+  test.each(['capabilities', 'tools'])('%s: data equals the HTTP response body', async (subcommand) => {
+    const body = (await (await control.fetch(`/adapters/${subcommand}`)).json()) as object
+    const { exitCode, envelope } = await client([subcommand])
+    expect({ exitCode, envelope }).toEqual({ exitCode: 0, envelope: { ok: true, data: body as never } })
+    expect(body).toMatchObject({ schema_version: 'adapter.v1' })
+  })
+})
+
+describe('act and translate', () => {
+  const action = (action_id: string, kind = 'noop') => JSON.stringify({ action_id, action: { kind } })
+
+  test('act sends the action on standard input and it runs; data equals the HTTP response body', async () => {
+    const id = newId()
+    const { exitCode, envelope } = await client(['act'], { stdin: action(id) })
+    expect(exitCode).toBe(0)
+    expect(envelope).toEqual({
+      ok: true,
+      data: {
+        accepted: 1,
+        task_ids: [id],
+        task_graph: { tasks: [expect.objectContaining({ id, type: 'os', tool_name: 'noop' })] },
+        translation_trace: expect.objectContaining({ source_kind: 'noop', normalized_kind: 'os.noop' }),
+      },
+    })
+    expect((await client(['wait', id])).exitCode).toBe(0)
+  })
+
+  test('translate shows the same graph and stores nothing; submit takes it', async () => {
+    const id = newId()
+    const { exitCode, envelope } = await client(['translate'], { stdin: action(id) })
+    expect({ exitCode, accepted: envelope.data?.accepted }).toEqual({ exitCode: 0, accepted: 0 })
+    expect((await control.fetch(`/tasks/${id}`)).status).toBe(404)
+    const { exitCode: submitted } = await client(['submit'], { stdin: JSON.stringify(envelope.data?.task_graph) })
+    expect(submitted).toBe(0)
+    expect((await control.ended(id)).status).toBe('success')
+  })
+
+  test.each(['act', 'translate'])('%s takes the action from -file and --file', async (subcommand) => {
+    using dir = tempDir()
+    const file = join(dir.path, 'action.json')
+    for (const flag of ['-file', '--file']) {
+      writeFileSync(file, action(newId()))
+      expect((await client([subcommand, flag, file])).exitCode).toBe(0)
+    }
+  })
+
+  test.each([
+    ['act', '/adapters/actions'],
+    ['translate', '/adapters/translate'],
+  ])('%s: a refusal is the failure envelope with the HTTP status and response body', async (subcommand, path) => {
+    const { exitCode, envelope } = await client([subcommand], { stdin: '{}' })
+    const error = 'invalid adapter action: action.kind is required'
+    const message = `POST ${path} answered 400: ${error}`
+    expect({ exitCode, envelope }).toEqual({
+      exitCode: 1,
+      envelope: { ok: false, error: { message, status_code: 400, body: JSON.stringify({ error }) } },
+    })
+  })
+
+  test('empty standard input is a failure that says what was expected', async () => {
+    const { exitCode, envelope } = await client(['act'])
+    expect(exitCode).toBe(1)
+    expect(envelope.error?.message).toBe('standard input is empty: expected an action')
+  })
+})
+
 describe('wait', () => {
   test('answers {tasks, all_terminal, deadline_rfc3339} when every task has ended, whatever came of it', async () => {
     const [good, bad] = [newId(), newId()]
@@ -315,8 +382,14 @@ describe('health', () => {
 describe('the command line', () => {
   test.each([
     [[], 'no subcommand (see --help)'],
-    [['dance'], 'unknown subcommand "dance" (there are: submit, wait, cancel, health)'],
-    [['constructor'], 'unknown subcommand "constructor" (there are: submit, wait, cancel, health)'],
+    [
+      ['dance'],
+      'unknown subcommand "dance" (there are: capabilities, tools, act, translate, submit, wait, cancel, health)',
+    ],
+    [
+      ['constructor'],
+      'unknown subcommand "constructor" (there are: capabilities, tools, act, translate, submit, wait, cancel, health)',
+    ],
     [['--dance'], 'unknown flag --dance (see --help)'],
     [['submit', '--dance', 'x'], 'unknown flag --dance (see --help)'],
     [['submit', '--file'], 'flag --file needs a value (file)'],
@@ -354,11 +427,14 @@ describe('the command line', () => {
     })
   })
 
-  test.each([[['--help']], [['-h']], [['wait', '--help']]])('%j goes to standard error, exit code 0', async (args) => {
-    const { exitCode, stdout, stderr } = await client(args)
-    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' })
-    expect(stderr).toContain('Usage: taskmill')
-  })
+  test.each([[['--help']], [['-h']], [['wait', '--help']], [['act', '--help']], [['tools', '--help']]])(
+    '%j goes to standard error, exit code 0',
+    async (args) => {
+      const { exitCode, stdout, stderr } = await client(args)
+      expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' })
+      expect(stderr).toContain('Usage: taskmill')
+    },
+  )
 })
 
 describe('standard output', () => {

@@ -37,6 +37,29 @@ test('other body: 422', async () => {
   })
 })
 
+test('POST /adapters/actions has keys of its own, and gives its own answer again', async () => {
+  using dir = tempDir()
+  const options = { dataDir: join(dir.path, 'data'), flags: ['--persist-interval', '1h'] }
+  const act = async (control: Control, message: string) => {
+    const body = JSON.stringify({ action: { kind: 'noop', input: { message } } })
+    const headers = { 'idempotency-key': 'one' }
+    const response = await control.fetch('/adapters/actions', { method: 'POST', headers, body })
+    return { status: response.status, text: await response.text() }
+  }
+  let first: { status: number; text: string }
+  {
+    await using control = await startControl(options)
+    await post(control, 'one', graph('a'))
+    first = await act(control, 'hello')
+    expect(first).toMatchObject({ status: 202, text: expect.stringMatching(/"translation_trace":/) })
+    expect(await act(control, 'hello')).toEqual(first)
+    expect((await act(control, 'other')).status).toBe(422)
+    await control.stop('SIGKILL')
+  }
+  await using control = await startControl(options)
+  expect(await act(control, 'hello')).toEqual(first)
+})
+
 test('more than 255 characters: 400', async () => {
   await using control = await startControl()
   expect((await post(control, 'k'.repeat(256), graph('a'))).status).toBe(400)

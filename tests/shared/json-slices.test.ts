@@ -4,12 +4,13 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { JsonSyntaxError, parseJson, parseMembers, parseObjectWithArray } from '../../shared/json-slices.ts'
+import { JsonSyntaxError, parseJson, parseMembers, parseObjectWithArrays } from '../../shared/json-slices.ts'
 import { atOnce } from '../../shared/slices.ts'
 
 const bytesOf = (text: string) => new TextEncoder().encode(text)
 
-const readWithArray = (text: string) => atOnce(parseObjectWithArray(bytesOf(text), 'tasks'))
+const readWithArray = (text: string) =>
+  atOnce(parseObjectWithArrays(bytesOf(text), { tasks: true, a: { tasks: true, '': { '1': true } } }))
 
 /** The members as a reader of objects would see them: a repeated name counts by its last value. */
 const readMembers = (text: string) => {
@@ -238,7 +239,9 @@ describe('JSON read in slices', () => {
     }
     expect(pausesOf(parseMembers(bytesOf(`{${items}}`)))).toBeGreaterThan(20)
     const numbers = Array.from({ length: 200_000 }, (_, i) => i).join(',')
-    expect(pausesOf(parseObjectWithArray(bytesOf(`{"tasks":[${numbers}]}`), 'tasks'))).toBeGreaterThan(10)
+    expect(pausesOf(parseObjectWithArrays(bytesOf(`{"tasks":[${numbers}]}`), { tasks: true }))).toBeGreaterThan(10)
+    const inner = bytesOf(`{"a":{"b":{"tasks":[${numbers}]}}}`)
+    expect(pausesOf(parseObjectWithArrays(inner, { a: { b: { tasks: true } } }))).toBeGreaterThan(10)
   })
 
   test('keeps members in the order of the text, repeated ones too', () => {
@@ -277,7 +280,7 @@ describe('JSON read in slices', () => {
       ['["', '"]'],
     ]) {
       const text = new Uint8Array([...bytesOf(before!), ...bytes, ...bytesOf(after!)])
-      expect(() => atOnce(parseObjectWithArray(text, 'tasks'))).toThrow('the text is not valid UTF-8')
+      expect(() => atOnce(parseObjectWithArrays(text, { tasks: true }))).toThrow('the text is not valid UTF-8')
       expect(() => atOnce(parseMembers(text))).toThrow('the text is not valid UTF-8')
     }
   })

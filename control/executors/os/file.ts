@@ -16,17 +16,30 @@ export const MAX_READ_BYTES = 16 * 1024 * 1024
 const ACTIONS = ['read', 'write', 'append', 'delete', 'stat'] as const
 type Action = (typeof ACTIONS)[number]
 
+const unknownAction = (action: string) => `unknown action "${action}" (supported: ${ACTIONS.join(', ')})`
+
 export const fileParams = new ToolParams(
   'file',
   Type.Object({
-    action: Type.Optional(Type.String({ expected: 'string', description: 'read, write, append, delete or stat.' })),
     path: Type.String({
       missing: 'path is required',
       expected: 'string',
+      minLength: 1,
       description: 'Relative to the file root (default: the working directory of the service).',
+      examples: ['notes/today.md'],
+    }),
+    action: Type.String({
+      missing: unknownAction(''),
+      expected: 'string',
+      enum: ACTIONS, // for readers; another one is refused in words of its own
+      description: 'What to do. write replaces the content; write and append make directories as needed.',
     }),
     content: Type.Optional(
-      Type.String({ expected: 'string', description: 'Text for write and append. Default empty.' }),
+      Type.String({
+        expected: 'string',
+        description: 'Text for write and append. Default empty.',
+        examples: ['first line\n'],
+      }),
     ),
   }),
 )
@@ -35,8 +48,8 @@ export const file = (root: FileRoot): OsTool => ({
   name: 'file',
   async execute(input, context) {
     const params = fileParams.parse(input)
-    const action = params.action ?? ''
-    if (!isAction(action)) throw invalidInput(`unknown action "${action}" (supported: ${ACTIONS.join(', ')})`)
+    const { action } = params
+    if (!isAction(action)) throw invalidInput(unknownAction(action))
     context.begin()
     try {
       return await actions[action](root, params)

@@ -30,14 +30,41 @@ const isHeaders = 'object of strings'
 export const httpParams = new ToolParams(
   'http',
   Type.Object({
-    url: Type.String({ missing: 'url is required', expected: 'string', description: 'http: or https: address.' }),
-    method: Type.Optional(Type.String({ expected: 'string', description: `Default GET. ${METHODS.join(', ')}.` })),
-    headers: Type.Optional(
-      Type.Record(Type.String(), Type.String(), { expected: isHeaders, description: 'Request headers.' }),
+    url: Type.String({
+      missing: 'url is required',
+      expected: 'string',
+      minLength: 1,
+      description: 'http: or https: address.',
+      examples: ['https://example.org/data.json'],
+    }),
+    method: Type.Optional(
+      Type.String({
+        expected: 'string',
+        enum: METHODS, // for readers; another one, or one in lower case, is judged when the task runs
+        default: 'GET',
+        description: 'Default GET.',
+      }),
     ),
-    body: Type.Optional(Type.String({ expected: 'string', description: 'Request body; not for GET and HEAD.' })),
+    headers: Type.Optional(
+      Type.Record(Type.String(), Type.String(), {
+        expected: isHeaders,
+        description: 'Request headers.',
+        examples: [{ accept: 'application/json' }],
+      }),
+    ),
+    body: Type.Optional(
+      Type.String({
+        expected: 'string',
+        description: 'Request body; not for GET and HEAD.',
+        examples: ['{"name":"value"}'],
+      }),
+    ),
     save_to: Type.Optional(
-      Type.String({ expected: 'string', description: 'File that gets the response body; same paths as for file.' }),
+      Type.String({
+        expected: 'string',
+        description: 'File that gets the response body; same paths as for file.',
+        examples: ['downloads/data.json'],
+      }),
     ),
   }),
 )

@@ -6,7 +6,9 @@ import type { OsTool } from './os.ts'
 export const noopParams = new ToolParams(
   'noop',
   Type.Object({
-    message: Type.Optional(Type.String({ expected: 'string', description: 'Comes back in the result.' })),
+    message: Type.Optional(
+      Type.String({ expected: 'string', description: 'Comes back in the result.', examples: ['hello'] }),
+    ),
   }),
 )
 

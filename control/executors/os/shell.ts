@@ -16,12 +16,26 @@ export const MAX_STREAM_BYTES = 1024 * 1024
 export const shellParams = new ToolParams(
   'shell',
   Type.Object({
-    command: Type.Optional(Type.String({ expected: 'string', description: 'Program: a name or a path.' })),
+    command: Type.Optional(
+      Type.String({
+        expected: 'string',
+        description: 'Program: a name or a path. Required, unless a script is given.',
+        examples: ['ls'],
+      }),
+    ),
     args: Type.Optional(
-      Type.Array(Type.String(), { expected: 'array of strings', description: 'Arguments, passed on as they are.' }),
+      Type.Array(Type.String(), {
+        expected: 'array of strings',
+        description: 'Arguments, passed on as they are.',
+        examples: [['-la', '/tmp']],
+      }),
     ),
     script: Type.Optional(
-      Type.String({ expected: 'string', description: 'Shell script instead of a command; needs the open policy.' }),
+      Type.String({
+        expected: 'string',
+        description: 'Shell script instead of a command; needs the open policy.',
+        examples: ['ls *.txt | wc -l'],
+      }),
     ),
     runner: Type.Optional(
       Type.Union([Type.Literal('auto'), Type.Literal('sh'), Type.Literal('direct')], {
@@ -29,7 +43,13 @@ export const shellParams = new ToolParams(
         description: 'What runs a script. Default auto, which is sh.',
       }),
     ),
-    dir: Type.Optional(Type.String({ expected: 'string', description: 'Working directory. Default: the service’s.' })),
+    dir: Type.Optional(
+      Type.String({
+        expected: 'string',
+        description: 'Working directory. Default: the service’s.',
+        examples: ['/var/log'],
+      }),
+    ),
   }),
 )
 

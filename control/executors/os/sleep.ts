@@ -13,7 +13,14 @@ export const sleepParams = new ToolParams(
   'sleep',
   Type.Object({
     duration_ms: Type.Optional(
-      Type.Number({ minimum: 0, maximum: MAX_SLEEP_MS, expected, description: 'Milliseconds. Default 0.' }),
+      Type.Number({
+        minimum: 0,
+        maximum: MAX_SLEEP_MS,
+        default: 0,
+        expected,
+        description: 'Milliseconds. Default 0.',
+        examples: [1_500],
+      }),
     ),
   }),
 )

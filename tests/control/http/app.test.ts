@@ -52,6 +52,7 @@ const appWith = (token: string | undefined) =>
       persistence,
       idempotencyKeys,
       resultFiles,
+      listSkills: async () => [],
       log,
       counters: new Counters(store),
       startedAt: 0,

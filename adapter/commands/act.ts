@@ -1,0 +1,17 @@
+/** `taskmill act`: has an action done; the service judges it. What came of its tasks, `wait` tells. */
+import { MAX_ACTION_ANSWER_BYTES } from '../client.ts'
+import { success } from '../envelope.ts'
+import { fileSetting, readInput } from '../input.ts'
+import { defineCommand } from './command.ts'
+
+export const act = defineCommand({
+  summary: 'Run an action: {"action": {"kind", "input", ...}, "action_id", ...}.',
+  usage: '[--file action.json]',
+  settings: { file: fileSetting },
+  takesArguments: false,
+  async run({ values, client }) {
+    const body = await readInput(values.file, 'an action')
+    const path = '/adapters/actions'
+    return success(await client.call({ method: 'POST', path, body, maxAnswerBytes: MAX_ACTION_ANSWER_BYTES }))
+  },
+})

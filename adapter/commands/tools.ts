@@ -1,0 +1,11 @@
+/** `taskmill tools`: the answer of GET /adapters/tools. */
+import { success } from '../envelope.ts'
+import { defineCommand } from './command.ts'
+
+export const tools = defineCommand({
+  summary: 'List the action kinds as tools for a model, with the JSON Schema of their input.',
+  usage: '',
+  settings: {},
+  takesArguments: false,
+  run: async ({ client }) => success(await client.call({ method: 'GET', path: '/adapters/tools' })),
+})

@@ -1,0 +1,17 @@
+/** `taskmill translate`: shows the task graph that an action would become. */
+import { MAX_ACTION_ANSWER_BYTES } from '../client.ts'
+import { success } from '../envelope.ts'
+import { fileSetting, readInput } from '../input.ts'
+import { defineCommand } from './command.ts'
+
+export const translate = defineCommand({
+  summary: 'Show the task graph that an action would become; nothing is run or stored.',
+  usage: '[--file action.json]',
+  settings: { file: fileSetting },
+  takesArguments: false,
+  async run({ values, client }) {
+    const body = await readInput(values.file, 'an action')
+    const path = '/adapters/translate'
+    return success(await client.call({ method: 'POST', path, body, maxAnswerBytes: MAX_ACTION_ANSWER_BYTES }))
+  },
+})

@@ -1,0 +1,46 @@
+/** The body of POST /adapters/actions and /adapters/translate: JSON of the right shape that names a kind. Pure. */
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
+import { AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
+import { badRequest } from '../../shared/errors.ts'
+import type { SlicedArrays } from '../../shared/json-slices.ts'
+import type { Slices } from '../../shared/slices.ts'
+import { decodeJson, invalidJson, isObject, nameOf } from '../graph/decode.ts'
+
+/** 400 for an action that is JSON of the right shape and still cannot be one. */
+export const invalidAction = (detail: string) => badRequest(`invalid adapter action: ${detail}`)
+
+type Action = NonNullable<AgentActionRequest['action']>
+
+/** A request in which nothing is null and no field has the wrong type. What was not given is absent. */
+export type DecodedRequest = Omit<AgentActionRequest, 'action'> & { readonly action: Action & { kind: string } }
+
+/** Where a request may hold a graph, which may be large. */
+const GRAPHS: SlicedArrays = { action: { input: { tasks: true, task_graph: { tasks: true } } } }
+
+let compiled: TypeCheck<typeof AgentActionRequest> | undefined
+
+/** The request, or throws 400. A graph inside of it is not looked at yet. */
+export function* decodeRequest(body: Uint8Array): Slices<DecodedRequest> {
+  const given = (yield* decodeJson(body, GRAPHS)) ?? {}
+  if (!isObject(given)) throw invalidJson(`expected object with an action, got ${nameOf(given)}`)
+  const request = withoutNulls(given)
+  if (isObject(request.action)) request.action = withoutNulls(request.action)
+  compiled ??= TypeCompiler.Compile(AgentActionRequest)
+  if (!compiled.Check(request)) throw invalidJson(shapeFault(compiled, request))
+  const { action } = request
+  if (action?.kind === undefined || action.kind === '') throw invalidAction('action.kind is required')
+  return { ...request, action: { ...action, kind: action.kind } }
+}
+
+/** The members of `given` that are there. A name like `__proto__` is one like any other. */
+export const withoutNulls = (given: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
+
+function shapeFault(check: TypeCheck<typeof AgentActionRequest>, request: Record<string, unknown>): string {
+  const [field = '', inner] = (check.Errors(request).First()?.path ?? '').split('/').slice(1)
+  const { properties } = AgentActionRequest
+  if (field !== 'action') return `${field}: expected ${properties[field as keyof typeof properties]?.expected}`
+  if (inner === undefined) return `action: expected object, got ${nameOf(request.action)}`
+  const { properties: fields } = properties.action
+  return `action.${inner}: expected ${fields[inner as keyof typeof fields]?.expected}`
+}

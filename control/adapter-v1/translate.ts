@@ -1,0 +1,168 @@
+/**
+ * An action to a graph of tasks and a trace of how it was understood. Pure: the same request and id give the same graph.
+ *
+ * Actions become tasks of the newer form (`type` and `tool_name`, parameters in `input`). Annotations say on whose
+ * behalf; those of the adapter win over a task's own, and these over `metadata`.
+ */
+import {
+  ACTION_KINDS,
+  type ActionKind,
+  SCHEMA_VERSION,
+  type TranslationTrace,
+} from '../../shared/contract/adapter-v1.ts'
+import { TaskInput } from '../../shared/contract/control.ts'
+import { isYieldDue, type Slices } from '../../shared/slices.ts'
+import { decodeTasks, isWithinDepth, tooDeep } from '../graph/decode.ts'
+import { checkInput, type Input, type InputSchemas } from './input-check.ts'
+import { KINDS, type ResolvedKind, resolveKind } from './kinds.ts'
+import { type DecodedRequest, invalidAction } from './request.ts'
+import { runtimeRequest } from './runtime-request.ts'
+
+export interface TranslateOptions {
+  /** The id of the task, should the request have none. */
+  readonly newTaskId: string
+  readonly inputs: InputSchemas
+}
+
+export interface Translation {
+  /** Without the annotations of the adapter, which are the same for all and may be long. */
+  readonly tasks: TaskInput[]
+  /** The task with all of its annotations. */
+  readonly annotate: (task: TaskInput) => TaskInput
+  /** Without the ids, of which there may be many. */
+  readonly trace: Omit<TranslationTrace, 'task_ids'>
+}
+
+/** Throws 400. A graph that was submitted is not checked beyond the types of its fields. */
+export function* translate(request: DecodedRequest, options: TranslateOptions): Slices<Translation> {
+  const { action } = request
+  const resolved = resolveKind(action.kind)
+  if (resolved === undefined) {
+    throw invalidAction(`unknown action kind ${JSON.stringify(action.kind)} (available: ${ACTION_KINDS.join(', ')})`)
+  }
+  const tasks = resolved.kind === 'task_graph.submit' ? yield* graphOf(request) : [taskOf(request, resolved, options)]
+  const trace: Translation['trace'] = {
+    schema_version: SCHEMA_VERSION,
+    adapter: request.adapter?.toLowerCase() || 'generic',
+    agent_id: request.agent_id ?? '',
+    session_id: request.session_id ?? '',
+    action_id: request.action_id ?? '',
+    source_kind: action.kind,
+    normalized_kind: resolved.kind,
+  }
+  return { tasks, annotate: annotator(request, trace), trace }
+}
+
+function taskOf(request: DecodedRequest, resolved: ResolvedKind, { newTaskId, inputs }: TranslateOptions): TaskInput {
+  const { depends_on, retry, timeout } = request.action
+  return {
+    id: request.action_id || newTaskId,
+    ...toolOf(request, resolved, inputs),
+    ...(depends_on !== undefined && { depends_on }),
+    ...(retry !== undefined && { retry }),
+    ...(timeout !== undefined && { timeout }),
+  }
+}
+
+/** The tool that an action means, and its input. */
+function toolOf({ action }: DecodedRequest, { kind, preset }: ResolvedKind, inputs: InputSchemas): TaskInput {
+  const given = (action.input ?? {}) as Input
+  if (!isWithinDepth(given)) throw tooDeep('action.input')
+  const checked = () => checkInput(kind, inputs[kind], withPreset(given, preset, action.kind))
+  switch (kind) {
+    case 'runtime.command':
+    case 'runtime.script':
+      return { type: 'runtime', tool_name: toolName(kind), input: runtimeRequest(kind, checked()) }
+    case 'mcp.call':
+      // A named tool gets all of the input, which is nobody's business but its own.
+      if (action.tool_name) return { type: 'mcp', tool_name: action.tool_name, ...inputField(action.input) }
+      if (isBlank(checked().tool)) throw invalidAction('tool_name is required for mcp.call')
+      return { type: 'mcp', tool_name: 'call', input: given }
+    case 'cli.run':
+      if (isBlank(checked().command) && !action.tool_name) {
+        throw invalidAction('input.command is required for cli.run (or tool_name, for a skill)')
+      }
+      return {
+        type: 'cli-skills',
+        ...(action.tool_name && { tool_name: action.tool_name }),
+        ...inputField(action.input),
+      }
+    default: {
+      const input = checked()
+      if (kind === 'os.shell' && isBlank(input.command) && isBlank(input.script)) {
+        throw invalidAction('input.command is required for os.shell (or input.script)')
+      }
+      const isGiven = action.input !== undefined || Object.keys(preset).length > 0
+      return {
+        type: KINDS[kind].category,
+        tool_name: toolName(kind),
+        ...(isGiven && { input: { ...given, ...preset } }),
+      }
+    }
+  }
+}
+
+/** `os.shell` is the tool `shell`. */
+const toolName = (kind: ActionKind): string => kind.slice(kind.indexOf('.') + 1)
+
+const inputField = (input: object | undefined) => (input === undefined ? {} : { input })
+
+const isBlank = (value: unknown): boolean => typeof value !== 'string' || value.trim() === ''
+
+/** `file.read` says what the action is; an input that says another is a mistake that must not pass for either. */
+function withPreset(given: Input, preset: ResolvedKind['preset'], sourceKind: string): Input {
+  for (const [name, value] of Object.entries(preset)) {
+    const other = given[name] ?? value
+    if (other !== value) throw invalidAction(`input.${name} must be "${value}" for ${sourceKind}, or left out`)
+  }
+  return { ...given, ...preset }
+}
+
+/** The tasks of a submitted graph, with the fields that count. */
+function* graphOf({ action }: DecodedRequest): Slices<TaskInput[]> {
+  const { depends_on, retry, timeout } = action
+  // These belong to one task. Dropping them in silence would run the graph without what was asked for.
+  for (const [field, isMeant] of [
+    ['depends_on', (depends_on ?? []).length > 0],
+    ['retry', (retry ?? 0) !== 0],
+    ['timeout', (timeout ?? 0) > 0],
+  ] as const) {
+    if (isMeant) throw invalidAction(`action.${field} cannot be given for task_graph.submit: give it to its tasks`)
+  }
+  const input = (action.input ?? {}) as Input
+  const fields = ['tasks', 'task_graph'].filter((field) => Object.hasOwn(input, field))
+  const given = fields.filter((field) => input[field] !== null)
+  if (fields.length === 0) throw invalidAction('input.tasks is required for task_graph.submit (or input.task_graph)')
+  if (given.length === 2) throw invalidAction('input.tasks and input.task_graph exclude each other')
+  const isWrapped = given[0] === 'task_graph'
+  const decoded = yield* isWrapped
+    ? decodeTasks(input.task_graph, 'action.input.task_graph')
+    : decodeTasks(input, 'action.input')
+  const tasks: TaskInput[] = []
+  for (let i = 0; i < decoded.length; i++) {
+    tasks.push(knownFields(decoded[i]!))
+    if (isYieldDue(i)) yield
+  }
+  return tasks
+}
+
+const TASK_FIELDS = Object.keys(TaskInput.properties) as (keyof TaskInput)[]
+
+const knownFields = (task: TaskInput): TaskInput =>
+  Object.fromEntries(TASK_FIELDS.flatMap((field) => (task[field] == null ? [] : [[field, task[field]]])))
+
+/** Adds to a task what says where it came from. */
+function annotator(
+  { metadata }: DecodedRequest,
+  { schema_version, adapter, normalized_kind, agent_id, session_id, action_id }: Translation['trace'],
+): (task: TaskInput) => TaskInput {
+  const audit = {
+    adapter_schema: schema_version,
+    adapter,
+    action_kind: normalized_kind,
+    ...(agent_id !== '' && { agent_id }),
+    ...(session_id !== '' && { session_id }),
+    ...(action_id !== '' && { action_id }),
+  }
+  return (task) => ({ ...task, annotations: { ...metadata, ...task.annotations, ...audit } })
+}

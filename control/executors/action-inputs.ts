@@ -1,0 +1,27 @@
+/** The input of each action kind, by the schema of the executor that works on it. */
+import type { InputSchemas } from '../adapter-v1/input-check.ts'
+import { mcpCallInput, taskGraphInput } from '../adapter-v1/inputs.ts'
+import { runtimeCommandInput, runtimeScriptInput } from '../adapter-v1/runtime-request.ts'
+import { cliSkillsParams } from './cli-skills.ts'
+import { dnsParams } from './os/dns.ts'
+import { fileParams } from './os/file.ts'
+import { httpParams } from './os/http.ts'
+import { noopParams } from './os/noop.ts'
+import { shellParams } from './os/shell.ts'
+import { sleepParams } from './os/sleep.ts'
+import { tcpParams } from './os/tcp.ts'
+
+export const actionInputs: InputSchemas = {
+  'os.shell': shellParams.schema,
+  'os.file': fileParams.schema,
+  'os.http': httpParams.schema,
+  'os.dns': dnsParams.schema,
+  'os.tcp': tcpParams.schema,
+  'os.sleep': sleepParams.schema,
+  'os.noop': noopParams.schema,
+  'runtime.command': runtimeCommandInput,
+  'runtime.script': runtimeScriptInput,
+  'mcp.call': mcpCallInput,
+  'cli.run': cliSkillsParams.schema,
+  'task_graph.submit': taskGraphInput,
+}

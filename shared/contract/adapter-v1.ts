@@ -1,0 +1,108 @@
+/**
+ * `adapter.v1` on the wire: what agents ask for, and what became of it.
+ *
+ * The schemas validate, document and give the types, as those in `control.ts` do. A `null` means absent; it is taken
+ * out before a value is checked.
+ */
+import { type Static, Type } from '@sinclair/typebox'
+import { type TaskGraph, TaskInput } from './control.ts'
+
+export const SCHEMA_VERSION = 'adapter.v1'
+
+/** Agents that this contract was tried with. Another name is fine too. */
+export const PROFILES = ['generic', 'claudecode', 'codex', 'openclaw'] as const
+
+export const ACTION_KINDS = [
+  'os.shell',
+  'os.file',
+  'os.http',
+  'os.dns',
+  'os.tcp',
+  'os.sleep',
+  'os.noop',
+  'runtime.command',
+  'runtime.script',
+  'mcp.call',
+  'cli.run',
+  'task_graph.submit',
+] as const
+export type ActionKind = (typeof ACTION_KINDS)[number]
+
+const optionalText = (description: string) => Type.Optional(Type.String({ expected: 'string', description }))
+
+const { depends_on, retry, timeout } = TaskInput.properties
+
+export const AgentAction = Type.Object({
+  kind: optionalText('What to do: an action kind or an alias of one, in any case. Required.'),
+  tool_name: optionalText('mcp.call: the tool, as server/tool. cli.run: the skill.'),
+  input: Type.Optional(
+    Type.Object({}, { expected: 'object', description: 'Parameters; see input_schema of the action kind.' }),
+  ),
+  depends_on,
+  retry,
+  timeout,
+})
+
+export const AgentActionRequest = Type.Object({
+  adapter: optionalText('The program that asks, such as codex. Default generic.'),
+  agent_id: optionalText('Which agent it is, for those who look at the task later.'),
+  session_id: optionalText('The session it belongs to, likewise.'),
+  action_id: optionalText('Becomes the id of the task. Without one, an id is made.'),
+  metadata: Type.Optional(
+    Type.Record(Type.String(), Type.String(), {
+      expected: 'object of strings',
+      description: 'Annotations of the task.',
+    }),
+  ),
+  action: Type.Optional(AgentAction),
+})
+export type AgentActionRequest = Static<typeof AgentActionRequest>
+
+/** How a request was understood. Ids that were not given are empty. */
+export interface TranslationTrace {
+  readonly schema_version: typeof SCHEMA_VERSION
+  readonly adapter: string
+  readonly agent_id: string
+  readonly session_id: string
+  readonly action_id: string
+  /** The kind as it was asked for. */
+  readonly source_kind: string
+  readonly normalized_kind: ActionKind
+  readonly task_ids: readonly string[]
+}
+
+/** The answer of POST /adapters/translate and POST /adapters/actions. */
+export interface ActionResponse {
+  /** Tasks that were accepted; 0 where there was only a translation. */
+  readonly accepted: number
+  readonly task_ids: readonly string[]
+  readonly task_graph: Static<typeof TaskGraph>
+  readonly translation_trace: TranslationTrace
+}
+
+/** The answer of GET /adapters/capabilities. */
+export interface AdapterCapabilities {
+  readonly schema_version: typeof SCHEMA_VERSION
+  readonly profiles: readonly string[]
+  readonly action_kinds: readonly ActionKind[]
+  readonly compatibility_notes: readonly string[]
+}
+
+/** One entry of GET /adapters/tools. */
+export interface AdapterTool {
+  /** What model providers accept as the name of a function: `[a-zA-Z0-9_-]{1,64}`. */
+  readonly name: string
+  readonly action_kind: ActionKind
+  readonly category: string
+  readonly description: string
+  /** JSON Schema of the action's `input`. */
+  readonly input_schema: object
+  readonly aliases?: readonly string[]
+  /** The action's `tool_name`, for a tool that is a skill. */
+  readonly tool_name?: string
+}
+
+export interface AdapterTools {
+  readonly schema_version: typeof SCHEMA_VERSION
+  readonly tools: readonly AdapterTool[]
+}
