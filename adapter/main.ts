@@ -56,7 +56,7 @@ async function run(argv: readonly string[]) {
   }
   bypassProxyForLoopback(process.env)
   const client = new ControlClient({ serviceUrl: String(values.url), token: process.env.SERVICE_TOKEN })
-  return command.run({ values, positionals, client })
+  return command.run({ values, positionals, client, env: process.env })
 }
 
 /** Prints all of the one object and gives the exit code: `exitCode`, or 1 when it could not be printed. */
