@@ -6,12 +6,19 @@ import { VERSION } from '../shared/version.ts'
 import { ControlClient, serviceUrlSetting } from './client.ts'
 import { cancel } from './commands/cancel.ts'
 import type { Command } from './commands/command.ts'
+import { ensureRunning } from './commands/ensure-running.ts'
 import { health } from './commands/health.ts'
 import { submit } from './commands/submit.ts'
 import { wait } from './commands/wait.ts'
 import { type Envelope, EXIT, failure } from './envelope.ts'
 
-const COMMANDS: Readonly<Record<string, Command>> = { submit, wait, cancel, health }
+const COMMANDS: Readonly<Record<string, Command>> = {
+  submit,
+  wait,
+  cancel,
+  health,
+  'ensure-running': ensureRunning,
+}
 
 process.on('SIGINT', () => void interrupted('SIGINT', 130))
 process.on('SIGTERM', () => void interrupted('SIGTERM', 143))
@@ -94,7 +101,8 @@ Variables without a flag:
   SERVICE_TOKEN
       Sent as Authorization: Bearer, where set.
 
-Exit codes: 0 success, 1 error, 2 usage error, 3 a wait ran out of time.`
+Exit codes: 0 success, 1 error, 2 usage error, 3 a wait ran out of time; of ensure-running: 4 the control service cannot
+be reached, 5 the runtime service is not ready.`
 }
 
 function commandHelp(name: string, { summary, usage, settings }: Command): string {

@@ -315,8 +315,8 @@ describe('health', () => {
 describe('the command line', () => {
   test.each([
     [[], 'no subcommand (see --help)'],
-    [['dance'], 'unknown subcommand "dance" (there are: submit, wait, cancel, health)'],
-    [['constructor'], 'unknown subcommand "constructor" (there are: submit, wait, cancel, health)'],
+    [['dance'], 'unknown subcommand "dance" (there are: submit, wait, cancel, health, ensure-running)'],
+    [['constructor'], 'unknown subcommand "constructor" (there are: submit, wait, cancel, health, ensure-running)'],
     [['--dance'], 'unknown flag --dance (see --help)'],
     [['submit', '--dance', 'x'], 'unknown flag --dance (see --help)'],
     [['submit', '--file'], 'flag --file needs a value (file)'],
