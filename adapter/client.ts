@@ -36,11 +36,12 @@ interface Exchange {
 }
 
 export class ControlClient {
-  readonly #baseUrl: string
+  /** Without a slash at its end. */
+  readonly baseUrl: string
   readonly #token: string
 
   constructor({ serviceUrl, token }: { serviceUrl: string; token: string | undefined }) {
-    this.#baseUrl = serviceUrl.replace(/\/+$/, '')
+    this.baseUrl = serviceUrl.replace(/\/+$/, '')
     this.#token = token ?? ''
   }
 
@@ -52,7 +53,7 @@ export class ControlClient {
     timeoutMs = REQUEST_TIMEOUT_MS,
     maxAnswerBytes = MAX_ANSWER_BYTES,
   }: Call): Promise<object> {
-    const url = this.#baseUrl + path
+    const url = this.baseUrl + path
     const request = { method, body, timeoutMs, maxAnswerBytes }
     const { status, text, truncated, contentType } = await this.#exchange(url, request)
     const answer = { statusCode: status, body: text.slice(0, MAX_REPEATED_BODY) }
@@ -93,24 +94,29 @@ export class ControlClient {
         : { text: '', truncated: false }
       return { status: response.status, contentType: response.headers.get('content-type'), ...read }
     } catch (error) {
-      throw new CallFailed(`cannot reach the control service at ${this.#baseUrl}: ${faultOf(error, timeoutMs)}`)
+      throw new CallFailed(`cannot reach the control service at ${this.baseUrl}: ${faultOf(error, timeoutMs)}`)
     }
   }
 }
 
-/** The address of the control service, as a flag of every subcommand that calls it. */
-export const serviceUrlSetting: Setting<string> = {
-  variable: 'SERVICE_URL',
-  default: 'http://127.0.0.1:8080',
+/** The base address of a service. */
+export const httpUrl = (setting: { variable: string; default: string; help: string }): Setting<string> => ({
+  ...setting,
   value: 'url',
-  help: 'Base address of the control service.',
   absent: '',
   parse(text) {
     const url = URL.parse(text)
     const isHttp = url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
-    return isHttp ? text : new Expected('an http: or https: address, such as http://127.0.0.1:8080')
+    return isHttp ? text : new Expected(`an http: or https: address, such as ${setting.default}`)
   },
-}
+})
+
+/** The address of the control service, as a flag of every subcommand that calls it. */
+export const serviceUrlSetting = httpUrl({
+  variable: 'SERVICE_URL',
+  default: 'http://127.0.0.1:8080',
+  help: 'Base address of the control service.',
+})
 
 function parseObject(text: string): object | undefined {
   try {

@@ -22,6 +22,10 @@ export const EXIT = {
   usage: 2,
   /** `wait` did not see all tasks end in time. */
   waitTimedOut: 3,
+  /** `ensure-running` cannot reach the control service. */
+  controlUnreachable: 4,
+  /** `ensure-running --with-runtime`: the runtime service is not ready. */
+  runtimeUnreachable: 5,
 } as const
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
@@ -40,28 +44,39 @@ export class CallFailed extends Error {
   readonly statusCode: number
   readonly body: string
   readonly data: object | undefined
+  readonly exitCode: ExitCode
   constructor(
     message: string,
-    answer: { readonly statusCode?: number; readonly body?: string; readonly data?: object | undefined } = {},
+    answer: {
+      readonly statusCode?: number
+      readonly body?: string
+      readonly data?: object | undefined
+      readonly exitCode?: ExitCode
+    } = {},
   ) {
     super(message)
     this.statusCode = answer.statusCode ?? 0
     this.body = answer.body ?? ''
     this.data = answer.data
+    this.exitCode = answer.exitCode ?? EXIT.error
   }
 
   /** The same failure with what was achieved all the same. */
   with(data: object): CallFailed {
-    return new CallFailed(this.message, { statusCode: this.statusCode, body: this.body, data })
+    return new CallFailed(this.message, {
+      statusCode: this.statusCode,
+      body: this.body,
+      data,
+      exitCode: this.exitCode,
+    })
   }
 }
 
 /** The envelope and the exit code of whatever was thrown. */
 export function failure(thrown: unknown): { envelope: Envelope; exitCode: number } {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
-  const { statusCode, body, data } =
-    thrown instanceof CallFailed ? thrown : { statusCode: 0, body: '', data: undefined }
+  const { statusCode, body, data, exitCode } = thrown instanceof CallFailed ? thrown : new CallFailed(message)
   const error = { message, status_code: statusCode, body }
-  const exitCode = thrown instanceof UsageError ? EXIT.usage : EXIT.error
-  return { envelope: { ok: false, error, ...(data !== undefined && { data }) }, exitCode }
+  const envelope: Envelope = { ok: false, error, ...(data !== undefined && { data }) }
+  return { envelope, exitCode: thrown instanceof UsageError ? EXIT.usage : exitCode }
 }

@@ -8,6 +8,7 @@ import { act } from './commands/act.ts'
 import { cancel } from './commands/cancel.ts'
 import { capabilities } from './commands/capabilities.ts'
 import type { Command } from './commands/command.ts'
+import { ensureRunning } from './commands/ensure-running.ts'
 import { health } from './commands/health.ts'
 import { submit } from './commands/submit.ts'
 import { tools } from './commands/tools.ts'
@@ -24,6 +25,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   wait,
   cancel,
   health,
+  'ensure-running': ensureRunning,
 }
 
 process.on('SIGINT', () => void interrupted('SIGINT', 130))
@@ -69,7 +71,7 @@ async function run(argv: readonly string[]) {
   }
   bypassProxyForLoopback(process.env)
   const client = new ControlClient({ serviceUrl: String(values.url), token: process.env.SERVICE_TOKEN })
-  return command.run({ values, positionals, client })
+  return command.run({ values, positionals, client, env: process.env })
 }
 
 /** Prints all of the one object and gives the exit code: `exitCode`, or 1 when it could not be printed. */
@@ -107,7 +109,8 @@ Variables without a flag:
   SERVICE_TOKEN
       Sent as Authorization: Bearer, where set.
 
-Exit codes: 0 success, 1 error, 2 usage error, 3 a wait ran out of time.`
+Exit codes: 0 success, 1 error, 2 usage error, 3 a wait ran out of time; of ensure-running: 4 the control service cannot
+be reached, 5 the runtime service is not ready.`
 }
 
 function commandHelp(name: string, { summary, usage, settings }: Command): string {

@@ -17,8 +17,7 @@ const LOCK_NOT_BLOCKING = 4
 export function lockDirectory(directory: string): void {
   const path = join(directory, 'lock')
   const fd = openLock(path, directory)
-  const libc = loadLibc({ flock: { args: ['i32', 'i32'], returns: 'i32' } } as const)
-  if (libc !== null && libc.flock(fd, LOCK_EXCLUSIVE | LOCK_NOT_BLOCKING) !== 0) {
+  if (!tryLock(fd)) {
     const holder = readFileSync(path, 'utf8').trim()
     closeSync(fd)
     const who = holder === '' ? 'another process' : `the process ${holder}`
@@ -53,4 +52,13 @@ function cannotWrite(directory: string, error: unknown): UsageError {
   return new UsageError(
     `cannot write in the data directory ${directory}: ${reason} (let the user of the service write there, or choose another with --data-dir)`,
   )
+}
+
+/**
+ * Takes the lock of an open file for as long as this process has it open; false when another process holds it. True as
+ * well where the system has no `flock`.
+ */
+export function tryLock(fd: number): boolean {
+  const libc = loadLibc({ flock: { args: ['i32', 'i32'], returns: 'i32' } } as const)
+  return libc === null || libc.flock(fd, LOCK_EXCLUSIVE | LOCK_NOT_BLOCKING) === 0
 }

@@ -14,6 +14,7 @@ export interface Command<S extends Settings = Settings> {
     readonly values: SettingValues<S>
     readonly positionals: readonly string[]
     readonly client: ControlClient
+    readonly env: Readonly<Record<string, string | undefined>>
   }): Promise<Answer>
 }
 

@@ -384,11 +384,11 @@ describe('the command line', () => {
     [[], 'no subcommand (see --help)'],
     [
       ['dance'],
-      'unknown subcommand "dance" (there are: capabilities, tools, act, translate, submit, wait, cancel, health)',
+      'unknown subcommand "dance" (there are: capabilities, tools, act, translate, submit, wait, cancel, health, ensure-running)',
     ],
     [
       ['constructor'],
-      'unknown subcommand "constructor" (there are: capabilities, tools, act, translate, submit, wait, cancel, health)',
+      'unknown subcommand "constructor" (there are: capabilities, tools, act, translate, submit, wait, cancel, health, ensure-running)',
     ],
     [['--dance'], 'unknown flag --dance (see --help)'],
     [['submit', '--dance', 'x'], 'unknown flag --dance (see --help)'],

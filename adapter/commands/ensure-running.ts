@@ -1,0 +1,108 @@
+/**
+ * `taskmill ensure-running`: the control service is there when it returns, and so is the runtime service with
+ * `--with-runtime`; or it says why not and what to do. Nothing is started that is there already.
+ */
+import { duration, flag, type Setting, text } from '../../shared/flags.ts'
+import { httpUrl } from '../client.ts'
+import { type Answer, CallFailed, EXIT, success } from '../envelope.ts'
+import { probe } from '../probe.ts'
+import type { Service, Sight } from '../start/bring-up.ts'
+import { defineCommand } from './command.ts'
+
+const HOUR_MS = 3_600_000
+
+const runtimeUrlSetting: Setting<string> = httpUrl({
+  variable: 'SERVICE_RUNTIME_URL',
+  default: 'http://127.0.0.1:18080',
+  help: 'Base address of the runtime service.',
+})
+
+export const ensureRunning = defineCommand({
+  summary: 'Return once the control service is reachable; start it if asked to, and if it is to be on this machine.',
+  usage: '[--with-runtime] [--start | --compose-dir DIR] [--timeout 30s]',
+  settings: {
+    withRuntime: flag({ help: 'The runtime service has to be ready as well.' }),
+    start: flag({
+      help: 'Start taskmill-control (and taskmill-runtime) from beside this executable or from PATH, with this environment and working directory, detached. Log and data: $XDG_STATE_HOME/taskmill, else ~/.local/state/taskmill. Then docker starts nothing.',
+    }),
+    composeDir: text({
+      variable: 'SERVICE_COMPOSE_DIR',
+      value: 'directory',
+      help: 'Start with docker compose up -d in this directory, or with docker-compose.',
+    }),
+    runtimeImage: text({
+      variable: 'SERVICE_RUNTIME_IMAGE',
+      value: 'image',
+      help: 'Start the runtime service as a container of this image, its port published on loopback.',
+    }),
+    runtimeSource: text({
+      variable: 'SERVICE_RUNTIME_SOURCE',
+      value: 'url or directory',
+      help: 'Where the source of the runtime service is; only for hints.',
+    }),
+    runtimeUrl: runtimeUrlSetting,
+    timeout: duration({
+      default: '30s',
+      minMs: 0,
+      maxMs: HOUR_MS,
+      help: 'Longest wait for what was started to become ready.',
+    }),
+    dockerTimeout: duration({
+      default: '2m',
+      minMs: 1,
+      maxMs: HOUR_MS,
+      help: 'Longest time for a command of docker that starts something, pulling of images included; questions get at most 20s.',
+    }),
+  },
+  takesArguments: false,
+  async run({ values, client, env }): Promise<Answer> {
+    const token = env.SERVICE_TOKEN ?? ''
+    const runtimeUrl = values.runtimeUrl.replace(/\/+$/, '')
+    const services: Service[] = [
+      { name: 'control', target: { baseUrl: client.baseUrl, path: '/health', token } },
+      ...(values.withRuntime
+        ? [{ name: 'runtime', target: { baseUrl: runtimeUrl, path: '/readyz', token: '' } } as const]
+        : []),
+    ]
+    const first = await Promise.all(
+      services.map(async (service): Promise<Sight> => ({ service, probe: await probe(service.target) })),
+    )
+    if (first.every(isReady)) return success(report(first))
+
+    const { bringUp } = await import('../start/bring-up.ts')
+    const last = await bringUp(first, { ...values, env })
+    const missing = last.find((sight) => !isReady(sight))
+    if (missing === undefined) return success(report(last))
+    throw unreachable(missing, report(last))
+  },
+})
+
+const isReady = ({ probe: { outcome } }: Sight): boolean => outcome === 'ready'
+
+/** The data of the answer. Source: contract, Client. */
+function report(sights: readonly Sight[]): object {
+  const services = sights.map((sight) => {
+    const { service, probe: seen, startedBy, note } = sight
+    const code = service.name === 'control' ? 'health_status_code' : 'ready_status_code'
+    return [
+      service.name,
+      {
+        url: service.target.baseUrl,
+        reachable: isReady(sight),
+        ...(startedBy !== undefined && { started_by: startedBy }),
+        ...('statusCode' in seen && { [code]: seen.statusCode }),
+        ...(note !== undefined && { attempt_note: note }),
+      },
+    ]
+  })
+  return { ...Object.fromEntries(services), manual_hints: [...new Set(sights.flatMap(({ hints = [] }) => hints))] }
+}
+
+function unreachable({ service, probe: seen, note }: Sight, data: object): CallFailed {
+  const answer = 'statusCode' in seen ? { statusCode: seen.statusCode, body: seen.body } : {}
+  return new CallFailed(`the ${service.name} service at ${service.target.baseUrl} is not reachable: ${note}`, {
+    ...answer,
+    data,
+    exitCode: service.name === 'control' ? EXIT.controlUnreachable : EXIT.runtimeUnreachable,
+  })
+}

@@ -1,0 +1,27 @@
+/** Which addresses a service can be started at from here. Pure. */
+
+export interface StartAddress {
+  /** What to listen on: an IP address. */
+  readonly hostname: string
+  readonly port: number
+  /** `host:port`, IPv6 in brackets. */
+  readonly listen: string
+}
+
+/** Whether `baseUrl` is on this machine and nowhere else. */
+export function isLoopback(baseUrl: string): boolean {
+  const { hostname } = new URL(baseUrl)
+  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
+}
+
+/** The address at which a service has to listen to be reached at `baseUrl`, or why there is none to be had here. */
+export function startAddress(baseUrl: string): StartAddress | string {
+  const url = new URL(baseUrl)
+  if (!isLoopback(baseUrl)) return 'it is not on this machine (only loopback addresses are started)'
+  if (url.protocol !== 'http:') return 'what is started here speaks http, not https'
+  if (url.pathname !== '/') return 'what is started here has no path before its routes'
+  const hostname = url.hostname === 'localhost' ? '127.0.0.1' : url.hostname.replace(/^\[|\]$/g, '')
+  const port = url.port === '' ? 80 : Number(url.port)
+  if (port === 0) return 'port 0 cannot be reached'
+  return { hostname, port, listen: `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}` }
+}

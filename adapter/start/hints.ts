@@ -1,0 +1,72 @@
+/** What one can do by hand about a service that is not there: lines for a shell, explanations as its comments. */
+import { basename } from 'node:path'
+import type { Probe, Target } from '../probe.ts'
+import { isLoopback, startAddress } from './address.ts'
+import { commandLine, quoted } from './attempt.ts'
+import { runLine } from './container.ts'
+import { CONTROL, type Environment, findSibling, notFound, RUNTIME, type Sibling } from './sibling.ts'
+
+interface Service {
+  readonly name: 'control' | 'runtime'
+  readonly target: Target
+}
+
+interface Wishes {
+  readonly start: boolean
+  readonly composeDir: string
+  readonly runtimeImage: string
+  readonly runtimeSource: string
+  readonly env: Environment
+}
+
+const siblingOf = ({ name }: Service): Sibling => (name === 'runtime' ? RUNTIME : CONTROL)
+
+/** About `missing`, one of the `services` that are to be there. */
+export function hintsFor(
+  missing: { readonly service: Service; readonly probe: Probe },
+  services: readonly Service[],
+  wishes: Wishes,
+): string[] {
+  const { service, probe } = missing
+  const { baseUrl, path } = service.target
+  const check = commandLine('curl', '-i', baseUrl + path)
+  const address = startAddress(baseUrl)
+  if (typeof address === 'string') {
+    const remedy = isLoopback(baseUrl) ? address : 'it is on another machine: start the service there'
+    return [`# ${baseUrl}: ${remedy}`, check]
+  }
+  if (probe.outcome !== 'absent') return [whoListens(address.port), check]
+
+  const { start, composeDir, runtimeImage, runtimeSource, env } = wishes
+  const isRuntime = service.name === 'runtime'
+  const hasOtherWay = composeDir !== '' || (isRuntime && runtimeImage !== '')
+  const { program } = siblingOf(service)
+  const isInstalled = findSibling(program, env) !== null
+  return [
+    ...(isInstalled && !start ? [startLine(services)] : []),
+    ...(!isInstalled && (start || !hasOtherWay) ? [`# ${notFound(program)}`] : []),
+    ...(isRuntime && start && runtimeImage !== '' ? [runLine(runtimeImage, address)] : []),
+    ...(isRuntime && runtimeSource !== '' ? [buildLine(runtimeSource, address.listen)] : []),
+  ]
+}
+
+/** This very call, with `--start`. */
+function startLine(services: readonly Service[]): string {
+  const isCompiled = basename(process.execPath).startsWith('taskmill')
+  const flags = services.flatMap(({ name, target }) =>
+    name === 'runtime' ? ['--with-runtime', '--runtime-url', target.baseUrl] : ['--url', target.baseUrl],
+  )
+  return commandLine(isCompiled ? process.execPath : 'taskmill', 'ensure-running', '--start', ...flags)
+}
+
+const whoListens = (port: number): string =>
+  process.platform === 'linux' ? `ss -ltnp 'sport = :${port}'` : `lsof -nP -iTCP:${port} -sTCP:LISTEN`
+
+/** Gets the source of the runtime if it is elsewhere, builds, starts. */
+function buildLine(source: string, listen: string): string {
+  const isRemote = /^[a-z][a-z+.-]*:\/\/|^[\w.-]+@[\w.-]+:/i.test(source)
+  const dir = isRemote ? 'taskmill' : source
+  const fetch = isRemote ? `git clone ${quoted(source)} ${dir} && ` : ''
+  const serve = commandLine(`${dir.replace(/\/+$/, '')}/dist/${RUNTIME.program}`, 'serve', '--listen-addr', listen)
+  return `${fetch}${commandLine('make', '-C', dir, 'build')} && ${serve}`
+}

@@ -1,0 +1,116 @@
+/**
+ * Starts a service's executable: the one beside the client's own, else the one in PATH.
+ *
+ * It leads a session of its own, so it outlives the client and its terminal. It runs as if whoever calls the client had
+ * typed it: with their environment and working directory. Its output goes to a log file; what it wrote since its start
+ * tells why it ended, if it ends before it answers.
+ */
+import { closeSync, existsSync, fstatSync, openSync, readSync, renameSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { messageOf } from '../../shared/errors.ts'
+import type { StartAddress } from './address.ts'
+import { type Attempt, commandLine, failed, lastLines } from './attempt.ts'
+import { serviceDir } from './state-dir.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** How a program of ours is told where to listen and where to keep its data. */
+export interface Sibling {
+  readonly service: 'control' | 'runtime'
+  readonly program: string
+  arguments(listen: string, dataDir: string): readonly string[]
+}
+
+export const CONTROL: Sibling = {
+  service: 'control',
+  program: 'taskmill-control',
+  arguments: (listen, dataDir) => ['--addr', listen, '--data-dir', dataDir],
+}
+
+export const RUNTIME: Sibling = {
+  service: 'runtime',
+  program: 'taskmill-runtime',
+  arguments: (listen, dataDir) => ['serve', '--listen-addr', listen, '--data-dir', dataDir],
+}
+
+/** A log that is larger at a start is put aside as `<name>.log.1`, so at most the last two are kept. */
+const MAX_LOG_BYTES = 16 * 1024 * 1024
+
+/** Bytes at the end of a log in which its last lines are looked for. */
+const LOG_TAIL_BYTES = 16 * 1024
+
+export interface SiblingOptions {
+  readonly address: StartAddress
+  /** All of it goes to the service. */
+  readonly env: Environment
+  /** Where the service keeps its data, if the environment says so; else it is a directory of our own. */
+  readonly dataDir: string | undefined
+}
+
+export function startSibling(sibling: Sibling, { address, env, dataDir }: SiblingOptions): Attempt {
+  const path = findSibling(sibling.program, env)
+  if (path === null) return failed(notFound(sibling.program))
+  let logPath: string
+  let log: number
+  let data: string
+  try {
+    const dir = serviceDir(env, `${sibling.service}-${address.hostname.replaceAll(':', '_')}-${address.port}`)
+    data = dataDir ?? join(dir, 'data')
+    logPath = join(dir, `${sibling.service}.log`)
+    log = openLog(logPath)
+  } catch (error) {
+    return failed(`cannot make a place for the log and data of ${sibling.program}: ${messageOf(error)}`)
+  }
+  const from = fstatSync(log).size
+  const command = [path, ...sibling.arguments(address.listen, data)]
+  let child: Bun.Subprocess
+  try {
+    child = Bun.spawn(command, { env: { ...env }, detached: true, stdin: 'ignore', stdout: log, stderr: log })
+  } catch (error) {
+    closeSync(log)
+    return failed(`cannot start ${path}: ${messageOf(error)}`, [commandLine(...command)])
+  }
+  child.unref()
+  const ended = async () => {
+    await child.exited
+    const how = child.signalCode === null ? `with exit code ${child.exitCode}` : `by ${child.signalCode}`
+    const words = lastLines(readTail(log, from))
+    return `${sibling.program} ended ${how}, ${words === '' ? 'without a word' : `its last log lines:\n${words}`}`
+  }
+  return {
+    isStarted: true,
+    by: 'start',
+    note: `${path}, pid ${child.pid}, log ${logPath}, data ${data}`,
+    hints: [commandLine('tail', '-n', '50', logPath), commandLine(...command)],
+    ended: ended(),
+  }
+}
+
+/** The executable beside ours, else in PATH; null when there is none. */
+export function findSibling(program: string, env: Environment): string | null {
+  const beside = join(ownDir(), program)
+  return isExecutableFile(beside) ? beside : Bun.which(program, { PATH: env.PATH ?? '' })
+}
+
+export const notFound = (program: string): string => `${program} was not found: neither in ${ownDir()} nor in PATH`
+
+const ownDir = () => dirname(process.execPath)
+
+function isExecutableFile(path: string): boolean {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat?.isFile() === true && (stat.mode & 0o111) !== 0
+}
+
+/** Opens it for appending, as a service that was started before may still write to it, and for reading its end later. */
+function openLog(path: string): number {
+  if (existsSync(path) && statSync(path).size > MAX_LOG_BYTES) renameSync(path, `${path}.1`)
+  return openSync(path, 'a+', 0o600)
+}
+
+/** The end of an open file, at most `LOG_TAIL_BYTES`, and nothing that stood in it before byte `from`. */
+function readTail(fd: number, from: number): string {
+  const { size } = fstatSync(fd)
+  const start = Math.max(from, size - LOG_TAIL_BYTES)
+  const bytes = Buffer.alloc(Math.max(0, size - start))
+  return bytes.subarray(0, readSync(fd, bytes, 0, bytes.byteLength, start)).toString('utf8')
+}
