@@ -6,7 +6,7 @@ import { ofetch } from 'ofetch'
 import { readBounded } from '../shared/bounded-output.ts'
 import { messageOf, systemCodeOf } from '../shared/errors.ts'
 import { Expected, type Setting } from '../shared/flags.ts'
-import { CallFailed } from './envelope.ts'
+import { CallFailed, NoAnswerInTime } from './envelope.ts'
 
 /** Milliseconds for one request that the service has no reason to hold. */
 export const REQUEST_TIMEOUT_MS = 60_000
@@ -94,7 +94,8 @@ export class ControlClient {
         : { text: '', truncated: false }
       return { status: response.status, contentType: response.headers.get('content-type'), ...read }
     } catch (error) {
-      throw new CallFailed(`cannot reach the control service at ${this.baseUrl}: ${faultOf(error, timeoutMs)}`)
+      const message = `cannot reach the control service at ${this.baseUrl}: ${faultOf(error, timeoutMs)}`
+      throw isTimeout(error) ? new NoAnswerInTime(message) : new CallFailed(message)
     }
   }
 }
@@ -107,7 +108,8 @@ export const httpUrl = (setting: { variable: string; default: string; help: stri
   parse(text) {
     const url = URL.parse(text)
     const isHttp = url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
-    return isHttp ? text : new Expected(`an http: or https: address, such as ${setting.default}`)
+    const isBase = isHttp && url.search === '' && url.hash === ''
+    return isBase ? url.href : new Expected(`an http: or https: address without query, such as ${setting.default}`)
   },
 })
 
@@ -134,10 +136,12 @@ function errorText(error: unknown): string {
   return typeof message === 'string' ? message : ''
 }
 
+const isTimeout = (error: unknown): boolean => (((error as Error).cause ?? error) as Error).name === 'TimeoutError'
+
 /** ofetch wraps what fetch threw; the cause says more. */
 function faultOf(error: unknown, timeoutMs: number): string {
   const cause = (error as Error).cause ?? error
-  if ((cause as Error).name === 'TimeoutError') return `no answer within ${timeoutMs} ms`
+  if (isTimeout(error)) return `no answer within ${timeoutMs} ms`
   switch (systemCodeOf(cause)) {
     case 'ECONNREFUSED':
     case 'ConnectionRefused':

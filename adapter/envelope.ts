@@ -72,6 +72,11 @@ export class CallFailed extends Error {
   }
 }
 
+/** The service did not answer within the time of the call. */
+export class NoAnswerInTime extends CallFailed {
+  override name = 'NoAnswerInTime'
+}
+
 /** The envelope and the exit code of whatever was thrown. */
 export function failure(thrown: unknown): { envelope: Envelope; exitCode: number } {
   const message = thrown instanceof Error ? thrown.message : String(thrown)

@@ -1,13 +1,15 @@
 /** The control service: flags, configuration, store, scheduler, server, signals. The only reader of argv and env. */
 
 import { statSync } from 'node:fs'
+import type { AnyElysia } from 'elysia'
 import { lockDirectory } from '../shared/directory-lock.ts'
 import { UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { createGuard, isLoopback } from '../shared/http-guard.ts'
-import { listen, parseListenAddress, type RunningHttpService } from '../shared/http-service.ts'
+import { type ListenAddress, listen, parseListenAddress, type RunningHttpService } from '../shared/http-service.ts'
 import { createLog, type Log, stdoutLines } from '../shared/log.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
+import { inSlices, type Slices } from '../shared/slices.ts'
 import { readToken } from '../shared/token.ts'
 import { VERSION } from '../shared/version.ts'
 import { type ControlConfig, controlSettings, controlVariables } from './config.ts'
@@ -26,9 +28,11 @@ import { sleep } from './executors/os/sleep.ts'
 import { tcp } from './executors/os/tcp.ts'
 import { ExecutorRegistry } from './executors/registry.ts'
 import { SkillsDirectory } from './executors/skills.ts'
+import type { Graph } from './graph/task.ts'
 import { controlApp } from './http/app.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { Counters } from './store/counters.ts'
+import { DiskReserve } from './store/disk-reserve.ts'
 import { IdempotencyKeys } from './store/idempotency.ts'
 import { Journal } from './store/journal.ts'
 import { Persistence } from './store/persistence.ts'
@@ -40,6 +44,9 @@ import { TaskStore } from './store/tasks.ts'
 
 /** Milliseconds beyond the kill grace that an executor may take to return after it was told to stop. */
 const EXECUTOR_RETURN_MS = 10_000
+
+/** Milliseconds that the last log lines get to leave. */
+const LAST_LINES_MS = 1_000
 
 /** Milliseconds that open requests get to be answered at the end. */
 const LAST_ANSWERS_MS = 1_000
@@ -93,6 +100,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
     journal,
     idempotencyKeys,
     resultFiles,
+    reserve: new DiskReserve(config.dataDir),
     dataDir: config.dataDir,
     intervalMs: config.persistInterval,
     isStateFileBehind: segments !== undefined,
@@ -113,6 +121,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
     log,
     abandonAfterMs,
     serviceId,
+    mustRecord: () => persistence.record(),
     record: () => persistence.expose(),
     toKeep: (task, result) => resultFiles.keep(task, result),
   })
@@ -134,13 +143,14 @@ async function serve(config: ControlConfig): Promise<undefined> {
   })
   if (segments !== undefined)
     await endLeftovers({ processes: recovered.processes, serviceId, graceMs: config.killGrace, log })
-  const server = listen(app, address, 'addr')
+  persistence.onKeepingAgain = () => scheduler.goOn()
+  const server = await listenOrLetGo(app, address, journal)
   const found = { recovered_graphs: recovered.graphs.length, cut_journal_bytes: recovered.cutBytes }
   log.info('listening', { url: server.url, version: VERSION, pid: process.pid, ...found })
   if (token === undefined && !isLoopback(address.hostname)) {
     log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
   }
-  for (const graph of recovered.graphs) scheduler.resume(graph)
+  void inSlices(resumeAll(scheduler, recovered.graphs))
 
   const stop = async (signal: NodeJS.Signals) => {
     if (isDraining) {
@@ -150,11 +160,30 @@ async function serve(config: ControlConfig): Promise<undefined> {
     isDraining = true
     log.info('stopping', { signal })
     const code = await shutDown({ scheduler, server, persistence, log }, config.shutdownTimeout)
-    await lines.drain()
+    // Whoever does not read our lines does not keep us from ending.
+    await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
     process.exit(code)
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
+}
+
+/** A start that fails for its address leaves no segment behind. */
+async function listenOrLetGo(app: AnyElysia, address: ListenAddress, journal: Journal): Promise<RunningHttpService> {
+  try {
+    return listen(app, address, 'addr')
+  } catch (error) {
+    await journal.close()
+    throw error
+  }
+}
+
+/** There may be many graphs, and requests are answered already. */
+function* resumeAll(scheduler: Scheduler, graphs: readonly Graph[]): Slices<void> {
+  for (const graph of graphs) {
+    scheduler.resume(graph)
+    yield
+  }
 }
 
 type Parts = {

@@ -48,7 +48,7 @@ export function taskState(task: Task): TaskState {
   const runtime = runtimeRecord(task)
   if (runtime !== undefined) state.runtime = runtime
   if (task.progress !== undefined) state.progress = task.progress
-  state.updated_at = isoTime(task.updatedAt)
+  state.updated_at = isoTime(task.updatedAt ?? task.createdAt)
   if (task.startedAt !== undefined) state.started_at = isoTime(task.startedAt)
   if (task.finishedAt !== undefined) state.finished_at = isoTime(task.finishedAt)
   return state as TaskState

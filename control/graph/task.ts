@@ -47,8 +47,10 @@ export class Task {
   /** The record was deleted or replaced; the task itself is kept until its graph has no more use for its outcome. */
   isDeleted = false
 
-  createdAt: number
-  updatedAt: number
+  /** Of a task of an earlier run that was not created with its graph; else the graph's. */
+  ownCreatedAt: number | undefined = undefined
+  /** Undefined until the first change after the graph was taken in. */
+  updatedAt: number | undefined = undefined
   startedAt: number | undefined = undefined
   attemptStartedAt: number | undefined = undefined
   finishedAt: number | undefined = undefined
@@ -75,8 +77,10 @@ export class Task {
     this.retry = input.retry ?? 0
     this.timeout = input.timeout ?? undefined
     this.annotations = input.annotations ?? undefined
-    this.createdAt = graph.createdAt
-    this.updatedAt = graph.createdAt
+  }
+
+  get createdAt(): number {
+    return this.ownCreatedAt ?? this.graph.createdAt
   }
 
   get isTerminal(): boolean {
@@ -127,8 +131,8 @@ export class Graph {
   /** Number of the graph in the order in which its data directory took them in. */
   readonly ordinal: number
   readonly traceId: string
-  /** Milliseconds since 1970. */
-  readonly createdAt: number
+  /** Milliseconds since 1970. Set anew when the graph is put on disk: the order of the list is the order of these. */
+  createdAt: number
   readonly tasks: Task[] = []
   /** How many tasks there are of each type. */
   readonly typeCounts = new Map<string, number>()

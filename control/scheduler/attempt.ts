@@ -17,6 +17,8 @@ export type AttemptOutcome =
   | { readonly kind: 'failure'; readonly failure: Failure; readonly result?: unknown }
   /** Stopped by a cancel or by the stop of the service; what that means for the task is the scheduler's to say. */
   | { readonly kind: 'stopped'; readonly result?: unknown }
+  /** Its start could not be put on record: it has done nothing, and is to be tried again once that can be done. */
+  | { readonly kind: 'unrecorded' }
 
 /** What an attempt needs from the scheduler; one for all attempts. */
 export interface AttemptHost {
@@ -25,8 +27,8 @@ export interface AttemptHost {
   readonly abandonAfterMs: number
   /** Tells the attempts of this data directory from those of others. */
   readonly serviceId: string
-  /** Puts all changes so far on record. */
-  record(): void
+  /** Puts all changes so far on record, or throws: then the attempt must not act. */
+  mustRecord(): void
   startedProcess(task: Task, pid: number): void
   progress(task: Task, attempt: number, message?: string, data?: unknown): void
 }
@@ -36,6 +38,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 
 export class Attempt implements ExecutorContext {
   readonly attempt: number
+  /** Its start could not be put on record, so it has done nothing. */
+  #isUnrecorded = false
   /** The attempt has, or may have, done something that others can see. */
   hasBegun = false
   readonly #task: Task
@@ -75,8 +79,13 @@ export class Attempt implements ExecutorContext {
   }
 
   begin(): void {
+    try {
+      this.#host.mustRecord()
+    } catch (error) {
+      this.#isUnrecorded = true
+      throw error
+    }
     this.hasBegun = true
-    this.#host.record()
   }
 
   startedProcess(pid: number): void {
@@ -132,12 +141,14 @@ export class Attempt implements ExecutorContext {
 
   #succeeded(result: unknown): AttemptOutcome {
     clearTimeout(this.#timer)
+    if (this.#isUnrecorded) return { kind: 'unrecorded' }
     if (this.#stopReason !== undefined) return this.#stopped(result)
     return { kind: 'success', result: result ?? null }
   }
 
   #failed(error: unknown): AttemptOutcome {
     clearTimeout(this.#timer)
+    if (this.#isUnrecorded) return { kind: 'unrecorded' }
     const known = error instanceof ExecutionError ? error : undefined
     if (this.#stopReason !== undefined) return this.#stopped(known?.result)
     if (known === undefined) {

@@ -38,7 +38,9 @@ export interface SchedulerOptions {
   readonly abandonAfterMs: number
   /** Tells the attempts of this data directory from those of others. */
   readonly serviceId: string
-  /** Puts all changes so far on record; called before an attempt acts. */
+  /** Puts all changes so far on record, or throws; called before an attempt acts. `goOn` is to be called once it can. */
+  readonly mustRecord: () => void
+  /** Puts all changes so far on record as far as that goes. */
   readonly record: () => void
   /** What a task holds for a result: itself, or, later, what stands for a large one. */
   readonly toKeep?: (task: Task, result: unknown) => unknown
@@ -59,25 +61,40 @@ export class Scheduler {
   readonly #maxConcurrency: number
   readonly #log: Log
   readonly #host: AttemptHost
+  readonly #record: () => void
   readonly #toKeep: (task: Task, result: unknown) => unknown
   readonly #ready = new ReadyQueue()
   readonly #backoffs = new BackoffLanes(() => this.#turn())
   readonly #arrivals = new Fifo<Arrival>()
   readonly #losses = new Fifo<Loss>()
   readonly #executing = new Map<Task, Attempt>()
+  /** Ready tasks whose attempts could not be put on record, and whether nothing is started for that reason. */
+  readonly #held = new Fifo<Task>()
+  #isHolding = false
   #isTurning = false
   #isTurnScheduled = false
   #isStopping = false
   #whenIdle: (() => void) | undefined
 
-  constructor({ store, executors, maxConcurrency, log, abandonAfterMs, serviceId, record, toKeep }: SchedulerOptions) {
+  constructor({
+    store,
+    executors,
+    maxConcurrency,
+    log,
+    abandonAfterMs,
+    serviceId,
+    mustRecord,
+    record,
+    toKeep,
+  }: SchedulerOptions) {
+    this.#record = record
     this.#toKeep = toKeep ?? ((_task, result) => result)
     this.#store = store
     this.#executors = executors
     this.#maxConcurrency = maxConcurrency
     this.#log = log
     this.#host = {
-      ...{ log, abandonAfterMs, serviceId, record },
+      ...{ log, abandonAfterMs, serviceId, mustRecord },
       startedProcess: (task, pid) => this.#startedProcess(task, pid),
       progress: (task, attempt, message, data) => this.#progress(task, attempt, message, data),
     }
@@ -95,6 +112,13 @@ export class Scheduler {
       if (graph.missing[position] === 0) roots.push(position)
     }
     this.#arrivals.push({ graph, roots, next: 0 })
+    this.#turn()
+  }
+
+  /** Attempts can be put on record again. */
+  goOn(): void {
+    this.#isHolding = false
+    for (let task = this.#held.shift(); task !== undefined; task = this.#held.shift()) this.#ready.push(task)
     this.#turn()
   }
 
@@ -234,7 +258,7 @@ export class Scheduler {
 
   /** Starts one attempt if a slot is free. */
   #startWhatFits(): boolean {
-    if (this.#isStopping || this.#executing.size >= this.#maxConcurrency) return false
+    if (this.#isStopping || this.#isHolding || this.#executing.size >= this.#maxConcurrency) return false
     const task = this.#ready.shift()
     if (task === undefined) return false
     const mayStart = (task.status === 'pending' && !task.isDeleted) || (task.status === 'running' && task.isBackingOff)
@@ -275,7 +299,7 @@ export class Scheduler {
     const process = identify(pid)
     if (process === undefined) return // ended already, or a system that cannot tell
     this.#store.apply({ kind: 'process-started', task, at: Date.now(), process })
-    this.#host.record()
+    this.#record()
   }
 
   #progress(task: Task, attempt: number, message?: string, data?: unknown): void {
@@ -291,7 +315,7 @@ export class Scheduler {
     // A cancel is a promise to whoever asked for it: it holds whatever the attempt says in the end.
     if (task.status === 'cancelling') this.#endCancelled(task, 'result' in outcome ? outcome.result : undefined)
     else this.#takeOutcome(task, outcome)
-    if (attempt.hasBegun) this.#host.record() // what was done is not done again after a crash
+    if (attempt.hasBegun) this.#record() // what was done is not done again after a crash
     if (this.#isStopping && this.#executing.size === 0) this.#whenIdle?.()
     this.#turn()
   }
@@ -303,6 +327,11 @@ export class Scheduler {
         break
       case 'stopped':
         this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now() })
+        break
+      case 'unrecorded':
+        this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now() })
+        this.#held.push(task)
+        this.#isHolding = true
         break
       case 'failure':
         this.#attemptFailed(task, outcome.failure, outcome.result)

@@ -38,6 +38,7 @@ export async function submitGraph(
   try {
     if (intake.isDraining()) throw new ServiceError(503, 'the service is stopping and accepts no new graphs')
     intake.retention.makeRoom(graph.tasks.length)
+    graph.createdAt = Date.now() // taking it in may have taken a while, and others may have been faster
     await intake.persistence.keepGraph(graph, body, sent && { answer, ...sent, at: graph.createdAt })
   } catch (error) {
     intake.store.unclaim(graph)

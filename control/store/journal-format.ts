@@ -1,14 +1,16 @@
 /**
  * The bytes of a journal segment. Pure.
  *
- * A segment is a row of frames: `<crc32, 8 hex digits> <length, 10 digits> <kind>\n`, then `length` bytes, then `\n`. The checksum is
- * of these bytes. A frame of kind `g` is one accepted graph; one of kind `t` holds lines, each the state of a task.
+ * A segment is a row of frames: `<crc32, 8 hex digits> <length, 10 digits> <synced, 10 digits> <kind>\n`, then `length`
+ * bytes, then `\n`. The checksum is of these bytes. A frame of kind `g` is one submitted graph; one of kind `t` holds
+ * lines, each the state of a task; one of kind `r` takes back a graph that was refused after it had been written.
  *
- * Whoever dies while writing leaves a frame that is not whole at the end of the segment: its tail is torn, and nothing in
- * it was acknowledged. A frame that is wrong while whole ones follow is damage.
+ * `synced` is how much of the segment was known to be on disk when the frame was written. What is wrong behind the highest
+ * such mark was never acknowledged: whoever wrote it died, or the machine lost power, and that tail is torn. What is
+ * wrong before it is damage.
  */
 
-export type FrameKind = 'g' | 't'
+export type FrameKind = 'g' | 't' | 'r'
 
 export interface Frame {
   readonly kind: FrameKind
@@ -17,17 +19,19 @@ export interface Frame {
 
 const LINE_END = 0x0a
 
-/** Checksum, length, kind, and the three bytes between and after them. */
-const HEADER_BYTES = 8 + 1 + 10 + 1 + 1 + 1
+/** Checksum, length, synced, kind, and the four bytes between and after them. */
+const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 
-const HEADER = /^([0-9a-f]{8}) (\d{10}) ([gt])$/
+const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtr])$/
+
+const digits = (number: number): string => String(number).padStart(10, '0')
 
 /** Puts frames together in one buffer that is used again and again: what it returns is good until the next call. */
 export class FrameEncoder {
   #buffer = Buffer.allocUnsafe(64 * 1024)
 
-  /** The bytes of a frame whose payload is `parts`, one after the other. */
-  encode(kind: FrameKind, parts: readonly (string | Uint8Array)[]): Uint8Array {
+  /** The bytes of a frame whose payload is `parts`, one after the other. `synced` bytes of its segment are on disk. */
+  encode(kind: FrameKind, parts: readonly (string | Uint8Array)[], synced: number): Uint8Array {
     this.#makeRoom(parts)
     let end = HEADER_BYTES
     for (const part of parts) {
@@ -38,7 +42,7 @@ export class FrameEncoder {
       }
     }
     const payload = this.#buffer.subarray(HEADER_BYTES, end)
-    this.#buffer.write(`${checksum(payload)} ${String(payload.length).padStart(10, '0')} ${kind}\n`, 'latin1')
+    this.#buffer.write(`${checksum(payload)} ${digits(payload.length)} ${digits(synced)} ${kind}\n`, 'latin1')
     this.#buffer[end] = LINE_END
     return this.#buffer.subarray(0, end + 1)
   }
@@ -65,19 +69,23 @@ export type Segment =
 export function decodeSegment(bytes: Uint8Array): Segment {
   const frames: Frame[] = []
   let at = 0
+  let synced = 0
   while (at < bytes.length) {
     const frame = frameAt(bytes, at)
     if (frame === undefined) {
-      if (hasFrameAfter(bytes, at)) return { damagedAt: at }
-      return { frames, wholeBytes: at, end: 'torn' }
+      return syncedBehind(bytes, at, synced) > at ? { damagedAt: at } : { frames, wholeBytes: at, end: 'torn' }
     }
     frames.push(frame)
+    synced = Math.max(synced, frame.synced)
     at = frame.end
   }
   return { frames, wholeBytes: at, end: 'whole' }
 }
 
-function frameAt(bytes: Uint8Array, at: number): (Frame & { readonly end: number }) | undefined {
+function frameAt(
+  bytes: Uint8Array,
+  at: number,
+): (Frame & { readonly synced: number; readonly end: number }) | undefined {
   const start = at + HEADER_BYTES
   if (start >= bytes.length || bytes[start - 1] !== LINE_END) return undefined
   const header = HEADER.exec(String.fromCharCode(...bytes.subarray(at, start - 1)))
@@ -86,13 +94,13 @@ function frameAt(bytes: Uint8Array, at: number): (Frame & { readonly end: number
   if (end >= bytes.length || bytes[end] !== LINE_END) return undefined
   const payload = bytes.subarray(start, end)
   if (checksum(payload) !== header[1]) return undefined
-  return { kind: header[3] as FrameKind, payload, end: end + 1 }
+  return { kind: header[4] as FrameKind, payload, synced: Number(header[3]), end: end + 1 }
 }
 
-/** Whether a whole frame begins anywhere behind `at`. Headers begin behind a line end. */
-function hasFrameAfter(bytes: Uint8Array, at: number): boolean {
+/** The highest mark of the whole frames behind `at`, at least `synced`. Headers begin behind a line end. */
+function syncedBehind(bytes: Uint8Array, at: number, synced: number): number {
   for (let i = bytes.indexOf(LINE_END, at); i >= 0; i = bytes.indexOf(LINE_END, i + 1)) {
-    if (frameAt(bytes, i + 1) !== undefined) return true
+    synced = Math.max(synced, frameAt(bytes, i + 1)?.synced ?? 0)
   }
-  return false
+  return synced
 }

@@ -17,6 +17,7 @@ import { promisify } from 'node:util'
 import { syncDirectory } from '../../shared/atomic-file.ts'
 import { messageOf, ServiceError, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import { nextTurn } from '../../shared/slices.ts'
 import { FrameEncoder, type FrameKind } from './journal-format.ts'
 
 export const segmentName = (number: number): string => `journal-${String(number).padStart(10, '0')}.log`
@@ -26,6 +27,12 @@ export const segmentNumber = (name: string): number | undefined => {
   const match = /^journal-(\d{10})\.log$/.exec(name)
   return match === null ? undefined : Number(match[1])
 }
+
+/** What a caller is told whose request was carried out, while the disk may not keep that. */
+export const notSurelyKept = (cause: unknown): ServiceError =>
+  new ServiceError(503, `this was done, but a crash may undo it: ${messageOf(cause)}; repeat the request later`, {
+    cause,
+  })
 
 /** What a caller is told while the disk does not keep what we would have to acknowledge. */
 export const notKept = (cause: unknown): ServiceError =>
@@ -51,14 +58,15 @@ export class Journal {
   #oldestSegment: number
   #segment: number
   #fd: number
-  /** Bytes in the newest segment. */
+  /** Bytes in the newest segment, and how many of them are known to be on disk. */
   #length = 0
+  #synced = 0
   /** Older segments that still have to be synced. */
   #unsynced: number[] = []
   #waiting: Waiting[] = []
   #isSyncing = false
-  /** A sync failed: nothing is acknowledged until a snapshot holds all that was written. */
-  #isDistrusted = false
+  /** The newest segment when a sync failed: nothing is acknowledged until a snapshot makes up for it. */
+  #distrusted: number | undefined
 
   constructor({ dataDir, oldestSegment, firstSegment, log }: JournalOptions) {
     this.#dataDir = dataDir
@@ -75,14 +83,14 @@ export class Journal {
 
   /** True until a snapshot has made up for a failed sync. */
   get isDistrusted(): boolean {
-    return this.#isDistrusted
+    return this.#distrusted !== undefined
   }
 
   /** Writes a frame whose payload is `parts`, all of it or nothing. Throws what the disk said. */
   write(kind: FrameKind, parts: readonly (string | Uint8Array)[]): void {
     const before = this.#length
     try {
-      this.#writeAll(this.#encoder.encode(kind, parts))
+      this.#writeAll(this.#encoder.encode(kind, parts, this.#synced))
     } catch (error) {
       // Half a frame with whole ones behind it would be damage, not a torn tail.
       this.#length = before
@@ -101,7 +109,7 @@ export class Journal {
 
   /** Resolves when all that was written before this call is on disk; rejects when that cannot be said. */
   sync(): Promise<void> {
-    if (this.#isDistrusted) return Promise.reject(new Error('an earlier sync of the journal failed'))
+    if (this.isDistrusted) return Promise.reject(new Error('an earlier sync of the journal failed'))
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject })
       if (!this.#isSyncing) void this.#syncWaiting()
@@ -113,11 +121,13 @@ export class Journal {
     while (this.#waiting.length > 0) {
       const served = this.#waiting
       const older = this.#unsynced
+      const [current, length] = [this.#fd, this.#length] // a new segment may begin while we wait
       this.#waiting = []
       this.#unsynced = []
       try {
         for (const fd of older) await syncFile(fd)
-        await syncFile(this.#fd)
+        await syncFile(current)
+        if (current === this.#fd) this.#synced = length
         for (const { resolve } of served) resolve()
       } catch (error) {
         this.distrust(error)
@@ -129,20 +139,29 @@ export class Journal {
     this.#isSyncing = false
   }
 
-  /** Nothing is acknowledged any more until a snapshot holds all that was written. */
+  /** Nothing is acknowledged any more until a snapshot holds all that was written until now. */
   distrust(error: unknown): void {
-    if (this.#isDistrusted) return
-    this.#isDistrusted = true
-    this.#log.error('the journal cannot be relied on until the state file is written anew', { cause: messageOf(error) })
+    if (!this.isDistrusted) {
+      const cause = messageOf(error)
+      this.#log.error('the journal cannot be relied on until the state file is written anew', { cause })
+    }
+    this.#distrusted = this.#segment
   }
 
-  /** Goes on in a new segment; gives its number once those before it are on disk, as far as they ever will be. */
+  /**
+   * Goes on in a new segment; gives its number once those before it are on disk, as far as they ever will be. One in which
+   * nothing was written yet, and which nothing was lost in, is as good as new.
+   */
   async startSegment(): Promise<number> {
-    const next = this.#open(this.#segment + 1)
-    this.#unsynced.push(this.#fd)
-    this.#fd = next
-    this.#segment++
-    this.#length = 0
+    if (this.#length > 0 || this.#distrusted === this.#segment) {
+      const next = this.#open(this.#segment + 1)
+      if (this.isDistrusted) closeSync(this.#fd)
+      else this.#unsynced.push(this.#fd)
+      this.#fd = next
+      this.#segment++
+      this.#length = 0
+      this.#synced = 0
+    }
     const number = this.#segment
     await this.sync().catch(() => {})
     return number
@@ -156,12 +175,13 @@ export class Journal {
       })
     }
     await syncDirectory(this.#dataDir)
-    this.#isDistrusted = false
+    if (this.#distrusted !== undefined && this.#distrusted < number) this.#distrusted = undefined
   }
 
   /** Ends the writing. A segment without a frame goes. */
   async close(): Promise<void> {
     await this.sync().catch(() => {})
+    while (this.#isSyncing) await nextTurn()
     closeSync(this.#fd)
     if (this.#length === 0) await unlink(join(this.#dataDir, segmentName(this.#segment)))
   }

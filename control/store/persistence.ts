@@ -12,9 +12,10 @@ import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import { isoTime } from '../graph/record.ts'
 import type { Graph, Task } from '../graph/task.ts'
+import type { DiskReserve } from './disk-reserve.ts'
 import type { IdempotencyKeys, KeptKey } from './idempotency.ts'
 import { writeIdempotencyKeys } from './idempotency-file.ts'
-import { type Journal, notKept } from './journal.ts'
+import { type Journal, notKept, notSurelyKept } from './journal.ts'
 import type { JournaledGraph } from './recovery.ts'
 import type { ResultFiles } from './result-files.ts'
 import { writeSnapshot } from './snapshot.ts'
@@ -44,6 +45,7 @@ export interface PersistenceOptions {
   readonly journal: Journal
   readonly idempotencyKeys: IdempotencyKeys
   readonly resultFiles: ResultFiles
+  readonly reserve: DiskReserve
   readonly dataDir: string
   readonly intervalMs: number
   readonly log: Log
@@ -62,6 +64,8 @@ export class Persistence {
   #writtenKeys = 0
   #stateFileBytes = 0
   #snapshot: Promise<void> | undefined
+  /** When a snapshot may be taken again because callers were refused. */
+  #nextRescue = 0
 
   constructor(options: PersistenceOptions) {
     this.#options = options
@@ -81,30 +85,57 @@ export class Persistence {
   #flushAndSync(): void {
     this.#flushTimer = undefined
     try {
-      this.#flush()
+      this.#keep()
       this.#options.journal.sync().catch(() => {}) // the journal has said so
-    } catch (error) {
-      this.#reportFailing(error)
+    } catch {
       this.#flushTimer = setTimeout(() => this.#flushAndSync(), RETRY_MS)
     }
   }
 
+  /** Writes what has changed, and throws what the disk said while it cannot be relied on to take more. */
+  #keep(): void {
+    try {
+      this.#flush()
+      if (!this.#isFailing) return
+      if (!this.#options.reserve.restore()) throw new Error('no space left on the disk')
+      this.#isFailing = false
+      this.#options.log.info('the journal can be written again')
+      this.onKeepingAgain()
+    } catch (error) {
+      this.#noteFailing(error)
+      throw error
+    }
+  }
+
+  /** Called when the disk takes writes again, after `record` had to refuse. */
+  onKeepingAgain: () => void = () => {}
+
   /** Writes the newest states of changed tasks, or throws what the disk said and forgets none of them. */
   #flush(): void {
     if (this.#changed.size === 0) return
+    const { journal, reserve } = this.#options
     const lines: string[] = []
     for (const task of this.#changed) lines.push(encodeState(task))
-    this.#options.journal.write('t', [lines.join('\n')])
+    const text = lines.join('\n')
+    try {
+      journal.write('t', [text])
+    } catch (error) {
+      this.#noteFailing(error)
+      if (!reserve.release()) throw error
+      journal.write('t', [text])
+    }
     this.#changed.clear()
-    this.#isFailing = false
     const mayHave = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#stateFileBytes)
-    if (this.#options.journal.length > mayHave) void this.#snapshotOrLog()
+    if (journal.length > mayHave) void this.#snapshotOrLog()
   }
 
-  #reportFailing(error: unknown): void {
-    if (!this.#isFailing)
-      this.#options.log.error('cannot write the journal; it will be tried again', { cause: messageOf(error) })
+  #noteFailing(error: unknown): void {
+    if (!this.#isFailing) {
+      const cause = messageOf(error)
+      this.#options.log.error('cannot write the journal: nothing new is taken in or started until it can be', { cause })
+    }
     this.#isFailing = true
+    this.#flushTimer ??= setTimeout(() => this.#flushAndSync(), RETRY_MS)
   }
 
   /** To be called before a change is shown to anybody: what was seen is not forgotten when the process is killed. */
@@ -112,16 +143,26 @@ export class Persistence {
     try {
       this.#flush()
     } catch (error) {
-      this.#reportFailing(error)
+      this.#noteFailing(error)
     }
+  }
+
+  /** To be called before an attempt acts. Throws when its start cannot be put on record: then it must not act. */
+  record(): void {
+    if (this.#isFailing) this.#keep()
+    else this.#flushOrThrow()
+  }
+
+  #flushOrThrow(): void {
+    this.#flush()
+    if (this.#isFailing) throw new Error('no space left on the disk')
   }
 
   /** Throws 503 when the disk does not take anything now: before a change that is to be promised. */
   ensureKeeping(): void {
     try {
-      this.#flush()
+      this.#keep()
     } catch (error) {
-      this.#reportFailing(error)
       throw notKept(error)
     }
     this.#ensureTrusted()
@@ -129,23 +170,26 @@ export class Persistence {
 
   #ensureTrusted(): void {
     if (!this.#options.journal.isDistrusted) return
-    void this.#snapshotOrLog()
+    if (Date.now() >= this.#nextRescue) {
+      this.#nextRescue = Date.now() + RETRY_MS
+      void this.#snapshotOrLog()
+    }
     throw notKept(new Error('the disk failed to sync'))
   }
 
-  /** Resolves when every change so far is on disk, or rejects with 503. */
+  /** Resolves when every change so far is on disk; rejects with 503 when that cannot be said. */
   async durable(): Promise<void> {
     try {
       this.#flush()
       await this.#options.journal.sync()
     } catch (error) {
-      this.#reportFailing(error)
-      throw notKept(error)
+      throw notSurelyKept(error)
     }
   }
 
   /** Resolves when a claimed graph, submitted as `body`, is on disk; rejects with 503, and then none of it counts. */
   async keepGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKey): Promise<void> {
+    if (this.#isFailing) this.ensureKeeping()
     this.#ensureTrusted()
     const identity: Omit<JournaledGraph, 'body'> = {
       ...(idempotency !== undefined && { idempotency }),
@@ -155,33 +199,58 @@ export class Persistence {
       created_at: isoTime(graph.createdAt),
     }
     const head = `${JSON.stringify(identity).slice(0, -1)},"body":`
+    const { journal } = this.#options
     try {
-      this.#options.journal.write('g', [head, withoutByteOrderMark(body), '}'])
-      await this.#options.journal.sync()
+      journal.write('g', [head, withoutByteOrderMark(body), '}'])
     } catch (error) {
-      this.#reportFailing(error)
+      this.#noteFailing(error)
       throw notKept(error)
+    }
+    try {
+      await journal.sync()
+    } catch (error) {
+      this.#revoke(graph)
+      throw notKept(error)
+    }
+  }
+
+  /** Takes back a graph that was written but could not be promised; a start would find it otherwise. */
+  #revoke({ ordinal }: Graph): void {
+    try {
+      this.#options.journal.write('r', [JSON.stringify({ graph_ordinal: ordinal })])
+    } catch (error) {
+      this.#noteFailing(error) // it goes with its segment, once the state file was written anew
     }
   }
 
   /** Writes the last state, or throws: then the journal still holds what the state file lacks. */
   async stop(): Promise<void> {
     clearInterval(this.#timer)
-    await this.#snapshot
-    await this.#snapshotIfChanged()
+    await this.#snapshot?.catch(() => {}) // it has been logged
+    await this.#takeSnapshot()
     clearTimeout(this.#flushTimer)
     await this.#options.journal.close()
   }
 
   async #snapshotOrLog(): Promise<void> {
     if (this.#snapshot !== undefined) return // a slow disk: the next interval will do
-    this.#snapshot = this.#snapshotIfChanged().catch((error) => {
+    try {
+      await this.#takeSnapshot()
+    } catch (error) {
       this.#options.log.error('cannot write the state file; it will be tried again', { cause: messageOf(error) })
       // The directory is gone: what we still write goes nowhere.
       if (systemCodeOf(error) === 'ENOENT') this.#options.journal.distrust(error)
-    })
-    await this.#snapshot
-    this.#snapshot = undefined
+    }
+  }
+
+  /** One at a time, whoever asks. */
+  #takeSnapshot(): Promise<void> {
+    this.#snapshot ??= nextTurn()
+      .then(() => this.#snapshotIfChanged())
+      .finally(() => {
+        this.#snapshot = undefined
+      })
+    return this.#snapshot
   }
 
   async #snapshotIfChanged(): Promise<void> {
@@ -203,6 +272,9 @@ export class Persistence {
     const segment = await journal.startSegment()
     // Graphs that were synced with the segment before become visible in this turn; the snapshot must hold them.
     await nextTurn()
+    // The state file has no place for deleted tasks that still run: their states are carried into the new segment.
+    for (const task of store.hiddenRunning) this.#noteChange(task)
+    this.expose()
     const { seq } = store
     this.#stateFileBytes = await writeSnapshot(store, dataDir)
     const { revision } = idempotencyKeys

@@ -55,16 +55,19 @@ export async function recover(dataDir: string): Promise<Recovered> {
     .filter((number) => number !== undefined)
     .sort((a, b) => a - b)
   const cuts: { path: string; length: number; torn: number }[] = []
+  const steps: (() => void)[] = []
   for (const number of numbers) {
     const path = join(dataDir, segmentName(number))
     const bytes = readSegment(path)
     const segment = decodeSegment(bytes)
     const refuse = refuseFile('journal', path)
-    if ('damagedAt' in segment)
-      throw refuse(`it is damaged at offset ${segment.damagedAt}, with whole records after that`)
-    for (const frame of segment.frames) replay.apply(frame, refuse)
+    if ('damagedAt' in segment) {
+      throw refuse(`it is damaged at offset ${segment.damagedAt}, before records that were on disk for sure`)
+    }
+    for (const frame of segment.frames) steps.push(replay.read(frame, refuse))
     if (segment.end === 'torn') cuts.push({ path, length: segment.wholeBytes, torn: bytes.length - segment.wholeBytes })
   }
+  for (const step of steps) step()
   const graphs = replay.graphs(refuseFile('state file', statePath(dataDir)))
   for (const { path, length } of cuts) truncateSync(path, length)
   const { lastSeq, lastOrdinal } = replay
@@ -94,6 +97,10 @@ class Replay {
   readonly #graphs = new Map<number, Map<string, StoredTask>>()
   /** The graph whose task callers see under an id. */
   readonly #owners = new Map<string, number>()
+  /** The order in which the graphs of the journal were taken in. */
+  readonly #ranks = new Map<number, number>()
+  /** Graphs that were refused after they had been written. */
+  readonly #revoked = new Set<number>()
   lastSeq = 0
   lastOrdinal = 0
 
@@ -114,30 +121,50 @@ class Replay {
     }
   }
 
-  apply({ kind, payload }: Frame, refuse: (detail: string) => Error): void {
-    if (kind === 'g') {
-      this.#addGraph(parseJson(payload) as JournaledGraph, refuse)
-      return
+  /** Notes what later steps must know of the frame, and gives the step that applies it once all frames were read. */
+  read({ kind, payload }: Frame, refuse: (detail: string) => Error): () => void {
+    if (kind === 't') {
+      const lines = new TextDecoder().decode(payload).split('\n')
+      return () => {
+        for (const line of lines) this.#applyState(decodeState(line))
+      }
     }
-    for (const line of new TextDecoder().decode(payload).split('\n')) this.#applyState(decodeState(line))
+    const graph = parseJson(payload) as JournaledGraph
+    this.lastOrdinal = Math.max(this.lastOrdinal, graph.graph_ordinal)
+    if (kind === 'r') {
+      this.#revoked.add(graph.graph_ordinal)
+      return () => {}
+    }
+    this.#ranks.set(graph.graph_ordinal, this.#ranks.size)
+    return () => this.#addGraph(graph, refuse)
   }
 
-  #addGraph(
-    { graph_ordinal, graph_id, trace_id, created_at, idempotency, body }: JournaledGraph,
-    refuse: (d: string) => Error,
-  ): void {
-    this.lastOrdinal = Math.max(this.lastOrdinal, graph_ordinal)
+  /** A graph of the state file whose frame is gone is older than any that still has one. */
+  #rankOf(ordinal: number): number {
+    return this.#ranks.get(ordinal) ?? -1
+  }
+
+  #addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): void {
+    const { graph_ordinal, graph_id, trace_id, created_at, idempotency, body } = graph
+    if (this.#revoked.has(graph_ordinal)) return
     if (idempotency !== undefined) this.#idempotencyKeys.push(idempotency)
-    if (this.#graphs.has(graph_ordinal)) return
+    // What the state file lacks of a graph that it knows was deleted or replaced before it was written.
+    const isKnown = this.#graphs.has(graph_ordinal)
     const entries = this.#entriesOf(graph_ordinal)
     for (const input of atOnce(decodeTasks(body))) {
-      if (!input.id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
-      const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
-      const tool = toolName === undefined ? {} : { tool_name: toolName }
-      const entry = { ...input, type, ...tool, graph_id, graph_ordinal, trace_id, created_at, status: 'pending' }
-      entries.set(input.id, entry as unknown as StoredTask)
-      this.#hide(input.id)
-      this.#owners.set(input.id, graph_ordinal)
+      const { id } = input
+      if (!id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
+      const owner = this.#owners.get(id) ?? graph_ordinal
+      const isReplaced = owner !== graph_ordinal && this.#rankOf(owner) > this.#rankOf(graph_ordinal)
+      if (!entries.has(id)) {
+        const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
+        const tool = toolName === undefined ? {} : { tool_name: toolName }
+        const entry = { ...input, type, ...tool, graph_id, graph_ordinal, trace_id, created_at, status: 'pending' }
+        entries.set(id, { ...entry, ...((isKnown || isReplaced) && { deleted: true }) } as unknown as StoredTask)
+      }
+      if (entries.get(id)!.deleted) continue
+      if (owner !== graph_ordinal) this.#hide(id)
+      this.#owners.set(id, graph_ordinal)
     }
   }
 
@@ -145,8 +172,10 @@ class Replay {
     const { id, seq, graph_ordinal, ...changed } = state
     this.lastSeq = Math.max(this.lastSeq, seq)
     const entries = this.#graphs.get(graph_ordinal)
-    const entry = entries?.get(id)
-    if (entries === undefined || entry === undefined || (entry.seq ?? 0) >= seq) return
+    if (entries === undefined) return
+    // A task that its graph does not show was deleted or replaced; what became of it still decides about others.
+    const entry = entries.get(id) ?? ({ id, type: 'os', deleted: true } as unknown as StoredTask)
+    if ((entry.seq ?? 0) >= seq) return
     entries.set(id, { ...withoutState(entry), ...changed, seq } as StoredTask)
     if (state.deleted && this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)
   }

@@ -86,7 +86,7 @@ export function encodeState(task: Task): string {
     process,
     isDeleted,
   } = task
-  const times = `${updatedAt},${startedAt ?? null},${attemptStartedAt ?? null},${finishedAt ?? null}`
+  const times = `${updatedAt ?? null},${startedAt ?? null},${attemptStartedAt ?? null},${finishedAt ?? null}`
   const run = runStatus === undefined ? 'null' : `"${runStatus}"`
   const head = `[${graph.ordinal},${JSON.stringify(task.id)},${seq},"${status}",${run},${attempt},${interruptedAttempts},${times}`
   const hasRest =
@@ -134,7 +134,8 @@ export function recoverGraph(
   entries: readonly StoredTask[],
   refuse: (detail: string) => Error,
 ): Graph {
-  const all = [...entries, ...settledDependencies(entries)]
+  const noted = notedOutcomes(entries)
+  const all = [...entries.map((entry) => withNotedOutcome(entry, noted)), ...settledDependencies(entries, noted)]
   const positions = new Map(all.map((entry, position) => [entry.id, position]))
   const dependents: number[] = []
   const dependencies: number[] = []
@@ -163,25 +164,33 @@ export function recoverGraph(
     if (!task.isTerminal && !task.isDeleted) graph.live++
   })
   if (graph.live === 0)
-    graph.endedAt = graph.tasks.reduce((last, task) => Math.max(last, task.finishedAt ?? task.updatedAt), 0)
+    graph.endedAt = graph.tasks.reduce((last, task) => Math.max(last, task.finishedAt ?? task.updatedAt ?? 0), 0)
   for (let e = 0; e < dependents.length; e++) {
     if (graph.tasks[dependencies[e]!]!.status === 'success') graph.missing[dependents[e]!]!--
   }
   return graph
 }
 
-/** Stand-ins for dependencies whose records are gone. What became of one that nobody noted is unknown: deleted. */
-function settledDependencies(entries: readonly StoredTask[]): StoredTask[] {
+type Outcome = TaskStatus | 'deleted'
+
+/** What the entries of dependents say of dependencies whose records are gone. */
+const notedOutcomes = (entries: readonly StoredTask[]): ReadonlyMap<string, Outcome> =>
+  new Map(entries.flatMap((entry) => entry.settled_dependencies ?? []).map(({ id, outcome }) => [id, outcome]))
+
+/** A deleted task of which the journal holds no state is as its dependents say. */
+const withNotedOutcome = (entry: StoredTask, noted: ReadonlyMap<string, Outcome>): StoredTask =>
+  entry.deleted && entry.seq === undefined ? { ...entry, status: statusOf(noted.get(entry.id)) } : entry
+
+/** What became of a dependency that nobody noted is unknown: deleted, so it stays pending for ever. */
+const statusOf = (outcome: Outcome = 'deleted'): TaskStatus => (outcome === 'deleted' ? 'pending' : outcome)
+
+/** Stand-ins for dependencies that have no entry at all. */
+function settledDependencies(entries: readonly StoredTask[], noted: ReadonlyMap<string, Outcome>): StoredTask[] {
   const present = new Set(entries.map((entry) => entry.id))
-  const noted = new Map(
-    entries.flatMap((entry) => entry.settled_dependencies ?? []).map(({ id, outcome }) => [id, outcome]),
-  )
   const gone = new Map<string, StoredTask>()
   for (const { depends_on, type } of entries) {
     for (const id of depends_on ?? []) {
-      if (present.has(id)) continue
-      const outcome = noted.get(id) ?? 'deleted'
-      gone.set(id, { id, type, status: outcome === 'deleted' ? 'pending' : outcome } as StoredTask)
+      if (!present.has(id)) gone.set(id, { id, type, status: statusOf(noted.get(id)) } as StoredTask)
     }
   }
   return [...gone.values()]
@@ -190,8 +199,8 @@ function settledDependencies(entries: readonly StoredTask[]): StoredTask[] {
 function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   const task = new Task(graph, position, entry as ValidTask)
   const { runtime } = entry
-  task.createdAt = timeOf(entry.created_at) ?? task.createdAt
-  task.updatedAt = timeOf(entry.updated_at) ?? task.createdAt
+  task.ownCreatedAt = timeOf(entry.created_at)
+  task.updatedAt = timeOf(entry.updated_at)
   task.startedAt = timeOf(entry.started_at)
   task.attemptStartedAt = timeOf(runtime?.started_at) ?? task.startedAt
   task.finishedAt = timeOf(entry.finished_at)

@@ -71,6 +71,8 @@ export class TaskStore {
   readonly #replaced = new Map<Graph, Map<string, Task>>()
   readonly #watchers = new Set<Watcher>()
   readonly #awaitingEnd = new Map<Task, Set<() => void>>()
+  /** Deleted tasks whose attempts go on. */
+  readonly hiddenRunning = new Set<Task>()
   #seq: number
   #ordinal: number
   #taskCount = 0
@@ -226,7 +228,8 @@ export class TaskStore {
       case 'deleted':
         this.#hide(task)
         if (task.status === 'pending') this.#leave(task.graph, at)
-        if (task.status !== 'running' && task.status !== 'cancelling') this.#forget(task)
+        if (task.status === 'running' || task.status === 'cancelling') this.hiddenRunning.add(task)
+        else this.#forget(task)
         this.#tellWaiting(task)
     }
   }
@@ -267,6 +270,7 @@ export class TaskStore {
   /** Frees what a hidden task that has no process any more holds: its id, its result, at last its graph. */
   #forget(task: Task): void {
     if (this.#tasks.get(task.id) === task) this.#tasks.delete(task.id)
+    this.hiddenRunning.delete(task)
     if (task.result instanceof ResultFile) this.onResultDropped(task.result)
     task.result = undefined
     task.progress = undefined

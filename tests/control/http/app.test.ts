@@ -7,6 +7,7 @@ import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/store/counters.ts'
+import { DiskReserve } from '../../../control/store/disk-reserve.ts'
 import { IdempotencyKeys } from '../../../control/store/idempotency.ts'
 import { Journal } from '../../../control/store/journal.ts'
 import { Persistence } from '../../../control/store/persistence.ts'
@@ -29,6 +30,7 @@ const persistence = new Persistence({
   journal,
   idempotencyKeys,
   resultFiles,
+  reserve: new DiskReserve(dir.path),
   dataDir: dir.path,
   intervalMs: 3_600_000,
   log,
@@ -37,6 +39,7 @@ const persistence = new Persistence({
 const retention = new Retention({ store, retentionMs: 0, maxStoredTasks: 1_000, log })
 const scheduler = new Scheduler({
   ...{ store, executors, maxConcurrency: 1, log, abandonAfterMs: 1_000, serviceId: 'test' },
+  mustRecord: () => {},
   record: () => persistence.expose(),
 })
 afterAll(async () => {

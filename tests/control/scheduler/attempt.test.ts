@@ -22,7 +22,7 @@ function attemptOf(execute: Execute, task: TaskInput = {}, host: Partial<Attempt
     log: silentLog(),
     abandonAfterMs: 60_000,
     serviceId: 'test',
-    record: () => {},
+    mustRecord: () => {},
     startedProcess: () => {},
     progress: () => {},
     ...host,

@@ -43,6 +43,7 @@ class World {
       log: silentLog(),
       abandonAfterMs: 60_000,
       serviceId: 'test',
+      mustRecord: () => {},
       record: () => {},
       ...options,
     })
@@ -802,6 +803,7 @@ describe('a stop', () => {
       log: silentLog(),
       abandonAfterMs: 1,
       serviceId: 'test',
+      mustRecord: () => {},
       record: () => {},
     })
     const graph = acceptGraph(store, [task('a')])

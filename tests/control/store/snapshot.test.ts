@@ -66,6 +66,7 @@ async function runToItsEnd(store: TaskStore, graphs: readonly Graph[]): Promise<
     log: silentLog(),
     abandonAfterMs: 60_000,
     serviceId: 'test',
+    mustRecord: () => {},
     record: () => {},
   })
   for (const graph of graphs) scheduler.resume(graph)
