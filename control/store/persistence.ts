@@ -60,6 +60,8 @@ export class Persistence {
   readonly #timer: Timer
   #flushTimer: Timer | undefined
   #isFailing = false
+  /** When a disk that refused even with the room of the reserve is asked again. */
+  #nextTry = 0
   #writtenSeq: number
   #writtenKeys = 0
   #stateFileBytes = 0
@@ -112,21 +114,27 @@ export class Persistence {
 
   /** Writes the newest states of changed tasks, or throws what the disk said and forgets none of them. */
   #flush(): void {
-    if (this.#changed.size === 0) return
-    const { journal, reserve } = this.#options
-    const lines: string[] = []
-    for (const task of this.#changed) lines.push(encodeState(task))
-    const text = lines.join('\n')
-    try {
-      journal.write('t', [text])
-    } catch (error) {
-      this.#noteFailing(error)
-      if (!reserve.release()) throw error
-      journal.write('t', [text])
+    const { journal } = this.#options
+    while (this.#changed.size > 0) {
+      const tasks = firstOf(this.#changed, MAX_UNWRITTEN)
+      this.#writeStates(tasks.map(encodeState).join('\n'))
+      for (const task of tasks) this.#changed.delete(task)
     }
-    this.#changed.clear()
     const mayHave = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#stateFileBytes)
     if (journal.length > mayHave) void this.#snapshotOrLog()
+  }
+
+  #writeStates(lines: string): void {
+    const { journal, reserve } = this.#options
+    try {
+      journal.write('t', [lines])
+    } catch (error) {
+      this.#noteFailing(error)
+      this.#nextTry = Date.now() + RETRY_MS
+      if (!reserve.release()) throw error
+      journal.write('t', [lines])
+      this.#nextTry = 0
+    }
   }
 
   #noteFailing(error: unknown): void {
@@ -140,6 +148,7 @@ export class Persistence {
 
   /** To be called before a change is shown to anybody: what was seen is not forgotten when the process is killed. */
   expose(): void {
+    if (Date.now() < this.#nextTry) return // asking a full disk again and again helps nobody
     try {
       this.#flush()
     } catch (error) {
@@ -283,4 +292,13 @@ export class Persistence {
     await journal.dropSegmentsBefore(segment)
     this.#writtenSeq = seq
   }
+}
+
+function firstOf<T>(items: Iterable<T>, count: number): T[] {
+  const first: T[] = []
+  for (const item of items) {
+    if (first.length === count) break
+    first.push(item)
+  }
+  return first
 }

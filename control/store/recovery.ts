@@ -162,9 +162,10 @@ class Replay {
         const entry = { ...input, type, ...tool, graph_id, graph_ordinal, trace_id, created_at, status: 'pending' }
         entries.set(id, { ...entry, ...((isKnown || isReplaced) && { deleted: true }) } as unknown as StoredTask)
       }
-      if (entries.get(id)!.deleted) continue
-      if (owner !== graph_ordinal) this.#hide(id)
-      this.#owners.set(id, graph_ordinal)
+      if (isReplaced) continue
+      if (owner !== graph_ordinal) this.#hide(id) // it took the id over, whatever became of its own task since
+      if (entries.get(id)!.deleted) this.#owners.delete(id)
+      else this.#owners.set(id, graph_ordinal)
     }
   }
 

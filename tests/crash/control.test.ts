@@ -156,3 +156,54 @@ test(
   },
   10 * 60_000,
 )
+
+/** Clients that use a few ids again and again: graphs replace each other, tasks are deleted, and snapshots never stop. */
+test(
+  `who holds an id is never mistaken (${ROUNDS} kills, seed ${SEED})`,
+  async () => {
+    using dir = tempDir()
+    const random = randomNumbers(SEED + 1)
+    /** The graph that holds an id, null for none; absent while we wait to be told. */
+    const holders = new Map<string, string | null>()
+    const options = { dataDir: join(dir.path, 'data'), flags: ['--persist-interval', '10ms'] }
+
+    const reuse = async (control: Control, pool: string): Promise<void> => {
+      try {
+        for (;;) {
+          const id = `${pool}-${random(10)}`
+          const before = holders.get(id)
+          holders.delete(id)
+          if (random(3) < 2) {
+            const tasks = [
+              { id, type: 'noop' },
+              { id: `${id}.next`, type: 'noop', depends_on: [id] },
+            ]
+            const response = await control.post({ tasks })
+            const answer = (await response.json()) as { graph_id: string }
+            if (response.status === 202) holders.set(id, answer.graph_id)
+            else if (before !== undefined) holders.set(id, before)
+          } else {
+            const response = await control.fetch(`/tasks/${id}`, { method: 'DELETE' })
+            if (response.status === 204 || response.status === 404) holders.set(id, null)
+          }
+        }
+      } catch (error) {
+        await Promise.race([control.process.exited, Bun.sleep(1_000)])
+        if (control.process.signalCode === null) throw error
+      }
+    }
+
+    for (let round = 0; round <= ROUNDS; round++) {
+      await using control = await startControl(options)
+      const found = new Map((await control.list()).map((task) => [task.id, task.graph_id]))
+      const wrong = [...holders].filter(([id, holder]) => (found.get(id) ?? null) !== holder)
+      expect(wrong, `round ${round}: id and the graph that held it`).toEqual([])
+      const clients = Array.from({ length: 3 }, (_, c) => reuse(control, `c${c}`))
+      await Bun.sleep(20 + random(100))
+      control.process.kill('SIGKILL')
+      await control.process.exited
+      await Promise.all(clients)
+    }
+  },
+  10 * 60_000,
+)
