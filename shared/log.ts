@@ -5,6 +5,7 @@
  * never holds up the service: up to 8 MiB wait, what comes after that is dropped and counted in the next line.
  */
 import { type ConsolaInstance, createConsola, LogLevels } from 'consola/core'
+import { isoTime } from './iso-time.ts'
 
 export type LogFields = Record<string, unknown>
 
@@ -60,7 +61,7 @@ export function createLog(sink: LineSink, level: LogLevel = 'info'): Log {
     reporters: [
       {
         log: ({ date, type, args }) => {
-          const line = { time: date.toISOString(), level: type, msg: args[0], ...(args[1] as LogFields) }
+          const line = { time: isoTime(date.getTime()), level: type, msg: args[0], ...(args[1] as LogFields) }
           sink.write(JSON.stringify(line) + '\n')
         },
       },

@@ -1,5 +1,6 @@
 /** A task as its record on the wire and in the state file. Pure. Absent values are left out. */
 import type { RuntimeRecord, TaskRecord } from '../../shared/contract/control.ts'
+import { isoTime } from '../../shared/iso-time.ts'
 import { ResultFile } from './result-file.ts'
 import type { Task } from './task.ts'
 
@@ -69,16 +70,4 @@ function runtimeRecord(task: Task): RuntimeRecord | undefined {
       finishedAt !== undefined && { duration_ms: Math.max(0, finishedAt - attemptStartedAt) }),
     ...(failure !== undefined && { error: failure }),
   }
-}
-
-let lastMs = -1
-let lastIso = ''
-
-/** RFC 3339 in UTC. Neighbouring tasks share their milliseconds, so the last answer is kept. */
-export function isoTime(ms: number): string {
-  if (ms !== lastMs) {
-    lastIso = new Date(ms).toISOString()
-    lastMs = ms
-  }
-  return lastIso
 }

@@ -11,22 +11,30 @@ export class ResultFile {
 /** Names of result files: graph, position, attempt. Nothing else is ever opened or removed. */
 export const RESULT_FILE_NAME = /^\d+-\d+-\d+\.json$/
 
+/** What a number, a boolean or null counts. */
+const SCALAR_CHARACTERS = 4
+
 /** Whether `value` is at least `limit` characters long as JSON; looks no further than it has to. */
 export function isLargeJson(value: unknown, limit = LARGE_RESULT_CHARACTERS): boolean {
+  if (typeof value === 'string') return value.length + 2 >= limit
+  if (value === null || typeof value !== 'object') return SCALAR_CHARACTERS >= limit
   let characters = 0
   const open: unknown[] = [value]
   while (open.length > 0) {
     const next = open.pop()
     if (typeof next === 'string') characters += next.length + 2
-    else if (next === null || typeof next !== 'object') characters += 4
+    else if (next === null || typeof next !== 'object') characters += SCALAR_CHARACTERS
     else if (Array.isArray(next)) {
       characters += next.length
       if (characters + next.length < limit) open.push(...next)
       else return true
     } else {
-      for (const [key, member] of Object.entries(next)) {
+      for (const key in next) {
+        const member = (next as Record<string, unknown>)[key]
         characters += key.length + 4
-        open.push(member)
+        if (typeof member === 'string') characters += member.length
+        else if (member !== null && typeof member === 'object') open.push(member)
+        else characters += SCALAR_CHARACTERS
       }
     }
     if (characters >= limit) return true

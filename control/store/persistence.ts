@@ -7,10 +7,10 @@
  * written anew in slices, and the older segments go.
  */
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { isoTime } from '../../shared/iso-time.ts'
 import { withoutByteOrderMark } from '../../shared/json-slices.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
-import { isoTime } from '../graph/record.ts'
 import type { Graph, Task } from '../graph/task.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import type { IdempotencyKeys, KeptKey } from './idempotency.ts'
@@ -116,8 +116,13 @@ export class Persistence {
   #flush(): void {
     const { journal } = this.#options
     while (this.#changed.size > 0) {
+      if (this.#changed.size <= MAX_UNWRITTEN) {
+        this.#writeStates(linesOf(this.#changed))
+        this.#changed.clear()
+        break
+      }
       const tasks = firstOf(this.#changed, MAX_UNWRITTEN)
-      this.#writeStates(tasks.map(encodeState).join('\n'))
+      this.#writeStates(linesOf(tasks))
       for (const task of tasks) this.#changed.delete(task)
     }
     const mayHave = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#stateFileBytes)
@@ -292,6 +297,12 @@ export class Persistence {
     await journal.dropSegmentsBefore(segment)
     this.#writtenSeq = seq
   }
+}
+
+function linesOf(tasks: Iterable<Task>): string {
+  let lines = ''
+  for (const task of tasks) lines += lines === '' ? encodeState(task) : `\n${encodeState(task)}`
+  return lines
 }
 
 function firstOf<T>(items: Iterable<T>, count: number): T[] {

@@ -6,11 +6,12 @@
  */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { isoTime } from '../../shared/iso-time.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { atOnce } from '../../shared/slices.ts'
 import { newTraceId } from '../../shared/trace.ts'
 import { buildEdges, findCycle } from '../graph/order.ts'
-import { isoTime, type TaskState, taskRecord } from '../graph/record.ts'
+import { type TaskState, taskRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import { Graph, Task } from '../graph/task.ts'
 import type { ValidTask } from '../graph/validate.ts'
