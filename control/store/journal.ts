@@ -47,6 +47,8 @@ export interface JournalOptions {
   /** Number of the first segment to write. */
   readonly firstSegment: number
   readonly log: Log
+  /** Puts what was written to a file on disk. Default: `fdatasync`, beside the event loop. */
+  readonly syncFile?: (fd: number) => Promise<void>
 }
 
 type Waiting = { readonly resolve: () => void; readonly reject: (error: unknown) => void }
@@ -55,6 +57,7 @@ export class Journal {
   readonly #dataDir: string
   readonly #log: Log
   readonly #encoder = new FrameEncoder()
+  readonly #syncFile: (fd: number) => Promise<void>
   #oldestSegment: number
   #segment: number
   #fd: number
@@ -68,7 +71,8 @@ export class Journal {
   /** The newest segment when a sync failed: nothing is acknowledged until a snapshot makes up for it. */
   #distrusted: number | undefined
 
-  constructor({ dataDir, oldestSegment, firstSegment, log }: JournalOptions) {
+  constructor({ dataDir, oldestSegment, firstSegment, log, syncFile = fdatasyncFile }: JournalOptions) {
+    this.#syncFile = syncFile
     this.#dataDir = dataDir
     this.#log = log
     this.#oldestSegment = oldestSegment
@@ -125,8 +129,8 @@ export class Journal {
       this.#waiting = []
       this.#unsynced = []
       try {
-        for (const fd of older) await syncFile(fd)
-        await syncFile(current)
+        for (const fd of older) await this.#syncFile(fd)
+        await this.#syncFile(current)
         if (current === this.#fd) this.#synced = length
         for (const { resolve } of served) resolve()
       } catch (error) {
@@ -191,4 +195,4 @@ export class Journal {
   }
 }
 
-const syncFile = promisify(fdatasync)
+const fdatasyncFile = promisify(fdatasync)

@@ -196,6 +196,18 @@ describe('wait', () => {
     expect(envelope.data).toMatchObject({ tasks: [{ id, status: 'running' }], all_terminal: false })
   })
 
+  test('keeps its deadline against a service that never answers', async () => {
+    const { promise, resolve } = Promise.withResolvers<Response>()
+    using server = foreignServer(() => promise)
+    const { exitCode, envelope } = await client(['wait', 'a', '--timeout', '50ms'], { url: server.url })
+    resolve(new Response())
+    expect({ exitCode, ok: envelope.ok, all: envelope.data?.all_terminal }).toEqual({
+      exitCode: 3,
+      ok: true,
+      all: false,
+    })
+  })
+
   test('an unknown id is a failure, exit code 1', async () => {
     const { exitCode, envelope } = await client(['wait', 'nobody'])
     expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })

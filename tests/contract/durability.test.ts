@@ -5,7 +5,8 @@
 import { describe, expect, test } from 'bun:test'
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startControl } from '../support/control.ts'
+import { binary } from '../support/binaries.ts'
+import { startControl, testEnvironment } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 
@@ -247,15 +248,26 @@ describe('the journal', () => {
 /** The service removes files between our reading of the directory and our look at them. */
 const sizeIfThere = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
-describe('a full disk', () => {
-  /** A small file system of its own. */
-  function smallDisk(path: string, bytes: number): Disposable {
-    mkdirSync(path)
-    const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'taskmill-test', path])
-    if (mounted.exitCode !== 0) throw new Error(`cannot mount a small file system: ${mounted.stderr}`)
-    return { [Symbol.dispose]: () => void Bun.spawnSync(['umount', '-l', path]) }
-  }
+/** A small file system of its own. */
+function smallDisk(path: string, bytes: number): Disposable {
+  mkdirSync(path)
+  const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'taskmill-test', path])
+  if (mounted.exitCode !== 0) throw new Error(`cannot mount a small file system: ${mounted.stderr}`)
+  return { [Symbol.dispose]: () => void Bun.spawnSync(['umount', '-l', path]) }
+}
 
+/** Writes to `path` until the disk takes no more. */
+function fillDisk(path: string): void {
+  for (const size of [4096, 1]) {
+    try {
+      for (;;) appendFileSync(path, Buffer.alloc(size))
+    } catch {
+      // full for this size
+    }
+  }
+}
+
+describe('a full disk', () => {
   // Only root may mount a small disk.
   test.skipIf(process.getuid?.() !== 0)('503, nothing half-stored, and it recovers when the disk does', async () => {
     using dir = tempDir()
@@ -266,12 +278,7 @@ describe('a full disk', () => {
       await control.submit([{ id: 'before', type: 'noop' }])
       await control.ended('before')
       const ballast = join(dataDir, 'ballast')
-      writeFileSync(ballast, '')
-      try {
-        for (;;) appendFileSync(ballast, Buffer.alloc(4096))
-      } catch {
-        // full now
-      }
+      fillDisk(ballast)
       const big = { id: 'refused', type: 'noop', params: { message: 'x'.repeat(100_000) } }
       const response = await control.post({ tasks: [big] })
       expect(response.status).toBe(503)
@@ -293,6 +300,89 @@ describe('a full disk', () => {
     await control.stop()
   })
 })
+
+test('the process of a deleted task is ended too, although no state file knows of the task', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  const pidFile = join(dir.path, 'pid')
+  const keepAlive = { id: 'other', type: 'sleep', params: { duration_ms: 600_000 } }
+  {
+    await using control = await startControl({ dataDir, env: open, flags: ['--persist-interval', '20ms'] })
+    const script = `echo $$ > ${pidFile}; exec env -i /bin/sleep 600`
+    await control.submit([{ id: 'stray', type: 'shell', params: { script } }, keepAlive])
+    await until(
+      () => existsSync(pidFile) && readFileSync(pidFile, 'utf8').endsWith('\n'),
+      (isWritten) => isWritten,
+    )
+    await control.fetch('/tasks/stray', { method: 'DELETE' })
+    await until(
+      () =>
+        existsSync(join(dataDir, 'state.json')) ? JSON.parse(readFileSync(join(dataDir, 'state.json'), 'utf8')) : {},
+      (state) => 'other' in state && !('stray' in state),
+    )
+    await control.stop('SIGKILL')
+  }
+  const pid = Number(readFileSync(pidFile, 'utf8'))
+  expect(await isAlive(pid)).toBe(true)
+  await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
+  expect(await isAlive(pid)).toBe(false)
+  await control.fetch('/tasks/other/cancel', { method: 'POST' })
+})
+
+test('SIGTERM ends the service although nobody reads its log', async () => {
+  using dir = tempDir()
+  const child = Bun.spawn([await binary('taskmill-control'), '--addr', '127.0.0.1:0', '--data-dir', dir.path], {
+    ...{ cwd: dir.path, env: testEnvironment(), stdin: 'ignore', stdout: 'pipe', stderr: 'ignore' },
+  })
+  const reader = child.stdout.getReader()
+  const first = new TextDecoder().decode((await reader.read()).value)
+  const { url } = JSON.parse(first.split('\n')[0]!) as { url: string }
+  for (let i = 0; i < 1_500; i++) {
+    await fetch(`${url}/tasks`, { method: 'POST', body: JSON.stringify({ tasks: [{ id: `t${i}`, type: 'noop' }] }) })
+  }
+  child.kill('SIGTERM')
+  expect(await child.exited).toBe(0)
+})
+
+test('a start that fails for its address leaves no segment behind', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  await using other = await startControl()
+  const { host } = new URL(other.url)
+  for (let i = 0; i < 3; i++) await expect(startControl({ dataDir, flags: ['--addr', host] })).rejects.toThrow('in use')
+  expect(segments(dataDir)).toEqual([])
+})
+
+test.skipIf(process.getuid?.() !== 0)(
+  'on a full disk no attempt that acts is started; it is once there is room',
+  async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    using _disk = smallDisk(dataDir, 2 * 1024 * 1024)
+    const [done, go, ballast] = [join(dir.path, 'done'), join(dir.path, 'go'), join(dataDir, 'ballast')]
+    // Its outcome does not fit into the rest of the journal's last page.
+    const gate = `while [ ! -e ${go} ]; do sleep 0.02; done; head -c 20000 /dev/zero | tr '\\0' x`
+    await using control = await startControl({ dataDir, env: open, flags: NO_SNAPSHOT })
+    await control.submit([
+      { id: 'gate', type: 'shell', params: { script: gate } },
+      { id: 'act', type: 'shell', params: { script: `echo "$TASKMILL_ATTEMPT" >> ${done}` }, depends_on: ['gate'] },
+    ])
+    await control.reached('gate', 'running')
+    fillDisk(ballast)
+    writeFileSync(go, '')
+    expect((await control.ended('gate')).status).toBe('success') // its outcome went to the reserve
+    await until(
+      () => control.log.map(({ msg }) => String(msg)),
+      (lines) => lines.some((line) => line.startsWith('cannot write the journal')),
+    )
+    expect([(await control.get('act')).status, existsSync(done)]).toEqual(['pending', false])
+
+    writeFileSync(ballast, '')
+    expect((await control.ended('act')).status).toBe('success')
+    expect(readFileSync(done, 'utf8').trim().split('\n').length).toBe(1)
+    await control.stop()
+  },
+)
 
 test('a second service on the same data directory refuses to start and says why', async () => {
   using dir = tempDir()

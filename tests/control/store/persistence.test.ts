@@ -1,0 +1,127 @@
+/**
+ * Goal: what could not be put on disk for sure is never promised, and never found by the next start.
+ * Method: the real journal on real files; only the sync is the test's, as disks do not fail on demand.
+ */
+import { describe, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { DiskReserve } from '../../../control/store/disk-reserve.ts'
+import { IdempotencyKeys } from '../../../control/store/idempotency.ts'
+import { Journal } from '../../../control/store/journal.ts'
+import { Persistence } from '../../../control/store/persistence.ts'
+import { recover } from '../../../control/store/recovery.ts'
+import { ResultFiles } from '../../../control/store/result-files.ts'
+import { TaskStore } from '../../../control/store/tasks.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { atOnce } from '../../../shared/slices.ts'
+import { graphOf } from '../../support/graph.ts'
+import { tempDir } from '../../support/temp.ts'
+import { until } from '../../support/until.ts'
+
+const log = silentLog()
+
+/** A disk of the test: it syncs, or fails to. */
+function world() {
+  const dir = tempDir()
+  const disk = { isBroken: false }
+  const syncFile = async () => {
+    if (disk.isBroken) throw new Error('EIO: i/o error, fdatasync')
+  }
+  const store = new TaskStore()
+  const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log, syncFile })
+  const persistence = new Persistence({
+    ...{ store, journal, dataDir: dir.path, log, intervalMs: 3_600_000, isStateFileBehind: false },
+    idempotencyKeys: new IdempotencyKeys(),
+    resultFiles: new ResultFiles(dir.path, [], log),
+    reserve: new DiskReserve(dir.path),
+  })
+  /** As POST /tasks does it. */
+  const submit = async (id: string): Promise<'kept' | number> => {
+    const tasks = [{ id, type: 'test' }]
+    const graph = graphOf(tasks)
+    atOnce(store.claim(graph))
+    try {
+      await persistence.keepGraph(graph, new TextEncoder().encode(JSON.stringify({ tasks })))
+    } catch (error) {
+      store.unclaim(graph)
+      return (error as { status: number }).status
+    }
+    store.apply({ kind: 'graph-accepted', graph })
+    return 'kept'
+  }
+  /** What a start would find now. */
+  const found = async () => {
+    const { graphs } = await recover(dir.path)
+    return graphs.flatMap((graph) => graph.tasks.filter((task) => !task.isDeleted).map(({ id }) => id)).sort()
+  }
+  const end = async () => {
+    disk.isBroken = false
+    await persistence.stop()
+    dir[Symbol.dispose]()
+  }
+  return { dir, disk, store, persistence, submit, found, [Symbol.asyncDispose]: end }
+}
+
+const openDescriptors = () => readdirSync('/proc/self/fd').length
+
+describe('a sync that fails', () => {
+  test('refuses the graph with 503, and no start finds it', async () => {
+    await using w = world()
+    expect(await w.submit('before')).toBe('kept')
+    w.disk.isBroken = true
+    expect(await w.submit('refused')).toBe(503)
+    expect(await w.found()).toEqual(['before'])
+  })
+
+  test('is never taken as made up for by another sync: only a new state file ends it', async () => {
+    await using w = world()
+    w.disk.isBroken = true
+    expect(await w.submit('refused')).toBe(503)
+    w.disk.isBroken = false
+    expect(await w.submit('too-soon')).toBe(503) // it asks for the state file
+    await until(
+      () => w.submit('after'),
+      (answer) => answer === 'kept',
+    )
+    expect(await w.found()).toEqual(['after'])
+  })
+
+  test('leaves no descriptor or segment for each refusal', async () => {
+    await using w = world()
+    w.disk.isBroken = true
+    await w.submit('refused')
+    const before = openDescriptors()
+    for (let i = 0; i < 200; i++) await w.submit(`refused-${i}`)
+    expect(openDescriptors()).toBeLessThanOrEqual(before + 2)
+    expect(readdirSync(w.dir.path).filter((name) => name.startsWith('journal-')).length).toBeLessThan(5)
+  })
+
+  test('of a cancel or delete says that it was done and may be undone', async () => {
+    await using w = world()
+    await w.submit('task')
+    w.store.apply({ kind: 'deleted', task: w.store.get('task')!, at: Date.now() })
+    w.disk.isBroken = true
+    await expect(w.persistence.durable()).rejects.toThrow('this was done, but a crash may undo it')
+  })
+})
+
+describe('distrust', () => {
+  test('is not ended by a snapshot that began before the sync failed', async () => {
+    using dir = tempDir()
+    const disk = { isBroken: false }
+    const syncFile = async () => {
+      if (disk.isBroken) throw new Error('EIO')
+    }
+    const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log, syncFile })
+    journal.write('t', ['x'])
+    const early = await journal.startSegment()
+    journal.write('t', ['y'])
+    disk.isBroken = true
+    await expect(journal.sync()).rejects.toThrow('EIO')
+    disk.isBroken = false
+    await journal.dropSegmentsBefore(early)
+    expect(journal.isDistrusted).toBe(true)
+    await journal.dropSegmentsBefore(await journal.startSegment())
+    expect(journal.isDistrusted).toBe(false)
+    await journal.close()
+  })
+})
