@@ -13,10 +13,11 @@ import { identify } from '../../shared/processes.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { backoffMs } from '../graph/backoff.ts'
 import type { Failure, Graph, Task } from '../graph/task.ts'
-import { type LossReason, skipReason } from '../graph/transitions.ts'
+import type { LossReason } from '../graph/transitions.ts'
 import type { Ending, TaskStore } from '../store/tasks.ts'
-import { Attempt, type AttemptHost, type AttemptOutcome, type StopReason } from './attempt.ts'
+import { Attempt, type AttemptHost, type AttemptOutcome } from './attempt.ts'
 import { BackoffLanes } from './backoff-lanes.ts'
+import { type Cascade, Losses } from './losses.ts'
 import { Fifo, ReadyQueue } from './ready-queue.ts'
 
 /** Milliseconds of work before a turn gives way to I/O. */
@@ -49,12 +50,6 @@ export interface SchedulerOptions {
 /** A graph whose first tasks are being queued, and how far that has come. */
 type Arrival = { readonly graph: Graph; readonly roots: readonly number[]; next: number }
 
-/** A task whose dependents are being skipped, and how far that has come. */
-type Loss = { readonly task: Task; readonly reason: LossReason; readonly cascade: Cascade | undefined; next: number }
-
-/** All losses that follow from one, for somebody who waits for the last of them. */
-type Cascade = { readonly skipped: Task[]; open: number; readonly end: (skipped: Task[]) => void }
-
 export class Scheduler {
   readonly #store: TaskStore
   readonly #executors: ExecutorRegistry
@@ -66,7 +61,7 @@ export class Scheduler {
   readonly #ready = new ReadyQueue()
   readonly #backoffs = new BackoffLanes(() => this.#turn())
   readonly #arrivals = new Fifo<Arrival>()
-  readonly #losses = new Fifo<Loss>()
+  readonly #losses = new Losses((task, error, cascade) => this.#skip(task, error, cascade))
   readonly #executing = new Map<Task, Attempt>()
   /** Ready tasks whose attempts could not be put on record, and whether nothing is started for that reason. */
   readonly #held = new Fifo<Task>()
@@ -125,8 +120,8 @@ export class Scheduler {
   /** Takes over a graph of an earlier run: what was lost then may still have to be passed on to its dependents. */
   resume(graph: Graph): void {
     for (const task of graph.tasks) {
-      if (task.isTerminal && task.status !== 'success') this.#lose(task, task.status as LossReason)
-      else if (task.isDeleted && task.status === 'pending') this.#lose(task, 'deleted')
+      if (task.isTerminal && task.status !== 'success') this.#losses.add(task, task.status as LossReason)
+      else if (task.isDeleted && task.status === 'pending') this.#losses.add(task, 'deleted')
     }
     this.add(graph)
   }
@@ -136,7 +131,7 @@ export class Scheduler {
     const wasPending = task.status === 'pending'
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
     if (wasPending) {
-      this.#lose(task, 'deleted')
+      this.#losses.add(task, 'deleted')
       if (task.graph.live === 0) this.#graphEnded(task.graph)
     }
     this.#turn()
@@ -178,11 +173,7 @@ export class Scheduler {
 
   /** Ends what executes, while stopping, without waiting any longer. */
   interrupt(): void {
-    this.#stopAll('interrupted')
-  }
-
-  #stopAll(reason: StopReason): void {
-    for (const attempt of this.#executing.values()) attempt.stop(reason)
+    for (const attempt of this.#executing.values()) attempt.stop('interrupted')
   }
 
   /** Works off what the last events left to do. */
@@ -194,7 +185,7 @@ export class Scheduler {
     while (!isDone && performance.now() < until) {
       isDone = true
       for (let step = 0; step < STEPS_PER_LOOK; step++) {
-        const hasSkipped = this.#skipWhatLostADependency()
+        const hasSkipped = this.#losses.step()
         const hasArrived = this.#queueWhatArrived()
         const hasQueued = this.#queueWhatIsDue()
         const hasStarted = this.#startWhatFits()
@@ -212,23 +203,7 @@ export class Scheduler {
     }
   }
 
-  /** Skips one dependent of a lost task; true when there may be more. */
-  #skipWhatLostADependency(): boolean {
-    const loss = this.#losses.peek()
-    if (loss === undefined) return false
-    const { task, reason, cascade } = loss
-    const dependents = task.graph.dependentsOf(task)
-    if (loss.next < dependents.length) {
-      this.#skip(task.graph.tasks[dependents[loss.next++]!]!, skipReason(task.id, reason), cascade)
-      return true
-    }
-    this.#losses.shift()
-    if (cascade !== undefined && --cascade.open === 0) cascade.end(cascade.skipped)
-    return true
-  }
-
   #skip(task: Task, error: string, cascade: Cascade | undefined): void {
-    if (task.status !== 'pending' || task.isDeleted) return
     cascade?.skipped.push(task)
     this.#end(task, { status: 'skipped', error }, cascade)
   }
@@ -368,7 +343,7 @@ export class Scheduler {
   #end(task: Task, ending: Ending, cascade?: Cascade): void {
     this.#store.apply({ kind: 'ended', task, at: Date.now(), ending })
     if (ending.status === 'success') this.#release(task)
-    else this.#lose(task, ending.status, cascade)
+    else this.#losses.add(task, ending.status, cascade)
     if (task.graph.live === 0) this.#graphEnded(task.graph)
   }
 
@@ -387,11 +362,6 @@ export class Scheduler {
       const dependent = graph.tasks[position]!
       if (dependent.status === 'pending' && !dependent.isDeleted) this.#ready.push(dependent)
     }
-  }
-
-  #lose(task: Task, reason: LossReason, cascade?: Cascade): void {
-    if (cascade !== undefined) cascade.open++
-    this.#losses.push({ task, reason, cascade, next: 0 })
   }
 }
 

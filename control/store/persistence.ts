@@ -2,25 +2,20 @@
  * Keeps what the store holds on disk.
  *
  * Changed tasks are collected for a moment and their newest states written to the journal together, and at the latest
- * before anybody outside can see them, or an attempt that acts begins or has ended (`expose`). Whoever is promised something waits for `durable` or for `keepGraph`. Every
- * interval in which something changed, and when the journal has grown large, a new segment is begun, the state file is
- * written anew in slices, and the older segments go.
+ * before anybody outside can see them, or an attempt that acts begins or has ended (`expose`). Whoever is promised
+ * something waits for `durable` or for `keepGraph`. Every interval in which something changed, and when the journal has
+ * grown large, a snapshot takes the place of the journal (`snapshots.ts`).
  */
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import { withoutByteOrderMark } from '../../shared/json-slices.ts'
-import type { Log } from '../../shared/log.ts'
-import { nextTurn } from '../../shared/slices.ts'
 import type { Graph, Task } from '../graph/task.ts'
 import type { DiskReserve } from './disk-reserve.ts'
-import type { IdempotencyKeys, KeptKey } from './idempotency.ts'
-import { writeIdempotencyKeys } from './idempotency-file.ts'
-import { type Journal, notKept, notSurelyKept } from './journal.ts'
+import type { KeptKey } from './idempotency.ts'
+import { notKept, notSurelyKept } from './journal.ts'
 import type { JournaledGraph } from './recovery.ts'
-import type { ResultFiles } from './result-files.ts'
-import { writeSnapshot } from './snapshot.ts'
+import { type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { encodeState } from './stored-task.ts'
-import type { TaskStore } from './tasks.ts'
 
 /** Milliseconds that a change which nobody has seen may wait for others before it is written and synced with them. */
 const OUTCOME_WAIT_MS = 20
@@ -40,17 +35,10 @@ const MAX_JOURNAL_BYTES = 64 * 1024 * 1024
 /** The journal may also be as large as this many state files: writing a state file costs as much as it is large. */
 const STATE_FILES_OF_JOURNAL = 2
 
-export interface PersistenceOptions {
-  readonly store: TaskStore
-  readonly journal: Journal
-  readonly idempotencyKeys: IdempotencyKeys
-  readonly resultFiles: ResultFiles
+export interface PersistenceOptions extends SnapshotOptions {
   readonly reserve: DiskReserve
-  readonly dataDir: string
+  /** Milliseconds between two state files. */
   readonly intervalMs: number
-  readonly log: Log
-  /** Older segments hold what the state file lacks: the first interval writes it even if nothing changes. */
-  readonly isStateFileBehind: boolean
 }
 
 export class Persistence {
@@ -62,17 +50,14 @@ export class Persistence {
   #isFailing = false
   /** When a disk that refused even with the room of the reserve is asked again. */
   #nextTry = 0
-  #writtenSeq: number
-  #writtenKeys = 0
-  #stateFileBytes = 0
-  #snapshot: Promise<void> | undefined
+  readonly #snapshots: Snapshots
   /** When a snapshot may be taken again because callers were refused. */
   #nextRescue = 0
 
   constructor(options: PersistenceOptions) {
     this.#options = options
-    this.#writtenSeq = options.isStateFileBehind ? -1 : options.store.seq
-    this.#timer = setInterval(() => void this.#snapshotOrLog(), options.intervalMs)
+    this.#snapshots = new Snapshots(options, { expose: () => this.expose(), carry: (task) => this.#noteChange(task) })
+    this.#timer = setInterval(() => void this.#snapshots.takeOrLog(), options.intervalMs)
     options.store.watch((change) => {
       if ('task' in change) this.#noteChange(change.task)
     })
@@ -125,8 +110,8 @@ export class Persistence {
       this.#writeStates(linesOf(tasks))
       for (const task of tasks) this.#changed.delete(task)
     }
-    const mayHave = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#stateFileBytes)
-    if (journal.length > mayHave) void this.#snapshotOrLog()
+    const mayHave = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#snapshots.stateFileSize)
+    if (journal.length > mayHave) void this.#snapshots.takeOrLog()
   }
 
   #writeStates(lines: string): void {
@@ -186,7 +171,7 @@ export class Persistence {
     if (!this.#options.journal.isDistrusted) return
     if (Date.now() >= this.#nextRescue) {
       this.#nextRescue = Date.now() + RETRY_MS
-      void this.#snapshotOrLog()
+      void this.#snapshots.takeOrLog()
     }
     throw notKept(new Error('the disk failed to sync'))
   }
@@ -240,62 +225,9 @@ export class Persistence {
   /** Writes the last state, or throws: then the journal still holds what the state file lacks. */
   async stop(): Promise<void> {
     clearInterval(this.#timer)
-    await this.#snapshot?.catch(() => {}) // it has been logged
-    await this.#takeSnapshot()
+    await this.#snapshots.takeLast()
     clearTimeout(this.#flushTimer)
     await this.#options.journal.close()
-  }
-
-  async #snapshotOrLog(): Promise<void> {
-    if (this.#snapshot !== undefined) return // a slow disk: the next interval will do
-    try {
-      await this.#takeSnapshot()
-    } catch (error) {
-      this.#options.log.error('cannot write the state file; it will be tried again', { cause: messageOf(error) })
-      // The directory is gone: what we still write goes nowhere.
-      if (systemCodeOf(error) === 'ENOENT') this.#options.journal.distrust(error)
-    }
-  }
-
-  /** One at a time, whoever asks. */
-  #takeSnapshot(): Promise<void> {
-    this.#snapshot ??= nextTurn()
-      .then(() => this.#snapshotIfChanged())
-      .finally(() => {
-        this.#snapshot = undefined
-      })
-    return this.#snapshot
-  }
-
-  async #snapshotIfChanged(): Promise<void> {
-    const { store, journal, resultFiles } = this.#options
-    if (store.seq === this.#writtenSeq && journal.length === 0 && !journal.isDistrusted) return
-    this.expose()
-    const dropped = resultFiles.takeDropped()
-    try {
-      await this.#writeSnapshot()
-    } catch (error) {
-      resultFiles.giveBack(dropped)
-      throw error
-    }
-    await resultFiles.remove(dropped)
-  }
-
-  async #writeSnapshot(): Promise<void> {
-    const { store, journal, idempotencyKeys, dataDir } = this.#options
-    const segment = await journal.startSegment()
-    // Graphs that were synced with the segment before become visible in this turn; the snapshot must hold them.
-    await nextTurn()
-    // The state file has no place for deleted tasks that still run: their states are carried into the new segment.
-    for (const task of store.hiddenRunning) this.#noteChange(task)
-    this.expose()
-    const { seq } = store
-    this.#stateFileBytes = await writeSnapshot(store, dataDir)
-    const { revision } = idempotencyKeys
-    if (revision !== this.#writtenKeys) await writeIdempotencyKeys(idempotencyKeys, dataDir)
-    this.#writtenKeys = revision
-    await journal.dropSegmentsBefore(segment)
-    this.#writtenSeq = seq
   }
 }
 

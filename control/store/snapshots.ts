@@ -1,0 +1,111 @@
+/**
+ * When the state file is written anew, and what goes with it.
+ *
+ * A new segment of the journal is begun, the state file and the remembered keys are written, and only then the older
+ * segments and the results that nobody needs go. A kill between any two of these steps changes nothing.
+ */
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import { nextTurn } from '../../shared/slices.ts'
+import type { Task } from '../graph/task.ts'
+import type { IdempotencyKeys } from './idempotency.ts'
+import { writeIdempotencyKeys } from './idempotency-file.ts'
+import type { Journal } from './journal.ts'
+import type { ResultFiles } from './result-files.ts'
+import { writeSnapshot } from './snapshot.ts'
+import type { TaskStore } from './tasks.ts'
+
+export interface SnapshotOptions {
+  readonly store: TaskStore
+  readonly journal: Journal
+  readonly idempotencyKeys: IdempotencyKeys
+  readonly resultFiles: ResultFiles
+  readonly dataDir: string
+  readonly log: Log
+  /** Older segments hold what the state file lacks: it is written even if nothing changes. */
+  readonly isStateFileBehind: boolean
+}
+
+/** The states of changed tasks on their way to the journal. */
+export interface ChangedStates {
+  /** Writes them. */
+  expose(): void
+  /** Adds the state of a task that has not changed. */
+  carry(task: Task): void
+}
+
+export class Snapshots {
+  readonly #options: SnapshotOptions
+  readonly #states: ChangedStates
+  /** Size of the last state file, in characters. */
+  stateFileSize = 0
+  #writtenSeq: number
+  #writtenKeys = 0
+  #underway: Promise<void> | undefined
+
+  constructor(options: SnapshotOptions, states: ChangedStates) {
+    this.#options = options
+    this.#states = states
+    this.#writtenSeq = options.isStateFileBehind ? -1 : options.store.seq
+  }
+
+  /** Takes one, unless one is under way; what goes wrong is logged, and the next one makes up for it. */
+  async takeOrLog(): Promise<void> {
+    if (this.#underway !== undefined) return // a slow disk: the next time will do
+    try {
+      await this.#take()
+    } catch (error) {
+      const { log, journal } = this.#options
+      log.error('cannot write the state file; it will be tried again', { cause: messageOf(error) })
+      // The directory is gone: what we still write goes nowhere.
+      if (systemCodeOf(error) === 'ENOENT') journal.distrust(error)
+    }
+  }
+
+  /** Takes the last one, after the one that may be under way. Throws when it cannot be written. */
+  async takeLast(): Promise<void> {
+    await this.#underway?.catch(() => {}) // it has been logged
+    await this.#take()
+  }
+
+  /** One at a time, whoever asks. */
+  #take(): Promise<void> {
+    this.#underway ??= nextTurn()
+      .then(() => this.#takeIfChanged())
+      .finally(() => {
+        this.#underway = undefined
+      })
+    return this.#underway
+  }
+
+  async #takeIfChanged(): Promise<void> {
+    const { store, journal, resultFiles } = this.#options
+    if (store.seq === this.#writtenSeq && journal.length === 0 && !journal.isDistrusted) return
+    this.#states.expose()
+    const dropped = resultFiles.takeDropped()
+    try {
+      await this.#write()
+    } catch (error) {
+      resultFiles.giveBack(dropped)
+      throw error
+    }
+    await resultFiles.remove(dropped)
+  }
+
+  async #write(): Promise<void> {
+    const { store, journal, idempotencyKeys, dataDir } = this.#options
+    const segment = await journal.startSegment()
+    // Graphs that were synced with the segment before become visible in this turn; the snapshot must hold them.
+    await nextTurn()
+    // The state file has no place for deleted tasks that still run: their states are carried into the new segment.
+    for (const task of store.hiddenRunning) this.#states.carry(task)
+    this.#states.expose()
+    const { seq } = store
+    this.stateFileSize = await writeSnapshot(store, dataDir)
+    const { revision } = idempotencyKeys
+    if (revision !== this.#writtenKeys) await writeIdempotencyKeys(idempotencyKeys, dataDir)
+    this.#writtenKeys = revision
+    await journal.dropSegmentsBefore(segment)
+    this.#writtenSeq = seq
+  }
+}
