@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { LOG_LEVELS, silentLog } from '../../shared/log.ts'
 import { testEnvironment } from '../support/control.ts'
 import { memoryLog } from '../support/memory-log.ts'
+import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
 type Line = Readonly<Record<string, unknown>>
@@ -71,8 +72,10 @@ describe('a log line', () => {
 })
 
 /** A process that writes lines in one of the ways of the fixture. */
-function writer(way: string) {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../fixtures/log-lines.ts'), way], {
+const FIXTURE = [process.execPath, join(import.meta.dir, '../fixtures/log-lines.ts')]
+
+function writer(way: string, through: readonly string[] = []) {
+  const child = Bun.spawn([...through, ...FIXTURE, way], {
     env: testEnvironment(),
     stdin: 'pipe',
     stdout: 'pipe',
@@ -120,9 +123,14 @@ describe('lines on standard output', () => {
   })
 
   test('beyond what may wait are dropped and counted, and hold up nobody', async () => {
-    await using writing = writer('too-many')
+    // Nothing of the pipe is read before somebody opens the gate.
+    using dir = tempDir()
+    const gate = join(dir.path, 'gate')
+    Bun.spawnSync(['mkfifo', gate])
+    await using writing = writer('too-many', ['sh', '-c', `"$@" | { cat ${gate} > /dev/null; exec cat; }`, 'sh'])
     const written = await writing.child.stderr.getReader().read()
     const count = Number(new TextDecoder().decode(written.value))
+    await Bun.write(gate, 'open')
     const lines = linesOf(await new Response(writing.child.stdout).text())
     const kept = lines.filter((line) => line.n !== undefined)
     const dropped = lines.reduce((sum, line) => sum + Number(line.dropped ?? 0), 0)
