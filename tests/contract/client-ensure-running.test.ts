@@ -14,8 +14,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { builtProgram as binary } from '../../scripts/build.ts'
 import { processStat } from '../../shared/processes.ts'
-import { binary } from '../support/binaries.ts'
 import { type ClientRun, runClient } from '../support/client.ts'
 import { startControl, testEnvironment } from '../support/control.ts'
 import { dataOf, workplace } from '../support/ensure-running.ts'

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { binary } from '../support/binaries.ts'
+import { builtProgram as binary } from '../../scripts/build.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl, testEnvironment } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'

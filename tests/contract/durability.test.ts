@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { binary } from '../support/binaries.ts'
+import { builtProgram as binary } from '../../scripts/build.ts'
 import { startControl, testEnvironment } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'

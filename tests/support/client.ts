@@ -1,6 +1,6 @@
 /** The real client of one call. */
 
-import { binary } from './binaries.ts'
+import { builtProgram as binary } from '../../scripts/build.ts'
 import { testEnvironment } from './control.ts'
 
 export interface ClientRun {

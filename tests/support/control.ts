@@ -1,9 +1,9 @@
 /** A real control service of one test: own port, own directory, gone at the end of its block. */
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
+import { builtProgram as binary } from '../../scripts/build.ts'
 import type { MetricsResponse, SubmitResponse, TaskRecord } from '../../shared/contract/control.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
-import { binary } from './binaries.ts'
 import { tempDir } from './temp.ts'
 import { until } from './until.ts'
 

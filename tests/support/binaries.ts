@@ -1,1 +1,0 @@
-export { builtProgram as binary } from '../../scripts/build.ts'
