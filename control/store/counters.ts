@@ -1,6 +1,7 @@
 /** What happened since the service started, counted from the store's changes. Recovered tasks count when they end. */
 import type { TaskStatus, TerminalStatus } from '../../shared/contract/task-status.ts'
-import type { Change, TaskStore } from './tasks.ts'
+import type { Change } from './change.ts'
+import type { TaskStore } from './tasks.ts'
 
 export class Counters {
   tasksTotal = 0

@@ -160,7 +160,7 @@ class Replay {
         const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
         const tool = toolName === undefined ? {} : { tool_name: toolName }
         const entry = { ...input, type, ...tool, graph_id, graph_ordinal, trace_id, created_at, status: 'pending' }
-        entries.set(id, { ...entry, ...((isKnown || isReplaced) && { deleted: true }) } as unknown as StoredTask)
+        entries.set(id, { ...entry, ...((isKnown || isReplaced) && { deleted: true }) } as StoredTask)
       }
       if (isReplaced) continue
       if (owner !== graph_ordinal) this.#hide(id) // it took the id over, whatever became of its own task since
@@ -175,7 +175,7 @@ class Replay {
     const entries = this.#graphs.get(graph_ordinal)
     if (entries === undefined) return
     // A task that its graph does not show was deleted or replaced; what became of it still decides about others.
-    const entry = entries.get(id) ?? ({ id, type: 'os', deleted: true } as unknown as StoredTask)
+    const entry = entries.get(id) ?? ({ id, type: 'os', deleted: true } as StoredTask)
     if ((entry.seq ?? 0) >= seq) return
     entries.set(id, { ...withoutState(entry), ...changed, seq } as StoredTask)
     if (state.deleted && this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)

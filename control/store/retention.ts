@@ -7,7 +7,8 @@
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Graph } from '../graph/task.ts'
-import type { Change, TaskStore } from './tasks.ts'
+import type { Change } from './change.ts'
+import type { TaskStore } from './tasks.ts'
 
 /** Milliseconds between two sweeps at the most. */
 const SLOWEST_SWEEP_MS = 60_000
