@@ -177,7 +177,8 @@ function splitArgv(argv: readonly string[], settings: Settings) {
       positionals.push(token)
       continue
     }
-    const [, name, inline] = match as unknown as [string, string, string | undefined]
+    const name = match[1]!
+    const inline = match[2]
     if (name === 'help' || name === 'h') asked = 'help'
     else if (name === 'version') asked ??= 'version'
     else {

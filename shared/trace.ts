@@ -10,6 +10,5 @@ export function traceIdFrom(header: string | null): string {
 }
 
 export function newTraceId(): string {
-  const [high, low] = crypto.getRandomValues(new Uint32Array(2)) as unknown as [number, number]
-  return high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
+  return crypto.getRandomValues(new Uint8Array(8)).toHex()
 }

@@ -66,7 +66,8 @@ async function inspect(docker: Docker, name: string): Promise<Found> {
   const run = await docker.ask('docker', ['container', 'inspect', '--format', format, name])
   const match = /^(\w+) (\S+)\s*$/.exec(run.stdout)
   if (run.isOk && match !== null) {
-    const [, status, image] = match as unknown as [string, string, string]
+    const status = match[1]!
+    const image = match[2]!
     const isUp = status === 'running' || status === 'restarting'
     return { state: isUp ? 'running' : status === 'created' ? 'created' : 'stopped', image }
   }
