@@ -1,12 +1,13 @@
 /** The type cli-skills. Source: contract, Executors beyond the spec's tables and section 5. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { type Control, startControl, testEnvironment } from '../support/control.ts'
+import { pidFrom } from '../support/pid-file.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
-import { isAlive, until } from '../support/until.ts'
+import { isAlive } from '../support/until.ts'
 
 setDefaultTimeout(30_000)
 
@@ -239,14 +240,7 @@ describe('parameters', () => {
 })
 
 describe('processes', () => {
-  const pidIn = async (name: string) => {
-    const path = join(temp.path, name)
-    await until(
-      () => existsSync(path) && readFileSync(path, 'utf8').endsWith('\n'),
-      (isThere) => isThere,
-    )
-    return Number(readFileSync(path, 'utf8'))
-  }
+  const pidIn = (name: string) => pidFrom(join(temp.path, name))
 
   test('see a minimal environment with the name of the attempt, nothing of the service', async () => {
     const output = outputOf(await call('env-of', { dir: '/' }))
@@ -268,14 +262,10 @@ describe('processes', () => {
   test('end with a cancel', async () => {
     using dir = tempDir()
     await control.submit([{ id: 'cancelled', type: 'cli-skills', tool_name: 'linger', params: { dir: dir.path } }])
-    const leader = join(dir.path, 'leader')
-    await until(
-      () => existsSync(leader) && readFileSync(leader, 'utf8').endsWith('\n'),
-      (isThere) => isThere,
-    )
+    const leader = await pidFrom(join(dir.path, 'leader'))
     await control.fetch('/tasks/cancelled/cancel', { method: 'POST' })
     expect((await control.ended('cancelled')).status).toBe('cancelled')
-    expect(await isAlive(Number(readFileSync(leader, 'utf8')))).toBe(false)
+    expect(await isAlive(leader)).toBe(false)
   })
 
   test('that are left over end with their task', async () => {

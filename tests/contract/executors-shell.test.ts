@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { pidFrom } from '../support/pid-file.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 
@@ -285,14 +286,7 @@ describe('output beyond 1 MiB', () => {
 })
 
 describe('ends of processes', () => {
-  const pidIn = async (name: string) => {
-    const path = join(temp.path, name)
-    await until(
-      () => existsSync(path) && readFileSync(path, 'utf8').endsWith('\n'),
-      (isThere) => isThere,
-    )
-    return Number(readFileSync(path, 'utf8'))
-  }
+  const pidIn = (name: string) => pidFrom(join(temp.path, name))
   const gone = (pid: number) =>
     until(
       () => isAlive(pid),
