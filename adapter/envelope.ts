@@ -1,5 +1,6 @@
 /** What the client prints, one of these per call, and the exit codes. Source: spec, Client output envelopes. */
-import { UsageError } from '../shared/errors.ts'
+import { messageOf, UsageError } from '../shared/errors.ts'
+import { CallFailed } from '../shared/http-client.ts'
 
 export type Envelope =
   | { readonly ok: true; readonly data: object }
@@ -38,50 +39,25 @@ export interface Answer {
 
 export const success = (data: object): Answer => ({ data, exitCode: EXIT.success })
 
-/** A call that failed, with what there was of an HTTP answer. */
-export class CallFailed extends Error {
-  override name = 'CallFailed'
-  readonly statusCode: number
-  readonly body: string
-  readonly data: object | undefined
-  readonly exitCode: ExitCode
+/** A failure of which something was achieved all the same, or that has an exit code of its own. */
+export class PartialFailure extends CallFailed {
+  override name = 'PartialFailure'
   constructor(
     message: string,
-    answer: {
-      readonly statusCode?: number
-      readonly body?: string
-      readonly data?: object | undefined
-      readonly exitCode?: ExitCode
-    } = {},
+    answer: { readonly statusCode?: number; readonly body?: string },
+    readonly data: object,
+    readonly exitCode: ExitCode = EXIT.error,
   ) {
-    super(message)
-    this.statusCode = answer.statusCode ?? 0
-    this.body = answer.body ?? ''
-    this.data = answer.data
-    this.exitCode = answer.exitCode ?? EXIT.error
+    super(message, answer)
   }
-
-  /** The same failure with what was achieved all the same. */
-  with(data: object): CallFailed {
-    return new CallFailed(this.message, {
-      statusCode: this.statusCode,
-      body: this.body,
-      data,
-      exitCode: this.exitCode,
-    })
-  }
-}
-
-/** The service did not answer within the time of the call. */
-export class NoAnswerInTime extends CallFailed {
-  override name = 'NoAnswerInTime'
 }
 
 /** The envelope and the exit code of whatever was thrown. */
 export function failure(thrown: unknown): { envelope: Envelope; exitCode: number } {
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
-  const { statusCode, body, data, exitCode } = thrown instanceof CallFailed ? thrown : new CallFailed(message)
-  const error = { message, status_code: statusCode, body }
-  const envelope: Envelope = { ok: false, error, ...(data !== undefined && { data }) }
-  return { envelope, exitCode: thrown instanceof UsageError ? EXIT.usage : exitCode }
+  const { statusCode, body } = thrown instanceof CallFailed ? thrown : { statusCode: 0, body: '' }
+  const error = { message: messageOf(thrown), status_code: statusCode, body }
+  if (thrown instanceof PartialFailure) {
+    return { envelope: { ok: false, error, data: thrown.data }, exitCode: thrown.exitCode }
+  }
+  return { envelope: { ok: false, error }, exitCode: thrown instanceof UsageError ? EXIT.usage : EXIT.error }
 }

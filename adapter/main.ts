@@ -3,7 +3,7 @@ import { messageOf, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { VERSION } from '../shared/version.ts'
-import { ControlClient, serviceUrlSetting } from './client.ts'
+import { controlClient, serviceUrlSetting } from './client.ts'
 import { act } from './commands/act.ts'
 import { cancel } from './commands/cancel.ts'
 import { capabilities } from './commands/capabilities.ts'
@@ -70,7 +70,7 @@ async function run(argv: readonly string[]) {
     throw new UsageError(`unexpected argument "${positionals[0]}" for ${name} (see ${name} --help)`)
   }
   bypassProxyForLoopback(process.env)
-  const client = new ControlClient({ serviceUrl: String(values.url), token: process.env.SERVICE_TOKEN })
+  const client = controlClient(String(values.url), process.env.SERVICE_TOKEN)
   return command.run({ values, positionals, client, env: process.env })
 }
 

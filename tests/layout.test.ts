@@ -22,7 +22,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['adapter-v1'],
     ['graph', 'config.ts'],
   ],
-  adapter: [['main.ts'], ['commands'], ['start'], ['client.ts', 'input.ts', 'probe.ts'], ['envelope.ts']],
+  adapter: [['main.ts'], ['commands'], ['start'], ['client.ts', 'probe.ts'], ['envelope.ts']],
 }
 
 /** What files of a folder may import from; the longest name that fits counts. */

@@ -1,7 +1,7 @@
 /** `taskmill act`: has an action done; the service judges it. What came of its tasks, `wait` tells. */
-import { MAX_ACTION_ANSWER_BYTES } from '../client.ts'
+import { MAX_ACTION_ANSWER_BYTES } from '../../shared/http-client.ts'
+import { fileSetting, readInput } from '../../shared/request-input.ts'
 import { success } from '../envelope.ts'
-import { fileSetting, readInput } from '../input.ts'
 import { defineCommand } from './command.ts'
 
 export const act = defineCommand({

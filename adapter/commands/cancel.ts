@@ -1,7 +1,8 @@
 /** `taskmill cancel`: asks for the cancel of tasks; with `--wait` it returns once they have ended. */
 import { UsageError } from '../../shared/errors.ts'
 import { flag } from '../../shared/flags.ts'
-import { type Answer, CallFailed, EXIT, success } from '../envelope.ts'
+import { CallFailed } from '../../shared/http-client.ts'
+import { type Answer, EXIT, PartialFailure, success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { waitForTasks, waitSettings } from './wait.ts'
 
@@ -28,7 +29,7 @@ export const cancel = defineCommand({
         if (error.statusCode === 0) break // nobody there: the others would fail alike
       }
     }
-    if (firstFailure !== undefined) throw firstFailure.with({ tasks })
+    if (firstFailure !== undefined) throw new PartialFailure(firstFailure.message, firstFailure, { tasks })
     if (!values.wait) return success({ tasks })
     const wait = await waitForTasks(client, ids, values)
     const exitCode = wait.all_terminal ? EXIT.success : EXIT.waitTimedOut

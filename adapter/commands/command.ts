@@ -1,6 +1,6 @@
 /** What a subcommand is: it returns its answer or throws; `main.ts` alone prints and exits. */
 import type { Settings, SettingValues } from '../../shared/flags.ts'
-import type { ControlClient } from '../client.ts'
+import type { ServiceClient } from '../../shared/http-client.ts'
 import type { Answer } from '../envelope.ts'
 
 export interface Command<S extends Settings = Settings> {
@@ -13,7 +13,7 @@ export interface Command<S extends Settings = Settings> {
   run(call: {
     readonly values: SettingValues<S>
     readonly positionals: readonly string[]
-    readonly client: ControlClient
+    readonly client: ServiceClient
     readonly env: Readonly<Record<string, string | undefined>>
   }): Promise<Answer>
 }

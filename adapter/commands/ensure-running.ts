@@ -3,8 +3,8 @@
  * `--with-runtime`; or it says why not and what to do. Nothing is started that is there already.
  */
 import { duration, flag, type Setting, text } from '../../shared/flags.ts'
-import { httpUrl } from '../client.ts'
-import { type Answer, CallFailed, EXIT, success } from '../envelope.ts'
+import { httpUrl } from '../../shared/http-client.ts'
+import { type Answer, EXIT, PartialFailure, success } from '../envelope.ts'
 import { probe } from '../probe.ts'
 import type { Service, Sight } from '../start/bring-up.ts'
 import { defineCommand } from './command.ts'
@@ -98,11 +98,9 @@ function report(sights: readonly Sight[]): object {
   return { ...Object.fromEntries(services), manual_hints: [...new Set(sights.flatMap(({ hints = [] }) => hints))] }
 }
 
-function unreachable({ service, probe: seen, note }: Sight, data: object): CallFailed {
+function unreachable({ service, probe: seen, note }: Sight, data: object): PartialFailure {
   const answer = 'statusCode' in seen ? { statusCode: seen.statusCode, body: seen.body } : {}
-  return new CallFailed(`the ${service.name} service at ${service.target.baseUrl} is not reachable: ${note}`, {
-    ...answer,
-    data,
-    exitCode: service.name === 'control' ? EXIT.controlUnreachable : EXIT.runtimeUnreachable,
-  })
+  const message = `the ${service.name} service at ${service.target.baseUrl} is not reachable: ${note}`
+  const exitCode = service.name === 'control' ? EXIT.controlUnreachable : EXIT.runtimeUnreachable
+  return new PartialFailure(message, answer, data, exitCode)
 }

@@ -1,6 +1,7 @@
 /** `taskmill submit`: sends a task graph as it is; the service judges it. */
+
+import { fileSetting, readInput } from '../../shared/request-input.ts'
 import { success } from '../envelope.ts'
-import { fileSetting, readInput } from '../input.ts'
 import { defineCommand } from './command.ts'
 
 export const submit = defineCommand({

@@ -1,7 +1,7 @@
 /** `taskmill translate`: shows the task graph that an action would become. */
-import { MAX_ACTION_ANSWER_BYTES } from '../client.ts'
+import { MAX_ACTION_ANSWER_BYTES } from '../../shared/http-client.ts'
+import { fileSetting, readInput } from '../../shared/request-input.ts'
 import { success } from '../envelope.ts'
-import { fileSetting, readInput } from '../input.ts'
 import { defineCommand } from './command.ts'
 
 export const translate = defineCommand({

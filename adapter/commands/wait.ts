@@ -8,8 +8,8 @@
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { UsageError } from '../../shared/errors.ts'
 import { duration, list } from '../../shared/flags.ts'
-import type { ControlClient } from '../client.ts'
-import { type Answer, EXIT, NoAnswerInTime } from '../envelope.ts'
+import { NoAnswerInTime, type ServiceClient } from '../../shared/http-client.ts'
+import { type Answer, EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 
 /** Milliseconds of one held request; proxies between us and the service cut longer ones. */
@@ -62,7 +62,7 @@ export const wait = defineCommand({
 })
 
 export async function waitForTasks(
-  client: ControlClient,
+  client: ServiceClient,
   ids: readonly string[],
   { timeout, interval }: { readonly timeout: number; readonly interval: number },
 ): Promise<WaitData> {

@@ -1,7 +1,7 @@
 /** What a subcommand sends: a file, or standard input. */
-import { systemCodeOf, UsageError } from '../shared/errors.ts'
-import { text } from '../shared/flags.ts'
-import { CallFailed } from './envelope.ts'
+import { systemCodeOf, UsageError } from './errors.ts'
+import { text } from './flags.ts'
+import { CallFailed } from './http-client.ts'
 
 export const fileSetting = text({
   value: 'file',

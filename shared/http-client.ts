@@ -1,0 +1,182 @@
+/**
+ * Calls to a service of ours: ofetch without its hidden retries, with our limits and our words for what goes wrong.
+ * Whatever answers, be it a proxy with a page of its own or nobody, becomes one `CallFailed` that says so.
+ */
+import { ofetch } from 'ofetch'
+import { readBounded } from './bounded-output.ts'
+import { messageOf, systemCodeOf } from './errors.ts'
+import { Expected, type Setting } from './flags.ts'
+
+/** Milliseconds for one request that the service has no reason to hold. */
+export const REQUEST_TIMEOUT_MS = 60_000
+
+/** Bytes of an answer. A service of ours sends less; what sends more is something else. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+
+/** Bytes of an answer that holds a whole graph and twice the ids of its tasks. */
+export const MAX_ACTION_ANSWER_BYTES = 4 * MAX_ANSWER_BYTES
+
+/** Characters of an answer that a failure repeats. */
+const MAX_REPEATED_BODY = 64 * 1024
+
+export interface Call {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly path: string
+  readonly body?: Uint8Array
+  readonly timeoutMs?: number
+  readonly maxAnswerBytes?: number
+}
+
+/** The service that is called, in words for people. */
+export interface CalledService {
+  /** `control`, `runtime`. */
+  readonly name: string
+  /** How one starts it. */
+  readonly start: string
+  /** What its address comes from. */
+  readonly urlVariable: string
+  readonly urlFlag: string
+}
+
+/** A call that failed, with what there was of an HTTP answer. */
+export class CallFailed extends Error {
+  override name = 'CallFailed'
+  /** Of the HTTP answer; 0 where there was none. */
+  readonly statusCode: number
+  /** The HTTP answer's body, at most its first 64 KiB; empty where there was none. */
+  readonly body: string
+  constructor(message: string, answer: { readonly statusCode?: number; readonly body?: string } = {}) {
+    super(message)
+    this.statusCode = answer.statusCode ?? 0
+    this.body = answer.body ?? ''
+  }
+}
+
+/** The service did not answer within the time of the call. */
+export class NoAnswerInTime extends CallFailed {
+  override name = 'NoAnswerInTime'
+}
+
+interface Exchange {
+  readonly method: string
+  readonly body: Uint8Array | undefined
+  readonly timeoutMs: number
+  readonly maxAnswerBytes: number
+}
+
+export class ServiceClient {
+  /** Without a slash at its end. */
+  readonly baseUrl: string
+  readonly #token: string
+  readonly #service: CalledService
+
+  constructor(service: CalledService, { url, token }: { url: string; token: string | undefined }) {
+    this.#service = service
+    this.baseUrl = url.replace(/\/+$/, '')
+    this.#token = token ?? ''
+  }
+
+  /** The body of a successful answer, which must be a JSON object. Throws `CallFailed`. */
+  async call({
+    method,
+    path,
+    body,
+    timeoutMs = REQUEST_TIMEOUT_MS,
+    maxAnswerBytes = MAX_ANSWER_BYTES,
+  }: Call): Promise<object> {
+    const url = this.baseUrl + path
+    const request = { method, body, timeoutMs, maxAnswerBytes }
+    const { status, text, truncated, contentType } = await this.#exchange(url, request)
+    const answer = { statusCode: status, body: text.slice(0, MAX_REPEATED_BODY) }
+    if (truncated) throw new CallFailed(`${method} ${url} answered with more than ${maxAnswerBytes} bytes`, answer)
+    const parsed = parseObject(text)
+    if (status < 200 || status > 299) {
+      const reason = parsed !== undefined && 'error' in parsed ? errorText(parsed.error) : ''
+      const remedy = status === 401 ? ' (set SERVICE_TOKEN)' : ''
+      throw new CallFailed(`${method} ${path} answered ${status}${reason === '' ? '' : `: ${reason}`}${remedy}`, answer)
+    }
+    if (parsed === undefined) {
+      const what = contentType === null ? 'something else' : contentType
+      throw new CallFailed(
+        `${method} ${url} answered with ${what} instead of a JSON object: is this the ${this.#service.name} service?`,
+        answer,
+      )
+    }
+    return parsed
+  }
+
+  async #exchange(url: string, { method, body, timeoutMs, maxAnswerBytes }: Exchange) {
+    const headers: Record<string, string> = { accept: 'application/json' }
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    if (this.#token !== '') headers.authorization = `Bearer ${this.#token}`
+    try {
+      const response = await ofetch.raw(url, {
+        method,
+        headers,
+        ...(body !== undefined && { body }),
+        signal: AbortSignal.timeout(timeoutMs),
+        retry: 0,
+        ignoreResponseError: true,
+        responseType: 'stream',
+      })
+      const stream = response._data as ReadableStream<Uint8Array> | undefined
+      const read = stream
+        ? await readBounded(stream, maxAnswerBytes, { stopAtLimit: true })
+        : { text: '', truncated: false }
+      return { status: response.status, contentType: response.headers.get('content-type'), ...read }
+    } catch (error) {
+      const message = `cannot reach the ${this.#service.name} service at ${this.baseUrl}: ${this.#faultOf(error, timeoutMs)}`
+      throw isTimeout(error) ? new NoAnswerInTime(message) : new CallFailed(message)
+    }
+  }
+
+  /** ofetch wraps what fetch threw; the cause says more. */
+  #faultOf(error: unknown, timeoutMs: number): string {
+    const { start, urlVariable, urlFlag } = this.#service
+    const cause = (error as Error).cause ?? error
+    if (isTimeout(error)) return `no answer within ${timeoutMs} ms`
+    switch (systemCodeOf(cause)) {
+      case 'ECONNREFUSED':
+      case 'ConnectionRefused':
+        return `connection refused (is it running? start it with ${start}, or set ${urlVariable})`
+      case 'ENOTFOUND':
+        return `no such host (check ${urlVariable} or ${urlFlag})`
+      case 'ECONNRESET':
+      case 'ConnectionClosed':
+        return 'the connection was closed before the answer was complete'
+      default:
+        return messageOf(cause)
+    }
+  }
+}
+
+/** The base address of a service. */
+export const httpUrl = (setting: { variable: string; default: string; help: string }): Setting<string> => ({
+  ...setting,
+  value: 'url',
+  absent: '',
+  parse(text) {
+    const url = URL.parse(text)
+    const isHttp = url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
+    const isBase = isHttp && url.search === '' && url.hash === ''
+    return isBase ? url.href : new Expected(`an http: or https: address without query, such as ${setting.default}`)
+  },
+})
+
+function parseObject(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return value !== null && typeof value === 'object' && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** `{error: "text"}` of control, `{error: {message: "text"}}` of others. */
+function errorText(error: unknown): string {
+  if (typeof error === 'string') return error
+  const message = (error as { message?: unknown } | null)?.message
+  return typeof message === 'string' ? message : ''
+}
+
+const isTimeout = (error: unknown): boolean => (((error as Error).cause ?? error) as Error).name === 'TimeoutError'
