@@ -7,7 +7,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
 import { runClient } from '../support/client.ts'
-import { type Control, startControl, testEnvironment } from '../support/control.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 
 let control: Control

@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
-import { type Control, startControl, testEnvironment } from '../support/control.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { testEnvironment } from '../support/service.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 

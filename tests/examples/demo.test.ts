@@ -7,7 +7,7 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { builtProgram as binary } from '../../scripts/build.ts'
-import { testEnvironment } from '../support/control.ts'
+import { testEnvironment } from '../support/service.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 

@@ -5,8 +5,8 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { LOG_LEVELS, silentLog } from '../../shared/log.ts'
-import { testEnvironment } from '../support/control.ts'
 import { memoryLog } from '../support/memory-log.ts'
+import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 

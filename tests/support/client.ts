@@ -1,7 +1,7 @@
 /** The real client of one call. */
 
 import { builtProgram as binary } from '../../scripts/build.ts'
-import { testEnvironment } from './control.ts'
+import { testEnvironment } from './service.ts'
 
 export interface ClientRun {
   readonly exitCode: number

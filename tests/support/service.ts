@@ -1,0 +1,87 @@
+/** A real service of one test: its process, its own directory, what it logs; gone at the end of its block. */
+import { join } from 'node:path'
+import type { Subprocess } from 'bun'
+import { builtProgram, type ProgramName } from '../../scripts/build.ts'
+import { tempDir } from './temp.ts'
+
+export interface ServiceOptions {
+  readonly flags?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** Keep what is in it: several services one after the other. Default: a new one that goes with the service. */
+  readonly dataDir?: string
+  /** Working directory of the service. Default: a new, empty one. */
+  readonly cwd?: string
+}
+
+export type LogLine = Readonly<Record<string, unknown>>
+
+export interface StartedService {
+  readonly url: string
+  readonly cwd: string
+  readonly dataDir: string
+  readonly process: Subprocess<'ignore', 'pipe', 'pipe'>
+  /** What it has logged so far; grows. */
+  readonly log: LogLine[]
+  readonly dispose: () => Promise<void>
+}
+
+/** The environment of every executable under test: ours reaches none of them. The mark lets the suite find leftovers. */
+export const testEnvironment = (extra: Readonly<Record<string, string>> = {}): Record<string, string> => ({
+  PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
+  ...(process.env.TASKMILL_TEST_RUN === undefined ? {} : { TASKMILL_TEST_RUN: process.env.TASKMILL_TEST_RUN }),
+  ...extra,
+})
+
+/** Starts a service and waits until it listens. Fails with its output when it does not. */
+export async function startService(
+  program: ProgramName,
+  argv: readonly string[],
+  options: ServiceOptions,
+): Promise<StartedService> {
+  const temp = tempDir()
+  const cwd = options.cwd ?? temp.path
+  const dataDir = options.dataDir ?? join(temp.path, 'data')
+  const child = Bun.spawn([await builtProgram(program), ...argv, '--data-dir', dataDir, ...(options.flags ?? [])], {
+    cwd,
+    env: testEnvironment(options.env),
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const stderr = new Response(child.stderr).text()
+  const log: LogLine[] = []
+  const { promise: listening, resolve: isListening } = Promise.withResolvers<string>()
+  const reading = readLines(child.stdout, (text) => {
+    const line = JSON.parse(text) as LogLine
+    log.push(line)
+    if (line.msg === 'listening') isListening(String(line.url))
+  })
+  const dispose = async () => {
+    child.kill('SIGKILL')
+    await Promise.all([child.exited, reading])
+    temp[Symbol.dispose]()
+  }
+  const url = await Promise.race([listening, child.exited.then(() => undefined)])
+  if (url === undefined) {
+    await dispose()
+    throw new Error(`${program} did not start: ${await stderr}`)
+  }
+  return { url, cwd, dataDir, process: child, log, dispose }
+}
+
+/** Ends the service with `signal` and gives its exit code, or the signal's name. */
+export async function stopService(service: StartedService, signal: NodeJS.Signals): Promise<number | string> {
+  service.process.kill(signal)
+  await service.process.exited
+  return service.process.signalCode ?? service.process.exitCode!
+}
+
+async function readLines(stream: ReadableStream<Uint8Array>, each: (line: string) => void): Promise<void> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) each(line)
+  }
+}
