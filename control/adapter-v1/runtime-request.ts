@@ -5,101 +5,21 @@
  * beside the rest. A runtime task holds it whole. What the runtime service judges itself (paths, capabilities, quotas)
  * is not judged here.
  */
-import { type TObject, type TProperties, Type } from '@sinclair/typebox'
+import { type TObject, Type } from '@sinclair/typebox'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
+import { type ExecutionKind, ExecutionSpec, SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 import type { Input } from './input-check.ts'
 import { invalidAction } from './request.ts'
 
-const text = (description: string, more: object = {}) =>
-  Type.Optional(Type.String({ expected: 'string', description, ...more }))
-const flag = (description: string) => Type.Optional(Type.Boolean({ expected: 'true or false', description }))
-const texts = (description: string, examples: string[][]) =>
-  Type.Optional(Type.Array(Type.String(), { expected: 'array of strings', description, examples }))
-const textMap = (description: string, examples: object[]) =>
-  Type.Optional(Type.Record(Type.String(), Type.String(), { expected: 'object of strings', description, examples }))
-const positive = (description: string, examples: number[], more: object = {}) =>
-  Type.Optional(Type.Number({ exclusiveMinimum: 0, expected: 'number above 0', description, examples, ...more }))
-const part = <T extends TProperties>(properties: T, description: string) =>
-  Type.Optional(Type.Object(properties, { expected: 'object', description }))
+const { program, args, script, interpreter, env } = ExecutionSpec.properties
 
-const program = text('Program: a path, or a name that is looked up in PATH.', { examples: ['/usr/bin/make', 'go'] })
-const args = texts('Arguments, passed on as they are.', [['test', './...']])
-const script = text('Body of the script.', { examples: ['set -eu\nls -la\nwc -l *.txt'] })
-const interpreter = texts('Program and flags that run the script. Default /bin/sh.', [['/usr/bin/python3', '-I']])
-const env = textMap('Environment variables, besides a minimal set. Names may not contain "=".', [{ CI: '1' }])
-
-const limits = part(
-  {
-    wall_time_ms: positive('Milliseconds until the task is ended. Default 300000.', [60_000], { default: 300_000 }),
-    cpu_time_sec: positive('Seconds of CPU time. Default none.', [30]),
-    memory_bytes: positive('Bytes of address space. Default none.', [1_073_741_824]),
-    pids_max: positive('Processes and threads at a time. Default none.', [128]),
-    stdout_max_bytes: positive('Bytes of stdout in the result; the rest is kept on disk. Default 4194304.', [65_536]),
-    stderr_max_bytes: positive('Bytes of stderr in the result; the rest is kept on disk. Default 4194304.', [65_536]),
-  },
-  'What the task may use.',
-)
-
-const NAMESPACES = ['mount', 'pid', 'uts', 'ipc', 'net', 'cgroup', 'user'] as const
-const namespace = flag('Whether it is unshared.')
-
-const sandbox = part(
-  {
-    profile: Type.Optional(
-      Type.Union([Type.Literal('process'), Type.Literal('linux_sandbox')], {
-        expected: 'process or linux_sandbox',
-        description: 'Default process.',
-      }),
-    ),
-    workspace_subdir: text('Working directory, relative to the workspace; without "..".', { examples: ['src'] }),
-    rootfs: text('Directory that becomes the root, with chroot.'),
-    chroot: flag('Change the root to rootfs; only with linux_sandbox.'),
-    namespaces: part(
-      Object.fromEntries(NAMESPACES.map((name) => [name, namespace])),
-      'Left out: mount, pid, uts and ipc are unshared, net and cgroup are not.',
-    ),
-  },
-  'How far the task is fenced in.',
-)
-
-const policy = part(
-  {
-    capability_mode: Type.Optional(
-      Type.Union([Type.Literal('adaptive'), Type.Literal('strict')], {
-        expected: 'adaptive or strict',
-        description: 'What the host cannot do: adaptive does without and reports it, strict refuses the task.',
-      }),
-    ),
-  },
-  'What happens where the host cannot do all of this.',
-)
-
-const name = (description: string) =>
-  Type.Optional(Type.String({ minLength: 1, expected: 'string that is not empty', description }))
-
-const controlContext = part(
-  {
-    control_plane_mode: name('Mode of the caller, in its own words.'),
-    tenant: name('Tenant whose quota counts.'),
-    owner: name('Owner; only a kill that names it is obeyed.'),
-    expected_runtime_profile: name('Profile that the caller expects.'),
-    requires_strict_sandbox: flag('Refuse the task rather than do without a part of the sandbox.'),
-    requires_resource_reservation: flag('Recorded only: resources are always reserved.'),
-    labels: textMap('Labels.', [{ team: 'build' }]),
-  },
-  'On whose behalf.',
-)
-
-const metadata = textMap('Kept with the task by the runtime service.', [{ purpose: 'nightly' }])
-
-/** The parts of a runtime request besides `execution`. */
-const REST = { limits, sandbox, policy, control_context: controlContext, metadata }
+/** The id is made from the task's own, and `execution` has several forms here. */
+const { task_id: _, execution: __, ...REST } = SubmitTaskRequest.properties
 
 const ownFields = { command: { program, args, env }, script: { script, interpreter, env } }
 const allFields = { program, args, script, interpreter, env }
 
 type RuntimeKind = Extract<ActionKind, `runtime.${string}`>
-type ExecutionKind = keyof typeof ownFields
 const executionKind = (kind: RuntimeKind): ExecutionKind => (kind === 'runtime.command' ? 'command' : 'script')
 
 /** The field without which there is nothing to run. */
@@ -107,9 +27,19 @@ const MAIN_FIELD = { command: 'program', script: 'script' } as const
 
 /** The schema of an action's input, flat or whole. */
 function runtimeInput(kind: ExecutionKind): TObject {
-  const execution = part(
-    { kind: text('Follows from the action; may be left out.', { enum: [kind] }), ...ownFields[kind] },
-    `The same fields in one object, as the runtime service takes them; instead of ${MAIN_FIELD[kind]} and the others beside it.`,
+  const execution = Type.Optional(
+    Type.Object(
+      {
+        kind: Type.Optional(
+          Type.String({ expected: 'string', description: 'Follows from the action; may be left out.', enum: [kind] }),
+        ),
+        ...ownFields[kind],
+      },
+      {
+        expected: 'object',
+        description: `The same fields in one object, as the runtime service takes them; instead of ${MAIN_FIELD[kind]} and the others beside it.`,
+      },
+    ),
   )
   return Type.Object({ ...ownFields[kind], execution, ...REST })
 }

@@ -152,7 +152,11 @@ describe('an action is refused', () => {
       'input.execution.kind must be "command" for runtime.command, or left out',
     ],
     ['command', { program: ['a'] }, 'input.program: expected string'],
-    ['command', { program: 'a', limits: { memory_bytes: 0 } }, 'input.limits.memory_bytes: expected number above 0'],
+    [
+      'command',
+      { program: 'a', limits: { memory_bytes: 0 } },
+      'input.limits.memory_bytes: expected whole number above 0',
+    ],
     ['command', { program: 'a', limits: [] }, 'input.limits: expected object'],
     [
       'command',

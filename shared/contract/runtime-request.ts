@@ -1,0 +1,143 @@
+/**
+ * What the runtime service is asked to run: the body of POST /api/v1/tasks.
+ *
+ * These schemas document and give the types; control offers them to agents as part of its tools and checks runtime actions
+ * with them, the runtime service decodes by them and judges the rest by rules of its own (`runtime/intake/`). A `null` in
+ * an optional field means absent, unknown fields are ignored. `expected` completes a sentence such as
+ * `limits.pids_max: expected whole number above 0`.
+ */
+import { type Static, type TProperties, Type } from '@sinclair/typebox'
+
+/** Milliseconds: a year. Longer than any task is left alone, and far below where timers of the kernel end. */
+export const MAX_WALL_TIME_MS = 365 * 24 * 3_600_000
+
+/** Seconds: some thirty years of one CPU. From 1.8e10 on the kernel's arithmetic on RLIMIT_CPU overflows. */
+export const MAX_CPU_TIME_SEC = 1_000_000_000
+
+/** Bytes of a stream that a status may hold. More would hold up everybody while it is read; logs have no such limit. */
+export const MAX_INLINE_BYTES = 64 * 1024 * 1024
+
+export const DEFAULT_WALL_TIME_MS = 300_000
+export const DEFAULT_INLINE_BYTES = 4 * 1024 * 1024
+
+export const EXECUTION_KINDS = ['command', 'script'] as const
+export type ExecutionKind = (typeof EXECUTION_KINDS)[number]
+
+export const SANDBOX_PROFILES = ['process', 'linux_sandbox'] as const
+export type SandboxProfile = (typeof SANDBOX_PROFILES)[number]
+
+export const CAPABILITY_MODES = ['adaptive', 'strict'] as const
+export type CapabilityMode = (typeof CAPABILITY_MODES)[number]
+
+export const NAMESPACES = ['mount', 'pid', 'uts', 'ipc', 'net', 'cgroup', 'user'] as const
+export type Namespace = (typeof NAMESPACES)[number]
+
+const text = (description: string, more: object = {}) =>
+  Type.Optional(Type.String({ expected: 'string', description, ...more }))
+const flag = (description: string) => Type.Optional(Type.Boolean({ expected: 'true or false', description }))
+const texts = (description: string, examples: string[][]) =>
+  Type.Optional(Type.Array(Type.String(), { expected: 'array of strings', description, examples }))
+const textMap = (description: string, examples: object[]) =>
+  Type.Optional(Type.Record(Type.String(), Type.String(), { expected: 'object of strings', description, examples }))
+const part = <T extends TProperties>(properties: T, description: string) =>
+  Type.Optional(Type.Object(properties, { expected: 'object', description }))
+
+/** A whole number above 0, up to `maximum` where there is one. */
+const count = (description: string, examples: number[], more: { maximum?: number; default?: number } = {}) => {
+  const expected = more.maximum === undefined ? 'whole number above 0' : `whole number from 1 to ${more.maximum}`
+  return Type.Optional(Type.Integer({ minimum: 1, expected, description, examples, ...more }))
+}
+
+const oneOf = <const V extends string>(values: readonly [V, V], description: string) =>
+  Type.Optional(
+    Type.Union([Type.Literal(values[0]), Type.Literal(values[1])], { expected: values.join(' or '), description }),
+  )
+
+/** The fields for a command and those for a script exclude each other. */
+export const ExecutionSpec = Type.Object({
+  kind: oneOf(EXECUTION_KINDS, 'Whether a program or the body of a script is run. Required.'),
+  program: text('Program: a path, or a name that is looked up in PATH.', { examples: ['/usr/bin/make', 'go'] }),
+  args: texts('Arguments, passed on as they are.', [['test', './...']]),
+  script: text('Body of the script.', { examples: ['set -eu\nls -la\nwc -l *.txt'] }),
+  interpreter: texts('Program and flags that run the script. Default /bin/sh.', [['/usr/bin/python3', '-I']]),
+  env: textMap('Environment variables, besides a minimal set. Names may not contain "=".', [{ CI: '1' }]),
+})
+export type ExecutionSpec = Static<typeof ExecutionSpec>
+
+const inlineBytes = (stream: string) =>
+  count(`Bytes of ${stream} in the result; the rest is kept on disk. Default ${DEFAULT_INLINE_BYTES}.`, [65_536], {
+    maximum: MAX_INLINE_BYTES,
+    default: DEFAULT_INLINE_BYTES,
+  })
+
+/** `memory_bytes` and `pids_max` have no upper bound here: one that no host has is refused as `insufficient_resources`. */
+export const ResourceLimits = Type.Object({
+  wall_time_ms: count(`Milliseconds until the task is ended. Default ${DEFAULT_WALL_TIME_MS}.`, [60_000], {
+    maximum: MAX_WALL_TIME_MS,
+    default: DEFAULT_WALL_TIME_MS,
+  }),
+  cpu_time_sec: count('Seconds of CPU time. Default none.', [30], { maximum: MAX_CPU_TIME_SEC }),
+  memory_bytes: count('Bytes of address space. Default none.', [1_073_741_824]),
+  pids_max: count('Processes and threads at a time. Default none.', [128]),
+  stdout_max_bytes: inlineBytes('stdout'),
+  stderr_max_bytes: inlineBytes('stderr'),
+})
+export type ResourceLimits = Static<typeof ResourceLimits>
+
+export const SandboxPolicy = Type.Object({
+  profile: oneOf(SANDBOX_PROFILES, 'Default process.'),
+  workspace_subdir: text('Working directory, relative to the workspace; without "..".', { examples: ['src'] }),
+  rootfs: text('Directory that becomes the root, with chroot.', { examples: ['/srv/rootfs/debian'] }),
+  chroot: flag('Change the root to rootfs; only with linux_sandbox.'),
+  namespaces: part(
+    {
+      mount: flag('Mounts of its own: a read-only view of the host or of rootfs. Default true.'),
+      pid: flag('Processes of its own: it sees no others. Default true.'),
+      uts: flag('A host name of its own. Default true.'),
+      ipc: flag('Message queues and shared memory of its own. Default true.'),
+      net: flag('A network of its own, with nothing on it but loopback. Default false.'),
+      cgroup: flag('A cgroup tree of its own to look at. Default false.'),
+      user: flag('User ids of its own. Default true wherever the host allows it; false counts only as root.'),
+    },
+    'What the task has of its own, with linux_sandbox.',
+  ),
+})
+export type SandboxPolicy = Static<typeof SandboxPolicy>
+
+export const TaskPolicy = Type.Object({
+  capability_mode: oneOf(
+    CAPABILITY_MODES,
+    'What the host cannot do: adaptive does without and reports it, strict refuses the task. Default: as the service is set.',
+  ),
+})
+
+const name = (description: string) =>
+  Type.Optional(Type.String({ minLength: 1, expected: 'string that is not empty', description }))
+
+/** Nothing in here is a credential. */
+export const ControlContext = Type.Object({
+  control_plane_mode: name('Mode of the caller, in its own words.'),
+  tenant: name('Tenant whose quota counts.'),
+  owner: name('Owner; only a kill that names it is obeyed.'),
+  expected_runtime_profile: name('Profile that the caller expects.'),
+  requires_strict_sandbox: flag('Refuse the task rather than do without anything that it asks for.'),
+  requires_resource_reservation: flag('Recorded only: resources are always reserved.'),
+  labels: textMap('Labels.', [{ team: 'build' }]),
+})
+export type ControlContext = Static<typeof ControlContext>
+
+/** The body of POST /api/v1/tasks. */
+export const SubmitTaskRequest = Type.Object({
+  task_id: text('1 to 128 letters, digits, "-", "_" and "."; not "." or "..". Without one, an id is made.', {
+    examples: ['build-7'],
+  }),
+  execution: Type.Optional(
+    Type.Object(ExecutionSpec.properties, { expected: 'object', description: 'What is run. Required.' }),
+  ),
+  limits: part(ResourceLimits.properties, 'What the task may use.'),
+  sandbox: part(SandboxPolicy.properties, 'How far the task is fenced in.'),
+  policy: part(TaskPolicy.properties, 'What happens where the host cannot do all of this.'),
+  control_context: part(ControlContext.properties, 'On whose behalf.'),
+  metadata: textMap('Kept with the task by the runtime service.', [{ purpose: 'nightly' }]),
+})
+export type SubmitTaskRequest = Static<typeof SubmitTaskRequest>

@@ -1,0 +1,194 @@
+/**
+ * What the runtime service answers about tasks: ids, states, outcomes, plans, events, errors.
+ *
+ * The schemas document (`description`) and give the types; what the service itself says of this is in `runtime-info.ts`,
+ * what it is asked for in `runtime-request.ts`. Absent values are left out. Times are RFC 3339 in UTC, with milliseconds.
+ */
+import { type Static, Type } from '@sinclair/typebox'
+import { count, flag, maybe, namespaceFlags, oneOf, text, textMap, texts, time } from './answer-schema.ts'
+import { CAPABILITY_MODES, SANDBOX_PROFILES } from './runtime-request.ts'
+import { RUNTIME_STATUSES } from './runtime-status.ts'
+
+/** `error.code` of a task that did not succeed. */
+export const TASK_ERROR_CODES = [
+  'timeout',
+  'cancelled',
+  'exit_nonzero',
+  'cpu_limit_exceeded',
+  'memory_limit_exceeded',
+  'resource_limit_exceeded',
+  'launch_failed',
+  'sandbox_setup_failed',
+  'internal',
+] as const
+export type TaskErrorCode = (typeof TASK_ERROR_CODES)[number]
+
+/** `error.code` of a request that was refused. */
+export const REFUSAL_CODES = [
+  'invalid_input',
+  'unsupported_capability',
+  'insufficient_resources',
+  'resource_limit_exceeded',
+  'conflict',
+  'permission_denied',
+  'unauthenticated',
+  'not_found',
+  'method_not_allowed',
+  'payload_too_large',
+  'unavailable',
+  'internal',
+] as const
+export type RefusalCode = (typeof REFUSAL_CODES)[number]
+
+/** What happened to a task. The list may grow: readers pass over types that they do not know. */
+export const EVENT_TYPES = [
+  'submitted',
+  'accepted',
+  'planned',
+  'degraded',
+  'resource_reserved',
+  'resource_released',
+  'started',
+  'kill_requested',
+  'timeout_triggered',
+  'finished',
+  'failed',
+  'cancelled',
+  'recovered',
+] as const
+export type EventType = (typeof EVENT_TYPES)[number]
+
+/** The body of every refusal. */
+export const ErrorResponse = Type.Object({
+  error: Type.Object({
+    code: oneOf(REFUSAL_CODES, 'What kind of refusal.'),
+    message: text('What is wrong, and the remedy.'),
+    details: Type.Unknown({ description: 'More for programs, or null.' }),
+  }),
+})
+export type ErrorResponse = Static<typeof ErrorResponse>
+
+export const SubmitTaskResponse = Type.Object({
+  task_id: text('The id of the task.'),
+  handle_id: text('Equal to task_id.'),
+  status: Type.Literal('accepted', { description: 'The task is stored and queued.' }),
+})
+export type SubmitTaskResponse = Static<typeof SubmitTaskResponse>
+
+/** Why a task did not succeed. */
+export const ErrorInfo = Type.Object({
+  code: oneOf(TASK_ERROR_CODES, 'What kind of failure.'),
+  message: text('What happened, in words.'),
+  details: maybe(Type.Unknown({ description: 'More for programs.' })),
+})
+export type ErrorInfo = Static<typeof ErrorInfo>
+
+/** What the task used. */
+export const ResourceUsage = Type.Object({
+  duration_ms: count('Milliseconds from start to end.'),
+  user_cpu_ms: maybe(count('Milliseconds of CPU in the program.')),
+  system_cpu_ms: maybe(count('Milliseconds of CPU in the kernel.')),
+  max_rss_bytes: maybe(count('Largest resident size of one process, in bytes.')),
+  memory_peak_bytes: maybe(count('Largest memory of all processes together, in bytes; only with a memory cgroup.')),
+})
+export type ResourceUsage = Static<typeof ResourceUsage>
+
+/** A sandbox as asked for with its defaults, or as it is. */
+export const PlannedSandbox = Type.Object({
+  profile: oneOf(SANDBOX_PROFILES, 'How the task is fenced in.'),
+  workspace_subdir: maybe(text('Working directory, relative to the workspace.')),
+  rootfs: maybe(text('Directory that is the root.')),
+  chroot: flag('Whether rootfs is the root.'),
+  namespaces: maybe(
+    namespaceFlags((name) => `Whether ${name} is its own.`, 'What the task has of its own; only with linux_sandbox.'),
+  ),
+})
+export type PlannedSandbox = Static<typeof PlannedSandbox>
+
+/** Which limits hold, and by what. */
+export const ResourceEnforcement = Type.Object({
+  wall_time_ms: count('Milliseconds until the task is ended.'),
+  cpu_time_sec: maybe(count('Seconds of CPU time, where asked for.')),
+  cpu_time_enforced: flag('Whether cpu_time_sec holds, by RLIMIT_CPU.'),
+  memory_bytes: maybe(count('Bytes of memory, where asked for.')),
+  memory_enforced: flag('Whether memory_bytes holds: by a memory cgroup, else as address space by RLIMIT_AS.'),
+  pids_max: maybe(count('Processes and threads, where asked for.')),
+  pids_enforced: flag('Whether pids_max holds, by a pids cgroup.'),
+  cgroup_enforced: flag('Whether a cgroup enforces one of these.'),
+  oom_detection: flag('Whether an end for want of memory is told apart, as memory_limit_exceeded.'),
+})
+export type ResourceEnforcement = Static<typeof ResourceEnforcement>
+
+export const ExecutionPlan = Type.Object({
+  capability_mode: oneOf(CAPABILITY_MODES, 'What held for this task.'),
+  requested_sandbox: PlannedSandbox,
+  effective_sandbox: PlannedSandbox,
+  resource_enforcement: ResourceEnforcement,
+  degraded: flag('Whether anything that was asked for is missing.'),
+  fallback_reasons: texts('A sentence for each thing that is missing.'),
+  capability_warnings: texts('What is as asked for and still may surprise.'),
+})
+export type ExecutionPlan = Static<typeof ExecutionPlan>
+
+export const Reservation = Type.Object({
+  task_slots: count('Places among the running tasks: 1.'),
+  memory_bytes: maybe(count('limits.memory_bytes, where given.')),
+  pids: maybe(count('limits.pids_max, where given.')),
+})
+export type Reservation = Static<typeof Reservation>
+
+/** Where the files of a task are, on the machine of the service. */
+export const Artifacts = Type.Object({
+  task_dir: text('Directory of the task.'),
+  request_path: text('The request, with its defaults.'),
+  result_path: text('The final status; exists once the task has ended.'),
+  stdout_path: text('All of stdout.'),
+  stderr_path: text('All of stderr.'),
+  script_path: maybe(text('The script, where there is one.')),
+})
+export type Artifacts = Static<typeof Artifacts>
+
+/** The answer of GET /api/v1/tasks/:id and of a kill. */
+export const TaskStatusResponse = Type.Object({
+  task_id: text('The id of the task.'),
+  handle_id: text('Equal to task_id.'),
+  status: oneOf(RUNTIME_STATUSES, 'Ends as success, failed or cancelled.'),
+  created_at: time('When it was accepted.'),
+  updated_at: time('When its status changed last.'),
+  started_at: maybe(time('When its process started.')),
+  finished_at: maybe(time('When it ended.')),
+  duration_ms: maybe(count('Milliseconds from start to end.')),
+  shim_pid: maybe(count('The process of ours that watches over it.')),
+  pid: maybe(count('Its process, as the host sees it.')),
+  pgid: maybe(count('Its process group.')),
+  exit_code: maybe(count('Absent when a signal ended it.')),
+  exit_signal: maybe(count('Number of the signal that ended it.')),
+  stdout: text('The first limits.stdout_max_bytes of stdout, so far.'),
+  stderr: text('The first limits.stderr_max_bytes of stderr, so far.'),
+  stdout_truncated: flag('Whether there is more stdout.'),
+  stderr_truncated: flag('Whether there is more stderr.'),
+  error: maybe(ErrorInfo),
+  usage: maybe(ResourceUsage),
+  execution_plan: ExecutionPlan,
+  reservation: maybe(Reservation),
+  artifacts: Artifacts,
+  metadata: textMap('As submitted.'),
+})
+export type TaskStatusResponse = Static<typeof TaskStatusResponse>
+
+export const EventRecord = Type.Object({
+  seq: count('Grows from event to event of a task.'),
+  task_id: text('The id of the task.'),
+  event_type: Type.Unsafe<EventType>({ type: 'string', description: `What happened: ${EVENT_TYPES.join(', ')}.` }),
+  timestamp: time('When.'),
+  message: text('The same in words.'),
+  data: Type.Record(Type.String(), Type.Unknown(), { description: 'More for programs; may be empty.' }),
+})
+export type EventRecord = Static<typeof EventRecord>
+
+/** The answer of GET /api/v1/tasks. */
+export const TaskListResponse = Type.Object({
+  tasks: Type.Array(TaskStatusResponse),
+  next_cursor: maybe(text('The cursor of the next page; absent on the last.')),
+})
+export type TaskListResponse = Static<typeof TaskListResponse>
