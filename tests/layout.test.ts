@@ -22,6 +22,16 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['adapter-v1'],
     ['graph', 'config.ts'],
   ],
+  runtime: [
+    ['main.ts'],
+    ['serve.ts', 'commands'],
+    ['http'],
+    ['dispatch'],
+    ['launcher'],
+    ['store', 'host'],
+    ['intake', 'ledger'],
+    ['refusal.ts', 'config.ts'],
+  ],
   adapter: [['main.ts'], ['commands'], ['start'], ['client.ts', 'probe.ts'], ['envelope.ts']],
 }
 

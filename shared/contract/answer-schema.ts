@@ -20,7 +20,7 @@ export const oneOf = <const V extends readonly string[]>(values: V, description:
 export const maybe = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
 /** A yes or no for each namespace. */
-export const namespaceFlags = (describe: (name: Namespace) => string, description: string) => {
+export const namespaceFlags = (describe: (name: Namespace) => string) => {
   const flags = NAMESPACES.map((name) => [name, flag(describe(name))])
-  return Type.Object(Object.fromEntries(flags) as Record<Namespace, TBoolean>, { description })
+  return Type.Object(Object.fromEntries(flags) as Record<Namespace, TBoolean>)
 }

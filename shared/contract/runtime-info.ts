@@ -61,7 +61,7 @@ export const RuntimeCapabilities = Type.Object({
     linux_sandbox: flag('The profile linux_sandbox.'),
     chroot: flag('A root of the task’s own, with linux_sandbox.'),
     rootless: flag('linux_sandbox without being root.'),
-    namespaces: namespaceFlags((name) => `Whether ${name} can be its own.`, 'Each by itself.'),
+    namespaces: namespaceFlags((name) => `Whether ${name} can be its own.`),
   }),
   storage: Type.Object({ data_dir_writable: flag('The data directory takes files.') }),
   resources: Type.Object({

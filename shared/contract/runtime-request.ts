@@ -89,17 +89,23 @@ export const SandboxPolicy = Type.Object({
   workspace_subdir: text('Working directory, relative to the workspace; without "..".', { examples: ['src'] }),
   rootfs: text('Directory that becomes the root, with chroot.', { examples: ['/srv/rootfs/debian'] }),
   chroot: flag('Change the root to rootfs; only with linux_sandbox.'),
-  namespaces: part(
-    {
-      mount: flag('Mounts of its own: a read-only view of the host or of rootfs. Default true.'),
-      pid: flag('Processes of its own: it sees no others. Default true.'),
-      uts: flag('A host name of its own. Default true.'),
-      ipc: flag('Message queues and shared memory of its own. Default true.'),
-      net: flag('A network of its own, with nothing on it but loopback. Default false.'),
-      cgroup: flag('A cgroup tree of its own to look at. Default false.'),
-      user: flag('User ids of its own. Default true wherever the host allows it; false counts only as root.'),
-    },
-    'What the task has of its own, with linux_sandbox.',
+  namespaces: Type.Optional(
+    Type.Object(
+      {
+        mount: flag('Mounts of its own: a read-only view of the host or of rootfs. Default true.'),
+        pid: flag('Processes of its own: it sees no others. Default true.'),
+        uts: flag('A host name of its own. Default true.'),
+        ipc: flag('Message queues and shared memory of its own. Default true.'),
+        net: flag('A network of its own, with nothing on it but loopback. Default false.'),
+        cgroup: flag('A cgroup tree of its own to look at. Default false.'),
+        user: flag('User ids of its own. Default true wherever the host allows it; false counts only as root.'),
+      },
+      {
+        additionalProperties: false, // a misspelt namespace must not leave a task less fenced in than was meant
+        expected: `object with ${NAMESPACES.join(', ')}`,
+        description: 'What the task has of its own, with linux_sandbox.',
+      },
+    ),
   ),
 })
 export type SandboxPolicy = Static<typeof SandboxPolicy>
@@ -110,6 +116,7 @@ export const TaskPolicy = Type.Object({
     'What the host cannot do: adaptive does without and reports it, strict refuses the task. Default: as the service is set.',
   ),
 })
+export type TaskPolicy = Static<typeof TaskPolicy>
 
 const name = (description: string) =>
   Type.Optional(Type.String({ minLength: 1, expected: 'string that is not empty', description }))

@@ -93,6 +93,8 @@ export const ResourceUsage = Type.Object({
 })
 export type ResourceUsage = Static<typeof ResourceUsage>
 
+const own = namespaceFlags((name) => `Whether ${name} is its own.`)
+
 /** A sandbox as asked for with its defaults, or as it is. */
 export const PlannedSandbox = Type.Object({
   profile: oneOf(SANDBOX_PROFILES, 'How the task is fenced in.'),
@@ -100,7 +102,10 @@ export const PlannedSandbox = Type.Object({
   rootfs: maybe(text('Directory that is the root.')),
   chroot: flag('Whether rootfs is the root.'),
   namespaces: maybe(
-    namespaceFlags((name) => `Whether ${name} is its own.`, 'What the task has of its own; only with linux_sandbox.'),
+    Type.Object(
+      { ...own.properties, user: maybe(own.properties.user) },
+      { description: 'What the task has of its own, with linux_sandbox. A request may leave user to the host.' },
+    ),
   ),
 })
 export type PlannedSandbox = Static<typeof PlannedSandbox>

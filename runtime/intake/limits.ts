@@ -1,0 +1,43 @@
+/** What a task may use: whole numbers above 0, with defaults. Pure. */
+import type { TSchema } from '@sinclair/typebox'
+import { DEFAULT_INLINE_BYTES, DEFAULT_WALL_TIME_MS, ResourceLimits } from '../../shared/contract/runtime-request.ts'
+import { invalidInput } from '../refusal.ts'
+
+export interface Limits {
+  readonly wall_time_ms: number
+  readonly cpu_time_sec?: number
+  readonly memory_bytes?: number
+  readonly pids_max?: number
+  readonly stdout_max_bytes: number
+  readonly stderr_max_bytes: number
+}
+
+const NAMES = Object.keys(ResourceLimits.properties) as (keyof ResourceLimits)[]
+
+/**
+ * Throws 400 with the first fault, in the order of the schema, which has the upper bounds.
+ *
+ * What has no upper bound there counts as the largest exact integer from there on: no host has as much, and so the task
+ * is told so by the ledger.
+ */
+export function validLimits(given: ResourceLimits = {}): Limits {
+  const limits: ResourceLimits = {}
+  for (const name of NAMES) {
+    const value = given[name]
+    if (value === undefined) continue
+    checkLimit(`limits.${name}`, value, ResourceLimits.properties[name])
+    limits[name] = Math.min(value, Number.MAX_SAFE_INTEGER)
+  }
+  return {
+    wall_time_ms: DEFAULT_WALL_TIME_MS,
+    stdout_max_bytes: DEFAULT_INLINE_BYTES,
+    stderr_max_bytes: DEFAULT_INLINE_BYTES,
+    ...limits,
+  }
+}
+
+function checkLimit(path: string, value: number, { maximum }: TSchema): void {
+  if (value <= 0) throw invalidInput(`${path} must be greater than 0`)
+  if (!Number.isInteger(value)) throw invalidInput(`${path} must be a whole number`)
+  if (value > (maximum ?? Number.POSITIVE_INFINITY)) throw invalidInput(`${path} must be at most ${maximum}`)
+}

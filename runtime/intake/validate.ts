@@ -1,0 +1,82 @@
+/**
+ * A body to a request that can be planned, with its defaults filled in, or 400 `invalid_input`. Pure.
+ *
+ * The order of the checks, each over the whole of its part before the next begins:
+ *  1. the body is JSON (`decode.ts`), 2. every field has its JSON type (`decode.ts`),
+ *  3. task_id, 4. execution, 5. limits, 6. sandbox, 7. policy, 8. control_context, 9. metadata.
+ * Among several faults the first in that order is named. The result is itself a body that gives the same result, so what
+ * is stored can be read again by the same rules. Whether the host can do it is `plan.ts`.
+ */
+import type { PlannedSandbox } from '../../shared/contract/runtime.ts'
+import {
+  CAPABILITY_MODES,
+  type CapabilityMode,
+  type ControlContext,
+  type SubmitTaskRequest,
+  type TaskPolicy,
+} from '../../shared/contract/runtime-request.ts'
+import { invalidInput } from '../refusal.ts'
+import { validControlContext } from './control-context.ts'
+import { decodeRequest } from './decode.ts'
+import { type Execution, validExecution } from './execution.ts'
+import { type Limits, validLimits } from './limits.ts'
+import { validSandbox } from './sandbox.ts'
+import { checkTextMap } from './text.ts'
+
+/** An id becomes the name of a directory and part of paths below it. */
+export const MAX_TASK_ID_CHARACTERS = 128
+
+/** A request that passed all checks. */
+export interface TaskRequest {
+  readonly task_id: string
+  readonly execution: Execution
+  readonly limits: Limits
+  readonly sandbox: PlannedSandbox
+  /** Without a mode, that of the service counts. */
+  readonly policy: { readonly capability_mode?: CapabilityMode }
+  readonly control_context: ControlContext
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+/** The request that a body holds; `newTaskId` is its id where it has none. Throws 400. */
+export const readRequest = (body: Uint8Array, newTaskId: string): TaskRequest =>
+  validateRequest(decodeRequest(body), newTaskId)
+
+/** The same for a request whose fields have the right types. */
+export function validateRequest(given: SubmitTaskRequest, newTaskId: string): TaskRequest {
+  return {
+    task_id: validTaskId(given.task_id ?? newTaskId),
+    execution: validExecution(given.execution),
+    limits: validLimits(given.limits),
+    sandbox: validSandbox(given.sandbox),
+    policy: validPolicy(given.policy),
+    control_context: validControlContext(given.control_context),
+    metadata: validMetadata(given.metadata),
+  }
+}
+
+function validTaskId(id: string): string {
+  if (id === '') throw invalidInput('task_id cannot be empty (leave it out to have one made)')
+  if (!/^[A-Za-z0-9._-]*$/.test(id)) {
+    throw invalidInput('task_id may only contain letters, digits, "-", "_" and "."')
+  }
+  if (id.length > MAX_TASK_ID_CHARACTERS) {
+    throw invalidInput(`task_id has ${id.length} characters (at most ${MAX_TASK_ID_CHARACTERS})`)
+  }
+  if (id === '.' || id === '..') throw invalidInput('task_id cannot be "." or ".."')
+  return id
+}
+
+function validPolicy(given: TaskPolicy = {}): TaskRequest['policy'] {
+  const { capability_mode } = given
+  if (capability_mode === undefined) return {}
+  if (!CAPABILITY_MODES.includes(capability_mode)) {
+    throw invalidInput(`policy.capability_mode must be ${CAPABILITY_MODES.join(' or ')}`)
+  }
+  return { capability_mode }
+}
+
+function validMetadata(given: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
+  checkTextMap('metadata', given)
+  return given
+}

@@ -1,0 +1,32 @@
+/** A request that the runtime service turns down. One `onError` makes a body of it: `{"error": {code, message, details}}`. */
+import type { RefusalCode } from '../shared/contract/runtime.ts'
+import { ServiceError } from '../shared/errors.ts'
+
+const STATUS: Readonly<Record<RefusalCode, number>> = {
+  invalid_input: 400,
+  unsupported_capability: 400,
+  insufficient_resources: 400,
+  unauthenticated: 401,
+  permission_denied: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  payload_too_large: 413,
+  resource_limit_exceeded: 429,
+  internal: 500,
+  unavailable: 503,
+}
+
+export class Refusal extends ServiceError {
+  override name = 'Refusal'
+  constructor(
+    readonly code: RefusalCode,
+    message: string,
+    /** More for programs. */
+    readonly details: unknown = null,
+  ) {
+    super(STATUS[code], message)
+  }
+}
+
+export const invalidInput = (message: string) => new Refusal('invalid_input', message)
