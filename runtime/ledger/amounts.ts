@@ -1,0 +1,74 @@
+/**
+ * What a task takes and a machine or a tenant has, in three counters. Pure, and exact: all numbers are safe integers.
+ *
+ * On the wire a counter may be absent: a task that says nothing takes nothing, a capacity that says nothing is unlimited.
+ * Here all three are numbers, and unlimited is the largest that can be counted exactly.
+ */
+import type { Reservation } from '../../shared/contract/runtime.ts'
+import type { Capacity } from '../../shared/contract/runtime-info.ts'
+import type { ResourceLimits } from '../../shared/contract/runtime-request.ts'
+
+export const RESOURCES = ['task_slots', 'memory_bytes', 'pids'] as const
+export type Resource = (typeof RESOURCES)[number]
+
+export type Amounts = Readonly<Record<Resource, number>>
+
+export const UNLIMITED = Number.MAX_SAFE_INTEGER
+
+export const NOTHING: Amounts = { task_slots: 0, memory_bytes: 0, pids: 0 }
+
+/** What a task with these limits takes: a slot, and of memory and pids what it may use at most. */
+export const reservationFor = ({ memory_bytes, pids_max }: ResourceLimits): Reservation => ({
+  task_slots: 1,
+  ...(memory_bytes !== undefined && { memory_bytes }),
+  ...(pids_max !== undefined && { pids: pids_max }),
+})
+
+export const takenBy = ({ task_slots, memory_bytes = 0, pids = 0 }: Reservation): Amounts => ({
+  task_slots,
+  memory_bytes,
+  pids,
+})
+
+export const limitsOf = ({ task_slots, memory_bytes = UNLIMITED, pids = UNLIMITED }: Capacity): Amounts => ({
+  task_slots,
+  memory_bytes,
+  pids,
+})
+
+/** Throws `RangeError` where the sum would not be exact: nobody can reserve what cannot be counted. */
+export function plus(a: Amounts, b: Amounts): Amounts {
+  const sum = {
+    task_slots: a.task_slots + b.task_slots,
+    memory_bytes: a.memory_bytes + b.memory_bytes,
+    pids: a.pids + b.pids,
+  }
+  for (const resource of RESOURCES) {
+    if (!Number.isSafeInteger(sum[resource])) throw new RangeError(`${resource}: ${sum[resource]} cannot be counted`)
+  }
+  return sum
+}
+
+export const minus = (a: Amounts, b: Amounts): Amounts => ({
+  task_slots: a.task_slots - b.task_slots,
+  memory_bytes: a.memory_bytes - b.memory_bytes,
+  pids: a.pids - b.pids,
+})
+
+/** The first resource of which there is less than asked for, or null. Who asks for nothing of one is never short of it. */
+export function shortOf(asked: Amounts, left: Amounts): Resource | null {
+  for (const resource of RESOURCES) {
+    if (asked[resource] > Math.max(0, left[resource])) return resource
+  }
+  return null
+}
+
+/** What is left of a capacity, on the wire: never below 0, and absent where there is no limit. */
+export function available(capacity: Capacity, reserved: Amounts): Capacity {
+  const { memory_bytes, pids } = capacity
+  return {
+    task_slots: Math.max(0, capacity.task_slots - reserved.task_slots),
+    ...(memory_bytes !== undefined && { memory_bytes: Math.max(0, memory_bytes - reserved.memory_bytes) }),
+    ...(pids !== undefined && { pids: Math.max(0, pids - reserved.pids) }),
+  }
+}

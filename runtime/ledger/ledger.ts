@@ -1,0 +1,141 @@
+/**
+ * What running tasks have reserved, of the runtime and of the quotas of their tenants.
+ *
+ * A task takes what it may use at most, from before it starts until all of it is gone. What is reserved is always the
+ * exact sum of the live reservations. A resource without a capacity is counted all the same, and never short. Quotas are
+ * soft: what a tenant could still take is not kept free for it.
+ *
+ * After a restart tasks of before still run: `restore` takes them in whatever the capacity is now. Where it has become
+ * smaller nothing is available until enough of them have ended, and never less than nothing.
+ */
+import type { Reservation } from '../../shared/contract/runtime.ts'
+import type { Capacity } from '../../shared/contract/runtime-info.ts'
+import { type Amounts, limitsOf, minus, NOTHING, plus, shortOf, takenBy } from './amounts.ts'
+import type { TenantQuotas } from './quotas.ts'
+import { insufficientResources, type Shortfall } from './shortfall.ts'
+
+/** Who asks, and for what. */
+export interface Asking {
+  readonly tenant?: string | undefined
+  readonly reservation: Reservation
+}
+
+export interface LiveReservation extends Asking {
+  readonly task_id: string
+  /** RFC 3339. */
+  readonly reserved_at: string
+}
+
+/** What keeps a task from starting now: the quota of its tenant (and perhaps the capacity too), or only the capacity. */
+export type Hold = 'quota' | 'capacity'
+
+/** What a tenant has reserved, and how many reservations that is. */
+interface TenantShare {
+  readonly amounts: Amounts
+  readonly reservations: number
+}
+
+export class Ledger {
+  readonly capacity: Capacity
+  readonly quotas: TenantQuotas
+  readonly #limits: Amounts
+  readonly #quotaLimits: ReadonlyMap<string, Amounts>
+  readonly #live = new Map<string, LiveReservation>()
+  readonly #shares = new Map<string, TenantShare>()
+  #reserved = NOTHING
+
+  constructor(capacity: Capacity, quotas: TenantQuotas = new Map()) {
+    this.capacity = capacity
+    this.quotas = quotas
+    this.#limits = limitsOf(capacity)
+    this.#quotaLimits = new Map([...quotas].map(([tenant, quota]) => [tenant, limitsOf(quota)]))
+  }
+
+  /** Why this could not run even if nothing else did, or null. */
+  shortfallOf({ tenant, reservation }: Asking): Shortfall | null {
+    const asked = takenBy(reservation)
+    const missing = shortOf(asked, this.#limits)
+    if (missing !== null) return { resource: missing, requested: asked[missing], capacity: this.#limits[missing] }
+    const quota = tenant === undefined ? undefined : this.#quotaLimits.get(tenant)
+    const lacking = quota === undefined ? null : shortOf(asked, quota)
+    if (lacking === null) return null
+    return { resource: lacking, requested: asked[lacking], capacity: quota![lacking], tenant: tenant! }
+  }
+
+  /** Throws 400 `insufficient_resources` for what can never run here. */
+  ensureCanEverFit(asking: Asking): void {
+    const shortfall = this.shortfallOf(asking)
+    if (shortfall !== null) throw insufficientResources(shortfall)
+  }
+
+  /** What keeps this from starting now, or null. */
+  holdOn({ tenant, reservation }: Asking): Hold | null {
+    const asked = takenBy(reservation)
+    const quota = tenant === undefined ? undefined : this.#quotaLimits.get(tenant)
+    if (quota !== undefined && shortOf(asked, minus(quota, this.reservedBy(tenant!))) !== null) return 'quota'
+    return shortOf(asked, minus(this.#limits, this.#reserved)) === null ? null : 'capacity'
+  }
+
+  fitsNow(asking: Asking): boolean {
+    return this.holdOn(asking) === null
+  }
+
+  /** Whether one more task could run, however little it asks for. */
+  get hasFreeSlot(): boolean {
+    return this.#reserved.task_slots < this.#limits.task_slots
+  }
+
+  /** Throws where it does not fit now: whoever reserves has asked before. */
+  reserve(reservation: LiveReservation): void {
+    const hold = this.holdOn(reservation)
+    if (hold !== null) throw new Error(`the reservation of task ${reservation.task_id} does not fit (${hold})`)
+    this.restore(reservation)
+  }
+
+  /** Takes in the reservation of a task that runs already, whether it fits or not. */
+  restore(live: LiveReservation): void {
+    const { task_id, tenant, reservation } = live
+    if (this.#live.has(task_id)) throw new Error(`task ${task_id} has a reservation`)
+    const amounts = takenBy(reservation)
+    this.#reserved = plus(this.#reserved, amounts)
+    this.#live.set(task_id, live)
+    if (tenant === undefined) return
+    const share = this.#shares.get(tenant) ?? { amounts: NOTHING, reservations: 0 }
+    this.#shares.set(tenant, { amounts: plus(share.amounts, amounts), reservations: share.reservations + 1 })
+  }
+
+  /** What was released, or undefined where there was nothing: a second release does nothing. */
+  release(taskId: string): LiveReservation | undefined {
+    const live = this.#live.get(taskId)
+    if (live === undefined) return undefined
+    const { tenant, reservation } = live
+    const amounts = takenBy(reservation)
+    this.#live.delete(taskId)
+    this.#reserved = minus(this.#reserved, amounts)
+    if (tenant !== undefined) {
+      const { amounts: all, reservations } = this.#shares.get(tenant)!
+      if (reservations === 1) this.#shares.delete(tenant)
+      else this.#shares.set(tenant, { amounts: minus(all, amounts), reservations: reservations - 1 })
+    }
+    return live
+  }
+
+  /** The sum of the live reservations. */
+  get reserved(): Amounts {
+    return this.#reserved
+  }
+
+  reservedBy(tenant: string): Amounts {
+    return this.#shares.get(tenant)?.amounts ?? NOTHING
+  }
+
+  /** Live reservations in the order in which they were made. */
+  reservations(): Iterable<LiveReservation> {
+    return this.#live.values()
+  }
+
+  /** Tenants with a quota or a reservation, in the order of their names. */
+  tenants(): string[] {
+    return [...new Set([...this.quotas.keys(), ...this.#shares.keys()])].sort()
+  }
+}

@@ -1,0 +1,28 @@
+/** Why a task can never run here: it asks for more than the runtime or its tenant has, even with nothing else running. */
+import { Refusal } from '../refusal.ts'
+import type { Resource } from './amounts.ts'
+
+export interface Shortfall {
+  readonly resource: Resource
+  readonly requested: number
+  readonly capacity: number
+  /** Whose quota it is; absent where it is the capacity of the runtime. */
+  readonly tenant?: string
+}
+
+/** What asks for a resource, and what has more of it for everybody. */
+const NAMES: Readonly<Record<Resource, { readonly field: string; readonly flag: string }>> = {
+  task_slots: { field: 'task_slots', flag: '--max-running-tasks' },
+  memory_bytes: { field: 'limits.memory_bytes', flag: '--capacity-memory-bytes' },
+  pids: { field: 'limits.pids_max', flag: '--capacity-pids' },
+}
+
+/** The shortfall as an answer. */
+export function insufficientResources(shortfall: Shortfall): Refusal {
+  const { resource, requested, capacity, tenant } = shortfall
+  const { field, flag } = NAMES[resource]
+  const whose = tenant === undefined ? 'the runtime capacity' : `the quota of tenant ${JSON.stringify(tenant)}`
+  const remedy = tenant === undefined ? flag : '--tenant-quota'
+  const message = `${field}=${requested} exceeds ${whose}, which is ${capacity} (ask for less, or have ${remedy} raised)`
+  return new Refusal('insufficient_resources', message, shortfall)
+}
