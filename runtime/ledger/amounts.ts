@@ -55,12 +55,15 @@ export const minus = (a: Amounts, b: Amounts): Amounts => ({
   pids: a.pids - b.pids,
 })
 
-/** The first resource of which there is less than asked for, or null. Who asks for nothing of one is never short of it. */
-export function shortOf(asked: Amounts, left: Amounts): Resource | null {
-  for (const resource of RESOURCES) {
-    if (asked[resource] > Math.max(0, left[resource])) return resource
-  }
-  return null
+/**
+ * The first resource of which a task asks for more than is left of `limits`, or null. Who asks for nothing of one is never
+ * short of it. Asked for each kind of task that waits whenever one may start, so it makes no objects.
+ */
+export function shortOf(asked: Reservation, limits: Amounts, reserved: Amounts = NOTHING): Resource | null {
+  const { task_slots, memory_bytes = 0, pids = 0 } = asked
+  if (task_slots > 0 && task_slots > limits.task_slots - reserved.task_slots) return 'task_slots'
+  if (memory_bytes > 0 && memory_bytes > limits.memory_bytes - reserved.memory_bytes) return 'memory_bytes'
+  return pids > 0 && pids > limits.pids - reserved.pids ? 'pids' : null
 }
 
 /** What is left of a capacity, on the wire: never below 0, and absent where there is no limit. */

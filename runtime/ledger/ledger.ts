@@ -54,10 +54,10 @@ export class Ledger {
   /** Why this could not run even if nothing else did, or null. */
   shortfallOf({ tenant, reservation }: Asking): Shortfall | null {
     const asked = takenBy(reservation)
-    const missing = shortOf(asked, this.#limits)
+    const missing = shortOf(reservation, this.#limits)
     if (missing !== null) return { resource: missing, requested: asked[missing], capacity: this.#limits[missing] }
-    const quota = tenant === undefined ? undefined : this.#quotaLimits.get(tenant)
-    const lacking = quota === undefined ? null : shortOf(asked, quota)
+    const quota = this.#quotaOf(tenant)
+    const lacking = quota === undefined ? null : shortOf(reservation, quota)
     if (lacking === null) return null
     return { resource: lacking, requested: asked[lacking], capacity: quota![lacking], tenant: tenant! }
   }
@@ -70,10 +70,13 @@ export class Ledger {
 
   /** What keeps this from starting now, or null. */
   holdOn({ tenant, reservation }: Asking): Hold | null {
-    const asked = takenBy(reservation)
-    const quota = tenant === undefined ? undefined : this.#quotaLimits.get(tenant)
-    if (quota !== undefined && shortOf(asked, minus(quota, this.reservedBy(tenant!))) !== null) return 'quota'
-    return shortOf(asked, minus(this.#limits, this.#reserved)) === null ? null : 'capacity'
+    const quota = this.#quotaOf(tenant)
+    if (quota !== undefined && shortOf(reservation, quota, this.reservedBy(tenant!)) !== null) return 'quota'
+    return shortOf(reservation, this.#limits, this.#reserved) === null ? null : 'capacity'
+  }
+
+  #quotaOf(tenant: string | undefined): Amounts | undefined {
+    return tenant === undefined ? undefined : this.#quotaLimits.get(tenant)
   }
 
   fitsNow(asking: Asking): boolean {
