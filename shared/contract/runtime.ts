@@ -191,9 +191,13 @@ export const EventRecord = Type.Object({
 })
 export type EventRecord = Static<typeof EventRecord>
 
+/** A task in a list: its status without what it printed. */
+export const TaskSummary = Type.Omit(TaskStatusResponse, ['stdout', 'stderr', 'stdout_truncated', 'stderr_truncated'])
+export type TaskSummary = Static<typeof TaskSummary>
+
 /** The answer of GET /api/v1/tasks. */
 export const TaskListResponse = Type.Object({
-  tasks: Type.Array(TaskStatusResponse),
+  tasks: Type.Array(TaskSummary),
   next_cursor: maybe(text('The cursor of the next page; absent on the last.')),
 })
 export type TaskListResponse = Static<typeof TaskListResponse>

@@ -1,0 +1,120 @@
+/**
+ * The database of the runtime service: SQLite, one writer, this process.
+ *
+ * Write-ahead log with `synchronous=FULL`: a commit that returned survives a power cut. Changes come in groups
+ * (`group-commit.ts`), so one sync serves all requests of a turn of the event loop.
+ */
+import { Database } from 'bun:sqlite'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf, UsageError } from '../../shared/errors.ts'
+
+/** Raised by one with every entry of `MIGRATIONS`. */
+const SCHEMA_VERSION = 1
+
+/**
+ * Steps from one schema to the next; they stay as they are for ever, so that every old database can be opened.
+ *
+ * Times are milliseconds since 1970. Columns named after records of the wire (`error`, `usage`, `execution_plan`,
+ * `reservation`, `limits`, `metadata`) hold them as JSON. `requests` has the whole request of each task that has not
+ * ended: a queued task can start from it whatever became of its directory. `probe` is written to see whether one can.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  create table tasks (
+    ordinal integer primary key,
+    task_id text not null unique,
+    status text not null,
+    tenant text,
+    owner text,
+    trace_id text,
+    created_at integer not null,
+    updated_at integer not null,
+    started_at integer,
+    finished_at integer,
+    launch_boot_id text,
+    kill_requested_at integer,
+    launcher_pid integer,
+    pid integer,
+    pgid integer,
+    exit_code integer,
+    exit_signal integer,
+    error text,
+    usage text,
+    execution_plan text not null,
+    reservation text not null,
+    limits text not null,
+    is_script integer not null,
+    metadata text
+  );
+  create index tasks_by_status on tasks (status, ordinal);
+  create index tasks_by_tenant on tasks (tenant, ordinal) where tenant is not null;
+  create index tasks_by_end on tasks (finished_at) where finished_at is not null;
+
+  create table requests (
+    task_id text primary key,
+    request text not null
+  );
+
+  create table events (
+    task_id text not null,
+    seq integer not null,
+    event_type text not null,
+    timestamp integer not null,
+    message text not null,
+    data text,
+    primary key (task_id, seq)
+  ) without rowid;
+
+  create table reservations (
+    task_id text primary key,
+    tenant text,
+    task_slots integer not null,
+    memory_bytes integer,
+    pids integer,
+    reserved_at integer not null,
+    released_at integer
+  ) without rowid;
+  create index live_reservations on reservations (task_id) where released_at is null;
+
+  create table probe (
+    id integer primary key,
+    written_at integer not null
+  );
+  `,
+]
+
+/** Opens `<dataDir>/runtime.db`, or makes it. Throws `UsageError` when it cannot be read; then it is left as it is. */
+export function openDatabase(dataDir: string): Database {
+  const path = join(dataDir, 'runtime.db')
+  const isNew = !existsSync(path)
+  try {
+    const db = new Database(path, { create: true, readwrite: true, strict: true })
+    // The order matters: the journal mode is a property of the file, the rest of the connection.
+    db.run('pragma journal_mode = wal')
+    db.run('pragma synchronous = full')
+    db.run('pragma foreign_keys = off')
+    db.run('pragma temp_store = memory')
+    migrate(db, path)
+    return db
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    const what = isNew ? 'cannot make the database' : 'cannot read the database'
+    throw new UsageError(
+      `${what} ${path}: ${messageOf(error)} (${isNew ? 'free some space, or ' : 'restore it from a backup, or '}choose another directory with --data-dir)`,
+    )
+  }
+}
+
+function migrate(db: Database, path: string): void {
+  const { user_version: found } = db.query<{ user_version: number }, []>('pragma user_version').get()!
+  if (found > SCHEMA_VERSION) {
+    throw new UsageError(
+      `the database ${path} was written by a newer taskmill-runtime (its schema is ${found}, this one knows ${SCHEMA_VERSION}): use that one, or choose another directory with --data-dir`,
+    )
+  }
+  db.transaction(() => {
+    for (const step of MIGRATIONS.slice(found)) db.run(step)
+    db.run(`pragma user_version = ${SCHEMA_VERSION}`)
+  }).immediate()
+}

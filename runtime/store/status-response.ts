@@ -1,0 +1,77 @@
+/** A task as callers see it. Pure. */
+import type {
+  ErrorInfo,
+  EventRecord,
+  EventType,
+  ExecutionPlan,
+  Reservation,
+  ResourceUsage,
+  TaskStatusResponse,
+  TaskSummary,
+} from '../../shared/contract/runtime.ts'
+import { isoTime } from '../../shared/iso-time.ts'
+import type { Limits } from '../intake/limits.ts'
+import type { EventRow } from './events.ts'
+import type { InlineText, TaskDir } from './task-dir.ts'
+import type { TaskRow } from './tasks.ts'
+
+export interface Output {
+  readonly stdout: InlineText
+  readonly stderr: InlineText
+}
+
+/** The status of `row` with what it printed. */
+export const statusResponse = (row: TaskRow, dir: TaskDir, { stdout, stderr }: Output): TaskStatusResponse => ({
+  ...summaryResponse(row, dir),
+  stdout: stdout.text,
+  stderr: stderr.text,
+  stdout_truncated: stdout.truncated,
+  stderr_truncated: stderr.truncated,
+})
+
+/** The status of `row` as it stands in a list. */
+export function summaryResponse(row: TaskRow, dir: TaskDir): TaskSummary {
+  const usage = parsed<ResourceUsage>(row.usage)
+  return {
+    task_id: row.task_id,
+    handle_id: row.task_id,
+    status: row.status,
+    created_at: isoTime(row.created_at),
+    updated_at: isoTime(row.updated_at),
+    ...(row.started_at !== null && { started_at: isoTime(row.started_at) }),
+    ...(row.finished_at !== null && { finished_at: isoTime(row.finished_at) }),
+    ...(usage !== undefined && { duration_ms: usage.duration_ms }),
+    ...(row.launcher_pid !== null && { shim_pid: row.launcher_pid }),
+    ...(row.pid !== null && { pid: row.pid }),
+    ...(row.pgid !== null && { pgid: row.pgid }),
+    ...(row.exit_code !== null && { exit_code: row.exit_code }),
+    ...(row.exit_signal !== null && { exit_signal: row.exit_signal }),
+    ...(row.error !== null && { error: JSON.parse(row.error) as ErrorInfo }),
+    ...(usage !== undefined && { usage }),
+    execution_plan: JSON.parse(row.execution_plan) as ExecutionPlan,
+    reservation: JSON.parse(row.reservation) as Reservation,
+    artifacts: {
+      task_dir: dir.task_dir,
+      request_path: dir.request_path,
+      result_path: dir.result_path,
+      stdout_path: dir.stdout_path,
+      stderr_path: dir.stderr_path,
+      ...(row.is_script === 1 && { script_path: dir.script_path }),
+    },
+    metadata: parsed<Record<string, string>>(row.metadata) ?? {},
+  }
+}
+
+/** The bytes of output that a status of `row` holds at most. */
+export const inlineLimits = (row: TaskRow): Limits => JSON.parse(row.limits) as Limits
+
+export const eventRecord = (event: EventRow): EventRecord => ({
+  seq: event.seq,
+  task_id: event.task_id,
+  event_type: event.event_type as EventType,
+  timestamp: isoTime(event.timestamp),
+  message: event.message,
+  data: parsed<Record<string, unknown>>(event.data) ?? {},
+})
+
+const parsed = <T>(json: string | null): T | undefined => (json === null ? undefined : (JSON.parse(json) as T))

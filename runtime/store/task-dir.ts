@@ -1,0 +1,153 @@
+/**
+ * The directory of a task, `<dataDir>/tasks/<task_id>/`: its request, its result, its output and its workspace.
+ *
+ * Only its owner may look into it (0700). A task of the `process` profile can write here, so what is read here is read
+ * without following links, and only if it is a plain file.
+ */
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { systemCodeOf } from '../../shared/errors.ts'
+
+export interface TaskDir {
+  readonly task_dir: string
+  readonly request_path: string
+  readonly result_path: string
+  readonly stdout_path: string
+  readonly stderr_path: string
+  readonly script_path: string
+  readonly workspace: string
+}
+
+/** Absolute paths of the task's files; `dataDir` is absolute, `taskId` was checked (no separators, not `.` or `..`). */
+export function taskDir(dataDir: string, taskId: string): TaskDir {
+  const task_dir = join(dataDir, 'tasks', taskId)
+  return {
+    task_dir,
+    request_path: join(task_dir, 'request.json'),
+    result_path: join(task_dir, 'result.json'),
+    stdout_path: join(task_dir, 'stdout.log'),
+    stderr_path: join(task_dir, 'stderr.log'),
+    script_path: join(task_dir, 'script'),
+    workspace: join(task_dir, 'workspace'),
+  }
+}
+
+export const tasksDir = (dataDir: string): string => join(dataDir, 'tasks')
+
+export interface TaskDirContent {
+  /** The request as it was accepted, JSON. */
+  readonly request: string
+  /** The body of a script, or undefined for a command. */
+  readonly script: string | undefined
+  /** Below the workspace; empty for the workspace itself. */
+  readonly workspaceSubdir: string
+}
+
+/** Makes the directory with all that a launch needs. Nothing of it is left when that fails. */
+export function makeTaskDir(dir: TaskDir, { request, script, workspaceSubdir }: TaskDirContent): void {
+  // Whatever has this name belongs to no task any more: tasks are looked up first.
+  if (!tryMkdir(dir.task_dir)) {
+    removeTaskDirNow(dir)
+    mkdirSync(dir.task_dir, { mode: 0o700 })
+  }
+  try {
+    mkdirSync(dir.workspace, { mode: 0o700 })
+    if (workspaceSubdir !== '') mkdirSync(join(dir.workspace, workspaceSubdir), { mode: 0o700, recursive: true })
+    writeFileSync(dir.request_path, request, { mode: 0o600 })
+    if (script !== undefined) writeFileSync(dir.script_path, script, { mode: 0o700 })
+    writeFileSync(dir.stdout_path, '', { mode: 0o600 })
+    writeFileSync(dir.stderr_path, '', { mode: 0o600 })
+  } catch (error) {
+    removeTaskDirNow(dir)
+    throw error
+  }
+}
+
+function tryMkdir(path: string): boolean {
+  try {
+    mkdirSync(path, { mode: 0o700 })
+    return true
+  } catch (error) {
+    if (systemCodeOf(error) === 'EEXIST') return false
+    throw error
+  }
+}
+
+/** Removes the directory of a task that never was, before anybody can take its id. */
+export const removeTaskDirNow = ({ task_dir }: TaskDir): void => rmSync(task_dir, { recursive: true, force: true })
+
+/** Where directories go whose names others may take while they are removed. */
+const trashDir = (dataDir: string): string => join(dataDir, 'trash')
+
+/** Frees the name of a directory that no task has, at once; what it holds goes with `emptyTrash`. */
+export function discardTaskDir(dataDir: string, name: string): void {
+  mkdirSync(trashDir(dataDir), { mode: 0o700, recursive: true })
+  renameSync(join(tasksDir(dataDir), name), join(trashDir(dataDir), crypto.randomUUID()))
+}
+
+export const emptyTrash = (dataDir: string): Promise<void> => rm(trashDir(dataDir), { recursive: true, force: true })
+
+/** Removes a directory that nothing runs in. */
+export const removeTaskDir = (dir: TaskDir): Promise<void> => rm(dir.task_dir, { recursive: true, force: true })
+
+/** What is read of a file: the beginning of its text. */
+export interface InlineText {
+  readonly text: string
+  readonly truncated: boolean
+}
+
+const NOTHING: InlineText = { text: '', truncated: false }
+
+/** The first `maxBytes` of an output, cut where a character ends. A file that is gone or no file is empty. */
+export function readInline(path: string, maxBytes: number): InlineText {
+  const fd = openPlainFile(path)
+  if (fd === undefined) return NOTHING
+  try {
+    const { size } = fstatSync(fd)
+    if (size === 0) return NOTHING
+    const bytes = new Uint8Array(Math.min(size, maxBytes))
+    const length = readFully(fd, bytes)
+    const truncated = size > maxBytes
+    const decoder = new TextDecoder()
+    // A decoder that expects more keeps the beginning of a character to itself.
+    return { text: decoder.decode(bytes.subarray(0, length), { stream: truncated }), truncated }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** A descriptor of a plain file, reached without following a link at its end; undefined for anything else. */
+export function openPlainFile(path: string): number | undefined {
+  let fd: number
+  try {
+    // Not blocking: somebody may have put a FIFO here.
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  } catch (error) {
+    if (['ENOENT', 'ELOOP', 'ENXIO', 'ENOTDIR', 'EACCES'].includes(systemCodeOf(error) ?? '')) return undefined
+    throw error
+  }
+  if (fstatSync(fd).isFile()) return fd
+  closeSync(fd)
+  return undefined
+}
+
+function readFully(fd: number, bytes: Uint8Array): number {
+  let length = 0
+  while (length < bytes.length) {
+    const read = readSync(fd, bytes, length, bytes.length - length, length)
+    if (read === 0) break
+    length += read
+  }
+  return length
+}

@@ -1,0 +1,239 @@
+/**
+ * The tasks, and the one way in which they change.
+ *
+ * Tasks that have not ended are in memory too; ended ones are rows alone. A change is visible at once, durable with the
+ * next group commit. Two changes are visible only when durable: that a task exists, and that it has ended. So no crash
+ * takes back what somebody was told.
+ */
+import type { Database } from 'bun:sqlite'
+import type { Reservation } from '../../shared/contract/runtime.ts'
+import { type EventRow, eventsOf, insertEvent, lastSeq } from './events.ts'
+import type { GroupCommit } from './group-commit.ts'
+import { insertReservation, type ReservationRow, releaseReservation } from './reservations.ts'
+import {
+  endedBefore,
+  forgetRequest,
+  hasTask,
+  insertTask,
+  lastOrdinal,
+  listTasks,
+  liveTasks,
+  removeTask,
+  requestOf,
+  type TaskFilter,
+  type TaskRow,
+  taskById,
+  updateTask,
+} from './tasks.ts'
+
+/** An event before it has its number. */
+export interface NewEvent {
+  readonly event_type: string
+  readonly message: string
+  readonly data?: object | undefined
+  /** Milliseconds since 1970; left out: now. */
+  readonly timestamp?: number
+}
+
+/** What of a row may change; `updated_at` becomes now unless it is given. */
+export type TaskPatch = Partial<
+  Pick<
+    TaskRow,
+    | 'status'
+    | 'updated_at'
+    | 'started_at'
+    | 'finished_at'
+    | 'launch_boot_id'
+    | 'kill_requested_at'
+    | 'launcher_pid'
+    | 'pid'
+    | 'pgid'
+    | 'exit_code'
+    | 'exit_signal'
+    | 'error'
+    | 'usage'
+  >
+>
+
+export interface Change {
+  readonly patch: TaskPatch
+  readonly events: readonly NewEvent[]
+  readonly reserve?: ReservationRow
+  /** Milliseconds since 1970 at which its reservation was released. */
+  readonly releasedAt?: number
+}
+
+export interface Acceptance {
+  /** The whole request, JSON. */
+  readonly request: string
+  readonly events: readonly NewEvent[]
+  readonly reserve?: ReservationRow | undefined
+}
+
+/** A task that has not ended. */
+export class LiveTask {
+  row: TaskRow
+  /** Number of its last event. */
+  lastSeq: number
+  /** Of whose quota it takes, and what. */
+  readonly tenant: string | undefined
+  readonly reservation: Reservation
+  readonly #ended = Promise.withResolvers<TaskRow>()
+  constructor(row: TaskRow, seq: number) {
+    this.row = row
+    this.lastSeq = seq
+    this.tenant = row.tenant ?? undefined
+    this.reservation = JSON.parse(row.reservation) as Reservation
+  }
+  get task_id(): string {
+    return this.row.task_id
+  }
+  /** Resolves with the last row once the end is durable. */
+  get ended(): Promise<TaskRow> {
+    return this.#ended.promise
+  }
+  /** For the store alone. */
+  end(row: TaskRow): void {
+    this.row = row
+    this.#ended.resolve(row)
+  }
+}
+
+export class TaskStore {
+  readonly #db: Database
+  readonly #commit: GroupCommit
+  readonly #live = new Map<string, LiveTask>()
+  /** Ids of tasks whose acceptance is not durable yet. */
+  readonly #arriving = new Set<string>()
+  #lastOrdinal: number
+
+  constructor(db: Database, commit: GroupCommit) {
+    this.#db = db
+    this.#commit = commit
+    this.#lastOrdinal = lastOrdinal(db)
+    for (const row of liveTasks(db)) this.#live.set(row.task_id, new LiveTask(row, lastSeq(db, row.task_id)))
+  }
+
+  /** Tasks that have not ended, in the order of their acceptance. */
+  get live(): IterableIterator<LiveTask> {
+    return this.#live.values()
+  }
+
+  liveTask(id: string): LiveTask | undefined {
+    return this.#live.get(id)
+  }
+
+  get(id: string): TaskRow | undefined {
+    return this.#live.get(id)?.row ?? taskById(this.#db, id) ?? undefined
+  }
+
+  /** Whether the id is taken, by a task that is just being accepted too. */
+  has(id: string): boolean {
+    return this.#live.has(id) || this.#arriving.has(id) || hasTask(this.#db, id)
+  }
+
+  list(filter: TaskFilter): TaskRow[] {
+    this.#commit.flush()
+    return listTasks(this.#db, filter)
+  }
+
+  events(id: string): EventRow[] {
+    this.#commit.flush()
+    return eventsOf(this.#db, id)
+  }
+
+  /**
+   * Takes in a task with its first events, and its reservation where it starts at once; its id is free. Resolves when
+   * that is durable, and rejects when it cannot be; then nothing of the task is left.
+   */
+  async accept(fresh: Omit<TaskRow, 'ordinal'>, { request, events, reserve }: Acceptance): Promise<LiveTask> {
+    const row: TaskRow = { ...fresh, ordinal: ++this.#lastOrdinal }
+    const task = new LiveTask(row, 0)
+    const rows = this.#numbered(task, events, row.created_at)
+    this.#arriving.add(task.task_id)
+    try {
+      await this.#commit.request(() => {
+        insertTask(this.#db, row, request)
+        for (const event of rows) insertEvent(this.#db, event)
+        if (reserve !== undefined) insertReservation(this.#db, reserve)
+      })
+      this.#live.set(task.task_id, task)
+      return task
+    } finally {
+      this.#arriving.delete(task.task_id)
+    }
+  }
+
+  /** A change in the life of a task. Resolves when it is durable. */
+  change(task: LiveTask, change: Change): Promise<void> {
+    return this.#commit.fact(this.#applied(task, change))
+  }
+
+  /** The same, where nobody waits for the disk. */
+  note(task: LiveTask, change: Change): void {
+    this.#commit.unhurriedFact(this.#applied(task, change))
+  }
+
+  /** The end of a task: seen by others when it is durable. `beforeSeen` is told how it will be seen. */
+  async end(task: LiveTask, change: Change, beforeSeen: (row: TaskRow) => void): Promise<TaskRow> {
+    const now = Date.now()
+    const row = changed(task.row, change.patch, now)
+    const write = this.#statements(task, row, change, now)
+    await this.#commit.fact(() => {
+      write()
+      forgetRequest(this.#db, task.task_id)
+    })
+    beforeSeen(row)
+    this.#live.delete(task.task_id)
+    task.end(row)
+    return row
+  }
+
+  /** Ids of tasks that ended before `ms`, the oldest first. */
+  endedBefore(ms: number, limit: number): string[] {
+    return endedBefore(this.#db, ms, limit)
+  }
+
+  /** Forgets tasks that have ended. */
+  remove(ids: readonly string[]): Promise<void> {
+    return this.#commit.fact(() => {
+      for (const id of ids) removeTask(this.#db, id)
+    })
+  }
+
+  /** The request of a task that has not ended, JSON. */
+  requestOf(id: string): string {
+    const request = requestOf(this.#db, id)
+    if (request === null) throw new Error(`the database has no request of task ${id}`)
+    return request
+  }
+
+  #applied(task: LiveTask, change: Change): () => void {
+    const now = Date.now()
+    task.row = changed(task.row, change.patch, now)
+    return this.#statements(task, task.row, change, now)
+  }
+
+  #statements(task: LiveTask, row: TaskRow, { events, reserve, releasedAt }: Change, now: number): () => void {
+    const rows = this.#numbered(task, events, now)
+    return () => {
+      updateTask(this.#db, row)
+      for (const event of rows) insertEvent(this.#db, event)
+      if (reserve !== undefined) insertReservation(this.#db, reserve)
+      if (releasedAt !== undefined) releaseReservation(this.#db, row.task_id, releasedAt)
+    }
+  }
+
+  #numbered(task: LiveTask, events: readonly NewEvent[], now: number): EventRow[] {
+    return events.map(({ event_type, message, data, timestamp = now }) => ({
+      task_id: task.task_id,
+      seq: ++task.lastSeq,
+      event_type,
+      timestamp,
+      message,
+      data: data === undefined ? null : JSON.stringify(data),
+    }))
+  }
+}
+
+const changed = (row: TaskRow, patch: TaskPatch, now: number): TaskRow => ({ ...row, updated_at: now, ...patch })

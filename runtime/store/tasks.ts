@@ -1,0 +1,161 @@
+/** The rows of tasks: one function per statement. Columns keep their names in the code. */
+import type { Database } from 'bun:sqlite'
+import type { RuntimeStatus } from '../../shared/contract/runtime-status.ts'
+
+/** A task as it is kept. Times are milliseconds since 1970; records of the wire are JSON texts. */
+export interface TaskRow {
+  /** Order of acceptance. */
+  ordinal: number
+  readonly task_id: string
+  status: RuntimeStatus
+  readonly tenant: string | null
+  readonly owner: string | null
+  /** Of the request that submitted it. */
+  readonly trace_id: string | null
+  readonly created_at: number
+  updated_at: number
+  started_at: number | null
+  finished_at: number | null
+  /** The boot during which a launcher was, or was about to be, started. */
+  launch_boot_id: string | null
+  kill_requested_at: number | null
+  launcher_pid: number | null
+  pid: number | null
+  pgid: number | null
+  exit_code: number | null
+  exit_signal: number | null
+  error: string | null
+  usage: string | null
+  readonly execution_plan: string
+  readonly reservation: string
+  readonly limits: string
+  readonly is_script: number
+  readonly metadata: string | null
+}
+
+const COLUMNS: readonly (keyof TaskRow)[] = [
+  'ordinal',
+  'task_id',
+  'status',
+  'tenant',
+  'owner',
+  'trace_id',
+  'created_at',
+  'updated_at',
+  'started_at',
+  'finished_at',
+  'launch_boot_id',
+  'kill_requested_at',
+  'launcher_pid',
+  'pid',
+  'pgid',
+  'exit_code',
+  'exit_signal',
+  'error',
+  'usage',
+  'execution_plan',
+  'reservation',
+  'limits',
+  'is_script',
+  'metadata',
+]
+
+/** What changes in the life of a task. */
+const CHANGING: readonly (keyof TaskRow)[] = [
+  'status',
+  'updated_at',
+  'started_at',
+  'finished_at',
+  'launch_boot_id',
+  'kill_requested_at',
+  'launcher_pid',
+  'pid',
+  'pgid',
+  'exit_code',
+  'exit_signal',
+  'error',
+  'usage',
+]
+
+const INSERT = `insert into tasks (${COLUMNS.join(', ')}) values (${COLUMNS.map((name) => `$${name}`).join(', ')})`
+const UPDATE = `update tasks set ${CHANGING.map((name) => `${name} = $${name}`).join(', ')} where ordinal = $ordinal`
+
+const pick = (row: TaskRow, names: readonly (keyof TaskRow)[]) =>
+  Object.fromEntries(names.map((name) => [name, row[name]])) as Record<string, string | number | null>
+
+/** A new task and its request (JSON), from which it can start. */
+export function insertTask(db: Database, row: TaskRow, request: string): void {
+  db.query(INSERT).run(pick(row, COLUMNS))
+  db.query('insert into requests (task_id, request) values (?, ?)').run(row.task_id, request)
+}
+
+/** Writes what may have changed of `row`. */
+export function updateTask(db: Database, row: TaskRow): void {
+  db.query(UPDATE).run(pick(row, ['ordinal', ...CHANGING]))
+}
+
+export const taskById = (db: Database, task_id: string): TaskRow | null =>
+  db.query<TaskRow, [string]>('select * from tasks where task_id = ?').get(task_id)
+
+export const hasTask = (db: Database, task_id: string): boolean =>
+  db.query('select 1 from tasks where task_id = ?').get(task_id) !== null
+
+/** The request of a task that has not ended, as JSON. */
+export const requestOf = (db: Database, task_id: string): string | null =>
+  db.query<{ request: string }, [string]>('select request from requests where task_id = ?').get(task_id)?.request ??
+  null
+
+/** An ended task is never started again. */
+export function forgetRequest(db: Database, task_id: string): void {
+  db.query('delete from requests where task_id = ?').run(task_id)
+}
+
+/** All tasks that have not ended, in the order of their acceptance. */
+export const liveTasks = (db: Database): TaskRow[] =>
+  db.query<TaskRow, []>(`select * from tasks where status in ('accepted', 'running') order by ordinal`).all()
+
+export const lastOrdinal = (db: Database): number =>
+  db.query<{ last: number | null }, []>('select max(ordinal) as last from tasks').get()?.last ?? 0
+
+export interface TaskFilter {
+  readonly status: RuntimeStatus | null
+  readonly tenant: string | null
+  /** Tasks accepted after this one. */
+  readonly afterOrdinal: number
+  readonly limit: number
+}
+
+/** Tasks in the order of their acceptance. */
+export function listTasks(db: Database, { status, tenant, afterOrdinal, limit }: TaskFilter): TaskRow[] {
+  const conditions = ['ordinal > $afterOrdinal']
+  const values: Record<string, string | number> = { afterOrdinal, limit }
+  if (status !== null) {
+    conditions.push('status = $status')
+    values.status = status
+  }
+  if (tenant !== null) {
+    conditions.push('tenant = $tenant')
+    values.tenant = tenant
+  }
+  return db
+    .query<TaskRow, [typeof values]>(
+      `select * from tasks where ${conditions.join(' and ')} order by ordinal limit $limit`,
+    )
+    .all(values)
+}
+
+/** Ids of tasks that ended before `ms`, the oldest first. */
+export const endedBefore = (db: Database, ms: number, limit: number): string[] =>
+  db
+    .query<{ task_id: string }, [number, number]>(
+      'select task_id from tasks where finished_at < ? order by finished_at limit ?',
+    )
+    .all(ms, limit)
+    .map(({ task_id }) => task_id)
+
+/** Removes every row of a task. */
+export function removeTask(db: Database, task_id: string): void {
+  for (const table of ['tasks', 'requests', 'events', 'reservations']) {
+    db.query(`delete from ${table} where task_id = ?`).run(task_id)
+  }
+}

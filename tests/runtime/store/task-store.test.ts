@@ -1,0 +1,224 @@
+/** The tasks of the runtime service: what is seen when, and what a new start finds. */
+import type { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { openDatabase } from '../../../runtime/store/database.ts'
+import { GroupCommit } from '../../../runtime/store/group-commit.ts'
+import { liveReservations } from '../../../runtime/store/reservations.ts'
+import { type LiveTask, TaskStore } from '../../../runtime/store/task-store.ts'
+import type { TaskRow } from '../../../runtime/store/tasks.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { type TempDir, tempDir } from '../../support/temp.ts'
+
+let temp: TempDir
+let db: Database
+let commit: GroupCommit
+let store: TaskStore
+
+const open = () => {
+  db = openDatabase(temp.path)
+  commit = new GroupCommit(db, silentLog())
+  store = new TaskStore(db, commit)
+}
+beforeEach(() => {
+  temp = tempDir()
+  open()
+})
+afterEach(() => {
+  commit.flush()
+  db.close()
+  temp[Symbol.dispose]()
+})
+
+/** What a crash and a new start make of it: whatever is not committed is gone. */
+const restart = () => {
+  db.close()
+  open()
+}
+
+const row = (task_id: string, more: Partial<TaskRow> = {}): Omit<TaskRow, 'ordinal'> => ({
+  task_id,
+  status: 'accepted',
+  tenant: null,
+  owner: null,
+  trace_id: null,
+  created_at: 1_000,
+  updated_at: 1_000,
+  started_at: null,
+  finished_at: null,
+  launch_boot_id: null,
+  kill_requested_at: null,
+  launcher_pid: null,
+  pid: null,
+  pgid: null,
+  exit_code: null,
+  exit_signal: null,
+  error: null,
+  usage: null,
+  execution_plan: '{}',
+  reservation: '{"task_slots":1,"pids":4}',
+  limits: '{}',
+  is_script: 0,
+  metadata: null,
+  ...more,
+})
+const accept = (id: string, more: Partial<TaskRow> = {}): Promise<LiveTask> =>
+  store.accept(row(id, more), { request: `{"id":"${id}"}`, events: [{ event_type: 'accepted', message: 'accepted' }] })
+const end = (task: LiveTask, patch: Partial<TaskRow> = {}) =>
+  store.end(
+    task,
+    {
+      patch: { status: 'success', finished_at: 5_000, ...patch },
+      events: [{ event_type: 'finished', message: 'done' }],
+    },
+    () => {},
+  )
+const types = (id: string) => store.events(id).map(({ seq, event_type }) => `${seq} ${event_type}`)
+
+describe('a task that is being accepted', () => {
+  test('is seen when it is durable, and its id is taken at once', async () => {
+    const accepting = accept('a')
+    expect(store.has('a')).toBe(true)
+    expect(store.get('a')).toBeUndefined()
+    await accepting
+    expect(store.get('a')?.status).toBe('accepted')
+    restart()
+    expect(store.get('a')).toMatchObject(row('a'))
+    expect(store.requestOf('a')).toBe('{"id":"a"}')
+    expect(types('a')).toEqual(['1 accepted'])
+  })
+
+  test('leaves nothing when it cannot be written', async () => {
+    const { page_count } = db.query<{ page_count: number }, []>('pragma page_count').get()!
+    db.run(`pragma max_page_count = ${page_count}`)
+    const refusal = await store
+      .accept(row('a'), { request: 'x'.repeat(100_000), events: [] })
+      .catch((error: unknown) => error)
+    expect(refusal).toMatchObject({ status: 503 })
+    expect(store.has('a')).toBe(false)
+    expect(store.get('a')).toBeUndefined()
+    db.run('pragma max_page_count = 1000000')
+    await accept('a')
+    expect(store.get('a')?.task_id).toBe('a')
+  })
+
+  test('that starts at once has its reservation in the same transaction', async () => {
+    const reserve = {
+      task_id: 'a',
+      tenant: null,
+      task_slots: 1,
+      memory_bytes: null,
+      pids: 4,
+      reserved_at: 1,
+      released_at: null,
+    }
+    await store.accept(row('a', { launch_boot_id: 'boot' }), { request: '{}', events: [], reserve })
+    restart()
+    expect(liveReservations(db)).toEqual([reserve])
+    expect([...store.live].map(({ row: { launch_boot_id } }) => launch_boot_id)).toEqual(['boot'])
+  })
+})
+
+describe('a change', () => {
+  test('is seen at once, and events have numbers without gaps', async () => {
+    const task = await accept('a')
+    store.note(task, { patch: { status: 'running', pid: 7 }, events: [{ event_type: 'started', message: 'started' }] })
+    expect(store.get('a')).toMatchObject({ status: 'running', pid: 7 })
+    await store.change(task, { patch: {}, events: [{ event_type: 'kill_requested', message: 'kill' }] })
+    restart()
+    expect(store.get('a')).toMatchObject({ status: 'running', pid: 7 })
+    expect(types('a')).toEqual(['1 accepted', '2 started', '3 kill_requested'])
+  })
+
+  test('is in the events that are read next, before it is durable', async () => {
+    const task = await accept('a')
+    store.note(task, { patch: {}, events: [{ event_type: 'started', message: 'started', data: { pid: 7 } }] })
+    expect(store.events('a').at(-1)).toMatchObject({ event_type: 'started', data: '{"pid":7}' })
+  })
+
+  test('of a recovered task goes on with the number of its events', async () => {
+    await accept('a')
+    restart()
+    await store.change(store.liveTask('a')!, { patch: {}, events: [{ event_type: 'recovered', message: 'back' }] })
+    expect(types('a')).toEqual(['1 accepted', '2 recovered'])
+  })
+})
+
+describe('an end', () => {
+  test('is seen when it is durable, then wakes those that wait for it', async () => {
+    const task = await accept('a')
+    const ending = end(task, { exit_code: 3 })
+    expect(store.get('a')?.status).toBe('accepted')
+    await ending
+    expect(await task.ended).toMatchObject({ status: 'success', exit_code: 3, finished_at: 5_000 })
+    expect(store.liveTask('a')).toBeUndefined()
+    restart()
+    expect(store.get('a')).toMatchObject({ status: 'success', exit_code: 3 })
+    expect([...store.live]).toEqual([])
+    expect(() => store.requestOf('a')).toThrow()
+  })
+
+  test('is told before anybody sees it', async () => {
+    const task = await accept('a')
+    let seen: string | undefined
+    await store.end(task, { patch: { status: 'failed' }, events: [] }, (last) => {
+      seen = `${last.status} while others see ${store.get('a')?.status}`
+    })
+    expect(seen).toBe('failed while others see accepted')
+  })
+
+  test('releases its reservation and keeps it', async () => {
+    const reserve = {
+      task_id: 'a',
+      tenant: 't',
+      task_slots: 1,
+      memory_bytes: 5,
+      pids: null,
+      reserved_at: 1,
+      released_at: null,
+    }
+    const task = await store.accept(row('a'), { request: '{}', events: [], reserve })
+    await store.end(task, { patch: { status: 'success', finished_at: 9 }, events: [], releasedAt: 9 }, () => {})
+    expect(liveReservations(db)).toEqual([])
+    expect(db.query('select * from reservations').all()).toEqual([{ ...reserve, released_at: 9 }])
+  })
+})
+
+describe('a list', () => {
+  beforeEach(async () => {
+    await Promise.all([accept('a', { tenant: 't' }), accept('b'), accept('c', { tenant: 't' }), accept('d')])
+    await end(store.liveTask('c')!)
+  })
+  const ids = (filter: Partial<Parameters<TaskStore['list']>[0]>) =>
+    store.list({ status: null, tenant: null, afterOrdinal: 0, limit: 10, ...filter }).map(({ task_id }) => task_id)
+
+  test('is in the order of acceptance, in pages', () => {
+    expect(ids({})).toEqual(['a', 'b', 'c', 'd'])
+    expect(ids({ limit: 2 })).toEqual(['a', 'b'])
+    expect(ids({ limit: 2, afterOrdinal: store.get('b')!.ordinal })).toEqual(['c', 'd'])
+  })
+
+  test('can be of a status, of a tenant, of both', () => {
+    expect(ids({ status: 'accepted' })).toEqual(['a', 'b', 'd'])
+    expect(ids({ tenant: 't' })).toEqual(['a', 'c'])
+    expect(ids({ tenant: 't', status: 'success' })).toEqual(['c'])
+  })
+})
+
+test('what is kept no longer is the oldest that ended, and goes without a trace', async () => {
+  for (const id of ['a', 'b', 'c']) await accept(id)
+  await end(store.liveTask('b')!, { finished_at: 100 })
+  await end(store.liveTask('a')!, { finished_at: 200 })
+  expect(store.endedBefore(300, 10)).toEqual(['b', 'a'])
+  expect(store.endedBefore(150, 10)).toEqual(['b'])
+  await store.remove(['b'])
+  expect(store.has('b')).toBe(false)
+  expect(store.events('b')).toEqual([])
+  expect(store.has('c')).toBe(true)
+})
+
+test('numbers of acceptance never repeat, across a restart too', async () => {
+  await accept('a')
+  restart()
+  await accept('b')
+  expect(store.get('b')!.ordinal).toBeGreaterThan(store.get('a')!.ordinal)
+})
