@@ -23,6 +23,8 @@ export interface Call {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: string
   readonly body?: Uint8Array
+  /** Besides those that every call has. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
   readonly timeoutMs?: number
   readonly maxAnswerBytes?: number
 }
@@ -60,6 +62,7 @@ export class NoAnswerInTime extends CallFailed {
 interface Exchange {
   readonly method: string
   readonly body: Uint8Array | undefined
+  readonly headers: Readonly<Record<string, string>> | undefined
   readonly timeoutMs: number
   readonly maxAnswerBytes: number
 }
@@ -81,11 +84,12 @@ export class ServiceClient {
     method,
     path,
     body,
+    headers,
     timeoutMs = REQUEST_TIMEOUT_MS,
     maxAnswerBytes = MAX_ANSWER_BYTES,
   }: Call): Promise<object> {
     const url = this.baseUrl + path
-    const request = { method, body, timeoutMs, maxAnswerBytes }
+    const request = { method, body, headers, timeoutMs, maxAnswerBytes }
     const { status, text, truncated, contentType } = await this.#exchange(url, request)
     const answer = { statusCode: status, body: text.slice(0, MAX_REPEATED_BODY) }
     if (truncated) throw new CallFailed(`${method} ${url} answered with more than ${maxAnswerBytes} bytes`, answer)
@@ -105,8 +109,8 @@ export class ServiceClient {
     return parsed
   }
 
-  async #exchange(url: string, { method, body, timeoutMs, maxAnswerBytes }: Exchange) {
-    const headers: Record<string, string> = { accept: 'application/json' }
+  async #exchange(url: string, { method, body, headers: others, timeoutMs, maxAnswerBytes }: Exchange) {
+    const headers: Record<string, string> = { accept: 'application/json', ...others }
     if (body !== undefined) headers['content-type'] = 'application/json'
     if (this.#token !== '') headers.authorization = `Bearer ${this.#token}`
     try {

@@ -3,9 +3,29 @@
 export interface MetricFamily {
   /** Ends in `_total` for a counter. */
   readonly name: string
-  readonly type: 'counter' | 'gauge'
+  readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
-  readonly samples: readonly { readonly labels?: Readonly<Record<string, string>>; readonly value: number }[]
+  readonly samples: readonly Sample[]
+}
+
+export interface Sample {
+  readonly labels?: Readonly<Record<string, string>>
+  readonly value: number
+  /** Of the name, for the samples of a histogram. */
+  readonly suffix?: '_bucket' | '_sum' | '_count'
+}
+
+/**
+ * The samples of a histogram. `counts` has, for each of the growing `bounds`, how many values were at most that and more
+ * than the bound before, and one last count for what was more than all of them.
+ */
+export function histogramSamples(bounds: readonly number[], counts: readonly number[], sum: number): Sample[] {
+  let total = 0
+  const buckets = [...bounds.map(String), '+Inf'].map((le, i): Sample => {
+    total += counts[i] ?? 0
+    return { suffix: '_bucket', labels: { le }, value: total }
+  })
+  return [...buckets, { suffix: '_sum', value: sum }, { suffix: '_count', value: total }]
 }
 
 export const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
@@ -16,7 +36,8 @@ export function renderMetrics(families: readonly MetricFamily[], openMetrics: bo
   const lines = families.flatMap(({ name, type, help, samples }) => {
     const family = openMetrics && type === 'counter' ? name.replace(/_total$/, '') : name
     const head = [`# HELP ${family} ${escaped(help)}`, `# TYPE ${family} ${type}`]
-    return [...head, ...samples.map(({ labels, value }) => `${name}${renderLabels(labels)} ${value}`)]
+    const lines = samples.map(({ labels, value, suffix = '' }) => `${name}${suffix}${renderLabels(labels)} ${value}`)
+    return [...head, ...lines]
   })
   return [...lines, ...(openMetrics ? ['# EOF'] : []), ''].join('\n')
 }
