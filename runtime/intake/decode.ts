@@ -55,7 +55,7 @@ function decodedObject({ properties, additionalProperties }: TSchema, value: Mem
   }
   return Object.fromEntries(
     Object.entries<TSchema>(properties).flatMap(([key, schema]) => {
-      const member = Object.hasOwn(value, key) ? value[key] : null
+      const member = value[key] ?? null
       return member === null ? [] : [[key, decoded(schema, member, path === '' ? key : `${path}.${key}`)]]
     }),
   )

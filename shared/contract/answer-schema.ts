@@ -1,5 +1,5 @@
 /** The forms that the fields of answers have. They document; nobody checks our own answers with them but the tests. */
-import { type TBoolean, type TSchema, Type } from '@sinclair/typebox'
+import { type TBoolean, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { NAMESPACES, type Namespace } from './runtime-request.ts'
 
 export const text = (description: string) => Type.String({ description })
@@ -13,8 +13,10 @@ export const count = (description: string) => Type.Integer({ minimum: 0, descrip
 /** RFC 3339 in UTC, with milliseconds. */
 export const time = (description: string) => Type.String({ format: 'date-time', description })
 
-export const oneOf = <const V extends readonly string[]>(values: V, description: string) =>
-  Type.Unsafe<V[number]>({ type: 'string', enum: [...values], description })
+export const oneOf = <const V extends readonly string[]>(values: V, description: string) => {
+  const literals = values.map((value) => Type.Literal(value))
+  return Type.Union(literals, { description }) as TSchema as TUnsafe<V[number]> // a list has no type for its union
+}
 
 /** A field that is left out where there is nothing to say. */
 export const maybe = <T extends TSchema>(schema: T) => Type.Optional(schema)

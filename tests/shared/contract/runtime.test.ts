@@ -47,6 +47,11 @@ test('every field of the request has the words that an error needs', () => {
   expect(requested.filter(([, { expected }]) => typeof expected !== 'string').map(([path]) => path)).toEqual([])
 })
 
+test('every schema can be checked with', () => {
+  for (const [, schema] of schemas) expect(Value.Check(schema, {})).toBeBoolean()
+  for (const [, field] of fields) expect(Value.Check(field, 'nothing that any field is')).toBeBoolean()
+})
+
 test('examples and defaults are right', () => {
   const wrong = fields.flatMap(([path, field]) =>
     [...(field.examples ?? []), ...('default' in field ? [field.default] : [])]

@@ -1,0 +1,62 @@
+/**
+ * The sandbox that a task gets for the one that it asks for. Pure.
+ *
+ * Without the profile there is nothing of it. With it each namespace is had or missing by itself, in the order of
+ * `NAMESPACES`; then the root, which needs a mount namespace.
+ */
+import type { PlannedSandbox } from '../../shared/contract/runtime.ts'
+import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
+import { type CapabilitySet, missing } from './capability-set.ts'
+import type { Shortages } from './shortages.ts'
+
+type Namespaces = NonNullable<PlannedSandbox['namespaces']>
+
+/** Throws what `shortages` throws. */
+export function effectiveSandbox(
+  requested: PlannedSandbox,
+  capabilities: CapabilitySet,
+  shortages: Shortages,
+): PlannedSandbox {
+  const { profile, workspace_subdir, rootfs, chroot, namespaces } = requested
+  const where = workspace_subdir === undefined ? {} : { workspace_subdir }
+  const isFenced =
+    profile === 'linux_sandbox' &&
+    shortages.has(
+      'sandbox.profile=linux_sandbox',
+      capabilities.linux_sandbox,
+      `the task runs with profile process, without isolation${chroot ? ' and without sandbox.chroot' : ''}`,
+    )
+  if (!isFenced) return { profile: 'process', ...where, chroot: false }
+  const own = effectiveNamespaces(namespaces!, capabilities, shortages)
+  const hasRoot = chroot && hasOwnRoot(own, capabilities, shortages)
+  return {
+    profile: 'linux_sandbox',
+    ...where,
+    ...(hasRoot && { rootfs: rootfs! }),
+    chroot: hasRoot,
+    namespaces: own,
+  }
+}
+
+function effectiveNamespaces(requested: Namespaces, capabilities: CapabilitySet, shortages: Shortages): Namespaces {
+  const own: Record<string, boolean> = {}
+  for (const name of NAMESPACES) {
+    const capability = capabilities.namespaces[name]
+    const isAsked = requested[name] === true
+    own[name] =
+      isAsked && shortages.has(`sandbox.namespaces.${name}`, capability, `the task shares ${name} with the host`)
+    // The user namespace comes unasked where it can be had, and only root can do without.
+    const isDeclined = requested[name] === false && capabilities.isRoot
+    if (name === 'user' && !isAsked && !isDeclined) own[name] = capability.isAvailable
+  }
+  return own as Namespaces
+}
+
+function hasOwnRoot({ mount }: Namespaces, capabilities: CapabilitySet, shortages: Shortages): boolean {
+  const withoutMount = missing('it needs a mount namespace', 'See to sandbox.namespaces.mount first.')
+  return shortages.has(
+    'sandbox.chroot',
+    mount ? capabilities.chroot : withoutMount,
+    'the task sees the files of the host instead of rootfs',
+  )
+}

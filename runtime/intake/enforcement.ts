@@ -1,0 +1,52 @@
+/**
+ * Which limits of a task hold, and by what. Pure.
+ *
+ * cpu_time_sec: RLIMIT_CPU. pids_max: a pids cgroup, in any profile. memory_bytes: a memory cgroup in `linux_sandbox`, with
+ * which running out of memory is told apart; in `process`, and where there is no such cgroup, address space by RLIMIT_AS.
+ */
+import type { PlannedSandbox, ResourceEnforcement } from '../../shared/contract/runtime.ts'
+import type { CapabilitySet } from './capability-set.ts'
+import type { Limits } from './limits.ts'
+import type { Shortages } from './shortages.ts'
+
+/** Throws what `shortages` throws. */
+export function enforcementOf(
+  { wall_time_ms, cpu_time_sec, memory_bytes, pids_max }: Limits,
+  { profile }: PlannedSandbox,
+  capabilities: CapabilitySet,
+  shortages: Shortages,
+): ResourceEnforcement {
+  const cpu_time_enforced =
+    cpu_time_sec !== undefined &&
+    shortages.has('limits.cpu_time_sec', capabilities.rlimit_cpu, 'CPU time is not limited')
+  const memory = memory_bytes === undefined ? 'none' : memoryEnforcement(profile, capabilities, shortages)
+  const pids_enforced =
+    pids_max !== undefined &&
+    shortages.has('limits.pids_max', capabilities.pids_cgroup, 'the number of processes is not limited')
+  return {
+    wall_time_ms,
+    ...(cpu_time_sec !== undefined && { cpu_time_sec }),
+    cpu_time_enforced,
+    ...(memory_bytes !== undefined && { memory_bytes }),
+    memory_enforced: memory !== 'none',
+    ...(pids_max !== undefined && { pids_max }),
+    pids_enforced,
+    cgroup_enforced: memory === 'cgroup' || pids_enforced,
+    oom_detection: memory === 'cgroup',
+  }
+}
+
+function memoryEnforcement(
+  profile: PlannedSandbox['profile'],
+  { memory_cgroup, rlimit_memory }: CapabilitySet,
+  shortages: Shortages,
+): 'cgroup' | 'address-space' | 'none' {
+  if (profile === 'linux_sandbox') {
+    const instead = rlimit_memory.isAvailable
+      ? 'address space (RLIMIT_AS) is limited instead, and running out of memory is not told apart'
+      : 'memory is not limited'
+    if (shortages.has('limits.memory_bytes by a cgroup', memory_cgroup, instead)) return 'cgroup'
+    return rlimit_memory.isAvailable ? 'address-space' : 'none'
+  }
+  return shortages.has('limits.memory_bytes', rlimit_memory, 'memory is not limited') ? 'address-space' : 'none'
+}

@@ -1,0 +1,66 @@
+/**
+ * From what a task asks for to what it gets here, or 400 `unsupported_capability`. Pure.
+ *
+ * Steps, each by itself, so that one thing that is missing costs only what needs it:
+ *  1. the sandbox (`effective-sandbox.ts`): the profile, each namespace, the root;
+ *  2. the limits (`enforcement.ts`): CPU time, memory, processes.
+ * A strict task is refused at the first thing that is missing: `policy.capability_mode=strict`, or that of the service
+ * where the task does not say, or `control_context.requires_strict_sandbox=true`, which is as strict about limits. An
+ * adaptive one does without, and the plan says of each what comes instead.
+ */
+import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import type { CapabilityMode } from '../../shared/contract/runtime-request.ts'
+import type { CapabilitySet } from './capability-set.ts'
+import { effectiveSandbox } from './effective-sandbox.ts'
+import { enforcementOf } from './enforcement.ts'
+import { Shortages } from './shortages.ts'
+import type { TaskRequest } from './validate.ts'
+
+export interface PlanDefaults {
+  /** For tasks that do not say. */
+  readonly capability_mode: CapabilityMode
+}
+
+/** What a task gets. Throws 400 for a strict task that asks for more than there is. */
+export function planTask(request: TaskRequest, capabilities: CapabilitySet, defaults: PlanDefaults): ExecutionPlan {
+  const { policy, control_context, sandbox, limits } = request
+  const capability_mode = policy.capability_mode ?? defaults.capability_mode
+  const shortages = new Shortages(capability_mode === 'strict' || control_context.requires_strict_sandbox === true)
+  const effective_sandbox = effectiveSandbox(sandbox, capabilities, shortages)
+  const resource_enforcement = enforcementOf(limits, effective_sandbox, capabilities, shortages)
+  const plan = {
+    capability_mode,
+    requested_sandbox: sandbox,
+    effective_sandbox,
+    resource_enforcement,
+    degraded: shortages.reasons.length > 0,
+    fallback_reasons: shortages.reasons,
+  }
+  return { ...plan, capability_warnings: surprisesOf(plan) }
+}
+
+/** What is as it was asked for, or means nothing, and may not be what was meant. */
+function surprisesOf({
+  requested_sandbox: requested,
+  effective_sandbox: effective,
+  resource_enforcement: { memory_enforced, oom_detection },
+}: Omit<ExecutionPlan, 'capability_warnings'>): string[] {
+  const surprises: string[] = []
+  if (requested.profile === 'process' && requested.namespaces !== undefined) {
+    surprises.push('sandbox.namespaces means nothing with sandbox.profile=process')
+  }
+  if (requested.rootfs !== undefined && !requested.chroot) {
+    surprises.push('sandbox.rootfs means nothing without sandbox.chroot=true')
+  }
+  if (requested.namespaces?.user === false && effective.namespaces?.user === true) {
+    surprises.push(
+      'sandbox.namespaces.user=false counts only where the service is root: the task has user ids of its own',
+    )
+  }
+  if (memory_enforced && !oom_detection) {
+    surprises.push(
+      'limits.memory_bytes limits the address space of each process (RLIMIT_AS): programs that reserve more than they use may fail below it',
+    )
+  }
+  return surprises
+}

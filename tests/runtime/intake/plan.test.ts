@@ -1,0 +1,317 @@
+/**
+ * Goal: a task gets what it asks for, or is told what it does not get and why, or is refused with the remedy.
+ * Method: one missing thing at a time in a table; random requests on random hosts, where strict and adaptive must agree.
+ */
+import { describe, expect, test } from 'bun:test'
+import { Value } from '@sinclair/typebox/value'
+import fc from 'fast-check'
+import type { CapabilitySet } from '../../../runtime/intake/capability-set.ts'
+import { planTask } from '../../../runtime/intake/plan.ts'
+import type { TaskRequest } from '../../../runtime/intake/validate.ts'
+import { ExecutionPlan } from '../../../shared/contract/runtime.ts'
+import { NAMESPACES, type SubmitTaskRequest } from '../../../shared/contract/runtime-request.ts'
+import { hostWithout, MISSING, type Part, randomHost } from '../../support/capabilities.ts'
+import { COMMAND, randomRequest, read, refusalOf, request } from '../../support/runtime-requests.ts'
+
+const adaptive = { capability_mode: 'adaptive' } as const
+const strict = { capability_mode: 'strict' } as const
+const plan = (parts: SubmitTaskRequest, host: CapabilitySet = hostWithout()) => planTask(request(parts), host, adaptive)
+
+/** Asks for everything that can be asked for. */
+const EVERYTHING: SubmitTaskRequest = {
+  limits: { cpu_time_sec: 1, memory_bytes: 2, pids_max: 3 },
+  sandbox: {
+    profile: 'linux_sandbox',
+    workspace_subdir: 'src',
+    rootfs: '/srv/root',
+    chroot: true,
+    namespaces: { mount: true, pid: true, uts: true, ipc: true, net: true, cgroup: true, user: true },
+  },
+}
+
+const DEFAULT_LIMITS = {
+  cpu_time_enforced: false,
+  memory_enforced: false,
+  pids_enforced: false,
+  cgroup_enforced: false,
+}
+
+describe('on a host that can do everything', () => {
+  test('a task that asks for nothing gets the process profile', () => {
+    expect(plan({})).toEqual({
+      capability_mode: 'adaptive',
+      requested_sandbox: { profile: 'process', chroot: false },
+      effective_sandbox: { profile: 'process', chroot: false },
+      resource_enforcement: { wall_time_ms: 300_000, ...DEFAULT_LIMITS, oom_detection: false },
+      degraded: false,
+      fallback_reasons: [],
+      capability_warnings: [],
+    })
+  })
+
+  test('a task that asks for everything gets it', () => {
+    expect(plan(EVERYTHING)).toEqual({
+      capability_mode: 'adaptive',
+      requested_sandbox: request(EVERYTHING).sandbox,
+      effective_sandbox: request(EVERYTHING).sandbox,
+      resource_enforcement: {
+        wall_time_ms: 300_000,
+        cpu_time_sec: 1,
+        cpu_time_enforced: true,
+        memory_bytes: 2,
+        memory_enforced: true,
+        pids_max: 3,
+        pids_enforced: true,
+        cgroup_enforced: true,
+        oom_detection: true,
+      },
+      degraded: false,
+      fallback_reasons: [],
+      capability_warnings: [],
+    })
+  })
+
+  test('memory in the process profile is address space, and the plan says so', () => {
+    const { resource_enforcement, degraded, capability_warnings } = plan({ limits: { memory_bytes: 5 } })
+    expect(resource_enforcement).toMatchObject({ memory_bytes: 5, memory_enforced: true, oom_detection: false })
+    expect(resource_enforcement.cgroup_enforced).toBe(false)
+    expect(degraded).toBe(false)
+    expect(capability_warnings).toEqual([expect.stringContaining('RLIMIT_AS')])
+  })
+
+  test.each<[string, SubmitTaskRequest, string]>([
+    ['namespaces', { sandbox: { namespaces: { net: true } } }, 'sandbox.namespaces means nothing with'],
+    ['a rootfs', { sandbox: { rootfs: '/srv' } }, 'sandbox.rootfs means nothing without'],
+    ['a rootfs', { sandbox: { profile: 'linux_sandbox', rootfs: '/srv' } }, 'sandbox.rootfs means nothing without'],
+  ])('%s without what it needs is no fault, and the plan says so', (_, parts, warning) => {
+    const { effective_sandbox, degraded, capability_warnings } = plan(parts)
+    expect(effective_sandbox.rootfs).toBeUndefined()
+    expect(degraded).toBe(false)
+    expect(capability_warnings).toEqual([expect.stringContaining(warning)])
+  })
+})
+
+/** What one missing thing costs a task that asks for everything; all else stays. */
+const COSTS: [part: Part, changes: object, reasons: RegExp[]][] = [
+  [
+    'chroot',
+    { effective_sandbox: { chroot: false, rootfs: undefined } },
+    [/^sandbox\.chroot is unavailable \(it broke\): /],
+  ],
+  [
+    'mount',
+    { effective_sandbox: { chroot: false, rootfs: undefined, namespaces: { mount: false } } },
+    [
+      /^sandbox\.namespaces\.mount is unavailable \(it broke\): the task shares mount with the host$/,
+      /^sandbox\.chroot is unavailable \(it needs a mount namespace\): /,
+    ],
+  ],
+  ...NAMESPACES.filter((name) => name !== 'mount').map((name): (typeof COSTS)[number] => [
+    name,
+    { effective_sandbox: { namespaces: { [name]: false } } },
+    [
+      new RegExp(
+        `^sandbox\\.namespaces\\.${name} is unavailable \\(it broke\\): the task shares ${name} with the host$`,
+      ),
+    ],
+  ]),
+  [
+    'rlimit_cpu',
+    { resource_enforcement: { cpu_time_enforced: false } },
+    [/^limits\.cpu_time_sec is unavailable \(it broke\): CPU time is not limited$/],
+  ],
+  [
+    'memory_cgroup',
+    { resource_enforcement: { oom_detection: false } },
+    [/^limits\.memory_bytes by a cgroup is unavailable \(it broke\): address space \(RLIMIT_AS\) is limited instead/],
+  ],
+  [
+    'pids_cgroup',
+    { resource_enforcement: { pids_enforced: false } },
+    [/^limits\.pids_max is unavailable \(it broke\): the number of processes is not limited$/],
+  ],
+  ['rlimit_memory', {}, []],
+  ['rootless', {}, []],
+]
+
+describe('one thing that is missing costs only what needs it', () => {
+  const whole = plan(EVERYTHING)
+
+  test.each(COSTS)('%s', (part, changes, reasons) => {
+    const { fallback_reasons, degraded, capability_warnings: _, ...got } = plan(EVERYTHING, hostWithout(part))
+    const { fallback_reasons: __, degraded: ___, capability_warnings: ____, ...expected } = structuredClone(whole)
+    expect(JSON.parse(JSON.stringify(got))).toEqual(JSON.parse(JSON.stringify(merged(expected, changes))))
+    expect(degraded).toBe(reasons.length > 0)
+    expect(fallback_reasons).toHaveLength(reasons.length)
+    for (const [i, reason] of reasons.entries()) expect(fallback_reasons[i]).toMatch(reason)
+  })
+
+  test.each(COSTS.filter(([, , reasons]) => reasons.length > 0))('%s, and a strict task is refused', (part) => {
+    const refusal = refusalOf(() => planTask(request({ ...EVERYTHING, policy: strict }), hostWithout(part), adaptive))
+    expect(refusal).toMatchObject({ code: 'unsupported_capability', status: 400, details: { ...remedy } })
+    expect(refusal.message).toBe(
+      `${(refusal.details as { capability: string }).capability} is unavailable: it broke. Mend it.`,
+    )
+  })
+
+  const remedy = { reason: MISSING.reason, remedy: MISSING.remedy }
+})
+
+describe('without the profile linux_sandbox', () => {
+  const host = hostWithout('linux_sandbox')
+
+  test('an adaptive task runs with profile process, and its limits hold as they do there', () => {
+    expect(plan(EVERYTHING, host)).toMatchObject({
+      effective_sandbox: { profile: 'process', workspace_subdir: 'src', chroot: false },
+      resource_enforcement: {
+        cpu_time_enforced: true,
+        memory_enforced: true,
+        pids_enforced: true,
+        cgroup_enforced: true,
+        oom_detection: false,
+      },
+      degraded: true,
+      fallback_reasons: [
+        'sandbox.profile=linux_sandbox is unavailable (it broke): the task runs with profile process, without isolation and without sandbox.chroot',
+      ],
+    })
+    expect(Object.keys(plan(EVERYTHING, host).effective_sandbox)).toEqual(['profile', 'workspace_subdir', 'chroot'])
+  })
+
+  test('a strict task is refused, whatever it is strict by', () => {
+    const asks: SubmitTaskRequest = { sandbox: { profile: 'linux_sandbox' } }
+    for (const [parts, defaults] of [
+      [{ ...asks, policy: strict }, adaptive],
+      [asks, strict],
+      [{ ...asks, control_context: { requires_strict_sandbox: true } }, adaptive],
+    ] as const) {
+      expect(refusalOf(() => planTask(request(parts), host, defaults))).toMatchObject({
+        code: 'unsupported_capability',
+        message: 'sandbox.profile=linux_sandbox is unavailable: it broke. Mend it.',
+      })
+    }
+  })
+
+  test('a task that says adaptive is, whatever the service says', () => {
+    const { capability_mode, degraded } = planTask(
+      request({ sandbox: { profile: 'linux_sandbox' }, policy: adaptive }),
+      host,
+      strict,
+    )
+    expect({ capability_mode, degraded }).toEqual({ capability_mode: 'adaptive', degraded: true })
+  })
+
+  test('the process profile lacks nothing', () => {
+    expect(planTask(request({ policy: strict }), host, adaptive).degraded).toBe(false)
+  })
+})
+
+describe('memory', () => {
+  const asks: SubmitTaskRequest = { sandbox: { profile: 'linux_sandbox' }, limits: { memory_bytes: 5 } }
+
+  test('is not limited where there is neither cgroup nor RLIMIT_AS', () => {
+    for (const parts of [asks, { limits: asks.limits! }]) {
+      const { resource_enforcement, fallback_reasons } = plan(parts, hostWithout('memory_cgroup', 'rlimit_memory'))
+      expect(resource_enforcement).toMatchObject({ memory_bytes: 5, memory_enforced: false, oom_detection: false })
+      expect(fallback_reasons).toEqual([expect.stringMatching(/: memory is not limited$/)])
+    }
+  })
+
+  test('in the process profile needs no cgroup', () => {
+    expect(plan({ limits: asks.limits! }, hostWithout('memory_cgroup')).degraded).toBe(false)
+  })
+})
+
+describe('the user namespace', () => {
+  const asking = (user?: boolean): SubmitTaskRequest => ({
+    sandbox: { profile: 'linux_sandbox', namespaces: user === undefined ? {} : { user } },
+  })
+
+  test.each<[boolean | undefined, boolean, boolean, boolean]>([
+    // asked for, the host has it, the service is root: what comes of it
+    [undefined, true, true, true],
+    [undefined, true, false, true],
+    [undefined, false, true, false],
+    [true, true, true, true],
+    [true, false, true, false],
+    [false, true, true, false],
+    [false, true, false, true],
+    [false, false, true, false],
+  ])('asked for: %p, available: %p, root: %p: is %p', (asked, isAvailable, isRoot, own) => {
+    const host = { ...hostWithout(...(isAvailable ? [] : (['user'] as const))), isRoot }
+    const { effective_sandbox, degraded, capability_warnings } = plan(asking(asked), host)
+    expect(effective_sandbox.namespaces?.user).toBe(own)
+    expect(degraded).toBe(asked === true && !own)
+    expect(capability_warnings).toHaveLength(asked === false && own ? 1 : 0)
+  })
+})
+
+describe('on any host', () => {
+  const withoutMode = (task: TaskRequest): TaskRequest => ({
+    ...task,
+    policy: {},
+    control_context: { ...task.control_context, requires_strict_sandbox: false },
+  })
+  const anyTask = randomRequest.map((body) => withoutMode(read(body)))
+
+  test('a strict task is refused exactly where an adaptive one does without, and else gets the same', () => {
+    fc.assert(
+      fc.property(anyTask, randomHost, (task, host) => {
+        const flexible = planTask(task, host, adaptive)
+        const rigid = () => planTask(task, host, strict)
+        if (flexible.degraded) expect(refusalOf(rigid).code).toBe('unsupported_capability')
+        else expect(rigid()).toEqual({ ...flexible, capability_mode: 'strict' })
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test('a plan is whole, promises nothing that the host lacks and nothing that was not asked for', () => {
+    fc.assert(
+      fc.property(anyTask, randomHost, (task, host) => {
+        const before = structuredClone({ task, host })
+        const made = planTask(task, host, adaptive)
+        expect({ task, host }).toEqual(before)
+        expect(Value.Check(ExecutionPlan, made)).toBe(true)
+        expect(made.degraded).toBe(made.fallback_reasons.length > 0)
+        expect(made.requested_sandbox).toEqual(task.sandbox)
+        const { effective_sandbox: effective, resource_enforcement: enforced } = made
+        expect(effective.workspace_subdir).toBe(task.sandbox.workspace_subdir)
+        expect(effective.chroot).toBe(effective.rootfs !== undefined)
+        if (effective.profile === 'process') {
+          expect([effective.chroot, effective.namespaces]).toEqual([false, undefined])
+        } else {
+          expect(task.sandbox.profile).toBe('linux_sandbox')
+          expect(host.linux_sandbox.isAvailable).toBe(true)
+        }
+        if (effective.chroot) expect([task.sandbox.chroot, effective.namespaces?.mount]).toEqual([true, true])
+        for (const name of NAMESPACES) {
+          if (effective.namespaces?.[name]) expect(host.namespaces[name].isAvailable).toBe(true)
+          if (effective.namespaces?.[name] && name !== 'user') expect(task.sandbox.namespaces?.[name]).toBe(true)
+        }
+        expect(enforced.pids_enforced).toBe(task.limits.pids_max !== undefined && host.pids_cgroup.isAvailable)
+        expect(enforced.cpu_time_enforced).toBe(task.limits.cpu_time_sec !== undefined && host.rlimit_cpu.isAvailable)
+        if (enforced.oom_detection) {
+          expect([enforced.memory_enforced, enforced.cgroup_enforced, effective.profile]).toEqual([
+            true,
+            true,
+            'linux_sandbox',
+          ])
+        }
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test('a task that asks for nothing lacks nothing', () => {
+    fc.assert(fc.property(randomHost, (host) => expect(planTask(read(COMMAND), host, strict).degraded).toBe(false)))
+  })
+})
+
+/** `base` with the members of `changes` in their places. */
+function merged(base: unknown, changes: unknown): unknown {
+  if (typeof base !== 'object' || typeof changes !== 'object' || base === null || changes === null) return changes
+  const result: Record<string, unknown> = { ...base }
+  for (const [key, value] of Object.entries(changes)) result[key] = merged(result[key], value)
+  return result
+}
