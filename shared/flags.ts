@@ -42,18 +42,28 @@ export const text = (setting: Common & { default?: string; value: string }): Set
   absent: '',
 })
 
-export const integer = (
-  setting: Common & { default: string; value: string; min: number; max: number },
-): Setting<number> => ({
-  ...setting,
-  range: setting.range ?? `${setting.min} to ${setting.max}`,
-  parse: (given) => {
-    const number = /^\d+$/.test(given) ? Number(given) : Number.NaN
-    const isAllowed = number >= setting.min && number <= setting.max
-    return isAllowed ? number : new Expected(`a whole number from ${setting.min} to ${setting.max}`)
-  },
+type IntegerSetting = Common & { value: string; min: number; max: number }
+
+export const integer = (setting: IntegerSetting & { default: string }): Setting<number> => ({
+  ...optionalInteger(setting),
+  parse: integerIn(setting),
   absent: 0,
 })
+
+/** One without a default: undefined means that nobody said. */
+export const optionalInteger = (setting: IntegerSetting): Setting<number | undefined> => ({
+  ...setting,
+  range: setting.range ?? `${setting.min} to ${setting.max}`,
+  parse: integerIn(setting),
+  absent: undefined,
+})
+
+const integerIn =
+  ({ min, max }: IntegerSetting) =>
+  (given: string): number | Expected => {
+    const number = /^\d+$/.test(given) ? Number(given) : Number.NaN
+    return number >= min && number <= max ? number : new Expected(`a whole number from ${min} to ${max}`)
+  }
 
 /** Milliseconds, written as `500ms`, `30s`, `2m` or `1h30m`. */
 export const duration = (setting: Common & { default: string; minMs: number; maxMs: number }): Setting<number> => ({

@@ -29,8 +29,9 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['dispatch'],
     ['launcher'],
     ['store', 'host'],
+    ['config.ts'],
     ['intake', 'ledger'],
-    ['refusal.ts', 'config.ts'],
+    ['refusal.ts'],
   ],
   adapter: [['main.ts'], ['commands'], ['start'], ['client.ts', 'probe.ts'], ['envelope.ts']],
 }

@@ -1,0 +1,110 @@
+/** Goal: `serve` takes the settings of the contract. Method: the contract as tables; every setting by its own rules. */
+import { describe, expect, test } from 'bun:test'
+import { type ServeConfig, serveSettings } from '../../runtime/config.ts'
+import { UsageError } from '../../shared/errors.ts'
+import { flagName, readCommandLine, type Setting } from '../../shared/flags.ts'
+
+const read = (argv: string[], env: Record<string, string> = {}): ServeConfig =>
+  readCommandLine(argv, env, serveSettings).values
+
+function mistakeIn(argv: string[]): string {
+  try {
+    read(argv)
+  } catch (error) {
+    if (error instanceof UsageError) return error.message
+    throw error
+  }
+  throw new Error(`${argv} was accepted`)
+}
+
+test('the defaults', () => {
+  expect(read([])).toEqual({
+    listenAddr: '127.0.0.1:18080',
+    dataDir: 'data',
+    maxRunningTasks: 4,
+    maxQueuedTasks: 128,
+    terminationGraceMs: 5_000,
+    resultRetentionSecs: 604_800,
+    gcIntervalMs: 1_000,
+    dispatchPollIntervalMs: 250,
+    cgroupRoot: '',
+    runtimeId: '',
+    defaultCapabilityMode: 'adaptive',
+    disableLinuxSandbox: false,
+    disableCgroup: false,
+    capacityMemoryBytes: undefined,
+    capacityPids: undefined,
+    tenantQuota: new Map(),
+    maxBodyBytes: 16_777_216,
+    maxOutputBytes: 1_073_741_824,
+    sandboxUid: 65_534,
+    sandboxMask: [],
+    sandboxExpose: [],
+    allowedHost: [],
+    tokenFile: '',
+    logLevel: 'info',
+  })
+})
+
+test.each<[string, keyof ServeConfig, string, unknown]>([
+  ['SERVICE_RUNTIME_LISTEN_ADDR', 'listenAddr', '0.0.0.0:1', '0.0.0.0:1'],
+  ['SERVICE_RUNTIME_ID', 'runtimeId', 'r1', 'r1'],
+  ['SERVICE_RUNTIME_DEFAULT_CAPABILITY_MODE', 'defaultCapabilityMode', 'strict', 'strict'],
+  ['SERVICE_RUNTIME_DISABLE_LINUX_SANDBOX', 'disableLinuxSandbox', 'true', true],
+  ['SERVICE_RUNTIME_DISABLE_CGROUP', 'disableCgroup', 'true', true],
+  ['SERVICE_RUNTIME_CAPACITY_MEMORY_BYTES', 'capacityMemoryBytes', '1024', 1_024],
+  ['SERVICE_RUNTIME_CAPACITY_PIDS', 'capacityPids', '64', 64],
+])('%s is --%s', (variable, key, text, value) => {
+  expect(read([], { [variable]: text })[key] as unknown).toBe(value)
+})
+
+describe('a flag that may be repeated', () => {
+  test('adds a tenant', () => {
+    const argv = ['--tenant-quota', 'a=slots:2,memory:1024', '--tenant-quota=b=slots:1,pids:9']
+    expect(read(argv).tenantQuota).toEqual(
+      new Map([
+        ['a', { task_slots: 2, memory_bytes: 1_024 }],
+        ['b', { task_slots: 1, pids: 9 }],
+      ]),
+    )
+  })
+
+  test('adds a path', () => {
+    const { sandboxMask, sandboxExpose } = read([
+      '--sandbox-mask=/a b',
+      '--sandbox-mask',
+      '/c',
+      '--sandbox-expose=/a b/d',
+    ])
+    expect({ sandboxMask, sandboxExpose }).toEqual({ sandboxMask: ['/a b', '/c'], sandboxExpose: ['/a b/d'] })
+  })
+})
+
+test.each([
+  [
+    ['--tenant-quota=a=slots:0'],
+    `invalid value "a=slots:0" for --tenant-quota: expected NAME=slots:N[,memory:BYTES][,pids:N]: slots must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER} (tenant "a")`,
+  ],
+  [['--sandbox-mask=/a,b'], 'invalid value "/a,b" for --sandbox-mask: expected absolute paths without commas'],
+  [['--sandbox-expose='], 'invalid value "" for --sandbox-expose: expected absolute paths without commas'],
+  [['--sandbox-uid=0'], 'invalid value "0" for --sandbox-uid: expected a whole number from 1 to 4294967294'],
+  [['--max-running-tasks=0'], 'invalid value "0" for --max-running-tasks: expected a whole number from 1 to 10000'],
+  [
+    ['--capacity-pids=5000000'],
+    'invalid value "5000000" for --capacity-pids: expected a whole number from 1 to 4194304',
+  ],
+  [
+    ['--default-capability-mode=lenient'],
+    'invalid value "lenient" for --default-capability-mode: expected adaptive or strict',
+  ],
+])('%j is refused', (argv, message) => {
+  expect(mistakeIn(argv)).toBe(message)
+})
+
+test('every setting has a sentence, and a default that it would accept', () => {
+  for (const [key, setting] of Object.entries<Setting<unknown>>(serveSettings)) {
+    expect(`${key}: ${setting.help}`).toMatch(/: [A-Z].*\.$/)
+    expect(flagName(key)).toMatch(/^[a-z]+(-[a-z]+)*$/)
+    if (setting.default !== undefined) expect(() => read([`--${flagName(key)}=${setting.default}`])).not.toThrow()
+  }
+})
