@@ -191,7 +191,7 @@ export const EventRecord = Type.Object({
 })
 export type EventRecord = Static<typeof EventRecord>
 
-/** A task in a list: its status without what it printed. */
+/** A task in a list: its output is in its own status. */
 export const TaskSummary = Type.Omit(TaskStatusResponse, ['stdout', 'stderr', 'stdout_truncated', 'stderr_truncated'])
 export type TaskSummary = Static<typeof TaskSummary>
 
