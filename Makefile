@@ -8,7 +8,7 @@ endif
 # The scripts of package.json call it by its name.
 export PATH := $(dir $(BUN)):$(PATH)
 
-.PHONY: demo test check build bench format docs clean nightly
+.PHONY: demo test check build bench format docs clean nightly launcher launcher-check
 
 demo: node_modules
 	@$(BUN) run --silent demo
@@ -34,6 +34,13 @@ format: node_modules
 
 docs: node_modules
 	@$(BUN) run --silent docs
+
+# The only C. What is built of it is checked in; scripts/launcher-tools says what it takes to build it again.
+launcher:
+	@scripts/launcher-tools make -s -C runtime/launcher
+
+launcher-check:
+	@scripts/launcher-tools scripts/launcher-check
 
 clean:
 	rm -rf dist node_modules .bun bench/results

@@ -1,0 +1,37 @@
+/* The command line: all that the launcher is told. Its environment is the task's and is not looked at. */
+#ifndef ARGUMENTS_H
+#define ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "text.h"
+
+/* A number that was not given. */
+#define ABSENT (-1)
+
+struct arguments {
+  const char *task_id;
+  const char *task_dir;
+  const char *workdir;
+  int64_t wall_time_ms;
+  int64_t grace_ms;
+  int64_t give_up_ms;
+  int64_t max_output_bytes;
+  int64_t cpu_time_sec;
+  int64_t address_space_bytes;
+  const char *cgroup_v2;
+  const char *cgroup_v1_pids;
+  const char *cgroup_v1_memory;
+  int64_t memory_max;
+  int64_t pids_max;
+  int64_t lock_fd;
+  int64_t notify_fd;
+  int64_t kill_fd;
+  char **command;
+};
+
+/* False with a sentence in `complaint` when they cannot be meant. */
+bool arguments_parse(struct arguments *arguments, char **argv, struct text *complaint);
+
+#endif

@@ -1,0 +1,33 @@
+/** A plan as the command line of a launcher. Pure. The other side of it is arguments.c. */
+import type { LaunchDescriptors, LaunchPlan } from './plan.ts'
+
+/** The largest number that a launcher reads: 15 digits. Beyond 30,000 years or a petabyte, more means the same. */
+export const MAX_ARGUMENT = 999_999_999_999_999
+
+export function launcherArguments(plan: LaunchPlan, descriptors: LaunchDescriptors = {}): string[] {
+  const { cgroup } = plan
+  return [
+    ...['--task-id', plan.task_id, '--task-dir', plan.task_dir, '--workdir', plan.workdir],
+    ...limit('--wall-time-ms', plan.wall_time_ms),
+    ...limit('--grace-ms', plan.grace_ms),
+    ...limit('--give-up-ms', plan.give_up_ms),
+    ...limit('--max-output-bytes', plan.max_output_bytes),
+    ...limit('--cpu-time-sec', plan.cpu_time_sec),
+    ...limit('--address-space-bytes', plan.address_space_bytes),
+    ...path('--cgroup-v2', cgroup?.version === 2 ? cgroup.path : undefined),
+    ...path('--cgroup-v1-pids', cgroup?.version === 1 ? cgroup.pids_path : undefined),
+    ...path('--cgroup-v1-memory', cgroup?.version === 1 ? cgroup.memory_path : undefined),
+    ...limit('--memory-max', plan.memory_max),
+    ...limit('--pids-max', plan.pids_max),
+    ...limit('--lock-fd', descriptors.lock_fd),
+    ...limit('--notify-fd', descriptors.notify_fd),
+    ...limit('--kill-fd', descriptors.kill_fd),
+    ...['--', ...plan.command],
+  ]
+}
+
+/** A fraction of a unit is rounded up: a limit is never tighter than what was asked for. */
+const limit = (flag: string, value: number | undefined): string[] =>
+  value === undefined ? [] : [flag, String(Math.min(Math.ceil(value), MAX_ARGUMENT))]
+
+const path = (flag: string, value: string | undefined): string[] => (value === undefined ? [] : [flag, value])

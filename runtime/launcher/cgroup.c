@@ -1,0 +1,138 @@
+#include "cgroup.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "pids.h"
+
+static bool write_attribute(int group_fd, const char *name, const char *value) {
+  int fd = openat(group_fd, name, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool is_written = write_all(fd, value, strlen(value));
+  int error = errno;
+  close(fd);
+  errno = error;
+  return is_written;
+}
+
+static bool write_number(int group_fd, const char *name, int64_t number) {
+  struct text text;
+  text_clear(&text);
+  text_add_number(&text, number);
+  return write_attribute(group_fd, name, text_string(&text));
+}
+
+/* An attribute that not every kernel has: without it we do without. */
+static bool write_if_there(int group_fd, const char *name, const char *value) {
+  return write_attribute(group_fd, name, value) || errno == ENOENT;
+}
+
+/* A descriptor of a new group. An empty one that is there already, left by a crash, makes place for it. */
+static int make_group(const char *path) {
+  if (mkdir(path, 0755) != 0 && (errno != EEXIST || rmdir(path) != 0 || mkdir(path, 0755) != 0)) return ABSENT;
+  return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool limit_memory(const struct cgroup *group, int64_t bytes) {
+  if (group->is_v2)
+    return write_number(group->memory_fd, "memory.max", bytes) &&
+           write_if_there(group->memory_fd, "memory.swap.max", "0") &&
+           write_if_there(group->memory_fd, "memory.oom.group", "1");
+  /* Memory and swap together may not be less than memory alone, so in this order. */
+  return write_number(group->memory_fd, "memory.limit_in_bytes", bytes) &&
+         (write_number(group->memory_fd, "memory.memsw.limit_in_bytes", bytes) || errno == ENOENT);
+}
+
+struct fault cgroup_create(struct cgroup *group, const struct arguments *arguments) {
+  *group = (struct cgroup){
+    .is_v2 = arguments->cgroup_v2 != NULL,
+    .pids_path = arguments->cgroup_v2 != NULL ? arguments->cgroup_v2 : arguments->cgroup_v1_pids,
+    .memory_path = arguments->cgroup_v2 != NULL ? arguments->cgroup_v2 : arguments->cgroup_v1_memory,
+    .pids_fd = ABSENT,
+    .memory_fd = ABSENT,
+  };
+  if (group->pids_path != NULL && (group->pids_fd = make_group(group->pids_path)) < 0) return fault_at(STEP_CGROUP_CREATE);
+  if (group->is_v2) group->memory_fd = group->pids_fd;
+  else if (group->memory_path != NULL && (group->memory_fd = make_group(group->memory_path)) < 0)
+    return fault_at(STEP_CGROUP_CREATE);
+  if (arguments->memory_max != ABSENT && !limit_memory(group, arguments->memory_max)) return fault_at(STEP_CGROUP_MEMORY);
+  if (arguments->pids_max != ABSENT && !write_number(group->pids_fd, "pids.max", arguments->pids_max))
+    return fault_at(STEP_CGROUP_PIDS);
+  return no_fault();
+}
+
+int cgroup_birth_fd(const struct cgroup *group) { return group->is_v2 ? group->pids_fd : ABSENT; }
+
+struct fault cgroup_join(const struct cgroup *group) {
+  /* "0" is whoever writes it, in any pid namespace. */
+  if (group->pids_fd != ABSENT && !write_attribute(group->pids_fd, "cgroup.procs", "0")) return fault_at(STEP_CGROUP_JOIN);
+  if (group->memory_fd != ABSENT && group->memory_fd != group->pids_fd &&
+      !write_attribute(group->memory_fd, "cgroup.procs", "0"))
+    return fault_at(STEP_CGROUP_JOIN);
+  return no_fault();
+}
+
+static int member_fd(const struct cgroup *group) { return group->pids_fd != ABSENT ? group->pids_fd : group->memory_fd; }
+
+struct round {
+  int signal;
+  pid_t main_pid;
+  bool has_main;
+};
+
+/* A member may end, and its pid be given away, between the list and the signal: in microseconds, after all other pids. */
+static void signal_member(pid_t pid, void *context) {
+  struct round *round = context;
+  if (pid == round->main_pid) round->has_main = true;
+  if (pid > 1 && pid != getpid()) kill(pid, round->signal);
+}
+
+bool cgroup_signal(const struct cgroup *group, int signal, pid_t main_pid) {
+  struct round round = {.signal = signal, .main_pid = main_pid, .has_main = false};
+  if (member_fd(group) == ABSENT) return false;
+  for_each_pid(member_fd(group), "cgroup.procs", signal_member, &round);
+  return round.has_main;
+}
+
+void cgroup_kill(const struct cgroup *group) {
+  if (member_fd(group) == ABSENT) return;
+  /* Without new ones the list gets shorter whatever they do. */
+  if (group->pids_fd != ABSENT) write_attribute(group->pids_fd, "pids.max", "0");
+  if (group->is_v2 && write_attribute(group->pids_fd, "cgroup.kill", "1")) return;
+  cgroup_signal(group, SIGKILL, 0);
+}
+
+/* The number in the file `name`, after the line's `key ` where there is one. */
+static int64_t read_number(int group_fd, const char *name, const char *key) {
+  char content[1024];
+  if (read_small_file(group_fd, name, content, sizeof content) < 0) return ABSENT;
+  size_t key_length = strlen(key);
+  for (const char *line = content; line != NULL && *line != '\0'; line = strchr(line, '\n')) {
+    if (*line == '\n') line++;
+    if (strncmp(line, key, key_length) == 0) return strtoll(line + key_length, NULL, 10);
+  }
+  return ABSENT;
+}
+
+struct cgroup_usage cgroup_read(const struct cgroup *group) {
+  if (group->memory_fd == ABSENT) return (struct cgroup_usage){ABSENT, ABSENT};
+  const char *peak = group->is_v2 ? "memory.peak" : "memory.max_usage_in_bytes";
+  const char *events = group->is_v2 ? "memory.events" : "memory.oom_control";
+  return (struct cgroup_usage){
+    .memory_peak_bytes = read_number(group->memory_fd, peak, ""),
+    .oom_kills = read_number(group->memory_fd, events, "oom_kill "),
+  };
+}
+
+static bool remove_group(int fd, const char *path) { return fd == ABSENT || rmdir(path) == 0 || errno == ENOENT; }
+
+bool cgroup_remove(const struct cgroup *group) {
+  bool is_gone = remove_group(group->pids_fd, group->pids_path);
+  if (group->memory_fd == group->pids_fd) return is_gone;
+  return remove_group(group->memory_fd, group->memory_path) && is_gone;
+}

@@ -1,0 +1,30 @@
+/* Two clocks: one that never jumps, for limits and durations, and the one on the wall, for people. */
+#ifndef CLOCK_H
+#define CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define US_PER_MS 1000
+#define US_PER_SEC 1000000
+
+static inline int64_t monotonic_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * US_PER_SEC + now.tv_nsec / 1000;
+}
+
+/* Milliseconds since 1970. */
+static inline int64_t epoch_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* For waits; nothing negative. */
+static inline struct timespec timespec_of_us(int64_t us) {
+  if (us < 0) us = 0;
+  return (struct timespec){.tv_sec = (time_t)(us / US_PER_SEC), .tv_nsec = (long)(us % US_PER_SEC) * 1000};
+}
+
+#endif

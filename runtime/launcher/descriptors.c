@@ -1,0 +1,65 @@
+#include "descriptors.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define GIVEN_COUNT 3
+
+static bool is_given(const int *given, int fd) {
+  for (int i = 0; i < GIVEN_COUNT; i++)
+    if (given[i] == fd) return true;
+  return false;
+}
+
+/* For kernels before 5.9, and filters that do not know the call. */
+static bool close_one_by_one(const int *given) {
+  DIR *directory = opendir("/proc/self/fd");
+  if (directory == NULL) return false;
+  for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+    int fd = atoi(entry->d_name);
+    if (fd > STDERR_FILENO && fd != dirfd(directory) && !is_given(given, fd)) close(fd);
+  }
+  closedir(directory);
+  return true;
+}
+
+static void sort(int *given) {
+  for (int i = 1; i < GIVEN_COUNT; i++)
+    for (int j = i; j > 0 && given[j - 1] > given[j]; j--) {
+      int larger = given[j - 1];
+      given[j - 1] = given[j];
+      given[j] = larger;
+    }
+}
+
+/* Closes the gaps between those that were given. */
+static bool close_others(int *given) {
+  sort(given);
+  unsigned int first = STDERR_FILENO + 1;
+  for (int i = 0; i < GIVEN_COUNT; i++) {
+    if (given[i] < (int)first) continue;
+    if ((unsigned int)given[i] > first && syscall(SYS_close_range, first, (unsigned int)given[i] - 1, 0) != 0)
+      return close_one_by_one(given);
+    first = (unsigned int)given[i] + 1;
+  }
+  return syscall(SYS_close_range, first, UINT_MAX, 0) == 0 || close_one_by_one(given);
+}
+
+struct fault descriptors_tidy(const struct arguments *arguments) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return fault_at(STEP_DESCRIPTORS);
+
+  int given[GIVEN_COUNT] = {(int)arguments->lock_fd, (int)arguments->notify_fd, (int)arguments->kill_fd};
+  for (int i = 0; i < GIVEN_COUNT; i++)
+    if (given[i] != ABSENT && fcntl(given[i], F_SETFD, FD_CLOEXEC) != 0) return fault_at(STEP_DESCRIPTORS);
+  /* Pipes that others write or read, too: they must never hold us up. */
+  for (int i = 1; i < GIVEN_COUNT; i++) {
+    int flags = given[i] == ABSENT ? O_NONBLOCK : fcntl(given[i], F_GETFL);
+    if (flags >= 0 && (flags & O_NONBLOCK) == 0) fcntl(given[i], F_SETFL, flags | O_NONBLOCK);
+  }
+  return close_others(given) ? no_fault() : fault_at(STEP_DESCRIPTORS);
+}

@@ -1,0 +1,122 @@
+#include "family.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "files.h"
+#include "pids.h"
+
+/* Longest wait between two rounds. A grandchild may become our child without a signal that says so. */
+#define ROUND_PAUSE_US 5000
+
+struct fault family_found(void) {
+  return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? no_fault() : fault_at(STEP_SUPERVISION);
+}
+
+/* A task may ask to be traced by its parent. We do not: it goes on, with the signal it stopped for. */
+static void let_go(pid_t pid, int signal) { ptrace(PTRACE_DETACH, pid, 0, signal == SIGTRAP ? 0 : signal); }
+
+void family_reap(struct family *family) {
+  for (;;) {
+    int status;
+    pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
+    if (pid < 0 && errno == EINTR) continue;
+    family->is_empty = pid < 0;
+    if (pid <= 0) return;
+    if (WIFSTOPPED(status)) {
+      let_go(pid, WSTOPSIG(status));
+    } else if (pid == family->main_pid) {
+      family->has_main_ended = true;
+      family->status = status;
+      family->ended_us = monotonic_us();
+      family->ended_epoch_ms = epoch_ms();
+    } else if (family->has_main_ended && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+      family->leftovers_killed++;
+    }
+  }
+}
+
+void family_signal(const struct family *family, int signal) {
+  /* Until the child leads its group there is only the child itself. */
+  if (kill(-family->main_pid, signal) != 0) kill(family->main_pid, signal);
+}
+
+static bool is_child(const char *pid) {
+  struct text path;
+  text_clear(&path);
+  text_add(&path, "/proc/");
+  text_add(&path, pid);
+  text_add(&path, "/stat");
+  char stat[1024];
+  if (read_small_file(AT_FDCWD, text_string(&path), stat, sizeof stat) < 0) return false;
+  /* `pid (name) state ppid ...`, where the name may hold anything. */
+  const char *end_of_name = strrchr(stat, ')');
+  return end_of_name != NULL && strlen(end_of_name) > 4 && atoi(end_of_name + 4) == getpid();
+}
+
+/* For kernels that do not list children (CONFIG_PROC_CHILDREN). */
+static void search_children(pid_visitor *visit, void *context) {
+  DIR *directory = opendir("/proc");
+  if (directory == NULL) return;
+  for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+    pid_t pid = atoi(entry->d_name);
+    if (pid > 1 && is_child(entry->d_name)) visit(pid, context);
+  }
+  closedir(directory);
+}
+
+static void for_each_child(pid_visitor *visit, void *context) {
+  if (!for_each_pid(AT_FDCWD, "/proc/thread-self/children", visit, context)) search_children(visit, context);
+}
+
+/* Its group as well: a session of the task's holds nobody else, and a signal to a group leaves no gap to fork in. */
+static void kill_child(pid_t pid, void *context) {
+  pid_t *last_group = context;
+  pid_t group = getpgid(pid);
+  if (group > 1 && group != *last_group && group != getpgrp()) kill(-group, SIGKILL);
+  *last_group = group;
+  kill(pid, SIGKILL);
+}
+
+static void count_child(pid_t pid, void *context) {
+  (void)pid;
+  ++*(int64_t *)context;
+}
+
+int64_t family_count(void) {
+  int64_t count = 0;
+  for_each_child(count_child, &count);
+  return count;
+}
+
+/* Until a child ends, or it is time for another look. */
+static void await_child(int64_t at_most_us) {
+  sigset_t child_signal;
+  sigemptyset(&child_signal);
+  sigaddset(&child_signal, SIGCHLD);
+  struct timespec pause = timespec_of_us(at_most_us < ROUND_PAUSE_US ? at_most_us : ROUND_PAUSE_US);
+  sigtimedwait(&child_signal, NULL, &pause);
+}
+
+void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us) {
+  for (family_reap(family); !family->is_empty; family_reap(family)) {
+    int64_t left_us = give_up_us - monotonic_us();
+    if (left_us <= 0) {
+      family->leftovers_alive = family_count();
+      return;
+    }
+    cgroup_kill(group);
+    pid_t last_group = 0;
+    for_each_child(kill_child, &last_group);
+    /* A storm needs no waiting: there is always a child that has just ended. */
+    await_child(left_us);
+  }
+}

@@ -1,0 +1,55 @@
+/*
+ * The task and all it started.
+ *
+ * The launcher is a child subreaper: whoever loses its parent becomes a child of the launcher, `setsid` or not. So every
+ * process of the task is a child of ours or has an ancestor that is, "no child left" means that nothing is left, and a
+ * pid of a child is nobody else's before we have reaped it. That makes two rules: only children are signalled (and their
+ * groups), never pids from further down; and what remains is killed in rounds, for as each child goes its own children
+ * take its place.
+ *
+ * What converges: any tree, in as many rounds as it is deep. A storm of forks within a process group, because the kernel
+ * lets no fork slip through a signal to a group. Any storm at all with a pids cgroup, which forbids new processes first.
+ * Without one, a storm of processes that each leave their group is a race; it is run until `give_up`, and it is won as
+ * soon as every process of the storm was caught waiting for a processor.
+ */
+#ifndef FAMILY_H
+#define FAMILY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cgroup.h"
+#include "fault.h"
+
+struct family {
+  pid_t main_pid;
+  bool has_main_ended;
+  /* Of the main process: as wait() gave it, and when. */
+  int status;
+  int64_t ended_us;
+  int64_t ended_epoch_ms;
+  /* No child of any kind is left. */
+  bool is_empty;
+  /* Processes that were still there when the main process had ended, and were killed. */
+  int64_t leftovers_killed;
+  /* Processes that KILL did not end in time; not known to be ours any more once we are gone. */
+  int64_t leftovers_alive;
+};
+
+/* Makes us the reaper. To be called before the first child is born. */
+struct fault family_found(void);
+
+/* Reaps all that have ended. */
+void family_reap(struct family *family);
+
+/* Signals the main process and its group. */
+void family_signal(const struct family *family, int signal);
+
+/* Kills and reaps until nothing is left, or `give_up_us` of the monotonic clock has come. The main process has ended. */
+void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us);
+
+/* Counts what is there, without doing anything about it. */
+int64_t family_count(void);
+
+#endif

@@ -1,0 +1,24 @@
+/* Which process is meant: a pid alone is given to somebody else sooner or later. */
+#ifndef IDENTITY_H
+#define IDENTITY_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "fault.h"
+
+#define BOOT_ID_BYTES 37
+
+struct identity {
+  pid_t launcher_pid;
+  pid_t pid;
+  /* Clock ticks between boot and start: field 22 of /proc/PID/stat. */
+  int64_t start_time;
+  char boot_id[BOOT_ID_BYTES];
+  /* Since 1970. */
+  int64_t started_ms;
+};
+
+struct fault identity_of(struct identity *identity, pid_t pid);
+
+#endif

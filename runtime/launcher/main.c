@@ -1,0 +1,151 @@
+/*
+ * taskmill-launcher: the parent of one task.
+ *
+ * Three processes take part. The service starts a launcher per task and may come and go as it likes. The launcher sets
+ * up what the task gets (a log for each stream, limits, a cgroup), forks the child that becomes the task, waits for it,
+ * enforces the limit on its wall time, ends what it left behind, and writes down how it ended. Everything goes through
+ * the task's directory:
+ *
+ *   lock          held (flock) by the launcher for its life: whether it lives is asked of the lock, not of a pid
+ *   stdout.log stderr.log  the task's streams, appended to
+ *   kill          a FIFO: the byte `k` asks for the task's end; gone when the launcher is
+ *   started       who runs (identity.h); there before the program is
+ *   outcome       how it ended (outcome.h); there when nothing of the task is left, and never without its last line
+ *
+ * Two voices, never mixed: what the task did is the outcome; what we could not do is a fault, with its step and errno,
+ * in the outcome too as soon as there is room for one. Before that a line on standard error has to do, and on the pipe
+ * to the service.
+ *
+ * The launcher's environment is the task's, so that no secret stands among arguments, where everybody could read it. It
+ * reads no configuration. It ends with the task's exit code as far as that goes (outcome_exit_code), 125 when the task
+ * was not started.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "arguments.h"
+#include "cgroup.h"
+#include "clock.h"
+#include "descriptors.h"
+#include "family.h"
+#include "files.h"
+#include "notify.h"
+#include "outcome.h"
+#include "supervise.h"
+#include "task-dir.h"
+
+#define EXIT_NOT_STARTED 125
+
+/* One line on standard error, whatever was given. */
+static void print_line(struct text *line) {
+  for (size_t i = 0; i < line->length; i++)
+    if ((unsigned char)line->bytes[i] < ' ' || line->bytes[i] == '\x7f') line->bytes[i] = '?';
+  text_add(line, "\n");
+  write_all(STDERR_FILENO, line->bytes, line->length);
+}
+
+static int refuse_usage(struct text *complaint) {
+  struct text line;
+  text_clear(&line);
+  text_add(&line, "taskmill-launcher: ");
+  text_add(&line, text_string(complaint));
+  print_line(&line);
+  return EXIT_NOT_STARTED;
+}
+
+static void report(const struct arguments *arguments, struct fault fault) {
+  struct text line;
+  text_clear(&line);
+  text_add(&line, "taskmill-launcher: task ");
+  text_add(&line, arguments->task_id);
+  text_add(&line, ": ");
+  text_add(&line, step_name(fault.step));
+  text_add(&line, ": ");
+  text_add(&line, strerror(fault.error));
+  print_line(&line);
+}
+
+static int give_up(const struct arguments *arguments, struct fault fault, int exit_code) {
+  report(arguments, fault);
+  notify_failed(arguments, fault);
+  return exit_code;
+}
+
+/* From the fork to the end. A fault means that the task was not started. */
+static struct fault run_task(const struct task_setup *setup, int signal_fd, struct record *record, struct outcome *outcome) {
+  struct task task;
+  int64_t started_us = monotonic_us();
+  struct fault fault = task_fork(&task, setup);
+  if (is_fault(fault)) return fault;
+
+  struct identity identity;
+  struct family family = {.main_pid = task.pid};
+  fault = identity_of(&identity, task.pid);
+  if (!is_fault(fault)) fault = record_start(record, &identity);
+  if (is_fault(fault)) {
+    task_never_mind(&task);
+    kill(task.pid, SIGKILL);
+    family_end(&family, setup->group, monotonic_us() + setup->arguments->give_up_ms * US_PER_MS);
+    return fault;
+  }
+  struct supervision supervision = {
+    .arguments = setup->arguments,
+    .dir = setup->dir,
+    .group = setup->group,
+    .identity = &identity,
+    .task = &task,
+    .family = &family,
+    .started_us = started_us,
+  };
+  supervise(&supervision, signal_fd, outcome);
+  return outcome->fault;
+}
+
+/* Everything after there is room for an outcome: each fault from here on stands in it. */
+static struct fault launch(const struct arguments *arguments, struct task_dir *dir, int signal_fd, struct record *record,
+                           struct outcome *outcome) {
+  struct cgroup group = {.pids_fd = ABSENT, .memory_fd = ABSENT};
+  struct fault fault = task_dir_open_kill(dir);
+  if (!is_fault(fault)) fault = task_dir_open_logs(dir);
+  if (!is_fault(fault)) fault = family_found();
+  if (!is_fault(fault)) fault = cgroup_create(&group, arguments);
+  struct task_setup setup = {.arguments = arguments, .dir = dir, .group = &group};
+  if (!is_fault(fault)) fault = run_task(&setup, signal_fd, record, outcome);
+
+  outcome->usage = cgroup_read(&group);
+  outcome->stdout_bytes = log_bytes(dir->stdout_fd);
+  outcome->stderr_bytes = log_bytes(dir->stderr_fd);
+  cgroup_remove(&group); /* one that would not go is swept by the service */
+  unlinkat(dir->fd, "kill", 0);
+  return fault;
+}
+
+int main(int argc, char **argv) {
+  (void)argc;
+  struct arguments arguments;
+  struct text complaint;
+  text_clear(&complaint);
+  if (!arguments_parse(&arguments, argv, &complaint)) return refuse_usage(&complaint);
+
+  struct task_dir dir;
+  struct record record;
+  int signal_fd;
+  struct fault fault = descriptors_tidy(&arguments);
+  if (!is_fault(fault)) fault = supervise_signals(&signal_fd);
+  if (!is_fault(fault)) fault = task_dir_open(&dir, &arguments);
+  if (!is_fault(fault)) fault = record_reserve(&record, dir.fd);
+  if (is_fault(fault)) return give_up(&arguments, fault, EXIT_NOT_STARTED);
+
+  struct outcome outcome = {.finished_ms = epoch_ms()};
+  outcome.fault = launch(&arguments, &dir, signal_fd, &record, &outcome);
+  if (is_fault(outcome.fault)) {
+    outcome.how = HOW_NOT_STARTED;
+    report(&arguments, outcome.fault);
+  }
+  fault = record_end(&record, &outcome);
+  if (is_fault(fault)) return give_up(&arguments, fault, outcome_exit_code(&outcome));
+  notify_ended(&arguments);
+  return outcome_exit_code(&outcome);
+}

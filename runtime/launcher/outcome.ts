@@ -1,0 +1,149 @@
+/**
+ * The record of a task as the launcher writes it: `started` while it runs, `outcome` once it has ended. Pure.
+ *
+ * outcome.h says what each key means and when it is absent. A text that is not what a launcher writes, or not all of it,
+ * gives undefined: a file is believed whole or not at all. Keys that we do not know are passed over, for a launcher may
+ * be newer than the service that reads it.
+ */
+
+/** Who runs; the same process has the same pid, start time and boot id, and no other ever has all three. */
+export interface LaunchedProcess {
+  readonly launcher_pid: number
+  readonly pid: number
+  readonly pgid: number
+  /** Clock ticks between boot and start. */
+  readonly start_time: number
+  readonly boot_id: string
+  /** Since 1970. */
+  readonly started_ms: number
+}
+
+/** What made the launcher end the task; `none` when it came to its end by itself. */
+export const REASONS = ['none', 'wall_time', 'kill', 'output_limit', 'terminated'] as const
+export type Reason = (typeof REASONS)[number]
+
+export type Ending =
+  | { readonly how: 'exited'; readonly exit_code: number }
+  | { readonly how: 'signaled'; readonly signal: number }
+  /** KILL did not end it. */
+  | { readonly how: 'abandoned' }
+  /** We could not start it, or not fence it in as asked: what failed, and the system's reason. */
+  | { readonly how: 'launch_failed' | 'sandbox_setup_failed'; readonly step: string; readonly errno: number }
+
+export interface Outcome {
+  readonly ending: Ending
+  readonly reason: Reason
+  /** Absent when no process was made. */
+  readonly process?: LaunchedProcess
+  readonly finished_ms: number
+  readonly duration_ms: number
+  readonly user_cpu_ms?: number
+  readonly system_cpu_ms?: number
+  readonly max_rss_bytes?: number
+  readonly memory_peak_bytes?: number
+  readonly oom_kills?: number
+  readonly stdout_bytes?: number
+  readonly stderr_bytes?: number
+  readonly leftovers_killed: number
+  readonly leftovers_alive: number
+}
+
+const VERSION = '1'
+const LAST_LINE = '\nend=1\n'
+
+/** Who runs, or ran: once the text has become an outcome it still says so. */
+export const parseStarted = (text: string): LaunchedProcess | undefined => read(text, processOf)
+
+export const parseOutcome = (text: string): Outcome | undefined =>
+  text.endsWith(LAST_LINE) ? read(text, outcomeOf) : undefined
+
+function outcomeOf(lines: Lines): Outcome {
+  return {
+    ending: endingOf(lines),
+    reason: lines.oneOf('reason', REASONS),
+    ...(lines.has('pid') ? { process: processOf(lines) } : {}),
+    finished_ms: lines.number('finished_ms'),
+    duration_ms: lines.number('duration_ms'),
+    ...lines.optional('user_cpu_ms'),
+    ...lines.optional('system_cpu_ms'),
+    ...lines.optional('max_rss_bytes'),
+    ...lines.optional('memory_peak_bytes'),
+    ...lines.optional('oom_kills'),
+    ...lines.optional('stdout_bytes'),
+    ...lines.optional('stderr_bytes'),
+    leftovers_killed: lines.number('leftovers_killed'),
+    leftovers_alive: lines.number('leftovers_alive'),
+  }
+}
+
+function processOf(lines: Lines): LaunchedProcess {
+  return {
+    launcher_pid: lines.number('launcher_pid'),
+    pid: lines.number('pid'),
+    pgid: lines.number('pgid'),
+    start_time: lines.number('start_time'),
+    boot_id: lines.text('boot_id'),
+    started_ms: lines.number('started_ms'),
+  }
+}
+
+function endingOf(lines: Lines): Ending {
+  const how = lines.oneOf('how', ['exited', 'signaled', 'abandoned', 'launch_failed', 'sandbox_setup_failed'])
+  if (how === 'exited') return { how, exit_code: lines.number('exit_code') }
+  if (how === 'signaled') return { how, signal: lines.number('signal') }
+  if (how === 'abandoned') return { how }
+  return { how, step: lines.text('step'), errno: lines.number('errno') }
+}
+
+function read<T>(text: string, build: (lines: Lines) => T): T | undefined {
+  try {
+    return build(new Lines(text))
+  } catch (error) {
+    if (error instanceof Malformed) return undefined
+    throw error
+  }
+}
+
+class Malformed extends Error {}
+
+/** The lines `key=value` of a record. Whatever is missing, twice there or of another form is `Malformed`. */
+class Lines {
+  private readonly values = new Map<string, string>()
+
+  constructor(text: string) {
+    if (!text.endsWith('\n')) throw new Malformed()
+    for (const line of text.slice(0, -1).split('\n')) {
+      const [, key, value] = /^([a-z_]+)=(.*)$/.exec(line) ?? []
+      if (key === undefined || value === undefined || this.values.has(key)) throw new Malformed()
+      this.values.set(key, value)
+    }
+    if (this.values.get('version') !== VERSION) throw new Malformed()
+  }
+
+  has(key: string): boolean {
+    return this.values.has(key)
+  }
+
+  text(key: string): string {
+    const value = this.values.get(key)
+    if (value === undefined || value === '') throw new Malformed()
+    return value
+  }
+
+  number(key: string): number {
+    const text = this.text(key)
+    if (!/^\d{1,15}$/.test(text)) throw new Malformed()
+    return Number(text)
+  }
+
+  optional<K extends string>(key: K): { [P in K]?: number } {
+    return this.has(key) ? ({ [key]: this.number(key) } as { [P in K]?: number }) : {}
+  }
+
+  oneOf<const T extends string>(key: string, values: readonly T[]): T {
+    const text = this.text(key)
+    const value = values.find((candidate) => candidate === text)
+    if (value === undefined) throw new Malformed()
+    return value
+  }
+}

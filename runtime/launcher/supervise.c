@@ -1,0 +1,199 @@
+/*
+ * The loop that waits for a task.
+ *
+ * It sleeps in one ppoll() on four descriptors: signals (a child ended, or somebody wants us to end), the FIFO of kill
+ * requests, and the pipe on which the child says whether it became the program; its timeout is the nearest deadline. A
+ * task is RUNNING until there is a first reason to end it; then it is ASKED, with TERM, and has until its grace is over;
+ * then it is KILLED, and has until we give up on it. Whatever comes first decides the reason: children are reaped before
+ * anything else is looked at, and once more before a signal is sent, so that a task that came to its end by itself keeps
+ * its true outcome.
+ */
+#include "supervise.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "notify.h"
+
+/* Between two looks at the size of the logs. A task may write beyond its limit for as long as that. */
+#define OUTPUT_LOOK_US 200000
+
+/* A request on the FIFO of kill requests. */
+#define KILL_REQUEST 'k'
+
+enum phase { PHASE_RUNNING, PHASE_ASKED, PHASE_KILLED };
+
+struct loop {
+  struct supervision *given;
+  int signal_fd;
+  enum phase phase;
+  enum reason reason;
+  /* The end of the present phase. */
+  int64_t deadline_us;
+  int64_t output_look_us;
+  struct fault fault;
+  bool has_started;
+};
+
+struct fault supervise_signals(int *signal_fd) {
+  signal(SIGPIPE, SIG_IGN);
+  /* Nothing may end us by accident, but for KILL and our own faults. */
+  sigset_t all, read_ones;
+  sigfillset(&all);
+  sigemptyset(&read_ones);
+  const int watched[] = {SIGCHLD, SIGTERM, SIGINT, SIGQUIT, SIGHUP};
+  for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++) sigaddset(&read_ones, watched[i]);
+  if (sigprocmask(SIG_SETMASK, &all, NULL) != 0) return fault_at(STEP_SUPERVISION);
+  *signal_fd = signalfd(-1, &read_ones, SFD_CLOEXEC | SFD_NONBLOCK);
+  return *signal_fd < 0 ? fault_at(STEP_SUPERVISION) : no_fault();
+}
+
+static bool has_ended(struct loop *loop) {
+  family_reap(loop->given->family);
+  return loop->given->family->has_main_ended;
+}
+
+static void signal_task(struct loop *loop, int signal) {
+  const struct family *family = loop->given->family;
+  if (!cgroup_signal(loop->given->group, signal, family->main_pid)) family_signal(family, signal);
+}
+
+static void kill_task(struct loop *loop, int64_t now_us) {
+  cgroup_kill(loop->given->group);
+  family_signal(loop->given->family, SIGKILL);
+  loop->phase = PHASE_KILLED;
+  loop->deadline_us = now_us + loop->given->arguments->give_up_ms * US_PER_MS;
+}
+
+static void ask_task(struct loop *loop, int64_t now_us) {
+  signal_task(loop, SIGTERM);
+  signal_task(loop, SIGCONT); /* a stopped one would not hear it */
+  loop->phase = PHASE_ASKED;
+  loop->deadline_us = now_us + loop->given->arguments->grace_ms * US_PER_MS;
+}
+
+/* The first reason counts; one that comes too late is none. */
+static void end_because(struct loop *loop, enum reason reason) {
+  if (loop->phase != PHASE_RUNNING || has_ended(loop)) return;
+  loop->reason = reason;
+  if (reason == REASON_OUTPUT_LIMIT) kill_task(loop, monotonic_us());
+  else ask_task(loop, monotonic_us());
+}
+
+static bool is_kill_requested(const struct loop *loop) {
+  char requests[64];
+  bool is_requested = false;
+  for (ssize_t got; (got = read(loop->given->dir->kill_fd, requests, sizeof requests)) > 0;)
+    for (ssize_t i = 0; i < got; i++) is_requested = is_requested || requests[i] == KILL_REQUEST;
+  return is_requested;
+}
+
+/* Whether somebody other than our service wants us to end. */
+static bool is_terminated(const struct loop *loop) {
+  struct signalfd_siginfo info;
+  bool is_terminated = false;
+  while (read(loop->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+    is_terminated = is_terminated || info.ssi_signo != SIGCHLD;
+  return is_terminated;
+}
+
+static void hear_child(struct loop *loop) {
+  struct supervision *given = loop->given;
+  loop->fault = task_read_fault(given->task);
+  /* A child that we ended may have been silent for that reason. */
+  if (is_fault(loop->fault) || loop->phase != PHASE_RUNNING) return;
+  loop->has_started = true;
+  notify_started(given->arguments, given->identity);
+}
+
+static bool is_output_too_large(const struct loop *loop) {
+  int64_t max_bytes = loop->given->arguments->max_output_bytes;
+  return log_bytes(loop->given->dir->stdout_fd) > max_bytes || log_bytes(loop->given->dir->stderr_fd) > max_bytes;
+}
+
+/* False when the main process does not end at all. */
+static bool heed_clock(struct loop *loop) {
+  int64_t now_us = monotonic_us();
+  if (now_us >= loop->deadline_us) {
+    if (loop->phase == PHASE_KILLED) return false;
+    if (loop->phase == PHASE_ASKED) kill_task(loop, now_us);
+    else end_because(loop, REASON_WALL_TIME);
+  }
+  if (now_us >= loop->output_look_us && loop->phase != PHASE_KILLED) {
+    loop->output_look_us = now_us + OUTPUT_LOOK_US;
+    if (!is_output_too_large(loop)) return true;
+    end_because(loop, REASON_OUTPUT_LIMIT);
+    if (loop->phase == PHASE_ASKED) kill_task(loop, now_us);
+  }
+  return true;
+}
+
+static void await_event(struct loop *loop) {
+  int64_t next_us = loop->deadline_us;
+  if (loop->phase != PHASE_KILLED && loop->output_look_us < next_us) next_us = loop->output_look_us;
+  struct timespec timeout = timespec_of_us(next_us - monotonic_us());
+  struct pollfd events[] = {
+    {.fd = loop->signal_fd, .events = POLLIN},
+    {.fd = loop->given->dir->kill_fd, .events = POLLIN},
+    {.fd = loop->given->task->fault_fd, .events = POLLIN}, /* ABSENT, once it was heard, is passed over */
+  };
+  if (ppoll(events, sizeof events / sizeof events[0], &timeout, NULL) <= 0) return;
+  if (events[2].revents != 0) hear_child(loop);
+  bool is_told = events[0].revents != 0 && is_terminated(loop);
+  if (has_ended(loop)) return;
+  if (is_told) end_because(loop, REASON_TERMINATED);
+  if (events[1].revents != 0 && is_kill_requested(loop)) end_because(loop, REASON_KILL);
+}
+
+static void conclude(struct loop *loop, struct outcome *outcome) {
+  struct family *family = loop->given->family;
+  outcome->reason = loop->reason;
+  outcome->fault = loop->fault;
+  if (!family->has_main_ended) {
+    outcome->how = HOW_ABANDONED;
+    family->ended_us = monotonic_us();
+    family->ended_epoch_ms = epoch_ms();
+    family->leftovers_alive = family_count();
+  } else if (is_fault(loop->fault)) {
+    outcome->how = HOW_NOT_STARTED;
+  } else if (WIFSIGNALED(family->status)) {
+    outcome->how = HOW_SIGNALED;
+    outcome->code = WTERMSIG(family->status);
+  } else {
+    outcome->how = HOW_EXITED;
+    outcome->code = WEXITSTATUS(family->status);
+  }
+  outcome->finished_ms = family->ended_epoch_ms;
+  outcome->duration_us = family->ended_us - loop->given->started_us;
+  outcome->leftovers_killed = family->leftovers_killed;
+  outcome->leftovers_alive = family->leftovers_alive;
+}
+
+void supervise(struct supervision *supervision, int signal_fd, struct outcome *outcome) {
+  struct loop loop = {
+    .given = supervision,
+    .signal_fd = signal_fd,
+    .deadline_us = supervision->started_us + supervision->arguments->wall_time_ms * US_PER_MS,
+    .output_look_us = supervision->started_us + OUTPUT_LOOK_US,
+  };
+  /* A request that was there before us: then there is nothing to start. */
+  if (is_kill_requested(&loop)) end_because(&loop, REASON_KILL);
+  else task_go(supervision->task);
+
+  while (!supervision->family->has_main_ended) {
+    await_event(&loop);
+    if (!has_ended(&loop) && !heed_clock(&loop)) break;
+  }
+  /* Its last word may have come together with its end. */
+  if (supervision->task->fault_fd != ABSENT) hear_child(&loop);
+  if (supervision->family->has_main_ended) {
+    int64_t give_up_us = monotonic_us() + supervision->arguments->give_up_ms * US_PER_MS;
+    family_end(supervision->family, supervision->group, give_up_us);
+  }
+  conclude(&loop, outcome);
+}

@@ -1,0 +1,47 @@
+#include "task-dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* No task is started twice, and no outcome overwritten, whatever a service believes after a crash. */
+static bool has_run(int dir_fd) {
+  return faccessat(dir_fd, "started", F_OK, 0) == 0 || faccessat(dir_fd, "outcome", F_OK, 0) == 0;
+}
+
+struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments) {
+  *dir = (struct task_dir){.kill_fd = (int)arguments->kill_fd, .stdout_fd = ABSENT, .stderr_fd = ABSENT};
+  dir->fd = open(arguments->task_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir->fd < 0) return fault_at(STEP_TASK_DIR);
+  dir->lock_fd = arguments->lock_fd == ABSENT ? dir->fd : (int)arguments->lock_fd;
+  if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) != 0) return fault_at(STEP_LOCK);
+  return has_run(dir->fd) ? (struct fault){STEP_TASK_DIR, EEXIST} : no_fault();
+}
+
+struct fault task_dir_open_kill(struct task_dir *dir) {
+  if (dir->kill_fd != ABSENT) return no_fault();
+  /* One that is there belonged to a launcher that is gone: we have the lock. */
+  if (mkfifoat(dir->fd, "kill", 0600) != 0 &&
+      (errno != EEXIST || unlinkat(dir->fd, "kill", 0) != 0 || mkfifoat(dir->fd, "kill", 0600) != 0))
+    return fault_at(STEP_KILL_PIPE);
+  dir->kill_fd = openat(dir->fd, "kill", O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+  return dir->kill_fd < 0 ? fault_at(STEP_KILL_PIPE) : no_fault();
+}
+
+/* Append, always: a task that opens /dev/stdout again, cutting it or not, must not leave a hole where it wrote before. */
+static int open_log(int dir_fd, const char *name) {
+  return openat(dir_fd, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+struct fault task_dir_open_logs(struct task_dir *dir) {
+  dir->stdout_fd = open_log(dir->fd, "stdout.log");
+  if (dir->stdout_fd < 0) return fault_at(STEP_LOGS);
+  dir->stderr_fd = open_log(dir->fd, "stderr.log");
+  return dir->stderr_fd < 0 ? fault_at(STEP_LOGS) : no_fault();
+}
+
+int64_t log_bytes(int fd) {
+  struct stat status;
+  return fd == ABSENT || fstat(fd, &status) != 0 ? ABSENT : (int64_t)status.st_size;
+}

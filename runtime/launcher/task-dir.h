@@ -1,0 +1,31 @@
+/* The files of one task, all in one directory that is opened once: it may be renamed, but not replaced under us. */
+#ifndef TASK_DIR_H
+#define TASK_DIR_H
+
+#include <stdint.h>
+
+#include "arguments.h"
+#include "fault.h"
+
+struct task_dir {
+  /* Of the directory itself. */
+  int fd;
+  /* Holds the lock; the same as `fd` unless it came with the arguments. */
+  int lock_fd;
+  int kill_fd;
+  int stdout_fd;
+  int stderr_fd;
+};
+
+/* Takes the lock: whoever has it is the launcher of this task, until it ends in whatever way. Refuses a task that ran. */
+struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments);
+
+/* The FIFO of kill requests, unless one came with the arguments. We hold a writing end, so there is never an end of file. */
+struct fault task_dir_open_kill(struct task_dir *dir);
+
+struct fault task_dir_open_logs(struct task_dir *dir);
+
+/* Bytes in a log, or ABSENT. */
+int64_t log_bytes(int fd);
+
+#endif

@@ -1,0 +1,123 @@
+#include "task.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "limits.h"
+#include "program.h"
+
+/* Exit code of a child that could not become the task; the fault pipe says why. */
+#define NOT_THE_TASK 127
+
+/*
+ * What login shells give. A directory of ours around the workspace keeps others out; 077 would reach into what tasks
+ * make for others on purpose: archives, installed files, web roots.
+ */
+#define TASK_UMASK 022
+
+/* Signals that the kernel knows. */
+#define LAST_SIGNAL 64
+#define KERNEL_SIGSET_BYTES 8
+
+/* By the system calls: the C library keeps some signals for itself, and these may have been ignored as well. */
+static void reset_signals(void) {
+  struct {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    unsigned long mask;
+  } by_default = {0};
+  for (int signal = 1; signal <= LAST_SIGNAL; signal++)
+    syscall(SYS_rt_sigaction, signal, &by_default, NULL, KERNEL_SIGSET_BYTES);
+  unsigned long none = 0;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, KERNEL_SIGSET_BYTES);
+}
+
+static struct fault connect_stdio(const struct task_dir *dir) {
+  int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  bool is_connected = null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(dir->stdout_fd, STDOUT_FILENO) >= 0 &&
+                      dup2(dir->stderr_fd, STDERR_FILENO) >= 0;
+  return is_connected ? no_fault() : fault_at(STEP_STDIO);
+}
+
+static struct fault set_up(const struct task_setup *setup, bool has_joined) {
+  if (setsid() < 0) return fault_at(STEP_SESSION);
+  struct fault fault = has_joined ? no_fault() : cgroup_join(setup->group);
+  if (!is_fault(fault)) fault = connect_stdio(setup->dir);
+  if (!is_fault(fault)) fault = limits_apply(setup->arguments);
+  if (is_fault(fault)) return fault;
+  umask(TASK_UMASK);
+  if (chdir(setup->arguments->workdir) != 0) return fault_at(STEP_WORKDIR);
+  return no_fault();
+}
+
+static void say_fault(int fault_fd, struct fault fault) {
+  ssize_t written = write(fault_fd, &fault, sizeof fault); /* less than PIPE_BUF: all of it or nothing */
+  (void)written;
+  _exit(NOT_THE_TASK);
+}
+
+_Noreturn static void become_task(const struct task_setup *setup, int go_fd, int fault_fd, pid_t parent, bool has_joined) {
+  /* Takes us along when the launcher is killed. It may be gone already: then somebody else is our parent. */
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(NOT_THE_TASK);
+  struct fault fault = set_up(setup, has_joined);
+  if (is_fault(fault)) say_fault(fault_fd, fault);
+  reset_signals();
+  char word;
+  if (read(go_fd, &word, 1) != 1) _exit(NOT_THE_TASK);
+  program_exec(setup->arguments->command);
+  say_fault(fault_fd, fault_at(STEP_EXEC));
+  _exit(NOT_THE_TASK);
+}
+
+/* A child born into its cgroup, where kernel (5.7) and filters allow that; -1 otherwise. */
+static pid_t fork_into(int group_fd) {
+  struct clone_args birth = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (unsigned int)group_fd};
+  return group_fd == ABSENT ? -1 : (pid_t)syscall(SYS_clone3, &birth, sizeof birth);
+}
+
+struct fault task_fork(struct task *task, const struct task_setup *setup) {
+  int go[2], said[2];
+  if (pipe2(go, O_CLOEXEC) != 0 || pipe2(said, O_CLOEXEC) != 0) return fault_at(STEP_FORK);
+  pid_t parent = getpid();
+  pid_t pid = fork_into(cgroup_birth_fd(setup->group));
+  bool has_joined = pid >= 0;
+  if (pid < 0) pid = fork();
+  if (pid < 0) return fault_at(STEP_FORK);
+  if (pid == 0) {
+    close(go[1]);
+    become_task(setup, go[0], said[1], parent, has_joined);
+  }
+  close(go[0]);
+  close(said[1]);
+  *task = (struct task){.pid = pid, .go_fd = go[1], .fault_fd = said[0]};
+  return no_fault();
+}
+
+void task_go(struct task *task) {
+  ssize_t written = write(task->go_fd, "g", 1); /* a child that is gone already needs no word */
+  (void)written;
+  close(task->go_fd);
+  task->go_fd = ABSENT;
+}
+
+void task_never_mind(struct task *task) {
+  close(task->go_fd);
+  task->go_fd = ABSENT;
+}
+
+struct fault task_read_fault(struct task *task) {
+  struct fault fault;
+  ssize_t got;
+  while ((got = read(task->fault_fd, &fault, sizeof fault)) < 0 && errno == EINTR) continue;
+  close(task->fault_fd);
+  task->fault_fd = ABSENT;
+  return got == (ssize_t)sizeof fault ? fault : no_fault();
+}

@@ -1,0 +1,90 @@
+/** Goal: a command line says exactly what the plan says. Method: arbitrary plans, read back by a reader of our own. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { launcherArguments, MAX_ARGUMENT } from '../../../runtime/launcher/arguments.ts'
+import type { LaunchPlan, TaskCgroup } from '../../../runtime/launcher/plan.ts'
+
+const MINIMAL: LaunchPlan = {
+  task_id: 'task-1',
+  task_dir: '/data/tasks/task-1',
+  workdir: '/data/tasks/task-1/workspace',
+  command: ['echo', 'hello'],
+  wall_time_ms: 300_000,
+  grace_ms: 5_000,
+  max_output_bytes: 1_073_741_824,
+}
+
+const count = fc.integer({ min: 1, max: MAX_ARGUMENT })
+const path = fc.string({ minLength: 1 }).filter((text) => !text.includes('\0'))
+const cgroup: fc.Arbitrary<TaskCgroup> = fc.oneof(
+  fc.record({ version: fc.constant(2 as const), path }),
+  fc.record({ version: fc.constant(1 as const), pids_path: path, memory_path: path }, { requiredKeys: ['version'] }),
+)
+const plan = fc.record(
+  {
+    task_id: fc.stringMatching(/^[A-Za-z0-9._-]{1,128}$/),
+    task_dir: path,
+    workdir: path,
+    command: fc.tuple(path, fc.array(fc.string())).map(([program, args]): [string, ...string[]] => [program, ...args]),
+    wall_time_ms: count,
+    grace_ms: fc.nat(),
+    give_up_ms: fc.nat(),
+    max_output_bytes: count,
+    cpu_time_sec: count,
+    address_space_bytes: count,
+    cgroup,
+    memory_max: count,
+    pids_max: count,
+  },
+  { requiredKeys: ['task_id', 'task_dir', 'workdir', 'command', 'wall_time_ms', 'grace_ms', 'max_output_bytes'] },
+)
+
+/** A plan from its command line: flags are its keys with dashes. */
+function readBack(argv: readonly string[]): Record<string, unknown> {
+  const end = argv.findIndex((word, i) => i % 2 === 0 && word === '--')
+  const given = new Map<string, string>()
+  for (let i = 0; i < end; i += 2) {
+    const key = argv[i]!.replace(/^--/, '').replaceAll('-', '_')
+    expect(given.has(key)).toBe(false)
+    given.set(key, argv[i + 1]!)
+  }
+  const texts = new Set(['task_id', 'task_dir', 'workdir'])
+  const groups = ['cgroup_v2', 'cgroup_v1_pids', 'cgroup_v1_memory'].map((key) => {
+    const value = given.get(key)
+    given.delete(key)
+    return value
+  })
+  return {
+    ...Object.fromEntries([...given].map(([key, value]) => [key, texts.has(key) ? value : Number(value)])),
+    command: argv.slice(end + 1),
+    groups,
+  }
+}
+
+/** What `readBack` makes of it. */
+function expected({ cgroup, ...rest }: LaunchPlan): Record<string, unknown> {
+  const groups =
+    cgroup?.version === 2 ? [cgroup.path, undefined, undefined] : [undefined, cgroup?.pids_path, cgroup?.memory_path]
+  return { ...rest, groups }
+}
+
+describe('the arguments of a launcher', () => {
+  test('are the plan, whatever it holds', () => {
+    fc.assert(fc.property(plan, (given) => expect(readBack(launcherArguments(given))).toEqual(expected(given))))
+  })
+
+  test('name the descriptors that go with it', () => {
+    expect(launcherArguments(MINIMAL, { lock_fd: 3, notify_fd: 4, kill_fd: 5 })).toEqual([
+      ...['--task-id', 'task-1', '--task-dir', '/data/tasks/task-1', '--workdir', '/data/tasks/task-1/workspace'],
+      ...['--wall-time-ms', '300000', '--grace-ms', '5000', '--max-output-bytes', '1073741824'],
+      ...['--lock-fd', '3', '--notify-fd', '4', '--kill-fd', '5', '--', 'echo', 'hello'],
+    ])
+  })
+
+  test('are whole numbers in plain digits, never tighter than the plan', () => {
+    const argv = launcherArguments({ ...MINIMAL, wall_time_ms: 0.1, cpu_time_sec: 1.5, max_output_bytes: 1e300 })
+    expect(argv.join(' ')).toContain(
+      `--wall-time-ms 1 --grace-ms 5000 --max-output-bytes ${MAX_ARGUMENT} --cpu-time-sec 2 `,
+    )
+  })
+})
