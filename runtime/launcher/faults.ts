@@ -1,0 +1,118 @@
+/**
+ * What a person is told when a task could not be started: the step, the system's reason, what to do. Pure.
+ *
+ * The steps are those of fault.h; a test compares the two lists.
+ */
+import { getSystemErrorMap } from 'node:util'
+
+/** Each step as the end of `cannot start the task: `, and what helps. A remedy in `errors` beats the general one. */
+const STEPS: Readonly<Record<string, { what: string; remedy: string; errors?: Readonly<Record<string, string>> }>> = {
+  descriptors: {
+    what: 'the launcher cannot use the descriptors it was given',
+    remedy: 'this is a fault of the service: please report it',
+  },
+  supervision: {
+    what: 'the launcher cannot become the reaper of its children',
+    remedy: 'a kernel from 3.4 on has what it needs; a filter for system calls may forbid it',
+  },
+  task_dir: {
+    what: 'the directory of the task cannot be used',
+    remedy: 'check that the data directory is there and belongs to the user of the service',
+    errors: { EEXIST: 'a launcher has used it before, and no task is started twice' },
+  },
+  lock: {
+    what: 'the lock of the task cannot be taken',
+    remedy: 'the data directory must be on a file system with flock',
+    errors: { EAGAIN: 'another launcher of this task is still there' },
+  },
+  outcome: {
+    what: 'there is no room for the outcome of the task',
+    remedy: 'check that the data directory is writable and its disk sound',
+    errors: {
+      ENOSPC: 'free some space on the disk of the data directory',
+      EDQUOT: 'raise the disk quota of the service',
+    },
+  },
+  kill_pipe: {
+    what: 'the pipe for kill requests cannot be made',
+    remedy: 'the data directory must be on a file system with FIFOs',
+  },
+  logs: {
+    what: 'the log files cannot be opened',
+    remedy: 'check that the data directory is writable and its disk sound',
+    errors: { ENOSPC: 'free some space, or inodes, on the disk of the data directory' },
+  },
+  cgroup_create: {
+    what: 'its cgroup cannot be made',
+    remedy: 'check that the service may write below --cgroup-root, or start it with --disable-cgroup',
+  },
+  cgroup_memory: {
+    what: 'the memory limit of its cgroup cannot be set',
+    remedy: 'check memory_bytes, and that the memory controller is enabled below --cgroup-root',
+  },
+  cgroup_pids: {
+    what: 'the process limit of its cgroup cannot be set',
+    remedy: 'check pids_max, and that the pids controller is enabled below --cgroup-root',
+  },
+  cgroup_join: {
+    what: 'its process cannot join the cgroup',
+    remedy: 'check that the service may move processes below --cgroup-root, or start it with --disable-cgroup',
+  },
+  fork: {
+    what: 'there can be no new process',
+    remedy:
+      'raise the limit on processes of the user of the service (ulimit -u, TasksMax), or run fewer tasks at a time',
+  },
+  started: {
+    what: 'it cannot be written down who runs',
+    remedy: 'check that the data directory is writable and /proc is mounted',
+  },
+  session: { what: 'its process gets no session', remedy: 'this is a fault of the service: please report it' },
+  stdio: { what: 'its standard streams cannot be connected', remedy: 'check that /dev/null is there and readable' },
+  limits: {
+    what: 'its resource limits cannot be set',
+    remedy: 'check cpu_time_sec and memory_bytes against the limits of the service itself (ulimit -a)',
+  },
+  workdir: {
+    what: 'its working directory cannot be entered',
+    remedy: 'check that the directory is there and the user of the service may enter it',
+    errors: {
+      ENOENT: 'sandbox.workspace_subdir must exist in the workspace',
+      ENOTDIR: 'sandbox.workspace_subdir must be a directory',
+    },
+  },
+  exec: {
+    what: 'the program cannot be run',
+    remedy: 'check execution.program',
+    errors: {
+      ENOENT:
+        'check the path of the program and of its interpreter (#!); a bare name is looked up in the PATH of the task',
+      EACCES: 'make the program executable (chmod +x) and its directories searchable; a directory is no program',
+      ENOEXEC: 'begin the script with a #! line, or name its interpreter as the program',
+      E2BIG: 'shorten the arguments and the environment, or pass the data in a file',
+      ENOMEM: 'raise memory_bytes: the program does not fit',
+      ETXTBSY: 'close the program file: it is still being written',
+    },
+  },
+}
+
+export interface Explanation {
+  /** One line: what failed, why, and the remedy. */
+  readonly message: string
+  readonly details: { readonly step: string; readonly errno: string; readonly remedy?: string }
+}
+
+/** `subject` is what the step was about, where a person knows it by name: the program, the directory. */
+export function explainFault(step: string, errno: number, subject?: string): Explanation {
+  const [name, reason] = getSystemErrorMap().get(-errno) ?? [`error ${errno}`, `error ${errno}`]
+  const known = STEPS[step]
+  const what = known?.what ?? `step ${step} failed`
+  const remedy = known?.errors?.[name] ?? known?.remedy
+  const about = subject === undefined ? '' : ` ("${subject}")`
+  return {
+    message: `cannot start the task: ${what}${about}: ${reason}${remedy === undefined ? '' : ` (${remedy})`}`,
+    details: { step, errno: name, ...(remedy === undefined ? {} : { remedy }) },
+  }
+}
+
+export const FAULT_STEPS: readonly string[] = Object.keys(STEPS)
