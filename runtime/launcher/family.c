@@ -2,17 +2,29 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "files.h"
 #include "pids.h"
+
+/* Children that are reaped in one go, beyond those that were there at the last look: a storm ends them as fast as we
+ * can reap, so without a bound there would be no time for anything else, and with a fixed one they would pile up. */
+#define REAPED_AT_ONCE 1024
+
+/* Children that are killed in a round, the youngest: they are the ones that may still be alive. */
+#define KILLED_AT_ONCE 16384
+
+/* Rounds after which it is a storm, not just a family. */
+#define CALM_ROUNDS 8
 
 /* Longest wait between two rounds. A grandchild may become our child without a signal that says so. */
 #define ROUND_PAUSE_US 5000
@@ -25,12 +37,16 @@ struct fault family_found(void) {
 static void let_go(pid_t pid, int signal) { ptrace(PTRACE_DETACH, pid, 0, signal == SIGTRAP ? 0 : signal); }
 
 void family_reap(struct family *family) {
-  for (;;) {
+  family->has_more = true;
+  for (int64_t reaped = 0; reaped < family->seen + REAPED_AT_ONCE; reaped++) {
     int status;
     pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
     if (pid < 0 && errno == EINTR) continue;
-    family->is_empty = pid < 0;
-    if (pid <= 0) return;
+    if (pid <= 0) {
+      family->is_empty = pid < 0;
+      family->has_more = false;
+      return;
+    }
     if (WIFSTOPPED(status)) {
       let_go(pid, WSTOPSIG(status));
     } else if (pid == family->main_pid) {
@@ -77,13 +93,35 @@ static void for_each_child(pid_visitor *visit, void *context) {
   if (!for_each_pid(AT_FDCWD, "/proc/thread-self/children", visit, context)) search_children(visit, context);
 }
 
-/* Its group as well: a session of the task's holds nobody else, and a signal to a group leaves no gap to fork in. */
-static void kill_child(pid_t pid, void *context) {
-  pid_t *last_group = context;
-  pid_t group = getpgid(pid);
-  if (group > 1 && group != *last_group && group != getpgrp()) kill(-group, SIGKILL);
-  *last_group = group;
-  kill(pid, SIGKILL);
+/* The last children in the order of the list, which is that of their arrival. */
+struct last_children {
+  int64_t count;
+  pid_t pids[KILLED_AT_ONCE];
+};
+
+static void remember_child(pid_t pid, void *context) {
+  struct last_children *children = context;
+  children->pids[children->count++ % KILLED_AT_ONCE] = pid;
+}
+
+/*
+ * The youngest first. Each with its group, for a session of the task's holds nobody else, and a signal to a group leaves
+ * no gap to fork in: the group of one that has just ended may hold a child that did not get away from it yet.
+ */
+static int64_t kill_children(void) {
+  static struct last_children children;
+  children.count = 0;
+  for_each_child(remember_child, &children);
+  int64_t first = children.count > KILLED_AT_ONCE ? children.count - KILLED_AT_ONCE : 0;
+  pid_t last_group = 0;
+  for (int64_t i = children.count - 1; i >= first; i--) {
+    pid_t pid = children.pids[i % KILLED_AT_ONCE];
+    pid_t group = getpgid(pid);
+    if (group > 1 && group != last_group && group != getpgrp()) kill(-group, SIGKILL);
+    last_group = group;
+    kill(pid, SIGKILL);
+  }
+  return children.count;
 }
 
 static void count_child(pid_t pid, void *context) {
@@ -106,17 +144,27 @@ static void await_child(int64_t at_most_us) {
   sigtimedwait(&child_signal, NULL, &pause);
 }
 
+/*
+ * Hundreds of processes that fork leave us one slice of a processor in hundreds, and by then we have the names of those
+ * that were. Before all others, which only root may be, we are through with them while they wait for theirs: 300 lines of
+ * sessions ended in 0.7 s instead of 10. By the system call: musl has no sched_setscheduler.
+ */
+static void go_first(void) {
+  struct sched_param lowest_of_real_time = {.sched_priority = 1};
+  syscall(SYS_sched_setscheduler, 0, SCHED_RR, &lowest_of_real_time);
+}
+
 void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us) {
+  int round = 0;
   for (family_reap(family); !family->is_empty; family_reap(family)) {
+    if (++round == CALM_ROUNDS) go_first();
     int64_t left_us = give_up_us - monotonic_us();
     if (left_us <= 0) {
       family->leftovers_alive = family_count();
       return;
     }
     cgroup_kill(group);
-    pid_t last_group = 0;
-    for_each_child(kill_child, &last_group);
-    /* A storm needs no waiting: there is always a child that has just ended. */
-    await_child(left_us);
+    family->seen = kill_children();
+    if (!family->has_more) await_child(left_us);
   }
 }

@@ -9,8 +9,9 @@
  *
  * What converges: any tree, in as many rounds as it is deep. A storm of forks within a process group, because the kernel
  * lets no fork slip through a signal to a group. Any storm at all with a pids cgroup, which forbids new processes first.
- * Without one, a storm of processes that each leave their group is a race; it is run until `give_up`, and it is won as
- * soon as every process of the storm was caught waiting for a processor.
+ * Without one, a storm of processes that each leave their group is a race: it is won as soon as every process of it was
+ * caught waiting for a processor, and run until `give_up_us`. On two processors 20 lines of processes that start a
+ * session, fork and exit were ended in 0.02 s, 300 in 0.7 s, 1,000 in 2 to 6 s.
  */
 #ifndef FAMILY_H
 #define FAMILY_H
@@ -31,6 +32,10 @@ struct family {
   int64_t ended_epoch_ms;
   /* No child of any kind is left. */
   bool is_empty;
+  /* There may be children that have ended and were not reaped yet. */
+  bool has_more;
+  /* Children at the last look. */
+  int64_t seen;
   /* Processes that were still there when the main process had ended, and were killed. */
   int64_t leftovers_killed;
   /* Processes that KILL did not end in time; not known to be ours any more once we are gone. */
@@ -40,7 +45,7 @@ struct family {
 /* Makes us the reaper. To be called before the first child is born. */
 struct fault family_found(void);
 
-/* Reaps all that have ended. */
+/* Reaps those that have ended, or some of them if there are very many. */
 void family_reap(struct family *family);
 
 /* Signals the main process and its group. */

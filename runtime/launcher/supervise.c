@@ -136,7 +136,7 @@ static bool heed_clock(struct loop *loop) {
 static void await_event(struct loop *loop) {
   int64_t next_us = loop->deadline_us;
   if (loop->phase != PHASE_KILLED && loop->output_look_us < next_us) next_us = loop->output_look_us;
-  struct timespec timeout = timespec_of_us(next_us - monotonic_us());
+  struct timespec timeout = timespec_of_us(loop->given->family->has_more ? 0 : next_us - monotonic_us());
   struct pollfd events[] = {
     {.fd = loop->signal_fd, .events = POLLIN},
     {.fd = loop->given->dir->kill_fd, .events = POLLIN},
