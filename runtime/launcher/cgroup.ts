@@ -1,0 +1,158 @@
+/**
+ * The control groups of a service's tasks.
+ *
+ * All of them lie side by side in one directory, `taskmill` below the service's own group unless told otherwise: in
+ * version 1 one per hierarchy that has the controller, in version 2 one for everything. A task's group is named after
+ * service and task, so that services may share the directory and each still knows its own after a crash. The launcher
+ * makes, joins, reads and removes a task's group; here is what comes before and after: the directory, and what a crash
+ * left in it.
+ *
+ * Nothing is guessed: a controller counts as usable once it has limited a group made for the purpose.
+ */
+import { mkdirSync, readFileSync, rmdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { membersOf, namesBelow, treeOf, writeAttribute, writeIfThere } from './cgroup-files.ts'
+import { CONTROLLERS, type Controller, type OwnCgroups, ownCgroups } from './cgroup-mounts.ts'
+import { enableDownTo, topOf } from './cgroup-v2.ts'
+import type { TaskCgroup } from './plan.ts'
+
+export interface CgroupOptions {
+  /** Name below the service's own group; with a slash in front, a path from the top of each hierarchy. */
+  readonly root: string
+  /** Tells the tasks of one service from those of others: the same after a restart, without dots and slashes. */
+  readonly serviceId: string
+}
+
+/** Why a controller cannot be used, and what to do about it. */
+export interface MissingController {
+  readonly controller: Controller
+  readonly reason: string
+  readonly remedy: string
+}
+
+const REMEDY =
+  'give the service a control group that it may write (systemd: Delegate=yes), choose another with --cgroup-root, or start it with --disable-cgroup'
+
+/** Milliseconds that the processes of a group get to be gone after KILL, and between two looks. */
+const END_MS = 5_000
+const LOOK_MS = 2
+
+export class TaskCgroups {
+  private constructor(
+    readonly version: 1 | 2,
+    private readonly serviceId: string,
+    /** Where the groups of the tasks lie, by controller; in version 2 the same for all. Without those that cannot be used. */
+    readonly directories: Readonly<Partial<Record<Controller, string>>>,
+    readonly missing: readonly MissingController[],
+  ) {}
+
+  /** Makes the directory of the tasks and finds out what can be done in it. `own`: where the service is. */
+  static prepare(options: CgroupOptions, own: OwnCgroups = readOwnCgroups()): TaskCgroups {
+    const version = CONTROLLERS.some((controller) => own.v1[controller] !== undefined) ? 1 : 2
+    const directories: Partial<Record<Controller, string>> = {}
+    const missing: MissingController[] = []
+    for (const controller of CONTROLLERS) {
+      const home = version === 2 ? own.v2 : own.v1[controller]
+      try {
+        if (home === undefined) throw new Error(`there is no control group hierarchy with the ${controller} controller`)
+        const top = options.root.startsWith('/') ? home.mountPoint : version === 2 ? topOf(home.path) : home.path
+        const directory = join(top, options.root)
+        if (version === 2) enableDownTo(top, directory, controller)
+        mkdirSync(directory, { recursive: true })
+        prove(join(directory, `${options.serviceId}~probe`), controller, version)
+        directories[controller] = directory
+      } catch (error) {
+        missing.push({ controller, reason: messageOf(error), remedy: REMEDY })
+      }
+    }
+    return new TaskCgroups(version, options.serviceId, directories, missing)
+  }
+
+  /** The group of a task, for its plan; undefined where there can be none. */
+  forTask(taskId: string): TaskCgroup | undefined {
+    const { pids, memory } = this.directories
+    const name = `${this.serviceId}.${taskId}`
+    const directory = pids ?? memory
+    if (directory === undefined) return undefined
+    if (this.version === 2) return { version: 2, path: join(directory, name) }
+    return {
+      version: 1,
+      ...(pids === undefined ? {} : { pids_path: join(pids, name) }),
+      ...(memory === undefined ? {} : { memory_path: join(memory, name) }),
+    }
+  }
+
+  /** Ids of tasks of this service that have a group: running ones, and what a crash left behind. */
+  taskIds(): string[] {
+    const prefix = `${this.serviceId}.`
+    const names = Object.values(this.directories).flatMap(namesBelow)
+    const ours = names.filter((name) => name.startsWith(prefix))
+    return [...new Set(ours.map((name) => name.slice(prefix.length)))]
+  }
+
+  /**
+   * Kills everything in the groups of a task, also in groups that it made below its own, and removes them. False when
+   * something would not go in time. A task without a group is fine.
+   */
+  async end(taskId: string): Promise<boolean> {
+    const group = this.forTask(taskId)
+    const paths = group === undefined ? [] : group.version === 2 ? [group.path] : [group.pids_path, group.memory_path]
+    const until = performance.now() + END_MS
+    for (;;) {
+      const trees = paths.flatMap((path) => (path === undefined ? [] : treeOf(path)))
+      for (const tree of trees) killMembers(tree)
+      if (trees.filter((tree) => !removed(tree)).length === 0) return true
+      if (performance.now() > until) return false
+      await Bun.sleep(LOOK_MS)
+    }
+  }
+}
+
+/** No new processes first: a loop alone does not come to the end of a storm of forks. */
+function killMembers(group: string): void {
+  writeIfThere(group, 'pids.max', '0')
+  if (writeIfThere(group, 'cgroup.kill', '1')) return
+  for (const pid of membersOf(group)) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch (error) {
+      if (systemCodeOf(error) !== 'ESRCH') throw error
+    }
+  }
+}
+
+function removed(group: string): boolean {
+  try {
+    rmdirSync(group)
+    return true
+  } catch (error) {
+    const code = systemCodeOf(error)
+    if (code === 'EBUSY' || code === 'ENOTEMPTY') return false
+    if (code === 'ENOENT') return true
+    throw error
+  }
+}
+
+/** More than any probe needs, so that it limits nothing. */
+const PROBE_LIMIT = String(1024 ** 3)
+
+/** Throws when a group cannot be made, limited and removed there. */
+function prove(group: string, controller: Controller, version: 1 | 2): void {
+  mkdirSync(group, { recursive: true })
+  try {
+    if (controller === 'pids') writeAttribute(group, 'pids.max', '1')
+    else writeAttribute(group, version === 2 ? 'memory.max' : 'memory.limit_in_bytes', PROBE_LIMIT)
+  } finally {
+    rmdirSync(group)
+  }
+}
+
+function readOwnCgroups(): OwnCgroups {
+  try {
+    return ownCgroups(readFileSync('/proc/self/cgroup', 'utf8'), readFileSync('/proc/self/mountinfo', 'utf8'))
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return { v1: {} } // no such kernel, or no /proc
+    throw error
+  }
+}

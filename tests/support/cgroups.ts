@@ -1,0 +1,42 @@
+/**
+ * Control groups for a test, below the group that the tests run in, gone with all their processes at the end.
+ *
+ * A machine that lets us have none skips these tests with the reason in their names; TASKMILL_MUST_CGROUP=1 forbids it.
+ */
+import { existsSync, rmdirSync } from 'node:fs'
+import { TaskCgroups } from '../../runtime/launcher/cgroup.ts'
+import { namesBelow } from '../../runtime/launcher/cgroup-files.ts'
+
+export interface TestCgroups extends AsyncDisposable {
+  readonly tasks: TaskCgroups
+}
+
+/** Several services of a test may share it. */
+const ROOT = `taskmill-test-${process.pid}`
+
+export function testCgroups(serviceId = 'service'): TestCgroups {
+  const tasks = TaskCgroups.prepare({ root: ROOT, serviceId })
+  const remove = async () => {
+    for (const taskId of tasks.taskIds()) {
+      if (!(await tasks.end(taskId))) throw new Error(`the group of ${taskId} would not go`)
+    }
+    removeEmpty(tasks)
+  }
+  return { tasks, [Symbol.asyncDispose]: remove }
+}
+
+function removeEmpty(tasks: TaskCgroups): void {
+  for (const directory of new Set(Object.values(tasks.directories))) {
+    if (existsSync(directory) && namesBelow(directory).length === 0) rmdirSync(directory)
+  }
+}
+
+/** Why there can be no groups here, or undefined. */
+export const missingCgroups = ((): string | undefined => {
+  const { tasks } = testCgroups()
+  removeEmpty(tasks)
+  if (tasks.missing.length === 0) return undefined
+  const reason = tasks.missing.map((missing) => missing.reason).join('; ')
+  if (process.env.TASKMILL_MUST_CGROUP === '1') throw new Error(`control groups cannot be used: ${reason}`)
+  return reason
+})()
