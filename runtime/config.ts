@@ -65,9 +65,9 @@ export const serveSettings = {
   maxQueuedTasks: integer({
     default: '128',
     value: 'number',
-    min: 1,
+    min: 0,
     max: 1_000_000,
-    help: 'Tasks that may wait to run; a further one is answered 429.',
+    help: 'Tasks that may wait to run; a further one is answered 429. With 0 a task starts at once or is refused.',
   }),
   terminationGraceMs: integer({
     default: '5000',

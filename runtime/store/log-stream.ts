@@ -6,7 +6,7 @@
  */
 import { close, read, watch } from 'node:fs'
 import { promisify } from 'node:util'
-import { openPlainFile } from './task-dir.ts'
+import { openPlainFile } from './output.ts'
 
 /** Bytes handed on at once. */
 const CHUNK_BYTES = 64 * 1024

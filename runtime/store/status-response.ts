@@ -10,15 +10,10 @@ import type {
   TaskSummary,
 } from '../../shared/contract/runtime.ts'
 import { isoTime } from '../../shared/iso-time.ts'
-import type { Limits } from '../intake/limits.ts'
 import type { EventRow } from './events.ts'
-import type { InlineText, TaskDir } from './task-dir.ts'
+import type { Output } from './output.ts'
+import type { TaskDir } from './task-dir.ts'
 import type { TaskRow } from './tasks.ts'
-
-export interface Output {
-  readonly stdout: InlineText
-  readonly stderr: InlineText
-}
 
 /** The status of `row` with what it printed. */
 export const statusResponse = (row: TaskRow, dir: TaskDir, { stdout, stderr }: Output): TaskStatusResponse => ({
@@ -61,9 +56,6 @@ export function summaryResponse(row: TaskRow, dir: TaskDir): TaskSummary {
     metadata: parsed<Record<string, string>>(row.metadata) ?? {},
   }
 }
-
-/** The bytes of output that a status of `row` holds at most. */
-export const inlineLimits = (row: TaskRow): Limits => JSON.parse(row.limits) as Limits
 
 export const eventRecord = (event: EventRow): EventRecord => ({
   seq: event.seq,

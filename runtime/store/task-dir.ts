@@ -1,20 +1,9 @@
 /**
  * The directory of a task, `<dataDir>/tasks/<task_id>/`: its request, its result, its output and its workspace.
  *
- * Only its owner may look into it (0700). A task of the `process` profile can write here, so what is read here is read
- * without following links, and only if it is a plain file.
+ * Only its owner may look into it (0700).
  */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
@@ -100,54 +89,3 @@ export const emptyTrash = (dataDir: string): Promise<void> => rm(trashDir(dataDi
 
 /** Removes a directory that nothing runs in. */
 export const removeTaskDir = (dir: TaskDir): Promise<void> => rm(dir.task_dir, { recursive: true, force: true })
-
-/** What is read of a file: the beginning of its text. */
-export interface InlineText {
-  readonly text: string
-  readonly truncated: boolean
-}
-
-const NOTHING: InlineText = { text: '', truncated: false }
-
-/** The first `maxBytes` of an output, cut where a character ends. A file that is gone or no file is empty. */
-export function readInline(path: string, maxBytes: number): InlineText {
-  const fd = openPlainFile(path)
-  if (fd === undefined) return NOTHING
-  try {
-    const { size } = fstatSync(fd)
-    if (size === 0) return NOTHING
-    const bytes = new Uint8Array(Math.min(size, maxBytes))
-    const length = readFully(fd, bytes)
-    const truncated = size > maxBytes
-    const decoder = new TextDecoder()
-    // A decoder that expects more keeps the beginning of a character to itself.
-    return { text: decoder.decode(bytes.subarray(0, length), { stream: truncated }), truncated }
-  } finally {
-    closeSync(fd)
-  }
-}
-
-/** A descriptor of a plain file, reached without following a link at its end; undefined for anything else. */
-export function openPlainFile(path: string): number | undefined {
-  let fd: number
-  try {
-    // Not blocking: somebody may have put a FIFO here.
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  } catch (error) {
-    if (['ENOENT', 'ELOOP', 'ENXIO', 'ENOTDIR', 'EACCES'].includes(systemCodeOf(error) ?? '')) return undefined
-    throw error
-  }
-  if (fstatSync(fd).isFile()) return fd
-  closeSync(fd)
-  return undefined
-}
-
-function readFully(fd: number, bytes: Uint8Array): number {
-  let length = 0
-  while (length < bytes.length) {
-    const read = readSync(fd, bytes, length, bytes.length - length, length)
-    if (read === 0) break
-    length += read
-  }
-  return length
-}

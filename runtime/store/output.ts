@@ -1,0 +1,72 @@
+/**
+ * What a task printed, as far as its status holds it. A task of the `process` profile can put anything where its output
+ * should be, so it is read without following links, and only if it is a plain file.
+ */
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { systemCodeOf } from '../../shared/errors.ts'
+import type { Limits } from '../intake/limits.ts'
+import type { TaskDir } from './task-dir.ts'
+import type { TaskRow } from './tasks.ts'
+
+/** What is read of a file: the beginning of its text. */
+export interface InlineText {
+  readonly text: string
+  readonly truncated: boolean
+}
+
+const NOTHING: InlineText = { text: '', truncated: false }
+
+/** The first `maxBytes` of an output, cut where a character ends. A file that is gone or no file is empty. */
+export function readInline(path: string, maxBytes: number): InlineText {
+  const fd = openPlainFile(path)
+  if (fd === undefined) return NOTHING
+  try {
+    const { size } = fstatSync(fd)
+    if (size === 0) return NOTHING
+    const bytes = new Uint8Array(Math.min(size, maxBytes))
+    const length = readFully(fd, bytes)
+    const truncated = size > maxBytes
+    const decoder = new TextDecoder()
+    // A decoder that expects more keeps the beginning of a character to itself.
+    return { text: decoder.decode(bytes.subarray(0, length), { stream: truncated }), truncated }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** A descriptor of a plain file, reached without following a link at its end; undefined for anything else. */
+export function openPlainFile(path: string): number | undefined {
+  let fd: number
+  try {
+    // Not blocking: somebody may have put a FIFO here.
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  } catch (error) {
+    if (['ENOENT', 'ELOOP', 'ENXIO', 'ENOTDIR', 'EACCES'].includes(systemCodeOf(error) ?? '')) return undefined
+    throw error
+  }
+  if (fstatSync(fd).isFile()) return fd
+  closeSync(fd)
+  return undefined
+}
+
+function readFully(fd: number, bytes: Uint8Array): number {
+  let length = 0
+  while (length < bytes.length) {
+    const read = readSync(fd, bytes, length, bytes.length - length, length)
+    if (read === 0) break
+    length += read
+  }
+  return length
+}
+
+export interface Output {
+  readonly stdout: InlineText
+  readonly stderr: InlineText
+}
+
+/** What `row` printed so far, within its limits. Nothing is shown of a task that is not known to run. */
+export function readOutput({ status, limits }: TaskRow, { stdout_path, stderr_path }: TaskDir): Output {
+  if (status === 'accepted') return { stdout: NOTHING, stderr: NOTHING }
+  const { stdout_max_bytes, stderr_max_bytes } = JSON.parse(limits) as Limits
+  return { stdout: readInline(stdout_path, stdout_max_bytes), stderr: readInline(stderr_path, stderr_max_bytes) }
+}
