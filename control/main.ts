@@ -82,7 +82,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const executors = new ExecutorRegistry(localExecutors(config, skills, log))
 
   makeDataDir(config.dataDir)
-  lockDirectory(config.dataDir)
+  lockDirectory(config.dataDir, 'lock')
   const { dev, ino } = statSync(config.dataDir)
   const serviceId = `${dev}-${ino}`
   const recovered = await recover(config.dataDir)

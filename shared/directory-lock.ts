@@ -11,11 +11,12 @@ const LOCK_EXCLUSIVE = 2
 const LOCK_NOT_BLOCKING = 4
 
 /**
- * Takes the lock of `directory` for as long as this process lives, or throws `UsageError` naming the process that has it.
- * Where the system has no `flock` nothing is locked.
+ * Takes the lock `name` of `directory` for as long as this process lives, or throws `UsageError` naming the process that
+ * has it. Services of different kinds have different names: they may share a directory. Where the system has no `flock`
+ * nothing is locked.
  */
-export function lockDirectory(directory: string): void {
-  const path = join(directory, 'lock')
+export function lockDirectory(directory: string, name: string): void {
+  const path = join(directory, name)
   const fd = openLock(path, directory)
   if (!tryLock(fd)) {
     const holder = readFileSync(path, 'utf8').trim()
@@ -54,11 +55,14 @@ function cannotWrite(directory: string, error: unknown): UsageError {
   )
 }
 
+const load = () => loadLibc({ flock: { args: ['i32', 'i32'], returns: 'i32' } } as const)
+let libc: ReturnType<typeof load> | undefined
+
 /**
  * Takes the lock of an open file for as long as this process has it open; false when another process holds it. True as
  * well where the system has no `flock`.
  */
 export function tryLock(fd: number): boolean {
-  const libc = loadLibc({ flock: { args: ['i32', 'i32'], returns: 'i32' } } as const)
+  if (libc === undefined) libc = load()
   return libc === null || libc.flock(fd, LOCK_EXCLUSIVE | LOCK_NOT_BLOCKING) === 0
 }

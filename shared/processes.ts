@@ -9,14 +9,24 @@ export interface ProcessIdentity {
   readonly boot_id: string
 }
 
-let bootId: string | undefined
+let knownBootId: string | undefined
+
+/** Changes with every boot; empty where the system does not tell. */
+export function bootId(): string {
+  if (knownBootId !== undefined) return knownBootId
+  try {
+    knownBootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    knownBootId = ''
+  }
+  return knownBootId
+}
 
 /** Undefined when there is no such process, or no way to tell. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const stat = processStat(pid)
   if (stat === undefined) return undefined
-  bootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  return { pid, start_time: stat.startTime, boot_id: bootId }
+  return { pid, start_time: stat.startTime, boot_id: bootId() }
 }
 
 /** Whether the very process that was identified once is still there; a zombie is not. */
