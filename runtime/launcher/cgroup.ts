@@ -17,6 +17,9 @@ import { CONTROLLERS, type Controller, type OwnCgroups, ownCgroups } from './cgr
 import { enableDownTo, topOf } from './cgroup-v2.ts'
 import type { TaskCgroup } from './plan.ts'
 
+/** Below the service's own group. */
+export const DEFAULT_CGROUP_ROOT = 'taskmill'
+
 export interface CgroupOptions {
   /** Name below the service's own group; with a slash in front, a path from the top of each hierarchy. */
   readonly root: string
