@@ -1,0 +1,278 @@
+/**
+ * From accepted to ended: which task starts when, and what becomes of it.
+ *
+ * Nothing here polls. A place that becomes free starts the next task; a launcher that ends is collected when its process
+ * ends or, if it is no child of ours, when it says so. What must survive a crash is on disk before it happens: that a
+ * task is about to be launched is durable before its launcher is started, so no crash makes it run twice. What a launcher
+ * did is in the files of its task, so nothing of it is lost while we are not looking.
+ */
+
+import { isoTime } from '../../shared/iso-time.ts'
+import type { Log } from '../../shared/log.ts'
+import type { TaskRequest } from '../intake/validate.ts'
+import type { Asking, Ledger } from '../ledger/ledger.ts'
+import { Refusal } from '../refusal.ts'
+import type { GroupCommit } from '../store/group-commit.ts'
+import type { ReservationRow } from '../store/reservations.ts'
+import type { Change, LiveTask, NewEvent, TaskStore } from '../store/task-store.ts'
+import type { TaskRow } from '../store/tasks.ts'
+import {
+  type Ending,
+  endChange,
+  endWithoutPlace,
+  killedBeforeStart,
+  killRequested,
+  type StartedProcess,
+  startedChange,
+} from './ending.ts'
+import type { Launches } from './launches.ts'
+import { RunningTask } from './running-task.ts'
+import type { WaitingQueue } from './waiting-queue.ts'
+
+/** Milliseconds that a kill waits for a launch that is under way, so that events come in their order. */
+const SETTLE_MS = 1_000
+
+/** Milliseconds until a kill that the launcher could not take yet is sent again. */
+const KILL_AGAIN_MS = 10
+
+export interface DispatcherOptions {
+  readonly store: TaskStore
+  readonly commit: GroupCommit
+  readonly ledger: Ledger
+  readonly queue: WaitingQueue<LiveTask>
+  readonly launches: Launches
+  readonly bootId: string
+  readonly log: Log
+}
+
+/** A place among the running tasks: what must be written down with it before the launch. */
+export interface Place {
+  readonly bootId: string
+  readonly row: ReservationRow
+  readonly events: readonly NewEvent[]
+}
+
+export class Dispatcher {
+  readonly #options: DispatcherOptions
+  readonly #running = new Map<string, RunningTask>()
+  #isStopping = false
+  /** Told of each task whose process runs. */
+  onRunning: () => void = () => {}
+  /** Told of each task that has ended, once that is durable. */
+  onEnded: (row: TaskRow) => void = () => {}
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options
+  }
+
+  get waitingCount(): number {
+    return this.#options.queue.length
+  }
+
+  get runningCount(): number {
+    return this.#running.size
+  }
+
+  /** Whether the task is being launched, runs, or is being ended. */
+  isRunning(taskId: string): boolean {
+    return this.#running.has(taskId)
+  }
+
+  /** Whether a task that comes now may start at once: there is room for it, and nobody waits before it. */
+  hasRoomFor(asking: Asking): boolean {
+    const { queue, ledger, commit } = this.#options
+    return !this.#isStopping && commit.fault === undefined && queue.length === 0 && ledger.fitsNow(asking)
+  }
+
+  /** Takes a place for a task, which must fit. Whoever takes it launches, or gives it back. */
+  reserve(asking: Asking & { readonly task_id: string }): Place {
+    const now = Date.now()
+    const { task_id, tenant, reservation } = asking
+    this.#options.ledger.reserve({ task_id, tenant, reservation, reserved_at: isoTime(now) })
+    return {
+      bootId: this.#options.bootId,
+      row: {
+        task_id,
+        tenant: tenant ?? null,
+        task_slots: reservation.task_slots,
+        memory_bytes: reservation.memory_bytes ?? null,
+        pids: reservation.pids ?? null,
+        reserved_at: now,
+        released_at: null,
+      },
+      events: [{ event_type: 'resource_reserved', message: 'resources reserved', data: reservation, timestamp: now }],
+    }
+  }
+
+  /** The place of a task that is not launched after all. */
+  giveBack(taskId: string): void {
+    this.#options.ledger.release(taskId)
+    this.startWhatFits()
+  }
+
+  /** A task that was accepted waits for its place, or finds it at once. */
+  enqueue(task: LiveTask): void {
+    this.add(task)
+    this.startWhatFits()
+  }
+
+  /** A task that waits, of an earlier service. */
+  add(task: LiveTask): void {
+    this.#options.queue.add(task)
+  }
+
+  /** A task that waited and will not start here; `why` in words. */
+  async giveUp(task: LiveTask, why: string): Promise<void> {
+    const ending: Ending = { status: 'failed', error: { code: 'internal', message: why }, finishedAt: Date.now() }
+    await this.#seenAsEnded(task, endWithoutPlace(ending))
+  }
+
+  /** Starts waiting tasks for which there is room now. */
+  startWhatFits(): void {
+    const { queue, commit } = this.#options
+    while (!this.#isStopping && commit.fault === undefined) {
+      const task = queue.takeNext()
+      if (task === undefined) return
+      void this.#reserveAndLaunch(task)
+    }
+  }
+
+  async #reserveAndLaunch(task: LiveTask): Promise<void> {
+    const { bootId, row, events } = this.reserve(task)
+    const running = this.#track(new RunningTask(task, false))
+    await this.#options.store.change(task, { patch: { launch_boot_id: bootId }, events, reserve: row })
+    await this.#start(running, undefined)
+  }
+
+  /** Starts a task whose place is written down. */
+  launch(task: LiveTask, request: TaskRequest): void {
+    void this.#start(this.#track(new RunningTask(task, false)), request)
+  }
+
+  #track(running: RunningTask): RunningTask {
+    this.#running.set(running.task.task_id, running)
+    return running
+  }
+
+  async #start(running: RunningTask, request: TaskRequest | undefined): Promise<void> {
+    await this.#end(running, await this.#options.launches.run(running, request))
+  }
+
+  /** A task that an earlier service launched, and whose launcher lives. */
+  adopt(task: LiveTask): void {
+    const running = this.#track(new RunningTask(task, true))
+    if (task.row.kill_requested_at !== null) this.#sendKill(running)
+  }
+
+  /**
+   * Looks at what launchers may not have told: one that was killed tells nobody, and a full pipe drops lines. A safety
+   * net, for those that are not our children, and those of which nothing was heard.
+   */
+  lookAround(): void {
+    const { launches } = this.#options
+    for (const { task, isAdopted, launcherPid } of this.#running.values()) {
+      if (isAdopted && !launches.isLive(task)) this.onLauncherGone(task.task_id)
+      else if (launcherPid !== undefined && task.row.started_at === null) {
+        const started = launches.startedProcess(task)
+        if (started !== undefined) this.onStarted(task.task_id, started)
+      }
+    }
+    this.startWhatFits()
+  }
+
+  /** The launcher of a task says, or we saw, that its process runs. */
+  onStarted(taskId: string, started: StartedProcess): void {
+    const running = this.#running.get(taskId)
+    if (running === undefined || running.isEnding || running.task.row.started_at !== null) return
+    const { launcherPid = running.launcherPid } = started
+    this.#options.store.note(running.task, startedChange({ ...started, launcherPid }))
+    this.onRunning()
+    running.settle()
+  }
+
+  /** The launcher of a task that we adopted says, or we saw, that it is done. */
+  onLauncherGone(taskId: string): void {
+    const running = this.#running.get(taskId)
+    if (running !== undefined) void this.#collect(running)
+  }
+
+  async #collect(running: RunningTask): Promise<void> {
+    if (!running.isAdopted || running.isEnding) return
+    running.isEnding = true
+    await this.#end(running, await this.#options.launches.ending(running.task))
+  }
+
+  /** Nothing of the task runs any more: its place is free at once, others see its end when it is durable. */
+  async #end(running: RunningTask, ending: Ending): Promise<void> {
+    const { ledger } = this.#options
+    const { task } = running
+    running.isEnding = true
+    running.settle()
+    ledger.release(task.task_id)
+    this.#running.delete(task.task_id)
+    const seen = this.#seenAsEnded(task, endChange(task.row, ending))
+    this.startWhatFits() // in the same group commit
+    await seen
+  }
+
+  async #seenAsEnded(task: LiveTask, change: Change): Promise<void> {
+    const { store, launches, log } = this.#options
+    const row = await store.end(task, change, (ended) => launches.writeResult(ended))
+    log.info('task ended', endedFields(row))
+    this.onEnded(row)
+  }
+
+  /**
+   * Asks for the end of a task; `owner` is what the caller claims to be. Returns when that is written down. A task that
+   * has ended stays as it is.
+   */
+  async kill(taskId: string, owner: string | null, traceId: string): Promise<void> {
+    const { store, queue, log, commit } = this.#options
+    const task = store.liveTask(taskId)
+    const wanted = (task?.row ?? store.get(taskId))?.owner ?? null
+    if (wanted !== null && wanted !== owner) {
+      throw new Refusal('permission_denied', `kill requires owner '${wanted}'`, { header: 'x-service-owner' })
+    }
+    if (task === undefined) return
+    if (queue.remove(taskId) !== undefined) {
+      log.info('task killed before it started', { trace_id: traceId, task_id: taskId })
+      const ended = this.#seenAsEnded(task, killedBeforeStart(Date.now()))
+      this.startWhatFits()
+      return await within(SETTLE_MS, ended)
+    }
+    const running = this.#running.get(taskId)
+    if (running === undefined) return await within(SETTLE_MS, task.ended)
+    await within(SETTLE_MS, running.settled)
+    if (running.isEnding) return await within(SETTLE_MS, task.ended)
+    if (task.row.kill_requested_at !== null) return
+    log.info('kill requested', { trace_id: traceId, task_id: taskId })
+    const written = store.change(task, { patch: { kill_requested_at: Date.now() }, events: [killRequested()] })
+    this.#sendKill(running)
+    // A disk that takes nothing is no reason to let the task run, nor to leave the caller waiting.
+    if (commit.fault === undefined) await written
+  }
+
+  #sendKill(running: RunningTask): void {
+    if (running.isEnding || this.#options.launches.sendKill(running.task)) return
+    setTimeout(() => this.#sendKill(running), KILL_AGAIN_MS)
+  }
+
+  /** No task starts any more. Those that run go on, whether we are here or not. */
+  stop(): void {
+    this.#isStopping = true
+  }
+}
+
+const endedFields = (row: TaskRow) => ({
+  ...(row.trace_id !== null && { trace_id: row.trace_id }),
+  task_id: row.task_id,
+  status: row.status,
+  ...(row.error !== null && { error: JSON.parse(row.error) as object }),
+})
+
+async function within(ms: number, event: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<void>()
+  const timer = setTimeout(late.resolve, ms)
+  await Promise.race([event, late.promise])
+  clearTimeout(timer)
+}

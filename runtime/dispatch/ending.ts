@@ -1,0 +1,88 @@
+/** What the end of a task changes: its row and its events. Pure. */
+import type { ErrorInfo, ResourceUsage } from '../../shared/contract/runtime.ts'
+import type { RuntimeEnd } from '../../shared/contract/runtime-status.ts'
+import type { Change, NewEvent } from '../store/task-store.ts'
+import type { TaskRow } from '../store/tasks.ts'
+
+/** How a task ended, whoever says so: its launcher, or we who find it gone. Times are milliseconds since 1970. */
+export interface Ending {
+  readonly status: RuntimeEnd
+  readonly error?: ErrorInfo | undefined
+  readonly exitCode?: number | undefined
+  readonly exitSignal?: number | undefined
+  readonly usage?: ResourceUsage | undefined
+  /** Absent where no process was started. */
+  readonly started?: StartedProcess | undefined
+  /** Its wall time was over. */
+  readonly isTimeout?: boolean
+  readonly finishedAt: number
+}
+
+export interface StartedProcess {
+  /** Absent where only its task was heard of. */
+  readonly launcherPid?: number | undefined
+  readonly pid: number
+  readonly pgid: number
+  readonly startedAt: number
+}
+
+/** The change of a task whose process started. */
+export const startedChange = ({ launcherPid, pid, pgid, startedAt }: StartedProcess): Change => ({
+  patch: { status: 'running', started_at: startedAt, launcher_pid: launcherPid ?? null, pid, pgid },
+  events: [{ event_type: 'started', message: `process ${pid} started`, data: { pid, pgid }, timestamp: startedAt }],
+})
+
+/** The change of a task that held a reservation. A start of which nothing was heard before is part of it. */
+export function endChange(row: TaskRow, ending: Ending): Change {
+  const { started, finishedAt } = ending
+  const start = started !== undefined && row.started_at === null ? startedChange(started) : undefined
+  const timeout: NewEvent[] = ending.isTimeout
+    ? [{ event_type: 'timeout_triggered', message: 'wall_time_ms is over: the task is ended', timestamp: finishedAt }]
+    : []
+  return {
+    patch: { ...start?.patch, ...endPatch(ending) },
+    events: [
+      ...(start?.events ?? []),
+      ...timeout,
+      { event_type: 'resource_released', message: 'reservation released', data: JSON.parse(row.reservation) as object },
+      endEvent(ending),
+    ],
+    releasedAt: finishedAt,
+  }
+}
+
+/** The change of a task that never had a place. */
+export const endWithoutPlace = (ending: Ending): Change => ({ patch: endPatch(ending), events: [endEvent(ending)] })
+
+/** The change of a task that was killed while it waited for its place. */
+export function killedBeforeStart(now: number): Change {
+  const error: ErrorInfo = { code: 'cancelled', message: 'task was cancelled before it started' }
+  const ending: Ending = { status: 'cancelled', error, finishedAt: now }
+  return {
+    patch: { ...endPatch(ending), kill_requested_at: now },
+    events: [killRequested(), endEvent(ending)],
+  }
+}
+
+export const killRequested = (): NewEvent => ({ event_type: 'kill_requested', message: 'kill requested' })
+
+const endPatch = ({ status, error, exitCode, exitSignal, usage, finishedAt }: Ending) => ({
+  status,
+  finished_at: finishedAt,
+  updated_at: finishedAt,
+  exit_code: exitCode ?? null,
+  exit_signal: exitSignal ?? null,
+  error: error === undefined ? null : JSON.stringify(error),
+  usage: usage === undefined ? null : JSON.stringify(usage),
+})
+
+function endEvent({ status, error, exitCode, exitSignal }: Ending): NewEvent {
+  const data = {
+    status,
+    ...(error !== undefined && { error }),
+    ...(exitCode !== undefined && { exit_code: exitCode }),
+    ...(exitSignal !== undefined && { exit_signal: exitSignal }),
+  }
+  if (status === 'success') return { event_type: 'finished', message: 'task succeeded', data }
+  return { event_type: status, message: error?.message ?? `task ${status}`, data }
+}

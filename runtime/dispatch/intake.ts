@@ -1,0 +1,178 @@
+/**
+ * A request to an accepted task. The steps are those of the specification, in its order: validate, plan, capacity and
+ * quota, queue length; a duplicate id is found last. What is refused leaves nothing behind, on disk or in the ledger.
+ */
+import { statSync } from 'node:fs'
+import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import type { CapabilityMode } from '../../shared/contract/runtime-request.ts'
+import type { Log } from '../../shared/log.ts'
+import type { CapabilitySet } from '../intake/capability-set.ts'
+import { planTask } from '../intake/plan.ts'
+import { readRequest, type TaskRequest } from '../intake/validate.ts'
+import { reservationFor } from '../ledger/amounts.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { invalidInput, Refusal } from '../refusal.ts'
+import { unavailable } from '../store/group-commit.ts'
+import { stopping } from '../store/readiness.ts'
+import { makeTaskDir, removeTaskDirNow, taskDir } from '../store/task-dir.ts'
+import type { NewEvent, TaskStore } from '../store/task-store.ts'
+import type { TaskRow } from '../store/tasks.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import type { Totals } from './totals.ts'
+
+export interface IntakeOptions {
+  readonly store: TaskStore
+  readonly ledger: Ledger
+  readonly dispatcher: Dispatcher
+  readonly capabilities: CapabilitySet
+  readonly defaultCapabilityMode: CapabilityMode
+  readonly maxQueuedTasks: number
+  readonly totals: Totals
+  /** Absolute. */
+  readonly dataDir: string
+  readonly log: Log
+}
+
+export class Intake {
+  readonly #options: IntakeOptions
+  /** Tasks whose acceptance is being written and that will wait for their place. */
+  #arriving = 0
+  #isStopping = false
+
+  constructor(options: IntakeOptions) {
+    this.#options = options
+  }
+
+  /** Nothing is taken in any more. */
+  stop(): void {
+    this.#isStopping = true
+  }
+
+  /** The id of the task that `body` describes, once it is durable. Throws a `Refusal`, or 503. */
+  async submit(body: Uint8Array, traceId: string): Promise<string> {
+    if (this.#isStopping) throw stopping()
+    const { store, ledger, dispatcher, capabilities, defaultCapabilityMode, maxQueuedTasks, totals, log } =
+      this.#options
+    const request = readRequest(body, crypto.randomUUID())
+    checkRootfs(request)
+    const plan = planTask(request, capabilities, { capability_mode: defaultCapabilityMode })
+    const { tenant } = request.control_context
+    const asking = { tenant, reservation: reservationFor(request.limits) }
+    ledger.ensureCanEverFit(asking)
+
+    // Whoever comes while others wait goes to the end of their queue, however little it asks for.
+    const startsNow = this.#arriving === 0 && dispatcher.hasRoomFor(asking)
+    if (!startsNow && dispatcher.waitingCount + this.#arriving >= maxQueuedTasks) {
+      throw new Refusal(
+        'resource_limit_exceeded',
+        `the queue is full: ${maxQueuedTasks} tasks wait (try again later, or have --max-queued-tasks raised)`,
+        { max_queued_tasks: maxQueuedTasks },
+      )
+    }
+    const { task_id } = request
+    if (store.has(task_id)) throw new Refusal('conflict', `task ${task_id} already exists`)
+
+    const row = newRow({ request, plan, reservation: asking.reservation, traceId })
+    const events = acceptanceEvents(row, plan)
+    const place = startsNow ? dispatcher.reserve({ task_id, ...asking }) : undefined
+    if (place === undefined) this.#arriving++
+    try {
+      const text = JSON.stringify(request)
+      this.#makeDirectory(request, text)
+      const task = await store.accept(
+        { ...row, launch_boot_id: place?.bootId ?? null },
+        { request: text, events: [...events, ...(place?.events ?? [])], reserve: place?.row },
+      )
+      totals.accepted()
+      log.info('task accepted', { trace_id: traceId, task_id })
+      if (place === undefined) dispatcher.enqueue(task)
+      else dispatcher.launch(task, request)
+      return task_id
+    } catch (error) {
+      if (place !== undefined) dispatcher.giveBack(task_id)
+      // Nobody may have this id until nothing is left of it.
+      if (!store.has(task_id)) removeTaskDirNow(taskDir(this.#options.dataDir, task_id))
+      throw error
+    } finally {
+      if (place === undefined) this.#arriving--
+    }
+  }
+
+  #makeDirectory({ task_id, execution, sandbox }: TaskRequest, text: string): void {
+    try {
+      makeTaskDir(taskDir(this.#options.dataDir, task_id), {
+        request: text,
+        script: execution.kind === 'script' ? execution.script : undefined,
+        workspaceSubdir: sandbox.workspace_subdir ?? '',
+      })
+    } catch (error) {
+      throw unavailable(error)
+    }
+  }
+}
+
+/** What only the host can say of a request. It is looked at again when the task starts. */
+function checkRootfs({ sandbox: { chroot, rootfs } }: TaskRequest): void {
+  if (!chroot || rootfs === undefined) return
+  const found = statSync(rootfs, { throwIfNoEntry: false })
+  if (found?.isDirectory()) return
+  throw invalidInput(`sandbox.rootfs ${rootfs} is ${found === undefined ? 'not there' : 'no directory'} on this host`)
+}
+
+interface NewTask {
+  readonly request: TaskRequest
+  readonly plan: ExecutionPlan
+  readonly reservation: object
+  readonly traceId: string
+}
+
+function newRow({ request, plan, reservation, traceId }: NewTask): Omit<TaskRow, 'ordinal'> {
+  const now = Date.now()
+  const { tenant, owner } = request.control_context
+  return {
+    task_id: request.task_id,
+    status: 'accepted',
+    tenant: tenant ?? null,
+    owner: owner ?? null,
+    trace_id: traceId,
+    created_at: now,
+    updated_at: now,
+    started_at: null,
+    finished_at: null,
+    launch_boot_id: null,
+    kill_requested_at: null,
+    launcher_pid: null,
+    pid: null,
+    pgid: null,
+    exit_code: null,
+    exit_signal: null,
+    error: null,
+    usage: null,
+    execution_plan: JSON.stringify(plan),
+    reservation: JSON.stringify(reservation),
+    limits: JSON.stringify(request.limits),
+    is_script: request.execution.kind === 'script' ? 1 : 0,
+    metadata: Object.keys(request.metadata).length === 0 ? null : JSON.stringify(request.metadata),
+  }
+}
+
+function acceptanceEvents(
+  { created_at: timestamp, status }: Omit<TaskRow, 'ordinal'>,
+  plan: ExecutionPlan,
+): NewEvent[] {
+  const { capability_mode, effective_sandbox, degraded, fallback_reasons } = plan
+  const events: NewEvent[] = [
+    { event_type: 'submitted', message: 'task submitted', timestamp },
+    { event_type: 'accepted', message: 'task accepted', data: { status }, timestamp },
+    {
+      event_type: 'planned',
+      message: `planned with profile ${effective_sandbox.profile}`,
+      data: { capability_mode, profile: effective_sandbox.profile, degraded },
+      timestamp,
+    },
+  ]
+  if (degraded) {
+    events.push({ event_type: 'degraded', message: fallback_reasons.join('; '), data: { fallback_reasons }, timestamp })
+  }
+  return events
+}

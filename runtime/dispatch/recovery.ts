@@ -1,0 +1,87 @@
+/**
+ * What a start finds: tasks that wait, run, have ended, or are gone.
+ *
+ * Tasks outlive their service. A launcher that lives is known by the lock it holds, one that is done by its outcome,
+ * which counts whatever happened since, a reboot too. With neither, the task is lost. One exception: a task that was about
+ * to be launched, never started, and the machine has not been rebooted since, waits again as if nothing had happened.
+ */
+
+import { isoTime } from '../../shared/iso-time.ts'
+import type { Log } from '../../shared/log.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { insufficientResources } from '../ledger/shortfall.ts'
+import type { ReservationRow } from '../store/reservations.ts'
+import type { LiveTask, NewEvent, TaskStore } from '../store/task-store.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import type { Launches } from './launches.ts'
+
+export interface RecoveryOptions {
+  readonly store: TaskStore
+  readonly reservations: readonly ReservationRow[]
+  readonly ledger: Ledger
+  readonly dispatcher: Dispatcher
+  readonly launches: Launches
+  readonly bootId: string
+  readonly log: Log
+}
+
+/** What was found, for the log. */
+export interface Recovered {
+  waiting: number
+  running: number
+  ended: number
+}
+
+/** Takes up the tasks of an earlier service. Starts none of them: that is `startWhatFits`. */
+export function recoverTasks(options: RecoveryOptions): Recovered {
+  const found: Recovered = { waiting: 0, running: 0, ended: 0 }
+  const reservedAt = new Map(options.reservations.map(({ task_id, reserved_at }) => [task_id, reserved_at]))
+  for (const task of [...options.store.live]) {
+    if (task.row.launch_boot_id === null) found[waitAgain(options, task)]++
+    else found[takeUp(options, task, reservedAt.get(task.task_id) ?? task.row.updated_at)]++
+  }
+  return found
+}
+
+/** A task whose turn had not come. It may be that it never comes: the capacity may have become smaller. */
+function waitAgain({ ledger, dispatcher }: RecoveryOptions, task: LiveTask): keyof Recovered {
+  const shortfall = ledger.shortfallOf(task)
+  if (shortfall === null) {
+    dispatcher.add(task)
+    return 'waiting'
+  }
+  dispatcher.giveUp(task, insufficientResources(shortfall).message)
+  return 'ended'
+}
+
+function takeUp(options: RecoveryOptions, task: LiveTask, reservedAt: number): keyof Recovered {
+  const { store, ledger, dispatcher, launches, bootId } = options
+  const { tenant, reservation, task_id } = task
+  const isLive = launches.isLive(task) // before its outcome is looked for: whoever holds no lock writes none
+  if (!isLive && task.row.launch_boot_id === bootId && !launches.hasBegun(task)) {
+    store.note(task, { patch: { launch_boot_id: null }, events: [notStarted(task)], releasedAt: Date.now() })
+    return waitAgain(options, task)
+  }
+  ledger.restore({ task_id, tenant, reservation, reserved_at: isoTime(reservedAt) })
+  store.note(task, { patch: {}, events: [recovered(isLive)] })
+  dispatcher.adopt(task)
+  if (isLive) {
+    const started = launches.startedProcess(task)
+    if (started !== undefined) dispatcher.onStarted(task_id, started)
+    return 'running'
+  }
+  dispatcher.onLauncherGone(task_id)
+  return 'ended'
+}
+
+const recovered = (isLive: boolean): NewEvent => ({
+  event_type: 'recovered',
+  message: isLive ? 'the service was restarted: the task runs on' : 'the service was restarted: the task is gone',
+  data: { running: isLive },
+})
+
+const notStarted = ({ reservation }: LiveTask): NewEvent => ({
+  event_type: 'resource_released',
+  message: 'the service was restarted before the task was: it waits again',
+  data: reservation,
+})

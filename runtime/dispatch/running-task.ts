@@ -1,0 +1,29 @@
+/** A task that is being launched, runs, or is just being ended: it holds its reservation. */
+import type { LiveTask } from '../store/task-store.ts'
+
+export class RunningTask {
+  readonly task: LiveTask
+  /** Its launcher is no child of ours: we were restarted since. */
+  readonly isAdopted: boolean
+  /** Undefined until it was started, and for one of an earlier service until it is heard of. */
+  launcherPid: number | undefined
+  /** Its end is being collected. */
+  isEnding = false
+  readonly #settled = Promise.withResolvers<void>()
+
+  constructor(task: LiveTask, isAdopted: boolean) {
+    this.task = task
+    this.isAdopted = isAdopted
+    this.launcherPid = task.row.launcher_pid ?? undefined
+    if (task.row.started_at !== null) this.settle()
+  }
+
+  /** Resolves once it is known that the task has started, or that it will not. */
+  get settled(): Promise<void> {
+    return this.#settled.promise
+  }
+
+  settle(): void {
+    this.#settled.resolve()
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * Ends what a task left behind whose launcher is dead. A living launcher does that itself, and better: it is the parent
+ * of every orphan. Without it there are two traces: the task's cgroup, and the mark in the environment of its processes.
+ */
+import { markedProcesses } from '../../shared/processes.ts'
+
+/** Name of the variable that every process of a task carries. */
+export const TASK_MARK = 'TASKMILL_TASK'
+
+/** Milliseconds between two looks while killed processes end. */
+const LOOK_MS = 5
+
+/** Milliseconds after which what was killed and is still there cannot be killed: it hangs in the kernel. */
+const HOPELESS_MS = 5_000
+
+/** The mark of a task: tasks of other services on this machine may have the same id. */
+export const markOf = (serviceId: string, taskId: string): string => `${serviceId}:${taskId}`
+
+/** Kills the processes that carry `mark` until there are none; false when some would not go. */
+export async function endMarked(mark: string): Promise<boolean> {
+  const until = performance.now() + HOPELESS_MS
+  for (;;) {
+    const pids = markedProcesses(`${TASK_MARK}=${mark}\0`)
+    if (pids.length === 0) return true
+    if (performance.now() > until) return false
+    for (const pid of pids) killNow(pid)
+    await Bun.sleep(LOOK_MS)
+  }
+}
+
+function killNow(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // ended just now, or another user's
+  }
+}

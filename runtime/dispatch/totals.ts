@@ -1,0 +1,37 @@
+/** What happened since the service started, for its metrics. */
+import type { ErrorInfo, ResourceUsage } from '../../shared/contract/runtime.ts'
+import { RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
+import type { TaskRow } from '../store/tasks.ts'
+
+/** Upper bounds of the histogram of durations, in milliseconds: from what a process costs to what one waits for. */
+export const DURATION_BOUNDS_MS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 60_000, 300_000, 3_600_000]
+
+export class Totals {
+  /** Tasks that came to be in a status. */
+  readonly byStatus = Object.fromEntries(RUNTIME_STATUSES.map((status) => [status, 0])) as Record<RuntimeStatus, number>
+  readonly errorsByCode = new Map<string, number>()
+  /** Tasks that took at most as long as the bound of the same index, but longer than the one before; the last, longer. */
+  readonly durations = new Array<number>(DURATION_BOUNDS_MS.length + 1).fill(0)
+  durationSumMs = 0
+
+  accepted(): void {
+    this.byStatus.accepted++
+  }
+
+  started(): void {
+    this.byStatus.running++
+  }
+
+  ended({ status, error, usage }: TaskRow): void {
+    this.byStatus[status]++
+    if (error !== null) {
+      const { code } = JSON.parse(error) as ErrorInfo
+      this.errorsByCode.set(code, (this.errorsByCode.get(code) ?? 0) + 1)
+    }
+    if (usage === null) return
+    const { duration_ms } = JSON.parse(usage) as ResourceUsage
+    const bucket = DURATION_BOUNDS_MS.findIndex((bound) => duration_ms <= bound)
+    this.durations[bucket < 0 ? DURATION_BOUNDS_MS.length : bucket]!++
+    this.durationSumMs += duration_ms
+  }
+}
