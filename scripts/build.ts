@@ -13,6 +13,7 @@ const DIST = join(ROOT, 'dist')
 /** Executable name to its entry. */
 export const PROGRAMS = {
   'taskmill-control': 'control/main.ts',
+  'taskmill-runtime': 'runtime/main.ts',
   taskmill: 'adapter/main.ts',
 } as const
 

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { controlSettings, controlVariables } from '../control/config.ts'
+import { serveSettings, serveVariables } from '../runtime/config.ts'
 import { replaceSection, settingsTable } from './settings-table.ts'
 
 const ROOT = dirname(import.meta.dir)
@@ -10,8 +11,10 @@ const EXECUTORS = join(ROOT, 'docs/executors.md')
 
 /** The README as it should be. */
 export function currentReadme(): string {
-  const table = settingsTable(controlSettings, controlVariables)
-  return replaceSection(readFileSync(README, 'utf8'), 'control settings', table)
+  const control = settingsTable(controlSettings, controlVariables)
+  const runtime = settingsTable(serveSettings, serveVariables)
+  const readme = replaceSection(readFileSync(README, 'utf8'), 'control settings', control)
+  return replaceSection(readme, 'runtime settings', runtime)
 }
 
 /** docs/executors.md as it should be: its example is the one that the tests run. */

@@ -22,6 +22,8 @@ export interface StartedService {
   readonly process: Subprocess<'ignore', 'pipe', 'pipe'>
   /** What it has logged so far; grows. */
   readonly log: LogLine[]
+  /** All that it wrote to its standard error, once it has ended. */
+  readonly stderr: Promise<string>
   readonly dispose: () => Promise<void>
 }
 
@@ -66,7 +68,7 @@ export async function startService(
     await dispose()
     throw new Error(`${program} did not start: ${await stderr}`)
   }
-  return { url, cwd, dataDir, process: child, log, dispose }
+  return { url, cwd, dataDir, process: child, log, stderr, dispose }
 }
 
 /** Ends the service with `signal` and gives its exit code, or the signal's name. */

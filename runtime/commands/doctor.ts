@@ -1,0 +1,92 @@
+/**
+ * `taskmill-runtime doctor`: what this host can enforce, tried here and now, and the remedy for what it cannot.
+ *
+ * It takes the flags of serve that matter to it, and needs no service. The exit code is 0 when everything is there, 1 when
+ * something is missing, so that a script can ask.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { UsageError } from '../../shared/errors.ts'
+import { describeSettings, readCommandLine } from '../../shared/flags.ts'
+import { serveSettings } from '../config.ts'
+import { capabilitySet, namedCapabilities } from '../host/capabilities.ts'
+import { findCapacity } from '../host/capacity.ts'
+import { platformOf } from '../host/platform.ts'
+import { DEFAULT_CGROUP_ROOT, TaskCgroups } from '../launcher/cgroup.ts'
+import { cgroupCapabilities } from '../launcher/cgroup-capabilities.ts'
+import { installLauncher } from '../launcher/embedded.ts'
+
+const { cgroupRoot, disableCgroup, disableLinuxSandbox, maxRunningTasks, capacityMemoryBytes, capacityPids } =
+  serveSettings
+const doctorSettings = {
+  ...{ cgroupRoot, disableCgroup, disableLinuxSandbox, maxRunningTasks, capacityMemoryBytes, capacityPids },
+}
+
+/** What to print, and how to exit. Throws `UsageError`. */
+export function doctor(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): { readonly text: string; readonly exitCode: 0 | 1 } {
+  const { values, positionals, asked } = readCommandLine(argv, env, doctorSettings)
+  if (asked !== undefined) return { text: help(), exitCode: 0 }
+  if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals[0]}" (see doctor --help)`)
+
+  const { capacity, sources } = findCapacity(values)
+  const cgroups = values.disableCgroup
+    ? undefined
+    : TaskCgroups.prepare({ root: values.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId: `doctor-${process.pid}` })
+  const capabilities = namedCapabilities(
+    capabilitySet({
+      hasNativeLauncher: tryLauncher(),
+      isRoot: process.getuid?.() === 0,
+      isSandboxDisabled: values.disableLinuxSandbox,
+      ...cgroupCapabilities(cgroups),
+    }),
+  )
+  const lines = [
+    `platform: ${platformLine(env)}`,
+    `capacity: ${capacity.task_slots} tasks (${sources.task_slots})`,
+    `capacity: ${amount(capacity.memory_bytes, 'bytes of memory', sources.memory_bytes)}`,
+    `capacity: ${amount(capacity.pids, 'processes', sources.pids)}`,
+    'ok       sandbox.profile=process',
+    ...capabilities.map(([name, capability]) =>
+      capability.isAvailable
+        ? `ok       ${name}`
+        : `MISSING  ${name}: ${capability.reason}\n         ${capability.remedy}`,
+    ),
+  ]
+  const isWhole = capabilities.every(([, { isAvailable }]) => isAvailable)
+  return { text: lines.join('\n'), exitCode: isWhole ? 0 : 1 }
+}
+
+function platformLine(env: Readonly<Record<string, string | undefined>>): string {
+  const { os, arch, containerized, kubernetes } = platformOf(env)
+  const where = kubernetes ? ', in Kubernetes' : containerized ? ', in a container' : ''
+  return `${os} ${arch}${where}, as ${process.getuid?.() === 0 ? 'root' : `uid ${process.getuid?.()}`}`
+}
+
+const amount = (value: number | undefined, what: string, source: string | undefined): string =>
+  value === undefined ? `${what} not known, so not limited together` : `${value} ${what} (${source})`
+
+/** Whether the launcher of this platform can be put somewhere and starts there. */
+function tryLauncher(): boolean {
+  const directory = mkdtempSync(join(tmpdir(), 'taskmill-doctor-'))
+  try {
+    const path = installLauncher(directory)
+    // Without arguments it says what it lacks, which is all that is asked of it here.
+    return path !== undefined && Bun.spawnSync([path], { stdio: ['ignore', 'ignore', 'ignore'] }).exitCode === 125
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+const help =
+  (): string => `taskmill-runtime doctor: shows what this host can enforce, and the remedy for what it cannot.
+
+Usage: taskmill-runtime doctor [flags]
+
+It tries; it needs no running service. Exit codes: 0 all there, 1 something is missing, 2 usage error.
+
+Flags, as of serve:
+${describeSettings(doctorSettings)}`

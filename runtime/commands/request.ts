@@ -1,0 +1,14 @@
+/** The request that `submit` and `run` send: a file, a text, or standard input. */
+import { UsageError } from '../../shared/errors.ts'
+import { text } from '../../shared/flags.ts'
+import { fileSetting, readInput } from '../../shared/request-input.ts'
+
+export const requestSettings = {
+  file: fileSetting,
+  json: text({ value: 'text', help: 'The request itself, instead of a file.' }),
+}
+
+export async function readRequest({ file, json }: { file: string; json: string }): Promise<Uint8Array> {
+  if (file !== '' && json !== '') throw new UsageError('give --file or --json, not both')
+  return json === '' ? readInput(file, 'a task request') : new TextEncoder().encode(json)
+}

@@ -1,0 +1,12 @@
+/** `taskmill-runtime status`: a task as it is now. */
+import { defineCommand, taskPath } from './command.ts'
+
+export const status = defineCommand({
+  summary: 'Show a task.',
+  usage: 'TASK_ID',
+  settings: {},
+  takesTaskId: true,
+  async run({ taskId, client }) {
+    return { body: await client.call({ method: 'GET', path: taskPath(taskId) }), exitCode: 0 }
+  },
+})

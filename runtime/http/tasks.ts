@@ -1,0 +1,158 @@
+/** /api/v1/tasks: submit, list, look at, wait for, read the logs and events of, kill. */
+import { type AnyElysia, t } from 'elysia'
+import type { SubmitTaskResponse, TaskListResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import { hasEnded, RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
+import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import type { Dispatcher } from '../dispatch/dispatcher.ts'
+import type { Intake } from '../dispatch/intake.ts'
+import { invalidInput, Refusal } from '../refusal.ts'
+import { logStream } from '../store/log-stream.ts'
+import { readOutput } from '../store/output.ts'
+import { eventRecord, statusResponse, summaryResponse } from '../store/status-response.ts'
+import { taskDir } from '../store/task-dir.ts'
+import type { TaskStore } from '../store/task-store.ts'
+import type { TaskRow } from '../store/tasks.ts'
+
+/** Longest wait of `?wait_ms=N`; a client that wants more asks again. */
+export const MAX_WAIT_MS = 60_000
+
+/** Tasks of one page. */
+const DEFAULT_PAGE = 100
+const MAX_PAGE = 1_000
+
+export interface TaskRoutes {
+  readonly intake: Intake
+  readonly dispatcher: Dispatcher
+  readonly store: TaskStore
+  /** Absolute. */
+  readonly dataDir: string
+  readonly maxBodyBytes: number
+}
+
+const optionalTexts = (...names: readonly string[]) =>
+  t.Object(Object.fromEntries(names.map((name) => [name, t.Optional(t.String())])), { additionalProperties: true })
+
+export const addTaskRoutes = (
+  app: AnyElysia,
+  { intake, dispatcher, store, dataDir, maxBodyBytes }: TaskRoutes,
+): AnyElysia => {
+  const known = (id: string): TaskRow => {
+    const row = store.get(id)
+    if (row === undefined) throw new Refusal('not_found', `task not found: ${id}`)
+    return row
+  }
+  const statusOf = (row: TaskRow): TaskStatusResponse => {
+    const dir = taskDir(dataDir, row.task_id)
+    return statusResponse(row, dir, readOutput(row, dir))
+  }
+  return app
+    .post(
+      '/api/v1/tasks',
+      async ({ body, set, server, request }): Promise<SubmitTaskResponse> => {
+        server?.timeout(request, WRITE_TIMEOUT_SECONDS)
+        const task_id = await intake.submit(body as Uint8Array, traceIdOf(set))
+        return { task_id, handle_id: task_id, status: 'accepted' }
+      },
+      { body: t.Any(), parse: [({ request }) => readBody(request, maxBodyBytes)] },
+    )
+    .get(
+      '/api/v1/tasks',
+      ({ query }): TaskListResponse => {
+        const limit = pageSizeOf(query.limit)
+        const rows = store.list({
+          status: statusFilterOf(query.status),
+          tenant: query.tenant ?? null,
+          afterOrdinal: cursorOf(query.cursor),
+          limit: limit + 1,
+        })
+        const page = rows.slice(0, limit)
+        return {
+          tasks: page.map((row) => summaryResponse(row, taskDir(dataDir, row.task_id))),
+          ...(rows.length > limit && { next_cursor: String(page.at(-1)!.ordinal) }),
+        }
+      },
+      { query: optionalTexts('status', 'tenant', 'limit', 'cursor') },
+    )
+    .get(
+      '/api/v1/tasks/:id',
+      async ({ params, query, request, server }) => {
+        const row = known(params.id)
+        const waitMs = waitOf(query.wait_ms)
+        if (waitMs > 0 && !hasEnded(row.status)) {
+          server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
+          await endedWithin(store, row.task_id, waitMs, request.signal)
+        }
+        return statusOf(known(params.id))
+      },
+      { query: optionalTexts('wait_ms') },
+    )
+    .get('/api/v1/tasks/:id/events', ({ params }) => {
+      known(params.id)
+      return store.events(params.id).map(eventRecord)
+    })
+    .get(
+      '/api/v1/tasks/:id/logs',
+      ({ params, query, request, server }) => {
+        const { task_id } = known(params.id)
+        const dir = taskDir(dataDir, task_id)
+        const path = streamOf(query.stream) === 'stdout' ? dir.stdout_path : dir.stderr_path
+        const isFollowing = truthOf('follow', query.follow)
+        // However long it takes: what is written keeps the connection, and a reader that is gone ends it.
+        server?.timeout(request, isFollowing ? 0 : WRITE_TIMEOUT_SECONDS)
+        const ended = isFollowing ? store.liveTask(task_id)?.ended : undefined
+        return new Response(logStream(path, { ended }), { headers: { 'content-type': 'text/plain; charset=utf-8' } })
+      },
+      { query: optionalTexts('stream', 'follow') },
+    )
+    .post(
+      '/api/v1/tasks/:id/kill',
+      async ({ params, request, set }) => {
+        known(params.id)
+        await dispatcher.kill(params.id, request.headers.get('x-service-owner'), traceIdOf(set))
+        return statusOf(known(params.id))
+      },
+      { parse: 'none' },
+    )
+}
+
+/** Resolves when the task has ended, after `ms`, or when nobody waits any more. */
+async function endedWithin(store: TaskStore, id: string, ms: number, gone: AbortSignal): Promise<void> {
+  const late = Promise.withResolvers<void>()
+  const timer = setTimeout(late.resolve, ms)
+  gone.addEventListener('abort', () => late.resolve(), { once: true })
+  await Promise.race([store.liveTask(id)?.ended, late.promise])
+  clearTimeout(timer)
+}
+
+function waitOf(text: string | undefined): number {
+  return text === undefined ? 0 : wholeNumber('wait_ms', text, 0, MAX_WAIT_MS)
+}
+
+const pageSizeOf = (text: string | undefined): number =>
+  text === undefined ? DEFAULT_PAGE : wholeNumber('limit', text, 1, MAX_PAGE)
+
+const cursorOf = (text: string | undefined): number =>
+  text === undefined ? 0 : wholeNumber('cursor', text, 0, Number.MAX_SAFE_INTEGER)
+
+function wholeNumber(name: string, text: string, min: number, max: number): number {
+  const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (number >= min && number <= max) return number
+  throw invalidInput(`invalid ${name} "${text}": expected a whole number from ${min} to ${max}`)
+}
+
+function statusFilterOf(text: string | undefined): RuntimeStatus | null {
+  if (text === undefined) return null
+  if ((RUNTIME_STATUSES as readonly string[]).includes(text)) return text as RuntimeStatus
+  throw invalidInput(`invalid status "${text}": expected ${RUNTIME_STATUSES.join(', ')}`)
+}
+
+function streamOf(text = 'stdout'): 'stdout' | 'stderr' {
+  if (text === 'stdout' || text === 'stderr') return text
+  throw invalidInput(`invalid stream "${text}": expected stdout or stderr`)
+}
+
+function truthOf(name: string, text = 'false'): boolean {
+  if (text === 'true' || text === '1' || text === '') return true
+  if (text === 'false' || text === '0') return false
+  throw invalidInput(`invalid ${name} "${text}": expected true or false`)
+}

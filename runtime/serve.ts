@@ -1,0 +1,246 @@
+/**
+ * The service: store, ledger, launchers, dispatcher, server, signals, in this order. Called by `main.ts`.
+ *
+ * A start first locks the data directory, then takes up what an earlier service left, and listens last: whoever asks
+ * finds every task that was ever accepted.
+ */
+import { mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { CAPABILITY_SNAPSHOT_VERSION, type RuntimeConfigSummary } from '../shared/contract/runtime-info.ts'
+import { lockDirectory } from '../shared/directory-lock.ts'
+import { messageOf, UsageError } from '../shared/errors.ts'
+import { createGuard, isLoopback } from '../shared/http-guard.ts'
+import { listen, parseListenAddress } from '../shared/http-service.ts'
+import { isoTime } from '../shared/iso-time.ts'
+import { createLog, type Log, stdoutLines } from '../shared/log.ts'
+import { bootId } from '../shared/processes.ts'
+import { readToken } from '../shared/token.ts'
+import { VERSION } from '../shared/version.ts'
+import type { ServeConfig } from './config.ts'
+import { Dispatcher } from './dispatch/dispatcher.ts'
+import { Intake } from './dispatch/intake.ts'
+import { baseEnvironment } from './dispatch/launch-plan.ts'
+import { Launches } from './dispatch/launches.ts'
+import { recoverTasks } from './dispatch/recovery.ts'
+import { Retention } from './dispatch/retention.ts'
+import { Totals } from './dispatch/totals.ts'
+import { WaitingQueue } from './dispatch/waiting-queue.ts'
+import { capabilityManifest, capabilitySet } from './host/capabilities.ts'
+import { findCapacity } from './host/capacity.ts'
+import { platformOf } from './host/platform.ts'
+import { serviceUser } from './host/service-user.ts'
+import { runtimeApp } from './http/app.ts'
+import { DEFAULT_CGROUP_ROOT, TaskCgroups } from './launcher/cgroup.ts'
+import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
+import { installLauncher } from './launcher/embedded.ts'
+import { openNotifyPipe } from './launcher/notify.ts'
+import { Ledger } from './ledger/ledger.ts'
+import { resourcesSnapshot } from './ledger/snapshot.ts'
+import { openDatabase } from './store/database.ts'
+import { GroupCommit } from './store/group-commit.ts'
+import { Readiness } from './store/readiness.ts'
+import { liveReservations } from './store/reservations.ts'
+import { tasksDir } from './store/task-dir.ts'
+import { type LiveTask, TaskStore } from './store/task-store.ts'
+
+/** Milliseconds that open requests get to be answered at the end. */
+const LAST_ANSWERS_MS = 1_000
+
+/** Milliseconds that the last log lines get to leave. */
+const LAST_LINES_MS = 1_000
+
+/** The lock of the data directory: a control service may have its files beside ours. */
+const LOCK_FILE = 'runtime.lock'
+
+/** Resolves when the service listens; it ends the process by itself. */
+export async function serve(
+  config: ServeConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<undefined> {
+  const address = parseListenAddress(config.listenAddr, 'listen-addr')
+  const lines = stdoutLines()
+  const log = createLog(lines, config.logLevel)
+  const token = readToken(config.tokenFile, env.SERVICE_TOKEN)
+  const guard = createGuard({ token, allowedHosts: config.allowedHost, listeningHost: address.hostname })
+  const startedAt = Date.now()
+
+  process.umask(0o077) // requests hold secrets
+  const dataDir = makeDataDir(config.dataDir)
+  lockDirectory(dataDir, LOCK_FILE)
+  const { db, commit, store } = openStore(dataDir, log)
+  const { capacity } = findCapacity(config)
+  const ledger = new Ledger(capacity, config.tenantQuota)
+  const queue = new WaitingQueue<LiveTask>(ledger)
+  const serviceId = serviceIdOf(dataDir)
+  const cgroups = config.disableCgroup
+    ? undefined
+    : TaskCgroups.prepare({ root: config.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId })
+  const launcher = installLauncher(dataDir)
+  const notifications = openNotifyPipe(dataDir, (notice) => {
+    if (notice.kind === 'started') dispatcher.onStarted(notice.taskId, notice)
+    else dispatcher.onLauncherGone(notice.taskId)
+  })
+  const launches = new Launches({
+    command: launcher === undefined ? [process.execPath, 'portable-launcher'] : [launcher],
+    settings: {
+      graceMs: config.terminationGraceMs,
+      maxOutputBytes: config.maxOutputBytes,
+      baseEnvironment: baseEnvironment(env, serviceUser(process.getuid?.())),
+    },
+    cgroups,
+    dataDir,
+    serviceId,
+    notifyFd: notifications.fd,
+    logFd: openSync(join(dataDir, 'launchers.log'), 'a', 0o600),
+    store,
+    log,
+  })
+  const dispatcher = new Dispatcher({ store, commit, ledger, queue, launches, bootId: bootId(), log })
+  const totals = new Totals()
+  dispatcher.onRunning = () => totals.started()
+  dispatcher.onEnded = (row) => totals.ended(row)
+  commit.onRecovered = () => dispatcher.startWhatFits()
+
+  const capabilities = capabilitySet({
+    hasNativeLauncher: launcher !== undefined,
+    isRoot: process.getuid?.() === 0,
+    isSandboxDisabled: config.disableLinuxSandbox,
+    ...cgroupCapabilities(cgroups),
+  })
+  const intake = new Intake({
+    ...{ store, ledger, dispatcher, capabilities, totals, dataDir, log },
+    defaultCapabilityMode: config.defaultCapabilityMode,
+    maxQueuedTasks: config.maxQueuedTasks,
+  })
+  const readiness = new Readiness(commit, dataDir)
+  const retention = new Retention({
+    ...{ store, dataDir, log },
+    retentionSecs: config.resultRetentionSecs,
+    intervalMs: config.gcIntervalMs,
+  })
+  const runtimeId = config.runtimeId === '' ? hostname() : config.runtimeId
+  const platform = platformOf(env)
+  const app = runtimeApp({
+    ...{ intake, dispatcher, store, dataDir, readiness, totals, log, guard },
+    maxBodyBytes: config.maxBodyBytes,
+    info: {
+      runtime_id: runtimeId,
+      version: VERSION,
+      started_at: isoTime(startedAt),
+      snapshot_version: CAPABILITY_SNAPSHOT_VERSION,
+      platform,
+    },
+    capabilities: capabilityManifest(capabilities, {
+      ...{ runtimeId, platform, capacity },
+      collectedAt: startedAt,
+      isDataDirWritable: true, // the lock and the database were just written
+      isSandboxDisabled: config.disableLinuxSandbox,
+      isCgroupDisabled: config.disableCgroup,
+    }),
+    config: configSummary({
+      config,
+      runtimeId,
+      dataDir,
+      cgroupRoot: cgroups?.directories.pids ?? cgroups?.directories.memory ?? '',
+    }),
+    resources: () =>
+      resourcesSnapshot(ledger, {
+        runtimeId,
+        waitingTasks: queue.length,
+        statusOf: (id) => store.get(id)?.status ?? 'accepted',
+      }),
+  })
+  const reservations = liveReservations(db)
+  const recovered = recoverTasks({ store, reservations, ledger, dispatcher, launches, bootId: bootId(), log })
+  await endLeftGroups(cgroups, dispatcher, log)
+  const server = listen(app, address, 'listen-addr')
+  log.info('listening', { url: server.url, version: VERSION, pid: process.pid, ...recovered })
+  if (token === undefined && !isLoopback(address.hostname)) {
+    log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
+  }
+  dispatcher.startWhatFits()
+  const lookingAround = setInterval(() => dispatcher.lookAround(), config.dispatchPollIntervalMs)
+  void retention
+    .removeStrays()
+    .catch((error) => log.error('cannot remove stray directories', { cause: messageOf(error) }))
+  if (config.resultRetentionSecs > 0) retention.start()
+
+  let isStopping = false
+  const stop = async (signal: NodeJS.Signals) => {
+    if (isStopping) return
+    isStopping = true
+    log.info('stopping', { signal, running_tasks: dispatcher.runningCount })
+    intake.stop()
+    dispatcher.stop()
+    retention.stop()
+    clearInterval(lookingAround)
+    readiness.isStopping = true
+    await server.stop(LAST_ANSWERS_MS)
+    commit.flush()
+    const isKept = commit.fault === undefined
+    db.close()
+    log.info('stopped')
+    // Whoever does not read our lines does not keep us from ending.
+    await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
+    process.exit(isKept ? 0 : 1)
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+}
+
+/** The absolute path of the data directory, made if it was not there. Throws `UsageError`. */
+function makeDataDir(path: string): string {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+    const dataDir = realpathSync(path)
+    mkdirSync(tasksDir(dataDir), { recursive: true, mode: 0o700 })
+    return dataDir
+  } catch (error) {
+    throw new UsageError(
+      `cannot make the data directory ${path}: ${messageOf(error)} (let the user of the service write there, or choose another with --data-dir)`,
+    )
+  }
+}
+
+function openStore(dataDir: string, log: Log) {
+  const db = openDatabase(dataDir)
+  const commit = new GroupCommit(db, log)
+  return { db, commit, store: new TaskStore(db, commit) }
+}
+
+/** Names the service among those of this machine, for as long as its data directory is there. */
+function serviceIdOf(dataDir: string): string {
+  const { dev, ino } = statSync(dataDir)
+  return `${dev}-${ino}`
+}
+
+/** Control groups of tasks that do not run: a launcher was killed while we were not there. */
+async function endLeftGroups(cgroups: TaskCgroups | undefined, dispatcher: Dispatcher, log: Log): Promise<void> {
+  for (const taskId of cgroups?.taskIds() ?? []) {
+    if (dispatcher.isRunning(taskId) || (await cgroups!.end(taskId))) continue
+    log.error('the control group of a task that does not run cannot be ended', { task_id: taskId })
+  }
+}
+
+interface SummaryContext {
+  readonly config: ServeConfig
+  readonly runtimeId: string
+  readonly dataDir: string
+  readonly cgroupRoot: string
+}
+
+const configSummary = ({ config, runtimeId, dataDir, cgroupRoot }: SummaryContext): RuntimeConfigSummary => ({
+  runtime_id: runtimeId,
+  listen_addr: config.listenAddr,
+  data_dir: dataDir,
+  max_running_tasks: config.maxRunningTasks,
+  max_queued_tasks: config.maxQueuedTasks,
+  termination_grace_ms: config.terminationGraceMs,
+  result_retention_secs: config.resultRetentionSecs,
+  gc_interval_ms: config.gcIntervalMs,
+  dispatch_poll_interval_ms: config.dispatchPollIntervalMs,
+  cgroup_root: cgroupRoot,
+  cgroup_enabled: cgroupRoot !== '',
+  default_capability_mode: config.defaultCapabilityMode,
+})

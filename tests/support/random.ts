@@ -1,0 +1,17 @@
+/** Random choices that a seed repeats. */
+
+/** A whole number from 0 up to, and without, `below`. */
+export type Random = (below: number) => number
+
+/** A small generator of its own, so that a seed gives the same choices everywhere. */
+export function randomNumbers(seed: number): Random {
+  let state = seed >>> 0
+  return (below) => {
+    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x6d2b79f5) >>> 0
+    return Math.floor((((state ^ (state >>> 14)) >>> 0) / 2 ** 32) * below)
+  }
+}
+
+/** Of tests that kill at random moments. */
+export const ROUNDS = process.env.TASKMILL_NIGHTLY === undefined ? 30 : 500
+export const SEED = Number(process.env.TASKMILL_SEED ?? Date.now() % 1_000_000_000)

@@ -1,0 +1,146 @@
+/** A real runtime service of one test: own port, own directory, gone at the end of its block. */
+import type { EventRecord, SubmitTaskResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import type { ResourcesSnapshot } from '../../shared/contract/runtime-info.ts'
+import { type LogLine, type ServiceOptions, type StartedService, startService, stopService } from './service.ts'
+import { until } from './until.ts'
+
+const TASKS = '/api/v1/tasks'
+
+export class Runtime implements AsyncDisposable {
+  readonly url: string
+  readonly dataDir: string
+  readonly process: StartedService['process']
+  /** What it has logged so far; grows. */
+  readonly log: LogLine[]
+  readonly #service: StartedService
+  constructor(service: StartedService) {
+    this.#service = service
+    this.url = service.url
+    this.dataDir = service.dataDir
+    this.process = service.process
+    this.log = service.log
+  }
+
+  /** All that it wrote to its standard error, once it has ended. */
+  get stderr(): Promise<string> {
+    return this.#service.stderr
+  }
+
+  fetch(path: string, init?: RequestInit): Promise<Response> {
+    return fetch(this.url + path, init)
+  }
+
+  /** GET of something that must be there. */
+  async json<T>(path: string): Promise<T> {
+    const response = await this.fetch(path)
+    if (response.status !== 200) throw new Error(`GET ${path}: ${response.status} ${await response.text()}`)
+    return (await response.json()) as T
+  }
+
+  /** POST /api/v1/tasks with whatever body. */
+  post(body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    return this.fetch(TASKS, {
+      method: 'POST',
+      headers,
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+  }
+
+  /** Submits a task that must be accepted, and gives its id. */
+  async submit(body: object): Promise<string> {
+    const response = await this.post(body)
+    if (response.status !== 200) throw new Error(`not accepted: ${response.status} ${await response.text()}`)
+    return ((await response.json()) as SubmitTaskResponse).task_id
+  }
+
+  /** Submits a script of /bin/sh; `more` are further fields of the request. */
+  script(script: string, more: object = {}): Promise<string> {
+    return this.submit({ execution: { kind: 'script', script }, ...more })
+  }
+
+  get(id: string): Promise<TaskStatusResponse> {
+    return this.json(`${TASKS}/${id}`)
+  }
+
+  events(id: string): Promise<EventRecord[]> {
+    return this.json(`${TASKS}/${id}/events`)
+  }
+
+  async eventTypes(id: string): Promise<string[]> {
+    return (await this.events(id)).map(({ event_type }) => event_type)
+  }
+
+  resources(): Promise<ResourcesSnapshot> {
+    return this.json('/api/v1/runtime/resources')
+  }
+
+  kill(id: string, headers: Record<string, string> = {}): Promise<Response> {
+    return this.fetch(`${TASKS}/${id}/kill`, { method: 'POST', headers })
+  }
+
+  /** The task once it has ended. */
+  async ended(id: string): Promise<TaskStatusResponse> {
+    for (;;) {
+      const task = await this.json<TaskStatusResponse>(`${TASKS}/${id}?wait_ms=20000`)
+      if (task.status !== 'accepted' && task.status !== 'running') return task
+    }
+  }
+
+  /** The task once its output is as wanted. */
+  printed(id: string, isWanted: (stdout: string) => boolean = (stdout) => stdout.endsWith('\n')) {
+    return until(
+      () => this.get(id),
+      ({ stdout }) => isWanted(stdout ?? ''),
+    )
+  }
+
+  /** Runs one task to its end. */
+  async run(body: object): Promise<TaskStatusResponse> {
+    return this.ended(await this.submit(body))
+  }
+
+  /** Runs a script of /bin/sh to its end. */
+  async runScript(script: string, more: object = {}): Promise<TaskStatusResponse> {
+    return this.ended(await this.script(script, more))
+  }
+
+  /** Ends the service with `signal` and gives its exit code, or the signal's name. */
+  stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | string> {
+    return stopService(this.#service, signal)
+  }
+
+  /** Tasks outlive their service; those of a test must not. */
+  async dispose(): Promise<void> {
+    try {
+      await this.#endTasks()
+    } finally {
+      await this.#service.dispose()
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.dispose()
+  }
+
+  async #endTasks(): Promise<void> {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return
+    for (const status of ['accepted', 'running']) {
+      const { tasks } = await this.json<{ tasks: TaskStatusResponse[] }>(`${TASKS}?status=${status}&limit=1000`)
+      const ownerOf = async (id: string) => /requires owner '(.*)'/.exec(await (await this.kill(id)).text())?.[1]
+      for (const { task_id } of tasks) {
+        const owner = await ownerOf(task_id)
+        if (owner !== undefined) await this.kill(task_id, { 'x-service-owner': owner })
+      }
+      for (const { task_id } of tasks) await this.ended(task_id)
+    }
+  }
+}
+
+/** Starts a runtime service and waits until it listens. Fails with its output when it does not. */
+export const startRuntime = async (options: ServiceOptions = {}): Promise<Runtime> =>
+  new Runtime(
+    await startService('taskmill-runtime', ['serve', '--listen-addr', '127.0.0.1:0'], {
+      ...options,
+      flags: ['--termination-grace-ms', '500', ...(options.flags ?? [])],
+    }),
+  )
