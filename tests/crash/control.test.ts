@@ -15,20 +15,9 @@ import type { TaskRecord } from '../../shared/contract/control.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { markedProcesses } from '../../shared/processes.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-const ROUNDS = process.env.TASKMILL_NIGHTLY === undefined ? 30 : 500
-const SEED = Number(process.env.TASKMILL_SEED ?? Date.now() % 1_000_000_000)
-
-/** A small generator of its own, so that a seed gives the same graphs everywhere. */
-function randomNumbers(seed: number): (below: number) => number {
-  let state = seed >>> 0
-  return (below) => {
-    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x6d2b79f5) >>> 0
-    return Math.floor((((state ^ (state >>> 14)) >>> 0) / 2 ** 32) * below)
-  }
-}
 
 /** What clients were told. */
 class Promises {
@@ -47,8 +36,6 @@ class Promises {
     if (isTerminal(status)) this.outcomes.set(id, status)
   }
 }
-
-type Random = (below: number) => number
 
 function randomGraph(random: Random, name: string, log: string): object[] {
   const size = 1 + random(12)

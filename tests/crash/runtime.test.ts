@@ -1,0 +1,162 @@
+/**
+ * Kills the runtime service at random moments and looks whether it kept its promises.
+ *
+ * Each round starts it on the directory of the round before, lets a few clients submit, kill and look at random, and ends
+ * it with SIGKILL. Tasks outlive their service. After the last start: every acknowledged task is there and ended as its
+ * script says, each ran once, what a client saw as its end stays, no process is left and nothing is reserved.
+ */
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import { hasEnded } from '../../shared/contract/runtime-status.ts'
+import { markedProcesses } from '../../shared/processes.ts'
+import { type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
+import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
+
+/** What clients were told, and what the tasks are. */
+class Promises {
+  /** The exit code of each acknowledged task that nothing interferes with. */
+  readonly exitCodes = new Map<string, number>()
+  readonly ends = new Map<string, string>()
+  readonly killed = new Set<string>()
+
+  saw(task: TaskStatusResponse): void {
+    const { task_id, status, exit_code, exit_signal } = task
+    const end = `${status} ${exit_code} ${exit_signal}`
+    const before = this.ends.get(task_id)
+    if (before !== undefined) expect({ task_id, end }).toEqual({ task_id, end: before })
+    if (hasEnded(status)) this.ends.set(task_id, end)
+  }
+
+  /** Fails unless the task ended as it had to. */
+  check(task: TaskStatusResponse): void {
+    this.saw(task)
+    const { task_id, status, exit_code } = task
+    if (this.killed.has(task_id) && status === 'cancelled') return
+    const expected = this.exitCodes.get(task_id)!
+    const wanted = { task_id, status: expected === 0 ? 'success' : 'failed', exit_code: expected }
+    expect({ task_id, status, exit_code, error: task.error?.message }).toMatchObject(wanted)
+  }
+}
+
+function randomTask(random: Random, task_id: string, log: string): { body: object; exitCode: number } {
+  const exitCode = [0, 0, 3, 77][random(4)]!
+  const pause = ['', 'sleep 0.01;', 'sleep 0.05;', 'sleep 0.2 & wait;', 'setsid sleep 30 &'][random(5)]!
+  const script = `echo ${task_id} >> ${log}; ${pause} exit ${exitCode}`
+  const limits = { ...(random(3) === 0 && { memory_bytes: (1 + random(3)) * 512 * 1024 * 1024 }) }
+  const control_context = random(3) === 0 ? { tenant: `t${random(2)}` } : {}
+  return { body: { task_id, execution: { kind: 'script', script }, limits, control_context }, exitCode }
+}
+
+/** One client, until the service is gone. */
+async function client(runtime: Runtime, promises: Promises, random: Random, name: string, log: string): Promise<void> {
+  try {
+    for (let n = 0; ; n++) {
+      const id = `${name}-${n}`
+      const { body, exitCode } = randomTask(random, id, log)
+      const response = await runtime.post(body)
+      if (response.status === 429) {
+        await response.body?.cancel()
+        continue
+      }
+      expect(await response.json()).toMatchObject({ task_id: id })
+      promises.exitCodes.set(id, exitCode)
+      if (random(4) === 0) {
+        promises.killed.add(id) // from here on we do not know until we are told
+        await (await runtime.kill(id)).json()
+      }
+      const look = await runtime.fetch(`/api/v1/tasks/${id}?wait_ms=${random(30)}`)
+      if (look.status === 200) promises.saw((await look.json()) as TaskStatusResponse)
+    }
+  } catch (error) {
+    await Promise.race([runtime.process.exited, Bun.sleep(1_000)])
+    if (runtime.process.exitCode !== null) throw new Error(`the service ended by itself: ${await runtime.stderr}`)
+    if (runtime.process.signalCode === null) throw error
+    if (!/ECONN|socket|closed|JSON/i.test(`${error}`)) throw error
+  }
+}
+
+async function allTasks(runtime: Runtime): Promise<TaskStatusResponse[]> {
+  const all: TaskStatusResponse[] = []
+  for (let cursor = '0'; ; ) {
+    const page = await runtime.json<{ tasks: TaskStatusResponse[]; next_cursor?: string }>(
+      `/api/v1/tasks?limit=1000&cursor=${cursor}`,
+    )
+    all.push(...page.tasks)
+    if (page.next_cursor === undefined) return all
+    cursor = page.next_cursor
+  }
+}
+
+test(
+  `no acknowledged task is lost, run twice or misreported (${ROUNDS} kills, seed ${SEED})`,
+  async () => {
+    using dir = tempDir()
+    const random = randomNumbers(SEED)
+    const promises = new Promises()
+    const log = join(dir.path, 'runs')
+    writeFileSync(log, '')
+    const options = {
+      dataDir: join(dir.path, 'data'),
+      flags: ['--termination-grace-ms', '100', '--tenant-quota', 't0=slots:2', '--capacity-memory-bytes', '2147483648'],
+    }
+    for (let round = 0; round < ROUNDS; round++) {
+      await using runtime = await startRuntime(options)
+      const clients = Array.from({ length: 3 }, (_, c) => client(runtime, promises, random, `r${round}-c${c}`, log))
+      await Bun.sleep(random(150))
+      runtime.process.kill('SIGKILL')
+      await runtime.process.exited
+      await Promise.all(clients)
+    }
+
+    await using runtime = await startRuntime(options)
+    const tasks = await until(
+      () => allTasks(runtime),
+      (all) => all.every(({ status }) => hasEnded(status)),
+    )
+    const found = new Map(tasks.map((task) => [task.task_id, task]))
+    const missing = [...promises.exitCodes.keys()].filter((id) => !found.has(id))
+    expect(missing, 'acknowledged, but missing').toEqual([])
+    for (const id of promises.exitCodes.keys()) promises.check(found.get(id)!)
+
+    const runs = readFileSync(log, 'utf8').trim().split('\n')
+    expect(new Set(runs).size, 'tasks that ran twice').toBe(runs.length)
+    const ran = new Set(runs)
+    const skipped = [...promises.exitCodes.keys()].filter((id) => !promises.killed.has(id) && !ran.has(id))
+    expect(skipped, 'said to have ended, but never ran').toEqual([])
+    expect(ran.size).toBeGreaterThan(ROUNDS)
+
+    for (const { task_id } of tasks) {
+      const seqs = (await runtime.events(task_id)).map(({ seq }) => seq)
+      expect(seqs, `events of ${task_id}`).toEqual(seqs.map((_, i) => i + 1))
+    }
+    const { reserved, active_reservations, accepted_waiting_tasks } = await runtime.resources()
+    expect({ reserved, active_reservations, accepted_waiting_tasks }).toEqual({
+      reserved: { task_slots: 0, memory_bytes: 0, pids: 0 },
+      active_reservations: [],
+      accepted_waiting_tasks: 0,
+    })
+    await runtime.stop()
+    const db = new Database(join(options.dataDir, 'runtime.db'), { readonly: true })
+    expect(db.query('select task_id from reservations where released_at is null').all()).toEqual([])
+    expect(db.query('select task_id from requests').all()).toEqual([])
+    db.close()
+    await until(
+      () => markedProcesses('TASKMILL_TASK=').filter((pid) => readEnvironment(pid).includes(dir.path)),
+      (pids) => pids.length === 0,
+    )
+  },
+  10 * 60_000,
+)
+
+const readEnvironment = (pid: number): string => {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1')
+  } catch {
+    return '' // ended
+  }
+}
