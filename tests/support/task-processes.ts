@@ -1,0 +1,73 @@
+/**
+ * The processes of tasks, seen from outside: whatever names a directory of tasks in its environment, its arguments, its
+ * working directory or its open files. Nothing that the service says about them is trusted.
+ */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { isAlive, until } from './until.ts'
+
+/** Pids of the processes that have to do with `path`, or what is below it. A task may hide all marks but its parent. */
+export function processesOf(path: string): number[] {
+  const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return all.filter((pid) => Number(pid) !== process.pid && names(pid, path)).map(Number)
+}
+
+function names(pid: string, path: string): boolean {
+  const dir = `/proc/${pid}`
+  const open = () => readdirSync(`${dir}/fd`).map((fd) => linkOf(`${dir}/fd/${fd}`))
+  return [
+    () => readFileSync(`${dir}/cmdline`, 'utf8'),
+    () => readFileSync(`${dir}/environ`, 'utf8'),
+    () => linkOf(`${dir}/cwd`),
+    () => open().join('\n'),
+  ].some((look) => {
+    try {
+      return look().includes(path)
+    } catch {
+      return false // it has ended, or is not ours to look at
+    }
+  })
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return ''
+  }
+}
+
+/** Waits until no process has to do with `path`. */
+export const noProcessesOf = (path: string): Promise<number[]> =>
+  until(
+    () => processesOf(path),
+    (pids) => pids.length === 0,
+  )
+
+/** Ends, at the end of a block, whatever tasks below `path` have left: for tests that end the service itself. */
+export const endProcessesOf = (path: string): AsyncDisposable => ({
+  [Symbol.asyncDispose]: async () => {
+    await until(
+      () => {
+        const pids = processesOf(path)
+        for (const pid of pids) end(pid)
+        return pids.length
+      },
+      (left) => left === 0,
+    )
+  },
+})
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // it has ended by itself
+  }
+}
+
+/** Waits until the process is gone, or a zombie. */
+export const gone = (pid: number): Promise<boolean> =>
+  until(
+    () => isAlive(pid),
+    (alive) => !alive,
+  )
