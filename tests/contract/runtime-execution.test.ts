@@ -1,0 +1,243 @@
+/**
+ * Commands and scripts of the runtime: what runs, with which arguments, environment, directory and input.
+ * Source: spec, ExecutionSpec and SandboxPolicy; contract 2, execution and artifacts.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { command, script } from '../support/runtime-tasks.ts'
+import { tempDir } from '../support/temp.ts'
+
+let runtime: Runtime
+beforeAll(async () => {
+  runtime = await startRuntime({
+    env: { SERVICE_TOKEN_OF_OTHERS: 'sesame-1', MY_SECRET: 'sesame-2' },
+  })
+})
+afterAll(() => runtime.dispose())
+
+const lines = (text: string) => text.split('\n').slice(0, -1)
+
+describe('a command', () => {
+  test('is run with its arguments exactly as they are, without a shell', async () => {
+    const args = [
+      '',
+      ' ',
+      'a b',
+      '$HOME',
+      '`id`',
+      '*',
+      '\\',
+      '"',
+      "'",
+      '-n',
+      '--',
+      'ä€😀',
+      'two\nlines',
+      'x'.repeat(50_000),
+    ]
+    const task = await runtime.run(command('/usr/bin/printf', '[%s]', ...args))
+    expect(task).toMatchObject({ status: 'success', exit_code: 0 })
+    expect(task.stdout).toBe(args.map((arg) => `[${arg}]`).join(''))
+  })
+
+  test('takes no arguments where there are none', async () => {
+    expect((await runtime.run({ execution: { kind: 'command', program: '/bin/pwd' } })).status).toBe('success')
+  })
+
+  test('is found in PATH where its name has no slash', async () => {
+    expect(await runtime.run(command('printf', 'found'))).toMatchObject({ status: 'success', stdout: 'found' })
+  })
+
+  test('has an empty standard input', async () => {
+    expect(await runtime.run(command('/bin/cat'))).toMatchObject({ status: 'success', stdout: '' })
+    expect(await runtime.runScript('cat; read line || echo end')).toMatchObject({ stdout: 'end\n' })
+  })
+
+  test('has no descriptors but its input, stdout and stderr', async () => {
+    const { stdout } = await runtime.run(command('/bin/ls', '/proc/self/fd'))
+    expect(lines(stdout).filter((fd) => Number(fd) > 3)).toEqual([]) // 3 is the directory that ls reads
+  })
+
+  test('has default signal handling, and no signal is blocked', async () => {
+    const { stdout } = await runtime.run(command('/bin/grep', '-E', '^(SigBlk|SigIgn)', '/proc/self/status'))
+    expect(lines(stdout)).toEqual(['SigBlk:\t0000000000000000', 'SigIgn:\t0000000000000000'])
+  })
+
+  test.each([
+    ['that does not exist', '/no/such/program'],
+    ['that is not in PATH', 'no-such-program-anywhere'],
+    ['that may not be executed', '/etc/passwd'],
+    ['that is a directory', '/tmp'],
+    ['in something that is no directory', '/etc/passwd/program'],
+  ])('%s ends as launch_failed, without a started event', async (_, program) => {
+    const task = await runtime.run(command(program))
+    expect(task.status).toBe('failed')
+    expect(task.error).toMatchObject({ code: 'launch_failed' })
+    expect(task.error!.message).toContain(program)
+    expect(task.exit_code).toBeUndefined()
+    const types = ['submitted', 'accepted', 'planned', 'resource_reserved', 'resource_released', 'failed']
+    expect(await runtime.eventTypes(task.task_id)).toEqual(types)
+  })
+
+  test('with an argument that is too long for the kernel is refused or ends as launch_failed', async () => {
+    const response = await runtime.post({ task_id: 'too-long', ...command('/bin/true', 'x'.repeat(200_000)) })
+    if (response.status === 200) expect((await runtime.ended('too-long')).error?.code).toBe('launch_failed')
+    else expect(response.status).toBe(400)
+  })
+})
+
+describe('a script', () => {
+  test('without interpreter runs with /bin/sh', async () => {
+    const task = await runtime.runScript('readlink /proc/$$/exe; [ $((1+1)) = 2 ] && echo ok')
+    const [shell, ok] = lines(task.stdout)
+    expect(ok).toBe('ok')
+    const sh = await runtime.run(command('/usr/bin/readlink', '-f', '/bin/sh'))
+    expect(shell).toBe(sh.stdout.trim())
+  })
+
+  test('is given to its interpreter, a program plus flags', async () => {
+    const execution = (interpreter: string[], text: string) => ({
+      execution: { kind: 'script', script: text, interpreter },
+    })
+    expect(await runtime.run(execution(['/bin/sh', '-e'], 'false; echo no'))).toMatchObject({
+      exit_code: 1,
+      stdout: '',
+    })
+    expect(await runtime.run(execution(['/bin/sh', '-u', '-x'], 'echo yes'))).toMatchObject({
+      stdout: 'yes\n',
+      stderr: '+ echo yes\n',
+    })
+    expect(await runtime.run(execution(['awk', '-f'], 'BEGIN { print 6 * 7 }'))).toMatchObject({ stdout: '42\n' })
+  })
+
+  test('reaches its interpreter byte for byte, in the file that artifacts.script_path names', async () => {
+    const text = `#!/no/such\nü € 😀 'quotes" $HOME \\n \`id\`\r\n\tlast line without an end`
+    const task = await runtime.run({ execution: { kind: 'script', script: text, interpreter: ['/bin/cat'] } })
+    expect(task).toMatchObject({ status: 'success', stdout: text })
+    expect(readFileSync(task.artifacts.script_path!, 'utf8')).toBe(text)
+  })
+
+  test('may be far longer than a command line', async () => {
+    const text = `${`# ${'x'.repeat(1000)}\n`.repeat(1000)}echo end`
+    expect(await runtime.runScript(text)).toMatchObject({ status: 'success', stdout: 'end\n' })
+  })
+
+  test('has no script_path where there is a command', async () => {
+    expect((await runtime.run(command('/bin/true'))).artifacts).not.toHaveProperty('script_path')
+  })
+
+  test('whose interpreter is not there ends as launch_failed', async () => {
+    const task = await runtime.run({ execution: { kind: 'script', script: 'x', interpreter: ['/no/such/shell'] } })
+    expect(task).toMatchObject({ status: 'failed', error: { code: 'launch_failed' } })
+    expect(await runtime.eventTypes(task.task_id)).not.toContain('started')
+  })
+})
+
+describe('the environment', () => {
+  const environment = async (env?: Record<string, string>) => {
+    const task = await runtime.run({ execution: { kind: 'command', program: '/usr/bin/env', args: ['-0'], env } })
+    return new Map(
+      task.stdout
+        .split('\0')
+        .slice(0, -1)
+        .map((entry) => [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)]),
+    )
+  }
+  /** Marks of ours, by which we find the processes of a task, are no harm. */
+  const isOurs = (name: string) => name.startsWith('TASKMILL_')
+
+  test('is minimal: PATH HOME LANG TMPDIR USER, never that of the service', async () => {
+    const found = await environment()
+    expect([...found.keys()].filter((name) => !isOurs(name)).toSorted()).toEqual([
+      'HOME',
+      'LANG',
+      'PATH',
+      'TMPDIR',
+      'USER',
+    ])
+    expect([...found.values()].join(' ')).not.toContain('sesame')
+    for (const [name, value] of found) expect([name, value]).not.toEqual([name, ''])
+  })
+
+  test('has execution.env besides, which may replace what is there', async () => {
+    const env = { A: '', 'with space': 'a=b', ü: '😀\nx', PATH: '/bin', HOME: '/home/of/nobody', __proto__x: 'p' }
+    const found = await environment(env)
+    for (const [name, value] of Object.entries(env)) expect([name, found.get(name)]).toEqual([name, value])
+    expect([...found.keys()].length).toBe(new Set(found.keys()).size)
+  })
+
+  test('is not that of the launcher either', async () => {
+    const { stdout } = await runtime.runScript('tr "\\0" "\\n" < /proc/$PPID/environ')
+    expect(stdout).not.toContain('sesame')
+  })
+
+  test('is the same for scripts', async () => {
+    const task = await runtime.run({
+      execution: { kind: 'script', script: 'echo "$GREETING $MY_SECRET"', env: { GREETING: 'hi' } },
+    })
+    expect(task.stdout).toBe('hi \n')
+  })
+})
+
+describe('the workspace', () => {
+  test('is the working directory, below the directory of the task', async () => {
+    const task = await runtime.run(command('/bin/pwd', '-P'))
+    expect(task.stdout.trim()).toBe(join(runtime.dataDir, 'tasks', task.task_id, 'workspace'))
+  })
+
+  test('is empty at first, and keeps what the task writes', async () => {
+    const task = await runtime.runScript('ls -A; mkdir sub; echo kept > sub/file')
+    expect(task.stdout).toBe('')
+    expect(readFileSync(join(task.artifacts.task_dir, 'workspace', 'sub', 'file'), 'utf8')).toBe('kept\n')
+  })
+
+  test.each(['sub', 'a/b/c', './a', 'a..b', '...', 'ü x'])(
+    'workspace_subdir is the working directory, relative to the workspace: %s',
+    async (workspace_subdir) => {
+      const task = await runtime.run({ ...command('/bin/pwd', '-P'), sandbox: { workspace_subdir } })
+      expect(task.stdout).toBe(`${join(runtime.dataDir, 'tasks', task.task_id, 'workspace', workspace_subdir)}\n`)
+      expect(statSync(task.stdout.trim()).isDirectory()).toBe(true)
+    },
+  )
+
+  test('of one task is not that of another', async () => {
+    const [one, other] = await Promise.all([runtime.runScript('pwd; echo 1 > f'), runtime.runScript('pwd; ls')])
+    expect(one.stdout).not.toBe(other.stdout)
+    expect(lines(other.stdout).length).toBe(1)
+  })
+})
+
+test('artifacts are disk paths below <data-dir>/tasks/<task_id>/', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'elsewhere')
+  await using other = await startRuntime({ dataDir })
+  const task = await other.run({ task_id: 'files', ...script('echo out; echo err >&2; exit 3') })
+  const taskDir = join(dataDir, 'tasks', 'files')
+  expect(task.artifacts).toEqual({
+    task_dir: taskDir,
+    request_path: join(taskDir, 'request.json'),
+    result_path: join(taskDir, 'result.json'),
+    stdout_path: join(taskDir, 'stdout.log'),
+    stderr_path: join(taskDir, 'stderr.log'),
+    script_path: expect.stringMatching(new RegExp(`^${taskDir}/[^/]+$`)),
+  })
+  expect(readFileSync(task.artifacts.stdout_path, 'utf8')).toBe('out\n')
+  expect(readFileSync(task.artifacts.stderr_path, 'utf8')).toBe('err\n')
+  expect(JSON.parse(readFileSync(task.artifacts.request_path, 'utf8'))).toMatchObject({
+    task_id: 'files',
+    execution: { kind: 'script' },
+  })
+  expect(existsSync(join(taskDir, 'workspace'))).toBe(true)
+  expect(existsSync(join(dataDir, 'runtime.db'))).toBe(true)
+})
+
+test('result.json is the final status', async () => {
+  for (const text of ['echo out; echo err >&2', 'exit 3', 'kill -9 $$']) {
+    const task = await runtime.runScript(text, { metadata: { text } })
+    const { updated_at: _, ...result } = JSON.parse(readFileSync(task.artifacts.result_path, 'utf8'))
+    expect(task).toMatchObject(result)
+    expect(result).toMatchObject({ task_id: task.task_id, status: task.status, finished_at: task.finished_at! })
+  }
+})
