@@ -1,0 +1,150 @@
+/**
+ * What a task prints: inline up to a limit, in full on disk, ended past the hard cap.
+ * Source: spec, ResourceLimits and TaskStatusResponse; contract 0 (`--max-output-bytes`), 2 and 5.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync, statSync } from 'node:fs'
+import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { command } from '../support/runtime-tasks.ts'
+
+const MEBIBYTE = 1024 * 1024
+
+let runtime: Runtime
+beforeAll(async () => {
+  runtime = await startRuntime({ flags: ['--max-output-bytes', String(8 * MEBIBYTE)] })
+})
+afterAll(() => runtime.dispose())
+
+describe('stdout and stderr of a status', () => {
+  test('are apart, and whole where they fit', async () => {
+    const task = await runtime.runScript('echo one; echo two >&2; echo three')
+    expect(task).toMatchObject({
+      ...{ stdout: 'one\nthree\n', stderr: 'two\n' },
+      ...{ stdout_truncated: false, stderr_truncated: false },
+    })
+  })
+
+  test('are empty and not truncated where nothing was printed', async () => {
+    expect(await runtime.runScript('true')).toMatchObject({
+      ...{ stdout: '', stderr: '', stdout_truncated: false, stderr_truncated: false },
+    })
+  })
+
+  test.each([
+    [9, '123456789', true],
+    [10, '1234567890', false],
+    [11, '1234567890', false],
+    [1, '1', true],
+  ])('are the first N bytes: %d', async (limit, text, isTruncated) => {
+    const limits = { stdout_max_bytes: limit, stderr_max_bytes: 4 }
+    const task = await runtime.runScript('printf 1234567890; printf 1234567890 >&2', { limits })
+    expect([task.stdout, task.stdout_truncated]).toEqual([text, isTruncated])
+    expect([task.stderr, task.stderr_truncated]).toEqual(['1234', true])
+    expect(readFileSync(task.artifacts.stdout_path, 'utf8')).toBe('1234567890')
+    expect(readFileSync(task.artifacts.stderr_path, 'utf8')).toBe('1234567890')
+  })
+
+  test.each([
+    [1, ''],
+    [2, 'ä'],
+    [3, 'ä'],
+    [4, 'ä'],
+    [5, 'ä€'],
+    [8, 'ä€'],
+    [9, 'ä€😀'],
+    [10, 'ä€😀x'],
+  ])('never end within a character: %d bytes', async (stdout_max_bytes, text) => {
+    const task = await runtime.runScript("printf 'ä€😀xy'", { limits: { stdout_max_bytes } })
+    expect([task.stdout, task.stdout_truncated]).toEqual([text, true])
+  })
+
+  test('are 4194304 bytes each by default, and the whole output is on disk', async () => {
+    const bytes = 4_194_304
+    const task = await runtime.runScript(
+      `head -c ${bytes} /dev/zero | tr '\\0' o; printf x; head -c ${bytes} /dev/zero | tr '\\0' e >&2`,
+    )
+    expect([task.status, task.stdout.length, task.stdout_truncated]).toEqual(['success', bytes, true])
+    expect([task.stderr.length, task.stderr_truncated]).toEqual([bytes, false])
+    expect(task.stdout === 'o'.repeat(bytes)).toBe(true)
+    expect(statSync(task.artifacts.stdout_path).size).toBe(bytes + 1)
+    expect(statSync(task.artifacts.stderr_path).size).toBe(bytes)
+  })
+
+  test('hold control characters, NUL and all, and what is no UTF-8 breaks nothing', async () => {
+    const task = await runtime.runScript(`printf 'a\\000b\\033[1m\\001"\\\\\\177\\r\\n'; printf 'x\\377\\376y' >&2`)
+    expect(task.stdout).toBe('a\u0000b\u001b[1m\u0001"\\\u007f\r\n')
+    expect(task.stderr).toMatch(/^x\ufffd+y$/)
+    expect([...readFileSync(task.artifacts.stderr_path)]).toEqual([0x78, 0xff, 0xfe, 0x79])
+  })
+
+  test('of a running task is what there is so far', async () => {
+    const id = await runtime.script('echo first; sleep 600')
+    const task = await runtime.printed(id)
+    expect(task).toMatchObject({ status: 'running', stdout: 'first\n', stdout_truncated: false, stderr: '' })
+  })
+
+  test('is cut while the task runs, too', async () => {
+    const id = await runtime.script('printf 123456; sleep 600', { limits: { stdout_max_bytes: 3 } })
+    const task = await runtime.printed(id, (stdout) => stdout.length === 3)
+    expect(task).toMatchObject({ status: 'running', stdout: '123', stdout_truncated: true })
+  })
+})
+
+describe('a task may open its output again', () => {
+  test('by >> it goes on where it was', async () => {
+    const task = await runtime.runScript('echo 1; echo 2 >> /dev/stdout; echo 3; echo e >> /dev/stderr; echo 4')
+    expect(task).toMatchObject({ status: 'success', stdout: '1\n2\n3\n4\n', stderr: 'e\n' })
+  })
+
+  test('by > too, and no hole is left where it wrote before', async () => {
+    const task = await runtime.runScript('echo 1 >&2; echo 2 > /dev/stdout; echo 3; echo 4 > /dev/stderr; echo 5 >&2')
+    expect(task).toMatchObject({ status: 'success', exit_code: 0 })
+    expect(task.stdout).toEndWith('2\n3\n')
+    expect(task.stderr).toEndWith('4\n5\n')
+    expect(task.stdout + task.stderr).not.toContain('\0')
+  })
+
+  test('by /proc/self/fd/1 and by other programs, like tee and dd', async () => {
+    const task = await runtime.runScript(
+      'echo a | tee -a /proc/self/fd/2 /dev/stderr; echo b | dd of=/dev/stdout oflag=append conv=notrunc status=none',
+    )
+    expect(task).toMatchObject({ status: 'success', stdout: 'a\nb\n', stderr: 'a\na\n' })
+  })
+})
+
+describe('past --max-output-bytes a task is ended with resource_limit_exceeded', () => {
+  test.each([
+    ['stdout', 'yes', 'stdout_path'],
+    ['stderr', 'yes >&2', 'stderr_path'],
+  ] as const)('%s', async (_, text, path) => {
+    const task = await runtime.runScript(text, { limits: { stdout_max_bytes: 10, stderr_max_bytes: 10 } })
+    expect(task).toMatchObject({ status: 'failed', error: { code: 'resource_limit_exceeded' } })
+    expect(task.error!.message).not.toBe('')
+    expect(statSync(task.artifacts[path]).size).toBeGreaterThan(8 * MEBIBYTE)
+    expect((await runtime.eventTypes(task.task_id)).at(-1)).toBe('failed')
+  })
+
+  test('one that ignores TERM, too', async () => {
+    const task = await runtime.runScript('trap "" TERM; yes; while :; do sleep 0.05; done')
+    expect(task).toMatchObject({ status: 'failed', error: { code: 'resource_limit_exceeded' } })
+  })
+
+  test('not one that prints exactly as much on both, nor one whose own files are larger', async () => {
+    const bytes = 8 * MEBIBYTE
+    const task = await runtime.runScript(
+      `head -c ${bytes} /dev/zero; head -c ${bytes} /dev/zero >&2; head -c ${3 * bytes} /dev/zero > file`,
+    )
+    expect(task).toMatchObject({ status: 'success', exit_code: 0, stdout_truncated: true })
+    expect(statSync(task.artifacts.stdout_path).size).toBe(bytes)
+  })
+})
+
+test('what a process of the task prints after the task has ended does not reach anybody', async () => {
+  const task = await runtime.run(
+    command('/bin/sh', '-c', 'setsid sh -c "trap : TERM; while :; do echo late; sleep 0.01; done" & echo own'),
+  )
+  const size = statSync(task.artifacts.stdout_path).size
+  const again = await runtime.get(task.task_id)
+  expect(again.stdout).toBe(task.stdout)
+  expect(statSync(task.artifacts.stdout_path).size).toBe(size)
+})
