@@ -45,12 +45,26 @@ describe('accepted', () => {
     expect(task.artifacts).toBeDefined()
     for (const field of [...ENDED_ONLY, ...STARTED_ONLY]) expect(task).not.toHaveProperty(field)
   })
+
+  test('is not the status of a task that has printed something', async () => {
+    for (let i = 0; i < 20; i++) {
+      const id = await runtime.script('echo started; exec sleep 600')
+      const { status, pid } = await runtime.printed(id)
+      expect({ status, hasPid: pid !== undefined }).toEqual({ status: 'running', hasPid: true })
+      await runtime.kill(id)
+      await runtime.ended(id)
+    }
+  })
 })
 
 describe('running', () => {
   test('has the pids of the host: pid of the task, shim_pid of its launcher, pgid of its group', async () => {
     const id = await runtime.script('echo $$; exec sleep 600')
-    const task = await runtime.printed(id)
+    await runtime.printed(id)
+    const task = await until(
+      () => runtime.get(id),
+      ({ status }) => status !== 'accepted',
+    )
     expect(task.status).toBe('running')
     expect(task.pid).toBe(Number(task.stdout))
     const [, ppid, pgrp] = statOf(task.pid!)

@@ -1,0 +1,122 @@
+/** Events of runtime tasks: which, in what order, and what is in a record. Source: spec, Events; contract 2, Event order. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { command, SLEEP, script } from '../support/runtime-tasks.ts'
+import { until } from '../support/until.ts'
+
+const QUEUED = ['submitted', 'accepted', 'planned']
+const STARTED = [...QUEUED, 'resource_reserved', 'started']
+
+let runtime: Runtime
+beforeAll(async () => {
+  runtime = await startRuntime({ flags: ['--disable-cgroup', '--disable-linux-sandbox'] })
+})
+afterAll(() => runtime.dispose())
+
+const running = (id: string) =>
+  until(
+    () => runtime.get(id),
+    ({ status }) => status === 'running',
+  )
+
+describe('a record', () => {
+  test('has seq, task_id, event_type, timestamp, message and data; seq ascends; times do not go back', async () => {
+    const task = await runtime.runScript('exit 3')
+    const response = await runtime.fetch(`/api/v1/tasks/${task.task_id}/events`)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toStartWith('application/json')
+    const events = await runtime.events(task.task_id)
+    expect(Array.isArray(events)).toBe(true)
+    for (const [i, event] of events.entries()) {
+      expect(Object.keys(event).toSorted()).toEqual(['data', 'event_type', 'message', 'seq', 'task_id', 'timestamp'])
+      expect(event.task_id).toBe(task.task_id)
+      expect(event.timestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+      expect(event.message).toBeString()
+      expect(Number.isInteger(event.seq)).toBe(true)
+      const previous = events[i - 1]
+      if (previous === undefined) continue
+      expect(event.seq).toBeGreaterThan(previous.seq)
+      expect(event.timestamp >= previous.timestamp).toBe(true)
+    }
+    expect(events[0]!.timestamp >= task.created_at).toBe(true)
+  })
+
+  test('of one task is not among those of another', async () => {
+    const [one, other] = await Promise.all([runtime.runScript('true'), runtime.runScript('true')])
+    for (const { task_id } of [one, other]) {
+      expect(new Set((await runtime.events(task_id)).map((event) => event.task_id))).toEqual(new Set([task_id]))
+    }
+  })
+})
+
+describe('the order', () => {
+  test('submit emits submitted and accepted, plan resolution planned: they are there with the answer', async () => {
+    await using narrow = await startRuntime({ flags: ['--max-running-tasks', '1'] })
+    await narrow.submit(SLEEP)
+    const id = await narrow.submit(SLEEP)
+    expect(await narrow.eventTypes(id)).toEqual(QUEUED)
+  })
+
+  test('of a task that runs', async () => {
+    const id = await runtime.submit(SLEEP)
+    await running(id)
+    expect(await runtime.eventTypes(id)).toEqual(STARTED)
+  })
+
+  test('of a success', async () => {
+    const { task_id } = await runtime.run(command('/bin/true'))
+    expect(await runtime.eventTypes(task_id)).toEqual([...STARTED, 'resource_released', 'finished'])
+  })
+
+  test('of a failure', async () => {
+    const { task_id } = await runtime.runScript('exit 1')
+    expect(await runtime.eventTypes(task_id)).toEqual([...STARTED, 'resource_released', 'failed'])
+  })
+
+  test('of a launch that failed: no started', async () => {
+    const { task_id } = await runtime.run(command('/no/such/program'))
+    expect(await runtime.eventTypes(task_id)).toEqual([
+      ...[...QUEUED, 'resource_reserved', 'resource_released', 'failed'],
+    ])
+  })
+
+  test('of wall-time expiry', async () => {
+    const { task_id } = await runtime.run({ ...SLEEP, limits: { wall_time_ms: 50 } })
+    expect(await runtime.eventTypes(task_id)).toEqual([
+      ...[...STARTED, 'timeout_triggered', 'resource_released', 'failed'],
+    ])
+  })
+
+  test('of a kill', async () => {
+    const id = await runtime.submit(SLEEP)
+    await running(id)
+    await runtime.kill(id)
+    await runtime.ended(id)
+    expect(await runtime.eventTypes(id)).toEqual([...STARTED, 'kill_requested', 'resource_released', 'cancelled'])
+  })
+
+  test('of a kill before the start: kill_requested, cancelled', async () => {
+    await using narrow = await startRuntime({ flags: ['--max-running-tasks', '1'] })
+    await narrow.submit(SLEEP)
+    const id = await narrow.submit(SLEEP)
+    await narrow.kill(id)
+    expect(await narrow.eventTypes(id)).toEqual([...QUEUED, 'kill_requested', 'cancelled'])
+  })
+
+  test('of a downgrade: degraded after planned', async () => {
+    for (const more of [{ limits: { pids_max: 3 } }, { sandbox: { profile: 'linux_sandbox' } }]) {
+      const { task_id } = await runtime.run({ ...script('true'), ...more })
+      expect(await runtime.eventTypes(task_id)).toEqual([
+        ...[...QUEUED, 'degraded', 'resource_reserved', 'started', 'resource_released', 'finished'],
+      ])
+    }
+  })
+
+  test('is whole once a wait has answered, for many tasks at once', async () => {
+    const ids = await Promise.all(Array.from({ length: 20 }, () => runtime.script('exit 0')))
+    for (const id of ids) {
+      await runtime.ended(id)
+      expect(await runtime.eventTypes(id)).toEqual([...STARTED, 'resource_released', 'finished'])
+    }
+  })
+})
