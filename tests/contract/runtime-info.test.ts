@@ -82,11 +82,11 @@ describe('capabilities', () => {
     ])
     expect(manifest).toMatchObject({
       ...{ runtime_id: 'my-runtime', snapshot_version: 'v1', platform: (await info()).platform },
-      collected_at: expect.stringMatching(TIME),
       execution: { command: true, script: true, process_group: true },
       storage: { data_dir_writable: true },
-      degraded: expect.any(Boolean),
     })
+    expect(manifest.collected_at).toMatch(TIME)
+    expect(manifest.degraded).toBeBoolean()
     for (const list of [manifest.stable_semantics, manifest.enhanced_semantics, manifest.warnings]) {
       for (const sentence of list) expect(sentence).toMatch(/[a-z]{3}/)
     }
