@@ -3,11 +3,12 @@
  * service, with its real files.
  */
 import { describe, expect, test } from 'bun:test'
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
 import { startControl } from '../support/control.ts'
 import { testEnvironment } from '../support/service.ts'
+import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 
@@ -249,37 +250,17 @@ describe('the journal', () => {
 /** The service removes files between our reading of the directory and our look at them. */
 const sizeIfThere = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
-/** A small file system of its own. */
-function smallDisk(path: string, bytes: number): Disposable {
-  mkdirSync(path)
-  const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'taskmill-test', path])
-  if (mounted.exitCode !== 0) throw new Error(`cannot mount a small file system: ${mounted.stderr}`)
-  return { [Symbol.dispose]: () => void Bun.spawnSync(['umount', '-l', path]) }
-}
-
-/** Writes to `path` until the disk takes no more. */
-function fillDisk(path: string): void {
-  for (const size of [4096, 1]) {
-    try {
-      for (;;) appendFileSync(path, Buffer.alloc(size))
-    } catch {
-      // full for this size
-    }
-  }
-}
-
 describe('a full disk', () => {
   // Only root may mount a small disk.
-  test.skipIf(process.getuid?.() !== 0)('503, nothing half-stored, and it recovers when the disk does', async () => {
+  test.skipIf(!canMount)('503, nothing half-stored, and it recovers when the disk does', async () => {
     using dir = tempDir()
     const dataDir = join(dir.path, 'data')
-    using _disk = smallDisk(dataDir, 512 * 1024)
+    using disk = smallDisk(dataDir, 512 * 1024)
     {
       await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
       await control.submit([{ id: 'before', type: 'noop' }])
       await control.ended('before')
-      const ballast = join(dataDir, 'ballast')
-      fillDisk(ballast)
+      disk.fill()
       const big = { id: 'refused', type: 'noop', params: { message: 'x'.repeat(100_000) } }
       const response = await control.post({ tasks: [big] })
       expect(response.status).toBe(503)
@@ -287,7 +268,7 @@ describe('a full disk', () => {
       expect((await control.fetch('/tasks/refused')).status).toBe(404)
       expect((await control.fetch('/health')).status).toBe(200)
 
-      writeFileSync(ballast, '')
+      disk.free()
       const after = await control.submit([{ ...big, params: { message: 'small' } }])
       expect(after.accepted).toBe(1)
       await control.ended('refused')
@@ -354,36 +335,33 @@ test('a start that fails for its address leaves no segment behind', async () => 
   expect(segments(dataDir)).toEqual([])
 })
 
-test.skipIf(process.getuid?.() !== 0)(
-  'on a full disk no attempt that acts is started; it is once there is room',
-  async () => {
-    using dir = tempDir()
-    const dataDir = join(dir.path, 'data')
-    using _disk = smallDisk(dataDir, 2 * 1024 * 1024)
-    const [done, go, ballast] = [join(dir.path, 'done'), join(dir.path, 'go'), join(dataDir, 'ballast')]
-    // Its outcome does not fit into the rest of the journal's last page.
-    const gate = `while [ ! -e ${go} ]; do sleep 0.02; done; head -c 20000 /dev/zero | tr '\\0' x`
-    await using control = await startControl({ dataDir, env: open, flags: NO_SNAPSHOT })
-    await control.submit([
-      { id: 'gate', type: 'shell', params: { script: gate } },
-      { id: 'act', type: 'shell', params: { script: `echo "$TASKMILL_ATTEMPT" >> ${done}` }, depends_on: ['gate'] },
-    ])
-    await control.reached('gate', 'running')
-    fillDisk(ballast)
-    writeFileSync(go, '')
-    expect((await control.ended('gate')).status).toBe('success') // its outcome went to the reserve
-    await until(
-      () => control.log.map(({ msg }) => String(msg)),
-      (lines) => lines.some((line) => line.startsWith('cannot write the journal')),
-    )
-    expect([(await control.get('act')).status, existsSync(done)]).toEqual(['pending', false])
+test.skipIf(!canMount)('on a full disk no attempt that acts is started; it is once there is room', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  using disk = smallDisk(dataDir, 2 * 1024 * 1024)
+  const [done, go] = [join(dir.path, 'done'), join(dir.path, 'go')]
+  // Its outcome does not fit into the rest of the journal's last page.
+  const gate = `while [ ! -e ${go} ]; do sleep 0.02; done; head -c 20000 /dev/zero | tr '\\0' x`
+  await using control = await startControl({ dataDir, env: open, flags: NO_SNAPSHOT })
+  await control.submit([
+    { id: 'gate', type: 'shell', params: { script: gate } },
+    { id: 'act', type: 'shell', params: { script: `echo "$TASKMILL_ATTEMPT" >> ${done}` }, depends_on: ['gate'] },
+  ])
+  await control.reached('gate', 'running')
+  disk.fill()
+  writeFileSync(go, '')
+  expect((await control.ended('gate')).status).toBe('success') // its outcome went to the reserve
+  await until(
+    () => control.log.map(({ msg }) => String(msg)),
+    (lines) => lines.some((line) => line.startsWith('cannot write the journal')),
+  )
+  expect([(await control.get('act')).status, existsSync(done)]).toEqual(['pending', false])
 
-    writeFileSync(ballast, '')
-    expect((await control.ended('act')).status).toBe('success')
-    expect(readFileSync(done, 'utf8').trim().split('\n').length).toBe(1)
-    await control.stop()
-  },
-)
+  disk.free()
+  expect((await control.ended('act')).status).toBe('success')
+  expect(readFileSync(done, 'utf8').trim().split('\n').length).toBe(1)
+  await control.stop()
+})
 
 test('a second service on the same data directory refuses to start and says why', async () => {
   using dir = tempDir()

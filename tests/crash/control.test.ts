@@ -11,11 +11,12 @@
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { TaskRecord } from '../../shared/contract/control.ts'
+import type { SubmitResponse, TaskRecord } from '../../shared/contract/control.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { markedProcesses } from '../../shared/processes.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
+import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -27,6 +28,8 @@ class Promises {
   readonly deleted = new Set<string>()
   readonly cancelled = new Set<string>()
   readonly attempts = new Map<string, number>()
+  /** Names of graphs that were answered 503. */
+  readonly refused: string[] = []
 
   saw({ id, status, attempt = 0 }: TaskRecord): void {
     const before = this.outcomes.get(id)
@@ -55,8 +58,15 @@ function randomGraph(random: Random, name: string, log: string): object[] {
 async function client(control: Control, promises: Promises, random: Random, name: string, log: string): Promise<void> {
   try {
     for (let n = 0; ; n++) {
-      const tasks = randomGraph(random, `${name}-${n}`, log)
-      const { task_ids } = await control.submit(tasks)
+      const response = await control.post({ tasks: randomGraph(random, `${name}-${n}`, log) })
+      if (response.status === 503) {
+        // The disk is full: nothing of the graph may ever be seen, which the names of later ones prove.
+        promises.refused.push(`${name}-${n}`)
+        await response.body?.cancel()
+        continue
+      }
+      expect(response.status).toBe(202)
+      const { task_ids } = (await response.json()) as SubmitResponse
       for (const id of task_ids) promises.present.add(id)
       for (let look = random(4); look > 0; look--) {
         const id = task_ids[random(task_ids.length)]!
@@ -72,6 +82,7 @@ async function client(control: Control, promises: Promises, random: Random, name
         if (response.status === 204) promises.deleted.add(id)
       } else if (next < 7) {
         const response = await control.fetch(`/tasks/${id}/cancel`, { method: 'POST' })
+        if (response.status !== 202) continue
         const { tasks: told } = (await response.json()) as { tasks: { task_id: string; status: string }[] }
         if (told[0]?.status === 'cancelled' || told[0]?.status === 'cancelling') promises.cancelled.add(id)
       }
@@ -95,51 +106,87 @@ async function check(control: Control, promises: Promises): Promise<void> {
     [...promises.deleted].filter((id) => records.has(id)),
     'deleted, but back',
   ).toEqual([])
+  const refused = new Set(promises.refused)
+  expect(
+    [...records.keys()].filter((id) => refused.has(id.replace(/-\d+$/, ''))),
+    'answered 503, but stored',
+  ).toEqual([])
   for (const record of records.values()) promises.saw(record)
+}
+
+/** What a run does to the disk while its clients are at work, and before each start. */
+interface Disk {
+  disturb(random: Random): void
+  restore(): void
+}
+
+async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<void> {
+  const random = randomNumbers(SEED)
+  const promises = new Promises()
+  writeFileSync(log, '')
+  const options = {
+    dataDir,
+    env: { SERVICE_SHELL_POLICY: 'open' },
+    flags: ['--kill-grace', '100ms', '--persist-interval', '20ms', '--max-concurrency', '8'],
+  }
+  for (let round = 0; round < ROUNDS; round++) {
+    disk?.restore()
+    await using control = await startControl(options)
+    await check(control, promises)
+    const clients = Array.from({ length: 3 }, (_, c) => client(control, promises, random, `r${round}-c${c}`, log))
+    for (let pauses = 1 + random(3); pauses > 0; pauses--) {
+      await Bun.sleep(random(60))
+      disk?.disturb(random)
+    }
+    control.process.kill('SIGKILL')
+    await control.process.exited
+    await Promise.all(clients)
+  }
+  disk?.restore()
+  await using control = await startControl(options)
+  await check(control, promises)
+  const ended = await control.allEnded()
+  for (const record of ended) promises.saw(record)
+  const uncancelled = [...promises.cancelled].filter((id) => {
+    const status = ended.find((task) => task.id === id)?.status
+    return status !== undefined && status !== 'cancelled'
+  })
+  expect(uncancelled, 'cancelled, but ended otherwise').toEqual([])
+
+  const attempts = readFileSync(log, 'utf8').trim().split('\n')
+  const twice = attempts.filter((attempt, i) => attempts.indexOf(attempt) !== i)
+  expect(twice, 'attempts that ran twice').toEqual([])
+  expect(attempts.length).toBeGreaterThan(ROUNDS)
+  if (disk !== undefined) expect(promises.refused.length, 'graphs answered 503').toBeGreaterThan(0)
+
+  const mark = `TASKMILL_ATTEMPT=${attempts[0]!.split('/')[0]}/`
+  await until(
+    () => markedProcesses(mark),
+    (pids) => pids.length === 0,
+  )
 }
 
 test(
   `nothing that a client was told is forgotten (${ROUNDS} kills, seed ${SEED})`,
   async () => {
     using dir = tempDir()
-    const random = randomNumbers(SEED)
-    const promises = new Promises()
-    const log = join(dir.path, 'attempts')
-    writeFileSync(log, '')
-    const options = {
-      dataDir: join(dir.path, 'data'),
-      env: { SERVICE_SHELL_POLICY: 'open' },
-      flags: ['--kill-grace', '100ms', '--persist-interval', '20ms', '--max-concurrency', '8'],
-    }
-    for (let round = 0; round < ROUNDS; round++) {
-      await using control = await startControl(options)
-      await check(control, promises)
-      const clients = Array.from({ length: 3 }, (_, c) => client(control, promises, random, `r${round}-c${c}`, log))
-      await Bun.sleep(random(120))
-      control.process.kill('SIGKILL')
-      await control.process.exited
-      await Promise.all(clients)
-    }
-    await using control = await startControl(options)
-    await check(control, promises)
-    const ended = await control.allEnded()
-    for (const record of ended) promises.saw(record)
-    const uncancelled = [...promises.cancelled].filter((id) => {
-      const status = ended.find((task) => task.id === id)?.status
-      return status !== undefined && status !== 'cancelled'
+    await killAndCheck(join(dir.path, 'data'), join(dir.path, 'attempts'))
+  },
+  10 * 60_000,
+)
+
+/** Large enough for what is kept, small enough to be filled in a moment. */
+const DISK_BYTES = 64 * 1024 * 1024
+
+test.skipIf(!canMount)(
+  `nor when the disk is full now and then (${ROUNDS} kills, seed ${SEED}; only root can mount a small disk)`,
+  async () => {
+    using dir = tempDir()
+    using disk = smallDisk(join(dir.path, 'disk'), DISK_BYTES)
+    await killAndCheck(join(disk.path, 'data'), join(dir.path, 'attempts'), {
+      disturb: (random) => (random(3) === 0 ? disk.free() : disk.fill()),
+      restore: () => disk.free(),
     })
-    expect(uncancelled, 'cancelled, but ended otherwise').toEqual([])
-
-    const attempts = readFileSync(log, 'utf8').trim().split('\n')
-    const twice = attempts.filter((attempt, i) => attempts.indexOf(attempt) !== i)
-    expect(twice, 'attempts that ran twice').toEqual([])
-    expect(attempts.length).toBeGreaterThan(ROUNDS)
-
-    const mark = `TASKMILL_ATTEMPT=${attempts[0]!.split('/')[0]}/`
-    await until(
-      () => markedProcesses(mark),
-      (pids) => pids.length === 0,
-    )
   },
   10 * 60_000,
 )

@@ -1,0 +1,37 @@
+/** A small file system of its own, for tests of what happens when it is full. Only root may mount one. */
+import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Whether this machine lets us mount one. */
+export const canMount: boolean = process.platform === 'linux' && process.getuid?.() === 0
+
+export interface SmallDisk extends Disposable {
+  readonly path: string
+  /** Takes all that is left, until `free`. */
+  fill(): void
+  free(): void
+}
+
+export function smallDisk(path: string, bytes: number): SmallDisk {
+  mkdirSync(path)
+  const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'taskmill-test', path])
+  if (mounted.exitCode !== 0) throw new Error(`cannot mount a small file system: ${mounted.stderr}`)
+  const ballast = join(path, 'ballast')
+  return {
+    path,
+    fill: () => fillDisk(ballast),
+    free: () => rmSync(ballast, { force: true }),
+    [Symbol.dispose]: () => void Bun.spawnSync(['umount', '-l', path]),
+  }
+}
+
+/** Writes to `path` until the disk takes no more. */
+function fillDisk(path: string): void {
+  for (const size of [4096, 1]) {
+    try {
+      for (;;) appendFileSync(path, Buffer.alloc(size))
+    } catch {
+      // full for this size
+    }
+  }
+}
