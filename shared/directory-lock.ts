@@ -10,6 +10,9 @@ import { loadLibc } from './libc.ts'
 const LOCK_EXCLUSIVE = 2
 const LOCK_NOT_BLOCKING = 4
 
+const load = () => loadLibc({ flock: { args: ['i32', 'i32'], returns: 'i32' } } as const)
+let libc: ReturnType<typeof load> | undefined
+
 /**
  * Takes the lock `name` of `directory` for as long as this process lives, or throws `UsageError` naming the process that
  * has it. Services of different kinds have different names: they may share a directory. Where the system has no `flock`

@@ -1,35 +1,93 @@
-/** The launcher for this platform, out of our executable and into the data directory, where the kernel can run it. */
-import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+/**
+ * The launcher inside our executable, put where the kernel can run it.
+ *
+ * An executable of ours is one file, so the launchers travel in it; at start the one for this machine is written into the
+ * data directory under the name of its hash. Launchers of an earlier version may still be at work there: they keep their
+ * program though its file is removed.
+ */
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import arm64 from './bin/taskmill-launcher-linux-arm64' with { type: 'file' }
-import x64 from './bin/taskmill-launcher-linux-x64' with { type: 'file' }
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import linuxArm64 from './bin/taskmill-launcher-linux-arm64' with { type: 'file' }
+import linuxX64 from './bin/taskmill-launcher-linux-x64' with { type: 'file' }
 
-const LAUNCHERS: Readonly<Record<string, string>> = { 'linux-x64': x64, 'linux-arm64': arm64 }
+const EMBEDDED: Readonly<Record<string, string>> = { 'linux-x64': linuxX64, 'linux-arm64': linuxArm64 }
 
-const PREFIX = 'taskmill-launcher-'
+const NAME = /^launcher-[0-9a-f]{32}(\.new)?$/
 
-/** The path of the launcher in `dataDir`, put there and checked; undefined where there is none for this platform. */
-export function installLauncher(dataDir: string): string | undefined {
-  const embedded = LAUNCHERS[`${process.platform}-${process.arch}`]
-  if (embedded === undefined) return undefined
-  const bytes = readFileSync(embedded)
-  const name = PREFIX + new Bun.CryptoHasher('sha256').update(bytes).digest('hex').slice(0, 16)
+/** For its owner to read and run, and for nobody to write. */
+const MODE = 0o500
+
+/** What a launcher that was asked for nothing says. */
+const USAGE_EXIT_CODE = 125
+
+/** Where there is one for this platform. */
+export const hasEmbeddedLauncher = (): boolean => `${process.platform}-${process.arch}` in EMBEDDED
+
+/**
+ * The path of the launcher below `dataDir`, whole and proved to run. Throws with a remedy when it cannot be put there or
+ * the system will not run it.
+ */
+export function installLauncher(dataDir: string): string {
+  const embedded = EMBEDDED[`${process.platform}-${process.arch}`]
+  if (embedded === undefined) throw new Error(`there is no launcher for ${process.platform} on ${process.arch}`)
+  const content = readFileSync(embedded)
+  const hash = new Bun.CryptoHasher('sha256').update(content).digest('hex').slice(0, 32)
+  const name = `launcher-${hash}`
   const path = join(dataDir, name)
-  if (!isSame(path, bytes)) {
-    writeFileSync(`${path}.new`, bytes, { mode: 0o500 })
-    chmodSync(`${path}.new`, 0o500)
-    renameSync(`${path}.new`, path)
+  try {
+    if (!isInPlace(path, content)) putInPlace(path, content)
+    for (const other of readdirSync(dataDir)) if (NAME.test(other) && other !== name) unlinkSync(join(dataDir, other))
+  } catch (error) {
+    throw new Error(`cannot put the launcher into ${dataDir}: ${messageOf(error)}`, { cause: error })
   }
-  for (const other of readdirSync(dataDir)) {
-    if (other.startsWith(PREFIX) && other !== name) rmSync(join(dataDir, other), { force: true })
-  }
+  prove(path)
   return path
 }
 
-function isSame(path: string, bytes: Uint8Array): boolean {
+/** Its name is not enough: a power cut, or somebody, may have left something else under it. */
+function isInPlace(path: string, content: Buffer): boolean {
+  const status = statSync(path, { throwIfNoEntry: false })
+  if (status === undefined || !status.isFile() || status.size !== content.length) return false
+  if (!readFileSync(path).equals(content)) return false
+  if ((status.mode & 0o777) !== MODE) chmodSync(path, MODE)
+  return true
+}
+
+function putInPlace(path: string, content: Buffer): void {
+  const aside = `${path}.new`
+  rmSync(aside, { force: true }) // left by a crash, it cannot be written
+  const fd = openSync(aside, 'w', MODE)
   try {
-    return readFileSync(path).equals(bytes)
-  } catch {
-    return false
+    for (let at = 0; at < content.length; ) at += writeSync(fd, content, at)
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
   }
+  renameSync(aside, path)
+}
+
+function prove(path: string): void {
+  let reason: string
+  try {
+    const { exitCode, signalCode } = Bun.spawnSync([path], { env: {}, stdio: ['ignore', 'ignore', 'ignore'] })
+    if (exitCode === USAGE_EXIT_CODE) return
+    reason = `it ended with ${signalCode ?? exitCode}`
+  } catch (error) {
+    const isForbidden = ['EACCES', 'EPERM'].includes(systemCodeOf(error) ?? '')
+    reason = isForbidden ? 'its file system is mounted noexec: choose another with --data-dir' : messageOf(error)
+  }
+  throw new Error(`cannot run the launcher ${path}: ${reason}`)
 }

@@ -115,4 +115,44 @@ export function explainFault(step: string, errno: number, subject?: string): Exp
   }
 }
 
+/** What can keep a launcher itself from being started, by the code of the error. */
+const SPAWN_FAILURES: Readonly<Record<string, { reason: string; remedy: string }>> = {
+  E2BIG: {
+    reason: 'its arguments and environment are too long',
+    remedy: 'shorten them, or pass the data in a file',
+  },
+  ERR_INVALID_ARG_VALUE: {
+    reason: 'its arguments or its environment have a NUL character',
+    remedy: 'remove it: no program can be given one',
+  },
+  EAGAIN: {
+    reason: 'there can be no new process',
+    remedy:
+      'raise the limit on processes of the user of the service (ulimit -u, TasksMax), or run fewer tasks at a time',
+  },
+  ENOMEM: { reason: 'the machine is out of memory', remedy: 'run fewer tasks at a time' },
+  EMFILE: {
+    reason: 'the service has too many files open',
+    remedy: 'raise its limit (ulimit -n, LimitNOFILE), or run fewer tasks at a time',
+  },
+  ENFILE: { reason: 'the machine has too many files open', remedy: 'raise fs.file-max' },
+  EACCES: {
+    reason: 'the launcher may not be executed',
+    remedy: 'put the data directory on a file system that is not mounted noexec',
+  },
+  ENOENT: {
+    reason: 'the launcher is gone from the data directory',
+    remedy: 'restart the service, which puts it there',
+  },
+  ENOSPC: { reason: 'the disk of the data directory is full', remedy: 'free some space, or inodes' },
+}
+
+/** Undefined for what nobody but us can have caused. */
+export function explainSpawnFailure(code: string): Explanation | undefined {
+  const known = SPAWN_FAILURES[code]
+  if (known === undefined) return undefined
+  const { reason, remedy } = known
+  return { message: `cannot start the task: ${reason} (${remedy})`, details: { step: 'spawn', errno: code, remedy } }
+}
+
 export const FAULT_STEPS: readonly string[] = Object.keys(STEPS)

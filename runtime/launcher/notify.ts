@@ -1,53 +1,94 @@
-/** What launchers say while they live: lines through one pipe that all of them share and that outlives the service. */
-import { closeSync, constants, openSync } from 'node:fs'
-import { join } from 'node:path'
-import { loadLibc } from '../../shared/libc.ts'
+/**
+ * What launchers tell the service: one FIFO for all of them, a line for each event.
+ *
+ * The FIFO stays when the service ends. Lines wait in it for the next service as long as any launcher lives that has it
+ * open, 64 KB of them; otherwise they are lost. So a line is a hint to look at a record now, and a service that begins
+ * looks at all of them anyway, after it has opened the FIFO.
+ */
+import { closeSync } from 'node:fs'
+import { openFifo } from './fifo.ts'
 
-export type Notice =
+export type LauncherEvent =
+  /** The program runs. */
   | {
-      readonly kind: 'started'
-      readonly taskId: string
+      readonly event: 'started'
+      readonly task_id: string
       readonly pid: number
       readonly pgid: number
-      readonly startedAt: number
+      readonly start_time: number
+      readonly started_ms: number
     }
-  | { readonly kind: 'ended'; readonly taskId: string }
+  /** The outcome is in place. */
+  | { readonly event: 'ended'; readonly task_id: string }
+  /** The launcher could not even make a record: there will be no outcome. */
+  | { readonly event: 'failed'; readonly task_id: string; readonly step: string; readonly errno: number }
 
-/** The notice in a line, or undefined for one that is not of ours. */
-export function parseNotice(line: string): Notice | undefined {
-  const [word, taskId = '', ...numbers] = line.split(' ')
-  if (word === 'ended' || word === 'failed') return { kind: 'ended', taskId }
-  const [pid, pgid, , startedAt] = numbers.map(Number)
-  if (word !== 'started' || !Number.isSafeInteger(startedAt)) return undefined
-  return { kind: 'started', taskId, pid: pid!, pgid: pgid!, startedAt: startedAt! }
+const ID = '([A-Za-z0-9._-]{1,128})'
+const COUNT = '(\\d{1,15})'
+const STARTED = new RegExp(`^started ${ID} ${COUNT} ${COUNT} ${COUNT} ${COUNT}$`)
+const ENDED = new RegExp(`^ended ${ID}$`)
+const FAILED = new RegExp(`^failed ${ID} ([a-z_]+) ${COUNT}$`)
+
+/** Pure. Undefined for anything that a launcher does not write. */
+export function parseEvent(line: string): LauncherEvent | undefined {
+  const started = STARTED.exec(line)
+  if (started !== null) {
+    const [, task_id, pid, pgid, start_time, started_ms] = started
+    const numbers = { pid: Number(pid), pgid: Number(pgid) }
+    return {
+      event: 'started',
+      task_id: task_id!,
+      ...numbers,
+      start_time: Number(start_time),
+      started_ms: Number(started_ms),
+    }
+  }
+  const ended = ENDED.exec(line)
+  if (ended !== null) return { event: 'ended', task_id: ended[1]! }
+  const failed = FAILED.exec(line)
+  return failed === null
+    ? undefined
+    : { event: 'failed', task_id: failed[1]!, step: failed[2]!, errno: Number(failed[3]) }
 }
 
-export interface NotifyPipe {
-  /** To pass on to launchers. */
+/** Bytes without the end of a line after which they are given up: no launcher writes such a line. */
+const MAX_LINE_BYTES = 4_096
+
+const readerOf = (fd: number) => Bun.file(fd).stream().getReader()
+
+export class NotifyPipe {
+  /** For launchers to inherit. */
   readonly fd: number
-  close(): void
-}
+  private readonly reader: ReturnType<typeof readerOf>
+  private readonly reading: Promise<void>
 
-/** Opens the pipe in `dataDir`, which launchers of an earlier service may still have open, and reads it for ever. */
-export function openNotifyPipe(dataDir: string, onNotice: (notice: Notice) => void): NotifyPipe {
-  const path = join(dataDir, 'launchers')
-  const libc = loadLibc({ mkfifo: { args: ['cstring', 'u32'], returns: 'i32' } } as const)
-  libc?.mkfifo(Buffer.from(`${path}\0`), 0o600)
-  // Read and write: it never ends, whoever comes and goes at the other end.
-  const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK | constants.O_NOFOLLOW)
-  void readLines(fd, (line) => {
-    const notice = parseNotice(line)
-    if (notice !== undefined) onNotice(notice)
-  })
-  return { fd, close: () => closeSync(fd) }
-}
+  /** Opens the FIFO at `path`, which is made if it is not there, and calls back for each event from then on. */
+  constructor(path: string, onEvent: (event: LauncherEvent) => void) {
+    this.fd = openFifo(path)
+    this.reader = readerOf(this.fd)
+    this.reading = this.read(onEvent)
+  }
 
-async function readLines(fd: number, each: (line: string) => void): Promise<void> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  for await (const chunk of Bun.file(fd).stream()) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop()!
-    for (const line of lines) each(line)
+  private async read(onEvent: (event: LauncherEvent) => void): Promise<void> {
+    const decoder = new TextDecoder()
+    let begun = ''
+    for (;;) {
+      const { done, value } = await this.reader.read()
+      if (done) return
+      const lines = (begun + decoder.decode(value, { stream: true })).split('\n')
+      begun = lines.pop()!
+      if (begun.length > MAX_LINE_BYTES) begun = ''
+      for (const line of lines) {
+        const event = parseEvent(line)
+        if (event !== undefined) onEvent(event)
+      }
+    }
+  }
+
+  /** Stops listening; the FIFO stays. */
+  async close(): Promise<void> {
+    await this.reader.cancel()
+    await this.reading
+    closeSync(this.fd)
   }
 }

@@ -51,8 +51,14 @@ export interface Outcome {
 const VERSION = '1'
 const LAST_LINE = '\nend=1\n'
 
-/** Who runs, or ran: once the text has become an outcome it still says so. */
-export const parseStarted = (text: string): LaunchedProcess | undefined => read(text, processOf)
+/** The first part ends with it; what follows may be under way. */
+const STARTED = /^(?:[a-z_]+=.*\n)*?started_ms=\d+\n/
+
+/** Who runs, or ran: also while the text becomes an outcome, and once it is one. */
+export function parseStarted(text: string): LaunchedProcess | undefined {
+  const [started] = STARTED.exec(text) ?? []
+  return started === undefined ? undefined : read(started, processOf)
+}
 
 export const parseOutcome = (text: string): Outcome | undefined =>
   text.endsWith(LAST_LINE) ? read(text, outcomeOf) : undefined

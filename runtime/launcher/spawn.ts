@@ -1,75 +1,96 @@
-/** Starts launchers, asks them for an end, asks whether they live. Never by a pid: it may be somebody else's by then. */
-import { closeSync, constants, openSync, writeSync } from 'node:fs'
+/**
+ * Starting launchers, and asking about them later.
+ *
+ * A launcher is a child of the service as long as that lives, and needs nothing of it: it runs on when the service ends
+ * or crashes. So all that may be asked of one later goes through the directory of its task: whether it lives, by the lock
+ * that it holds; an early end, by the FIFO `kill`; who runs and how it ended, by the record. No pid is ever signalled.
+ *
+ * Lock and FIFO are made here and inherited by the launcher. So there is no moment after `launch` has returned in which
+ * a launcher that is about to begin looks as if it were gone, or cannot be told to end.
+ */
+import { closeSync, constants, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { launcherArguments } from './arguments.ts'
+import type { TaskError } from './classification.ts'
+import { explainSpawnFailure } from './faults.ts'
+import { openFifo, openForReader } from './fifo.ts'
+import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from './outcome.ts'
 import type { LaunchPlan } from './plan.ts'
 
-/** Descriptors as the launcher sees them. */
-const LOCK_FD = 3
-const NOTIFY_FD = 4
-
-export interface LauncherSpawn {
-  /** The launcher and its arguments before ours. */
-  readonly command: readonly string[]
-  readonly plan: LaunchPlan
-  /** The task's environment. */
-  readonly env: Readonly<Record<string, string>>
-  /** The service's end of the pipe for lines to it. */
+/** What launchers of a service have in common. */
+export interface LaunchSurroundings {
+  /** The launcher: its path, or a command that acts as one. */
+  readonly command: readonly [program: string, ...args: string[]]
+  /** Descriptor of the FIFO for lines to the service. */
   readonly notifyFd: number
-  /** What launchers complain to. */
-  readonly logFd: number
+  /** Descriptor of the file for what launchers complain about. */
+  readonly complaintsFd: number
 }
 
-export interface Launcher {
+export type Launch =
+  | { readonly launcher: RunningLauncher }
+  /** It could not be started, for a reason that the task or the machine gave. */
+  | { readonly error: TaskError }
+
+export interface RunningLauncher {
   readonly pid: number
-  /** Resolves with its exit code. */
+  /** Resolves with its exit code, 128 + n for signal n, once it has ended. The record says more. */
   readonly exited: Promise<number>
 }
 
+/** The descriptors that a launcher sees, after its three standard streams. */
+const DESCRIPTORS = { lock_fd: 3, notify_fd: 4, kill_fd: 5 } as const
+
+const KILL_REQUEST = 'k'
+
 /**
- * Starts a launcher. Throws the system's error (E2BIG ...) when it could not be started.
- *
- * The lock is ours before the launcher is, and passed on: nobody ever sees a launcher that is about to live as dead.
+ * Starts a launcher for `plan`, with `env` as the whole environment of the task. Throws when the directory of the task
+ * cannot be used, or another launcher has it.
  */
-export function spawnLauncher({ command, plan, env, notifyFd, logFd }: LauncherSpawn): Launcher {
-  const lockFd = openSync(plan.task_dir, constants.O_RDONLY | constants.O_DIRECTORY)
+export function launch(
+  plan: LaunchPlan,
+  env: Readonly<Record<string, string>>,
+  { command, notifyFd, complaintsFd }: LaunchSurroundings,
+): Launch {
+  const lockFd = lockTask(plan.task_dir)
+  const killPath = join(plan.task_dir, 'kill')
+  let killFd: number | undefined
   try {
-    if (!tryLock(lockFd)) throw new Error(`the directory ${plan.task_dir} is locked: another launcher uses it`)
-    const child = Bun.spawn([...command, ...launcherArguments(plan, { lock_fd: LOCK_FD, notify_fd: NOTIFY_FD })], {
+    killFd = openFifo(killPath)
+    const child = Bun.spawn([...command, ...launcherArguments(plan, DESCRIPTORS)], {
       env: { ...env },
       detached: true,
-      stdio: ['ignore', 'ignore', logFd, lockFd, notifyFd],
+      stdio: ['ignore', 'ignore', complaintsFd, lockFd, notifyFd, killFd],
     })
-    return { pid: child.pid, exited: child.exited }
+    child.unref()
+    return { launcher: { pid: child.pid, exited: child.exited } }
+  } catch (error) {
+    if (killFd !== undefined) unlinkSync(killPath)
+    const explained = explainSpawnFailure(systemCodeOf(error) ?? '')
+    if (explained === undefined) throw error
+    return { error: { code: 'launch_failed', ...explained } }
   } finally {
     closeSync(lockFd)
+    if (killFd !== undefined) closeSync(killFd)
   }
 }
 
-/** Asks the launcher of a task to end it; false while or when none listens. */
-export function requestKill(taskDir: string): boolean {
-  let fd: number
-  try {
-    fd = openSync(join(taskDir, 'kill'), constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
-  } catch (error) {
-    if (['ENOENT', 'ENXIO', 'ELOOP'].includes(systemCodeOf(error) ?? '')) return false
-    throw error
-  }
-  try {
-    writeSync(fd, 'k')
-    return true
-  } finally {
-    closeSync(fd)
-  }
+function lockTask(taskDir: string): number {
+  const fd = openDirectory(taskDir)
+  if (tryLock(fd)) return fd
+  closeSync(fd)
+  throw new Error(`a launcher is at work in ${taskDir} already`)
 }
 
-/** Whether the launcher of a task lives. */
+const openDirectory = (path: string): number => openSync(path, constants.O_RDONLY | constants.O_DIRECTORY)
+
+/** Whether a launcher is at work in the directory of a task. */
 export function isLauncherAlive(taskDir: string): boolean {
   let fd: number
   try {
-    fd = openSync(taskDir, constants.O_RDONLY | constants.O_DIRECTORY)
+    fd = openDirectory(taskDir)
   } catch (error) {
     if (systemCodeOf(error) === 'ENOENT') return false
     throw error
@@ -77,6 +98,56 @@ export function isLauncherAlive(taskDir: string): boolean {
   try {
     return !tryLock(fd)
   } finally {
-    closeSync(fd) // and with it the lock, if it became ours
+    closeSync(fd) // and with it the lock, if we got it
+  }
+}
+
+/**
+ * Asks the launcher of a task to end it: TERM, grace, KILL. False when there is no launcher any more. True means that it
+ * was told; a task that came to its end in the same moment still has its own outcome.
+ */
+export function requestKill(taskDir: string): boolean {
+  const fd = openForReader(join(taskDir, 'kill'))
+  if (fd === undefined) return false
+  try {
+    writeSync(fd, KILL_REQUEST)
+  } catch (error) {
+    const code = systemCodeOf(error)
+    if (code === 'EPIPE') return false // it ended since
+    if (code !== 'EAGAIN') throw error // so full of requests that one more makes no difference
+  } finally {
+    closeSync(fd)
+  }
+  return true
+}
+
+/** Who runs, or ran, and how it ended. Each is absent as long as it is not known. */
+export interface TaskRecord {
+  readonly process?: LaunchedProcess
+  readonly outcome?: Outcome
+}
+
+/**
+ * What the launcher of a task has written down so far. An outcome is whole or absent. One that a launcher could not give
+ * its name any more, because it was killed or the power went in that moment, counts as well.
+ */
+export function readRecord(taskDir: string): TaskRecord {
+  // It may get its last name between two looks.
+  for (const name of ['outcome', 'started', 'outcome', 'outcome.new']) {
+    const text = readOr(join(taskDir, name), '')
+    const outcome = parseOutcome(text)
+    const process = outcome?.process ?? parseStarted(text)
+    if (outcome === undefined && process === undefined) continue
+    return { ...(process === undefined ? {} : { process }), ...(outcome === undefined ? {} : { outcome }) }
+  }
+  return {}
+}
+
+function readOr(path: string, otherwise: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return otherwise
+    throw error
   }
 }

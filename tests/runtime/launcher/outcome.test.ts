@@ -119,11 +119,14 @@ describe('who runs', () => {
       .slice(1, 7)
       .join('')}`
 
-  test('is read as it was written, while it runs and afterwards', () => {
+  test('is read as it was written, while it runs, while the outcome is added, and afterwards', () => {
     fc.assert(
       fc.property(who, (process) => {
         expect(parseStarted(textOf({ process }))).toEqual(process)
-        expect(parseStarted(linesOf({ ...SAMPLE, process }).join(''))).toEqual(process)
+        const whole = linesOf({ ...SAMPLE, process }).join('')
+        for (let length = textOf({ process }).length; length <= whole.length; length++) {
+          expect(parseStarted(whole.slice(0, length))).toEqual(process)
+        }
       }),
     )
   })

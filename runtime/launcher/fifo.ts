@@ -1,0 +1,40 @@
+/** A FIFO: a pipe with a name, so that whoever comes later finds it again. */
+import { ptr } from 'bun:ffi'
+import { accessSync, constants, lstatSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { systemCodeOf } from '../../shared/errors.ts'
+import { loadLibc } from '../../shared/libc.ts'
+
+const { O_NOFOLLOW, O_NONBLOCK, O_RDWR, O_WRONLY, W_OK } = constants
+
+/** For the owner alone. */
+const MODE = 0o600
+
+const load = () => loadLibc({ mkfifo: { args: ['ptr', 'u32'], returns: 'i32' } } as const)
+let libc: ReturnType<typeof load> | undefined
+
+/**
+ * Makes sure that there is one at `path`, and opens both its ends in one descriptor that never waits: so there is always
+ * a reader for those who write and a writer for those who read.
+ */
+export function openFifo(path: string): number {
+  if (libc === undefined) libc = load()
+  const isMade = libc !== null && libc.mkfifo(ptr(Buffer.from(`${path}\0`)), MODE) === 0
+  if (!isMade && !isFifo(path)) {
+    accessSync(dirname(path), W_OK) // throws the reason, where that is one of the directory
+    throw new Error(`cannot make the FIFO ${path}: its file system may have none, or another file has its name`)
+  }
+  return openSync(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
+}
+
+/** The end for writing, or undefined when nobody has the FIFO open for reading, or it is not there. */
+export function openForReader(path: string): number | undefined {
+  try {
+    return openSync(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW)
+  } catch (error) {
+    if (['ENOENT', 'ENXIO'].includes(systemCodeOf(error) ?? '')) return undefined
+    throw error
+  }
+}
+
+const isFifo = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isFIFO() ?? false

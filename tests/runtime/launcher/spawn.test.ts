@@ -1,0 +1,367 @@
+/**
+ * Goal: a service starts launchers, hears of them, ends them, and after its own end finds them again, by their files
+ * alone. Method: the real launcher, put into place as a service does it; a service that is another process and dies.
+ */
+import { describe, expect, test } from 'bun:test'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import { installLauncher } from '../../../runtime/launcher/embedded.ts'
+import { type LauncherEvent, NotifyPipe } from '../../../runtime/launcher/notify.ts'
+import type { LaunchPlan } from '../../../runtime/launcher/plan.ts'
+import {
+  isLauncherAlive,
+  type LaunchSurroundings,
+  launch,
+  type RunningLauncher,
+  readRecord,
+  requestKill,
+} from '../../../runtime/launcher/spawn.ts'
+
+import { compile } from '../../../scripts/build.ts'
+import { sh, taskEnv } from '../../support/launchers.ts'
+import { tempDir } from '../../support/temp.ts'
+import { isAlive, until } from '../../support/until.ts'
+
+const { SIGTERM } = constants.signals
+
+/** What a service has of launchers: their program, the pipe, what they said so far. */
+function service(dataDir = tempDir()) {
+  const events: LauncherEvent[] = []
+  const pipe = new NotifyPipe(join(dataDir.path, 'notify'), (event) => events.push(event))
+  const complaintsPath = join(dataDir.path, 'launchers.log')
+  const complaintsFd = openSync(complaintsPath, 'a', 0o600)
+  const surroundings: LaunchSurroundings = {
+    command: [installLauncher(dataDir.path)],
+    notifyFd: pipe.fd,
+    complaintsFd,
+  }
+  const planOf = (task_id: string, command: LaunchPlan['command']): LaunchPlan => {
+    const task_dir = join(dataDir.path, task_id)
+    mkdirSync(task_dir, { recursive: true })
+    const limits = { wall_time_ms: 60_000, grace_ms: 10_000, max_output_bytes: 1e9 }
+    return { task_id, task_dir, workdir: task_dir, command, ...limits }
+  }
+  const start = (task_id: string, command: LaunchPlan['command']): RunningLauncher & { dir: string } => {
+    const started = launch(planOf(task_id, command), taskEnv, surroundings)
+    if ('error' in started) throw new Error(started.error.message)
+    return { ...started.launcher, dir: join(dataDir.path, task_id) }
+  }
+  return {
+    path: dataDir.path,
+    events,
+    surroundings,
+    planOf,
+    start,
+    complaints: () => readFileSync(complaintsPath, 'utf8'),
+    heard: (count: number) =>
+      until(
+        () => events.length,
+        (length) => length >= count,
+      ),
+    async [Symbol.asyncDispose]() {
+      await pipe.close()
+      closeSync(complaintsFd)
+      dataDir[Symbol.dispose]()
+    },
+  }
+}
+
+describe('a service', () => {
+  test('starts a launcher, hears when the program runs and when it has ended, and reads how', async () => {
+    await using our = service()
+    const task = our.start('task-1', sh('exit 3'))
+    expect(await task.exited).toBe(3)
+    await our.heard(2)
+    const { process: who, outcome } = readRecord(task.dir)
+    const { pid, pgid, start_time, started_ms } = who!
+    expect(our.events).toEqual([
+      { event: 'started', task_id: 'task-1', pid, pgid, start_time, started_ms },
+      { event: 'ended', task_id: 'task-1' },
+    ])
+    expect(who!.launcher_pid).toBe(task.pid)
+    expect(outcome!.ending).toEqual({ how: 'exited', exit_code: 3 })
+    expect(our.complaints()).toBe('')
+  })
+
+  test('hears of many at a time', async () => {
+    await using our = service()
+    const ids = Array.from({ length: 30 }, (_, i) => `task-${i}`)
+    const tasks = ids.map((id) => our.start(id, ['/bin/true']))
+    expect(await Promise.all(tasks.map((task) => task.exited))).toEqual(ids.map(() => 0))
+    await our.heard(60)
+    const ended = our.events.filter(({ event }) => event === 'ended').map(({ task_id }) => task_id)
+    expect(ended.toSorted()).toEqual(ids.toSorted())
+  })
+
+  test('asks the lock whether a launcher lives, from the moment it was started', async () => {
+    await using our = service()
+    const task = our.start('task-1', sh('exec sleep 600'))
+    expect(isLauncherAlive(task.dir)).toBe(true)
+    expect(requestKill(task.dir)).toBe(true)
+    await task.exited
+    expect([isLauncherAlive(task.dir), isLauncherAlive('/no/such/dir')]).toEqual([false, false])
+  })
+
+  test('may end a task from the moment it was started', async () => {
+    await using our = service()
+    for (let i = 0; i < 20; i++) {
+      const task = our.start(`task-${i}`, sh('exec sleep 600'))
+      expect(requestKill(task.dir)).toBe(true)
+      await task.exited
+      const { outcome } = readRecord(task.dir)
+      expect([outcome!.reason, outcome!.ending.how]).toEqual(['kill', 'signaled'])
+    }
+  })
+
+  test('may end a task at any time, as often as it likes; nobody is there afterwards', async () => {
+    await using our = service()
+    const task = our.start('task-1', sh('trap "exit 7" TERM; echo ready; while :; do sleep 0.02; done'))
+    const log = join(task.dir, 'stdout.log')
+    await until(
+      () => (existsSync(log) ? readFileSync(log, 'utf8') : ''),
+      (stdout) => stdout === 'ready\n',
+    )
+    expect(requestKill(task.dir)).toBe(true)
+    for (let i = 0; i < 100; i++) requestKill(task.dir)
+    await task.exited
+    expect(readRecord(task.dir).outcome!.reason).toBe('kill')
+    expect([requestKill(task.dir), requestKill('/no/such/dir')]).toEqual([false, false])
+  })
+
+  test('finds nobody where a launcher was killed, and no outcome', async () => {
+    await using our = service()
+    const task = our.start('task-1', sh('exec sleep 600'))
+    await our.heard(1)
+    process.kill(task.pid, 'SIGKILL')
+    expect(await task.exited).toBe(137)
+    const { process: who, outcome } = readRecord(task.dir)
+    expect([isLauncherAlive(task.dir), requestKill(task.dir), outcome]).toEqual([false, false, undefined])
+    await until(
+      () => isAlive(who!.pid),
+      (alive) => !alive,
+    )
+  })
+
+  test('has one launcher for a task at a time, and one in all', async () => {
+    await using our = service()
+    const task = our.start('task-1', sh('exec sleep 600'))
+    await our.heard(1)
+    expect(() => our.start('task-1', ['/bin/true'])).toThrow(`a launcher is at work in ${task.dir} already`)
+    requestKill(task.dir)
+    await task.exited
+    const before = readFileSync(join(task.dir, 'outcome'), 'utf8')
+    const again = our.start('task-1', ['/bin/true'])
+    expect(await again.exited).toBe(125)
+    expect(readFileSync(join(task.dir, 'outcome'), 'utf8')).toBe(before)
+    await our.heard(3)
+    expect(our.events.at(-1)).toEqual({
+      event: 'failed',
+      task_id: 'task-1',
+      step: 'task_dir',
+      errno: constants.errno.EEXIST,
+    })
+    expect(our.complaints()).toBe('taskmill-launcher: task task-1: task_dir: File exists\n')
+  })
+
+  test('is told in words what keeps a launcher from being started', async () => {
+    await using our = service()
+    const long = Array.from({ length: 40 }, () => 'x'.repeat(100_000))
+    const refused = (command: LaunchPlan['command'], surroundings = our.surroundings) => {
+      const result = launch(our.planOf('task-1', command), taskEnv, surroundings)
+      expect([existsSync(join(our.path, 'task-1/kill')), isLauncherAlive(join(our.path, 'task-1'))]).toEqual([
+        false,
+        false,
+      ])
+      return 'error' in result ? result.error : undefined
+    }
+    expect(refused(['/bin/true', ...long])).toEqual({
+      code: 'launch_failed',
+      message:
+        'cannot start the task: its arguments and environment are too long (shorten them, or pass the data in a file)',
+      details: { step: 'spawn', errno: 'E2BIG', remedy: 'shorten them, or pass the data in a file' },
+    })
+    expect(refused(['/bin/true', 'a\0b'])!.message).toContain('have a NUL character')
+    const gone = { ...our.surroundings, command: ['/no/such/launcher'] as const }
+    expect(refused(['/bin/true'], gone)!.message).toContain('the launcher is gone from the data directory')
+    expect(() =>
+      launch({ ...our.planOf('task-2', ['/bin/true']), task_dir: '/no/such' }, {}, our.surroundings),
+    ).toThrow('ENOENT')
+  })
+
+  test('leaves no descriptor open for the tasks it started', async () => {
+    await using our = service()
+    await our.start('warm-up', ['/bin/true']).exited
+    const open = () => readdirSync('/proc/self/fd').length
+    const before = open()
+    for (let i = 0; i < 10; i++) await our.start(`task-${i}`, ['/bin/true']).exited
+    const long = 'x'.repeat(200_000)
+    launch(our.planOf('too-long', ['/bin/true', long]), taskEnv, our.surroundings)
+    expect(() => our.start('task-1', ['/bin/true'])).not.toThrow()
+    await until(open, (count) => count <= before)
+  })
+})
+
+describe('a service that comes back', () => {
+  /** Starts a task, says which, and is killed. */
+  const DYING = `
+    import { openSync } from 'node:fs'
+    import { NotifyPipe } from './runtime/launcher/notify.ts'
+    import { launch } from './runtime/launcher/spawn.ts'
+    const [launcher, dir, plan] = process.argv.slice(1)
+    const pipe = new NotifyPipe(dir + '/notify', ({ event }) => { if (event === 'started') process.kill(process.pid, 'SIGKILL') })
+    const complaintsFd = openSync(dir + '/launchers.log', 'a')
+    launch(JSON.parse(plan), ${JSON.stringify(taskEnv)}, { command: [launcher], notifyFd: pipe.fd, complaintsFd })
+    setInterval(() => {}, 1000)`
+
+  async function dieAfterLaunching(dir: string, task_id: string, command: LaunchPlan['command']): Promise<string> {
+    const task_dir = join(dir, task_id)
+    mkdirSync(task_dir)
+    const limits = { wall_time_ms: 60_000, grace_ms: 10_000, max_output_bytes: 1e9 }
+    const plan: LaunchPlan = { task_id, task_dir, workdir: task_dir, command, ...limits }
+    const argv = [process.execPath, '-e', DYING, installLauncher(dir), dir, JSON.stringify(plan)]
+    const dying = Bun.spawn(argv, { cwd: join(import.meta.dir, '../../..'), stdio: ['ignore', 'inherit', 'inherit'] })
+    expect(await dying.exited).toBe(137)
+    return task_dir
+  }
+
+  test('hears the end of a task that ran on, and may end one', async () => {
+    const dir = tempDir()
+    const waiting = await dieAfterLaunching(dir.path, 'waiting', sh('while [ ! -e go ]; do sleep 0.01; done; exit 5'))
+    const sleeping = await dieAfterLaunching(dir.path, 'sleeping', sh('exec sleep 600'))
+    await using our = service(dir)
+    for (const task of [waiting, sleeping])
+      expect([isLauncherAlive(task), 'process' in readRecord(task)]).toEqual([true, true])
+    writeFileSync(join(waiting, 'go'), '')
+    expect(requestKill(sleeping)).toBe(true)
+    await until(
+      () => our.events.filter(({ event }) => event === 'ended').map(({ task_id }) => task_id),
+      (ended) => ended.length === 2,
+    )
+    expect(readRecord(waiting).outcome!.ending).toEqual({ how: 'exited', exit_code: 5 })
+    expect(readRecord(sleeping).outcome).toMatchObject({ ending: { how: 'signaled', signal: SIGTERM }, reason: 'kill' })
+  })
+
+  test('hears of what ended while it was away', async () => {
+    const dir = tempDir()
+    const task = await dieAfterLaunching(dir.path, 'short', sh('while [ ! -e go ]; do sleep 0.01; done; exit 5'))
+    writeFileSync(join(task, 'go'), '')
+    await until(
+      () => isLauncherAlive(task),
+      (alive) => !alive,
+    )
+    await using our = service(dir)
+    expect(readRecord(task).outcome!.ending).toEqual({ how: 'exited', exit_code: 5 })
+    // Nobody had the pipe open when the line was written: the record is what counts.
+    expect(our.events).toEqual([])
+  })
+})
+
+describe('a record', () => {
+  const WHO = 'version=1\nlauncher_pid=1\npid=2\npgid=2\nstart_time=3\nboot_id=b\nstarted_ms=4\n'
+  const END =
+    'how=exited\nexit_code=0\nreason=none\nfinished_ms=5\nduration_ms=1\nleftovers_killed=0\nleftovers_alive=0\nend=1\n'
+
+  test.each([
+    ['nothing', {}, false, false],
+    ['who runs', { started: WHO }, true, false],
+    ['an outcome', { outcome: WHO + END }, true, true],
+    ['one that did not get its name any more', { started: WHO + END }, true, true],
+    ['one of a task that had no process', { 'outcome.new': `version=1\n${END}` }, false, true],
+    ['one that was cut', { started: (WHO + END).slice(0, -2) }, true, false],
+    ['room for one', { 'outcome.new': '' }, false, false],
+    ['a file of somebody else', { outcome: 'hello\n', started: '\0\0\0' }, false, false],
+  ])('of %s is read as that', (_, files, hasProcess, hasOutcome) => {
+    using dir = tempDir()
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(dir.path, name), text)
+    const record = readRecord(dir.path)
+    expect(['process' in record, 'outcome' in record]).toEqual([hasProcess, hasOutcome])
+  })
+})
+
+describe('the launcher in the executable', () => {
+  const mode = (path: string) => statSync(path).mode & 0o777
+
+  test('is put into the data directory once, under the name of its content', () => {
+    using dir = tempDir()
+    const path = installLauncher(dir.path)
+    const { ino } = statSync(path)
+    expect([readdirSync(dir.path), mode(path)]).toEqual([[path.slice(dir.path.length + 1)], 0o500])
+    expect(installLauncher(dir.path)).toBe(path)
+    expect(statSync(path).ino).toBe(ino)
+  })
+
+  test('is put there again when what is there is not it', () => {
+    using dir = tempDir()
+    const path = installLauncher(dir.path)
+    const content = readFileSync(path)
+    for (const spoil of [
+      () => writeFileSync(path, content.subarray(1)),
+      () => writeFileSync(path, Buffer.concat([content.subarray(1), Buffer.of(7)])),
+      () => writeFileSync(path, ''),
+    ]) {
+      chmodSync(path, 0o700)
+      spoil()
+      expect(installLauncher(dir.path)).toBe(path)
+      expect([readFileSync(path).equals(content), mode(path)]).toEqual([true, 0o500])
+    }
+    chmodSync(path, 0o777)
+    installLauncher(dir.path)
+    expect(mode(path)).toBe(0o500)
+  })
+
+  test('takes the place of those of other versions, and of one that was not finished', () => {
+    using dir = tempDir()
+    const path = installLauncher(dir.path)
+    for (const name of [`launcher-${'0'.repeat(32)}`, `${path.slice(dir.path.length + 1)}.new`]) {
+      writeFileSync(join(dir.path, name), 'of another version', { mode: 0o500 })
+    }
+    writeFileSync(join(dir.path, 'launcher-notes'), 'not ours')
+    renameSync(path, `${path}.new`)
+    expect(installLauncher(dir.path)).toBe(path)
+    expect(readdirSync(dir.path).sort()).toEqual([path.slice(dir.path.length + 1), 'launcher-notes'].sort())
+  })
+
+  test('travels in a compiled one, and is the one that is checked in', async () => {
+    using dir = tempDir()
+    const program = join(dir.path, 'program')
+    await compile(join(import.meta.dir, '../../fixtures/install-launcher.ts'), program)
+    const { stdout, stderr } = Bun.spawnSync([program, dir.path], { cwd: '/', env: {}, stderr: 'pipe' })
+    const path = stdout.toString().trim()
+    expect([stderr.toString(), path]).toEqual(['', installLauncher(dir.path)])
+    const bin = join(
+      import.meta.dir,
+      `../../../runtime/launcher/bin/taskmill-launcher-${process.platform}-${process.arch}`,
+    )
+    expect(readFileSync(path).equals(readFileSync(bin))).toBe(true)
+  })
+
+  test('says what is in its way', () => {
+    using dir = tempDir()
+    expect(() => installLauncher(join(dir.path, 'missing'))).toThrow(/^cannot put the launcher into .*ENOENT/)
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('says that it may not run where nothing may', () => {
+    using dir = tempDir()
+    const mount = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'noexec,size=1m', 'tmpfs', dir.path])
+    expect(mount.exitCode).toBe(0)
+    try {
+      expect(() => installLauncher(dir.path)).toThrow(
+        'its file system is mounted noexec: choose another with --data-dir',
+      )
+    } finally {
+      Bun.spawnSync(['umount', dir.path])
+    }
+  })
+})
