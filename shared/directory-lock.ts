@@ -21,7 +21,7 @@ let libc: ReturnType<typeof load> | undefined
 export function lockDirectory(directory: string, name: string): void {
   const path = join(directory, name)
   const fd = openLock(path, directory)
-  if (!tryLock(fd)) {
+  if (!tryLockPatiently(fd)) {
     const holder = readFileSync(path, 'utf8').trim()
     closeSync(fd)
     const who = holder === '' ? 'another process' : `the process ${holder}`
@@ -34,6 +34,22 @@ export function lockDirectory(directory: string, name: string): void {
     writeSync(fd, `${process.pid}\n`)
   } catch (error) {
     throw cannotWrite(directory, error)
+  }
+}
+
+/**
+ * Milliseconds that the lock of a service that was just killed may outlive it: a process that it was starting in that
+ * moment has it too, until it runs its own program.
+ */
+const PATIENCE_MS = 500
+const LOOK_MS = 10
+
+function tryLockPatiently(fd: number): boolean {
+  const until = performance.now() + PATIENCE_MS
+  for (;;) {
+    if (tryLock(fd)) return true
+    if (performance.now() >= until) return false
+    Bun.sleepSync(LOOK_MS)
   }
 }
 
@@ -57,9 +73,6 @@ function cannotWrite(directory: string, error: unknown): UsageError {
     `cannot write in the data directory ${directory}: ${reason} (let the user of the service write there, or choose another with --data-dir)`,
   )
 }
-
-const load = () => loadLibc({ flock: { args: ['i32', 'i32'], returns: 'i32' } } as const)
-let libc: ReturnType<typeof load> | undefined
 
 /**
  * Takes the lock of an open file for as long as this process has it open; false when another process holds it. True as
