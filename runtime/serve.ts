@@ -33,8 +33,8 @@ import { serviceUser } from './host/service-user.ts'
 import { runtimeApp } from './http/app.ts'
 import { DEFAULT_CGROUP_ROOT, TaskCgroups } from './launcher/cgroup.ts'
 import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
-import { installLauncher } from './launcher/embedded.ts'
-import { openNotifyPipe } from './launcher/notify.ts'
+import { hasEmbeddedLauncher, installLauncher } from './launcher/embedded.ts'
+import { NotifyPipe } from './launcher/notify.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
 import { openDatabase } from './store/database.ts'
@@ -76,13 +76,17 @@ export async function serve(
   const cgroups = config.disableCgroup
     ? undefined
     : TaskCgroups.prepare({ root: config.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId })
-  const launcher = installLauncher(dataDir)
-  const notifications = openNotifyPipe(dataDir, (notice) => {
-    if (notice.kind === 'started') dispatcher.onStarted(notice.taskId, notice)
-    else dispatcher.onLauncherGone(notice.taskId)
+  const notifications = new NotifyPipe(join(dataDir, 'launchers'), (event) => {
+    if (event.event === 'started') dispatcher.onStarted(event.task_id, { ...event, startedAt: event.started_ms })
+    else if (event.event === 'ended') dispatcher.onLauncherGone(event.task_id)
+    else launches.onFault(event.task_id, event)
   })
   const launches = new Launches({
-    command: launcher === undefined ? [process.execPath, 'portable-launcher'] : [launcher],
+    surroundings: {
+      command: launcherCommand(dataDir),
+      notifyFd: notifications.fd,
+      complaintsFd: openSync(join(dataDir, 'launchers.log'), 'a'),
+    },
     settings: {
       graceMs: config.terminationGraceMs,
       maxOutputBytes: config.maxOutputBytes,
@@ -91,8 +95,6 @@ export async function serve(
     cgroups,
     dataDir,
     serviceId,
-    notifyFd: notifications.fd,
-    logFd: openSync(join(dataDir, 'launchers.log'), 'a', 0o600),
     store,
     log,
   })
@@ -103,7 +105,7 @@ export async function serve(
   commit.onRecovered = () => dispatcher.startWhatFits()
 
   const capabilities = capabilitySet({
-    hasNativeLauncher: launcher !== undefined,
+    hasNativeLauncher: hasEmbeddedLauncher(),
     isRoot: process.getuid?.() === 0,
     isSandboxDisabled: config.disableLinuxSandbox,
     ...cgroupCapabilities(cgroups),
@@ -200,6 +202,16 @@ function makeDataDir(path: string): string {
     throw new UsageError(
       `cannot make the data directory ${path}: ${messageOf(error)} (let the user of the service write there, or choose another with --data-dir)`,
     )
+  }
+}
+
+/** Throws `UsageError` when the launcher cannot be put into the data directory, or cannot run there. */
+function launcherCommand(dataDir: string): [string, ...string[]] {
+  if (!hasEmbeddedLauncher()) return [process.execPath, 'portable-launcher']
+  try {
+    return [installLauncher(dataDir)]
+  } catch (error) {
+    throw new UsageError(messageOf(error))
   }
 }
 

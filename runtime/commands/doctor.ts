@@ -15,7 +15,7 @@ import { findCapacity } from '../host/capacity.ts'
 import { platformOf } from '../host/platform.ts'
 import { DEFAULT_CGROUP_ROOT, TaskCgroups } from '../launcher/cgroup.ts'
 import { cgroupCapabilities } from '../launcher/cgroup-capabilities.ts'
-import { installLauncher } from '../launcher/embedded.ts'
+import { hasEmbeddedLauncher, installLauncher } from '../launcher/embedded.ts'
 
 const { cgroupRoot, disableCgroup, disableLinuxSandbox, maxRunningTasks, capacityMemoryBytes, capacityPids } =
   serveSettings
@@ -69,13 +69,15 @@ function platformLine(env: Readonly<Record<string, string | undefined>>): string
 const amount = (value: number | undefined, what: string, source: string | undefined): string =>
   value === undefined ? `${what} not known, so not limited together` : `${value} ${what} (${source})`
 
-/** Whether the launcher of this platform can be put somewhere and starts there. */
+/** Whether the launcher of this platform can be put somewhere and runs there. */
 function tryLauncher(): boolean {
+  if (!hasEmbeddedLauncher()) return false
   const directory = mkdtempSync(join(tmpdir(), 'taskmill-doctor-'))
   try {
-    const path = installLauncher(directory)
-    // Without arguments it says what it lacks, which is all that is asked of it here.
-    return path !== undefined && Bun.spawnSync([path], { stdio: ['ignore', 'ignore', 'ignore'] }).exitCode === 125
+    installLauncher(directory)
+    return true
+  } catch {
+    return false
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

@@ -253,6 +253,7 @@ export class Dispatcher {
   }
 
   #sendKill(running: RunningTask): void {
+    // Written down before it was launched: between the two there is nobody to tell, for as long as a commit takes.
     if (running.isEnding || this.#options.launches.sendKill(running.task)) return
     setTimeout(() => this.#sendKill(running), KILL_AGAIN_MS)
   }

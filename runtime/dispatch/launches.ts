@@ -3,16 +3,24 @@
  *
  * Whatever a launcher did is in the directory of its task; what it says while it lives only makes us look.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { TaskRequest } from '../intake/validate.ts'
 import type { TaskCgroups } from '../launcher/cgroup.ts'
 import { type Asked, classify } from '../launcher/classification.ts'
-import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from '../launcher/outcome.ts'
-import { isLauncherAlive, requestKill, spawnLauncher } from '../launcher/spawn.ts'
+import { explainFault } from '../launcher/faults.ts'
+import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
+import {
+  isLauncherAlive,
+  type LaunchSurroundings,
+  launch,
+  readRecord,
+  requestKill,
+  type TaskRecord,
+} from '../launcher/spawn.ts'
 import { readOutput } from '../store/output.ts'
 import { statusResponse } from '../store/status-response.ts'
 import { makeTaskDir, type TaskDir, taskDir } from '../store/task-dir.ts'
@@ -24,8 +32,7 @@ import type { RunningTask } from './running-task.ts'
 import { endMarked, markOf } from './stragglers.ts'
 
 export interface LaunchesOptions {
-  /** The launcher and its arguments before ours. */
-  readonly command: readonly string[]
+  readonly surroundings: LaunchSurroundings
   readonly settings: LaunchSettings
   /** Undefined where they are disabled. */
   readonly cgroups: TaskCgroups | undefined
@@ -33,49 +40,76 @@ export interface LaunchesOptions {
   readonly dataDir: string
   /** Tells our tasks from those of other services of this machine. */
   readonly serviceId: string
-  readonly notifyFd: number
-  readonly logFd: number
   readonly store: TaskStore
   readonly log: Log
 }
 
+/** What a launcher could not do before it had a place to write that down. */
+export interface LauncherFault {
+  readonly step: string
+  readonly errno: number
+}
+
+/** The exit code of a launcher that started no task. */
+const NOT_STARTED = 125
+
+/** Milliseconds that what a launcher said last may be behind its end. */
+const LAST_WORDS_MS = 100
+
 export class Launches {
   readonly #options: LaunchesOptions
+  readonly #faults = new Map<string, PromiseWithResolvers<LauncherFault>>()
 
   constructor(options: LaunchesOptions) {
     this.#options = options
   }
 
+  /** A launcher says that it could not begin. */
+  onFault(taskId: string, fault: LauncherFault): void {
+    this.#faults.get(taskId)?.resolve(fault)
+  }
+
   /** Runs the launcher of a task whose place is written down, and gives its ending. Never rejects. */
   async run(running: RunningTask, given: TaskRequest | undefined): Promise<Ending> {
     const { task } = running
-    const { command, settings, cgroups, notifyFd, logFd } = this.#options
-    let exitCode: number
+    const { surroundings, settings, cgroups } = this.#options
+    this.#faults.set(task.task_id, Promise.withResolvers())
     try {
       const request = given ?? this.#storedRequest(task)
       const dir = this.#dirOf(task)
       if (given === undefined) remakeIfGone(dir, request)
       const context = { dir, cgroup: cgroups?.forTask(task.task_id), mark: this.#markOf(task) }
       const plan = launchPlan(request, JSON.parse(task.row.execution_plan) as ExecutionPlan, context, settings)
-      const env = taskEnvironment(request, context, settings)
-      const launcher = spawnLauncher({ command, plan, env, notifyFd, logFd })
-      running.launcherPid = launcher.pid
-      exitCode = await launcher.exited
+      const launched = launch(plan, taskEnvironment(request, context, settings), surroundings)
+      if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
+      running.launcherPid = launched.launcher.pid
+      const exitCode = await launched.launcher.exited
+      if (exitCode === NOT_STARTED && !this.hasBegun(task)) return await this.#notBegun(task)
+      return await this.ending(task, exitCode)
     } catch (error) {
-      return launchFailed(error)
+      return launchFailed(`cannot start the launcher of the task: ${messageOf(error)}`)
+    } finally {
+      this.#faults.delete(task.task_id)
     }
-    return await this.ending(task, exitCode)
+  }
+
+  /** The disk was full, or the directory was gone: there is no outcome, and there was no process. */
+  async #notBegun(task: LiveTask): Promise<Ending> {
+    const fault = await Promise.race([this.#faults.get(task.task_id)?.promise, Bun.sleep(LAST_WORDS_MS)])
+    if (fault === undefined) return launchFailed('the launcher of the task could not begin (see launchers.log)')
+    const { message, details } = explainFault(fault.step, fault.errno)
+    return launchFailed(message, details)
   }
 
   /** How a task ended whose launcher is gone. `exitCode` is that of a launcher of ours. */
   async ending(task: LiveTask, exitCode?: number): Promise<Ending> {
-    const outcome = this.#outcomeOf(task)
+    const { outcome } = this.#recordOf(task)
     if (outcome !== undefined) return endingOf(outcome, this.#askedOf(task))
     await this.#endWhatIsLeft(task)
     return lost(task.row, exitCode)
   }
 
-  /** False when the launcher could not be told yet, or any more. */
+  /** False when there is no launcher any more. */
   sendKill(task: LiveTask): boolean {
     return requestKill(this.#dirOf(task).task_dir)
   }
@@ -86,15 +120,14 @@ export class Launches {
 
   /** The process of a task, where its launcher came as far as that. */
   startedProcess(task: LiveTask): StartedProcess | undefined {
-    const { task_dir } = this.#dirOf(task)
-    const text = readTextIfThere(join(task_dir, 'started')) ?? readTextIfThere(join(task_dir, 'outcome'))
-    const started = text === undefined ? undefined : parseStarted(text)
-    return started === undefined ? undefined : startedProcess(started)
+    const { process } = this.#recordOf(task)
+    return process === undefined ? undefined : startedProcess(process)
   }
 
   /** Whether the launcher of a task came as far as making a process, or an outcome without one. */
   hasBegun(task: LiveTask): boolean {
-    return this.startedProcess(task) !== undefined || this.#outcomeOf(task) !== undefined
+    const { process, outcome } = this.#recordOf(task)
+    return process !== undefined || outcome !== undefined
   }
 
   /** Writes the final status beside the output. */
@@ -124,14 +157,8 @@ export class Launches {
     return JSON.parse(this.#options.store.requestOf(task.task_id)) as TaskRequest
   }
 
-  #outcomeOf(task: LiveTask): Outcome | undefined {
-    const { task_dir } = this.#dirOf(task)
-    // A power cut may have undone the renaming of a file that was complete and synced.
-    for (const name of ['outcome', 'started']) {
-      const outcome = parseOutcome(readTextIfThere(join(task_dir, name)) ?? '')
-      if (outcome !== undefined) return outcome
-    }
-    return undefined
+  #recordOf(task: LiveTask): TaskRecord {
+    return readRecord(this.#dirOf(task).task_dir)
   }
 
   #askedOf(task: LiveTask): Asked {
@@ -155,22 +182,12 @@ export class Launches {
 
 /** A task that waited is launched from the database: its directory may have gone, or never reached the disk. */
 function remakeIfGone(dir: TaskDir, request: TaskRequest): void {
-  const isWhole = readTextIfThere(dir.request_path) !== undefined
-  if (isWhole) return
+  if (existsSync(dir.request_path)) return
   makeTaskDir(dir, {
     request: JSON.stringify(request),
     script: request.execution.kind === 'script' ? request.execution.script : undefined,
     workspaceSubdir: request.sandbox.workspace_subdir ?? '',
   })
-}
-
-function readTextIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return undefined
-    throw error
-  }
 }
 
 const startedProcess = ({ launcher_pid, pid, pgid, started_ms }: LaunchedProcess): StartedProcess => ({
@@ -195,9 +212,9 @@ function endingOf(outcome: Outcome, asked: Asked): Ending {
   }
 }
 
-const launchFailed = (error: unknown): Ending => ({
+const launchFailed = (message: string, details?: object): Ending => ({
   status: 'failed',
-  error: { code: 'launch_failed', message: `cannot start the launcher of the task: ${messageOf(error)}` },
+  error: { code: 'launch_failed', message, ...(details !== undefined && { details }) },
   finishedAt: Date.now(),
 })
 

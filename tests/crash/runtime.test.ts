@@ -7,13 +7,14 @@
  */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import { markedProcesses } from '../../shared/processes.ts'
 import { type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -23,6 +24,12 @@ class Promises {
   readonly exitCodes = new Map<string, number>()
   readonly ends = new Map<string, string>()
   readonly killed = new Set<string>()
+  /** Tasks that were answered 503. */
+  readonly refused: string[] = []
+  /** Tasks that could not be started: there was no room to write down how they end. */
+  readonly notLaunched = new Set<string>()
+  /** Whether there is always room on the disk. */
+  isDiskFree = true
 
   saw(task: TaskStatusResponse): void {
     const { task_id, status, exit_code, exit_signal } = task
@@ -37,6 +44,10 @@ class Promises {
     this.saw(task)
     const { task_id, status, exit_code } = task
     if (this.killed.has(task_id) && status === 'cancelled') return
+    if (!this.isDiskFree && task.error?.code === 'launch_failed') {
+      this.notLaunched.add(task_id)
+      return
+    }
     const expected = this.exitCodes.get(task_id)!
     const wanted = { task_id, status: expected === 0 ? 'success' : 'failed', exit_code: expected }
     expect({ task_id, status, exit_code, error: task.error?.message }).toMatchObject(wanted)
@@ -59,7 +70,8 @@ async function client(runtime: Runtime, promises: Promises, random: Random, name
       const id = `${name}-${n}`
       const { body, exitCode } = randomTask(random, id, log)
       const response = await runtime.post(body)
-      if (response.status === 429) {
+      if (response.status === 429 || response.status === 503) {
+        if (response.status === 503) promises.refused.push(id)
         await response.body?.cancel()
         continue
       }
@@ -92,63 +104,105 @@ async function allTasks(runtime: Runtime): Promise<TaskStatusResponse[]> {
   }
 }
 
+/** What a run does to the disk while its clients are at work, and before each start. */
+interface Disk {
+  disturb(random: Random): void
+  restore(): void
+}
+
+async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<void> {
+  const random = randomNumbers(SEED)
+  const promises = new Promises()
+  promises.isDiskFree = disk === undefined
+  writeFileSync(log, '')
+  const options = {
+    dataDir,
+    flags: ['--termination-grace-ms', '100', '--tenant-quota', 't0=slots:2', '--capacity-memory-bytes', '2147483648'],
+  }
+  for (let round = 0; round < ROUNDS; round++) {
+    disk?.restore()
+    await using runtime = await startRuntime(options)
+    const clients = Array.from({ length: 3 }, (_, c) => client(runtime, promises, random, `r${round}-c${c}`, log))
+    for (let pauses = 1 + random(3); pauses > 0; pauses--) {
+      await Bun.sleep(random(60))
+      disk?.disturb(random)
+    }
+    runtime.process.kill('SIGKILL')
+    await runtime.process.exited
+    await Promise.all(clients)
+  }
+
+  disk?.restore()
+  await using runtime = await startRuntime(options)
+  const tasks = await until(
+    () => allTasks(runtime),
+    (all) => all.every(({ status }) => hasEnded(status)),
+  )
+  const found = new Map(tasks.map((task) => [task.task_id, task]))
+  const missing = [...promises.exitCodes.keys()].filter((id) => !found.has(id))
+  expect(missing, 'acknowledged, but missing').toEqual([])
+  expect(
+    promises.refused.filter((id) => found.has(id)),
+    'answered 503, but stored',
+  ).toEqual([])
+  for (const id of promises.exitCodes.keys()) promises.check(found.get(id)!)
+
+  const runs = readFileSync(log, 'utf8').trim().split('\n')
+  expect(new Set(runs).size, 'tasks that ran twice').toBe(runs.length)
+  const ran = new Set(runs)
+  const mustHaveRun = [...promises.exitCodes.keys()].filter(
+    (id) => !promises.killed.has(id) && !promises.notLaunched.has(id),
+  )
+  expect(
+    mustHaveRun.filter((id) => !ran.has(id)),
+    'said to have ended, but never ran',
+  ).toEqual([])
+  expect(ran.size).toBeGreaterThan(ROUNDS)
+  if (disk !== undefined) expect(promises.refused.length, 'tasks answered 503').toBeGreaterThan(0)
+
+  for (const { task_id } of tasks) {
+    const seqs = (await runtime.events(task_id)).map(({ seq }) => seq)
+    expect(seqs, `events of ${task_id}`).toEqual(seqs.map((_, i) => i + 1))
+  }
+  const { reserved, active_reservations, accepted_waiting_tasks } = await runtime.resources()
+  expect({ reserved, active_reservations, accepted_waiting_tasks }).toEqual({
+    reserved: { task_slots: 0, memory_bytes: 0, pids: 0 },
+    active_reservations: [],
+    accepted_waiting_tasks: 0,
+  })
+  await runtime.stop()
+  const db = new Database(join(dataDir, 'runtime.db'), { readonly: true })
+  expect(db.query('select task_id from reservations where released_at is null').all()).toEqual([])
+  expect(db.query('select task_id from requests').all()).toEqual([])
+  db.close()
+  expect(readdirSync(join(dataDir, 'tasks')).filter((id) => !found.has(id))).toEqual([])
+  await until(
+    () => markedProcesses('TASKMILL_TASK=').filter((pid) => readEnvironment(pid).includes(dataDir)),
+    (pids) => pids.length === 0,
+  )
+}
+
 test(
   `no acknowledged task is lost, run twice or misreported (${ROUNDS} kills, seed ${SEED})`,
   async () => {
     using dir = tempDir()
-    const random = randomNumbers(SEED)
-    const promises = new Promises()
-    const log = join(dir.path, 'runs')
-    writeFileSync(log, '')
-    const options = {
-      dataDir: join(dir.path, 'data'),
-      flags: ['--termination-grace-ms', '100', '--tenant-quota', 't0=slots:2', '--capacity-memory-bytes', '2147483648'],
-    }
-    for (let round = 0; round < ROUNDS; round++) {
-      await using runtime = await startRuntime(options)
-      const clients = Array.from({ length: 3 }, (_, c) => client(runtime, promises, random, `r${round}-c${c}`, log))
-      await Bun.sleep(random(150))
-      runtime.process.kill('SIGKILL')
-      await runtime.process.exited
-      await Promise.all(clients)
-    }
+    await killAndCheck(join(dir.path, 'data'), join(dir.path, 'runs'))
+  },
+  10 * 60_000,
+)
 
-    await using runtime = await startRuntime(options)
-    const tasks = await until(
-      () => allTasks(runtime),
-      (all) => all.every(({ status }) => hasEnded(status)),
-    )
-    const found = new Map(tasks.map((task) => [task.task_id, task]))
-    const missing = [...promises.exitCodes.keys()].filter((id) => !found.has(id))
-    expect(missing, 'acknowledged, but missing').toEqual([])
-    for (const id of promises.exitCodes.keys()) promises.check(found.get(id)!)
+/** Large enough for what is kept, small enough to be filled in a moment. */
+const DISK_BYTES = 64 * 1024 * 1024
 
-    const runs = readFileSync(log, 'utf8').trim().split('\n')
-    expect(new Set(runs).size, 'tasks that ran twice').toBe(runs.length)
-    const ran = new Set(runs)
-    const skipped = [...promises.exitCodes.keys()].filter((id) => !promises.killed.has(id) && !ran.has(id))
-    expect(skipped, 'said to have ended, but never ran').toEqual([])
-    expect(ran.size).toBeGreaterThan(ROUNDS)
-
-    for (const { task_id } of tasks) {
-      const seqs = (await runtime.events(task_id)).map(({ seq }) => seq)
-      expect(seqs, `events of ${task_id}`).toEqual(seqs.map((_, i) => i + 1))
-    }
-    const { reserved, active_reservations, accepted_waiting_tasks } = await runtime.resources()
-    expect({ reserved, active_reservations, accepted_waiting_tasks }).toEqual({
-      reserved: { task_slots: 0, memory_bytes: 0, pids: 0 },
-      active_reservations: [],
-      accepted_waiting_tasks: 0,
+test.skipIf(!canMount)(
+  `nor when the disk is full now and then (${ROUNDS} kills, seed ${SEED}; only root can mount a small disk)`,
+  async () => {
+    using dir = tempDir()
+    using disk = smallDisk(join(dir.path, 'disk'), DISK_BYTES)
+    await killAndCheck(join(disk.path, 'data'), join(dir.path, 'runs'), {
+      disturb: (random) => (random(3) === 0 ? disk.free() : disk.fill()),
+      restore: () => disk.free(),
     })
-    await runtime.stop()
-    const db = new Database(join(options.dataDir, 'runtime.db'), { readonly: true })
-    expect(db.query('select task_id from reservations where released_at is null').all()).toEqual([])
-    expect(db.query('select task_id from requests').all()).toEqual([])
-    db.close()
-    await until(
-      () => markedProcesses('TASKMILL_TASK=').filter((pid) => readEnvironment(pid).includes(dir.path)),
-      (pids) => pids.length === 0,
-    )
   },
   10 * 60_000,
 )
