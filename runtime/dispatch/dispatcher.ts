@@ -248,6 +248,7 @@ export class Dispatcher {
     log.info('kill requested', { trace_id: traceId, task_id: taskId })
     const written = store.change(task, { patch: { kill_requested_at: Date.now() }, events: [killRequested()] })
     this.#sendKill(running)
+    commit.flush()
     // A disk that takes nothing is no reason to let the task run, nor to leave the caller waiting.
     if (commit.fault === undefined) await written
   }

@@ -42,6 +42,7 @@ export const addTaskRoutes = (
     return row
   }
   const statusOf = (row: TaskRow): TaskStatusResponse => {
+    if (!hasEnded(row.status)) store.expose()
     const dir = taskDir(dataDir, row.task_id)
     return statusResponse(row, dir, readOutput(row, dir))
   }

@@ -132,13 +132,18 @@ export class TaskStore {
     return this.#live.has(id) || this.#arriving.has(id) || hasTask(this.#db, id)
   }
 
-  list(filter: TaskFilter): TaskRow[] {
+  /** Writes what is seen and not durable yet, before somebody is told of it. */
+  expose(): void {
     this.#commit.flush()
+  }
+
+  list(filter: TaskFilter): TaskRow[] {
+    this.expose()
     return listTasks(this.#db, filter)
   }
 
   events(id: string): EventRow[] {
-    this.#commit.flush()
+    this.expose()
     return eventsOf(this.#db, id)
   }
 
