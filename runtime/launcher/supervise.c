@@ -37,7 +37,6 @@ struct loop {
   int64_t deadline_us;
   int64_t output_look_us;
   struct fault fault;
-  bool has_started;
 };
 
 struct fault supervise_signals(int *signal_fd) {
@@ -107,7 +106,6 @@ static void hear_child(struct loop *loop) {
   loop->fault = task_read_fault(given->task);
   /* A child that we ended may have been silent for that reason. */
   if (is_fault(loop->fault) || loop->phase != PHASE_RUNNING) return;
-  loop->has_started = true;
   notify_started(given->arguments, given->identity);
 }
 

@@ -11,6 +11,7 @@ import type { Subprocess } from 'bun'
 import { launcherArguments } from '../../runtime/launcher/arguments.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from '../../runtime/launcher/outcome.ts'
 import type { LaunchDescriptors, LaunchPlan } from '../../runtime/launcher/plan.ts'
+import { requestKill } from '../../runtime/launcher/spawn.ts'
 import { tempDir } from './temp.ts'
 import { until } from './until.ts'
 
@@ -34,7 +35,9 @@ export function describeLaunchers(subject: string, cases: (variant: LauncherVari
 
 /** Made of the present sources, once for all test files. */
 function checkedLauncher(): { path: string } | { missing: string } {
-  if (Bun.which('gcc') === null || Bun.which('make') === null) return { missing: 'gcc and make are not here' }
+  const canBuild =
+    'command -v make && echo "#include <stdlib.h>" | gcc -fsanitize=address,undefined -c -x c -o /dev/null -'
+  if (Bun.spawnSync(sh(canBuild), { stderr: 'ignore' }).exitCode !== 0) return { missing: 'gcc or make is not here' }
   const hash = new Bun.CryptoHasher('sha256')
   for (const file of readdirSync(SOURCES).sort()) {
     if (/\.[ch]$|^Makefile$/.test(file)) hash.update(file).update(readFileSync(join(SOURCES, file)))
@@ -136,7 +139,8 @@ export class LaunchedTask implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.launcher.exitCode === null && this.launcher.signalCode === null) {
-      this.launcher.kill('SIGTERM')
+      // Not by a signal: what we started may be something that runs the launcher.
+      if (!requestKill(this.dir)) this.launcher.kill('SIGTERM')
       await Promise.race([this.exited, Bun.sleep(10_000).then(() => this.launcher.kill('SIGKILL'))])
     }
     await this.exited

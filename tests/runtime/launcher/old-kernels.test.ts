@@ -1,0 +1,106 @@
+/**
+ * Goal: the launcher does without what older kernels, some file systems and filters for system calls lack. Method: strace
+ * lets the call fail for the launcher alone, as if it were not there.
+ */
+import { describe, expect, test } from 'bun:test'
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import { drain, makeFifo, openBothEnds } from '../../support/fifo.ts'
+import { type LauncherVariant, launch, run, sh } from '../../support/launchers.ts'
+import { tempDir } from '../../support/temp.ts'
+
+const { errno } = constants
+
+const launcher: LauncherVariant = {
+  name: 'shipped',
+  command: [join(import.meta.dir, `../../../runtime/launcher/bin/taskmill-launcher-linux-${process.arch}`)],
+}
+
+/** Runs a launcher without a system call, and knows whether it ever asked for that. */
+function without(call: string, error: string, ...selection: string[]) {
+  const dir = tempDir()
+  const log = join(dir.path, 'calls')
+  const injection = ['-e', `trace=${call}`, '-e', `inject=${call}:error=${error}`]
+  return {
+    // Its own remarks on the selection are not the launcher's.
+    through: ['sh', '-c', 'exec strace "$@" 2> /dev/null', 'sh', '-qq', '-o', log, ...selection, ...injection],
+    hasAsked: () => readFileSync(log, 'utf8').includes('(INJECTED)'),
+    [Symbol.dispose]: () => dir[Symbol.dispose](),
+  }
+}
+
+const canTrace = Bun.spawnSync(['sh', '-c', 'strace -qq -o /dev/null true']).exitCode === 0
+const why = canTrace ? '' : ' (skipped: strace is not here, or may not trace)'
+
+describe.skipIf(!canTrace)(`a launcher${why}`, () => {
+  test('closes stray descriptors without close_range', async () => {
+    using kernel = without('close_range', 'ENOSYS')
+    using dir = tempDir()
+    const stray = openSync('/etc/passwd', 'r')
+    const lock = openSync(dir.path, 'r')
+    const given = { inherited: [stray, lock, stray], descriptors: { lock_fd: 4 } }
+    const command = sh('ls -l /proc/$$/fd; echo ready; sleep 600')
+    await using task = launch(launcher, { command, ...given, through: kernel.through })
+    closeSync(stray)
+    closeSync(lock)
+    expect(await task.printed('ready\n')).not.toContain('/etc/passwd')
+    const { launcher_pid } = await task.started()
+    const fds = readdirSync(`/proc/${launcher_pid}/fd`).map((fd) => readlinkSync(`/proc/${launcher_pid}/fd/${fd}`))
+    expect(fds).not.toContain('/etc/passwd')
+    expect(fds).toContain(dir.path)
+    expect(kernel.hasAsked()).toBe(true)
+  })
+
+  test('takes room for the outcome without fallocate', async () => {
+    using kernel = without('fallocate', 'EOPNOTSUPP')
+    const command = sh('echo ready; sleep 0.2; exit 3')
+    await using task = launch(launcher, { command, through: kernel.through })
+    await task.printed('ready\n')
+    expect(statSync(join(task.dir, 'started')).blocks * 512).toBeGreaterThanOrEqual(4_096)
+    expect(task.file('started')).toMatch(/^version=1\n[^\0]*\nstarted_ms=\d+\n$/)
+    expect((await task.outcome()).ending).toEqual({ how: 'exited', exit_code: 3 })
+    expect(kernel.hasAsked()).toBe(true)
+  })
+
+  test('finds its children without a list of them', async () => {
+    using kernel = without('openat,open', 'ENOENT', '-P', '/proc/thread-self/children')
+    const script = 'setsid sleep 600 & sleep 600 & (sleep 600 &); exit 3'
+    const ended = await run(launcher, { command: sh(script), through: kernel.through })
+    expect([ended.ending, ended.leftovers_killed, ended.leftovers_alive]).toEqual([
+      { how: 'exited', exit_code: 3 },
+      3,
+      0,
+    ])
+    expect(kernel.hasAsked()).toBe(true)
+  })
+
+  test.each([
+    ['prctl', 'EINVAL', 'supervision', errno.EINVAL],
+    ['fork,clone,vfork', 'EAGAIN', 'fork', errno.EAGAIN],
+    ['mknod,mknodat', 'EPERM', 'kill_pipe', errno.EPERM],
+  ])('says so when it has no %s', async (call, error, step, errno) => {
+    using kernel = without(call, error)
+    await using task = launch(launcher, { command: ['true'], through: kernel.through })
+    const { ending } = await task.outcome()
+    expect([ending, kernel.hasAsked()]).toEqual([{ how: 'launch_failed', step, errno }, true])
+  })
+
+  test.each([
+    ['fdatasync', 'outcome', 7],
+    ['rename,renameat,renameat2', 'started', 125],
+  ])('has only its exit code and the pipe to speak when there can be no outcome: %s', async (call, step, exitCode) => {
+    using kernel = without(call, 'EIO')
+    using dir = tempDir()
+    makeFifo(join(dir.path, 'notify'))
+    const notify = openBothEnds(join(dir.path, 'notify'))
+    const given = { inherited: [notify], descriptors: { notify_fd: 3 } }
+    await using task = launch(launcher, { command: sh('exit 7'), ...given, through: kernel.through })
+    expect([await task.exited, kernel.hasAsked()]).toEqual([exitCode, true])
+    const said = drain(notify)
+    expect(said).toEndWith(`failed task-1 outcome ${errno.EIO}\n`)
+    expect(said.includes('started ')).toBe(step === 'outcome')
+    closeSync(notify)
+    expect(readdirSync(task.dir)).not.toContain('outcome')
+  })
+})
