@@ -78,8 +78,8 @@ export async function serve(
     : TaskCgroups.prepare({ root: config.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId })
   const notifications = new NotifyPipe(join(dataDir, 'launchers'), (event) => {
     if (event.event === 'started') dispatcher.onStarted(event.task_id, { ...event, startedAt: event.started_ms })
-    else if (event.event === 'ended') dispatcher.onLauncherGone(event.task_id)
-    else launches.onFault(event.task_id, event)
+    else if (event.event === 'failed') launches.onFault(event.task_id, event)
+    else if (!launches.onOutcome(event.task_id)) dispatcher.onLauncherGone(event.task_id)
   })
   const launches = new Launches({
     surroundings: {

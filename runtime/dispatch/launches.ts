@@ -50,6 +50,11 @@ export interface LauncherFault {
   readonly errno: number
 }
 
+interface Heard {
+  readonly outcome: PromiseWithResolvers<void>
+  readonly fault: PromiseWithResolvers<LauncherFault>
+}
+
 /** The exit code of a launcher that started no task. */
 const NOT_STARTED = 125
 
@@ -58,7 +63,8 @@ const LAST_WORDS_MS = 100
 
 export class Launches {
   readonly #options: LaunchesOptions
-  readonly #faults = new Map<string, PromiseWithResolvers<LauncherFault>>()
+  /** What was heard of the launchers that are our children. */
+  readonly #heard = new Map<string, Heard>()
 
   constructor(options: LaunchesOptions) {
     this.#options = options
@@ -66,14 +72,22 @@ export class Launches {
 
   /** A launcher says that it could not begin. */
   onFault(taskId: string, fault: LauncherFault): void {
-    this.#faults.get(taskId)?.resolve(fault)
+    this.#heard.get(taskId)?.fault.resolve(fault)
+  }
+
+  /** A launcher says that the outcome is there. False for one that is no child of ours. */
+  onOutcome(taskId: string): boolean {
+    const heard = this.#heard.get(taskId)
+    heard?.outcome.resolve()
+    return heard !== undefined
   }
 
   /** Runs the launcher of a task whose place is written down, and gives its ending. Never rejects. */
   async run(running: RunningTask, given: TaskRequest | undefined): Promise<Ending> {
     const { task } = running
     const { surroundings, settings, cgroups } = this.#options
-    this.#faults.set(task.task_id, Promise.withResolvers())
+    const heard: Heard = { outcome: Promise.withResolvers(), fault: Promise.withResolvers() }
+    this.#heard.set(task.task_id, heard)
     try {
       const request = given ?? this.#storedRequest(task)
       const dir = this.#dirOf(task)
@@ -83,25 +97,18 @@ export class Launches {
       const launched = launch(plan, taskEnvironment(request, context, settings), surroundings)
       if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
       running.launcherPid = launched.launcher.pid
-      const exitCode = await launched.launcher.exited
-      if (exitCode === NOT_STARTED && !this.hasBegun(task)) return await this.#notBegun(task)
-      return await this.ending(task, exitCode)
+      // It says that the outcome is there before it syncs that and ends: what we commit now is as durable, and sooner.
+      const exitCode = await Promise.race([launched.launcher.exited, heard.outcome.promise])
+      if (exitCode === NOT_STARTED && !this.hasBegun(task)) return await notBegun(heard)
+      return await this.ending(task, exitCode ?? undefined)
     } catch (error) {
       return launchFailed(`cannot start the launcher of the task: ${messageOf(error)}`)
     } finally {
-      this.#faults.delete(task.task_id)
+      this.#heard.delete(task.task_id)
     }
   }
 
-  /** The disk was full, or the directory was gone: there is no outcome, and there was no process. */
-  async #notBegun(task: LiveTask): Promise<Ending> {
-    const fault = await Promise.race([this.#faults.get(task.task_id)?.promise, Bun.sleep(LAST_WORDS_MS)])
-    if (fault === undefined) return launchFailed('the launcher of the task could not begin (see launchers.log)')
-    const { message, details } = explainFault(fault.step, fault.errno)
-    return launchFailed(message, details)
-  }
-
-  /** How a task ended whose launcher is gone. `exitCode` is that of a launcher of ours. */
+  /** How a task ended whose launcher is done or gone. `exitCode` is that of a launcher of ours. */
   async ending(task: LiveTask, exitCode?: number): Promise<Ending> {
     const { outcome } = this.#recordOf(task)
     if (outcome !== undefined) return endingOf(outcome, this.#askedOf(task))
@@ -178,6 +185,14 @@ export class Launches {
     if ((await endMarked(this.#markOf(task))) && isGroupEnded) return
     log.error('processes of a task whose launcher is gone cannot be killed', { task_id: task.task_id })
   }
+}
+
+/** The disk was full, or the directory was gone: there is no outcome, and there was no process. */
+async function notBegun({ fault }: Heard): Promise<Ending> {
+  const found = await Promise.race([fault.promise, Bun.sleep(LAST_WORDS_MS)])
+  if (found === undefined) return launchFailed('the launcher of the task could not begin (see launchers.log)')
+  const { message, details } = explainFault(found.step, found.errno)
+  return launchFailed(message, details)
 }
 
 /** A task that waited is launched from the database: its directory may have gone, or never reached the disk. */

@@ -118,7 +118,6 @@ static struct fault launch(const struct arguments *arguments, struct task_dir *d
   outcome->stdout_bytes = log_bytes(dir->stdout_fd);
   outcome->stderr_bytes = log_bytes(dir->stderr_fd);
   cgroup_remove(&group); /* one that would not go is swept by the service */
-  unlinkat(dir->fd, "kill", 0);
   return fault;
 }
 
@@ -147,5 +146,10 @@ int main(int argc, char **argv) {
   fault = record_end(&record, &outcome);
   if (is_fault(fault)) return give_up(&arguments, fault, outcome_exit_code(&outcome));
   notify_ended(&arguments);
+
+  /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
+  unlinkat(dir.fd, "kill", 0);
+  fault = record_sync(&record);
+  if (is_fault(fault)) report(&arguments, fault);
   return outcome_exit_code(&outcome);
 }

@@ -113,8 +113,12 @@ struct fault record_end(struct record *record, const struct outcome *outcome) {
   struct text text;
   start_part(record, &text);
   describe(outcome, &text);
-  bool is_there = write_part(record, &text) && fdatasync(record->fd) == 0 && rename_record(record, "outcome");
+  bool is_there = write_part(record, &text) && rename_record(record, "outcome");
   return is_there ? no_fault() : fault_at(STEP_OUTCOME);
+}
+
+struct fault record_sync(const struct record *record) {
+  return fdatasync(record->fd) == 0 ? no_fault() : fault_at(STEP_OUTCOME);
 }
 
 int outcome_exit_code(const struct outcome *outcome) {

@@ -6,7 +6,7 @@
  *   version=1
  *   launcher_pid= pid= pgid= start_time= boot_id= started_ms=
  *
- * The second part says how it ended. It is added when nothing of the task is left; then the file is synced, and renamed
+ * The second part says how it ended. It is added when nothing of the task is left; then the file is renamed
  * to `outcome`. Only one that has the last line counts as an outcome:
  *
  *   how=          exited              the main process returned from main, or called exit
@@ -83,8 +83,11 @@ struct fault record_reserve(struct record *record, int dir_fd);
 /* The first part: from then on it is known who runs. */
 struct fault record_start(struct record *record, const struct identity *identity);
 
-/* The second part: from then on it is known how it ended, also after a power cut. */
+/* The second part: from then on it is known how it ended. */
 struct fault record_end(struct record *record, const struct outcome *outcome);
+
+/* From then on also after a power cut. */
+struct fault record_sync(const struct record *record);
 
 /* As far as an exit code can say it: the task's own, 128 + signal, 124 wall time, 125 not started or abandoned. */
 int outcome_exit_code(const struct outcome *outcome);

@@ -86,21 +86,34 @@ describe.skipIf(!canTrace)(`a launcher${why}`, () => {
     expect([ending, kernel.hasAsked()]).toEqual([{ how: 'launch_failed', step, errno }, true])
   })
 
-  test.each([
-    ['fdatasync', 'outcome', 7],
-    ['rename,renameat,renameat2', 'started', 125],
-  ])('has only its exit code and the pipe to speak when there can be no outcome: %s', async (call, step, exitCode) => {
-    using kernel = without(call, 'EIO')
-    using dir = tempDir()
+  const runWithout = async (kernel: ReturnType<typeof without>) => {
+    const dir = tempDir()
     makeFifo(join(dir.path, 'notify'))
     const notify = openBothEnds(join(dir.path, 'notify'))
     const given = { inherited: [notify], descriptors: { notify_fd: 3 } }
-    await using task = launch(launcher, { command: sh('exit 7'), ...given, through: kernel.through })
-    expect([await task.exited, kernel.hasAsked()]).toEqual([exitCode, true])
+    const task = launch(launcher, { command: sh('exit 7'), ...given, through: kernel.through })
+    const exitCode = await task.exited
     const said = drain(notify)
-    expect(said).toEndWith(`failed task-1 outcome ${errno.EIO}\n`)
-    expect(said.includes('started ')).toBe(step === 'outcome')
     closeSync(notify)
+    dir[Symbol.dispose]()
+    return { task, exitCode, said }
+  }
+
+  test('has only its exit code and the pipe to speak when the record cannot have its name', async () => {
+    using kernel = without('rename,renameat,renameat2', 'EIO')
+    const { task: launched, exitCode, said } = await runWithout(kernel)
+    await using task = launched
+    expect([exitCode, kernel.hasAsked()]).toEqual([125, true])
+    expect(said).toBe(`failed task-1 outcome ${errno.EIO}\n`)
     expect(readdirSync(task.dir)).not.toContain('outcome')
+  })
+
+  test('has told its service of an outcome that then cannot be synced', async () => {
+    using kernel = without('fdatasync', 'EIO')
+    const { task: launched, exitCode, said } = await runWithout(kernel)
+    await using task = launched
+    expect([exitCode, kernel.hasAsked()]).toEqual([7, true])
+    expect(said).toEndWith('ended task-1\n')
+    expect(task.file('outcome')).toEndWith('end=1\n')
   })
 })
