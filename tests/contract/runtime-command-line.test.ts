@@ -1,0 +1,230 @@
+/** The command line of `taskmill-runtime serve`. Source: contract 0, Binaries and flags. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { RuntimeConfigSummary } from '../../shared/contract/runtime-info.ts'
+import { startControl } from '../support/control.ts'
+import { startRuntime } from '../support/runtime.ts'
+import { runRuntime } from '../support/runtime-command.ts'
+import { refused } from '../support/runtime-tasks.ts'
+import { type TempDir, tempDir } from '../support/temp.ts'
+
+const FREE_PORT = ['--listen-addr', '127.0.0.1:0']
+
+let temp: TempDir
+beforeEach(() => {
+  temp = tempDir()
+})
+afterEach(() => temp[Symbol.dispose]())
+
+const run = (args: readonly string[], env: Record<string, string> = {}) => runRuntime(args, { env, cwd: temp.path })
+
+describe('flags take every form', () => {
+  test.each([
+    [['--max-body-bytes', '2000']],
+    [['--max-body-bytes=2000']],
+    [['-max-body-bytes', '2000']],
+    [['-max-body-bytes=2000']],
+  ])('--name value, --name=value, and a single dash: %j', async (flags) => {
+    await using runtime = await startRuntime({ flags })
+    expect((await refused(await runtime.post(' '.repeat(2000))))[0]).toBe(400)
+    expect((await refused(await runtime.post(' '.repeat(2001))))[0]).toBe(413)
+  })
+})
+
+describe('usage errors are one clear line on stderr and exit code 2', () => {
+  test.each([
+    [['--no-such-flag', 'x'], 'no-such-flag'],
+    [['--no-such-flag=x'], 'no-such-flag'],
+    [['-x'], 'x'],
+    [['--Listen-Addr', '127.0.0.1:0'], 'Listen-Addr'],
+    [['--data-dir'], '--data-dir'],
+    [['--max-running-tasks'], '--max-running-tasks'],
+    [['--max-running-tasks', 'four'], '--max-running-tasks'],
+    [['--max-running-tasks', '0'], '--max-running-tasks'],
+    [['--max-running-tasks', '-1'], '--max-running-tasks'],
+    [['--max-running-tasks', '1.5'], '--max-running-tasks'],
+    [['--max-running-tasks=99999999999999999999'], '--max-running-tasks'],
+    [['--max-queued-tasks', '-1'], '--max-queued-tasks'],
+    [['--max-queued-tasks', ''], '--max-queued-tasks'],
+    [['--termination-grace-ms', '5s'], '--termination-grace-ms'],
+    [['--result-retention-secs', '1h'], '--result-retention-secs'],
+    [['--gc-interval-ms', '1e3'], '--gc-interval-ms'],
+    [['--dispatch-poll-interval-ms', 'often'], '--dispatch-poll-interval-ms'],
+    [['--capacity-memory-bytes', '4GiB'], '--capacity-memory-bytes'],
+    [['--capacity-pids', '0x10'], '--capacity-pids'],
+    [['--max-body-bytes', '16MiB'], '--max-body-bytes'],
+    [['--max-output-bytes', 'x'], '--max-output-bytes'],
+    [['--sandbox-uid', 'nobody'], '--sandbox-uid'],
+    [['--default-capability-mode', 'lenient'], '--default-capability-mode'],
+    [['--tenant-quota', 'a'], '--tenant-quota'],
+    [['--tenant-quota', 'a='], '--tenant-quota'],
+    [['--tenant-quota', 'a=slots:x'], '--tenant-quota'],
+    [['--tenant-quota', 'a=slots:1,colour:2'], '--tenant-quota'],
+    [['--tenant-quota', 'a=memory:1'], '--tenant-quota'],
+    [['--tenant-quota', '=slots:1'], '--tenant-quota'],
+    [['--listen-addr', 'nonsense'], 'nonsense'],
+    [['--listen-addr', '127.0.0.1'], '127.0.0.1'],
+    [['--listen-addr', '127.0.0.1:65536'], '65536'],
+    [['more'], 'more'],
+  ])('%j', async (args, named) => {
+    const { exitCode, stdout, stderr } = await run(['serve', ...FREE_PORT, ...args])
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+    expect(stderr).toMatch(/^taskmill-runtime[^\n]*: [^\n]+\n$/)
+    expect(stderr).toContain(named)
+    expect(readdirSync(temp.path)).toEqual([])
+  })
+
+  test.each([
+    ['SERVICE_RUNTIME_CAPACITY_PIDS', 'many'],
+    ['SERVICE_RUNTIME_CAPACITY_MEMORY_BYTES', '1GB'],
+    ['SERVICE_RUNTIME_DEFAULT_CAPABILITY_MODE', 'lenient'],
+    ['SERVICE_RUNTIME_LISTEN_ADDR', 'nonsense'],
+  ])('of variables, too: %s', async (name, value) => {
+    const listen = name === 'SERVICE_RUNTIME_LISTEN_ADDR' ? [] : FREE_PORT
+    const { exitCode, stdout, stderr } = await run(['serve', ...listen], { [name]: value })
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+    expect(stderr).toMatch(/^taskmill-runtime[^\n]*: [^\n]+\n$/)
+    expect(stderr).toContain(value)
+  })
+
+  test.each([[[]], [['no-such-command']], [['--no-such-flag']]])(
+    'without a subcommand, or another: %j',
+    async (args) => {
+      const { exitCode, stdout, stderr } = await run(args)
+      expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+      expect(stderr).not.toBe('')
+      expect(readdirSync(temp.path)).toEqual([])
+    },
+  )
+})
+
+describe('--help and --version exit 0', () => {
+  test.each([[['serve', '--help']], [['serve', '-help']], [['serve', '--listen-addr', 'nonsense', '--help']]])(
+    'the help of serve names every flag, its variable and its default: %j',
+    async (args) => {
+      const { exitCode, stdout, stderr } = await run(args)
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+      const flags = [
+        ...['--listen-addr', '--data-dir', '--max-running-tasks', '--max-queued-tasks', '--termination-grace-ms'],
+        ...[
+          '--result-retention-secs',
+          '--gc-interval-ms',
+          '--dispatch-poll-interval-ms',
+          '--cgroup-root',
+          '--runtime-id',
+        ],
+        ...['--default-capability-mode', '--disable-linux-sandbox', '--disable-cgroup', '--capacity-memory-bytes'],
+        ...['--capacity-pids', '--tenant-quota', '--max-body-bytes', '--max-output-bytes', '--sandbox-uid'],
+        ...['--sandbox-mask', '--sandbox-expose', '--allowed-host', '--token-file'],
+      ]
+      const variables = ['LISTEN_ADDR', 'ID', 'DEFAULT_CAPABILITY_MODE', 'DISABLE_LINUX_SANDBOX', 'DISABLE_CGROUP']
+        .concat(['CAPACITY_MEMORY_BYTES', 'CAPACITY_PIDS'])
+        .map((name) => `SERVICE_RUNTIME_${name}`)
+      for (const name of [...flags, ...variables, 'SERVICE_TOKEN', '127.0.0.1:18080', '604800', '5000', '128']) {
+        expect(stdout).toContain(name)
+      }
+    },
+  )
+
+  test('the help of the program names its subcommands', async () => {
+    const { exitCode, stdout, stderr } = await run(['--help'])
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    for (const name of ['serve', 'submit', 'status', 'wait', 'kill', 'run'])
+      expect(stdout).toMatch(new RegExp(`\\b${name}\\b`))
+  })
+
+  test.each(['submit', 'status', 'wait', 'kill', 'run'])('%s --help', async (name) => {
+    const { exitCode, stdout } = await run([name, '--help'])
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain('--server')
+  })
+
+  test('the version is that of the service', async () => {
+    const { exitCode, stdout } = await run(['--version'])
+    expect(exitCode).toBe(0)
+    await using runtime = await startRuntime()
+    const { version } = await runtime.json<{ version: string }>('/healthz')
+    expect(stdout).toContain(version)
+    expect(readdirSync(temp.path)).toEqual([])
+  })
+})
+
+describe('flag beats environment variable beats default', () => {
+  const config = async (flags: readonly string[], env: Record<string, string>) => {
+    await using runtime = await startRuntime({ flags, env })
+    return runtime.json<RuntimeConfigSummary>('/api/v1/runtime/config')
+  }
+
+  test('--default-capability-mode', async () => {
+    const env = { SERVICE_RUNTIME_DEFAULT_CAPABILITY_MODE: 'strict' }
+    expect((await config([], {})).default_capability_mode).toBe('adaptive')
+    expect((await config([], env)).default_capability_mode).toBe('strict')
+    expect((await config(['--default-capability-mode', 'adaptive'], env)).default_capability_mode).toBe('adaptive')
+  })
+
+  test('an empty variable is as none', async () => {
+    const env = {
+      SERVICE_RUNTIME_ID: '',
+      SERVICE_RUNTIME_DEFAULT_CAPABILITY_MODE: '',
+      SERVICE_RUNTIME_CAPACITY_PIDS: '',
+    }
+    expect(await config([], env)).toEqual({ ...(await config([], {})), data_dir: expect.any(String) })
+  })
+})
+
+describe('a start that cannot work fails with one line that names the reason', () => {
+  test('a port in use', async () => {
+    using taken = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
+    const address = `127.0.0.1:${taken.port}`
+    const { exitCode, stdout, stderr } = await run(['serve', '--listen-addr', address])
+    taken.stop(true)
+    expect(exitCode).not.toBe(0)
+    expect(stdout).not.toContain('"listening"')
+    expect(stderr).toMatch(/^taskmill-runtime[^\n]*: [^\n]+\n$/)
+    expect(stderr).toContain(address)
+  })
+
+  test('the port of another service of ours', async () => {
+    await using control = await startControl()
+    const { exitCode } = await run(['serve', '--listen-addr', new URL(control.url).host])
+    expect(exitCode).not.toBe(0)
+  })
+
+  test('a data directory that cannot be made', async () => {
+    writeFileSync(join(temp.path, 'file'), '')
+    const dataDir = join(temp.path, 'file', 'data')
+    const { exitCode, stdout, stderr } = await run(['serve', ...FREE_PORT, '--data-dir', dataDir])
+    expect(exitCode).not.toBe(0)
+    expect(stdout).not.toContain('"listening"')
+    expect(stderr).toMatch(/^taskmill-runtime[^\n]*: [^\n]+\n$/)
+    expect(stderr).toContain(dataDir)
+  })
+
+  test('a database that is none is left as it is', async () => {
+    const dataDir = temp.path
+    const database = join(dataDir, 'runtime.db')
+    writeFileSync(database, 'this is no database, '.repeat(1000))
+    const { exitCode, stderr } = await run(['serve', ...FREE_PORT, '--data-dir', dataDir])
+    expect(exitCode).not.toBe(0)
+    expect(stderr).toContain('runtime.db')
+    expect(await Bun.file(database).text()).toBe('this is no database, '.repeat(1000))
+  })
+})
+
+test('the data directory is made where there is none, with all above it', async () => {
+  const dataDir = join(temp.path, 'a', 'b=c', 'd e')
+  await using _runtime = await startRuntime({ dataDir })
+  expect(existsSync(join(dataDir, 'runtime.db'))).toBe(true)
+})
+
+test('configuration of Bun in the working directory changes nothing', async () => {
+  const cwd = temp.path
+  writeFileSync(join(cwd, 'bunfig.toml'), 'preload = ["./trap.ts"]\n')
+  writeFileSync(join(cwd, 'trap.ts'), `require('node:fs').writeFileSync('${join(cwd, 'sprung')}', '')`)
+  writeFileSync(join(cwd, '.env'), 'SERVICE_RUNTIME_ID=from-dotenv\n')
+  await using runtime = await startRuntime({ cwd, dataDir: join(cwd, 'data') })
+  const { runtime_id } = await runtime.json<{ runtime_id: string }>('/api/v1/runtime/info')
+  expect(runtime_id).not.toBe('from-dotenv')
+  expect(existsSync(join(cwd, 'sprung'))).toBe(false)
+})
