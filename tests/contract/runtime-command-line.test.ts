@@ -1,5 +1,5 @@
 /** The command line of `taskmill-runtime serve`. Source: contract 0, Binaries and flags. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RuntimeConfigSummary } from '../../shared/contract/runtime-info.ts'
@@ -8,6 +8,8 @@ import { startRuntime } from '../support/runtime.ts'
 import { runRuntime } from '../support/runtime-command.ts'
 import { refused } from '../support/runtime-tasks.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
+
+setDefaultTimeout(60_000)
 
 const FREE_PORT = ['--listen-addr', '127.0.0.1:0']
 

@@ -1,9 +1,11 @@
 /** Error bodies of the runtime: 404, 405, 413 and what every refusal looks like. Source: spec, Errors B; contract 2 and 5. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Control } from '../support/control.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, type Refused, refused, SLEEP } from '../support/runtime-tasks.ts'
 import { RawClient } from './raw-client.ts'
+
+setDefaultTimeout(60_000)
 
 const MAX_BODY_BYTES = 4096
 const TASKS = '/api/v1/tasks'

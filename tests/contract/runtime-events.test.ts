@@ -1,8 +1,10 @@
 /** Events of runtime tasks: which, in what order, and what is in a record. Source: spec, Events; contract 2, Event order. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, SLEEP, script } from '../support/runtime-tasks.ts'
 import { until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
 
 const QUEUED = ['submitted', 'accepted', 'planned']
 const STARTED = [...QUEUED, 'resource_reserved', 'started']

@@ -1,5 +1,5 @@
 /** The runtime must not obey web pages, and with a token it obeys nobody without. Source: contract 4 and 5. */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SubmitTaskResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
@@ -10,6 +10,8 @@ import { tempDir } from '../support/temp.ts'
 import { startTokenRuntime, TOKEN, WITH_TOKEN } from '../support/token-runtime.ts'
 import { until } from '../support/until.ts'
 import { RawClient } from './raw-client.ts'
+
+setDefaultTimeout(60_000)
 
 const TASKS = '/api/v1/tasks'
 const BODY = JSON.stringify(command('/bin/true'))

@@ -1,9 +1,11 @@
 /** Task ids of the runtime: which are allowed, and that no two tasks have the same. Source: spec, SubmitTaskRequest; contract 2 and 5. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused, SLEEP, script } from '../support/runtime-tasks.ts'
+
+setDefaultTimeout(60_000)
 
 const TRUE = command('/bin/true')
 

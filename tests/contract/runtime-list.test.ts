@@ -1,11 +1,13 @@
 /** GET /api/v1/tasks: filters, limit and cursor. Source: contract 2 (Ours) and 5, Runtime. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, SLEEP, script } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
 
 const ofTenant = (tenant: string) => ({ control_context: { tenant } })
 

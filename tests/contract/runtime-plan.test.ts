@@ -2,7 +2,7 @@
  * What a task asks for and what a host has: adaptive does without and says so, strict refuses. Both hosts are made the
  * same by --disable-linux-sandbox and --disable-cgroup. Source: spec, SandboxPolicy, TaskPolicy, Errors B; contract 2.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
@@ -10,6 +10,8 @@ import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused, script } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
+
+setDefaultTimeout(60_000)
 
 const TRUE = command('/bin/true')
 const WITHOUT = ['--disable-linux-sandbox', '--disable-cgroup']

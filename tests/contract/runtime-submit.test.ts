@@ -2,13 +2,15 @@
  * POST /api/v1/tasks of the runtime: what is accepted, what is refused and with which words. Against the built service.
  * Source: spec, Resources B and Errors B; contract 2 and 5, Values and Runtime.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SubmitTaskResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused, SLEEP, script } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
+
+setDefaultTimeout(60_000)
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const TRUE = command('/bin/true')
