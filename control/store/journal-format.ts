@@ -24,16 +24,35 @@ const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 
 const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtr])$/
 
-const digits = (number: number): string => String(number).padStart(10, '0')
+/** Bytes of the buffer that frames are put together in, at first and at most while it is idle. */
+const FIRST_BUFFER_BYTES = 256 * 1024
+const MAX_IDLE_BYTES = 4 * 1024 * 1024
 
-/** Puts frames together in one buffer that is used again and again: what it returns is good until the next call. */
-export class FrameEncoder {
-  #buffer = Buffer.allocUnsafe(64 * 1024)
+/** Frames in the form they have on disk, one behind the other, in one buffer that is used again and again. */
+export class FrameBuffer {
+  #buffer = Buffer.from(new ArrayBuffer(FIRST_BUFFER_BYTES))
+  #length = 0
 
-  /** The bytes of a frame whose payload is `parts`, one after the other. `synced` bytes of its segment are on disk. */
-  encode(kind: FrameKind, parts: readonly (string | Uint8Array)[], synced: number): Uint8Array {
+  /** Bytes of the frames. */
+  get length(): number {
+    return this.#length
+  }
+
+  /** The frames, until the next `add` or `clear`. */
+  get bytes(): Uint8Array {
+    return this.#view(0, this.#length)
+  }
+
+  clear(): void {
+    this.#length = 0
+    if (this.#buffer.length > MAX_IDLE_BYTES) this.#buffer = Buffer.from(new ArrayBuffer(FIRST_BUFFER_BYTES))
+  }
+
+  /** Adds a frame whose payload is `parts`, one after the other. `synced` bytes of its segment are on disk. */
+  add(kind: FrameKind, parts: readonly (string | Uint8Array)[], synced: number): void {
     this.#makeRoom(parts)
-    let end = HEADER_BYTES
+    const start = this.#length + HEADER_BYTES
+    let end = start
     for (const part of parts) {
       if (typeof part === 'string') end += this.#buffer.write(part, end)
       else {
@@ -41,25 +60,56 @@ export class FrameEncoder {
         end += part.length
       }
     }
-    const payload = this.#buffer.subarray(HEADER_BYTES, end)
-    this.#buffer.write(`${checksum(payload)} ${digits(payload.length)} ${digits(synced)} ${kind}\n`, 'latin1')
+    const checksum = Bun.hash.crc32(this.#view(start, end - start))
+    this.#writeHeader(checksum, end - start, synced, kind)
     this.#buffer[end] = LINE_END
-    return this.#buffer.subarray(0, end + 1)
+    this.#length = end + 1
+  }
+
+  /** By the byte: as a string it would cost as much as all the rest of a small frame. */
+  #writeHeader(checksum: number, length: number, synced: number, kind: FrameKind): void {
+    const buffer = this.#buffer
+    const at = this.#length
+    for (let i = 0; i < 8; i++) buffer[at + i] = HEX_DIGITS.charCodeAt((checksum >>> (28 - 4 * i)) & 15)
+    buffer[at + 8] = SPACE
+    writeDigits(buffer, at + 9, length)
+    buffer[at + 19] = SPACE
+    writeDigits(buffer, at + 20, synced)
+    buffer[at + 30] = SPACE
+    buffer[at + 31] = kind.charCodeAt(0)
+    buffer[at + 32] = LINE_END
   }
 
   #makeRoom(parts: readonly (string | Uint8Array)[]): void {
+    let needed = this.#length + HEADER_BYTES + 1
     // A character of a string takes at most three bytes.
-    const needed = parts.reduce((sum, part) => sum + part.length * (typeof part === 'string' ? 3 : 1), HEADER_BYTES + 1)
-    if (needed > this.#buffer.length || (this.#buffer.length > MAX_IDLE_BYTES && needed <= MAX_IDLE_BYTES)) {
-      this.#buffer = Buffer.allocUnsafe(Math.max(needed, 64 * 1024))
-    }
+    for (const part of parts) needed += part.length * (typeof part === 'string' ? 3 : 1)
+    if (needed <= this.#buffer.length) return
+    const larger = Buffer.from(new ArrayBuffer(Math.max(needed, 2 * this.#buffer.length)))
+    larger.set(this.bytes)
+    this.#buffer = larger
+  }
+
+  #view(start: number, length: number): Uint8Array {
+    return new Uint8Array(this.#buffer.buffer, start, length)
   }
 }
 
-/** Bytes of the buffer that are kept when a large frame has been written. */
-const MAX_IDLE_BYTES = 4 * 1024 * 1024
+const HEX_DIGITS = '0123456789abcdef'
+const SPACE = 0x20
+const ZERO = 0x30
 
-const checksum = (payload: Uint8Array): string => Bun.hash.crc32(payload).toString(16).padStart(8, '0')
+/** Ten decimal digits of `number`. */
+function writeDigits(buffer: Uint8Array, at: number, number: number): void {
+  let rest = number
+  for (let i = at + 9; i >= at; i--) {
+    const tens = Math.floor(rest / 10)
+    buffer[i] = ZERO + rest - tens * 10
+    rest = tens
+  }
+}
+
+const checksumOf = (payload: Uint8Array): string => Bun.hash.crc32(payload).toString(16).padStart(8, '0')
 
 export type Segment =
   | { readonly frames: readonly Frame[]; readonly wholeBytes: number; readonly end: 'whole' | 'torn' }
@@ -93,7 +143,7 @@ function frameAt(
   const end = start + Number(header[2])
   if (end >= bytes.length || bytes[end] !== LINE_END) return undefined
   const payload = bytes.subarray(start, end)
-  if (checksum(payload) !== header[1]) return undefined
+  if (checksumOf(payload) !== header[1]) return undefined
   return { kind: header[4] as FrameKind, payload, synced: Number(header[3]), end: end + 1 }
 }
 

@@ -3,8 +3,9 @@
  *
  * Frames go to the newest of the segments `journal-<number>.log` with a plain write, in order: from then on they survive
  * the end of the process. `sync` makes them survive the end of the machine: all who wait share one `fdatasync`, which
- * runs beside the event loop (group commit). A snapshot begins with a new segment; once the state file is in place the
- * older ones go.
+ * runs beside the event loop (group commit). What nobody needs before it is synced is appended: it is written together
+ * with all else that is appended until the next sync begins, which is at the earliest when the event loop has seen to all
+ * sockets that were ready. A snapshot begins with a new segment; once the state file is in place the older ones go.
  *
  * When the disk does not take a write, what was written of it is cut off again, callers are told (503) and nothing of
  * theirs is kept; outcomes of tasks stay in memory and are written when the disk has room again. After a failed sync the
@@ -18,7 +19,7 @@ import { syncDirectory } from '../../shared/atomic-file.ts'
 import { messageOf, ServiceError, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
-import { FrameEncoder, type FrameKind } from './journal-format.ts'
+import { FrameBuffer, type FrameKind } from './journal-format.ts'
 
 export const segmentName = (number: number): string => `journal-${String(number).padStart(10, '0')}.log`
 
@@ -40,6 +41,14 @@ export const notKept = (cause: unknown): ServiceError =>
     cause,
   })
 
+/** What was appended could not be written: nothing of it is in the journal. `cause` is what the disk said. */
+export class NotWritten extends Error {
+  override name = 'NotWritten'
+}
+
+/** Bytes of appended frames that wait for the next sync. More are written at once: they need no company, but memory. */
+const MAX_APPENDED_BYTES = 1024 * 1024
+
 export interface JournalOptions {
   readonly dataDir: string
   /** Number of the oldest segment in the directory; it and those after it stay until a snapshot replaces them. */
@@ -56,7 +65,10 @@ type Waiting = { readonly resolve: () => void; readonly reject: (error: unknown)
 export class Journal {
   readonly #dataDir: string
   readonly #log: Log
-  readonly #encoder = new FrameEncoder()
+  readonly #frame = new FrameBuffer()
+  /** What is to be written with the next sync, and who waits for that. */
+  readonly #appended = new FrameBuffer()
+  #appenders: Waiting[] = []
   readonly #syncFile: (fd: number) => Promise<void>
   #oldestSegment: number
   #segment: number
@@ -92,37 +104,80 @@ export class Journal {
 
   /** Writes a frame whose payload is `parts`, all of it or nothing. Throws what the disk said. */
   write(kind: FrameKind, parts: readonly (string | Uint8Array)[]): void {
+    this.#writeAppended()
+    this.#frame.add(kind, parts, this.#synced)
+    this.#writeAll(this.#frame)
+  }
+
+  /**
+   * Writes a frame with the next sync; resolves when it is on disk. Rejects with `NotWritten`, or, when it may have been
+   * written but cannot be said to be on disk, with the reason for that.
+   */
+  append(kind: FrameKind, parts: readonly (string | Uint8Array)[]): Promise<void> {
+    if (this.isDistrusted) return Promise.reject(new Error(EARLIER_FAULT))
+    this.#appended.add(kind, parts, this.#synced)
+    return new Promise((resolve, reject) => {
+      this.#appenders.push({ resolve, reject })
+      if (this.#appended.length > MAX_APPENDED_BYTES) this.#writeAppended()
+      this.#startSyncing()
+    })
+  }
+
+  #writeAppended(): void {
+    if (this.#appenders.length === 0) return
+    const appenders = this.#appenders
+    this.#appenders = []
+    try {
+      this.#writeAll(this.#appended)
+      for (const appender of appenders) this.#waiting.push(appender)
+    } catch (cause) {
+      for (const { reject } of appenders) reject(new NotWritten(messageOf(cause), { cause }))
+    }
+  }
+
+  /** All or nothing. */
+  #writeAll(frames: FrameBuffer): void {
     const before = this.#length
     try {
-      this.#writeAll(this.#encoder.encode(kind, parts, this.#synced))
+      const { bytes } = frames
+      for (let written = 0; written < bytes.length; ) {
+        const count = writeSync(this.#fd, bytes, written, bytes.length - written, this.#length)
+        written += count
+        this.#length += count
+      }
     } catch (error) {
       // Half a frame with whole ones behind it would be damage, not a torn tail.
       this.#length = before
       ftruncateSync(this.#fd, before)
       throw error
-    }
-  }
-
-  #writeAll(bytes: Uint8Array): void {
-    for (let written = 0; written < bytes.length; ) {
-      const count = writeSync(this.#fd, bytes, written, bytes.length - written, this.#length)
-      written += count
-      this.#length += count
+    } finally {
+      frames.clear()
     }
   }
 
   /** Resolves when all that was written before this call is on disk; rejects when that cannot be said. */
   sync(): Promise<void> {
-    if (this.isDistrusted) return Promise.reject(new Error('an earlier sync of the journal failed'))
+    if (this.isDistrusted) return Promise.reject(new Error(EARLIER_FAULT))
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject })
-      if (!this.#isSyncing) void this.#syncWaiting()
+      this.#startSyncing()
     })
   }
 
-  async #syncWaiting(): Promise<void> {
+  /**
+   * After what this turn of the event loop still brings in: of 32 requests that arrive together the first would otherwise
+   * have a sync of its own, and the rest would wait for it.
+   */
+  #startSyncing(): void {
+    if (this.#isSyncing) return
     this.#isSyncing = true
-    while (this.#waiting.length > 0) {
+    setImmediate(() => void this.#syncWaiting())
+  }
+
+  async #syncWaiting(): Promise<void> {
+    for (;;) {
+      this.#writeAppended()
+      if (this.#waiting.length === 0) break
       const served = this.#waiting
       const older = this.#unsynced
       const [current, length] = [this.#fd, this.#length] // a new segment may begin while we wait
@@ -135,8 +190,10 @@ export class Journal {
         for (const { resolve } of served) resolve()
       } catch (error) {
         this.distrust(error)
-        for (const { reject } of [...served, ...this.#waiting]) reject(error)
+        for (const { reject } of [...served, ...this.#waiting, ...this.#appenders]) reject(error)
         this.#waiting = []
+        this.#appenders = []
+        this.#appended.clear()
       }
       for (const fd of older) closeSync(fd)
     }
@@ -157,6 +214,7 @@ export class Journal {
    * nothing was written yet, and which nothing was lost in, is as good as new.
    */
   async startSegment(): Promise<number> {
+    this.#writeAppended()
     if (this.#length > 0 || this.#distrusted === this.#segment) {
       const next = this.#open(this.#segment + 1)
       if (this.isDistrusted) closeSync(this.#fd)
@@ -194,5 +252,7 @@ export class Journal {
     return openSync(join(this.#dataDir, segmentName(number)), 'wx', 0o600)
   }
 }
+
+const EARLIER_FAULT = 'an earlier sync of the journal failed'
 
 const fdatasyncFile = promisify(fdatasync)

@@ -12,7 +12,7 @@ import { withoutByteOrderMark } from '../../shared/json-slices.ts'
 import type { Graph, Task } from '../graph/task.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import type { KeptKey } from './idempotency.ts'
-import { notKept, notSurelyKept } from './journal.ts'
+import { NotWritten, notKept, notSurelyKept } from './journal.ts'
 import type { JournaledGraph } from './recovery.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { encodeState } from './stored-task.ts'
@@ -198,17 +198,11 @@ export class Persistence {
       created_at: isoTime(graph.createdAt),
     }
     const head = `${JSON.stringify(identity).slice(0, -1)},"body":`
-    const { journal } = this.#options
     try {
-      journal.write('g', [head, withoutByteOrderMark(body), '}'])
+      await this.#options.journal.append('g', [head, withoutByteOrderMark(body), '}'])
     } catch (error) {
-      this.#noteFailing(error)
-      throw notKept(error)
-    }
-    try {
-      await journal.sync()
-    } catch (error) {
-      this.#revoke(graph)
+      if (error instanceof NotWritten) this.#noteFailing(error.cause ?? error)
+      else this.#revoke(graph)
       throw notKept(error)
     }
   }

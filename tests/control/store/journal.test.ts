@@ -1,0 +1,107 @@
+/**
+ * Goal: what is appended shares its write and its sync, keeps its place among what is written at once, and is told apart
+ * from what never came to the disk.
+ * Method: the real journal on real files; its syncs are counted.
+ */
+import { describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Journal, NotWritten } from '../../../control/store/journal.ts'
+import { decodeSegment, type FrameKind } from '../../../control/store/journal-format.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { canMount, smallDisk } from '../../support/small-disk.ts'
+import { tempDir } from '../../support/temp.ts'
+
+function journalIn(dataDir: string) {
+  const disk = { syncs: 0, isBroken: false }
+  const syncFile = async () => {
+    disk.syncs++
+    if (disk.isBroken) throw new Error('EIO')
+  }
+  const journal = new Journal({ dataDir, oldestSegment: 1, firstSegment: 1, log: silentLog(), syncFile })
+  return { journal, disk }
+}
+
+/** Kind and text of all frames of all segments. */
+function framesIn(dataDir: string): [FrameKind, string][] {
+  return readdirSync(dataDir)
+    .filter((name) => name.startsWith('journal-'))
+    .sort()
+    .flatMap((name) => {
+      const segment = decodeSegment(new Uint8Array(readFileSync(join(dataDir, name))))
+      if ('damagedAt' in segment) throw new Error(`damaged at ${segment.damagedAt}`)
+      expect(segment.end).toBe('whole')
+      return segment.frames.map(({ kind, payload }): [FrameKind, string] => [kind, new TextDecoder().decode(payload)])
+    })
+}
+
+const faultOf = (settled: PromiseSettledResult<void>): string =>
+  settled.status === 'rejected' ? settled.reason.message : 'no fault'
+
+describe('what is appended', () => {
+  test('within one turn of the event loop shares one sync', async () => {
+    using dir = tempDir()
+    const { journal, disk } = journalIn(dir.path)
+    await Promise.all(Array.from({ length: 32 }, (_, i) => journal.append('g', [`graph ${i}`])))
+    expect(disk.syncs).toBe(1)
+    expect(framesIn(dir.path)).toEqual(Array.from({ length: 32 }, (_, i) => ['g', `graph ${i}`]))
+    await journal.close()
+  })
+
+  test('stands before what is written at once after it, and in the segment in which it was appended', async () => {
+    using dir = tempDir()
+    const { journal } = journalIn(dir.path)
+    const first = journal.append('g', ['first'])
+    journal.write('t', ['second'])
+    const third = journal.append('g', ['thi', new TextEncoder().encode('rd')])
+    const segment = journal.startSegment()
+    const fourth = journal.append('g', ['fourth'])
+    await Promise.all([first, third, fourth, segment])
+    expect(framesIn(dir.path).map(([, text]) => text)).toEqual(['first', 'second', 'third', 'fourth'])
+    await journal.dropSegmentsBefore(await segment)
+    expect(framesIn(dir.path).map(([, text]) => text)).toEqual(['fourth'])
+    await journal.close()
+  })
+
+  test('is written whole, however large and however little is ASCII', async () => {
+    using dir = tempDir()
+    const { journal } = journalIn(dir.path)
+    const texts = ['é'.repeat(300_000), 'small', '漢'.repeat(3_000_000), '']
+    await Promise.all(texts.map((text) => journal.append('g', [text])))
+    expect(framesIn(dir.path).map(([, text]) => text)).toEqual(texts)
+    await journal.close()
+  })
+
+  test('does not count when its sync fails, and nothing is taken any more until a snapshot makes up for it', async () => {
+    using dir = tempDir()
+    const { journal, disk } = journalIn(dir.path)
+    disk.isBroken = true
+    const refused = [journal.append('g', ['a']), journal.append('g', ['b'])]
+    expect((await Promise.allSettled(refused)).map(faultOf)).toEqual(['EIO', 'EIO'])
+    disk.isBroken = false
+    await expect(journal.append('g', ['c'])).rejects.toThrow('an earlier sync of the journal failed')
+    await journal.dropSegmentsBefore(await journal.startSegment())
+    await journal.append('g', ['d'])
+    expect(framesIn(dir.path).map(([, text]) => text)).toEqual(['d'])
+    await journal.close()
+  })
+
+  // Only root may mount a small disk.
+  test.skipIf(!canMount)('is not written at all when the disk does not take all of it', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    using disk = smallDisk(dataDir, 256 * 1024)
+    const { journal } = journalIn(dataDir)
+    await journal.append('g', ['before'])
+    disk.fill()
+    const refused = [journal.append('g', ['small']), journal.append('g', ['x'.repeat(100_000)])]
+    for (const one of await Promise.allSettled(refused)) {
+      expect((one as PromiseRejectedResult).reason).toBeInstanceOf(NotWritten)
+      expect(faultOf(one)).toContain('ENOSPC')
+    }
+    disk.free()
+    await journal.append('g', ['after'])
+    expect(framesIn(dataDir).map(([, text]) => text)).toEqual(['before', 'after'])
+    await journal.close()
+  })
+})
