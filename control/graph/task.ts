@@ -63,6 +63,8 @@ export class Task {
   process: ProcessIdentity | undefined = undefined
   /** Sequence number of the last change of the task itself; 0 when only its graph's acceptance concerned it. */
   seq = 0
+  /** Its newest state is not in the journal yet. `Persistence` alone looks at it: a set of such tasks costs more. */
+  isUnwritten = false
 
   constructor(graph: Graph, position: number, input: ValidTask) {
     const tool = normalizeTool(input.type, input.tool_name ?? undefined)

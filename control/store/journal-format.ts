@@ -3,7 +3,7 @@
  *
  * A segment is a row of frames: `<crc32, 8 hex digits> <length, 10 digits> <synced, 10 digits> <kind>\n`, then `length`
  * bytes, then `\n`. The checksum is of these bytes. A frame of kind `g` is one submitted graph; one of kind `t` holds
- * lines, each the state of a task; one of kind `r` takes back a graph that was refused after it had been written.
+ * the states of tasks; one of kind `r` takes back a graph that was refused after it had been written.
  *
  * `synced` is how much of the segment was known to be on disk when the frame was written. What is wrong behind the highest
  * such mark was never acknowledged: whoever wrote it died, or the machine lost power, and that tail is torn. What is

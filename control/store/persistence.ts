@@ -15,7 +15,7 @@ import type { KeptKey } from './idempotency.ts'
 import { NotWritten, notKept, notSurelyKept } from './journal.ts'
 import type { JournaledGraph } from './recovery.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
-import { encodeState } from './stored-task.ts'
+import { encodeStates } from './stored-task.ts'
 
 /** Milliseconds that a change which nobody has seen may wait for others before it is written and synced with them. */
 const OUTCOME_WAIT_MS = 20
@@ -44,7 +44,7 @@ export interface PersistenceOptions extends SnapshotOptions {
 export class Persistence {
   readonly #options: PersistenceOptions
   /** Tasks whose newest state is not in the journal yet. */
-  readonly #changed = new Set<Task>()
+  #changed: Task[] = []
   readonly #timer: Timer
   #flushTimer: Timer | undefined
   #isFailing = false
@@ -64,8 +64,11 @@ export class Persistence {
   }
 
   #noteChange(task: Task): void {
-    this.#changed.add(task)
-    if (this.#changed.size >= MAX_UNWRITTEN && !this.#isFailing) this.expose()
+    if (!task.isUnwritten) {
+      task.isUnwritten = true
+      this.#changed.push(task)
+    }
+    if (this.#changed.length >= MAX_UNWRITTEN && !this.#isFailing) this.expose()
     else this.#flushTimer ??= setTimeout(() => this.#flushAndSync(), OUTCOME_WAIT_MS)
   }
 
@@ -100,29 +103,26 @@ export class Persistence {
   /** Writes the newest states of changed tasks, or throws what the disk said and forgets none of them. */
   #flush(): void {
     const { journal } = this.#options
-    while (this.#changed.size > 0) {
-      if (this.#changed.size <= MAX_UNWRITTEN) {
-        this.#writeStates(linesOf(this.#changed))
-        this.#changed.clear()
-        break
-      }
-      const tasks = firstOf(this.#changed, MAX_UNWRITTEN)
-      this.#writeStates(linesOf(tasks))
-      for (const task of tasks) this.#changed.delete(task)
+    while (this.#changed.length > 0) {
+      const isAll = this.#changed.length <= MAX_UNWRITTEN
+      const tasks = isAll ? this.#changed : this.#changed.slice(0, MAX_UNWRITTEN)
+      this.#writeStates(encodeStates(tasks))
+      this.#changed = isAll ? [] : this.#changed.slice(MAX_UNWRITTEN)
+      for (const task of tasks) task.isUnwritten = false
     }
     const mayHave = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#snapshots.stateFileSize)
     if (journal.length > mayHave) void this.#snapshots.takeOrLog()
   }
 
-  #writeStates(lines: string): void {
+  #writeStates(states: string): void {
     const { journal, reserve } = this.#options
     try {
-      journal.write('t', [lines])
+      journal.write('t', [states])
     } catch (error) {
       this.#noteFailing(error)
       this.#nextTry = Date.now() + RETRY_MS
       if (!reserve.release()) throw error
-      journal.write('t', [lines])
+      journal.write('t', [states])
       this.#nextTry = 0
     }
   }
@@ -223,19 +223,4 @@ export class Persistence {
     clearTimeout(this.#flushTimer)
     await this.#options.journal.close()
   }
-}
-
-function linesOf(tasks: Iterable<Task>): string {
-  let lines = ''
-  for (const task of tasks) lines += lines === '' ? encodeState(task) : `\n${encodeState(task)}`
-  return lines
-}
-
-function firstOf<T>(items: Iterable<T>, count: number): T[] {
-  const first: T[] = []
-  for (const item of items) {
-    if (first.length === count) break
-    first.push(item)
-  }
-  return first
 }

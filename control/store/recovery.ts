@@ -2,7 +2,7 @@
  * What a start finds in the data directory: the state file, and the journal of what came after it.
  *
  * Both are read and checked whole before anything is touched. The journal is replayed onto the entries of the state file
- * as plain data: a frame of a graph adds its tasks, a line of a task is its newest state where its number is higher.
+ * as plain data: a frame of a graph adds its tasks, a row of a task is its newest state where its number is higher.
  * A torn tail is cut off. Any other damage stops the start.
  */
 import { readdirSync, readFileSync, truncateSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { readIdempotencyKeys } from './idempotency-file.ts'
 import { segmentName, segmentNumber } from './journal.ts'
 import { decodeSegment, type Frame } from './journal-format.ts'
 import { readSnapshot, refuseAccess, refuseFile, statePath } from './snapshot.ts'
-import { decodeState, type JournaledState, recoverGraph, type StoredTask } from './stored-task.ts'
+import { decodeStates, type JournaledState, recoverGraph, type StoredTask } from './stored-task.ts'
 
 /** The payload of a frame of kind `g`. `body` is the submission as it came. */
 export interface JournaledGraph {
@@ -124,9 +124,8 @@ class Replay {
   /** Notes what later steps must know of the frame, and gives the step that applies it once all frames were read. */
   read({ kind, payload }: Frame, refuse: (detail: string) => Error): () => void {
     if (kind === 't') {
-      const lines = new TextDecoder().decode(payload).split('\n')
       return () => {
-        for (const line of lines) this.#applyState(decodeState(line))
+        for (const state of statesIn(payload, refuse)) this.#applyState(state)
       }
     }
     const graph = parseJson(payload) as JournaledGraph
@@ -207,6 +206,14 @@ class Replay {
       this.#graphs.set(ordinal, entries)
     }
     return entries
+  }
+}
+
+function statesIn(payload: Uint8Array, refuse: (detail: string) => Error): JournaledState[] {
+  try {
+    return decodeStates(new TextDecoder().decode(payload))
+  } catch {
+    throw refuse('it holds states of tasks in a form that this version does not know')
   }
 }
 
