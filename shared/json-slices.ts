@@ -254,7 +254,10 @@ const parseSlice = (bytes: Uint8Array, start: number, end: number): unknown =>
   parseText(decodeUtf8(bytes.subarray(start, end)))
 
 /** `bytes` without the mark that some editors put before UTF-8. */
-export const withoutByteOrderMark = (bytes: Uint8Array): Uint8Array => bytes.subarray(byteOrderMarkLength(bytes))
+export const withoutByteOrderMark = (bytes: Uint8Array): Uint8Array => {
+  const length = byteOrderMarkLength(bytes)
+  return length === 0 ? bytes : bytes.subarray(length)
+}
 
 const byteOrderMarkLength = (bytes: Uint8Array) => (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0)
 

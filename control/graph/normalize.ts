@@ -12,12 +12,18 @@ export interface ToolRef {
   readonly toolName: string | undefined
 }
 
+/** Made once: this is asked twice for every task. */
+const LEGACY_TOOLS: ReadonlyMap<string, ToolRef> = new Map(
+  [...LEGACY_OS_TYPES].map((toolName) => [toolName, { type: 'os', toolName }]),
+)
+
 /**
  * `shell` and `os.shell` become `os` with the tool `shell`; a `tool_name` may repeat its category (`os.shell`).
  * A type that names a tool wins over a `tool_name` beside it.
  */
 export function normalizeTool(type: string, toolName: string | undefined): ToolRef {
-  if (LEGACY_OS_TYPES.has(type)) return { type: 'os', toolName: type }
+  const legacy = LEGACY_TOOLS.get(type)
+  if (legacy !== undefined) return legacy
   const dotted = DOTTED.exec(type)
   if (dotted !== null) return { type: dotted[1]!, toolName: dotted[2]! }
   const repeated = `${type}.`

@@ -46,6 +46,7 @@ export function dependencyCounts({ dependenciesStart }: Edges): Uint32Array {
 /** Null when the graph is acyclic, else the positions of one cycle: each depends on the next, the last on the first. */
 export function* findCycle(edges: Edges): Slices<number[] | null> {
   const { dependentsStart, dependents } = edges
+  if (dependents.length === 0) return null
   const missing = dependencyCounts(edges)
   const ready = new Uint32Array(missing.length)
   let found = 0

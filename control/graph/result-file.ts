@@ -19,22 +19,24 @@ export function isLargeJson(value: unknown, limit = LARGE_RESULT_CHARACTERS): bo
   if (typeof value === 'string') return value.length + 2 >= limit
   if (value === null || typeof value !== 'object') return SCALAR_CHARACTERS >= limit
   let characters = 0
-  const open: unknown[] = [value]
-  while (open.length > 0) {
-    const next = open.pop()
+  let open: unknown[] | undefined // most results are flat and need none
+  for (let next: unknown = value; next !== undefined; next = open?.pop()) {
     if (typeof next === 'string') characters += next.length + 2
     else if (next === null || typeof next !== 'object') characters += SCALAR_CHARACTERS
     else if (Array.isArray(next)) {
       characters += next.length
-      if (characters + next.length < limit) open.push(...next)
-      else return true
+      if (characters + next.length >= limit) return true
+      open ??= []
+      for (const element of next) open.push(element ?? null)
     } else {
       for (const key in next) {
         const member = (next as Record<string, unknown>)[key]
         characters += key.length + 4
         if (typeof member === 'string') characters += member.length
-        else if (member !== null && typeof member === 'object') open.push(member)
-        else characters += SCALAR_CHARACTERS
+        else if (member !== null && typeof member === 'object') {
+          open ??= []
+          open.push(member)
+        } else characters += SCALAR_CHARACTERS
       }
     }
     if (characters >= limit) return true

@@ -114,13 +114,6 @@ export class Task {
 
 const NOBODY = new Uint32Array(0)
 
-/** The part of `items` that belongs to `position`. */
-function part(items: Uint32Array, starts: Uint32Array, position: number): Uint32Array {
-  const start = starts[position] ?? 0
-  const end = starts[position + 1] ?? 0
-  return start === end ? NOBODY : items.subarray(start, end)
-}
-
 export interface GraphIdentity {
   readonly id: string
   readonly ordinal: number
@@ -163,16 +156,23 @@ export class Graph {
     this.missing = dependencyCounts(edges)
   }
 
-  /** Positions of the tasks that depend on `task`. Empty once the graph has ended. */
-  dependentsOf(task: Task): Uint32Array {
-    const { dependents, dependentsStart } = this.#edges
-    return part(dependents, dependentsStart, task.position)
+  /** How many tasks depend on `task`, one counted as often as it names it. 0 once the graph has ended. */
+  dependentCount({ position }: Task): number {
+    const { dependentsStart } = this.#edges
+    return (dependentsStart[position + 1] ?? 0) - (dependentsStart[position] ?? 0)
   }
 
-  /** Positions of the tasks that `task` depends on. Empty once the graph has ended. */
-  dependenciesOf(task: Task): Uint32Array {
+  /** The `i`-th of those that depend on `task`. One at a time: a view of all costs more than most have dependents. */
+  dependent({ position }: Task, i: number): Task {
+    const { dependents, dependentsStart } = this.#edges
+    return this.tasks[dependents[dependentsStart[position]! + i]!]!
+  }
+
+  /** What `task` depends on. Empty once the graph has ended. */
+  dependenciesOf({ position }: Task): Task[] {
     const { dependencies, dependenciesStart } = this.#edges
-    return part(dependencies, dependenciesStart, task.position)
+    const positions = dependencies.subarray(dependenciesStart[position] ?? 0, dependenciesStart[position + 1] ?? 0)
+    return Array.from(positions, (dependency) => this.tasks[dependency]!)
   }
 
   /** Frees what only a live graph needs. */

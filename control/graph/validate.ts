@@ -72,18 +72,23 @@ function* checkDependencies(tasks: readonly ValidTask[], positions: Map<string, 
     }
     if (isYieldDue(i)) yield
   }
-  return yield* buildEdges(tasks.length, Uint32Array.from(dependents), Uint32Array.from(dependencies))
+  return yield* buildEdges(tasks.length, new Uint32Array(dependents), new Uint32Array(dependencies))
 }
 
 function* checkTypes(tasks: readonly ValidTask[], registeredTypes: ReadonlySet<string>): Slices<void> {
+  let known = ''
   for (let i = 0; i < tasks.length; i++) {
     const { type } = tasks[i]!
-    if (!registeredTypes.has(type) && !registeredTypes.has(normalizeTool(type, undefined).type)) {
-      const available = [...registeredTypes].sort().join(', ')
-      throw badRequest(`unknown task type: ${type} (available: ${available})`)
-    }
+    if (type !== known) checkType(type, registeredTypes) // most are like the one before
+    known = type
     if (isYieldDue(i)) yield
   }
+}
+
+function checkType(type: string, registeredTypes: ReadonlySet<string>): void {
+  if (registeredTypes.has(type) || registeredTypes.has(normalizeTool(type, undefined).type)) return
+  const available = [...registeredTypes].sort().join(', ')
+  throw badRequest(`unknown task type: ${type} (available: ${available})`)
 }
 
 function describeCycle(ids: readonly string[]): string {

@@ -40,9 +40,9 @@ export class Losses {
     const loss = this.#losses.peek()
     if (loss === undefined) return false
     const { task, reason, cascade } = loss
-    const dependents = task.graph.dependentsOf(task)
-    if (loss.next < dependents.length) {
-      const dependent = task.graph.tasks[dependents[loss.next++]!]!
+    const { graph } = task
+    if (loss.next < graph.dependentCount(task)) {
+      const dependent = graph.dependent(task, loss.next++)
       const isWaiting = dependent.status === 'pending' && !dependent.isDeleted
       if (isWaiting) this.#skip(dependent, skipReason(task.id, reason), cascade)
       return true

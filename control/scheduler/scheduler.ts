@@ -356,11 +356,10 @@ export class Scheduler {
 
   #release(task: Task): void {
     const { graph } = task
-    const dependents = graph.dependentsOf(task)
-    for (let i = 0; i < dependents.length; i++) {
-      const position = dependents[i]!
-      if (--graph.missing[position]! > 0) continue
-      const dependent = graph.tasks[position]!
+    const count = graph.dependentCount(task)
+    for (let i = 0; i < count; i++) {
+      const dependent = graph.dependent(task, i)
+      if (--graph.missing[dependent.position]! > 0) continue
       if (dependent.status === 'pending' && !dependent.isDeleted) this.#ready.push(dependent)
     }
   }

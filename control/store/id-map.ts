@@ -14,22 +14,27 @@ export class IdMap<V> {
   readonly #shards: readonly Map<string, V>[] = Array.from({ length: SHARDS }, () => new Map())
 
   get(id: string): V | undefined {
-    return this.#shards[shardOf(id)]!.get(id)
+    return this.shardOf(id).get(id)
   }
 
   set(id: string, value: V): void {
-    this.#shards[shardOf(id)]!.set(id, value)
+    this.shardOf(id).set(id, value)
   }
 
   delete(id: string): void {
-    this.#shards[shardOf(id)]!.delete(id)
+    this.shardOf(id).delete(id)
+  }
+
+  /** The part that `id` belongs to, for who looks there more than once. */
+  shardOf(id: string): Map<string, V> {
+    return this.#shards[hashOf(id) & (SHARDS - 1)]!
   }
 }
 
-function shardOf(id: string): number {
+function hashOf(id: string): number {
   let hash = id.length
   for (let i = Math.max(0, id.length - HASHED_CHARACTERS); i < id.length; i++) {
     hash = (Math.imul(hash, 31) + id.charCodeAt(i)) | 0
   }
-  return (hash ^ (hash >>> 8)) & (SHARDS - 1)
+  return hash ^ (hash >>> 8)
 }

@@ -43,8 +43,7 @@ export function storedTask(store: TaskStore, task: Task): StoredTask {
   const { graph } = task
   const settled: { id: string; outcome: TaskStatus | 'deleted' }[] = []
   if (!task.isTerminal) {
-    for (const position of graph.dependenciesOf(task)) {
-      const dependency = graph.tasks[position]!
+    for (const dependency of graph.dependenciesOf(task)) {
       if (store.isVisible(dependency)) continue
       settled.push({ id: dependency.id, outcome: dependency.isTerminal ? dependency.status : 'deleted' })
     }
@@ -184,7 +183,7 @@ export function recoverGraph(
       dependencies.push(positions.get(id)!)
     }
   })
-  const edges = atOnce(buildEdges(all.length, Uint32Array.from(dependents), Uint32Array.from(dependencies)))
+  const edges = atOnce(buildEdges(all.length, new Uint32Array(dependents), new Uint32Array(dependencies)))
   const cycle = atOnce(findCycle(edges))
   if (cycle !== null) throw refuse(`the dependencies of task ${all[cycle[0]!]!.id} form a cycle`)
 

@@ -28,7 +28,7 @@ export class TaskStore {
   readonly #graphs = new Set<Graph>()
   /** Terminal tasks whose ids a claimed graph takes over once it is accepted. */
   readonly #replaced = new Map<Graph, Map<string, Task>>()
-  readonly #watchers = new Set<Watcher>()
+  #watchers: readonly Watcher[] = []
   readonly #awaitingEnd = new Map<Task, Set<() => void>>()
   /** Deleted tasks whose attempts go on. */
   readonly hiddenRunning = new Set<Task>()
@@ -89,21 +89,29 @@ export class TaskStore {
 
   /** Takes the ids of `graph`, or throws 409 and leaves everything as it was. */
   *claim(graph: Graph): Slices<void> {
-    const replaced = new Map<string, Task>()
-    this.#replaced.set(graph, replaced)
     for (let i = 0; i < graph.tasks.length; i++) {
       const task = graph.tasks[i]!
-      const holder = this.#tasks.get(task.id)
+      const shard = this.#tasks.shardOf(task.id)
+      const holder = shard.get(task.id)
       if (holder !== undefined && !holder.graph.isRetired) {
         if (!holder.graph.isAccepted || !holder.isTerminal) {
           this.unclaim(graph, i)
           throw new ServiceError(409, `task already active: ${task.id}`)
         }
-        replaced.set(task.id, holder)
+        this.#replacedBy(graph).set(task.id, holder)
       }
-      this.#tasks.set(task.id, task)
+      shard.set(task.id, task)
       if (isYieldDue(i)) yield
     }
+  }
+
+  #replacedBy(graph: Graph): Map<string, Task> {
+    let replaced = this.#replaced.get(graph)
+    if (replaced === undefined) {
+      replaced = new Map()
+      this.#replaced.set(graph, replaced)
+    }
+    return replaced
   }
 
   /** Gives the first `count` claimed ids back to whom they belonged: all of them when the graph is refused after all. */
@@ -238,8 +246,10 @@ export class TaskStore {
 
   #accept(graph: Graph): void {
     const replaced = this.#replaced.get(graph)
-    this.#replaced.delete(graph)
-    if (replaced !== undefined && replaced.size > 0) void inSlices(this.#free([...replaced.values()]))
+    if (replaced !== undefined) {
+      this.#replaced.delete(graph)
+      void inSlices(this.#free([...replaced.values()]))
+    }
     graph.acceptedSeq = this.#seq
     graph.visible = graph.tasks.length
     this.#taskCount += graph.visible
@@ -269,8 +279,10 @@ export class TaskStore {
 
   /** Calls `watcher` after every change, in order. It must not throw. Returns what ends this. */
   watch(watcher: Watcher): () => void {
-    this.#watchers.add(watcher)
-    return () => this.#watchers.delete(watcher)
+    this.#watchers = [...this.#watchers, watcher]
+    return () => {
+      this.#watchers = this.#watchers.filter((other) => other !== watcher)
+    }
   }
 
   /** Resolves when `task` has ended or was deleted, or when `signal` fires. */
