@@ -35,10 +35,11 @@ export const traceIdOf = (set: ResponseSettings): string => String(set.headers[T
 
 /** An Elysia app with our limits and errors. Add routes to it, then call `refuseOtherMethods`. */
 export function httpService({ log, guard, errorBody }: HttpServiceOptions) {
-  const app = new Elysia({ normalize: false, strictPath: true })
-    .onRequest(({ request, set, server }) => {
+  const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
+  app
+    .onRequest(({ request, set }) => {
       const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
-      server?.timeout(request, hasBody ? READ_TIMEOUT_SECONDS : WRITE_TIMEOUT_SECONDS)
+      app.server?.timeout(request, hasBody ? READ_TIMEOUT_SECONDS : WRITE_TIMEOUT_SECONDS)
       set.headers[TRACE_HEADER] = traceIdFrom(request.headers.get(TRACE_HEADER))
       set.headers['content-type'] = 'application/json'
       guard(request, pathOf(request))
@@ -104,8 +105,20 @@ const causeOf = (error: ServiceError): string | undefined => {
   return cause instanceof Error ? (cause.stack ?? cause.message) : cause === undefined ? undefined : String(cause)
 }
 
-/** Reads a whole body of at most `maxBytes`, or throws 413 without waiting for the rest of it. */
-export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
+/**
+ * Reads the whole body of a request of `app`, at most `maxBytes`, or throws 413 without waiting for the rest of it. From
+ * then on the time counts in which the answer must leave.
+ *
+ * For routes with `parse: 'none'`: what Elysia does before a parser of one's own (a stream of the body that nobody reads,
+ * a member added to the context and deleted again, a getter for the server) costs 3 µs a request.
+ */
+export async function readBody(app: AnyElysia, request: Request, maxBytes: number): Promise<Uint8Array> {
+  const body = await bodyOf(request, maxBytes)
+  app.server?.timeout(request, WRITE_TIMEOUT_SECONDS)
+  return body
+}
+
+async function bodyOf(request: Request, maxBytes: number): Promise<Uint8Array> {
   const tooLarge = () =>
     new ServiceError(413, `request body is larger than ${maxBytes} bytes (the limit is --max-body-bytes)`)
   const declared = request.headers.get('content-length')

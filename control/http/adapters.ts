@@ -1,6 +1,6 @@
 /** /adapters: what agents may ask for, what that would become, and asking for it. */
-import { type AnyElysia, t } from 'elysia'
-import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import type { AnyElysia } from 'elysia'
+import { readBody, traceIdOf } from '../../shared/http-service.ts'
 import { capabilities, type OfferedSkill, toolManifest } from '../adapter-v1/manifest.ts'
 import { actionInputs } from '../executors/action-inputs.ts'
 import { submitAction, translateAction } from '../scheduler/actions.ts'
@@ -17,23 +17,20 @@ export interface AdapterRoutes {
 
 export function addAdapterRoutes(app: AnyElysia, routes: AdapterRoutes): AnyElysia {
   const { intake, idempotencyKeys, listSkills, maxBodyBytes } = routes
-  const callOf = (body: unknown) => ({ body: body as Uint8Array, maxGraphBytes: maxBodyBytes })
+  const callIn = async (request: Request) => ({
+    body: await readBody(app, request, maxBodyBytes),
+    maxGraphBytes: maxBodyBytes,
+  })
   return app
     .get('/adapters/capabilities', () => capabilities)
     .get('/adapters/tools', async () => toolManifest(actionInputs, await listSkills()))
-    .post(
-      '/adapters/translate',
-      ({ body, server, request }) => {
-        server?.timeout(request, WRITE_TIMEOUT_SECONDS)
-        return translateAction(intake, callOf(body))
-      },
-      { body: t.Any(), parse: [({ request }) => readBody(request, maxBodyBytes)] },
-    )
+    .post('/adapters/translate', async ({ request }) => translateAction(intake, await callIn(request)), {
+      parse: 'none',
+    })
     .post(
       '/adapters/actions',
-      async ({ body, set, server, request }) => {
-        server?.timeout(request, WRITE_TIMEOUT_SECONDS)
-        const call = callOf(body)
+      async ({ set, request }) => {
+        const call = await callIn(request)
         const key = request.headers.get('idempotency-key')
         const answer = await idempotencyKeys.once({ scope: 'actions', key, body: call.body }, (sent) =>
           submitAction(intake, call, traceIdOf(set), sent),
@@ -41,6 +38,6 @@ export function addAdapterRoutes(app: AnyElysia, routes: AdapterRoutes): AnyElys
         set.status = 202
         return answer
       },
-      { body: t.Any(), parse: [({ request }) => readBody(request, maxBodyBytes)] },
+      { parse: 'none' },
     )
 }

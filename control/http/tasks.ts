@@ -34,9 +34,8 @@ export const addTaskRoutes = (
   app
     .post(
       '/tasks',
-      async ({ body, set, server, request }) => {
-        server?.timeout(request, WRITE_TIMEOUT_SECONDS)
-        const graph = body as Uint8Array
+      async ({ set, request }) => {
+        const graph = await readBody(app, request, maxBodyBytes)
         const key = request.headers.get('idempotency-key')
         const answer = await idempotencyKeys.once({ scope: 'tasks', key, body: graph }, (sent) =>
           submitGraph(intake, graph, traceIdOf(set), sent),
@@ -44,16 +43,16 @@ export const addTaskRoutes = (
         set.status = 202
         return answer
       },
-      { body: t.Any(), parse: [({ request }) => readBody(request, maxBodyBytes)] },
+      { parse: 'none' },
     )
     .get('/tasks', () => listTasks({ store, persistence, resultFiles }))
     .get(
       '/tasks/:id',
-      async ({ params, query, request, server }) => {
+      async ({ params, query, request }) => {
         const task = known(store, params.id)
         const waitMs = waitOf(query.wait_ms)
         if (waitMs > 0) {
-          server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
+          app.server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
           const late = AbortSignal.any([request.signal, AbortSignal.timeout(waitMs)])
           await store.whenEnded(task, late)
         }
