@@ -25,16 +25,27 @@ export function atOnce<T>(work: Slices<T>): T {
   }
 }
 
-/** Runs `work`, never holding the event loop for much longer than `sliceMs`. */
-export async function inSlices<T>(work: Slices<T>, sliceMs = SLICE_MS): Promise<T> {
-  let until = performance.now() + sliceMs
+/**
+ * Runs `work`, never holding the event loop for much longer than `sliceMs`. What ends within its first slice has its
+ * result, or throws, at once.
+ */
+export function inSlices<T>(work: Slices<T>, sliceMs = SLICE_MS): T | Promise<T> {
+  const until = performance.now() + sliceMs
   for (;;) {
     const step = work.next()
     if (step.done) return step.value
-    if (performance.now() >= until) {
-      await nextTurn()
-      until = performance.now() + sliceMs
-    }
+    if (performance.now() >= until) return inFurtherSlices(work, sliceMs)
+  }
+}
+
+async function inFurtherSlices<T>(work: Slices<T>, sliceMs: number): Promise<T> {
+  for (;;) {
+    await nextTurn()
+    const until = performance.now() + sliceMs
+    do {
+      const step = work.next()
+      if (step.done) return step.value
+    } while (performance.now() < until)
   }
 }
 

@@ -113,12 +113,23 @@ export class Task {
 }
 
 const NOBODY = new Uint32Array(0)
+const RELEASED: Edges = {
+  dependenciesStart: NOBODY,
+  dependencies: NOBODY,
+  dependentsStart: NOBODY,
+  dependents: NOBODY,
+}
 
 export interface GraphIdentity {
   readonly id: string
   readonly ordinal: number
   readonly traceId: string
   readonly createdAt: number
+}
+
+export interface TypeCount {
+  readonly type: string
+  count: number
 }
 
 export class Graph {
@@ -129,8 +140,8 @@ export class Graph {
   /** Milliseconds since 1970. Set anew when the graph is put on disk: the order of the list is the order of these. */
   createdAt: number
   readonly tasks: Task[] = []
-  /** How many tasks there are of each type. */
-  readonly typeCounts = new Map<string, number>()
+  /** How many tasks there are of each type. A list, as there are few: a map costs more than the rest of a small graph. */
+  readonly typeCounts: TypeCount[] = []
   #edges: Edges
   /** Dependencies of each task that have not succeeded yet. The scheduler counts them down; they follow from statuses. */
   missing: Uint32Array
@@ -177,7 +188,7 @@ export class Graph {
 
   /** Frees what only a live graph needs. */
   releaseEdges(): void {
-    this.#edges = { dependenciesStart: NOBODY, dependencies: NOBODY, dependentsStart: NOBODY, dependents: NOBODY }
+    this.#edges = RELEASED
     this.missing = NOBODY
   }
 }
@@ -188,7 +199,9 @@ export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdenti
   for (let i = 0; i < tasks.length; i++) {
     const task = new Task(graph, i, tasks[i]!)
     graph.tasks.push(task)
-    graph.typeCounts.set(task.type, (graph.typeCounts.get(task.type) ?? 0) + 1)
+    const known = graph.typeCounts.find(({ type }) => type === task.type)
+    if (known !== undefined) known.count++
+    else graph.typeCounts.push({ type: task.type, count: 1 })
     if (isYieldDue(i)) yield
   }
   graph.live = tasks.length

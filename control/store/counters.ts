@@ -23,7 +23,8 @@ export class Counters {
     switch (change.kind) {
       case 'graph-accepted':
         this.tasksTotal += change.graph.tasks.length
-        for (const [type, count] of change.graph.typeCounts) this.byType.set(type, (this.byType.get(type) ?? 0) + count)
+        for (const { type, count } of change.graph.typeCounts)
+          this.byType.set(type, (this.byType.get(type) ?? 0) + count)
         break
       case 'attempt-started':
         if (before === 'pending') this.tasksRunning++

@@ -191,11 +191,11 @@ export class Persistence {
     if (this.#isFailing) this.ensureKeeping()
     this.#ensureTrusted()
     const identity: Omit<JournaledGraph, 'body'> = {
-      ...(idempotency !== undefined && { idempotency }),
       graph_ordinal: graph.ordinal,
       graph_id: graph.id,
       trace_id: graph.traceId,
       created_at: isoTime(graph.createdAt),
+      ...(idempotency && { idempotency }),
     }
     const head = `${JSON.stringify(identity).slice(0, -1)},"body":`
     try {

@@ -25,6 +25,11 @@ function* broken(): Slices<never> {
   throw new Error('broken inside')
 }
 
+function* brokenLater(): Slices<never> {
+  yield
+  throw new Error('broken later')
+}
+
 describe('a computation in slices', () => {
   test('has the same result at once and in slices of any length', async () => {
     expect(atOnce(sumTo(1_000))).toBe(500_500)
@@ -52,8 +57,14 @@ describe('a computation in slices', () => {
     expect(hasTurned).toBe(false)
   })
 
-  test('fails as its generator fails', async () => {
+  test('fails as its generator fails, at once or later', async () => {
     expect(() => atOnce(broken())).toThrow('broken inside')
-    await expect(inSlices(broken())).rejects.toThrow('broken inside')
+    expect(() => inSlices(broken())).toThrow('broken inside')
+    await expect(inSlices(brokenLater(), 0)).rejects.toThrow('broken later')
+  })
+
+  test('gives its result at once when it ends within its first slice', async () => {
+    expect(inSlices(sumTo(100), 60_000)).toBe(5_050)
+    expect(inSlices(sumTo(100), 0)).toBeInstanceOf(Promise)
   })
 })
