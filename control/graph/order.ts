@@ -18,6 +18,7 @@ export interface Edges {
 export function* buildEdges(taskCount: number, tasks: Uint32Array, dependencies: Uint32Array): Slices<Edges> {
   const dependenciesStart = new Uint32Array(taskCount + 1)
   const dependentsStart = new Uint32Array(taskCount + 1)
+  if (tasks.length === 0) return { dependenciesStart, dependencies, dependentsStart, dependents: tasks }
   for (let e = 0; e < tasks.length; e++) {
     dependenciesStart[tasks[e]! + 1]!++
     dependentsStart[dependencies[e]! + 1]!++

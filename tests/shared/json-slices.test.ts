@@ -9,8 +9,9 @@ import { atOnce } from '../../shared/slices.ts'
 
 const bytesOf = (text: string) => new TextEncoder().encode(text)
 
-const readWithArray = (text: string) =>
-  atOnce(parseObjectWithArrays(bytesOf(text), { tasks: true, a: { tasks: true, '': { '1': true } } }))
+/** `bytesPerParse` so small that guessed borders fall everywhere; undefined for that of the service. */
+const readWithArray = (text: string, bytesPerParse?: number) =>
+  atOnce(parseObjectWithArrays(bytesOf(text), { tasks: true, a: { tasks: true, '': { '1': true } } }, bytesPerParse))
 
 /** The members as a reader of objects would see them: a repeated name counts by its last value. */
 const readMembers = (text: string) => {
@@ -34,7 +35,10 @@ function outcomeOf(read: () => unknown): Outcome {
 function expectAsJsonParse(given: string): void {
   const text = given.toWellFormed() // bytes hold no half characters
   const expected = outcomeOf(() => JSON.parse(text.startsWith('\ufeff') ? text.slice(1) : text))
-  expect({ text, outcome: outcomeOf(() => readWithArray(text)) }).toEqual({ text, outcome: expected })
+  for (const bytesPerParse of [undefined, 1, 6, 14]) {
+    const outcome = outcomeOf(() => readWithArray(text, bytesPerParse))
+    expect({ text, bytesPerParse, outcome }).toEqual({ text, bytesPerParse, outcome: expected })
+  }
   expect({ text, outcome: outcomeOf(() => parseJson(bytesOf(text))) }).toEqual({ text, outcome: expected })
   const isObject = expected !== 'refused' && expected.value.startsWith('{')
   const members = isObject ? expected : 'refused'
