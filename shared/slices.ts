@@ -18,6 +18,27 @@ export const isYieldDue = (i: number): boolean => i % STEPS_PER_YIELD === STEPS_
 /** Milliseconds of one slice. Longer makes readers wait, shorter spends the time on turns of the loop. */
 export const SLICE_MS = 4
 
+/**
+ * Does `work` for all of `count` things, a range at a time, and pauses between any two ranges: `yield* inRanges(...)`.
+ * What is but one range is done when this returns. So a rule is a plain function over a range, and none of the dozen that
+ * a small graph passes is a generator of its own (3 to 5 µs for each graph).
+ */
+export function inRanges(count: number, work: (from: number, to: number) => void): Iterable<void, void> {
+  if (count > STEPS_PER_YIELD) return ranges(count, work)
+  work(0, count)
+  return NO_PAUSE
+}
+
+function* ranges(count: number, work: (from: number, to: number) => void): Slices<void> {
+  for (let from = 0; from < count; from += STEPS_PER_YIELD) {
+    work(from, Math.min(from + STEPS_PER_YIELD, count))
+    yield
+  }
+}
+
+const END: IteratorResult<void, void> = { done: true, value: undefined }
+const NO_PAUSE: Iterable<void, void> = { [Symbol.iterator]: () => ({ next: () => END }) }
+
 export function atOnce<T>(work: Slices<T>): T {
   for (;;) {
     const step = work.next()

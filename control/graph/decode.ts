@@ -8,7 +8,7 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { TaskInput } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/errors.ts'
 import { JsonSyntaxError, parseJson, parseObjectWithArrays, type SlicedArrays } from '../../shared/json-slices.ts'
-import { isYieldDue, type Slices } from '../../shared/slices.ts'
+import { inRanges, type Slices } from '../../shared/slices.ts'
 
 /** Bytes up to which a body is parsed in one go: about two milliseconds. */
 const PARSE_AT_ONCE_BYTES = 512 * 1024
@@ -44,10 +44,9 @@ export function* decodeTasks(graph: unknown, at = ''): Slices<TaskInput[]> {
   const tasks = graph.tasks ?? []
   const path = `${at && `${at}.`}tasks`
   if (!Array.isArray(tasks)) throw invalidJson(`${path}: expected array, got ${nameOf(tasks)}`)
-  for (let i = 0; i < tasks.length; i++) {
-    checkTaskShape(tasks[i], path, i)
-    if (isYieldDue(i)) yield
-  }
+  yield* inRanges(tasks.length, (from, to) => {
+    for (let i = from; i < to; i++) checkTaskShape(tasks[i], path, i)
+  })
   return tasks as TaskInput[]
 }
 

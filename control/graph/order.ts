@@ -1,8 +1,5 @@
 /** The order that dependencies allow, or the cycle that forbids one. Pure; no recursion, linear in tasks and edges. */
-import { isYieldDue, type Slices } from '../../shared/slices.ts'
-
-/** Edges between two pauses: each is but two additions. */
-const EDGES_PER_YIELD = 4096
+import { inRanges, isYieldDue, type Slices } from '../../shared/slices.ts'
 
 /** Who waits for whom, by position in the graph. */
 export interface Edges {
@@ -14,26 +11,26 @@ export interface Edges {
   readonly dependents: Uint32Array
 }
 
-/** `edges` are pairs of positions: `dependencies[e]` must succeed before `tasks[e]`, grouped by rising `tasks[e]`. */
-export function* buildEdges(taskCount: number, tasks: Uint32Array, dependencies: Uint32Array): Slices<Edges> {
-  const dependenciesStart = new Uint32Array(taskCount + 1)
+/** The dependencies of task `i` are `dependencies[dependenciesStart[i] .. dependenciesStart[i + 1]]`. */
+export function* buildEdges(dependenciesStart: Uint32Array, dependencies: Uint32Array): Slices<Edges> {
+  const taskCount = dependenciesStart.length - 1
+  const edgeCount = dependencies.length
   const dependentsStart = new Uint32Array(taskCount + 1)
-  if (tasks.length === 0) return { dependenciesStart, dependencies, dependentsStart, dependents: tasks }
-  for (let e = 0; e < tasks.length; e++) {
-    dependenciesStart[tasks[e]! + 1]!++
-    dependentsStart[dependencies[e]! + 1]!++
-    if (e % EDGES_PER_YIELD === EDGES_PER_YIELD - 1) yield
-  }
-  for (let i = 0; i < taskCount; i++) {
-    dependenciesStart[i + 1]! += dependenciesStart[i]!
-    dependentsStart[i + 1]! += dependentsStart[i]!
-  }
-  const next = dependentsStart.slice()
-  const dependents = new Uint32Array(tasks.length)
-  for (let e = 0; e < tasks.length; e++) {
-    dependents[next[dependencies[e]!]!++] = tasks[e]!
-    if (e % EDGES_PER_YIELD === EDGES_PER_YIELD - 1) yield
-  }
+  if (edgeCount === 0) return { dependenciesStart, dependencies, dependentsStart, dependents: dependencies }
+  yield* inRanges(edgeCount, (from, to) => {
+    for (let e = from; e < to; e++) dependentsStart[dependencies[e]!]!++
+  })
+  // Where each list ends; filled from its end, it leaves where it starts.
+  for (let i = 1; i <= taskCount; i++) dependentsStart[i]! += dependentsStart[i - 1]!
+  const dependents = new Uint32Array(edgeCount)
+  let task = taskCount - 1
+  yield* inRanges(edgeCount, (from, to) => {
+    for (let e = edgeCount - 1 - from; e >= edgeCount - to; e--) {
+      while (e < dependenciesStart[task]!) task--
+      const end = --dependentsStart[dependencies[e]!]!
+      dependents[end] = task
+    }
+  })
   return { dependenciesStart, dependencies, dependentsStart, dependents }
 }
 
@@ -52,14 +49,16 @@ export function* findCycle(edges: Edges): Slices<number[] | null> {
   const ready = new Uint32Array(missing.length)
   let found = 0
   for (let i = 0; i < missing.length; i++) if (missing[i] === 0) ready[found++] = i
-  for (let at = 0; at < found; at++) {
-    const task = ready[at]!
-    for (let d = dependentsStart[task]!; d < dependentsStart[task + 1]!; d++) {
-      const dependent = dependents[d]!
-      if (--missing[dependent]! === 0) ready[found++] = dependent
+  let at = 0
+  yield* inRanges(missing.length, (_, to) => {
+    for (; at < to && at < found; at++) {
+      const task = ready[at]!
+      for (let d = dependentsStart[task]!; d < dependentsStart[task + 1]!; d++) {
+        const dependent = dependents[d]!
+        if (--missing[dependent]! === 0) ready[found++] = dependent
+      }
     }
-    if (isYieldDue(at)) yield
-  }
+  })
   return found === missing.length ? null : yield* cycleAmong(edges, missing)
 }
 

@@ -8,7 +8,7 @@
 import type { ErrorCode, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
-import { isYieldDue, type Slices } from '../../shared/slices.ts'
+import { inRanges, type Slices } from '../../shared/slices.ts'
 import { normalizeTool } from './normalize.ts'
 import { dependencyCounts, type Edges } from './order.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
@@ -167,6 +167,14 @@ export class Graph {
     this.missing = dependencyCounts(edges)
   }
 
+  /** To be called for each task of a new graph, in their order. */
+  add(task: Task): void {
+    this.tasks.push(task)
+    const known = this.typeCounts.find(({ type }) => type === task.type)
+    if (known !== undefined) known.count++
+    else this.typeCounts.push({ type: task.type, count: 1 })
+  }
+
   /** How many tasks depend on `task`, one counted as often as it names it. 0 once the graph has ended. */
   dependentCount({ position }: Task): number {
     const { dependentsStart } = this.#edges
@@ -196,14 +204,9 @@ export class Graph {
 /** Makes a graph and its tasks out of a valid submission. Yields, as there may be many. */
 export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdentity): Slices<Graph> {
   const graph = new Graph(identity, edges)
-  for (let i = 0; i < tasks.length; i++) {
-    const task = new Task(graph, i, tasks[i]!)
-    graph.tasks.push(task)
-    const known = graph.typeCounts.find(({ type }) => type === task.type)
-    if (known !== undefined) known.count++
-    else graph.typeCounts.push({ type: task.type, count: 1 })
-    if (isYieldDue(i)) yield
-  }
+  yield* inRanges(tasks.length, (from, to) => {
+    for (let i = from; i < to; i++) graph.add(new Task(graph, i, tasks[i]!))
+  })
   graph.live = tasks.length
   return graph
 }

@@ -6,7 +6,7 @@
  */
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/errors.ts'
-import { isYieldDue, type Slices } from '../../shared/slices.ts'
+import { inRanges, type Slices } from '../../shared/slices.ts'
 import { normalizeTool } from './normalize.ts'
 import { buildEdges, type Edges, findCycle } from './order.ts'
 
@@ -23,65 +23,64 @@ export type ValidTask = TaskInput & { readonly id: string; readonly type: string
 
 /** The graph ready to be run, or throws 400 with the text of the check that failed. */
 export function* validateGraph(tasks: TaskInput[], registeredTypes: ReadonlySet<string>): Slices<ValidGraph> {
-  if (tasks.length === 0) throw badRequest('task graph is empty')
-  const valid = yield* checkFields(tasks)
-  const positions = yield* checkUnique(valid)
+  const { length } = tasks
+  if (length === 0) throw badRequest('task graph is empty')
+  yield* inRanges(length, (from, to) => checkFields(tasks, from, to))
+  const valid = tasks as ValidTask[]
+  const positions = new Map<string, number>()
+  yield* inRanges(length, (from, to) => checkUnique(valid, positions, from, to))
   const edges = yield* checkDependencies(valid, positions)
   const cycle = yield* findCycle(edges)
   if (cycle !== null) throw badRequest(`cycle detected in task graph: ${describeCycle(cycle.map((i) => valid[i]!.id))}`)
-  yield* checkTypes(valid, registeredTypes)
+  yield* inRanges(length, (from, to) => checkTypes(valid, registeredTypes, from, to))
   return { tasks: valid, edges }
 }
 
-function* checkFields(tasks: TaskInput[]): Slices<ValidTask[]> {
-  for (let i = 0; i < tasks.length; i++) {
+function checkFields(tasks: readonly TaskInput[], from: number, to: number): void {
+  for (let i = from; i < to; i++) {
     const { id, type, retry } = tasks[i]!
     if (!id) throw badRequest('task id is required')
     if (!type) throw badRequest(`task ${id}: type is required`)
     if (retry != null && !(Number.isSafeInteger(retry) && retry >= 0)) {
       throw badRequest(`task ${id}: retry must be a non-negative integer`)
     }
-    if (isYieldDue(i)) yield
   }
-  return tasks as ValidTask[]
 }
 
-function* checkUnique(tasks: readonly ValidTask[]): Slices<Map<string, number>> {
-  const positions = new Map<string, number>()
-  for (let i = 0; i < tasks.length; i++) {
+function checkUnique(tasks: readonly ValidTask[], positions: Map<string, number>, from: number, to: number): void {
+  for (let i = from; i < to; i++) {
     const { id } = tasks[i]!
-    if (positions.has(id)) throw badRequest(`duplicate task id: ${id}`)
-    positions.set(id, i)
-    if (isYieldDue(i)) yield
+    if (positions.set(id, i).size === i) throw badRequest(`duplicate task id: ${id}`)
   }
-  return positions
 }
 
-function* checkDependencies(tasks: readonly ValidTask[], positions: Map<string, number>): Slices<Edges> {
-  const dependents: number[] = []
-  const dependencies: number[] = []
-  for (let i = 0; i < tasks.length; i++) {
-    const { id, depends_on } = tasks[i]!
-    for (const dependency of depends_on ?? []) {
+function* checkDependencies(tasks: readonly ValidTask[], positions: ReadonlyMap<string, number>): Slices<Edges> {
+  const starts = new Uint32Array(tasks.length + 1)
+  yield* inRanges(tasks.length, (from, to) => {
+    for (let i = from; i < to; i++) starts[i + 1] = starts[i]! + (tasks[i]!.depends_on?.length ?? 0)
+  })
+  const dependencies = new Uint32Array(starts[tasks.length]!)
+  let task = 0 // a range may begin within a long list
+  yield* inRanges(dependencies.length, (from, to) => {
+    for (let e = from; e < to; e++) {
+      while (e >= starts[task + 1]!) task++
+      const { id, depends_on } = tasks[task]!
+      const dependency = depends_on![e - starts[task]!]!
       const position = positions.get(dependency)
       if (position === undefined) throw badRequest(`task ${id} depends on unknown task ${dependency}`)
-      if (position === i) throw badRequest(`task ${id} cannot depend on itself`)
-      dependents.push(i)
-      dependencies.push(position)
-      if (isYieldDue(dependents.length)) yield
+      if (position === task) throw badRequest(`task ${id} cannot depend on itself`)
+      dependencies[e] = position
     }
-    if (isYieldDue(i)) yield
-  }
-  return yield* buildEdges(tasks.length, new Uint32Array(dependents), new Uint32Array(dependencies))
+  })
+  return yield* buildEdges(starts, dependencies)
 }
 
-function* checkTypes(tasks: readonly ValidTask[], registeredTypes: ReadonlySet<string>): Slices<void> {
+function checkTypes(tasks: readonly ValidTask[], registered: ReadonlySet<string>, from: number, to: number): void {
   let known = ''
-  for (let i = 0; i < tasks.length; i++) {
+  for (let i = from; i < to; i++) {
     const { type } = tasks[i]!
-    if (type !== known) checkType(type, registeredTypes) // most are like the one before
+    if (type !== known) checkType(type, registered) // most are like the one before
     known = type
-    if (isYieldDue(i)) yield
   }
 }
 

@@ -1,7 +1,7 @@
 /** Takes in a submitted graph: decode, check, claim its ids, accept, run. Any of the checks may refuse it whole. */
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import { inSlices, type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import { inRanges, inSlices, type Slices } from '../../shared/slices.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { decodeGraph } from '../graph/decode.ts'
 import { createGraph, type Graph } from '../graph/task.ts'
@@ -69,11 +69,9 @@ function* takeIn(
 /** A `SubmitResponse` as JSON, put together in slices: that of a large graph takes longer than a turn may. */
 function* answerOf({ id, tasks }: Graph): Slices<string> {
   let task_ids = ''
-  for (let i = 0; i < tasks.length; i += STEPS_PER_YIELD) {
-    // One call for many: each costs as much as five ids.
-    const ids = JSON.stringify(tasks.slice(i, i + STEPS_PER_YIELD).map((task) => task.id))
-    task_ids += (i === 0 ? '' : ',') + ids.slice(1, -1)
-    yield
-  }
+  yield* inRanges(tasks.length, (from, to) => {
+    const ids = tasks.slice(from, to).map((task) => task.id)
+    task_ids += (from === 0 ? '' : ',') + JSON.stringify(ids).slice(1, -1)
+  })
   return `{"accepted":${tasks.length},"task_ids":[${task_ids}],"graph_id":${JSON.stringify(id)}}`
 }

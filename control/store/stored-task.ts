@@ -175,15 +175,13 @@ export function recoverGraph(
   const noted = notedOutcomes(entries)
   const all = [...entries.map((entry) => withNotedOutcome(entry, noted)), ...settledDependencies(entries, noted)]
   const positions = new Map(all.map((entry, position) => [entry.id, position]))
-  const dependents: number[] = []
+  const starts = new Uint32Array(all.length + 1)
   const dependencies: number[] = []
   all.forEach((entry, position) => {
-    for (const id of entry.depends_on ?? []) {
-      dependents.push(position)
-      dependencies.push(positions.get(id)!)
-    }
+    for (const id of entry.depends_on ?? []) dependencies.push(positions.get(id)!)
+    starts[position + 1] = dependencies.length
   })
-  const edges = atOnce(buildEdges(all.length, new Uint32Array(dependents), new Uint32Array(dependencies)))
+  const edges = atOnce(buildEdges(starts, new Uint32Array(dependencies)))
   const cycle = atOnce(findCycle(edges))
   if (cycle !== null) throw refuse(`the dependencies of task ${all[cycle[0]!]!.id} form a cycle`)
 
@@ -203,8 +201,9 @@ export function recoverGraph(
   })
   if (graph.live === 0)
     graph.endedAt = graph.tasks.reduce((last, task) => Math.max(last, task.finishedAt ?? task.updatedAt ?? 0), 0)
-  for (let e = 0; e < dependents.length; e++) {
-    if (graph.tasks[dependencies[e]!]!.status === 'success') graph.missing[dependents[e]!]!--
+  for (const task of graph.tasks) {
+    if (task.status !== 'success') continue
+    for (let i = 0; i < graph.dependentCount(task); i++) graph.missing[graph.dependent(task, i).position]!--
   }
   return graph
 }

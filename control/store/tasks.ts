@@ -9,7 +9,7 @@
  */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { ServiceError } from '../../shared/errors.ts'
-import { inSlices, isYieldDue, type Slices } from '../../shared/slices.ts'
+import { inRanges, inSlices, isYieldDue, type Slices } from '../../shared/slices.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Graph, Task } from '../graph/task.ts'
 import { mayFollow } from '../graph/transitions.ts'
@@ -89,7 +89,11 @@ export class TaskStore {
 
   /** Takes the ids of `graph`, or throws 409 and leaves everything as it was. */
   *claim(graph: Graph): Slices<void> {
-    for (let i = 0; i < graph.tasks.length; i++) {
+    yield* inRanges(graph.tasks.length, (from, to) => this.#claimRange(graph, from, to))
+  }
+
+  #claimRange(graph: Graph, from: number, to: number): void {
+    for (let i = from; i < to; i++) {
       const task = graph.tasks[i]!
       const shard = this.#tasks.shardOf(task.id)
       const holder = shard.get(task.id)
@@ -101,7 +105,6 @@ export class TaskStore {
         this.#replacedBy(graph).set(task.id, holder)
       }
       shard.set(task.id, task)
-      if (isYieldDue(i)) yield
     }
   }
 

@@ -1,6 +1,6 @@
 /** Goal: long computations give way to others and lose nothing. Method: generators that spin, watched from outside. */
 import { describe, expect, test } from 'bun:test'
-import { atOnce, inSlices, nextTurn, type Slices } from '../../shared/slices.ts'
+import { atOnce, inRanges, inSlices, nextTurn, type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
 
 function* sumTo(n: number): Slices<number> {
   let sum = 0
@@ -29,6 +29,28 @@ function* brokenLater(): Slices<never> {
   yield
   throw new Error('broken later')
 }
+
+describe('work in ranges', () => {
+  test.each([0, 1, 255, 256, 257, 511, 512, 10_000])('covers all of %i things, once and in order', (count) => {
+    const seen: number[] = []
+    let pauses = 0
+    for (const _ of inRanges(count, (from, to) =>
+      seen.push(...Array.from({ length: to - from }, (_, i) => from + i)),
+    )) {
+      pauses++
+    }
+    expect(seen).toEqual(Array.from({ length: count }, (_, i) => i))
+    expect(pauses).toBe(count <= STEPS_PER_YIELD ? 0 : Math.ceil(count / STEPS_PER_YIELD))
+  })
+
+  test('that fails, fails whoever asked for it', () => {
+    const fail = () => {
+      throw new Error('broken inside')
+    }
+    expect(() => inRanges(1, fail)).toThrow('broken inside')
+    expect(() => [...inRanges(1_000, fail)]).toThrow('broken inside')
+  })
+})
 
 describe('a computation in slices', () => {
   test('has the same result at once and in slices of any length', async () => {
