@@ -1,18 +1,18 @@
 /** Which state may follow which, and what an ending means for those who depend on it. Pure. */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 
-const MAY_FOLLOW: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
-  pending: ['running', 'skipped', 'cancelled'],
+const MAY_FOLLOW: Readonly<Record<TaskStatus, { readonly [To in TaskStatus]?: true }>> = {
+  pending: { running: true, skipped: true, cancelled: true },
   // back to pending: an attempt that a stop of the service interrupted
-  running: ['success', 'failed', 'cancelling', 'pending'],
-  cancelling: ['cancelled'],
-  success: [],
-  failed: [],
-  skipped: [],
-  cancelled: [],
+  running: { success: true, failed: true, cancelling: true, pending: true },
+  cancelling: { cancelled: true },
+  success: {},
+  failed: {},
+  skipped: {},
+  cancelled: {},
 }
 
-export const mayFollow = (from: TaskStatus, to: TaskStatus): boolean => MAY_FOLLOW[from].includes(to)
+export const mayFollow = (from: TaskStatus, to: TaskStatus): boolean => MAY_FOLLOW[from][to] === true
 
 /** How a dependency can be lost: it ended without success, or its record was deleted before it ran. */
 export type LossReason = 'failed' | 'skipped' | 'cancelled' | 'deleted'

@@ -37,12 +37,12 @@ export interface AttemptHost {
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 export class Attempt implements ExecutorContext {
+  readonly task: Task
   readonly attempt: number
   /** Its start could not be put on record, so it has done nothing. */
   #isUnrecorded = false
   /** The attempt has, or may have, done something that others can see. */
   hasBegun = false
-  readonly #task: Task
   readonly #executor: Executor
   readonly #host: AttemptHost
   #controller: AbortController | undefined
@@ -52,7 +52,7 @@ export class Attempt implements ExecutorContext {
   #giveUp: (() => void) | undefined
 
   constructor(task: Task, executor: Executor, host: AttemptHost) {
-    this.#task = task
+    this.task = task
     this.#executor = executor
     this.#host = host
     this.attempt = task.attempt
@@ -67,15 +67,15 @@ export class Attempt implements ExecutorContext {
   }
 
   get traceId(): string {
-    return this.#task.graph.traceId
+    return this.task.graph.traceId
   }
 
   get log(): Log {
-    return this.#host.log.with({ trace_id: this.traceId, task_id: this.#task.id, attempt: this.attempt })
+    return this.#host.log.with({ trace_id: this.traceId, task_id: this.task.id, attempt: this.attempt })
   }
 
   get attemptId(): string {
-    return `${this.#host.serviceId}/${this.#task.graph.id}/${this.#task.id}/${this.attempt}`
+    return `${this.#host.serviceId}/${this.task.graph.id}/${this.task.id}/${this.attempt}`
   }
 
   begin(): void {
@@ -89,7 +89,7 @@ export class Attempt implements ExecutorContext {
   }
 
   startedProcess(pid: number): void {
-    this.#host.startedProcess(this.#task, pid)
+    this.#host.startedProcess(this.task, pid)
   }
 
   settled(): void {
@@ -97,7 +97,7 @@ export class Attempt implements ExecutorContext {
   }
 
   progress(message?: string, data?: unknown): void {
-    this.#host.progress(this.#task, this.attempt, message, data)
+    this.#host.progress(this.task, this.attempt, message, data)
   }
 
   /** Asks the executor to end what it started. Only the first reason counts. */
@@ -111,9 +111,9 @@ export class Attempt implements ExecutorContext {
   /** Runs the attempt. An executor that answers at once gets its outcome back at once. */
   run(): AttemptOutcome | Promise<AttemptOutcome> {
     try {
-      const answer = this.#executor.execute(this.#task, this)
+      const answer = this.#executor.execute(this.task, this)
       if (!(answer instanceof Promise)) return this.#succeeded(answer)
-      this.#startTimer(this.#task.timeout ?? 0)
+      this.#startTimer(this.task.timeout ?? 0)
       return new Promise((resolve) => {
         this.#giveUp = () => {
           this.log.error('executor did not stop when told to: its attempt is given up')
@@ -163,7 +163,7 @@ export class Attempt implements ExecutorContext {
   #stopped(result: unknown): AttemptOutcome {
     const kept = result === undefined ? {} : { result }
     if (this.#stopReason !== 'timeout') return { kind: 'stopped', ...kept }
-    const message = `task timed out after ${this.#task.timeout}ms`
+    const message = `task timed out after ${this.task.timeout}ms`
     return { kind: 'failure', failure: { code: 'timeout', message, retryable: true }, ...kept }
   }
 }

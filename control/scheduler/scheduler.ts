@@ -63,7 +63,10 @@ export class Scheduler {
   readonly #backoffs = new BackoffLanes(() => this.#turn())
   readonly #arrivals = new Fifo<Arrival>()
   readonly #losses = new Losses((task, error, cascade) => this.#skip(task, error, cascade))
+  /** Attempts whose outcome is not there yet. */
   readonly #executing = new Map<Task, Attempt>()
+  /** The attempt that is just being started. Many an executor answers at once, and its attempt is never noted above. */
+  #starting: Attempt | undefined
   /** Ready tasks whose attempts could not be put on record, and whether nothing is started for that reason. */
   readonly #held = new Fifo<Task>()
   #isHolding = false
@@ -144,7 +147,7 @@ export class Scheduler {
    */
   async cancel(task: Task): Promise<Task[]> {
     if (task.isTerminal || task.status === 'cancelling') return []
-    const attempt = this.#executing.get(task)
+    const attempt = this.#starting?.task === task ? this.#starting : this.#executing.get(task)
     if (task.status === 'running') this.#store.apply({ kind: 'cancel-requested', task, at: Date.now() })
     if (attempt !== undefined) {
       attempt.stop('cancelled')
@@ -252,10 +255,13 @@ export class Scheduler {
     }
     if (this.#log.debugging) this.#log.debug('attempt started', fieldsOf(task))
     const attempt = new Attempt(task, executor, this.#host)
-    this.#executing.set(task, attempt)
+    this.#starting = attempt
     const outcome = attempt.run()
-    if (outcome instanceof Promise) outcome.then((ended) => this.#keepResult(attempt, task, ended))
-    else this.#keepResult(attempt, task, outcome)
+    this.#starting = undefined
+    if (outcome instanceof Promise) {
+      this.#executing.set(task, attempt)
+      outcome.then((ended) => this.#keepResult(attempt, task, ended))
+    } else this.#keepResult(attempt, task, outcome)
   }
 
   /** A large result is put into its file before the attempt counts as ended; most are small and stay as they are. */
@@ -263,6 +269,7 @@ export class Scheduler {
     const isKept = 'result' in outcome && !(outcome.kind === 'failure' && this.#attemptsLeft(task) > 0)
     const result = isKept ? this.#toKeep(task, outcome.result) : undefined
     if (result instanceof Promise) {
+      this.#executing.set(task, attempt)
       result.then((kept) => {
         this.#attemptEnded(attempt, task, { ...outcome, result: kept } as AttemptOutcome)
       })
@@ -287,7 +294,7 @@ export class Scheduler {
   }
 
   #attemptEnded(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
-    this.#executing.delete(task)
+    if (this.#executing.size > 0) this.#executing.delete(task)
     // A cancel is a promise to whoever asked for it: it holds whatever the attempt says in the end.
     if (task.status === 'cancelling') this.#endCancelled(task, 'result' in outcome ? outcome.result : undefined)
     else this.#takeOutcome(task, outcome)

@@ -52,12 +52,19 @@ export class IdempotencyKeys {
    * The answer of `make`, or the one that was given to the same request before. `make` gets the key to keep it with what
    * it stores; undefined when the request has none. Throws 400 for a key that is too long, 422 for another body.
    */
-  async once(
+  once(
     { scope, key, body }: { scope: string; key: string | null; body: Uint8Array },
     make: (sent: SentKey | undefined) => Promise<string>,
     now = Date.now(),
   ): Promise<string> {
-    if (key === null || key === '') return make(undefined)
+    return key === null || key === '' ? make(undefined) : this.#onceFor({ scope, key, body }, make, now)
+  }
+
+  async #onceFor(
+    { scope, key, body }: { scope: string; key: string; body: Uint8Array },
+    make: (sent: SentKey) => Promise<string>,
+    now: number,
+  ): Promise<string> {
     if (key.length > MAX_KEY_CHARACTERS) {
       throw badRequest(`Idempotency-Key must have at most ${MAX_KEY_CHARACTERS} characters`)
     }

@@ -12,7 +12,10 @@ export const noopParams = new ToolParams(
   }),
 )
 
+/** What nobody changes may be shared by many. */
+const SILENT = Object.freeze({ ok: true, message: '' })
+
 export const noop: OsTool = {
   name: 'noop',
-  execute: (input) => ({ ok: true, message: input === undefined ? '' : (noopParams.parse(input).message ?? '') }),
+  execute: (input) => (input === undefined ? SILENT : { ok: true, message: noopParams.parse(input).message ?? '' }),
 }
