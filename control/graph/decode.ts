@@ -64,9 +64,8 @@ export function* decodeJson(body: Uint8Array, sliced: SlicedArrays): Slices<unkn
 
 function checkTaskShape(task: unknown, tasksPath: string, index: number): void {
   if (!isTaskShape(task)) throw invalidJson(shapeFault(task, `${tasksPath}[${index}]`))
-  for (const field of ['params', 'input'] as const) {
-    if (!isWithinDepth(task[field])) throw tooDeep(`${tasksPath}[${index}].${field}`)
-  }
+  if (!isWithinDepth(task.params)) throw tooDeep(`${tasksPath}[${index}].params`)
+  if (!isWithinDepth(task.input)) throw tooDeep(`${tasksPath}[${index}].input`)
 }
 
 function shapeFault(task: unknown, at: string): string {

@@ -170,9 +170,12 @@ export class Graph {
   /** To be called for each task of a new graph, in their order. */
   add(task: Task): void {
     this.tasks.push(task)
-    const known = this.typeCounts.find(({ type }) => type === task.type)
-    if (known !== undefined) known.count++
-    else this.typeCounts.push({ type: task.type, count: 1 })
+    for (const known of this.typeCounts) {
+      if (known.type !== task.type) continue
+      known.count++
+      return
+    }
+    this.typeCounts.push({ type: task.type, count: 1 })
   }
 
   /** How many tasks depend on `task`, one counted as often as it names it. 0 once the graph has ended. */
