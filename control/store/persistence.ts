@@ -13,9 +13,9 @@ import type { Graph, Task } from '../graph/task.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import type { KeptKey } from './idempotency.ts'
 import { NotWritten, notKept, notSurelyKept } from './journal.ts'
+import { encodeStates } from './journaled-state.ts'
 import type { JournaledGraph } from './recovery.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
-import { encodeStates } from './stored-task.ts'
 
 /** Milliseconds that a change which nobody has seen may wait for others before it is written and synced with them. */
 const OUTCOME_WAIT_MS = 20

@@ -17,8 +17,9 @@ import type { KeptKey } from './idempotency.ts'
 import { readIdempotencyKeys } from './idempotency-file.ts'
 import { segmentName, segmentNumber } from './journal.ts'
 import { decodeSegment, type Frame } from './journal-format.ts'
+import { decodeStates, type JournaledState } from './journaled-state.ts'
 import { readSnapshot, refuseAccess, refuseFile, statePath } from './snapshot.ts'
-import { decodeStates, type JournaledState, recoverGraph, type StoredTask } from './stored-task.ts'
+import { recoverGraph, type StoredTask } from './stored-task.ts'
 
 /** The payload of a frame of kind `g`. `body` is the submission as it came. */
 export interface JournaledGraph {

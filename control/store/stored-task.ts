@@ -1,19 +1,18 @@
 /**
- * A task as it is kept on disk, in the state file and in the journal: its record, and what only a restart needs. Pure.
+ * A task as it is kept in the state file: its record, and what only a restart needs. Pure.
  *
  * `recoverGraph` makes a live graph of such entries. What was running when the service ended is pending again; the
  * attempt it cut short uses up no retry.
  */
-import type { ProgressEntry, RunStatus, TaskRecord } from '../../shared/contract/control.ts'
+import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import { isoTime } from '../../shared/iso-time.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { atOnce } from '../../shared/slices.ts'
 import { newTraceId } from '../../shared/trace.ts'
 import { buildEdges, findCycle } from '../graph/order.ts'
-import { type TaskState, taskRecord } from '../graph/record.ts'
+import { taskRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
-import { type Failure, Graph, Task } from '../graph/task.ts'
+import { Graph, Task } from '../graph/task.ts'
 import type { ValidTask } from '../graph/validate.ts'
 import type { TaskStore } from './tasks.ts'
 
@@ -55,109 +54,6 @@ export function storedTask(store: TaskStore, task: Task): StoredTask {
     ...(settled.length > 0 && { settled_dependencies: settled }),
   }
 }
-
-/** The newest state of a task as the journal holds it. */
-export interface JournaledState extends TaskState {
-  readonly id: string
-  readonly seq: number
-  readonly graph_ordinal: number
-  readonly interrupted_attempts?: number
-  readonly process?: ProcessIdentity
-  readonly deleted?: true
-}
-
-/**
- * A state in the journal: `[graph_ordinal, id, seq, status, run_status, attempt, interrupted_attempts, updated_at,
- * since_started, since_attempt_started, since_finished, result?, {result, result_file, error, failure, progress,
- * process, deleted}?]`. `updated_at` is in milliseconds since 1970, the next three are milliseconds before it: small
- * numbers cost a quarter to write. What is absent is null or left out; where there is the last part, the result is in it.
- */
-type StateRow = [
-  ...[graphOrdinal: number, id: string, seq: number, status: TaskStatus, runStatus: RunStatus | null],
-  ...[attempt: number, interruptedAttempts: number],
-  ...[updatedAt: number | null, sinceStarted: Ms, sinceAttemptStarted: Ms, sinceFinished: Ms],
-  ...[result?: unknown, rest?: StateRest],
-]
-type Ms = number | null
-
-interface StateRest {
-  readonly result?: unknown
-  readonly result_file?: string
-  readonly error?: string | undefined
-  readonly failure?: Failure | undefined
-  readonly progress?: readonly ProgressEntry[] | undefined
-  readonly process?: ProcessIdentity | undefined
-  readonly deleted?: true | undefined
-}
-
-/**
- * The newest states of `tasks`, as the payload of a frame: an array of rows. There is a row for every task that ends. One
- * call for all rows takes 0.25 µs for each; text put together row by row took 0.55, and their records thrice as much.
- */
-export const encodeStates = (tasks: readonly Task[]): string => JSON.stringify(tasks.map(stateRow))
-
-function stateRow(task: Task): StateRow {
-  const { updatedAt, result, failure, errorText, progress, process, isDeleted } = task
-  const at = updatedAt ?? null
-  const since = (ms: number | undefined): Ms => (at === null || ms === undefined ? null : at - ms)
-  const row: StateRow = [
-    task.graph.ordinal,
-    task.id,
-    task.seq,
-    task.status,
-    task.runStatus ?? null,
-    task.attempt,
-    task.interruptedAttempts,
-    at,
-    since(task.startedAt),
-    since(task.attemptStartedAt),
-    since(task.finishedAt),
-  ]
-  const isFile = result instanceof ResultFile
-  const hasRest =
-    isFile ||
-    failure !== undefined ||
-    errorText !== undefined ||
-    progress !== undefined ||
-    process !== undefined ||
-    isDeleted
-  if (hasRest) {
-    const kept = isFile ? { result_file: result.name } : { result }
-    row.push(null, { ...kept, error: errorText, failure, progress, process, deleted: isDeleted || undefined })
-  } else if (result !== undefined) row.push(result)
-  return row
-}
-
-/** The states that `encodeStates` made `payload` of. */
-export const decodeStates = (payload: string): JournaledState[] => (JSON.parse(payload) as StateRow[]).map(stateOf)
-
-function stateOf(row: StateRow): JournaledState {
-  const [graph_ordinal, id, seq, status, run_status, attempt, interrupted_attempts, updatedAt, ...more] = row
-  const [sinceStarted, sinceAttemptStarted, sinceFinished, result, rest] = more
-  const { failure, ...kept } = rest ?? (row.length > MIN_ROW_LENGTH ? { result } : {})
-  const time = (key: string, since: Ms) =>
-    updatedAt === null || since === null ? {} : { [key]: isoTime(updatedAt - since) }
-  return {
-    ...{ graph_ordinal, id, seq, status, ...kept },
-    ...(run_status !== null && { run_status }),
-    ...(attempt > 0 && { attempt }),
-    ...(interrupted_attempts > 0 && { interrupted_attempts }),
-    ...time('updated_at', 0),
-    ...time('started_at', sinceStarted),
-    ...time('finished_at', sinceFinished),
-    ...(run_status !== null && {
-      runtime: {
-        status: run_status,
-        attempt,
-        ...time('started_at', sinceAttemptStarted),
-        ...(failure && { error: failure }),
-      },
-    }),
-  } as JournaledState
-}
-
-/** Entries of a row without a result. */
-const MIN_ROW_LENGTH = 11
 
 const progressExtras = ({ seq, graph, interruptedAttempts, process }: Task) => ({
   seq,

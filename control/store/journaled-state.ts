@@ -1,0 +1,153 @@
+/**
+ * The newest states of tasks, as a frame of the journal holds them. Pure.
+ *
+ * A frame is a JSON array of rows, and a row is the state of a task, or of neighbours that are in the same: then `id` and
+ * `seq` are lists. That is so when tasks that do nothing end by the hundred. Times are numbers: `updated_at` in
+ * milliseconds since 1970, the others in milliseconds before it.
+ *
+ * Measured for a task that has ended: text put together row by row 0.55 µs and 115 bytes, as a row of one call of
+ * `JSON.stringify` 0.23 µs and 82 bytes, as one of many neighbours 0.08 µs and 25 bytes.
+ */
+import type { ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { isoTime } from '../../shared/iso-time.ts'
+import type { ProcessIdentity } from '../../shared/processes.ts'
+import type { TaskState } from '../graph/record.ts'
+import { ResultFile } from '../graph/result-file.ts'
+import type { Failure, Task } from '../graph/task.ts'
+
+export interface JournaledState extends TaskState {
+  readonly id: string
+  readonly seq: number
+  readonly graph_ordinal: number
+  readonly interrupted_attempts?: number
+  readonly process?: ProcessIdentity
+  readonly deleted?: true
+}
+
+/** What is absent is null or left out; where there is a last part, the result is in it. */
+type Row = [
+  ...[graphOrdinal: number, id: string | string[], seq: number | number[]],
+  ...[status: TaskStatus, runStatus: RunStatus | null, attempt: number, interruptedAttempts: number],
+  ...[updatedAt: number | null, sinceStarted: Ms, sinceAttemptStarted: Ms, sinceFinished: Ms],
+  ...[result?: unknown, rest?: Rest],
+]
+type Ms = number | null
+
+/** Entries of a row without a result. */
+const MIN_ROW_LENGTH = 11
+
+/** What most states have nothing of. */
+interface Rest {
+  readonly result?: unknown
+  readonly result_file?: string
+  readonly error?: string | undefined
+  readonly failure?: Failure | undefined
+  readonly progress?: readonly ProgressEntry[] | undefined
+  readonly process?: ProcessIdentity | undefined
+  readonly deleted?: true | undefined
+}
+
+/** The payload of a frame. */
+export function encodeStates(tasks: readonly Task[]): string {
+  const rows: Row[] = []
+  let last: Task | undefined
+  for (const task of tasks) {
+    if (last !== undefined && isAlike(last, task)) join(rows.at(-1)!, task)
+    else rows.push(rowOf(task))
+    last = task
+  }
+  return JSON.stringify(rows)
+}
+
+/** Whether all but id and number are the same. Results are, when they are one value: that is seen at once. */
+const isAlike = (a: Task, b: Task): boolean =>
+  a.graph === b.graph &&
+  a.status === b.status &&
+  a.isBackingOff === b.isBackingOff &&
+  a.attempt === b.attempt &&
+  a.interruptedAttempts === b.interruptedAttempts &&
+  a.updatedAt === b.updatedAt &&
+  a.startedAt === b.startedAt &&
+  a.attemptStartedAt === b.attemptStartedAt &&
+  a.finishedAt === b.finishedAt &&
+  a.result === b.result &&
+  !hasRest(a) &&
+  !hasRest(b)
+
+function join(row: Row, { id, seq }: Task): void {
+  if (Array.isArray(row[1])) row[1].push(id)
+  else row[1] = [row[1], id]
+  if (Array.isArray(row[2])) row[2].push(seq)
+  else row[2] = [row[2], seq]
+}
+
+const hasRest = ({ result, failure, errorText, progress, process, isDeleted }: Task): boolean =>
+  failure !== undefined ||
+  errorText !== undefined ||
+  progress !== undefined ||
+  process !== undefined ||
+  isDeleted ||
+  result instanceof ResultFile
+
+function rowOf(task: Task): Row {
+  const { result } = task
+  const at = task.updatedAt ?? null
+  const since = (ms: number | undefined): Ms => (at === null || ms === undefined ? null : at - ms)
+  const row: Row = [
+    task.graph.ordinal,
+    task.id,
+    task.seq,
+    task.status,
+    task.runStatus ?? null,
+    task.attempt,
+    task.interruptedAttempts,
+    at,
+    since(task.startedAt),
+    since(task.attemptStartedAt),
+    since(task.finishedAt),
+  ]
+  if (hasRest(task)) row.push(null, restOf(task))
+  else if (result !== undefined) row.push(result)
+  return row
+}
+
+function restOf({ result, failure, errorText, progress, process, isDeleted }: Task): Rest {
+  const kept = result instanceof ResultFile ? { result_file: result.name } : { result }
+  return { ...kept, error: errorText, failure, progress, process, deleted: isDeleted || undefined }
+}
+
+/** The states in the payload of a frame. Throws when it is none. */
+export const decodeStates = (payload: string): JournaledState[] =>
+  (JSON.parse(payload) as Row[]).flatMap((row) => {
+    const [graph_ordinal, ids, seqs] = row
+    const state = stateOf(row)
+    if (!Array.isArray(ids) || !Array.isArray(seqs))
+      return { ...state, graph_ordinal, id: ids, seq: seqs } as JournaledState
+    return ids.map((id, i) => ({ ...state, graph_ordinal, id, seq: seqs[i] }) as JournaledState)
+  })
+
+function stateOf(row: Row): Omit<JournaledState, 'id' | 'seq' | 'graph_ordinal'> {
+  const [, , , status, run_status, attempt, interrupted_attempts, updatedAt, ...more] = row
+  const [sinceStarted, sinceAttemptStarted, sinceFinished, result, rest] = more
+  const { failure, ...kept } = rest ?? (row.length > MIN_ROW_LENGTH ? { result } : {})
+  const time = (key: string, since: Ms) =>
+    updatedAt === null || since === null ? {} : { [key]: isoTime(updatedAt - since) }
+  return {
+    ...{ status, ...kept },
+    ...(run_status !== null && { run_status }),
+    ...(attempt > 0 && { attempt }),
+    ...(interrupted_attempts > 0 && { interrupted_attempts }),
+    ...time('updated_at', 0),
+    ...time('started_at', sinceStarted),
+    ...time('finished_at', sinceFinished),
+    ...(run_status !== null && {
+      runtime: {
+        status: run_status,
+        attempt,
+        ...time('started_at', sinceAttemptStarted),
+        ...(failure && { error: failure }),
+      },
+    }),
+  } as JournaledState
+}
