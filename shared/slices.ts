@@ -1,9 +1,10 @@
 /**
  * Long computations without long pauses.
  *
- * A rule over 100,000 tasks takes longer than a reader should wait. Such a rule is a generator that yields every few
- * hundred steps; it stays pure and knows no clock. `inSlices` runs it on the event loop, giving way to I/O whenever a
- * slice is used up. `atOnce` runs it to its end where nobody waits (start-up, tests).
+ * A rule over 100,000 tasks takes longer than a reader should wait. Such a rule works on ranges of a few hundred and pauses
+ * between them (`inRanges`); it stays pure and knows no clock. What puts rules together is a generator: `inSlices` runs it
+ * on the event loop, giving way to I/O whenever a slice is used up. `atOnce` runs it to its end where nobody waits
+ * (start-up, tests).
  */
 
 /** A computation that pauses where it may be interrupted, and returns `T`. */
