@@ -98,7 +98,8 @@ export async function serve(
     store,
     log,
   })
-  const dispatcher = new Dispatcher({ store, commit, ledger, queue, launches, bootId: bootId(), log })
+  const graceMs = config.terminationGraceMs
+  const dispatcher = new Dispatcher({ store, commit, ledger, queue, launches, bootId: bootId(), graceMs, log })
   const totals = new Totals()
   dispatcher.onRunning = () => totals.started()
   dispatcher.onEnded = (row) => totals.ended(row)

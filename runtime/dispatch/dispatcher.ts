@@ -9,6 +9,7 @@
 
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
+import type { Limits } from '../intake/limits.ts'
 import type { TaskRequest } from '../intake/validate.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { Refusal } from '../refusal.ts'
@@ -32,6 +33,12 @@ import type { WaitingQueue } from './waiting-queue.ts'
 /** Milliseconds that a kill waits for a launch that is under way, so that events come in their order. */
 const SETTLE_MS = 1_000
 
+/**
+ * Milliseconds after the end of its grace time at which a launcher is taken for one that cannot end its task. Shorter, and
+ * a machine under load loses outcomes; a launcher needs as long only when the task has stopped or crippled it.
+ */
+const OVERDUE_MS = 5_000
+
 /** Milliseconds until a kill that the launcher could not take yet is sent again. */
 const KILL_AGAIN_MS = 10
 
@@ -42,6 +49,8 @@ export interface DispatcherOptions {
   readonly queue: WaitingQueue<LiveTask>
   readonly launches: Launches
   readonly bootId: string
+  /** Milliseconds between TERM and KILL. */
+  readonly graceMs: number
   readonly log: Log
 }
 
@@ -170,9 +179,13 @@ export class Dispatcher {
    */
   lookAround(): void {
     const { launches } = this.#options
-    for (const { task, isAdopted, launcherPid } of this.#running.values()) {
+    for (const running of this.#running.values()) {
+      const { task, isAdopted, launcherPid } = running
       if (isAdopted && !launches.isLive(task)) this.onLauncherGone(task.task_id)
-      else if (launcherPid !== undefined && task.row.started_at === null) {
+      else if (this.#isOverdue(running)) {
+        running.isForced = true
+        void launches.endByForce(task)
+      } else if (launcherPid !== undefined && task.row.started_at === null) {
         const started = launches.startedProcess(task)
         if (started !== undefined) this.onStarted(task.task_id, started)
       }
@@ -220,6 +233,14 @@ export class Dispatcher {
     const row = await store.end(task, change, (ended) => launches.writeResult(ended))
     log.info('task ended', endedFields(row))
     this.onEnded(row)
+  }
+
+  /** Whether the launcher of a task should have ended it long ago. A task of the profile process can stop its launcher. */
+  #isOverdue({ task: { row }, isEnding, isForced }: RunningTask): boolean {
+    if (isEnding || isForced || row.started_at === null) return false
+    const { wall_time_ms } = JSON.parse(row.limits) as Limits
+    const endsAt = Math.min(row.started_at + wall_time_ms, row.kill_requested_at ?? Number.POSITIVE_INFINITY)
+    return Date.now() > endsAt + this.#options.graceMs + OVERDUE_MS
   }
 
   /**

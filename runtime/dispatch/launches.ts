@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import type { Limits } from '../intake/limits.ts'
 import type { TaskRequest } from '../intake/validate.ts'
 import type { TaskCgroups } from '../launcher/cgroup.ts'
 import { type Asked, classify } from '../launcher/classification.ts'
@@ -15,6 +16,7 @@ import { explainFault } from '../launcher/faults.ts'
 import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
 import {
   isLauncherAlive,
+  type Launch,
   type LaunchSurroundings,
   launch,
   readRecord,
@@ -85,35 +87,53 @@ export class Launches {
   /** Runs the launcher of a task whose place is written down, and gives its ending. Never rejects. */
   async run(running: RunningTask, given: TaskRequest | undefined): Promise<Ending> {
     const { task } = running
-    const { surroundings, settings, cgroups } = this.#options
     const heard: Heard = { outcome: Promise.withResolvers(), fault: Promise.withResolvers() }
     this.#heard.set(task.task_id, heard)
     try {
-      const request = given ?? this.#storedRequest(task)
-      const dir = this.#dirOf(task)
-      if (given === undefined) remakeIfGone(dir, request)
-      const context = { dir, cgroup: cgroups?.forTask(task.task_id), mark: this.#markOf(task) }
-      const plan = launchPlan(request, JSON.parse(task.row.execution_plan) as ExecutionPlan, context, settings)
-      const launched = launch(plan, taskEnvironment(request, context, settings), surroundings)
+      const launched = this.#launch(task, given)
       if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
       running.launcherPid = launched.launcher.pid
       // It says that the outcome is there before it syncs that and ends: what we commit now is as durable, and sooner.
       const exitCode = await Promise.race([launched.launcher.exited, heard.outcome.promise])
       if (exitCode === NOT_STARTED && !this.hasBegun(task)) return await notBegun(heard)
       return await this.ending(task, exitCode ?? undefined)
-    } catch (error) {
-      return launchFailed(`cannot start the launcher of the task: ${messageOf(error)}`)
     } finally {
       this.#heard.delete(task.task_id)
     }
   }
 
-  /** How a task ended whose launcher is done or gone. `exitCode` is that of a launcher of ours. */
+  #launch(task: LiveTask, given: TaskRequest | undefined): Launch {
+    const { surroundings, settings, cgroups } = this.#options
+    try {
+      const request = given ?? this.#storedRequest(task)
+      const dir = this.#dirOf(task)
+      if (given === undefined) remakeIfGone(dir, request)
+      const context = { dir, cgroup: cgroups?.forTask(task.task_id), mark: this.#markOf(task) }
+      const plan = launchPlan(request, JSON.parse(task.row.execution_plan) as ExecutionPlan, context, settings)
+      return launch(plan, taskEnvironment(request, context, settings), surroundings)
+    } catch (error) {
+      const message = `cannot start the launcher of the task: ${messageOf(error)}`
+      return { error: { code: 'launch_failed', message } }
+    }
+  }
+
+  /** How a task ended whose launcher is done or gone. `exitCode` is that of a launcher of ours. Never rejects. */
   async ending(task: LiveTask, exitCode?: number): Promise<Ending> {
-    const { outcome } = this.#recordOf(task)
-    if (outcome !== undefined) return endingOf(outcome, this.#askedOf(task))
+    try {
+      const { outcome } = this.#recordOf(task)
+      if (outcome !== undefined) return endingOf(outcome, this.#askedOf(task))
+      await this.#endWhatIsLeft(task)
+      return lost(task.row, exitCode)
+    } catch (error) {
+      await this.#endWhatIsLeft(task)
+      return internal(task.row, `cannot read how the task ended: ${messageOf(error)}`)
+    }
+  }
+
+  /** Ends a task that its launcher does not end, whatever keeps it from doing so; the launcher ends with it. */
+  async endByForce(task: LiveTask): Promise<void> {
+    this.#options.log.error('a launcher did not end its task in time: both are killed', { task_id: task.task_id })
     await this.#endWhatIsLeft(task)
-    return lost(task.row, exitCode)
   }
 
   /** False when there is no launcher any more. */
@@ -127,14 +147,22 @@ export class Launches {
 
   /** The process of a task, where its launcher came as far as that. */
   startedProcess(task: LiveTask): StartedProcess | undefined {
-    const { process } = this.#recordOf(task)
-    return process === undefined ? undefined : startedProcess(process)
+    try {
+      const { process } = this.#recordOf(task)
+      return process === undefined ? undefined : startedProcess(process)
+    } catch {
+      return undefined
+    }
   }
 
   /** Whether the launcher of a task came as far as making a process, or an outcome without one. */
   hasBegun(task: LiveTask): boolean {
-    const { process, outcome } = this.#recordOf(task)
-    return process !== undefined || outcome !== undefined
+    try {
+      const { process, outcome } = this.#recordOf(task)
+      return process !== undefined || outcome !== undefined
+    } catch {
+      return true // what cannot be read is there: only a task puts anything else where its record should be
+    }
   }
 
   /** Writes the final status beside the output. */
@@ -233,13 +261,23 @@ const launchFailed = (message: string, details?: object): Ending => ({
   finishedAt: Date.now(),
 })
 
-/** Neither a launcher nor an outcome. */
-function lost({ started_at }: TaskRow, exitCode: number | undefined): Ending {
+/** Neither a launcher nor an outcome. What it was to be ended for is known all the same, if it was. */
+function lost(row: TaskRow, exitCode: number | undefined): Ending {
+  if (exitCode === undefined) return internal(row, 'task lost during runtime restart')
+  const { wall_time_ms } = JSON.parse(row.limits) as Limits
+  const message = `task lost: its launcher ended with ${exitCode} and wrote no outcome (see launchers.log in the data directory)`
+  const ending = internal(row, message)
+  if (row.kill_requested_at !== null) {
+    return { ...ending, status: 'cancelled', error: { code: 'cancelled', message: 'task was cancelled' } }
+  }
+  if (row.started_at !== null && ending.finishedAt > row.started_at + wall_time_ms) {
+    return { ...ending, error: { code: 'timeout', message: 'task exceeded wall_time_ms' }, isTimeout: true }
+  }
+  return ending
+}
+
+function internal({ started_at }: TaskRow, message: string): Ending {
   const now = Date.now()
-  const message =
-    exitCode === undefined
-      ? 'task lost during runtime restart'
-      : `task lost: its launcher ended with ${exitCode} and wrote no outcome (was it killed, or is the disk full? see launchers.log in the data directory)`
   return {
     status: 'failed',
     error: { code: 'internal', message },

@@ -7,6 +7,8 @@ export class RunningTask {
   readonly isAdopted: boolean
   /** Undefined until it was started, and for one of an earlier service until it is heard of. */
   launcherPid: number | undefined
+  /** It was killed together with its launcher, which did not do it. */
+  isForced = false
   /** Its end is being collected. */
   isEnding = false
   readonly #settled = Promise.withResolvers<void>()

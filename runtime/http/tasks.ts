@@ -49,12 +49,12 @@ export const addTaskRoutes = (
   return app
     .post(
       '/api/v1/tasks',
-      async ({ body, set, server, request }): Promise<SubmitTaskResponse> => {
-        server?.timeout(request, WRITE_TIMEOUT_SECONDS)
-        const task_id = await intake.submit(body as Uint8Array, traceIdOf(set))
+      async ({ set, request }): Promise<SubmitTaskResponse> => {
+        const body = await readBody(app, request, maxBodyBytes)
+        const task_id = await intake.submit(body, traceIdOf(set))
         return { task_id, handle_id: task_id, status: 'accepted' }
       },
-      { body: t.Any(), parse: [({ request }) => readBody(request, maxBodyBytes)] },
+      { parse: 'none' },
     )
     .get(
       '/api/v1/tasks',
@@ -76,11 +76,11 @@ export const addTaskRoutes = (
     )
     .get(
       '/api/v1/tasks/:id',
-      async ({ params, query, request, server }) => {
+      async ({ params, query, request }) => {
         const row = known(params.id)
         const waitMs = waitOf(query.wait_ms)
         if (waitMs > 0 && !hasEnded(row.status)) {
-          server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
+          app.server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
           await endedWithin(store, row.task_id, waitMs, request.signal)
         }
         return statusOf(known(params.id))
@@ -93,13 +93,13 @@ export const addTaskRoutes = (
     })
     .get(
       '/api/v1/tasks/:id/logs',
-      ({ params, query, request, server }) => {
+      ({ params, query, request }) => {
         const { task_id } = known(params.id)
         const dir = taskDir(dataDir, task_id)
         const path = streamOf(query.stream) === 'stdout' ? dir.stdout_path : dir.stderr_path
         const isFollowing = truthOf('follow', query.follow)
         // However long it takes: what is written keeps the connection, and a reader that is gone ends it.
-        server?.timeout(request, isFollowing ? 0 : WRITE_TIMEOUT_SECONDS)
+        app.server?.timeout(request, isFollowing ? 0 : WRITE_TIMEOUT_SECONDS)
         const ended = isFollowing ? store.liveTask(task_id)?.ended : undefined
         return new Response(logStream(path, { ended }), { headers: { 'content-type': 'text/plain; charset=utf-8' } })
       },

@@ -92,23 +92,6 @@ describe('of a task that runs', () => {
     expect((await runtime.ended(id)).exit_code).toBe(1)
   })
 
-  test('is answered at once, although nothing was printed yet', async () => {
-    const id = await runtime.submit(SLEEP)
-    const answers = [logs(id, 'stream=stdout&follow=true'), logs(id, 'stream=stderr&follow=true')]
-    let answered = 0
-    for (const answer of answers) void answer.then(() => answered++)
-    try {
-      await until(
-        () => answered,
-        (count) => count === 2,
-        { patienceMs: 5_000 },
-      )
-    } finally {
-      await runtime.kill(id)
-      for (const answer of answers) expect(await (await answer).text()).toBe('')
-    }
-  })
-
   test('many may follow, each from the start', async () => {
     const go = join(runtime.dataDir, 'go-many')
     const id = await runtime.script(`echo a; ${waitFor(go)}; echo b`)
