@@ -134,6 +134,11 @@ export async function endGroup(pid: number, graceMs: number): Promise<void> {
   await isEmptyWithin(pid, KILLED_MS)
 }
 
+/** KILL to the group; false when something of it still runs after `ms`. */
+export async function killGroup(pid: number, ms: number): Promise<boolean> {
+  return !signalGroup(pid, 'SIGKILL') || (await isEmptyWithin(pid, ms))
+}
+
 async function isEmptyWithin(pid: number, ms: number): Promise<boolean> {
   const until = performance.now() + ms
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, SLOWEST_LOOK_MS)) {

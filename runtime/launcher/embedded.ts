@@ -22,6 +22,7 @@ import { join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import linuxArm64 from './bin/taskmill-launcher-linux-arm64' with { type: 'file' }
 import linuxX64 from './bin/taskmill-launcher-linux-x64' with { type: 'file' }
+import { wrapEnvironment } from './portable/environment.ts'
 
 const EMBEDDED: Readonly<Record<string, string>> = { 'linux-x64': linuxX64, 'linux-arm64': linuxArm64 }
 
@@ -33,8 +34,18 @@ const MODE = 0o500
 /** What a launcher that was asked for nothing says. */
 const USAGE_EXIT_CODE = 125
 
-/** Where there is one for this platform. */
-export const hasEmbeddedLauncher = (): boolean => `${process.platform}-${process.arch}` in EMBEDDED
+/** A program that acts as launcher, and how it takes the environment of a task. */
+export interface LauncherProgram {
+  readonly command: readonly [program: string, ...args: string[]]
+  readonly wrapEnvironment: (env: Readonly<Record<string, string>>) => Readonly<Record<string, string>>
+}
+
+/** The launcher of this platform below `dataDir`; where there is none `portable`, a command that runs the portable one. */
+export function chooseLauncher(dataDir: string, portable: LauncherProgram['command']): LauncherProgram {
+  return `${process.platform}-${process.arch}` in EMBEDDED
+    ? { command: [installLauncher(dataDir)], wrapEnvironment: (env) => env }
+    : { command: portable, wrapEnvironment }
+}
 
 /**
  * The path of the launcher below `dataDir`, whole and proved to run. Throws with a remedy when it cannot be put there or

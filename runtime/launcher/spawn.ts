@@ -14,6 +14,7 @@ import { tryLock } from '../../shared/directory-lock.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { launcherArguments } from './arguments.ts'
 import type { TaskError } from './classification.ts'
+import type { LauncherProgram } from './embedded.ts'
 import { explainSpawnFailure } from './faults.ts'
 import { openFifo, openForReader } from './fifo.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from './outcome.ts'
@@ -21,8 +22,7 @@ import type { LaunchPlan } from './plan.ts'
 
 /** What launchers of a service have in common. */
 export interface LaunchSurroundings {
-  /** The launcher: its path, or a command that acts as one. */
-  readonly command: readonly [program: string, ...args: string[]]
+  readonly program: LauncherProgram
   /** Descriptor of the FIFO for lines to the service. */
   readonly notifyFd: number
   /** Descriptor of the file for what launchers complain about. */
@@ -52,15 +52,15 @@ const KILL_REQUEST = 'k'
 export function launch(
   plan: LaunchPlan,
   env: Readonly<Record<string, string>>,
-  { command, notifyFd, complaintsFd }: LaunchSurroundings,
+  { program, notifyFd, complaintsFd }: LaunchSurroundings,
 ): Launch {
   const lockFd = lockTask(plan.task_dir)
   const killPath = join(plan.task_dir, 'kill')
   let killFd: number | undefined
   try {
     killFd = openFifo(killPath)
-    const child = Bun.spawn([...command, ...launcherArguments(plan, DESCRIPTORS)], {
-      env: { ...env },
+    const child = Bun.spawn([...program.command, ...launcherArguments(plan, DESCRIPTORS)], {
+      env: { ...program.wrapEnvironment(env) },
       detached: true,
       stdio: ['ignore', 'ignore', complaintsFd, lockFd, notifyFd, killFd],
     })

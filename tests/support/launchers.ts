@@ -1,17 +1,19 @@
 /**
  * The launchers that there are, and one task run by one of them.
  *
- * Every case of tests/runtime/launcher runs over each of them: the one that is shipped, and the same sources built with
- * the sanitizers, which find what a test cannot see.
+ * The cases of tests/runtime/launcher run over each of them: the one that is shipped, the same sources built with the
+ * sanitizers, which find what a test cannot see, and the portable one.
  */
-import { describe } from 'bun:test'
+import { describe, test } from 'bun:test'
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { launcherArguments } from '../../runtime/launcher/arguments.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from '../../runtime/launcher/outcome.ts'
 import type { LaunchDescriptors, LaunchPlan } from '../../runtime/launcher/plan.ts'
-import { requestKill } from '../../runtime/launcher/spawn.ts'
+import { wrapEnvironment } from '../../runtime/launcher/portable/environment.ts'
+import { readRecord, requestKill } from '../../runtime/launcher/spawn.ts'
+import { killGroup } from '../../shared/process-group.ts'
 import { tempDir } from './temp.ts'
 import { until } from './until.ts'
 
@@ -19,19 +21,38 @@ const ROOT = join(import.meta.dir, '../..')
 const SOURCES = join(ROOT, 'runtime/launcher')
 
 export interface LauncherVariant {
-  readonly name: string
   readonly command: readonly string[]
+  /** The one that runs on Bun, which cannot do everything. */
+  readonly isPortable: boolean
+}
+
+export const shippedLauncher: LauncherVariant = {
+  command: [join(SOURCES, `bin/taskmill-launcher-${process.platform}-${process.arch}`)],
+  isPortable: false,
+}
+
+export const portableLauncher: LauncherVariant = {
+  command: [process.execPath, join(ROOT, 'tests/fixtures/portable-launcher.ts')],
+  isPortable: true,
 }
 
 /** Describes `cases` for each launcher that this machine can run. */
-export function describeLaunchers(subject: string, cases: (variant: LauncherVariant) => void): void {
+export function describeLaunchers(
+  subject: string,
+  cases: (variant: LauncherVariant) => void,
+  { isPortableIncluded = true } = {},
+): void {
+  describe(`${subject}, by the launcher`, () => cases(shippedLauncher))
   const checked = checkedLauncher()
-  const shipped = join(SOURCES, `bin/taskmill-launcher-${process.platform}-${process.arch}`)
-  describe(`${subject}, by the launcher`, () => cases({ name: 'shipped', command: [shipped] }))
   const name = `${subject}, by the launcher under sanitizers`
-  if ('path' in checked) describe(name, () => cases({ name: 'checked', command: [checked.path] }))
-  else describe.skip(`${name} (skipped: ${checked.missing})`, () => cases({ name: 'checked', command: [] }))
+  if ('path' in checked) describe(name, () => cases({ command: [checked.path], isPortable: false }))
+  else describe.skip(`${name} (skipped: ${checked.missing})`, () => cases({ command: [], isPortable: false }))
+  if (isPortableIncluded) describe(`${subject}, by the portable launcher`, () => cases(portableLauncher))
 }
+
+/** `test`, for what the portable launcher does not promise: there the case is not even listed. */
+export const compiledOnly = (variant: LauncherVariant): typeof test =>
+  variant.isPortable ? ((() => {}) as unknown as typeof test) : test
 
 /** Made of the present sources, once for all test files. */
 function checkedLauncher(): { path: string } | { missing: string } {
@@ -78,6 +99,7 @@ export class LaunchedTask implements AsyncDisposable {
     readonly dir: string,
     readonly workdir: string,
     readonly launcher: Subprocess<'ignore', 'ignore', 'pipe'>,
+    private readonly isPortable: boolean,
     private readonly remove: () => void,
   ) {
     this.stderrText = new Response(launcher.stderr).text()
@@ -137,6 +159,13 @@ export class LaunchedTask implements AsyncDisposable {
     return existsSync(join(this.dir, name)) ? this.file(name) : ''
   }
 
+  /** A portable launcher that was killed leaves its task. */
+  private endGroup(): void {
+    if (!existsSync(join(this.dir, 'started'))) return
+    const { process: who, outcome } = readRecord(this.dir)
+    if (who !== undefined && outcome === undefined) void killGroup(who.pgid, 0)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.launcher.exitCode === null && this.launcher.signalCode === null) {
       // Not by a signal: what we started may be something that runs the launcher.
@@ -144,9 +173,13 @@ export class LaunchedTask implements AsyncDisposable {
       await Promise.race([this.exited, Bun.sleep(10_000).then(() => this.launcher.kill('SIGKILL'))])
     }
     await this.exited
+    if (this.isPortable) this.endGroup()
     this.remove()
   }
 }
+
+/** What a launcher says of a fault. Each C library has its own words for the system's reason. */
+export const complaintOf = (step: string): RegExp => new RegExp(`^taskmill-launcher: task task-1: ${step}: [^\\n]+\\n$`)
 
 /** The environment of tasks under test: enough to find programs, and the mark by which left processes are found. */
 export const taskEnv: Readonly<Record<string, string>> = {
@@ -170,12 +203,12 @@ export function launch(variant: LauncherVariant, options: LaunchOptions): Launch
   for (const dir of own) mkdirSync(dir)
   if (uid !== undefined) for (const dir of [temp.path, ...own]) chownSync(dir, uid, uid)
   const launcher = Bun.spawn([...through, ...variant.command, ...(argv ?? launcherArguments(plan, descriptors))], {
-    env: { ...env },
+    env: variant.isPortable ? wrapEnvironment(env) : { ...env },
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe', ...inherited] as ['ignore', 'ignore', 'pipe'],
     ...(uid === undefined ? {} : { uid, gid: uid }),
   })
-  return new LaunchedTask(plan.task_dir, plan.workdir, launcher, () => temp[Symbol.dispose]())
+  return new LaunchedTask(plan.task_dir, plan.workdir, launcher, variant.isPortable, () => temp[Symbol.dispose]())
 }
 
 /** Runs a task to its end. */

@@ -7,7 +7,7 @@ import { expect, test } from 'bun:test'
 import { chmodSync, copyFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { describeLaunchers, launch, run, sh } from '../../support/launchers.ts'
+import { compiledOnly, describeLaunchers, launch, run, sh } from '../../support/launchers.ts'
 import { tempDir } from '../../support/temp.ts'
 import { isAlive, until } from '../../support/until.ts'
 
@@ -36,7 +36,7 @@ describeLaunchers('what a task leaves behind', (launcher) => {
     expect(await livingOf(pidsIn(ended.stdout))).toEqual([])
   })
 
-  test('is killed in a session of its own, too, and when its parent has ended long ago', async () => {
+  compiledOnly(launcher)('is killed in a session of its own, too, and when its parent has ended long ago', async () => {
     const script = `${HAS_LEFT}
       setsid sleep 600 & left $!; echo $! >> pids
       (setsid sh -c 'sleep 600 & echo $! >> pids; (sleep 600 & echo $! >> pids)') & wait $!
@@ -54,7 +54,7 @@ describeLaunchers('what a task leaves behind', (launcher) => {
     expect([ended.leftovers_killed, await livingOf(pidsIn(ended.stdout))]).toEqual([1, []])
   })
 
-  test('is killed at the end of a limit and on request, however far away it is', async () => {
+  compiledOnly(launcher)('is killed at the end of a limit and on request, however far away it is', async () => {
     const script = `${HAS_LEFT}; setsid sh -c 'trap "" TERM; sleep 600 & echo $!; wait' & left $!; echo $!; sleep 600`
     const ended = await run(launcher, { command: sh(script), wall_time_ms: 300 })
     expect([ended.ending, ended.reason]).toEqual([{ how: 'signaled', signal: SIGTERM }, 'wall_time'])
@@ -66,7 +66,7 @@ describeLaunchers('what a task leaves behind', (launcher) => {
     expect(ended.leftovers_killed).toBe(0)
   })
 
-  test('is killed from a chain as deep as three hundred sessions', async () => {
+  compiledOnly(launcher)('is killed from a chain as deep as three hundred sessions', async () => {
     const perl = `
       for my $depth (1 .. 300) { my $pid = fork(); die unless defined $pid; if ($pid) { sleep 600; exit } setpgrp(0, 0); }
       $| = 1; print "bottom\\n"; sleep 600`
@@ -142,7 +142,7 @@ describeLaunchers('a storm of forks', (launcher) => {
     ['where each process leads a group of its own', 'setpgrp(0, 0);'],
     ['where each process leads a session of its own', 'POSIX::setsid();'],
   ] as const) {
-    test(`is ended ${kind}`, async () => {
+    ;(leave === '' ? test : compiledOnly(launcher))(`is ended ${kind}`, async () => {
       await using task = launch(launcher, { command: ['/usr/bin/perl', '-e', storm(20, leave)], give_up_ms: 8_000 })
       await task.printed('storm\n')
       const { pid } = await task.started()

@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test'
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { drain, makeFifo, openBothEnds, openWriteEnd } from '../../support/fifo.ts'
-import { describeLaunchers, type LaunchOptions, launch, run, sh } from '../../support/launchers.ts'
+import { compiledOnly, describeLaunchers, type LaunchOptions, launch, run, sh } from '../../support/launchers.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
@@ -94,7 +94,7 @@ describeLaunchers('the lines to the service', (launcher) => {
     expect(ended.ending).toEqual({ how: 'exited', exit_code: 3 })
   })
 
-  test('do not wait for a reader, though the pipe was opened to wait', async () => {
+  compiledOnly(launcher)('do not wait for a reader, though the pipe was opened to wait', async () => {
     using dir = tempDir()
     const path = join(dir.path, 'notify')
     makeFifo(path)

@@ -7,15 +7,12 @@ import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync 
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { drain, makeFifo, openBothEnds } from '../../support/fifo.ts'
-import { type LauncherVariant, launch, run, sh } from '../../support/launchers.ts'
+import { launch, run, sh, shippedLauncher } from '../../support/launchers.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const { errno } = constants
 
-const launcher: LauncherVariant = {
-  name: 'shipped',
-  command: [join(import.meta.dir, `../../../runtime/launcher/bin/taskmill-launcher-linux-${process.arch}`)],
-}
+const launcher = shippedLauncher
 
 /** Runs a launcher without a system call, and knows whether it ever asked for that. */
 function without(call: string, error: string, ...selection: string[]) {

@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { installLauncher } from '../../../runtime/launcher/embedded.ts'
+import { chooseLauncher, installLauncher } from '../../../runtime/launcher/embedded.ts'
 import { type LauncherEvent, NotifyPipe } from '../../../runtime/launcher/notify.ts'
 import type { LaunchPlan } from '../../../runtime/launcher/plan.ts'
 import {
@@ -43,7 +43,7 @@ function service(dataDir = tempDir()) {
   const complaintsPath = join(dataDir.path, 'launchers.log')
   const complaintsFd = openSync(complaintsPath, 'a', 0o600)
   const surroundings: LaunchSurroundings = {
-    command: [installLauncher(dataDir.path)],
+    program: chooseLauncher(dataDir.path, ['/no/portable/launcher']),
     notifyFd: pipe.fd,
     complaintsFd,
   }
@@ -193,7 +193,8 @@ describe('a service', () => {
       details: { step: 'spawn', errno: 'E2BIG', remedy: 'shorten them, or pass the data in a file' },
     })
     expect(refused(['/bin/true', 'a\0b'])!.message).toContain('have a NUL character')
-    const gone = { ...our.surroundings, command: ['/no/such/launcher'] as const }
+    const program = { ...our.surroundings.program, command: ['/no/such/launcher'] as const }
+    const gone = { ...our.surroundings, program }
     expect(refused(['/bin/true'], gone)!.message).toContain('the launcher is gone from the data directory')
     expect(() =>
       launch({ ...our.planOf('task-2', ['/bin/true']), task_dir: '/no/such' }, {}, our.surroundings),
@@ -222,7 +223,7 @@ describe('a service that comes back', () => {
     const [launcher, dir, plan] = process.argv.slice(1)
     const pipe = new NotifyPipe(dir + '/notify', ({ event }) => { if (event === 'started') process.kill(process.pid, 'SIGKILL') })
     const complaintsFd = openSync(dir + '/launchers.log', 'a')
-    launch(JSON.parse(plan), ${JSON.stringify(taskEnv)}, { command: [launcher], notifyFd: pipe.fd, complaintsFd })
+    launch(JSON.parse(plan), ${JSON.stringify(taskEnv)}, { program: { command: [launcher], wrapEnvironment: (env) => env }, notifyFd: pipe.fd, complaintsFd })
     setInterval(() => {}, 1000)`
 
   async function dieAfterLaunching(dir: string, task_id: string, command: LaunchPlan['command']): Promise<string> {

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test'
 import { constants } from 'node:os'
-import { describeLaunchers, launch, run, sh } from '../../support/launchers.ts'
+import { compiledOnly, describeLaunchers, launch, run, sh } from '../../support/launchers.ts'
 import { isAlive, until } from '../../support/until.ts'
 
 const { SIGKILL, SIGTERM, SIGXCPU } = constants.signals
@@ -155,7 +155,7 @@ describeLaunchers('a signal to the launcher', (launcher) => {
     expect([ending, reason]).toEqual([{ how: 'exited', exit_code: 5 }, 'none'])
   })
 
-  test('that kills it takes the main process along', async () => {
+  compiledOnly(launcher)('that kills it takes the main process along', async () => {
     await using task = launch(launcher, { command: sh('echo ready; exec sleep 600') })
     await task.printed('ready\n')
     const { pid } = await task.started()

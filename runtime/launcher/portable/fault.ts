@@ -1,0 +1,27 @@
+/** What the portable launcher could not do: a step of fault.h, and the system's errno. */
+import { constants } from 'node:os'
+import { systemCodeOf } from '../../../shared/errors.ts'
+
+export class Fault extends Error {
+  constructor(
+    readonly step: string,
+    /** By its name: ENOENT. */
+    readonly code: string,
+  ) {
+    super(`${step}: ${code}`)
+  }
+  get errno(): number {
+    return (constants.errno as Readonly<Record<string, number>>)[this.code] ?? 0
+  }
+}
+
+/** What `action` gives; the system's error, if it fails, as that of `step`. */
+export function attempt<T>(step: string, action: () => T): T {
+  try {
+    return action()
+  } catch (error) {
+    const code = systemCodeOf(error)
+    if (code === undefined) throw error
+    throw new Fault(step, code)
+  }
+}

@@ -1,0 +1,24 @@
+/** Who runs. Where there is no /proc, `ps` and `sysctl` know: macOS has both. */
+import { identify, type ProcessIdentity } from '../../../shared/processes.ts'
+import type { LaunchedProcess } from '../outcome.ts'
+
+export function launchedProcess(pid: number, started_ms: number): LaunchedProcess {
+  const { start_time, boot_id } = identify(pid) ?? identityByCommands(pid)
+  return { launcher_pid: process.pid, pid, pgid: pid, start_time, boot_id, started_ms }
+}
+
+/** The start time is in seconds since 1970 there. */
+export function identityByCommands(pid: number): ProcessIdentity {
+  const started = Date.parse(outputOf(['ps', '-o', 'lstart=', '-p', String(pid)]))
+  const boot = outputOf(['sysctl', '-n', 'kern.bootsessionuuid'])
+  return { pid, start_time: Number.isNaN(started) ? 0 : started / 1_000, boot_id: boot === '' ? 'unknown' : boot }
+}
+
+function outputOf(command: string[]): string {
+  try {
+    const { stdout } = Bun.spawnSync(command, { env: { ...process.env, LC_ALL: 'C' }, stderr: 'ignore' })
+    return stdout.toString().trim()
+  } catch {
+    return '' // there is no such command
+  }
+}

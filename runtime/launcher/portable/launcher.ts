@@ -1,0 +1,162 @@
+/**
+ * A launcher for platforms without the compiled one: the same arguments, the same files, the same lines to the service,
+ * the `process` profile without control groups. It runs in an executable of ours, under a subcommand that nobody is told
+ * of, and costs what a Bun process costs.
+ *
+ * What it cannot do is what needs a system call between fork and exec, or the kernel's help. Processes that leave the
+ * group of the task are not found, and a launcher that is killed does not take its task along. The program may run a
+ * moment before it is written down who runs. The task's environment comes wrapped (environment.ts).
+ */
+import { constants, existsSync, fstatSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { getSystemErrorMap } from 'node:util'
+import { tryLock } from '../../../shared/directory-lock.ts'
+import { openFifo } from '../fifo.ts'
+import type { LaunchedProcess, Outcome } from '../outcome.ts'
+import type { LaunchDescriptors, LaunchPlan } from '../plan.ts'
+import { Complaint, parseArguments } from './arguments.ts'
+import { unwrapEnvironment } from './environment.ts'
+import { attempt, Fault } from './fault.ts'
+import { limitOurselves } from './limits.ts'
+import { findProgram } from './program.ts'
+import { RecordFile } from './record.ts'
+import { type Logs, supervise } from './supervise.ts'
+
+const EXIT_WALL_TIME = 124
+const EXIT_NOT_STARTED = 125
+const EXIT_SIGNAL_BASE = 128
+
+const TASK_UMASK = 0o022
+
+/** Runs the task that `argv` describes to its end; resolves with the exit code for the launcher. Never throws. */
+export async function runPortableLauncher(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
+  try {
+    const { plan, descriptors } = parseArguments(argv)
+    return await new Launcher(plan, descriptors, unwrapEnvironment(env)).run()
+  } catch (error) {
+    if (!(error instanceof Complaint)) throw error
+    complain(error.message)
+    return EXIT_NOT_STARTED
+  }
+}
+
+class Launcher {
+  constructor(
+    private readonly plan: LaunchPlan,
+    private readonly descriptors: LaunchDescriptors,
+    private readonly env: Readonly<Record<string, string>>,
+  ) {}
+
+  async run(): Promise<number> {
+    const { plan } = this
+    let record: RecordFile
+    try {
+      this.lock()
+      record = attempt('outcome', () => new RecordFile(plan.task_dir))
+    } catch (error) {
+      return this.giveUp(error, EXIT_NOT_STARTED)
+    }
+    const outcome = await this.runTask(record)
+    const exitCode = exitCodeOf(outcome)
+    try {
+      attempt('outcome', () => record.end(outcome))
+    } catch (error) {
+      return this.giveUp(error, exitCode)
+    }
+    this.notify(`ended ${plan.task_id}`)
+    return exitCode
+  }
+
+  /** From here on each fault stands in the outcome. */
+  private async runTask(record: RecordFile): Promise<Outcome> {
+    const { task_dir, workdir, command } = this.plan
+    let logs: Logs | undefined
+    let process: LaunchedProcess | undefined
+    try {
+      const killPipe = this.descriptors.kill_fd ?? attempt('kill_pipe', () => openFifo(join(task_dir, 'kill')))
+      logs = attempt('logs', () => openLogs(task_dir))
+      limitOurselves()
+      globalThis.process.umask(TASK_UMASK)
+      const program = findProgram(command[0], workdir, this.env.PATH)
+      const ended = await supervise({ plan: this.plan, program, env: this.env, logs, killPipe }, (started) => {
+        process = started
+        attempt('started', () => record.start(started))
+        const { pid, pgid, start_time, started_ms } = started
+        this.notify(`started ${this.plan.task_id} ${pid} ${pgid} ${start_time} ${started_ms}`)
+      })
+      return { ...ended, ...(process === undefined ? {} : { process }) }
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      this.report(error)
+      return notStarted(error, logs, process)
+    } finally {
+      if (existsSync(join(task_dir, 'kill'))) unlinkSync(join(task_dir, 'kill'))
+    }
+  }
+
+  /** Refuses a task that ran. */
+  private lock(): void {
+    const { task_dir } = this.plan
+    for (const fd of Object.values(this.descriptors)) attempt('descriptors', () => fstatSync(fd))
+    const { O_DIRECTORY, O_RDONLY } = constants
+    const fd = this.descriptors.lock_fd ?? attempt('task_dir', () => openSync(task_dir, O_RDONLY | O_DIRECTORY))
+    if (!tryLock(fd)) throw new Fault('lock', 'EAGAIN')
+    for (const name of ['started', 'outcome']) {
+      if (existsSync(join(task_dir, name))) throw new Fault('task_dir', 'EEXIST')
+    }
+  }
+
+  private giveUp(error: unknown, exitCode: number): number {
+    if (!(error instanceof Fault)) throw error
+    this.report(error)
+    this.notify(`failed ${this.plan.task_id} ${error.step} ${error.errno}`)
+    return exitCode
+  }
+
+  private report({ step, errno, code }: Fault): void {
+    const [, reason] = getSystemErrorMap().get(-errno) ?? [code, code]
+    complain(`task ${this.plan.task_id}: ${step}: ${reason}`)
+  }
+
+  /** A pipe that is full, or that nobody reads, is no trouble of ours. */
+  private notify(line: string): void {
+    const { notify_fd } = this.descriptors
+    if (notify_fd === undefined) return
+    try {
+      writeSync(notify_fd, `${line}\n`)
+    } catch {
+      // the record says it, too
+    }
+  }
+}
+
+function openLogs(taskDir: string): Logs {
+  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants
+  const open = (name: string) => openSync(join(taskDir, name), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600)
+  return { stdout: open('stdout.log'), stderr: open('stderr.log') }
+}
+
+function notStarted({ step, errno }: Fault, logs?: Logs, process?: LaunchedProcess): Outcome {
+  return {
+    ending: { how: 'launch_failed', step, errno },
+    reason: 'none',
+    ...(process === undefined ? {} : { process }),
+    ...{ finished_ms: Date.now(), duration_ms: 0, leftovers_killed: 0, leftovers_alive: 0 },
+    ...(logs === undefined ? {} : { stdout_bytes: 0, stderr_bytes: 0 }),
+  }
+}
+
+/** As far as an exit code can say it: see outcome.c. */
+function exitCodeOf({ ending, reason }: Outcome): number {
+  if (ending.how !== 'exited' && ending.how !== 'signaled') return EXIT_NOT_STARTED
+  if (reason === 'wall_time') return EXIT_WALL_TIME
+  return ending.how === 'signaled' ? EXIT_SIGNAL_BASE + ending.signal : ending.exit_code
+}
+
+/** One line on standard error, whatever was given. */
+function complain(text: string): void {
+  writeSync(2, `taskmill-launcher: ${text.replace(/\p{Cc}/gu, '?')}\n`)
+}

@@ -1,0 +1,212 @@
+/**
+ * Waiting for a task, as supervise.c does: it is running until there is a first reason to end it, then asked by TERM, then
+ * killed, then given up. Here events come from the event loop, and everything is about the group of the task.
+ */
+import { fstatSync, readSync } from 'node:fs'
+import { constants } from 'node:os'
+import type { Subprocess } from 'bun'
+import { systemCodeOf } from '../../../shared/errors.ts'
+import { killGroup } from '../../../shared/process-group.ts'
+import type { Ending, LaunchedProcess, Outcome, Reason } from '../outcome.ts'
+import type { LaunchPlan } from '../plan.ts'
+import { attempt } from './fault.ts'
+import { groupSize } from './group-size.ts'
+import { launchedProcess } from './identity.ts'
+import { underLimits } from './limits.ts'
+
+export interface Logs {
+  readonly stdout: number
+  readonly stderr: number
+}
+
+export interface Supervised {
+  readonly plan: LaunchPlan
+  readonly program: string
+  readonly env: Readonly<Record<string, string>>
+  readonly logs: Logs
+  /** Descriptor of the FIFO for kill requests, open at both ends. */
+  readonly killPipe: number
+}
+
+/** Milliseconds between two looks at the size of the logs, and at the clock. */
+const LOOK_MS = 200
+
+const DEFAULT_GIVE_UP_MS = 30_000
+
+const KILL_REQUEST = 'k'.charCodeAt(0)
+
+const TERMINATING = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const
+
+/** Signals that would end us by accident. */
+const MEANINGLESS = ['SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGPIPE', 'SIGTSTP', 'SIGXCPU', 'SIGIO'] as const
+
+/** Runs the task to its end; `onStarted` may throw, which ends it. Throws the `Fault` of a program that cannot start. */
+export async function supervise(
+  given: Supervised,
+  onStarted: (process: LaunchedProcess) => void,
+): Promise<Omit<Outcome, 'process'>> {
+  const pending = Buffer.alloc(64)
+  if (readNow(given.killPipe, pending).includes(KILL_REQUEST)) {
+    // It was there before us: then there is nothing to start.
+    const ending: Ending = { how: 'signaled', signal: constants.signals.SIGTERM }
+    return { ending, reason: 'kill', finished_ms: Date.now(), duration_ms: 0, leftovers_killed: 0, leftovers_alive: 0 }
+  }
+  return await new Supervision(given).run(onStarted)
+}
+
+class Supervision {
+  private phase: 'running' | 'asked' | 'killed' = 'running'
+  private reason: Reason = 'none'
+  private readonly startedAtMs = performance.now()
+  private readonly startedEpochMs = Date.now()
+  private readonly child: Subprocess
+  private readonly giveUpMs: number
+  /** End of the present phase, by the monotonic clock. */
+  private deadlineMs: number
+  private timer: Timer | undefined
+  private readonly gaveUp = Promise.withResolvers<void>()
+
+  constructor(private readonly given: Supervised) {
+    const { plan, program, env, logs } = given
+    this.giveUpMs = plan.give_up_ms ?? DEFAULT_GIVE_UP_MS
+    this.deadlineMs = this.startedAtMs + plan.wall_time_ms
+    this.child = attempt('exec', () =>
+      Bun.spawn(underLimits(plan, program, plan.command.slice(1)), {
+        argv0: plan.command[0],
+        cwd: plan.workdir,
+        env,
+        detached: true,
+        stdio: ['ignore', logs.stdout, logs.stderr],
+      }),
+    )
+  }
+
+  async run(onStarted: (process: LaunchedProcess) => void): Promise<Omit<Outcome, 'process'>> {
+    const { child } = this
+    try {
+      onStarted(launchedProcess(child.pid, this.startedEpochMs))
+    } catch (error) {
+      await killGroup(child.pid, this.giveUpMs)
+      throw error
+    }
+    for (const signal of MEANINGLESS) process.on(signal, () => {})
+    for (const signal of TERMINATING) process.on(signal, () => this.endBecause('terminated'))
+    const reader = Bun.file(this.given.killPipe).stream().getReader()
+    const reading = this.heed(reader)
+    this.awaitLook()
+    await Promise.race([child.exited, this.gaveUp.promise])
+    const ended = { finished_ms: Date.now(), duration_ms: Math.round(performance.now() - this.startedAtMs) }
+    clearTimeout(this.timer)
+    const leftovers = await this.endGroup()
+    await reader.cancel()
+    await reading
+    return { ...this.ending(), reason: this.reason, ...ended, ...this.usage(), ...this.logSizes(), ...leftovers }
+  }
+
+  private get hasEnded(): boolean {
+    return this.child.exitCode !== null || this.child.signalCode !== null
+  }
+
+  private async heed(reader: { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }> }): Promise<void> {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      if (value?.includes(KILL_REQUEST)) this.endBecause('kill')
+    }
+  }
+
+  /** Heeds the clock and the logs. */
+  private look(): void {
+    const nowMs = performance.now()
+    if (nowMs >= this.deadlineMs) {
+      if (this.phase === 'killed') {
+        this.gaveUp.resolve()
+        return
+      }
+      if (this.phase === 'asked') this.kill()
+      else this.endBecause('wall_time')
+    }
+    const { stdout_bytes, stderr_bytes } = this.logSizes()
+    if (this.phase !== 'killed' && Math.max(stdout_bytes, stderr_bytes) > this.given.plan.max_output_bytes) {
+      if (this.phase === 'running' && !this.hasEnded) this.reason = 'output_limit'
+      this.kill()
+    }
+    this.awaitLook()
+  }
+
+  private awaitLook(): void {
+    clearTimeout(this.timer)
+    const leftMs = this.deadlineMs - performance.now()
+    this.timer = setTimeout(() => this.look(), Math.max(0, Math.min(LOOK_MS, leftMs)))
+  }
+
+  /** The first reason counts; one that comes too late is none. */
+  private endBecause(reason: Reason): void {
+    if (this.phase !== 'running' || this.hasEnded) return
+    this.reason = reason
+    this.phase = 'asked'
+    this.signal('SIGTERM')
+    this.signal('SIGCONT') // a stopped one would not hear it
+    this.deadlineMs = performance.now() + this.given.plan.grace_ms
+    this.awaitLook()
+  }
+
+  private kill(): void {
+    this.phase = 'killed'
+    this.signal('SIGKILL')
+    this.deadlineMs = performance.now() + this.giveUpMs
+  }
+
+  private signal(signal: NodeJS.Signals): void {
+    try {
+      process.kill(-this.child.pid, signal)
+    } catch (error) {
+      // EPERM: what is left of it changed its user; that ends with the time to give up.
+      if (!['ESRCH', 'EPERM'].includes(systemCodeOf(error) ?? '')) throw error
+    }
+  }
+
+  /** Kills what the main process left in its group. */
+  private async endGroup(): Promise<Pick<Outcome, 'leftovers_killed' | 'leftovers_alive'>> {
+    const left = groupSize(this.child.pid)
+    if (left === 0) return { leftovers_killed: 0, leftovers_alive: 0 }
+    const isGone = this.hasEnded && (await killGroup(this.child.pid, this.giveUpMs))
+    const alive = isGone ? 0 : groupSize(this.child.pid)
+    return { leftovers_killed: Math.max(0, left - alive), leftovers_alive: alive }
+  }
+
+  private ending(): { ending: Ending } {
+    const { exitCode, signalCode } = this.child
+    if (!this.hasEnded) return { ending: { how: 'abandoned' } }
+    if (signalCode === null) return { ending: { how: 'exited', exit_code: exitCode ?? 0 } }
+    // The real-time signals have numbers only.
+    const signal = (constants.signals as Readonly<Record<string, number>>)[signalCode] ?? Number(signalCode)
+    return { ending: { how: 'signaled', signal } }
+  }
+
+  private usage(): Pick<Outcome, 'user_cpu_ms' | 'system_cpu_ms' | 'max_rss_bytes'> {
+    const usage = this.child.resourceUsage()
+    if (usage === undefined) return {}
+    const { cpuTime, maxRSS } = usage
+    return {
+      user_cpu_ms: Math.round(Number(cpuTime.user) / 1_000),
+      system_cpu_ms: Math.round(Number(cpuTime.system) / 1_000),
+      max_rss_bytes: maxRSS,
+    }
+  }
+
+  private logSizes(): { stdout_bytes: number; stderr_bytes: number } {
+    const { stdout, stderr } = this.given.logs
+    return { stdout_bytes: fstatSync(stdout).size, stderr_bytes: fstatSync(stderr).size }
+  }
+}
+
+/** What is in the pipe now. */
+function readNow(fd: number, buffer: Buffer): Buffer {
+  try {
+    return buffer.subarray(0, readSync(fd, buffer))
+  } catch (error) {
+    if (systemCodeOf(error) === 'EAGAIN') return buffer.subarray(0, 0)
+    throw error
+  }
+}

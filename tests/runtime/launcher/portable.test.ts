@@ -1,0 +1,118 @@
+/** Goal: the pure parts of the portable launcher agree with the other side. Method: what one writes the other reads. */
+import { describe, expect, test } from 'bun:test'
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { launcherArguments } from '../../../runtime/launcher/arguments.ts'
+import { type LauncherEvent, NotifyPipe } from '../../../runtime/launcher/notify.ts'
+import type { LaunchPlan } from '../../../runtime/launcher/plan.ts'
+import { parseArguments } from '../../../runtime/launcher/portable/arguments.ts'
+import { unwrapEnvironment, wrapEnvironment } from '../../../runtime/launcher/portable/environment.ts'
+import { groupSize, sizeByCommand } from '../../../runtime/launcher/portable/group-size.ts'
+import { identityByCommands } from '../../../runtime/launcher/portable/identity.ts'
+import { isLauncherAlive, launch, readRecord, requestKill } from '../../../runtime/launcher/spawn.ts'
+import { portableLauncher, sh, taskEnv } from '../../support/launchers.ts'
+import { tempDir } from '../../support/temp.ts'
+import { until } from '../../support/until.ts'
+
+const count = fc.integer({ min: 1, max: 999_999_999_999_999 })
+const text = fc.string({ minLength: 1 })
+const fd = fc.integer({ min: 3, max: 1_000 })
+const plan = fc.record(
+  {
+    task_id: fc.stringMatching(/^[A-Za-z0-9._-]{1,128}$/),
+    task_dir: text,
+    workdir: text,
+    command: fc.tuple(text, fc.array(fc.string())).map(([program, args]): [string, ...string[]] => [program, ...args]),
+    ...{ wall_time_ms: count, grace_ms: fc.nat(), give_up_ms: fc.nat(), max_output_bytes: count },
+    ...{ cpu_time_sec: count, address_space_bytes: count },
+  },
+  { requiredKeys: ['task_id', 'task_dir', 'workdir', 'command', 'wall_time_ms', 'grace_ms', 'max_output_bytes'] },
+)
+const descriptors = fc.record({ lock_fd: fd, notify_fd: fd, kill_fd: fd }, { requiredKeys: [] })
+
+test('a command line is read back as the plan it was made of', () => {
+  fc.assert(
+    fc.property(plan, descriptors, (plan, descriptors) => {
+      expect(parseArguments(launcherArguments(plan as LaunchPlan, descriptors))).toEqual({
+        plan: plan as LaunchPlan,
+        descriptors,
+      })
+    }),
+  )
+})
+
+describe('an environment', () => {
+  const name = fc.stringMatching(/^[^=\0]+$/)
+  const env = fc.dictionary(name, fc.string()).map((given) => ({ ...given }))
+
+  test('comes out as it went in, whatever the launcher has of its own', () => {
+    fc.assert(
+      fc.property(env, (given) => expect(unwrapEnvironment({ ...wrapEnvironment(given), HOME: '/' })).toEqual(given)),
+    )
+  })
+
+  test('changes nothing for the launcher on its way', () => {
+    const wrapped = wrapEnvironment({ BUN_BE_BUN: '1', BUN_OPTIONS: '--cpu-prof', PATH: '/x', TASKMILL_TASK: 'task-1' })
+    expect(wrapped).toEqual({
+      TASKMILL_ENV_BUN_BE_BUN: '1',
+      TASKMILL_ENV_BUN_OPTIONS: '--cpu-prof',
+      TASKMILL_ENV_PATH: '/x',
+      TASKMILL_ENV_TASKMILL_TASK: 'task-1',
+      // By it a sweep finds the launcher as well as the task.
+      TASKMILL_TASK: 'task-1',
+    })
+  })
+})
+
+const why = Bun.which('ps') === null ? ' (skipped: ps is not here)' : ''
+
+test.skipIf(why !== '')(`who runs, and how many, is known without /proc, by ps${why}`, () => {
+  const before = Math.floor(Date.now() / 1_000)
+  const child = Bun.spawn(['sleep', '600'], { stdio: ['ignore', 'ignore', 'ignore'], detached: true })
+  try {
+    const { pid, start_time } = identityByCommands(child.pid)
+    expect(pid).toBe(child.pid)
+    // The kernel counts from boot, so the second may be off by one.
+    expect(Math.abs(start_time - before)).toBeLessThanOrEqual(2)
+    expect([sizeByCommand(child.pid), groupSize(child.pid)]).toEqual([1, 1])
+  } finally {
+    child.kill()
+  }
+  expect([sizeByCommand(999_999_999), groupSize(999_999_999)]).toEqual([0, 0])
+})
+
+test('a service starts it, hears of it and ends it like any other', async () => {
+  using dir = tempDir()
+  const events: LauncherEvent[] = []
+  const pipe = new NotifyPipe(join(dir.path, 'notify'), (event) => events.push(event))
+  const complaintsFd = openSync(join(dir.path, 'launchers.log'), 'a')
+  const [program, ...args] = portableLauncher.command
+  const task_dir = join(dir.path, 'task-1')
+  mkdirSync(task_dir)
+  const started = launch(
+    {
+      ...{ task_id: 'task-1', task_dir, workdir: task_dir, command: sh('echo $SECRET; exec sleep 600') },
+      ...{ wall_time_ms: 60_000, grace_ms: 10_000, max_output_bytes: 1e9 },
+    },
+    { ...taskEnv, SECRET: 'hidden', BUN_BE_BUN: '1' },
+    { program: { command: [program!, ...args], wrapEnvironment }, notifyFd: pipe.fd, complaintsFd },
+  )
+  if ('error' in started) throw new Error(started.error.message)
+  await until(
+    () => events.length,
+    (length) => length === 1,
+  )
+  expect(isLauncherAlive(task_dir)).toBe(true)
+  expect(requestKill(task_dir)).toBe(true)
+  expect(await started.launcher.exited).toBe(128 + 15)
+  const { process: who, outcome } = readRecord(task_dir)
+  expect([who!.launcher_pid, outcome!.reason, isLauncherAlive(task_dir)]).toEqual([started.launcher.pid, 'kill', false])
+  expect(readFileSync(join(task_dir, 'stdout.log'), 'utf8')).toBe('hidden\n')
+  await until(
+    () => events.at(-1)!.event,
+    (event) => event === 'ended',
+  )
+  await pipe.close()
+  closeSync(complaintsFd)
+})
