@@ -446,19 +446,23 @@ describe('a task whose process is gone without an outcome', () => {
 
 test('SIGTERM of serve: exit 0 within a moment, although somebody waits and follows', async () => {
   await using at = place()
-  await using runtime = await startRuntime(at)
-  const id = await runtime.script('echo on; sleep 600')
-  const { pid } = await printed(runtime, id)
-  const waiting = runtime.fetch(`/api/v1/tasks/${id}?wait_ms=60000`).catch(() => undefined)
-  const following = runtime
-    .fetch(`/api/v1/tasks/${id}/logs?stream=stdout&follow=true`)
-    .then((response) => response.text())
-    .catch(() => undefined)
-  const start = performance.now()
-  expect(await runtime.stop('SIGTERM')).toBe(0)
-  expect(performance.now() - start).toBeLessThan(15_000)
-  await Promise.all([waiting, following])
-  expect(await isAlive(pid!)).toBe(true)
+  let pid: number | undefined
+  {
+    await using runtime = await startRuntime(at)
+    const id = await runtime.script('echo on; sleep 600')
+    pid = (await printed(runtime, id)).pid
+    const waiting = runtime.fetch(`/api/v1/tasks/${id}?wait_ms=60000`).catch(() => undefined)
+    const following = runtime
+      .fetch(`/api/v1/tasks/${id}/logs?stream=stdout&follow=true`)
+      .then((response) => response.text())
+      .catch(() => undefined)
+    const start = performance.now()
+    expect(await runtime.stop('SIGTERM')).toBe(0)
+    expect(performance.now() - start).toBeLessThan(15_000)
+    await Promise.all([waiting, following])
+    expect(await isAlive(pid!)).toBe(true)
+  }
+  await using _next = await startRuntime(at) // ends the task, and what belongs to it
 })
 
 describe('one service per data directory', () => {
