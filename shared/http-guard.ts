@@ -7,7 +7,6 @@
  * request comes from that same host. Where a token is set it is needed for everything but probes and page shells, and
  * whoever has it need not pass the rest.
  */
-import { timingSafeEqual } from 'node:crypto'
 import { ServiceError } from './errors.ts'
 
 export interface GuardOptions {
@@ -103,5 +102,5 @@ function isBearerOf(authorization: string | null, token: string): boolean {
   const given = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
   if (given === undefined) return false
   const digest = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest()
-  return timingSafeEqual(digest(given), digest(token))
+  return crypto.timingSafeEqual(digest(given), digest(token))
 }

@@ -14,7 +14,6 @@
 import { closeSync, fdatasync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { syncDirectory } from '../../shared/atomic-file.ts'
 import { messageOf, ServiceError, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -276,4 +275,5 @@ export class Journal {
 
 const EARLIER_FAULT = 'an earlier sync of the journal failed'
 
-const fdatasyncFile = promisify(fdatasync)
+const fdatasyncFile = (fd: number): Promise<void> =>
+  new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())))
