@@ -16,6 +16,7 @@ import { status } from './commands/status.ts'
 import { submit } from './commands/submit.ts'
 import { wait } from './commands/wait.ts'
 import { serveSettings, serveVariables } from './config.ts'
+import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
 
 const CLIENT_COMMANDS: Readonly<Record<string, Command>> = { submit, status, wait, kill, run }
 
@@ -45,6 +46,10 @@ async function main([name, ...rest]: readonly string[]): Promise<number | undefi
   }
   if (name.startsWith('-')) return await asked(name, rest)
   if (name === 'serve') return await serve(rest)
+  if (name === PORTABLE_LAUNCHER) {
+    const { runPortableLauncher } = await import('./launcher/portable/launcher.ts')
+    return await runPortableLauncher(rest, process.env)
+  }
   if (name === 'doctor') {
     const { doctor } = await import('./commands/doctor.ts')
     const { text, exitCode } = doctor(rest, process.env)

@@ -33,8 +33,9 @@ import { serviceUser } from './host/service-user.ts'
 import { runtimeApp } from './http/app.ts'
 import { DEFAULT_CGROUP_ROOT, TaskCgroups } from './launcher/cgroup.ts'
 import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
-import { hasEmbeddedLauncher, installLauncher } from './launcher/embedded.ts'
+import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
 import { NotifyPipe } from './launcher/notify.ts'
+import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
 import { openDatabase } from './store/database.ts'
@@ -76,6 +77,7 @@ export async function serve(
   const cgroups = config.disableCgroup
     ? undefined
     : TaskCgroups.prepare({ root: config.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId })
+  const launcher = launcherProgram(dataDir)
   const notifications = new NotifyPipe(join(dataDir, 'launchers'), (event) => {
     if (event.event === 'started') dispatcher.onStarted(event.task_id, { ...event, startedAt: event.started_ms })
     else if (event.event === 'failed') launches.onFault(event.task_id, event)
@@ -83,7 +85,7 @@ export async function serve(
   })
   const launches = new Launches({
     surroundings: {
-      command: launcherCommand(dataDir),
+      program: launcher,
       notifyFd: notifications.fd,
       complaintsFd: openSync(join(dataDir, 'launchers.log'), 'a'),
     },
@@ -106,7 +108,7 @@ export async function serve(
   commit.onRecovered = () => dispatcher.startWhatFits()
 
   const capabilities = capabilitySet({
-    hasNativeLauncher: hasEmbeddedLauncher(),
+    isLauncherNative: launcher.isNative,
     isRoot: process.getuid?.() === 0,
     isSandboxDisabled: config.disableLinuxSandbox,
     ...cgroupCapabilities(cgroups),
@@ -207,10 +209,9 @@ function makeDataDir(path: string): string {
 }
 
 /** Throws `UsageError` when the launcher cannot be put into the data directory, or cannot run there. */
-function launcherCommand(dataDir: string): [string, ...string[]] {
-  if (!hasEmbeddedLauncher()) return [process.execPath, 'portable-launcher']
+function launcherProgram(dataDir: string): LauncherProgram {
   try {
-    return [installLauncher(dataDir)]
+    return chooseLauncher(dataDir, [process.execPath, PORTABLE_LAUNCHER])
   } catch (error) {
     throw new UsageError(messageOf(error))
   }

@@ -15,7 +15,8 @@ import { findCapacity } from '../host/capacity.ts'
 import { platformOf } from '../host/platform.ts'
 import { DEFAULT_CGROUP_ROOT, TaskCgroups } from '../launcher/cgroup.ts'
 import { cgroupCapabilities } from '../launcher/cgroup-capabilities.ts'
-import { hasEmbeddedLauncher, installLauncher } from '../launcher/embedded.ts'
+import { chooseLauncher } from '../launcher/embedded.ts'
+import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
 
 const { cgroupRoot, disableCgroup, disableLinuxSandbox, maxRunningTasks, capacityMemoryBytes, capacityPids } =
   serveSettings
@@ -38,7 +39,7 @@ export function doctor(
     : TaskCgroups.prepare({ root: values.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId: `doctor-${process.pid}` })
   const capabilities = namedCapabilities(
     capabilitySet({
-      hasNativeLauncher: tryLauncher(),
+      isLauncherNative: tryLauncher(),
       isRoot: process.getuid?.() === 0,
       isSandboxDisabled: values.disableLinuxSandbox,
       ...cgroupCapabilities(cgroups),
@@ -69,13 +70,11 @@ function platformLine(env: Readonly<Record<string, string | undefined>>): string
 const amount = (value: number | undefined, what: string, source: string | undefined): string =>
   value === undefined ? `${what} not known, so not limited together` : `${value} ${what} (${source})`
 
-/** Whether the launcher of this platform can be put somewhere and runs there. */
+/** Whether the compiled launcher of this platform can be put somewhere and runs there. */
 function tryLauncher(): boolean {
-  if (!hasEmbeddedLauncher()) return false
   const directory = mkdtempSync(join(tmpdir(), 'taskmill-doctor-'))
   try {
-    installLauncher(directory)
-    return true
+    return chooseLauncher(directory, [process.execPath, PORTABLE_LAUNCHER]).isNative
   } catch {
     return false
   } finally {

@@ -18,8 +18,8 @@ import {
 
 /** What was tried at start. */
 export interface Tried extends Pick<CapabilitySet, 'cgroup_version' | 'pids_cgroup' | 'memory_cgroup'> {
-  /** Whether there is a launcher that speaks to the kernel, which limits need. */
-  readonly hasNativeLauncher: boolean
+  /** Whether the launcher is the compiled one, which can do all that the kernel can. */
+  readonly isLauncherNative: boolean
   readonly isRoot: boolean
   readonly isSandboxDisabled: boolean
 }
@@ -32,7 +32,7 @@ const NOT_BUILT = missing(
 
 export function capabilitySet(tried: Tried): CapabilitySet {
   const sandbox: Missing = tried.isSandboxDisabled ? DISABLED : NOT_BUILT
-  const limits: Capability = tried.hasNativeLauncher
+  const limits: Capability = tried.isLauncherNative
     ? AVAILABLE
     : missing(`there is no launcher for ${process.platform}`, 'Run the service on Linux.')
   return {

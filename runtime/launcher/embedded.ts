@@ -38,13 +38,15 @@ const USAGE_EXIT_CODE = 125
 export interface LauncherProgram {
   readonly command: readonly [program: string, ...args: string[]]
   readonly wrapEnvironment: (env: Readonly<Record<string, string>>) => Readonly<Record<string, string>>
+  /** Whether it is the compiled one, which can do all that the kernel can. */
+  readonly isNative: boolean
 }
 
 /** The launcher of this platform below `dataDir`; where there is none `portable`, a command that runs the portable one. */
 export function chooseLauncher(dataDir: string, portable: LauncherProgram['command']): LauncherProgram {
   return `${process.platform}-${process.arch}` in EMBEDDED
-    ? { command: [installLauncher(dataDir)], wrapEnvironment: (env) => env }
-    : { command: portable, wrapEnvironment }
+    ? { command: [installLauncher(dataDir)], wrapEnvironment: (env) => env, isNative: true }
+    : { command: portable, wrapEnvironment, isNative: false }
 }
 
 /**

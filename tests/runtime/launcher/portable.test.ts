@@ -96,7 +96,7 @@ test('a service starts it, hears of it and ends it like any other', async () => 
       ...{ wall_time_ms: 60_000, grace_ms: 10_000, max_output_bytes: 1e9 },
     },
     { ...taskEnv, SECRET: 'hidden', BUN_BE_BUN: '1' },
-    { program: { command: [program!, ...args], wrapEnvironment }, notifyFd: pipe.fd, complaintsFd },
+    { program: { command: [program!, ...args], wrapEnvironment, isNative: false }, notifyFd: pipe.fd, complaintsFd },
   )
   if ('error' in started) throw new Error(started.error.message)
   await until(
