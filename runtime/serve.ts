@@ -41,7 +41,6 @@ import { resourcesSnapshot } from './ledger/snapshot.ts'
 import { openDatabase } from './store/database.ts'
 import { GroupCommit } from './store/group-commit.ts'
 import { Readiness } from './store/readiness.ts'
-import { liveReservations } from './store/reservations.ts'
 import { tasksDir } from './store/task-dir.ts'
 import { type LiveTask, TaskStore } from './store/task-store.ts'
 
@@ -156,8 +155,7 @@ export async function serve(
         statusOf: (id) => store.get(id)?.status ?? 'accepted',
       }),
   })
-  const reservations = liveReservations(db)
-  const recovered = recoverTasks({ store, reservations, ledger, dispatcher, launches, bootId: bootId(), log })
+  const recovered = recoverTasks({ store, ledger, dispatcher, launches, bootId: bootId(), log })
   await endLeftGroups(cgroups, dispatcher, log)
   const server = listen(app, address, 'listen-addr')
   log.info('listening', { url: server.url, version: VERSION, pid: process.pid, ...recovered })

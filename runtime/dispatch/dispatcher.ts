@@ -14,7 +14,6 @@ import type { TaskRequest } from '../intake/validate.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { Refusal } from '../refusal.ts'
 import type { GroupCommit } from '../store/group-commit.ts'
-import type { ReservationRow } from '../store/reservations.ts'
 import type { Change, LiveTask, NewEvent, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import {
@@ -56,8 +55,7 @@ export interface DispatcherOptions {
 
 /** A place among the running tasks: what must be written down with it before the launch. */
 export interface Place {
-  readonly bootId: string
-  readonly row: ReservationRow
+  readonly patch: { readonly launch_boot_id: string; readonly reserved_at: number; readonly released_at: null }
   readonly events: readonly NewEvent[]
 }
 
@@ -99,16 +97,7 @@ export class Dispatcher {
     const { task_id, tenant, reservation } = asking
     this.#options.ledger.reserve({ task_id, tenant, reservation, reserved_at: isoTime(now) })
     return {
-      bootId: this.#options.bootId,
-      row: {
-        task_id,
-        tenant: tenant ?? null,
-        task_slots: reservation.task_slots,
-        memory_bytes: reservation.memory_bytes ?? null,
-        pids: reservation.pids ?? null,
-        reserved_at: now,
-        released_at: null,
-      },
+      patch: { launch_boot_id: this.#options.bootId, reserved_at: now, released_at: null },
       events: [{ event_type: 'resource_reserved', message: 'resources reserved', data: reservation, timestamp: now }],
     }
   }
@@ -147,9 +136,9 @@ export class Dispatcher {
   }
 
   async #reserveAndLaunch(task: LiveTask): Promise<void> {
-    const { bootId, row, events } = this.reserve(task)
+    const place = this.reserve(task)
     const running = this.#track(new RunningTask(task, false))
-    await this.#options.store.change(task, { patch: { launch_boot_id: bootId }, events, reserve: row })
+    await this.#options.store.change(task, place)
     await this.#start(running, undefined)
   }
 
@@ -212,7 +201,7 @@ export class Dispatcher {
   async #collect(running: RunningTask): Promise<void> {
     if (!running.isAdopted || running.isEnding) return
     running.isEnding = true
-    await this.#end(running, await this.#options.launches.ending(running.task))
+    await this.#end(running, await this.#options.launches.ending(running))
   }
 
   /** Nothing of the task runs any more: its place is free at once, others see its end when it is durable. */

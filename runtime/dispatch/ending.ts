@@ -40,14 +40,13 @@ export function endChange(row: TaskRow, ending: Ending): Change {
     ? [{ event_type: 'timeout_triggered', message: 'wall_time_ms is over: the task is ended', timestamp: finishedAt }]
     : []
   return {
-    patch: { ...start?.patch, ...endPatch(ending) },
+    patch: { ...start?.patch, ...endPatch(ending), released_at: finishedAt },
     events: [
       ...(start?.events ?? []),
       ...timeout,
       { event_type: 'resource_released', message: 'reservation released', data: JSON.parse(row.reservation) as object },
       endEvent(ending),
     ],
-    releasedAt: finishedAt,
   }
 }
 

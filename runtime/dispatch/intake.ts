@@ -80,8 +80,8 @@ export class Intake {
       const text = JSON.stringify(request)
       this.#makeDirectory(request, text)
       const task = await store.accept(
-        { ...row, launch_boot_id: place?.bootId ?? null },
-        { request: text, events: [...events, ...(place?.events ?? [])], reserve: place?.row },
+        { ...row, ...place?.patch },
+        { request: text, events: [...events, ...(place?.events ?? [])] },
       )
       totals.accepted()
       log.info('task accepted', { trace_id: traceId, task_id })
@@ -137,6 +137,8 @@ function newRow({ request, plan, reservation, traceId }: NewTask): Omit<TaskRow,
     trace_id: traceId,
     created_at: now,
     updated_at: now,
+    reserved_at: null,
+    released_at: null,
     started_at: null,
     finished_at: null,
     launch_boot_id: null,

@@ -90,22 +90,24 @@ export class Launches {
     const heard: Heard = { outcome: Promise.withResolvers(), fault: Promise.withResolvers() }
     this.#heard.set(task.task_id, heard)
     try {
-      const launched = this.#launch(task, given)
+      const launched = this.#launch(running, given)
       if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
       running.launcherPid = launched.launcher.pid
       // It says that the outcome is there before it syncs that and ends: what we commit now is as durable, and sooner.
       const exitCode = await Promise.race([launched.launcher.exited, heard.outcome.promise])
       if (exitCode === NOT_STARTED && !this.hasBegun(task)) return await notBegun(heard)
-      return await this.ending(task, exitCode ?? undefined)
+      return await this.ending(running, exitCode ?? undefined)
     } finally {
       this.#heard.delete(task.task_id)
     }
   }
 
-  #launch(task: LiveTask, given: TaskRequest | undefined): Launch {
+  #launch(running: RunningTask, given: TaskRequest | undefined): Launch {
     const { surroundings, settings, cgroups } = this.#options
+    const { task } = running
     try {
       const request = given ?? this.#storedRequest(task)
+      running.asked = this.#askedOf(task, request)
       const dir = this.#dirOf(task)
       if (given === undefined) remakeIfGone(dir, request)
       const context = { dir, cgroup: cgroups?.forTask(task.task_id), mark: this.#markOf(task) }
@@ -118,10 +120,10 @@ export class Launches {
   }
 
   /** How a task ended whose launcher is done or gone. `exitCode` is that of a launcher of ours. Never rejects. */
-  async ending(task: LiveTask, exitCode?: number): Promise<Ending> {
+  async ending({ task, asked }: RunningTask, exitCode?: number): Promise<Ending> {
     try {
       const { outcome } = this.#recordOf(task)
-      if (outcome !== undefined) return endingOf(outcome, this.#askedOf(task))
+      if (outcome !== undefined) return endingOf(outcome, asked ?? this.#askedOf(task, this.#storedRequest(task)))
       await this.#endWhatIsLeft(task)
       return lost(task.row, exitCode)
     } catch (error) {
@@ -196,8 +198,7 @@ export class Launches {
     return readRecord(this.#dirOf(task).task_dir)
   }
 
-  #askedOf(task: LiveTask): Asked {
-    const { execution, limits, sandbox } = this.#storedRequest(task)
+  #askedOf(task: LiveTask, { execution, limits, sandbox }: TaskRequest): Asked {
     return {
       ...limits,
       program: execution.kind === 'command' ? execution.program : (execution.interpreter[0] ?? ''),

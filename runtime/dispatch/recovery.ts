@@ -10,14 +10,12 @@ import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { insufficientResources } from '../ledger/shortfall.ts'
-import type { ReservationRow } from '../store/reservations.ts'
 import type { LiveTask, NewEvent, TaskStore } from '../store/task-store.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Launches } from './launches.ts'
 
 export interface RecoveryOptions {
   readonly store: TaskStore
-  readonly reservations: readonly ReservationRow[]
   readonly ledger: Ledger
   readonly dispatcher: Dispatcher
   readonly launches: Launches
@@ -35,10 +33,9 @@ export interface Recovered {
 /** Takes up the tasks of an earlier service. Starts none of them: that is `startWhatFits`. */
 export function recoverTasks(options: RecoveryOptions): Recovered {
   const found: Recovered = { waiting: 0, running: 0, ended: 0 }
-  const reservedAt = new Map(options.reservations.map(({ task_id, reserved_at }) => [task_id, reserved_at]))
   for (const task of [...options.store.live]) {
     if (task.row.launch_boot_id === null) found[waitAgain(options, task)]++
-    else found[takeUp(options, task, reservedAt.get(task.task_id) ?? task.row.updated_at)]++
+    else found[takeUp(options, task)]++
   }
   return found
 }
@@ -54,15 +51,16 @@ function waitAgain({ ledger, dispatcher }: RecoveryOptions, task: LiveTask): key
   return 'ended'
 }
 
-function takeUp(options: RecoveryOptions, task: LiveTask, reservedAt: number): keyof Recovered {
+function takeUp(options: RecoveryOptions, task: LiveTask): keyof Recovered {
   const { store, ledger, dispatcher, launches, bootId } = options
   const { tenant, reservation, task_id } = task
   const isLive = launches.isLive(task) // before its outcome is looked for: whoever holds no lock writes none
   if (!isLive && task.row.launch_boot_id === bootId && !launches.hasBegun(task)) {
-    store.note(task, { patch: { launch_boot_id: null }, events: [notStarted(task)], releasedAt: Date.now() })
+    store.note(task, { patch: { launch_boot_id: null, released_at: Date.now() }, events: [notStarted(task)] })
     return waitAgain(options, task)
   }
-  ledger.restore({ task_id, tenant, reservation, reserved_at: isoTime(reservedAt) })
+  const { reserved_at, updated_at } = task.row
+  ledger.restore({ task_id, tenant, reservation, reserved_at: isoTime(reserved_at ?? updated_at) })
   store.note(task, { patch: {}, events: [recovered(isLive)] })
   dispatcher.adopt(task)
   if (isLive) {

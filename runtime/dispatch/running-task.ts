@@ -1,4 +1,5 @@
 /** A task that is being launched, runs, or is just being ended: it holds its reservation. */
+import type { Asked } from '../launcher/classification.ts'
 import type { LiveTask } from '../store/task-store.ts'
 
 export class RunningTask {
@@ -7,6 +8,8 @@ export class RunningTask {
   readonly isAdopted: boolean
   /** Undefined until it was started, and for one of an earlier service until it is heard of. */
   launcherPid: number | undefined
+  /** What was asked of it, as far as its ending needs it; undefined for one of an earlier service. */
+  asked: Asked | undefined
   /** It was killed together with its launcher, which did not do it. */
   isForced = false
   /** Its end is being collected. */

@@ -79,11 +79,9 @@ export const addTaskRoutes = (
       async ({ params, query, request }) => {
         const row = known(params.id)
         const waitMs = waitOf(query.wait_ms)
-        if (waitMs > 0 && !hasEnded(row.status)) {
-          app.server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
-          await endedWithin(store, row.task_id, waitMs, request.signal)
-        }
-        return statusOf(known(params.id))
+        if (waitMs === 0 || hasEnded(row.status)) return statusOf(row)
+        app.server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
+        return statusOf((await endedWithin(store, row.task_id, waitMs, request.signal)) ?? known(params.id))
       },
       { query: optionalTexts('wait_ms') },
     )
@@ -116,13 +114,15 @@ export const addTaskRoutes = (
     )
 }
 
-/** Resolves when the task has ended, after `ms`, or when nobody waits any more. */
-async function endedWithin(store: TaskStore, id: string, ms: number, gone: AbortSignal): Promise<void> {
-  const late = Promise.withResolvers<void>()
-  const timer = setTimeout(late.resolve, ms)
-  gone.addEventListener('abort', () => late.resolve(), { once: true })
-  await Promise.race([store.liveTask(id)?.ended, late.promise])
+/** The row of the task once it has ended; undefined after `ms`, or when nobody waits any more. */
+async function endedWithin(store: TaskStore, id: string, ms: number, gone: AbortSignal): Promise<TaskRow | undefined> {
+  const late = Promise.withResolvers<undefined>()
+  const giveUp = () => late.resolve(undefined)
+  const timer = setTimeout(giveUp, ms)
+  gone.addEventListener('abort', giveUp, { once: true })
+  const row = await Promise.race([store.liveTask(id)?.ended, late.promise])
   clearTimeout(timer)
+  return row
 }
 
 function waitOf(text: string | undefined): number {

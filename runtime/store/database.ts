@@ -16,8 +16,9 @@ const SCHEMA_VERSION = 1
  * Steps from one schema to the next; they stay as they are for ever, so that every old database can be opened.
  *
  * Times are milliseconds since 1970. Columns named after records of the wire (`error`, `usage`, `execution_plan`,
- * `reservation`, `limits`, `metadata`) hold them as JSON. `requests` has the whole request of each task that has not
- * ended: a queued task can start from it whatever became of its directory. `probe` is written to see whether one can.
+ * `reservation`, `limits`, `metadata`) hold them as JSON. `request` is the whole request of a task that has not ended: a
+ * queued task can start from it whatever became of its directory. A reservation is live from `reserved_at` until
+ * `released_at`; it stays for audit. `probe` is written to see whether one can.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -30,6 +31,8 @@ const MIGRATIONS: readonly string[] = [
     trace_id text,
     created_at integer not null,
     updated_at integer not null,
+    reserved_at integer,
+    released_at integer,
     started_at integer,
     finished_at integer,
     launch_boot_id text,
@@ -45,16 +48,12 @@ const MIGRATIONS: readonly string[] = [
     reservation text not null,
     limits text not null,
     is_script integer not null,
-    metadata text
+    metadata text,
+    request text
   );
   create index tasks_by_status on tasks (status, ordinal);
   create index tasks_by_tenant on tasks (tenant, ordinal) where tenant is not null;
   create index tasks_by_end on tasks (finished_at) where finished_at is not null;
-
-  create table requests (
-    task_id text primary key,
-    request text not null
-  );
 
   create table events (
     task_id text not null,
@@ -65,17 +64,6 @@ const MIGRATIONS: readonly string[] = [
     data text,
     primary key (task_id, seq)
   ) without rowid;
-
-  create table reservations (
-    task_id text primary key,
-    tenant text,
-    task_slots integer not null,
-    memory_bytes integer,
-    pids integer,
-    reserved_at integer not null,
-    released_at integer
-  ) without rowid;
-  create index live_reservations on reservations (task_id) where released_at is null;
 
   create table probe (
     id integer primary key,

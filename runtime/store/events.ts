@@ -12,15 +12,16 @@ export interface EventRow {
   readonly data: string | null
 }
 
-export function insertEvent(db: Database, { task_id, seq, event_type, timestamp, message, data }: EventRow): void {
-  db.query('insert into events (task_id, seq, event_type, timestamp, message, data) values (?, ?, ?, ?, ?, ?)').run(
-    task_id,
-    seq,
-    event_type,
-    timestamp,
-    message,
-    data,
-  )
+const ROW = '(?, ?, ?, ?, ?, ?)'
+
+/** One statement for all of them: most changes of a task have several. */
+export function insertEvents(db: Database, events: readonly EventRow[]): void {
+  if (events.length === 0) return
+  const values = events.flatMap(({ task_id, seq, event_type, timestamp, message, data }) => [
+    ...[task_id, seq, event_type, timestamp, message, data],
+  ])
+  const rows = events.map(() => ROW).join(', ')
+  db.query(`insert into events (task_id, seq, event_type, timestamp, message, data) values ${rows}`).run(...values)
 }
 
 export const eventsOf = (db: Database, task_id: string): EventRow[] =>

@@ -7,12 +7,11 @@
  */
 import type { Database } from 'bun:sqlite'
 import type { Reservation } from '../../shared/contract/runtime.ts'
-import { type EventRow, eventsOf, insertEvent, lastSeq } from './events.ts'
+import { type EventRow, eventsOf, insertEvents, lastSeq } from './events.ts'
 import type { GroupCommit } from './group-commit.ts'
-import { insertReservation, type ReservationRow, releaseReservation } from './reservations.ts'
 import {
   endedBefore,
-  forgetRequest,
+  endTask,
   hasTask,
   insertTask,
   lastOrdinal,
@@ -41,6 +40,8 @@ export type TaskPatch = Partial<
     TaskRow,
     | 'status'
     | 'updated_at'
+    | 'reserved_at'
+    | 'released_at'
     | 'started_at'
     | 'finished_at'
     | 'launch_boot_id'
@@ -58,16 +59,12 @@ export type TaskPatch = Partial<
 export interface Change {
   readonly patch: TaskPatch
   readonly events: readonly NewEvent[]
-  readonly reserve?: ReservationRow
-  /** Milliseconds since 1970 at which its reservation was released. */
-  readonly releasedAt?: number
 }
 
 export interface Acceptance {
   /** The whole request, JSON. */
   readonly request: string
   readonly events: readonly NewEvent[]
-  readonly reserve?: ReservationRow | undefined
 }
 
 /** A task that has not ended. */
@@ -148,10 +145,10 @@ export class TaskStore {
   }
 
   /**
-   * Takes in a task with its first events, and its reservation where it starts at once; its id is free. Resolves when
-   * that is durable, and rejects when it cannot be; then nothing of the task is left.
+   * Takes in a task with its first events; its id is free. Resolves when that is durable, and rejects when it cannot be;
+   * then nothing of the task is left.
    */
-  async accept(fresh: Omit<TaskRow, 'ordinal'>, { request, events, reserve }: Acceptance): Promise<LiveTask> {
+  async accept(fresh: Omit<TaskRow, 'ordinal'>, { request, events }: Acceptance): Promise<LiveTask> {
     const row: TaskRow = { ...fresh, ordinal: ++this.#lastOrdinal }
     const task = new LiveTask(row, 0)
     const rows = this.#numbered(task, events, row.created_at)
@@ -159,8 +156,7 @@ export class TaskStore {
     try {
       await this.#commit.request(() => {
         insertTask(this.#db, row, request)
-        for (const event of rows) insertEvent(this.#db, event)
-        if (reserve !== undefined) insertReservation(this.#db, reserve)
+        insertEvents(this.#db, rows)
       })
       this.#live.set(task.task_id, task)
       return task
@@ -183,10 +179,10 @@ export class TaskStore {
   async end(task: LiveTask, change: Change, beforeSeen: (row: TaskRow) => void): Promise<TaskRow> {
     const now = Date.now()
     const row = changed(task.row, change.patch, now)
-    const write = this.#statements(task, row, change, now)
+    const rows = this.#numbered(task, change.events, now)
     await this.#commit.fact(() => {
-      write()
-      forgetRequest(this.#db, task.task_id)
+      endTask(this.#db, row)
+      insertEvents(this.#db, rows)
     })
     beforeSeen(row)
     this.#live.delete(task.task_id)
@@ -213,19 +209,14 @@ export class TaskStore {
     return request
   }
 
-  #applied(task: LiveTask, change: Change): () => void {
+  #applied(task: LiveTask, { patch, events }: Change): () => void {
     const now = Date.now()
-    task.row = changed(task.row, change.patch, now)
-    return this.#statements(task, task.row, change, now)
-  }
-
-  #statements(task: LiveTask, row: TaskRow, { events, reserve, releasedAt }: Change, now: number): () => void {
+    const row = changed(task.row, patch, now)
+    task.row = row
     const rows = this.#numbered(task, events, now)
     return () => {
       updateTask(this.#db, row)
-      for (const event of rows) insertEvent(this.#db, event)
-      if (reserve !== undefined) insertReservation(this.#db, reserve)
-      if (releasedAt !== undefined) releaseReservation(this.#db, row.task_id, releasedAt)
+      insertEvents(this.#db, rows)
     }
   }
 

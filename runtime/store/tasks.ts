@@ -14,6 +14,9 @@ export interface TaskRow {
   readonly trace_id: string | null
   readonly created_at: number
   updated_at: number
+  /** When what it takes was reserved the last time, and when that was released. */
+  reserved_at: number | null
+  released_at: number | null
   started_at: number | null
   finished_at: number | null
   /** The boot during which a launcher was, or was about to be, started. */
@@ -42,6 +45,8 @@ const COLUMNS: readonly (keyof TaskRow)[] = [
   'trace_id',
   'created_at',
   'updated_at',
+  'reserved_at',
+  'released_at',
   'started_at',
   'finished_at',
   'launch_boot_id',
@@ -64,6 +69,8 @@ const COLUMNS: readonly (keyof TaskRow)[] = [
 const CHANGING: readonly (keyof TaskRow)[] = [
   'status',
   'updated_at',
+  'reserved_at',
+  'released_at',
   'started_at',
   'finished_at',
   'launch_boot_id',
@@ -77,16 +84,18 @@ const CHANGING: readonly (keyof TaskRow)[] = [
   'usage',
 ]
 
-const INSERT = `insert into tasks (${COLUMNS.join(', ')}) values (${COLUMNS.map((name) => `$${name}`).join(', ')})`
-const UPDATE = `update tasks set ${CHANGING.map((name) => `${name} = $${name}`).join(', ')} where ordinal = $ordinal`
+const INSERT = `insert into tasks (${COLUMNS.join(', ')}, request) values (${COLUMNS.map((name) => `$${name}`).join(', ')}, $request)`
+const CHANGES = CHANGING.map((name) => `${name} = $${name}`).join(', ')
+const UPDATE = `update tasks set ${CHANGES} where ordinal = $ordinal`
+const END = `update tasks set ${CHANGES}, request = null where ordinal = $ordinal`
+const SELECT = `select ${COLUMNS.join(', ')} from tasks`
 
 const pick = (row: TaskRow, names: readonly (keyof TaskRow)[]) =>
   Object.fromEntries(names.map((name) => [name, row[name]])) as Record<string, string | number | null>
 
 /** A new task and its request (JSON), from which it can start. */
 export function insertTask(db: Database, row: TaskRow, request: string): void {
-  db.query(INSERT).run(pick(row, COLUMNS))
-  db.query('insert into requests (task_id, request) values (?, ?)').run(row.task_id, request)
+  db.query(INSERT).run({ ...pick(row, COLUMNS), request })
 }
 
 /** Writes what may have changed of `row`. */
@@ -94,25 +103,25 @@ export function updateTask(db: Database, row: TaskRow): void {
   db.query(UPDATE).run(pick(row, ['ordinal', ...CHANGING]))
 }
 
+/** The same for the last time: an ended task is never started again, so its request goes. */
+export function endTask(db: Database, row: TaskRow): void {
+  db.query(END).run(pick(row, ['ordinal', ...CHANGING]))
+}
+
 export const taskById = (db: Database, task_id: string): TaskRow | null =>
-  db.query<TaskRow, [string]>('select * from tasks where task_id = ?').get(task_id)
+  db.query<TaskRow, [string]>(`${SELECT} where task_id = ?`).get(task_id)
 
 export const hasTask = (db: Database, task_id: string): boolean =>
   db.query('select 1 from tasks where task_id = ?').get(task_id) !== null
 
 /** The request of a task that has not ended, as JSON. */
 export const requestOf = (db: Database, task_id: string): string | null =>
-  db.query<{ request: string }, [string]>('select request from requests where task_id = ?').get(task_id)?.request ??
+  db.query<{ request: string | null }, [string]>('select request from tasks where task_id = ?').get(task_id)?.request ??
   null
-
-/** An ended task is never started again. */
-export function forgetRequest(db: Database, task_id: string): void {
-  db.query('delete from requests where task_id = ?').run(task_id)
-}
 
 /** All tasks that have not ended, in the order of their acceptance. */
 export const liveTasks = (db: Database): TaskRow[] =>
-  db.query<TaskRow, []>(`select * from tasks where status in ('accepted', 'running') order by ordinal`).all()
+  db.query<TaskRow, []>(`${SELECT} where status in ('accepted', 'running') order by ordinal`).all()
 
 export const lastOrdinal = (db: Database): number =>
   db.query<{ last: number | null }, []>('select max(ordinal) as last from tasks').get()?.last ?? 0
@@ -138,9 +147,7 @@ export function listTasks(db: Database, { status, tenant, afterOrdinal, limit }:
     values.tenant = tenant
   }
   return db
-    .query<TaskRow, [typeof values]>(
-      `select * from tasks where ${conditions.join(' and ')} order by ordinal limit $limit`,
-    )
+    .query<TaskRow, [typeof values]>(`${SELECT} where ${conditions.join(' and ')} order by ordinal limit $limit`)
     .all(values)
 }
 
@@ -155,7 +162,5 @@ export const endedBefore = (db: Database, ms: number, limit: number): string[] =
 
 /** Removes every row of a task. */
 export function removeTask(db: Database, task_id: string): void {
-  for (const table of ['tasks', 'requests', 'events', 'reservations']) {
-    db.query(`delete from ${table} where task_id = ?`).run(task_id)
-  }
+  for (const table of ['tasks', 'events']) db.query(`delete from ${table} where task_id = ?`).run(task_id)
 }

@@ -172,8 +172,8 @@ async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<
   })
   await runtime.stop()
   const db = new Database(join(dataDir, 'runtime.db'), { readonly: true })
-  expect(db.query('select task_id from reservations where released_at is null').all()).toEqual([])
-  expect(db.query('select task_id from requests').all()).toEqual([])
+  expect(db.query('select task_id from tasks where reserved_at is not null and released_at is null').all()).toEqual([])
+  expect(db.query('select task_id from tasks where request is not null').all()).toEqual([])
   db.close()
   expect(readdirSync(join(dataDir, 'tasks')).filter((id) => !found.has(id))).toEqual([])
   await until(

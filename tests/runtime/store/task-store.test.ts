@@ -3,7 +3,6 @@ import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { openDatabase } from '../../../runtime/store/database.ts'
 import { GroupCommit } from '../../../runtime/store/group-commit.ts'
-import { liveReservations } from '../../../runtime/store/reservations.ts'
 import { type LiveTask, TaskStore } from '../../../runtime/store/task-store.ts'
 import type { TaskRow } from '../../../runtime/store/tasks.ts'
 import { silentLog } from '../../../shared/log.ts'
@@ -43,6 +42,8 @@ const row = (task_id: string, more: Partial<TaskRow> = {}): Omit<TaskRow, 'ordin
   trace_id: null,
   created_at: 1_000,
   updated_at: 1_000,
+  reserved_at: null,
+  released_at: null,
   started_at: null,
   finished_at: null,
   launch_boot_id: null,
@@ -102,19 +103,9 @@ describe('a task that is being accepted', () => {
   })
 
   test('that starts at once has its reservation in the same transaction', async () => {
-    const reserve = {
-      task_id: 'a',
-      tenant: null,
-      task_slots: 1,
-      memory_bytes: null,
-      pids: 4,
-      reserved_at: 1,
-      released_at: null,
-    }
-    await store.accept(row('a', { launch_boot_id: 'boot' }), { request: '{}', events: [], reserve })
+    await accept('a', { launch_boot_id: 'boot', reserved_at: 7 })
     restart()
-    expect(liveReservations(db)).toEqual([reserve])
-    expect([...store.live].map(({ row: { launch_boot_id } }) => launch_boot_id)).toEqual(['boot'])
+    expect([...store.live].map((task) => task.row)).toMatchObject([{ launch_boot_id: 'boot', reserved_at: 7 }])
   })
 })
 
@@ -166,20 +157,11 @@ describe('an end', () => {
     expect(seen).toBe('failed while others see accepted')
   })
 
-  test('releases its reservation and keeps it', async () => {
-    const reserve = {
-      task_id: 'a',
-      tenant: 't',
-      task_slots: 1,
-      memory_bytes: 5,
-      pids: null,
-      reserved_at: 1,
-      released_at: null,
-    }
-    const task = await store.accept(row('a'), { request: '{}', events: [], reserve })
-    await store.end(task, { patch: { status: 'success', finished_at: 9 }, events: [], releasedAt: 9 }, () => {})
-    expect(liveReservations(db)).toEqual([])
-    expect(db.query('select * from reservations').all()).toEqual([{ ...reserve, released_at: 9 }])
+  test('keeps its reservation, and when that was released', async () => {
+    const task = await accept('a', { tenant: 't', reserved_at: 1 })
+    await end(task, { finished_at: 9, released_at: 9 })
+    restart()
+    expect(store.get('a')).toMatchObject({ reservation: '{"task_slots":1,"pids":4}', reserved_at: 1, released_at: 9 })
   })
 })
 
