@@ -95,14 +95,16 @@ export class TaskStore {
   #claimRange(graph: Graph, from: number, to: number): void {
     for (let i = from; i < to; i++) {
       const task = graph.tasks[i]!
-      const holder = this.#tasks.put(task)
-      if (holder === undefined || holder.graph.isRetired) continue
-      if (!holder.graph.isAccepted || !holder.isTerminal) {
-        this.#tasks.put(holder)
-        this.unclaim(graph, i)
-        throw new ServiceError(409, `task already active: ${task.id}`)
+      const shard = this.#tasks.shardOf(task.id)
+      const holder = shard.get(task.id)
+      if (holder !== undefined && !holder.graph.isRetired) {
+        if (!holder.graph.isAccepted || !holder.isTerminal) {
+          this.unclaim(graph, i)
+          throw new ServiceError(409, `task already active: ${task.id}`)
+        }
+        this.#replacedBy(graph).set(task.id, holder)
       }
-      this.#replacedBy(graph).set(task.id, holder)
+      shard.set(task.id, task)
     }
   }
 
@@ -121,7 +123,7 @@ export class TaskStore {
     for (const task of graph.tasks.slice(0, count)) {
       const holder = replaced?.get(task.id)
       if (holder === undefined || holder.isDeleted || holder.graph.isRetired) this.#tasks.delete(task.id)
-      else this.#tasks.put(holder)
+      else this.#tasks.set(task.id, holder)
     }
     this.#replaced.delete(graph)
   }
@@ -270,7 +272,7 @@ export class TaskStore {
   #recover(graph: Graph): void {
     for (const task of graph.tasks) {
       if (task.isDeleted) continue
-      this.#tasks.put(task)
+      this.#tasks.set(task.id, task)
       graph.visible++
     }
     this.#taskCount += graph.visible
