@@ -3,7 +3,7 @@
  * Source: contract 4 (When it cannot keep what it accepts) and 5 (503 `unavailable`).
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
 import { startRuntime } from '../support/runtime.ts'
@@ -191,5 +191,28 @@ describe.skipIf(!canMount)('a full disk (needs root, to mount a small one)', () 
       (error: Error) => error.message,
     )
     if (outcome !== 'started') expect(outcome).toMatch(/taskmill-runtime: [^\n]*(space|full|disk|ENOSPC)[^\n]*\n$/)
+  })
+})
+
+describe('/readyz that fails is 503 unavailable, and /healthz is not', () => {
+  test('when the data directory is gone', async () => {
+    await using runtime = await startRuntime()
+    rmSync(runtime.dataDir, { recursive: true })
+    expect((await refused(await runtime.fetch('/readyz'))).slice(0, 2)).toEqual([503, 'unavailable'])
+    expect((await refused(await runtime.post(script('true')))).slice(0, 2)).toEqual([503, 'unavailable'])
+    expect((await runtime.fetch('/healthz')).status).toBe(200)
+  })
+
+  test.skipIf(!canMount)('while the disk is full (needs root, to mount a small one), and no longer', async () => {
+    await using at = place()
+    await using runtime = await startRuntime({ dataDir: at.dataDir })
+    using full = at.fill()
+    expect((await refused(await runtime.fetch('/readyz'))).slice(0, 2)).toEqual([503, 'unavailable'])
+    expect((await runtime.fetch('/healthz')).status).toBe(200)
+    full.free()
+    await until(
+      async () => (await runtime.fetch('/readyz')).status,
+      (status) => status === 200,
+    )
   })
 })
