@@ -54,6 +54,12 @@ export function describeLaunchers(
 export const compiledOnly = (variant: LauncherVariant): typeof test =>
   variant.isPortable ? ((() => {}) as unknown as typeof test) : test
 
+/** `test`, for what only root can arrange: another user, a disk that is full. */
+export function rootTest(name: string, body: () => void | Promise<void>): void {
+  if (process.getuid?.() === 0) test(name, body)
+  else test.skip(`${name} (skipped: only root can arrange that)`, body)
+}
+
 /** Made of the present sources, once for all test files. */
 function checkedLauncher(): { path: string } | { missing: string } {
   const canBuild =

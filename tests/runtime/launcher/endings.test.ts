@@ -6,7 +6,16 @@ import { expect, test } from 'bun:test'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { compiledOnly, complaintOf, describeLaunchers, launch, run, sh, taskEnv } from '../../support/launchers.ts'
+import {
+  compiledOnly,
+  complaintOf,
+  describeLaunchers,
+  launch,
+  rootTest,
+  run,
+  sh,
+  taskEnv,
+} from '../../support/launchers.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const { errno, signals } = constants
@@ -100,22 +109,19 @@ describeLaunchers('an ending', (launcher) => {
     }
   })
 
-  test.skipIf(process.getuid?.() !== 0)('of a task that may not enter its working directory names that', async () => {
+  rootTest('of a task that may not enter its working directory names that', async () => {
     using dir = tempDir()
     chmodSync(dir.path, 0o700)
     const ended = await run(launcher, { command: ['/bin/true'], workdir: dir.path, uid: 65_534 })
     expect(ended.ending).toEqual({ how: 'launch_failed', step: 'workdir', errno: errno.EACCES })
   })
 
-  test.skipIf(process.getuid?.() !== 0)(
-    'comes to a task that may not write into its working directory, too',
-    async () => {
-      using dir = tempDir()
-      chmodSync(dir.path, 0o555)
-      const ended = await run(launcher, { command: sh('echo x > file || exit 3'), workdir: dir.path, uid: 65_534 })
-      expect(ended.ending).toEqual({ how: 'exited', exit_code: 3 })
-    },
-  )
+  rootTest('comes to a task that may not write into its working directory, too', async () => {
+    using dir = tempDir()
+    chmodSync(dir.path, 0o555)
+    const ended = await run(launcher, { command: sh('echo x > file || exit 3'), workdir: dir.path, uid: 65_534 })
+    expect(ended.ending).toEqual({ how: 'exited', exit_code: 3 })
+  })
 
   test('says what the launcher could not do on its standard error as well', async () => {
     await using task = launch(launcher, { command: ['/no/such/program'] })

@@ -28,6 +28,23 @@ const livingOf = async (pids: readonly number[]): Promise<number[]> => {
 /** Waits, in a shell, until the process `pid` leads a session of its own. */
 const HAS_LEFT = 'left() { while ! grep -q " $1 $1 " /proc/$1/stat; do :; done; }'
 
+/** A command that runs another one as root, out of reach for a launcher that is not. */
+function asRoot(dir: string): string {
+  const setpriv = join(dir, 'setpriv')
+  copyFileSync('/usr/bin/setpriv', setpriv)
+  chmodSync(setpriv, 0o4755)
+  chmodSync(dir, 0o755)
+  return `${setpriv} --reuid 0`
+}
+
+/** Only root can make such a command, and only where set-user-id counts. */
+const whyNoRoot = ((): string => {
+  if (process.getuid?.() !== 0) return ' (skipped: only root can make a program that runs as root)'
+  using dir = tempDir()
+  const { stdout } = Bun.spawnSync(sh(`${asRoot(dir.path)} id -ru`), { uid: 65_534, stderr: 'ignore' })
+  return stdout.toString() === '0\n' ? '' : ' (skipped: the temporary directory is mounted nosuid)'
+})()
+
 describeLaunchers('what a task leaves behind', (launcher) => {
   test('is killed as soon as its main process has ended', async () => {
     const ended = await run(launcher, { command: sh('sleep 600 & echo $!; sleep 600 & echo $!; exit 3') })
@@ -87,7 +104,7 @@ describeLaunchers('what a task leaves behind', (launcher) => {
     await until(children, (list) => list === `${pid} `)
   })
 
-  test.skipIf(process.getuid?.() !== 0)('and cannot be killed is given up and counted', async () => {
+  test.skipIf(whyNoRoot !== '')(`and cannot be killed is given up and counted${whyNoRoot}`, async () => {
     using dir = tempDir()
     const script = `${asRoot(dir.path)} sleep 600 & echo $!; until grep -q sleep /proc/$!/comm; do :; done`
     const ended = await run(launcher, { command: sh(script), uid: 65_534, give_up_ms: 200 })
@@ -101,7 +118,7 @@ describeLaunchers('what a task leaves behind', (launcher) => {
     }
   })
 
-  test.skipIf(process.getuid?.() !== 0)('with a main process that cannot be killed is abandoned', async () => {
+  test.skipIf(whyNoRoot !== '')(`with a main process that cannot be killed is abandoned${whyNoRoot}`, async () => {
     using dir = tempDir()
     const ended = await run(launcher, {
       command: sh(`exec ${asRoot(dir.path)} sleep 600`),
@@ -115,15 +132,6 @@ describeLaunchers('what a task leaves behind', (launcher) => {
     }
   })
 })
-
-/** A command that runs another one as root, out of reach for a launcher that is not. */
-function asRoot(dir: string): string {
-  const setpriv = join(dir, 'setpriv')
-  copyFileSync('/usr/bin/setpriv', setpriv)
-  chmodSync(setpriv, 0o4755)
-  chmodSync(dir, 0o755)
-  return `${setpriv} --reuid 0`
-}
 
 /** A storm that is over after ten seconds or `$max` forks of one line, whatever happens. `leave` runs in every process. */
 const storm = (lines: number, leave: string) => `

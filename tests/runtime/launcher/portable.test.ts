@@ -103,12 +103,13 @@ test('a service starts it, hears of it and ends it like any other', async () => 
     () => events.length,
     (length) => length === 1,
   )
+  const stdout = () => readFileSync(join(task_dir, 'stdout.log'), 'utf8')
+  await until(stdout, (text) => text === 'hidden\n')
   expect(isLauncherAlive(task_dir)).toBe(true)
   expect(requestKill(task_dir)).toBe(true)
   expect(await started.launcher.exited).toBe(128 + 15)
   const { process: who, outcome } = readRecord(task_dir)
   expect([who!.launcher_pid, outcome!.reason, isLauncherAlive(task_dir)]).toEqual([started.launcher.pid, 'kill', false])
-  expect(readFileSync(join(task_dir, 'stdout.log'), 'utf8')).toBe('hidden\n')
   await until(
     () => events.at(-1)!.event,
     (event) => event === 'ended',

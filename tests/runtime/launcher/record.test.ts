@@ -17,11 +17,9 @@ import {
 import { join } from 'node:path'
 import { parseOutcome, parseStarted } from '../../../runtime/launcher/outcome.ts'
 import { tryLock } from '../../../shared/directory-lock.ts'
-import { compiledOnly, complaintOf, describeLaunchers, launch, run, sh } from '../../support/launchers.ts'
+import { compiledOnly, complaintOf, describeLaunchers, launch, rootTest, run, sh } from '../../support/launchers.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
-
-const isRoot = process.getuid?.() === 0
 
 /** Whether nobody holds the lock of the directory. */
 function isFree(dir: string): boolean {
@@ -98,7 +96,7 @@ describeLaunchers('the record', (launcher) => {
     }
   })
 
-  test.skipIf(!isRoot)('is missing where the directory of the task cannot be written', async () => {
+  rootTest('is missing where the directory of the task cannot be written', async () => {
     using dir = tempDir()
     chmodSync(dir.path, 0o755)
     await using task = launch(launcher, { command: sh('touch ran'), task_dir: dir.path, uid: 65_534 })
@@ -126,7 +124,7 @@ function smallDisk() {
 const fill = (disk: string) => `dd if=/dev/zero of=${disk}/filler bs=4096 2> /dev/null; sync ${disk}/filler`
 
 describeLaunchers('a full disk', (launcher) => {
-  test.skipIf(!isRoot)('keeps a task from being started', async () => {
+  rootTest('keeps a task from being started', async () => {
     using disk = smallDisk()
     const task_dir = join(disk.path, 'task')
     mkdirSync(task_dir)
@@ -137,7 +135,7 @@ describeLaunchers('a full disk', (launcher) => {
     expect(existsSync(join(task.workdir, 'ran'))).toBe(false)
   })
 
-  test.skipIf(!isRoot)('that fills up while the task runs loses no ending', async () => {
+  rootTest('that fills up while the task runs loses no ending', async () => {
     using disk = smallDisk()
     const task_dir = join(disk.path, 'task')
     mkdirSync(task_dir)
@@ -146,7 +144,7 @@ describeLaunchers('a full disk', (launcher) => {
     expect([ended.ending, ended.stdout]).toEqual([{ how: 'exited', exit_code: 7 }, ''])
   })
 
-  test.skipIf(!isRoot)('by the output of the task ends the writer, not the launcher', async () => {
+  rootTest('by the output of the task ends the writer, not the launcher', async () => {
     using disk = smallDisk()
     const task_dir = join(disk.path, 'task')
     mkdirSync(task_dir)

@@ -30,7 +30,7 @@ import {
 } from '../../../runtime/launcher/spawn.ts'
 
 import { compile } from '../../../scripts/build.ts'
-import { sh, taskEnv } from '../../support/launchers.ts'
+import { rootTest, sh, taskEnv } from '../../support/launchers.ts'
 import { tempDir } from '../../support/temp.ts'
 import { isAlive, until } from '../../support/until.ts'
 
@@ -353,7 +353,7 @@ describe('the launcher in the executable', () => {
     expect(() => installLauncher(join(dir.path, 'missing'))).toThrow(/^cannot put the launcher into .*ENOENT/)
   })
 
-  test.skipIf(process.getuid?.() !== 0)('says that it may not run where nothing may', () => {
+  rootTest('says that it may not run where nothing may', () => {
     using dir = tempDir()
     const mount = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'noexec,size=1m', 'tmpfs', dir.path])
     expect(mount.exitCode).toBe(0)
