@@ -1,18 +1,24 @@
 /**
  * Everything that the bench starts or writes, and its end.
  *
- * Each process leads a group of its own, so that a killed one takes its children along. The `exit` hook ends all of
- * them and removes the directory, whether the bench is done, breaks or is interrupted. Being killed outright (SIGKILL)
- * is the one end that leaves something behind.
+ * Each process leads a group of its own, so that a killed one takes its children along. Tasks of a runtime service do
+ * not belong to its group, for they outlive it; their launchers are known by their home, a directory of ours. The `exit`
+ * hook ends all of them and removes the directory, whether the bench is done, breaks or is interrupted. Being killed
+ * outright (SIGKILL) is the one end that leaves something behind.
  */
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SpawnOptions, Subprocess } from 'bun'
+import { markedProcesses } from '../shared/processes.ts'
 
 const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-type Spawned = SpawnOptions.SpawnOptions<'ignore', 'ignore', 'inherit' | number>
+/** Milliseconds in which launchers end their tasks when they are told to, and between two looks. */
+const LAUNCHERS_END_MS = 2_000
+const LOOK_MS = 10
+
+type Spawned = SpawnOptions.SpawnOptions<'ignore', 'ignore' | number, 'inherit' | number>
 
 export class Lifetime {
   /** A directory of this run. */
@@ -20,6 +26,7 @@ export class Lifetime {
   readonly #children = new Set<Subprocess>()
 
   constructor() {
+    spreadDirectories(this.dir)
     process.on('exit', () => this.#end())
     for (const signal of END_SIGNALS) process.on(signal, () => process.exit(128 + constants.signals[signal]))
   }
@@ -45,12 +52,39 @@ export class Lifetime {
 
   #end(): void {
     for (const { pid } of this.#children) killGroup(pid)
+    endTasks(`HOME=${this.dir}/`)
     rmSync(this.dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 })
   }
 }
 
-function killGroup(pid: number): void {
+/** A process and what belongs to its group. */
+const killGroup = (pid: number): void => signal(-pid, 'SIGKILL')
+
+/**
+ * Has ext4 put each directory below `dir` where nobody else's files are. It does not use the place of a deleted file for
+ * some minutes, and where many were deleted it searches: a new file took 240 µs instead of 8 beside a busy test suite.
+ */
+function spreadDirectories(dir: string): void {
+  if (Bun.which('chattr') === null) return
+  Bun.spawnSync(['chattr', '+T', dir], { stdout: 'ignore', stderr: 'ignore' })
+}
+
+/** A launcher that is told to end takes its task along and clears up; one that does not is killed, and its task with it. */
+function endTasks(mark: string): void {
+  for (let waitedMs = 0; ; waitedMs += LOOK_MS) {
+    const pids = markedProcesses(mark)
+    if (pids.length === 0) return
+    if (waitedMs === 0) for (const pid of pids) signal(pid, 'SIGTERM')
+    if (waitedMs >= LAUNCHERS_END_MS) {
+      for (const pid of pids) signal(pid, 'SIGKILL')
+      return
+    }
+    Bun.sleepSync(LOOK_MS)
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
   try {
-    process.kill(-pid, 'SIGKILL')
+    process.kill(pid, name)
   } catch {} // it has ended already
 }

@@ -2,11 +2,12 @@
 import { graph } from './load/graph.ts'
 import type { JobAnswer, JobMessage, JobName, Jobs } from './load/jobs.ts'
 import { startProbe, stopProbe } from './load/probe.ts'
-import { health, submit } from './load/rate.ts'
+import { health, run, submit } from './load/rate.ts'
 
 const work: { readonly [N in JobName]: (input: Jobs[N]['input']) => Promise<Jobs[N]['output']> } = {
   submit,
   health,
+  run,
   graph,
   'probe-start': startProbe,
   'probe-stop': stopProbe,

@@ -1,5 +1,5 @@
 /** The limits of the machine, which stand beside every table of figures. */
-import { closeSync, fdatasyncSync, openSync, statfsSync, writeSync } from 'node:fs'
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, statfsSync, writeSync } from 'node:fs'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { median } from './statistics.ts'
@@ -14,6 +14,8 @@ export interface Machine {
   readonly file_system: string
   /** Median of writing 1 KiB at the end of a file and waiting until it is on the disk. */
   readonly fdatasync_ms: number
+  /** Median of making an empty file in a new directory. For some minutes after many were deleted ext4 takes longer. */
+  readonly new_file_us: number
   /** Processes that wanted to run in the minute before the bench: well above 0 means company, and noise. */
   readonly load_before: number
 }
@@ -28,6 +30,7 @@ const FILE_SYSTEMS: Readonly<Record<number, string>> = {
 }
 
 const SYNCS = 200
+const FILES = 1_000
 
 /** `dir` is the directory whose disk counts. */
 export function describeMachine(dir: string): Machine {
@@ -41,6 +44,7 @@ export function describeMachine(dir: string): Machine {
     bun: Bun.version,
     file_system: FILE_SYSTEMS[type] ?? `0x${type.toString(16)}`,
     fdatasync_ms: fdatasyncMs(dir),
+    new_file_us: newFileUs(mkdtempSync(join(dir, 'new-files-'))),
     load_before: loadavg()[0]!,
   }
 }
@@ -56,5 +60,15 @@ function fdatasyncMs(dir: string): number {
     times.push(performance.now() - start)
   }
   closeSync(file)
+  return median(times)
+}
+
+function newFileUs(dir: string): number {
+  const times: number[] = []
+  for (let i = 0; i < FILES; i++) {
+    const start = performance.now()
+    closeSync(openSync(join(dir, String(i)), 'w'))
+    times.push((performance.now() - start) * 1000)
+  }
   return median(times)
 }

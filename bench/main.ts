@@ -1,28 +1,18 @@
-/**
- * The bench: how fast control is, beside the floor and whatever else speaks its API.
- *
- * Each round puts every server to every workload, the servers taking turns within a workload and changing their order
- * from round to round, so that a machine that gets slower or busier does so for all of them alike.
- */
+/** The bench: how fast our services are, beside a floor and whatever else speaks their API. Flags, suites, output. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { messageOf, UsageError } from '../shared/errors.ts'
+import { UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
-import { type BenchConfig, benchSettings, FULL, QUICK } from './config.ts'
+import { type BenchConfig, benchSettings } from './config.ts'
+import { control } from './control/suite.ts'
 import { Generator } from './generator.ts'
 import { Lifetime } from './lifetime.ts'
 import { describeMachine } from './machine.ts'
-import { measureReport, type Report, toMarkdown } from './report.ts'
-import { prepareTargets } from './servers.ts'
-import { health } from './workloads/health.ts'
-import { large } from './workloads/large.ts'
-import { small } from './workloads/small.ts'
-import { stall } from './workloads/stall.ts'
-import { start } from './workloads/start.ts'
-import { submit } from './workloads/submit.ts'
-import type { Figures, Tools, Workload } from './workloads/workload.ts'
+import { toMarkdown } from './report.ts'
+import type { Setting, Suite } from './suite.ts'
 
-const WORKLOADS: readonly Workload[] = [submit, health, small, large, stall, start]
+const SUITES: readonly Suite[] = [control]
+const SUITE_NAMES = SUITES.map(({ name }) => name).join(', ')
 
 process.exit(await main())
 
@@ -30,8 +20,7 @@ async function main(): Promise<number> {
   try {
     const { values, positionals, asked } = readCommandLine(process.argv.slice(2), process.env, benchSettings)
     if (asked !== undefined) console.log(help())
-    else if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals[0]}" (see --help)`)
-    else await bench(values)
+    else await bench(chosenSuites(positionals, values), values)
     return 0
   } catch (error) {
     console.error(`bench: ${error instanceof UsageError ? error.message : ((error as Error).stack ?? error)}`)
@@ -39,83 +28,63 @@ async function main(): Promise<number> {
   }
 }
 
-async function bench(config: BenchConfig): Promise<void> {
-  const workloads = chosenWorkloads(config.only)
+async function bench(suites: readonly ChosenSuite[], config: BenchConfig): Promise<void> {
   const outDir = config.out === '' ? join(import.meta.dir, 'results') : config.out
   mkdirSync(outDir, { recursive: true })
-  const startedAt = new Date()
-  const rounds = config.quick ? 1 : config.rounds
   const lifetime = new Lifetime()
   const machine = describeMachine(lifetime.dir)
-  const targets = await prepareTargets(config, lifetime)
-  const names = targets.map(({ name }) => name)
-  if (new Set(names).size < names.length) throw new UsageError(`two servers of one name among: ${names.join(', ')}`)
-  const tools = toolsOf(config, lifetime)
-
-  const figures = new Map(
-    workloads.map((workload) => [workload, new Map(names.map((name) => [name, [] as Figures[]]))]),
-  )
-  for (let round = 0; round < rounds; round++) {
-    const inTurn = round % 2 === 0 ? targets : targets.toReversed()
-    for (const workload of workloads) {
-      console.error(`round ${round + 1} of ${rounds}: ${workload.name}`)
-      for (const target of inTurn) {
-        try {
-          figures
-            .get(workload)!
-            .get(target.name)!
-            .push(await workload.run(target, tools))
-        } catch (error) {
-          throw new Error(`${workload.name} on ${target.name}: ${messageOf(error)}`, { cause: error })
-        }
-      }
-    }
+  const tools = toolsOf(lifetime)
+  for (const { suite, only } of suites) {
+    const report = await suite.run({ config, lifetime, machine, tools, only })
+    const markdown = toMarkdown(report)
+    await Bun.write(join(outDir, `${suite.name}.md`), markdown)
+    await Bun.write(join(outDir, `${suite.name}.json`), `${JSON.stringify(report, null, 2)}\n`)
+    console.log(markdown)
   }
-
-  const report: Report = {
-    started_at: startedAt.toISOString(),
-    duration_ms: Date.now() - startedAt.getTime(),
-    rounds,
-    quick: config.quick,
-    machine,
-    servers: targets.map(({ name, description }) => ({ name, started_as: description })),
-    measures: workloads.flatMap((workload) =>
-      workload.measures(tools.sizes).map((measure) => measureReport(workload.name, measure, figures.get(workload)!)),
-    ),
-  }
-  const markdown = toMarkdown(report, targets)
-  await Bun.write(join(outDir, 'latest.md'), markdown)
-  await Bun.write(join(outDir, 'latest.json'), `${JSON.stringify(report, null, 2)}\n`)
-  console.log(markdown)
 }
 
-function toolsOf(config: BenchConfig, lifetime: Lifetime): Tools {
+function toolsOf(lifetime: Lifetime): Setting['tools'] {
   const run = crypto.randomUUID().slice(0, 8)
   let prefixes = 0
   return {
-    sizes: config.quick ? QUICK : FULL,
     load: new Generator(lifetime),
     prober: new Generator(lifetime),
     freshPrefix: () => `b${run}-${prefixes++}`,
   }
 }
 
-function chosenWorkloads(only: readonly string[]): readonly Workload[] {
-  const names = WORKLOADS.map(({ name }) => name)
-  const unknown = only.find((name) => !names.includes(name))
-  if (unknown !== undefined) throw new UsageError(`unknown workload "${unknown}" (there are: ${names.join(', ')})`)
-  return only.length === 0 ? WORKLOADS : WORKLOADS.filter(({ name }) => only.includes(name))
+interface ChosenSuite {
+  readonly suite: Suite
+  /** Names of the chosen workloads; never empty. */
+  readonly only: readonly string[]
+}
+
+function chosenSuites(names: readonly string[], { only, command, server }: BenchConfig): readonly ChosenSuite[] {
+  const stranger = names.find((name) => SUITES.every((suite) => suite.name !== name))
+  if (stranger !== undefined) throw new UsageError(`unknown suite "${stranger}" (there are: ${SUITE_NAMES})`)
+  const suites = names.length === 0 ? SUITES : SUITES.filter(({ name }) => names.includes(name))
+  const workloads = [...new Set(suites.flatMap((suite) => suite.workloads))]
+  const unknown = only.find((name) => !workloads.includes(name))
+  if (unknown !== undefined) throw new UsageError(`unknown workload "${unknown}" (there are: ${workloads.join(', ')})`)
+  const chosen = suites
+    .map((suite) => ({ suite, only: suite.workloads.filter((name) => only.length === 0 || only.includes(name)) }))
+    .filter((choice) => choice.only.length > 0)
+  if (chosen.length > 1 && command.length + server.length > 0) {
+    throw new UsageError(`--command and --server need to know the API: name one suite (${SUITE_NAMES})`)
+  }
+  return chosen
 }
 
 function help(): string {
-  return `Compares control with the floor, the least that a server of its API has to do (see bench/README.md).
+  return `Compares our services with floors, the least that servers of their APIs have to do (see bench/README.md).
 
-Usage: bun run bench [flags]
+Usage: bun run bench [suite...] [flags]
 
 Flags:
 ${describeSettings(benchSettings)}
   --help
       Show this text.
 
-Workloads: ${WORKLOADS.map(({ name }) => name).join(', ')}`
+Suites and their workloads:
+${SUITES.map(({ name, workloads }) => `  ${name}: ${workloads.join(', ')}`).join('\n')}`
 }

@@ -1,8 +1,10 @@
 /** The figures of a run, as data and as a table. Pure. */
 import type { Machine } from './machine.ts'
-import { FLOOR, type Target } from './servers.ts'
 import { median } from './statistics.ts'
-import type { Figures, Measure } from './workloads/workload.ts'
+import type { Figures, Measure } from './suite.ts'
+
+/** The server that the others are compared with. */
+export const FLOOR = 'floor'
 
 /** Figures of one server in one measure. */
 export interface Result {
@@ -17,21 +19,25 @@ export interface Result {
 
 export interface MeasureReport extends Measure {
   readonly workload: string
+  /** Whether ours, the first of the servers, reached the goal; null without a goal, or a figure to judge. */
+  readonly goal_met: boolean | null
   /** By server; absent where a server cannot be measured so. */
   readonly results: Readonly<Record<string, Result>>
 }
 
 export interface Report {
+  readonly suite: string
   readonly started_at: string
   readonly duration_ms: number
   readonly rounds: number
   readonly quick: boolean
   readonly machine: Machine
+  /** Ours first. */
   readonly servers: readonly { readonly name: string; readonly started_as: string }[]
   readonly measures: readonly MeasureReport[]
 }
 
-/** Each server's figures in one workload, a set for each round. */
+/** Each server's figures in one workload, a set for each round; ours first. */
 export type Rounds = ReadonlyMap<string, readonly Figures[]>
 
 export function measureReport(workload: string, measure: Measure, rounds: Rounds): MeasureReport {
@@ -51,32 +57,43 @@ export function measureReport(workload: string, measure: Measure, rounds: Rounds
       samples,
     }
   }
-  return { workload, ...measure, results }
+  const [ours] = rounds.keys()
+  return { workload, ...measure, goal_met: isMet(measure, results[ours ?? '']), results }
 }
 
-export function toMarkdown(report: Report, targets: readonly Target[]): string {
-  const { machine, measures } = report
-  const names = targets.map(({ name }) => name)
+function isMet({ goal, better }: Measure, ours: Result | undefined): boolean | null {
+  if (goal === undefined || ours === undefined) return null
+  const reached = 'figure' in goal ? ours.median : ours.ratio_to_floor
+  if (reached === null) return null
+  const wanted = 'figure' in goal ? goal.figure : goal.timesFloor
+  return better === 'higher' ? reached >= wanted : reached <= wanted
+}
+
+export function toMarkdown({ suite, started_at, machine, measures, rounds, quick, servers }: Report): string {
+  const names = servers.map(({ name }) => name)
+  const hasGoals = measures.some(({ goal }) => goal !== undefined)
+  const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   const lines = [
-    `# Bench of ${report.started_at}`,
+    `# Bench of ${suite}, ${started_at}`,
     '',
     `${machine.cores} cores (${machine.cpu}), ${(machine.memory_bytes / 2 ** 30).toFixed(1)} GiB of memory, ` +
       `kernel ${machine.kernel}, Bun ${machine.bun}; data on ${machine.file_system}, where 1 KiB and fdatasync take ` +
-      `${machine.fdatasync_ms.toFixed(2)} ms. Load before the run: ${machine.load_before.toFixed(1)}.`,
+      `${machine.fdatasync_ms.toFixed(2)} ms and a new file ${Math.round(machine.new_file_us)} µs. ` +
+      `Load before the run: ${machine.load_before.toFixed(1)}.`,
     '',
-    `Medians of ${report.rounds === 1 ? '1 round' : `${report.rounds} rounds`}, servers taking turns; in brackets the ratio to the floor of the same round. ` +
+    `Medians of ${rounds === 1 ? '1 round' : `${rounds} rounds`}, servers taking turns; in brackets the ratio to the floor of the same round. ` +
       '↑ higher is better, ↓ lower is better. The load generator shares these cores with the server.' +
-      (report.quick ? ' **A quick run: the sizes are too small for the figures to mean much.**' : ''),
+      (quick ? ' **A quick run: the sizes are too small for the figures to mean much.**' : ''),
     '',
-    `| measure | unit | ${names.join(' | ')} |`,
-    `| --- | --- | ${names.map(() => '---:').join(' | ')} |`,
+    row(['measure', 'unit', ...names, ...(hasGoals ? ['goal'] : [])]),
+    row(['---', '---', ...names.map(() => '---:'), ...(hasGoals ? ['---'] : [])]),
     ...measures.map((measure) => {
       const arrow = measure.better === undefined ? '' : measure.better === 'higher' ? ' ↑' : ' ↓'
       const cells = names.map((name) => cell(measure.results[name], name))
-      return `| ${measure.label}${arrow} | ${measure.unit} | ${cells.join(' | ')} |`
+      return row([`${measure.label}${arrow}`, measure.unit, ...cells, ...(hasGoals ? [goalText(measure)] : [])])
     }),
     '',
-    ...targets.map(({ name, description }) => `- ${name}: \`${description}\``),
+    ...servers.map(({ name, started_as }) => `- ${name}: \`${started_as}\``),
     '',
   ]
   return lines.join('\n')
@@ -86,6 +103,13 @@ function cell(result: Result | undefined, name: string): string {
   if (result === undefined) return '–'
   const value = readable(result.median)
   return result.ratio_to_floor === null || name === FLOOR ? value : `${value} (×${readable(result.ratio_to_floor)})`
+}
+
+function goalText({ goal, goal_met, better, unit }: MeasureReport): string {
+  if (goal === undefined) return ''
+  const side = better === 'higher' ? '≥' : '≤'
+  const wanted = 'figure' in goal ? `${goal.figure}${unit === 'ratio' ? '' : ` ${unit}`}` : `×${goal.timesFloor}`
+  return `${side} ${wanted}${goal_met === null ? '' : goal_met ? ', met' : ', **missed**'}`
 }
 
 /** Three digits, or all of them where there are more before the point. */

@@ -13,6 +13,8 @@ export interface RequestsResult {
   readonly p99Ms: number
   /** CPU time of the server for one request. */
   readonly serverCpuMs: number | null
+  /** CPU time of the processes that the server started and waited for, for one request. Ticks of 10 ms in all. */
+  readonly serverChildrenCpuMs: number | null
   /** CPU time of the generator for one request. */
   readonly ownCpuMs: number
   /** What the generator used of one core; near 1 it is the generator that is measured. */
@@ -34,6 +36,14 @@ export interface Jobs {
   }
   /** GET /health in the same way: the most requests that this generator can make. */
   health: { input: Aimed & { clients: number; requests: number }; output: RequestsResult }
+  /**
+   * Runs tasks of the runtime service that do nothing, one after the other for each client: POST, then a GET that is held
+   * until the task has ended. Both are one request in the result. None begins after `limitMs`.
+   */
+  run: {
+    input: Aimed & { clients: number; tasks: number; warmUpTasks: number; limitMs: number; prefix: string }
+    output: RequestsResult
+  }
   /** Submits one graph after the other and waits for the end of each. */
   graph: {
     input: Aimed & { shape: 'wide' | 'chain'; tasks: number; warmUps: number; repeats: number; prefix: string }

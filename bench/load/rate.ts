@@ -1,46 +1,84 @@
 /** How many requests per second, and how long each takes: a closed loop of keep-alive clients. */
-import { cpuMs } from '../process-stats.ts'
+import { childrenCpuMs, cpuMs } from '../process-stats.ts'
 import { percentile } from '../statistics.ts'
 import { type Connection, openConnections, withPatience } from './connection.ts'
 import type { Jobs, RequestsResult } from './jobs.ts'
-import { get, postTasks, tenTasks } from './requests.ts'
+import { get, getTask, postTask, postTasks, tenTasks } from './requests.ts'
+
+/** Longest wait for the end of a task, as the runtime service has it. */
+const TASK_WAIT_MS = 60_000
+
+/** What a client does once: one request, or several that belong together. */
+type Exchange = (connection: Connection) => Promise<unknown>
 
 export async function submit({ url, pid, clients, graphs, warmUpGraphs, prefix }: Jobs['submit']['input']) {
-  const requests = (from: number, count: number) =>
-    Array.from({ length: count }, (_, i) => postTasks(tenTasks(`${prefix}-${from + i}`)))
-  return measured({ url, pid, clients, status: 202 }, requests(0, warmUpGraphs), requests(warmUpGraphs, graphs))
+  const exchanges = (from: number, count: number) =>
+    made(count, (i) => one(202, postTasks(tenTasks(`${prefix}-${from + i}`))))
+  return measured({ url, pid, clients }, exchanges(0, warmUpGraphs), exchanges(warmUpGraphs, graphs))
 }
 
 export async function health({ url, pid, clients, requests }: Jobs['health']['input']) {
-  const request = get('/health')
-  const warmUp = new Array(Math.ceil(requests / 10)).fill(request)
-  return measured({ url, pid, clients, status: 200 }, warmUp, new Array(requests).fill(request))
+  const exchange = one(200, get('/health'))
+  const exchanges = (count: number) => made(count, () => exchange)
+  return measured({ url, pid, clients }, exchanges(Math.ceil(requests / 10)), exchanges(requests))
 }
 
-type Aim = { url: string; pid: number | undefined; clients: number; status: number }
+export async function run({ url, pid, clients, tasks, warmUpTasks, limitMs, prefix }: Jobs['run']['input']) {
+  const exchanges = (from: number, count: number) => made(count, (i) => taskRun(`${prefix}-${from + i}`))
+  return measured({ url, pid, clients, limitMs }, exchanges(0, warmUpTasks), exchanges(warmUpTasks, tasks))
+}
+
+const made = (count: number, make: (i: number) => Exchange): Exchange[] =>
+  Array.from({ length: count }, (_, i) => make(i))
+
+const one =
+  (status: number, request: Uint8Array): Exchange =>
+  (connection) =>
+    connection.expect(status, request)
+
+function taskRun(task_id: string): Exchange {
+  const submission = postTask({ task_id, execution: { kind: 'command', program: '/bin/true' } })
+  const question = getTask(task_id, TASK_WAIT_MS)
+  return async (connection) => {
+    await connection.expect(200, submission)
+    const status = await connection.expect(200, question)
+    if (!status.includes('"status":"success"')) throw new Error(`the task ${task_id} did not succeed: ${status}`)
+  }
+}
+
+interface Aim {
+  readonly url: string
+  readonly pid: number | undefined
+  readonly clients: number
+  /** Milliseconds after which nothing more begins. Absent: everything is done. */
+  readonly limitMs?: number
+}
 
 async function measured(
-  { url, pid, clients, status }: Aim,
-  warmUp: readonly Uint8Array[],
-  requests: readonly Uint8Array[],
+  { url, pid, clients, limitMs = Number.POSITIVE_INFINITY }: Aim,
+  warmUp: readonly Exchange[],
+  exchanges: readonly Exchange[],
 ): Promise<RequestsResult> {
   const connections = await openConnections(url, clients)
   try {
-    await withPatience('warming up', drive(connections, warmUp, status))
+    await withPatience('warming up', drive(connections, warmUp, limitMs))
     Bun.gc(true) // ours must not fall into the measurement
-    const serverBefore = pid === undefined ? null : cpuMs(pid)
+    const serverBefore = usedBy(pid)
     const ownBefore = cpuMs(process.pid)
     const start = performance.now()
-    const latencies = await withPatience('the load', drive(connections, requests, status))
+    const latencies = await withPatience('the load', drive(connections, exchanges, limitMs))
     const elapsedMs = performance.now() - start
     const ownCpu = cpuMs(process.pid) - ownBefore
+    const server = usedBy(pid)
+    const count = latencies.length
     latencies.sort()
     return {
-      ratePerSecond: (requests.length / elapsedMs) * 1000,
+      ratePerSecond: (count / elapsedMs) * 1000,
       p50Ms: percentile(latencies, 0.5),
       p99Ms: percentile(latencies, 0.99),
-      serverCpuMs: serverBefore === null ? null : (cpuMs(pid!) - serverBefore) / requests.length,
-      ownCpuMs: ownCpu / requests.length,
+      serverCpuMs: server === null ? null : (server.cpuMs - serverBefore!.cpuMs) / count,
+      serverChildrenCpuMs: server === null ? null : (server.childrenCpuMs - serverBefore!.childrenCpuMs) / count,
+      ownCpuMs: ownCpu / count,
       ownCoreShare: ownCpu / elapsedMs,
     }
   } finally {
@@ -48,18 +86,22 @@ async function measured(
   }
 }
 
-/** Sends all requests, one at a time per connection, and returns how long each took. */
-async function drive(connections: Connection[], requests: readonly Uint8Array[], status: number) {
-  const latencies = new Float64Array(requests.length)
+const usedBy = (pid: number | undefined) =>
+  pid === undefined ? null : { cpuMs: cpuMs(pid), childrenCpuMs: childrenCpuMs(pid) }
+
+/** Does all exchanges, one at a time per connection, as far as there is time; returns how long each took. */
+async function drive(connections: Connection[], exchanges: readonly Exchange[], limitMs: number) {
+  const latencies = new Float64Array(exchanges.length)
+  const until = performance.now() + limitMs
   let next = 0
   const client = async (connection: Connection) => {
-    while (next < requests.length) {
+    while (next < exchanges.length && performance.now() < until) {
       const i = next++
       const start = performance.now()
-      await connection.expect(status, requests[i]!)
+      await exchanges[i]!(connection)
       latencies[i] = performance.now() - start
     }
   }
   await Promise.all(connections.map(client))
-  return latencies
+  return latencies.subarray(0, next)
 }

@@ -1,16 +1,31 @@
 /** The requests of the bench, as bytes. Their ids are unique as long as the prefixes are. */
 
+import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
+
 const encoder = new TextEncoder()
+
+const TASKS = '/api/v1/tasks'
 
 export const get = (path: string): Uint8Array => encoder.encode(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`)
 
-export function postTasks(tasks: readonly object[]): Uint8Array {
-  const body = encoder.encode(JSON.stringify({ tasks }))
+export function post(path: string, content: object): Uint8Array {
+  const body = encoder.encode(JSON.stringify(content))
   const head = encoder.encode(
-    `POST /tasks HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+    `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
   )
   return Buffer.concat([head, body])
 }
+
+/** A graph for control. */
+export const postTasks = (tasks: readonly object[]): Uint8Array => post('/tasks', { tasks })
+
+/** A task for the runtime service. */
+export const postTask = (task: SubmitTaskRequest): Uint8Array => post(TASKS, task)
+
+/** The status of a task of the runtime service; held until it has ended, for at most `waitMs`. */
+export const getTask = (id: string, waitMs: number): Uint8Array => get(`${TASKS}/${id}?wait_ms=${waitMs}`)
+
+export const killTask = (id: string): Uint8Array => post(`${TASKS}/${id}/kill`, {})
 
 /** Tasks that do not depend on each other. */
 export const wide = (prefix: string, count: number): object[] =>

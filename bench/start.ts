@@ -1,12 +1,13 @@
-/** From spawn to the first answer of GET /health, with an empty data directory; and the memory (Pss) of idleness. */
-import { memoryBytes } from '../process-stats.ts'
-import { median } from '../statistics.ts'
-import { MB, type Workload } from './workload.ts'
+/** From spawn to the first answer, with an empty data directory; and the memory (Pss) of idleness. For every suite. */
+import { memoryBytes } from './process-stats.ts'
+import type { ServerTarget } from './server.ts'
+import { median } from './statistics.ts'
+import { MB, type Workload } from './suite.ts'
 
 /** Milliseconds after which a started server is idle. */
 const IDLE_AFTER_MS = 300
 
-export const start: Workload = {
+export const start: Workload<ServerTarget, { readonly starts: number }> = {
   name: 'start',
   measures: () => [
     { key: 'start_ready', label: 'ready after start', unit: 'ms', better: 'lower' },

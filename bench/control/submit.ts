@@ -6,11 +6,11 @@
  * one core (affinity.ts).
  */
 import { onOneCore } from '../affinity.ts'
-import type { Workload } from './workload.ts'
+import type { ControlWorkload } from './workload.ts'
 
 const clientsText = (clients: number) => (clients === 1 ? '1 client' : `${clients} clients`)
 
-export const submit: Workload = {
+export const submit: ControlWorkload = {
   name: 'submit',
   measures: (sizes) =>
     [...sizes.submitGraphs.keys()].flatMap((clients) => {

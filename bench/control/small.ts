@@ -1,10 +1,10 @@
 /** Graphs of 1,000 no-op tasks, independent ones and a chain, on a warmed server: from POST to the last end. */
 import { median } from '../statistics.ts'
-import type { Workload } from './workload.ts'
+import type { ControlWorkload } from './workload.ts'
 
 const SHAPES = ['wide', 'chain'] as const
 
-export const small: Workload = {
+export const small: ControlWorkload = {
   name: 'small',
   measures: ({ smallTasks }) => {
     const count = smallTasks.toLocaleString('en')

@@ -1,9 +1,9 @@
 /** GET /health by 32 clients: the cost of HTTP alone, and the most that the load generator can ask for. */
-import type { Workload } from './workload.ts'
+import type { ControlWorkload } from './workload.ts'
 
 const CLIENTS = 32
 
-export const health: Workload = {
+export const health: ControlWorkload = {
   name: 'health',
   measures: () => [
     { key: 'health_rate', label: `GET /health, ${CLIENTS} clients`, unit: '/s', better: 'higher' },

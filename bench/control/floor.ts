@@ -1,16 +1,15 @@
 /**
- * The floor: the least that a server of this API on Bun has to do, as an upper bound for what control can reach.
+ * The floor of control: the least that a server of this API on Bun has to do, as an upper bound for what control can reach.
  *
  * Bun.serve, JSON.parse, a count of open dependencies per task, and the records in memory. It trusts every body, runs
  * every task as a no-op, gives way to nobody while it works on a graph, logs nothing and keeps no state file. With
- * `--journal FILE` a graph is on the disk before its 202: all graphs that arrive while one `fdatasync` is under way
- * share the next one.
+ * `--journal FILE` a graph is on the disk before its 202.
  *
  * Usage: floor --port N [--journal FILE]
  */
-import { fdatasync, openSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import type { HealthResponse, MetricsResponse, SubmitResponse } from '../shared/contract/control.ts'
+import type { HealthResponse, MetricsResponse, SubmitResponse } from '../../shared/contract/control.ts'
+import { Journal } from '../journal.ts'
 
 interface FloorTask {
   readonly id: string
@@ -69,43 +68,6 @@ const record = (task: FloorTask) => ({
   created_at: new Date(task.created_at).toISOString(),
   updated_at: new Date(task.updated_at).toISOString(),
 })
-
-/** Appends lines to a file; the answer comes once the line is on the disk. */
-class Journal {
-  readonly #file: number
-  #lines: string[] = []
-  #waiting: (() => void)[] = []
-  #isSyncing = false
-
-  constructor(path: string) {
-    this.#file = openSync(path, 'a')
-  }
-
-  append(line: string): Promise<void> {
-    return new Promise((resolve) => {
-      this.#lines.push(line)
-      this.#waiting.push(resolve)
-      if (!this.#isSyncing) this.#sync()
-    })
-  }
-
-  #sync(): void {
-    this.#isSyncing = true
-    // Whatever else this turn of the event loop brings in goes along.
-    setImmediate(() => {
-      const done = this.#waiting
-      writeSync(this.#file, this.#lines.join(''))
-      this.#lines = []
-      this.#waiting = []
-      fdatasync(this.#file, (error) => {
-        if (error !== null) throw error
-        this.#isSyncing = false
-        for (const resolve of done) resolve()
-        if (this.#waiting.length > 0 && !this.#isSyncing) this.#sync()
-      })
-    })
-  }
-}
 
 const journal = values.journal === undefined ? undefined : new Journal(values.journal)
 

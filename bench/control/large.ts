@@ -6,9 +6,10 @@
  * collector gives memory back when it likes.
  */
 import { cpuMs, memoryBytes, peakMemoryBytes } from '../process-stats.ts'
-import { MB, type Workload } from './workload.ts'
+import { MB } from '../suite.ts'
+import type { ControlWorkload } from './workload.ts'
 
-export const large: Workload = {
+export const large: ControlWorkload = {
   name: 'large',
   measures: ({ largeTasks }) => {
     const count = largeTasks.toLocaleString('en')

@@ -6,12 +6,13 @@
  */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Workload } from './workload.ts'
+import { formatDuration } from '../../shared/duration.ts'
+import type { ControlWorkload } from './workload.ts'
 
 /** Milliseconds of probing an idle server. */
 const IDLE_MS = 300
 
-export const stall: Workload = {
+export const stall: ControlWorkload = {
   name: 'stall',
   measures: ({ largeTasks }) => [
     { key: 'stall_idle', label: 'longest wait for /health, nothing else to do', unit: 'ms', better: 'lower' },
@@ -25,7 +26,7 @@ export const stall: Workload = {
   ],
   async run(target, { sizes, load, prober, freshPrefix }) {
     const { largeTasks, persistMs } = sizes
-    await using server = await target.start({ persistMs })
+    await using server = await target.start({ fill: { persist: formatDuration(persistMs) } })
     const { url } = server
     const longestWait = async (meanwhile: () => Promise<unknown>) => {
       await prober.run('probe-start', { url })

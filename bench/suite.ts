@@ -1,0 +1,150 @@
+/**
+ * A suite: servers of one API, the workloads they are put to, and the rounds in which that happens.
+ *
+ * Each round puts every server to every workload, the servers taking turns within a workload and changing their order
+ * from round to round, so that a machine that gets slower or busier does so for all of them alike.
+ */
+import { messageOf, UsageError } from '../shared/errors.ts'
+import type { BenchConfig } from './config.ts'
+import { settleDisk } from './disk.ts'
+import type { Generator } from './generator.ts'
+import type { Lifetime } from './lifetime.ts'
+import type { Machine } from './machine.ts'
+import { measureReport, type Report } from './report.ts'
+
+/** Rounds, unless somebody says how many, or time runs out. */
+export const DEFAULT_ROUNDS = 5
+
+/** Something that can be put to work: a server, or a loop that shows what the machine can do at most. */
+export interface Target {
+  readonly name: string
+  /** How it is started, for the report. */
+  readonly description: string
+}
+
+export type Unit = '/s' | 'ms' | 'µs' | 'MB' | 'bytes' | '% of a core' | 'ratio'
+
+/** What ours should reach, from the side that `better` says: so many times the floor's figure, or a figure of its own. */
+export type Goal = { readonly timesFloor: number } | { readonly figure: number }
+
+export interface Measure {
+  /** Unique among all workloads of a suite. */
+  readonly key: string
+  /** What is measured, in words. */
+  readonly label: string
+  readonly unit: Unit
+  /** Absent where the figure judges nobody; it has no ratio then. */
+  readonly better?: 'higher' | 'lower'
+  readonly goal?: Goal
+}
+
+export interface Tools<S> {
+  readonly sizes: S
+  readonly load: Generator
+  /** A second process, for what goes on beside the load. */
+  readonly prober: Generator
+  /** A start for task ids that was never used before. */
+  readonly freshPrefix: () => string
+}
+
+/** Null or absent: this target cannot be measured so. */
+export type Figures = Readonly<Record<string, number | null>>
+
+/** A piece of work that every target is put to, and the figures that come out of it. */
+export interface Workload<T extends Target, S> {
+  /** For `--only`. */
+  readonly name: string
+  readonly measures: (sizes: S) => readonly Measure[]
+  /** One round on one target: a figure for each of the measures. */
+  readonly run: (target: T, tools: Tools<S>) => Promise<Figures>
+}
+
+/** Where a suite runs, and what with. */
+export interface Setting {
+  readonly config: BenchConfig
+  readonly lifetime: Lifetime
+  readonly machine: Machine
+  readonly tools: Omit<Tools<unknown>, 'sizes'>
+  /** Of the chosen workloads. */
+  readonly only: readonly string[]
+}
+
+export interface Suite {
+  readonly name: string
+  readonly workloads: readonly string[]
+  readonly run: (setting: Setting) => Promise<Report>
+}
+
+export interface SuiteParts<T extends Target, S> {
+  readonly name: string
+  /** How much of everything: for figures that mean something, and for a smoke run. */
+  readonly full: S
+  readonly quick: S
+  /** Milliseconds within which all rounds should end: none begins that would end later, but for the first. */
+  readonly roundsMs: number
+  /** Makes the targets, ours first. */
+  readonly prepare: (config: BenchConfig, lifetime: Lifetime) => Promise<readonly T[]>
+  readonly workloads: readonly Workload<T, S>[]
+}
+
+export const suiteOf = <T extends Target, S>(parts: SuiteParts<T, S>): Suite => ({
+  name: parts.name,
+  workloads: parts.workloads.map(({ name }) => name),
+  run: (setting) => run(parts, setting),
+})
+
+async function run<T extends Target, S>(parts: SuiteParts<T, S>, setting: Setting): Promise<Report> {
+  const { config, lifetime, machine, only } = setting
+  const startedAt = new Date()
+  const start = performance.now()
+  const targets = await parts.prepare(config, lifetime)
+  const names = targets.map(({ name }) => name)
+  if (new Set(names).size < names.length) throw new UsageError(`two servers of one name among: ${names.join(', ')}`)
+  const tools: Tools<S> = { ...setting.tools, sizes: config.quick ? parts.quick : parts.full }
+  const workloads = parts.workloads.filter(({ name }) => only.includes(name))
+
+  const figures = new Map(
+    workloads.map((workload) => [workload, new Map(names.map((name) => [name, [] as Figures[]]))]),
+  )
+  const rounds = config.quick ? 1 : (config.rounds ?? DEFAULT_ROUNDS)
+  const until = config.rounds === undefined ? start + parts.roundsMs : Number.POSITIVE_INFINITY
+  let done = 0
+  for (let longestMs = 0; done < rounds && (done === 0 || performance.now() + longestMs <= until); done++) {
+    const roundStart = performance.now()
+    const inTurn = done % 2 === 0 ? targets : targets.toReversed()
+    for (const workload of workloads) {
+      console.error(`${parts.name}, round ${done + 1} of ${rounds}: ${workload.name}`)
+      for (const target of inTurn) {
+        await settleDisk(lifetime.dir)
+        figures
+          .get(workload)!
+          .get(target.name)!
+          .push(await measured(workload, target, tools))
+      }
+    }
+    longestMs = Math.max(longestMs, performance.now() - roundStart)
+  }
+
+  return {
+    suite: parts.name,
+    started_at: startedAt.toISOString(),
+    duration_ms: Date.now() - startedAt.getTime(),
+    rounds: done,
+    quick: config.quick,
+    machine,
+    servers: targets.map(({ name, description }) => ({ name, started_as: description })),
+    measures: workloads.flatMap((workload) =>
+      workload.measures(tools.sizes).map((measure) => measureReport(workload.name, measure, figures.get(workload)!)),
+    ),
+  }
+}
+
+async function measured<T extends Target, S>(workload: Workload<T, S>, target: T, tools: Tools<S>): Promise<Figures> {
+  try {
+    return await workload.run(target, tools)
+  } catch (error) {
+    throw new Error(`${workload.name} on ${target.name}: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+export const MB = 1e6
