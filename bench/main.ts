@@ -9,9 +9,10 @@ import { Generator } from './generator.ts'
 import { Lifetime } from './lifetime.ts'
 import { describeMachine } from './machine.ts'
 import { toMarkdown } from './report.ts'
+import { runtime } from './runtime/suite.ts'
 import type { Setting, Suite } from './suite.ts'
 
-const SUITES: readonly Suite[] = [control]
+const SUITES: readonly Suite[] = [control, runtime]
 const SUITE_NAMES = SUITES.map(({ name }) => name).join(', ')
 
 process.exit(await main())

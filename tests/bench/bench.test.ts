@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Report } from '../../bench/report.ts'
 import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
 
 const MAIN = join(dirname(dirname(import.meta.dir)), 'bench', 'main.ts')
 
@@ -71,6 +72,55 @@ test(
 )
 
 test(
+  'a quick run measures the runtime service, its floor and the loops, and leaves nothing behind',
+  async () => {
+    const report = await quickReport('runtime')
+    const loops = ['Bun.spawn', ...(Bun.which('cc') === null ? [] : ['posix_spawn'])]
+    expect(report.servers.map(({ name }) => name)).toEqual(['runtime', 'floor', ...loops])
+    const servers = ['runtime', 'floor']
+    const all = [...servers, ...loops]
+    const expected: Record<string, string[]> = {
+      single_p50: all,
+      single_p99: all,
+      single_cpu: all,
+      single_children_cpu: servers,
+      rate_4: all,
+      rate_4_cpu: all,
+      rate_4_children_cpu: servers,
+      rate_4_generator: servers,
+      rate_16: all,
+      rate_16_cpu: all,
+      rate_16_children_cpu: servers,
+      rate_16_generator: servers,
+      running_memory: servers,
+      running_launcher: servers,
+      running_growth: servers,
+      // The floor has no tenants, so nobody can be made to wait while others run.
+      queue_empty_p50: ['runtime'],
+      queue_full_p50: ['runtime'],
+      queue_p50_ratio: ['runtime'],
+      queue_empty_rate: ['runtime'],
+      queue_full_rate: ['runtime'],
+      queue_rate_ratio: ['runtime'],
+      queue_restart: ['runtime'],
+      start_ready: servers,
+      start_idle_memory: servers,
+    }
+    expect(Object.fromEntries(measuredServers(report))).toEqual(expected)
+    for (const { key, results } of report.measures) {
+      if (!key.startsWith('running_')) expect(results.runtime!.median).toBeGreaterThan(0)
+    }
+    // A launcher for each of them is there, and small; the floor has none.
+    const launcher = report.measures.find(({ key }) => key === 'running_launcher')!.results
+    expect(launcher.runtime!.median).toBeGreaterThan(0)
+    expect(launcher.floor!.median).toBe(0)
+    const judged = report.measures.filter(({ goal_met }) => goal_met !== null).map(({ key }) => key)
+    expect(judged).toEqual(['single_p50', 'rate_4', 'rate_16', 'running_memory', 'queue_p50_ratio', 'queue_rate_ratio'])
+  },
+  PATIENCE_MS,
+)
+
+test(
   'an interrupted run ends its servers and removes its files',
   async () => {
     using temp = tempDir()
@@ -86,9 +136,29 @@ test(
   PATIENCE_MS,
 )
 
+test(
+  'an interrupted run ends the tasks of its runtime service, which outlive that',
+  async () => {
+    using temp = tempDir()
+    const bench = runBench(temp.path, 'runtime', '--only', 'running')
+    await until(
+      () => processesOf(temp.path).filter((line) => line.includes('--task-dir') && line.endsWith('/bin/sleep 600')),
+      (launchers) => launchers.length >= 10,
+      { patienceMs: PATIENCE_MS },
+    )
+    bench.kill('SIGINT')
+    expect(await bench.exited).toBe(130)
+    expect(leftovers(temp.path)).toEqual([])
+    expect(processesOf(temp.path)).toEqual([])
+  },
+  PATIENCE_MS,
+)
+
 test.each([
   [['--only', 'nothing'], 'unknown workload "nothing" (there are: submit, '],
-  [['both'], 'unknown suite "both" (there are: control)'],
+  [['runtime', '--only', 'submit'], 'unknown workload "submit" (there are: single, '],
+  [['both'], 'unknown suite "both" (there are: control, runtime)'],
+  [['--server', 'mine=http://127.0.0.1:1'], '--command and --server need to know the API: name one suite'],
 ])('%j is a usage error', async (argv, message) => {
   using temp = tempDir()
   const bench = runBench(temp.path, ...argv)

@@ -1,0 +1,62 @@
+/** The machine's limit: loops that start processes and do nothing else, by Bun.spawn and by posix_spawn. */
+import { closeSync, openSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Lifetime } from '../lifetime.ts'
+import { binDir } from '../server.ts'
+import type { Target } from '../suite.ts'
+
+/** What a loop prints. */
+export interface LoopResult {
+  readonly rate_per_second: number
+  readonly p50_ms: number
+  readonly p99_ms: number
+  /** CPU time of the loop itself for one process. */
+  readonly own_cpu_us: number
+}
+
+export interface LoopJob {
+  /** Processes at the same time. */
+  readonly inFlight: number
+  readonly count: number
+  /** Milliseconds after which none is started any more. */
+  readonly limitMs: number
+}
+
+export interface SpawnLoop extends Target {
+  run(job: LoopJob): Promise<LoopResult>
+}
+
+/** The loop in C only where there is a compiler: nobody needs one for anything else. */
+export async function spawnLoops(lifetime: Lifetime): Promise<SpawnLoop[]> {
+  const byBun = [process.execPath, join(import.meta.dir, 'spawn-loop.ts')]
+  const byC = await compiledLoop(lifetime)
+  return [
+    spawnLoop('Bun.spawn', byBun, 'bun spawn-loop.ts', lifetime),
+    ...(byC === undefined ? [] : [spawnLoop('posix_spawn', [byC], 'spawn-loop.c', lifetime)]),
+  ]
+}
+
+function spawnLoop(name: string, command: readonly string[], description: string, lifetime: Lifetime): SpawnLoop {
+  const resultPath = join(lifetime.dir, `${name}.json`)
+  return {
+    name,
+    description,
+    async run({ inFlight, count, limitMs }) {
+      const stdout = openSync(resultPath, 'w')
+      const child = lifetime.spawn([...command, ...[inFlight, count, limitMs].map(String)], { stdout })
+      closeSync(stdout)
+      const exitCode = await child.exited
+      if (exitCode !== 0) throw new Error(`the loop ended with exit code ${exitCode}`)
+      return JSON.parse(await readFile(resultPath, 'utf8')) as LoopResult
+    },
+  }
+}
+
+async function compiledLoop(lifetime: Lifetime): Promise<string | undefined> {
+  const compiler = Bun.which('cc')
+  if (compiler === null) return undefined
+  const outfile = join(await binDir(lifetime), 'spawn-loop')
+  const compilation = lifetime.spawn([compiler, '-O2', '-o', outfile, join(import.meta.dir, 'spawn-loop.c')])
+  return (await compilation.exited) === 0 ? outfile : undefined
+}

@@ -1,0 +1,104 @@
+/**
+ * Whether tasks that wait slow down others, and what ended ones cost at the next start.
+ *
+ * Two services, each with a tenant whose quota is one slot, and a task of that tenant that sleeps. In one of them 10,000
+ * more tasks of it wait. Tasks of nobody, for which four slots are left in both, are timed in slices, in the one and the
+ * other by turns. Then the waiting tasks are killed, which makes 10,000 ended ones, and the service is stopped and
+ * started again on the same directory.
+ */
+import { settleDisk } from '../disk.ts'
+import type { RunningServer } from '../server.ts'
+import { median } from '../statistics.ts'
+import type { Tools } from '../suite.ts'
+import type { RuntimeSizes } from './sizes.ts'
+import { HELD_TENANT, onServers } from './targets.ts'
+import { endTasks, submitTasks, taskIds } from './tasks.ts'
+
+/** One is taken by the task that sleeps. */
+const START = { fill: { slots: '5' } }
+
+/** Longer than any round; it is ended. */
+const SLEEP_SECONDS = '600'
+
+const SLICES = 3
+const CLIENTS = 8
+
+export const queue = onServers({
+  name: 'queue',
+  measures: ({ waitingTasks }) => {
+    const count = waitingTasks.toLocaleString('en')
+    return [
+      { key: 'queue_empty_p50', label: '/bin/true, 1 client, nobody waits: half within', unit: 'ms', better: 'lower' },
+      { key: 'queue_full_p50', label: `… ${count} wait`, unit: 'ms', better: 'lower' },
+      { key: 'queue_p50_ratio', label: '… one by the other', unit: 'ratio', better: 'lower', goal: { figure: 1.1 } },
+      {
+        key: 'queue_empty_rate',
+        label: `/bin/true, 4 slots, ${CLIENTS} clients, nobody else waits`,
+        unit: '/s',
+        better: 'higher',
+      },
+      { key: 'queue_full_rate', label: `… ${count} wait`, unit: '/s', better: 'higher' },
+      { key: 'queue_rate_ratio', label: '… one by the other', unit: 'ratio', better: 'higher', goal: { figure: 0.9 } },
+      { key: 'queue_restart', label: `ready after a restart with ${count} ended tasks`, unit: 'ms', better: 'lower' },
+    ]
+  },
+  async run(target, tools) {
+    const { sizes, freshPrefix } = tools
+    await using empty = await target.start(START)
+    if (!(await hasQuotas(empty))) return {}
+    await using full = await target.start(START)
+    const control_context = { tenant: HELD_TENANT }
+    const sleeper = taskIds(freshPrefix(), 1)
+    const sleep = { kind: 'command' as const, program: '/bin/sleep', args: [SLEEP_SECONDS] }
+    for (const { url } of [empty, full]) await submitTasks(url, sleeper, { execution: sleep, control_context })
+    const waiting = taskIds(freshPrefix(), sizes.waitingTasks)
+    await submitTasks(full.url, waiting, { execution: { kind: 'command', program: '/bin/true' }, control_context })
+
+    if (full.dataDir !== undefined) await settleDisk(full.dataDir)
+    const slices: { empty: Slice; full: Slice }[] = []
+    for (const { url } of [empty, full]) await warmUp(url, tools)
+    for (let i = 0; i < SLICES; i++)
+      slices.push({ empty: await timed(empty.url, tools), full: await timed(full.url, tools) })
+
+    await endTasks(empty.url, sleeper)
+    await endTasks(full.url, [...waiting, ...sleeper])
+    await full.stop()
+    if (full.dataDir !== undefined) await settleDisk(full.dataDir)
+    await using again = await target.start({ ...START, dataDir: full.dataDir })
+    return {
+      queue_empty_p50: median(slices.map((slice) => slice.empty.p50Ms)),
+      queue_full_p50: median(slices.map((slice) => slice.full.p50Ms)),
+      queue_p50_ratio: median(slices.map((slice) => slice.full.p50Ms / slice.empty.p50Ms)),
+      queue_empty_rate: median(slices.map((slice) => slice.empty.ratePerSecond)),
+      queue_full_rate: median(slices.map((slice) => slice.full.ratePerSecond)),
+      queue_rate_ratio: median(slices.map((slice) => slice.full.ratePerSecond / slice.empty.ratePerSecond)),
+      queue_restart: again.readyMs ?? null,
+    }
+  },
+})
+
+/** A floor has none: there everybody would wait. */
+const hasQuotas = async ({ url }: RunningServer): Promise<boolean> =>
+  (await fetch(`${url}/api/v1/runtime/resources`)).ok
+
+/** Figures of one slice. */
+interface Slice {
+  readonly p50Ms: number
+  readonly ratePerSecond: number
+}
+
+const warmUp = (url: string, { sizes, load, freshPrefix }: Tools<RuntimeSizes>) =>
+  load.run('run', {
+    ...{ url, clients: CLIENTS, prefix: freshPrefix() },
+    ...{ tasks: sizes.warmUpTasks, warmUpTasks: 0, limitMs: sizes.limitMs },
+  })
+
+async function timed(url: string, { sizes, load, freshPrefix }: Tools<RuntimeSizes>): Promise<Slice> {
+  const { singleTasks, rateTasks } = sizes
+  const job = { url, warmUpTasks: 0, limitMs: sizes.limitMs / SLICES }
+  const single = { ...job, clients: 1, tasks: Math.ceil(singleTasks / SLICES), prefix: freshPrefix() }
+  const together = { ...job, clients: CLIENTS, tasks: Math.ceil(rateTasks / SLICES), prefix: freshPrefix() }
+  const { p50Ms } = await load.run('run', single)
+  const { ratePerSecond } = await load.run('run', together)
+  return { p50Ms, ratePerSecond }
+}

@@ -1,0 +1,54 @@
+/**
+ * What memory (Pss) is ours for a task that runs: 100 of them sleep.
+ *
+ * Ours are the launchers, that is whatever the service started that is not itself the process of a task, and the growth
+ * of the service from before these tasks, on a warmed one. The growth is rough: a garbage collector gives memory back
+ * when it likes.
+ */
+import { childrenOf, memoryBytes } from '../process-stats.ts'
+import { MB } from '../suite.ts'
+import { onServers } from './targets.ts'
+import { endTasks, submitTasks, taskIds, tasksIn } from './tasks.ts'
+
+/** Longer than any round; they are ended. */
+const SLEEP_SECONDS = '600'
+
+export const running = onServers({
+  name: 'running',
+  measures: ({ sleepingTasks }) => [
+    {
+      key: 'running_memory',
+      label: `memory of ours for each of ${sleepingTasks} running tasks`,
+      unit: 'MB',
+      better: 'lower',
+      goal: { figure: 0.4 },
+    },
+    { key: 'running_launcher', label: '… its launcher', unit: 'MB' },
+    { key: 'running_growth', label: '… the growth of the service', unit: 'MB' },
+  ],
+  async run(target, { sizes, load, freshPrefix }) {
+    const { sleepingTasks, warmUpTasks, limitMs, settleMs } = sizes
+    await using server = await target.start({ fill: { slots: String(sleepingTasks) } })
+    const { url, pid } = server
+    if (pid === undefined) return {}
+    const warmUp = { clients: 8, tasks: warmUpTasks, warmUpTasks: 0, limitMs, prefix: freshPrefix() }
+    await load.run('run', { url, ...warmUp })
+    await Bun.sleep(settleMs)
+    const before = memoryBytes(pid)
+
+    const ids = taskIds(freshPrefix(), sleepingTasks)
+    await submitTasks(url, ids, { execution: { kind: 'command', program: '/bin/sleep', args: [SLEEP_SECONDS] } })
+    const tasks = await tasksIn('running', url, ids)
+    await Bun.sleep(settleMs)
+    const taskPids = new Set(tasks.map((task) => task.pid))
+    const launchers = childrenOf(pid).filter((child) => !taskPids.has(child))
+    const launcherMemory = launchers.reduce((sum, launcher) => sum + memoryBytes(launcher), 0)
+    const growth = memoryBytes(pid) - before
+    await endTasks(url, ids)
+    return {
+      running_memory: (launcherMemory + growth) / MB / sleepingTasks,
+      running_launcher: launcherMemory / MB / sleepingTasks,
+      running_growth: growth / MB / sleepingTasks,
+    }
+  },
+})

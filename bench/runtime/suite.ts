@@ -1,0 +1,39 @@
+/** The runtime service beside the least that a server of its API has to do, and the most that the machine can. */
+import { join } from 'node:path'
+import type { BenchConfig } from '../config.ts'
+import type { Lifetime } from '../lifetime.ts'
+import { FLOOR } from '../report.ts'
+import { commandTarget, compiledHere, copiedProgram, givenTargets, quoted, type ServerKind } from '../server.ts'
+import { start } from '../start.ts'
+import { suiteOf } from '../suite.ts'
+import { spawnLoops } from './loops.ts'
+import { queue } from './queue.ts'
+import { rate } from './rate.ts'
+import { running } from './running.ts'
+import { single } from './single.ts'
+import { FULL, QUICK } from './sizes.ts'
+import { HELD_TENANT, onServers, type RuntimeTarget } from './targets.ts'
+
+const KIND: ServerKind = { healthPath: '/healthz', fill: { slots: '4' } }
+
+export const runtime = suiteOf({
+  name: 'runtime',
+  full: FULL,
+  quick: QUICK,
+  roundsMs: 100_000,
+  prepare,
+  workloads: [single, rate, running, queue, onServers(start)],
+})
+
+async function prepare(config: BenchConfig, lifetime: Lifetime): Promise<RuntimeTarget[]> {
+  const ours = quoted(await copiedProgram('taskmill-runtime', lifetime))
+  const floor = quoted(await compiledHere(join(import.meta.dir, 'floor.ts'), 'runtime-floor', lifetime))
+  const serve = `${ours} serve --listen-addr 127.0.0.1:{port} --data-dir {dir} --max-running-tasks {slots}`
+  const command = `${serve} --max-queued-tasks 20000 --tenant-quota ${HELD_TENANT}=slots:1`
+  return [
+    commandTarget('runtime', command, KIND, lifetime),
+    commandTarget(FLOOR, `${floor} --port {port} --slots {slots} --journal {dir}/journal`, KIND, lifetime),
+    ...givenTargets(config, KIND, lifetime),
+    ...(await spawnLoops(lifetime)),
+  ]
+}
