@@ -15,7 +15,7 @@ import { markedProcesses } from '../shared/processes.ts'
 const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** Milliseconds in which launchers end their tasks when they are told to, and between two looks. */
-const LAUNCHERS_END_MS = 2_000
+const LAUNCHERS_END_MS = 10_000
 const LOOK_MS = 10
 
 type Spawned = SpawnOptions.SpawnOptions<'ignore', 'ignore' | number, 'inherit' | number>
