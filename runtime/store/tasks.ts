@@ -36,28 +36,14 @@ export interface TaskRow {
   readonly metadata: string | null
 }
 
-const COLUMNS: readonly (keyof TaskRow)[] = [
+/** What a task is for all its life. */
+const FIXED: readonly (keyof TaskRow)[] = [
   'ordinal',
   'task_id',
-  'status',
   'tenant',
   'owner',
   'trace_id',
   'created_at',
-  'updated_at',
-  'reserved_at',
-  'released_at',
-  'started_at',
-  'finished_at',
-  'launch_boot_id',
-  'kill_requested_at',
-  'launcher_pid',
-  'pid',
-  'pgid',
-  'exit_code',
-  'exit_signal',
-  'error',
-  'usage',
   'execution_plan',
   'reservation',
   'limits',
@@ -83,6 +69,8 @@ const CHANGING: readonly (keyof TaskRow)[] = [
   'error',
   'usage',
 ]
+
+const COLUMNS: readonly (keyof TaskRow)[] = [...FIXED, ...CHANGING]
 
 const INSERT = `insert into tasks (${COLUMNS.join(', ')}, request) values (${COLUMNS.map((name) => `$${name}`).join(', ')}, $request)`
 const CHANGES = CHANGING.map((name) => `${name} = $${name}`).join(', ')
