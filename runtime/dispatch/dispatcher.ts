@@ -7,6 +7,7 @@
  * did is in the files of its task, so nothing of it is lost while we are not looking.
  */
 
+import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Limits } from '../intake/limits.ts'
@@ -120,9 +121,9 @@ export class Dispatcher {
   }
 
   /** A task that waited and will not start here; `why` in words. */
-  async giveUp(task: LiveTask, why: string): Promise<void> {
+  giveUp(task: LiveTask, why: string): void {
     const ending: Ending = { status: 'failed', error: { code: 'internal', message: why }, finishedAt: Date.now() }
-    await this.#seenAsEnded(task, endWithoutPlace(ending))
+    this.#inBackground(task, this.#seenAsEnded(task, endWithoutPlace(ending)))
   }
 
   /** Starts waiting tasks for which there is room now. */
@@ -131,8 +132,15 @@ export class Dispatcher {
     while (!this.#isStopping && commit.fault === undefined) {
       const task = queue.takeNext()
       if (task === undefined) return
-      void this.#reserveAndLaunch(task)
+      this.#inBackground(task, this.#reserveAndLaunch(task))
     }
+  }
+
+  /** Nobody waits for it; what fails all the same is a mistake of ours, and must be seen. */
+  #inBackground(task: LiveTask, work: Promise<void>): void {
+    work.catch((error) => {
+      this.#options.log.error('a task cannot be looked after', { task_id: task.task_id, cause: messageOf(error) })
+    })
   }
 
   async #reserveAndLaunch(task: LiveTask): Promise<void> {
@@ -144,7 +152,7 @@ export class Dispatcher {
 
   /** Starts a task whose place is written down. */
   launch(task: LiveTask, request: TaskRequest): void {
-    void this.#start(this.#track(new RunningTask(task, false)), request)
+    this.#inBackground(task, this.#start(this.#track(new RunningTask(task, false)), request))
   }
 
   #track(running: RunningTask): RunningTask {
@@ -173,7 +181,7 @@ export class Dispatcher {
       if (isAdopted && !launches.isLive(task)) this.onLauncherGone(task.task_id)
       else if (this.#isOverdue(running)) {
         running.isForced = true
-        void launches.endByForce(task)
+        this.#inBackground(task, launches.endByForce(task))
       } else if (launcherPid !== undefined && task.row.started_at === null) {
         const started = launches.startedProcess(task)
         if (started !== undefined) this.onStarted(task.task_id, started)
@@ -195,7 +203,7 @@ export class Dispatcher {
   /** The launcher of a task that we adopted says, or we saw, that it is done. */
   onLauncherGone(taskId: string): void {
     const running = this.#running.get(taskId)
-    if (running !== undefined) void this.#collect(running)
+    if (running !== undefined) this.#inBackground(running.task, this.#collect(running))
   }
 
   async #collect(running: RunningTask): Promise<void> {
@@ -225,11 +233,11 @@ export class Dispatcher {
   }
 
   /** Whether the launcher of a task should have ended it long ago. A task of the profile process can stop its launcher. */
-  #isOverdue({ task: { row }, isEnding, isForced }: RunningTask): boolean {
+  #isOverdue({ task: { row }, isEnding, isForced, since, killedSince }: RunningTask): boolean {
     if (isEnding || isForced || row.started_at === null) return false
     const { wall_time_ms } = JSON.parse(row.limits) as Limits
-    const endsAt = Math.min(row.started_at + wall_time_ms, row.kill_requested_at ?? Number.POSITIVE_INFINITY)
-    return Date.now() > endsAt + this.#options.graceMs + OVERDUE_MS
+    const endsAt = Math.min(since + wall_time_ms, killedSince ?? Number.POSITIVE_INFINITY)
+    return performance.now() > endsAt + this.#options.graceMs + OVERDUE_MS
   }
 
   /**
@@ -265,6 +273,7 @@ export class Dispatcher {
 
   #sendKill(running: RunningTask): void {
     // Written down before it was launched: between the two there is nobody to tell, for as long as a commit takes.
+    running.killedSince ??= performance.now()
     if (running.isEnding || this.#options.launches.sendKill(running.task)) return
     setTimeout(() => this.#sendKill(running), KILL_AGAIN_MS)
   }

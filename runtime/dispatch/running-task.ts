@@ -10,6 +10,12 @@ export class RunningTask {
   launcherPid: number | undefined
   /** What was asked of it, as far as its ending needs it; undefined for one of an earlier service. */
   asked: Asked | undefined
+  /**
+   * `performance.now()` when we first knew of it, and when its end was asked for: the clock of launchers does not jump with
+   * the one on the wall, and neither must ours.
+   */
+  readonly since = performance.now()
+  killedSince: number | undefined
   /** It was killed together with its launcher, which did not do it. */
   isForced = false
   /** Its end is being collected. */
