@@ -111,3 +111,79 @@ test('a crowd of tasks: the ledger adds up at every moment, and all is given bac
     expect([status, sampleValue(metrics, 'service_runtime_tasks_total', { status })]).toEqual([status, count])
   }
 })
+
+test('at whatever moment a kill, the wall time and the end of a task meet, its record and its events tell one story', async () => {
+  await using runtime = await startRuntime({ flags: ['--max-running-tasks', '6', '--max-queued-tasks', '1000'] })
+  const bodies = [
+    { ...command('/bin/sleep', '0.05'), limits: { wall_time_ms: 50 } },
+    command('/bin/sleep', '0.02'),
+    command('/no/such/program'),
+    { ...script('trap "" TERM; sleep 0.03'), limits: { wall_time_ms: 40 } },
+    script('trap "exit 0" TERM; sleep 0.03'),
+  ]
+  const last = { success: 'finished', failed: 'failed', cancelled: 'cancelled' } as Readonly<Record<string, string>>
+  const one = async (i: number) => {
+    const id = await runtime.submit(bodies[i % bodies.length]!)
+    if (i % 3 !== 0) {
+      await Bun.sleep((i * 7) % 60) // the moments differ; any of them is good
+      expect((await runtime.kill(id)).status).toBe(200)
+    }
+    const task = await runtime.ended(id)
+    const types = await runtime.eventTypes(id)
+    const has = (type: string) => types.includes(type)
+    expect(new Set(types).size).toBe(types.length)
+    expect(types.at(-1)).toBe(last[task.status]!)
+    expect({ ...storyOf(task), reserved: has('resource_reserved') }).toEqual({
+      hasError: task.status !== 'success',
+      isTimeout: has('timeout_triggered') && task.status === 'failed',
+      wasStarted: has('started'),
+      reserved: has('resource_released'),
+    })
+    if (task.status === 'success') expect(task.exit_code).toBe(0)
+    if (task.status === 'cancelled') expect(types).toContain('kill_requested')
+    expect(task.exit_code === undefined || task.exit_signal === undefined).toBe(true)
+    return task.status
+  }
+  const statuses = new Set<string>()
+  for (let round = 0; round < 10; round++) {
+    const ends = await Promise.all(Array.from({ length: 25 }, (_, i) => one(round * 25 + i)))
+    for (const status of ends) statuses.add(status)
+  }
+  expect([...statuses].toSorted()).toEqual(['cancelled', 'failed', 'success'])
+  expect((await runtime.resources()).active_reservations).toEqual([])
+})
+
+const storyOf = (task: TaskStatusResponse) => ({
+  hasError: task.error !== undefined,
+  isTimeout: task.error?.code === 'timeout',
+  wasStarted: task.started_at !== undefined,
+})
+
+test('while retention takes tasks away, every question is answered 200 or 404', async () => {
+  await using runtime = await startRuntime({
+    flags: ['--result-retention-secs', '1', '--gc-interval-ms', '10', '--max-running-tasks', '8'],
+  })
+  const ids: string[] = []
+  let gone = 0
+  const ask = async (id: string) => {
+    for (const path of [
+      '',
+      '/events',
+      '/logs?stream=stdout',
+      '/logs?stream=stdout&follow=true',
+      '?wait_ms=5',
+      '/kill',
+    ]) {
+      const method = path === '/kill' ? 'POST' : 'GET'
+      const response = await runtime.fetch(`/api/v1/tasks/${id}${path}`, { method })
+      expect([path, [200, 404].includes(response.status)]).toEqual([path, true])
+      await response.arrayBuffer()
+      if (path === '' && response.status === 404) gone++
+    }
+  }
+  for (let i = 0; gone < 60; i++) {
+    ids.push(await runtime.script('echo x'))
+    const some = [i, Math.floor(i / 2), Math.floor(i / 4)] // just made, older, and on its way out
+    await Promise.all(some.map((pick) => ask(ids[pick]!)))
+  }
+})
