@@ -227,7 +227,7 @@ export class Dispatcher {
 
   async #seenAsEnded(task: LiveTask, change: Change): Promise<void> {
     const { store, launches, log } = this.#options
-    const row = await store.end(task, change, (ended) => launches.writeResult(ended))
+    const row = await store.end(task, change, (ended) => launches.writeResult(task, ended))
     log.info('task ended', endedFields(row))
     this.onEnded(row)
   }

@@ -43,7 +43,9 @@ export function launchPlan(
     grace_ms: graceMs,
     max_output_bytes: maxOutputBytes,
     ...(cpu_time_sec !== undefined && { cpu_time_sec }),
-    ...(cgroup !== undefined && { cgroup }),
+    // Making, joining and removing one costs milliseconds: the kernel waits for all its processors. A launcher ends all of
+    // a task without it too.
+    ...(cgroup !== undefined && resource_enforcement.cgroup_enforced && { cgroup }),
     ...(memory_bytes !== undefined &&
       (isMemoryByCgroup ? { memory_max: memory_bytes } : { address_space_bytes: memory_bytes })),
     ...(pids_max !== undefined && resource_enforcement.pids_enforced && { pids_max }),

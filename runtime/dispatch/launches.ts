@@ -167,13 +167,13 @@ export class Launches {
     }
   }
 
-  /** Writes the final status beside the output. */
-  writeResult(row: TaskRow): void {
+  /** Writes the final status beside the output, and leaves it for those who wait for it. */
+  writeResult(task: LiveTask, row: TaskRow): void {
     const { dataDir, log } = this.#options
     const dir = taskDir(dataDir, row.task_id)
     try {
-      const status = statusResponse(row, dir, readOutput(row, dir))
-      writeFileSync(dir.result_path, JSON.stringify(status), { mode: 0o600 })
+      task.finalStatus = JSON.stringify(statusResponse(row, dir, readOutput(row, dir)))
+      writeFileSync(dir.result_path, task.finalStatus, { mode: 0o600 })
     } catch (error) {
       log.warn('cannot write the result file: the status is in the database', {
         task_id: row.task_id,

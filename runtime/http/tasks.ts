@@ -10,7 +10,7 @@ import { logStream } from '../store/log-stream.ts'
 import { readOutput } from '../store/output.ts'
 import { eventRecord, statusResponse, summaryResponse } from '../store/status-response.ts'
 import { taskDir } from '../store/task-dir.ts'
-import type { TaskStore } from '../store/task-store.ts'
+import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 
 /** Longest wait of `?wait_ms=N`; a client that wants more asks again. */
@@ -81,7 +81,9 @@ export const addTaskRoutes = (
         const waitMs = waitOf(query.wait_ms)
         if (waitMs === 0 || hasEnded(row.status)) return statusOf(row)
         app.server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
-        return statusOf((await endedWithin(store, row.task_id, waitMs, request.signal)) ?? known(params.id))
+        const task = store.liveTask(row.task_id)
+        const hasEndedNow = await endedWithin(task, waitMs, request.signal)
+        return (hasEndedNow ? task?.finalStatus : undefined) ?? statusOf(known(params.id))
       },
       { query: optionalTexts('wait_ms') },
     )
@@ -114,15 +116,15 @@ export const addTaskRoutes = (
     )
 }
 
-/** The row of the task once it has ended; undefined after `ms`, or when nobody waits any more. */
-async function endedWithin(store: TaskStore, id: string, ms: number, gone: AbortSignal): Promise<TaskRow | undefined> {
+/** Whether the task has ended; false after `ms`, or when nobody waits any more. */
+async function endedWithin(task: LiveTask | undefined, ms: number, gone: AbortSignal): Promise<boolean> {
   const late = Promise.withResolvers<undefined>()
   const giveUp = () => late.resolve(undefined)
   const timer = setTimeout(giveUp, ms)
   gone.addEventListener('abort', giveUp, { once: true })
-  const row = await Promise.race([store.liveTask(id)?.ended, late.promise])
+  const row = await Promise.race([task?.ended, late.promise])
   clearTimeout(timer)
-  return row
+  return row !== undefined
 }
 
 function waitOf(text: string | undefined): number {

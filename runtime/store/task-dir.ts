@@ -20,15 +20,15 @@ export interface TaskDir {
 
 /** Absolute paths of the task's files; `dataDir` is absolute, `taskId` was checked (no separators, not `.` or `..`). */
 export function taskDir(dataDir: string, taskId: string): TaskDir {
-  const task_dir = join(dataDir, 'tasks', taskId)
+  const task_dir = `${dataDir}/tasks/${taskId}`
   return {
     task_dir,
-    request_path: join(task_dir, 'request.json'),
-    result_path: join(task_dir, 'result.json'),
-    stdout_path: join(task_dir, 'stdout.log'),
-    stderr_path: join(task_dir, 'stderr.log'),
-    script_path: join(task_dir, 'script'),
-    workspace: join(task_dir, 'workspace'),
+    request_path: `${task_dir}/request.json`,
+    result_path: `${task_dir}/result.json`,
+    stdout_path: `${task_dir}/stdout.log`,
+    stderr_path: `${task_dir}/stderr.log`,
+    script_path: `${task_dir}/script`,
+    workspace: `${task_dir}/workspace`,
   }
 }
 

@@ -75,6 +75,8 @@ export class LiveTask {
   /** Of whose quota it takes, and what. */
   readonly tenant: string | undefined
   readonly reservation: Reservation
+  /** What is answered about it once it has ended, JSON: for those who wait, so that it is made once. */
+  finalStatus: string | undefined
   readonly #ended = Promise.withResolvers<TaskRow>()
   constructor(row: TaskRow, seq: number) {
     this.row = row
