@@ -36,6 +36,7 @@ const STEPS: Readonly<Record<string, { what: string; remedy: string; errors?: Re
   kill_pipe: {
     what: 'the pipe for kill requests cannot be made',
     remedy: 'the data directory must be on a file system with FIFOs',
+    errors: { ENOSPC: 'free some space, or inodes, on the disk of the data directory' },
   },
   logs: {
     what: 'the log files cannot be opened',
@@ -144,7 +145,6 @@ const SPAWN_FAILURES: Readonly<Record<string, { reason: string; remedy: string }
     reason: 'the launcher is gone from the data directory',
     remedy: 'restart the service, which puts it there',
   },
-  ENOSPC: { reason: 'the disk of the data directory is full', remedy: 'free some space, or inodes' },
 }
 
 /** Undefined for what nobody but us can have caused. */

@@ -1,11 +1,10 @@
 /** A FIFO: a pipe with a name, so that whoever comes later finds it again. */
 import { ptr } from 'bun:ffi'
-import { accessSync, constants, lstatSync, openSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { closeSync, constants, lstatSync, openSync, unlinkSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { loadLibc } from '../../shared/libc.ts'
 
-const { O_NOFOLLOW, O_NONBLOCK, O_RDWR, O_WRONLY, W_OK } = constants
+const { O_NOFOLLOW, O_NONBLOCK, O_RDWR, O_WRONLY } = constants
 
 /** For the owner alone. */
 const MODE = 0o600
@@ -15,15 +14,12 @@ let libc: ReturnType<typeof load> | undefined
 
 /**
  * Makes sure that there is one at `path`, and opens both its ends in one descriptor that never waits: so there is always
- * a reader for those who write and a writer for those who read.
+ * a reader for those who write and a writer for those who read. Throws the system's error.
  */
 export function openFifo(path: string): number {
   if (libc === undefined) libc = load()
   const isMade = libc !== null && libc.mkfifo(ptr(Buffer.from(`${path}\0`)), MODE) === 0
-  if (!isMade && !isFifo(path)) {
-    accessSync(dirname(path), W_OK) // throws the reason, where that is one of the directory
-    throw new Error(`cannot make the FIFO ${path}: its file system may have none, or another file has its name`)
-  }
+  if (!isMade && !isFifo(path)) throw reasonAgainst(path)
   return openSync(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
 }
 
@@ -34,6 +30,17 @@ export function openForReader(path: string): number | undefined {
   } catch (error) {
     if (['ENOENT', 'ENXIO'].includes(systemCodeOf(error) ?? '')) return undefined
     throw error
+  }
+}
+
+/** The system's error, which a call into the C library does not tell: a file of the usual kind fails for the same reason. */
+function reasonAgainst(path: string): Error {
+  try {
+    closeSync(openSync(path, 'wx', MODE))
+    unlinkSync(path)
+    return new Error(`cannot make the FIFO ${path}: its file system has none`)
+  } catch (error) {
+    return error as Error
   }
 }
 

@@ -8,14 +8,15 @@
  * Lock and FIFO are made here and inherited by the launcher. So there is no moment after `launch` has returned in which
  * a launcher that is about to begin looks as if it were gone, or cannot be told to end.
  */
-import { closeSync, constants, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, constants as files, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { launcherArguments } from './arguments.ts'
 import type { TaskError } from './classification.ts'
 import type { LauncherProgram } from './embedded.ts'
-import { explainSpawnFailure } from './faults.ts'
+import { type Explanation, explainFault, explainSpawnFailure } from './faults.ts'
 import { openFifo, openForReader } from './fifo.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from './outcome.ts'
 import type { LaunchPlan } from './plan.ts'
@@ -59,22 +60,33 @@ export function launch(
   let killFd: number | undefined
   try {
     killFd = openFifo(killPath)
-    const child = Bun.spawn([...program.command, ...launcherArguments(plan, DESCRIPTORS)], {
-      env: { ...program.wrapEnvironment(env) },
-      detached: true,
-      stdio: ['ignore', 'ignore', complaintsFd, lockFd, notifyFd, killFd],
-    })
-    child.unref()
-    return { launcher: { pid: child.pid, exited: child.exited } }
+    return { launcher: spawn([...program.command, ...launcherArguments(plan, DESCRIPTORS)], killFd) }
   } catch (error) {
+    const code = systemCodeOf(error) ?? ''
+    const explained = killFd === undefined ? explainFifoFailure(code) : explainSpawnFailure(code)
     if (killFd !== undefined) unlinkSync(killPath)
-    const explained = explainSpawnFailure(systemCodeOf(error) ?? '')
     if (explained === undefined) throw error
     return { error: { code: 'launch_failed', ...explained } }
   } finally {
     closeSync(lockFd)
     if (killFd !== undefined) closeSync(killFd)
   }
+
+  function spawn(command: string[], killFd: number): RunningLauncher {
+    const child = Bun.spawn(command, {
+      env: { ...program.wrapEnvironment(env) },
+      detached: true,
+      stdio: ['ignore', 'ignore', complaintsFd, lockFd, notifyFd, killFd],
+    })
+    child.unref()
+    return { pid: child.pid, exited: child.exited }
+  }
+}
+
+/** The launcher would fail at the same step, had it to make the FIFO. */
+function explainFifoFailure(code: string): Explanation | undefined {
+  const errno = (constants.errno as Readonly<Record<string, number>>)[code]
+  return errno === undefined ? undefined : explainFault('kill_pipe', errno)
 }
 
 function lockTask(taskDir: string): number {
@@ -84,7 +96,7 @@ function lockTask(taskDir: string): number {
   throw new Error(`a launcher is at work in ${taskDir} already`)
 }
 
-const openDirectory = (path: string): number => openSync(path, constants.O_RDONLY | constants.O_DIRECTORY)
+const openDirectory = (path: string): number => openSync(path, files.O_RDONLY | files.O_DIRECTORY)
 
 /** Whether a launcher is at work in the directory of a task. */
 export function isLauncherAlive(taskDir: string): boolean {

@@ -41,6 +41,8 @@ struct loop {
 
 struct fault supervise_signals(int *signal_fd) {
   signal(SIGPIPE, SIG_IGN);
+  /* Ignored by whoever started us, it would have the kernel throw exit statuses away. */
+  signal(SIGCHLD, SIG_DFL);
   /* Nothing may end us by accident, but for KILL and our own faults. */
   sigset_t all, read_ones;
   sigfillset(&all);
@@ -187,9 +189,9 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
     await_event(&loop);
     if (!has_ended(&loop) && !heed_clock(&loop)) break;
   }
-  /* Its last word may have come together with its end. */
-  if (supervision->task->fault_fd != ABSENT) hear_child(&loop);
   if (supervision->family->has_main_ended) {
+    /* Its last word may have come together with its end. */
+    if (supervision->task->fault_fd != ABSENT) hear_child(&loop);
     int64_t give_up_us = monotonic_us() + supervision->arguments->give_up_ms * US_PER_MS;
     family_end(supervision->family, supervision->group, give_up_us);
   }

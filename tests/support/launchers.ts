@@ -6,7 +6,7 @@
  */
 import { describe, test } from 'bun:test'
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { launcherArguments } from '../../runtime/launcher/arguments.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from '../../runtime/launcher/outcome.ts'
@@ -81,6 +81,8 @@ function buildChecked(path: string): void {
   mkdirSync(aside, { recursive: true })
   const make = Bun.spawnSync(['make', '-s', '-C', SOURCES, 'checked', `OUT=${aside}`], { stderr: 'pipe' })
   if (make.exitCode !== 0) throw new Error(`cannot build the launcher under sanitizers:\n${make.stderr}`)
+  const dist = dirname(path)
+  for (const name of readdirSync(dist)) if (name.startsWith('taskmill-launcher-checked-')) rmSync(join(dist, name))
   renameSync(join(aside, 'taskmill-launcher-checked'), path)
   rmSync(aside, { recursive: true })
 }

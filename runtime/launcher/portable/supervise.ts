@@ -70,6 +70,8 @@ class Supervision {
     const { plan, program, env, logs } = given
     this.giveUpMs = plan.give_up_ms ?? DEFAULT_GIVE_UP_MS
     this.deadlineMs = this.startedAtMs + plan.wall_time_ms
+    for (const signal of MEANINGLESS) process.on(signal, () => {})
+    for (const signal of TERMINATING) process.on(signal, () => this.endBecause('terminated'))
     this.child = attempt('exec', () =>
       Bun.spawn(underLimits(plan, program, plan.command.slice(1)), {
         argv0: plan.command[0],
@@ -89,8 +91,6 @@ class Supervision {
       await killGroup(child.pid, this.giveUpMs)
       throw error
     }
-    for (const signal of MEANINGLESS) process.on(signal, () => {})
-    for (const signal of TERMINATING) process.on(signal, () => this.endBecause('terminated'))
     const reader = Bun.file(this.given.killPipe).stream().getReader()
     const reading = this.heed(reader)
     this.awaitLook()

@@ -97,7 +97,7 @@ describe.skipIf(missingCgroups !== undefined)(`with control groups${why}`, () =>
         await using groups = testCgroups()
         const cgroup = groups.tasks.forTask('task-1')!
         const away = `trap "echo heard; : > heard; exit" TERM; echo ready; while :; do sleep 0.02; done`
-        const command = sh(`(setsid sh -c '${away}' &); trap : TERM; while [ ! -e heard ]; do sleep 0.02; done; exit 4`)
+        const command = sh(`trap : TERM; (setsid sh -c '${away}' &); while [ ! -e heard ]; do sleep 0.02; done; exit 4`)
         await using task = launch(launcher, { command, cgroup })
         await task.printed('ready\n')
         task.launcher.kill('SIGTERM')

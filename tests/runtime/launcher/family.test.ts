@@ -73,7 +73,7 @@ describeLaunchers('what a task leaves behind', (launcher) => {
 
   compiledOnly(launcher)('is killed at the end of a limit and on request, however far away it is', async () => {
     const script = `${HAS_LEFT}; setsid sh -c 'trap "" TERM; sleep 600 & echo $!; wait' & left $!; echo $!; sleep 600`
-    const ended = await run(launcher, { command: sh(script), wall_time_ms: 300 })
+    const ended = await run(launcher, { command: sh(script), wall_time_ms: 700 })
     expect([ended.ending, ended.reason]).toEqual([{ how: 'signaled', signal: SIGTERM }, 'wall_time'])
     expect(await livingOf(pidsIn(ended.stdout))).toEqual([])
   })
@@ -122,7 +122,7 @@ describeLaunchers('what a task leaves behind', (launcher) => {
     using dir = tempDir()
     const ended = await run(launcher, {
       command: sh(`exec ${asRoot(dir.path)} sleep 600`),
-      ...{ uid: 65_534, wall_time_ms: 500, grace_ms: 50, give_up_ms: 100 },
+      ...{ uid: 65_534, wall_time_ms: 1_000, grace_ms: 50, give_up_ms: 100 },
     })
     try {
       const { ending, reason, leftovers_alive, code } = ended

@@ -123,7 +123,7 @@ describeLaunchers('a request to kill', (launcher) => {
 
   test('after the wall time is not the reason', async () => {
     const command = sh('trap "echo heard" TERM; while :; do sleep 0.02; done')
-    await using task = launch(launcher, { command, wall_time_ms: 200, grace_ms: 500 })
+    await using task = launch(launcher, { command, wall_time_ms: 700, grace_ms: 500 })
     await task.printed('heard\n')
     request(task)
     const { ending, reason } = await task.outcome()

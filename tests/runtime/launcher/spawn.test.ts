@@ -201,6 +201,28 @@ describe('a service', () => {
     ).toThrow('ENOENT')
   })
 
+  rootTest('is told in words that the disk has no room for the files of a task', async () => {
+    await using our = service()
+    using disk = tempDir()
+    // Room for the directory of the task, and for one more file.
+    Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'nr_inodes=3', 'tmpfs', disk.path])
+    try {
+      const task_dir = join(disk.path, 'task-1')
+      mkdirSync(task_dir)
+      writeFileSync(join(disk.path, 'filler'), '')
+      const plan = { ...our.planOf('task-1', ['/bin/true']), task_dir }
+      const result = launch(plan, taskEnv, our.surroundings)
+      expect('error' in result && result.error.details).toEqual({
+        step: 'kill_pipe',
+        errno: 'ENOSPC',
+        remedy: 'free some space, or inodes, on the disk of the data directory',
+      })
+      expect(readdirSync(task_dir)).toEqual([])
+    } finally {
+      Bun.spawnSync(['umount', disk.path])
+    }
+  })
+
   test('leaves no descriptor open for the tasks it started', async () => {
     await using our = service()
     await our.start('warm-up', ['/bin/true']).exited

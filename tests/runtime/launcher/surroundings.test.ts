@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test'
 import { closeSync, openSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { complaintOf, describeLaunchers, launch, run, sh, taskEnv } from '../../support/launchers.ts'
+import { compiledOnly, complaintOf, describeLaunchers, launch, run, sh, taskEnv } from '../../support/launchers.ts'
 
 describeLaunchers('a task', (launcher) => {
   test('has exactly the environment of the launcher', async () => {
@@ -82,6 +82,11 @@ describeLaunchers('a task', (launcher) => {
       expect(masks).toHaveLength(4)
       for (const mask of masks) expect(mask).toMatch(/^\w+:\t0{16}$/)
     }
+  })
+
+  compiledOnly(launcher)('has an exit status though the launcher was started by somebody who wants none', async () => {
+    const through = ['/usr/bin/perl', '-e', '$SIG{CHLD} = "IGNORE"; exec @ARGV', '--']
+    expect((await run(launcher, { command: sh('exit 7'), through })).ending).toEqual({ how: 'exited', exit_code: 7 })
   })
 
   test('leads a session and a group of its own, without a terminal', async () => {

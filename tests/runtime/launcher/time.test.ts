@@ -10,7 +10,7 @@ import { isAlive, until } from '../../support/until.ts'
 const { SIGKILL, SIGTERM, SIGXCPU } = constants.signals
 
 /** Long enough for a program that starts, on a machine that has other things to do. */
-const SOON_MS = 300
+const SOON_MS = 700
 
 describeLaunchers('the wall time', (launcher) => {
   test('ends a task by TERM, and the launcher says 124', async () => {
@@ -121,7 +121,7 @@ describeLaunchers('the output limit', (launcher) => {
   })
 
   test('counts in the grace after TERM, too, and does not become the reason then', async () => {
-    const script = 'trap "" TERM; sleep 0.6; exec yes'
+    const script = 'trap "" TERM; sleep 1; exec yes'
     const ended = await run(launcher, {
       command: sh(script),
       wall_time_ms: SOON_MS,
