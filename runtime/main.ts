@@ -10,6 +10,7 @@ import { CallFailed, httpUrl, ServiceClient } from '../shared/http-client.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { VERSION } from '../shared/version.ts'
 import type { Command } from './commands/command.ts'
+import { health } from './commands/health.ts'
 import { kill } from './commands/kill.ts'
 import { run } from './commands/run.ts'
 import { status } from './commands/status.ts'
@@ -18,7 +19,7 @@ import { wait } from './commands/wait.ts'
 import { serveSettings, serveVariables } from './config.ts'
 import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
 
-const CLIENT_COMMANDS: Readonly<Record<string, Command>> = { submit, status, wait, kill, run }
+const CLIENT_COMMANDS: Readonly<Record<string, Command>> = { submit, status, wait, kill, run, health }
 
 const SERVE_SUMMARY = 'Run the service: it takes commands and scripts and runs them as accounted, limited processes.'
 const DOCTOR_SUMMARY = 'Show what this host can enforce, and the remedy for what it cannot.'
@@ -135,7 +136,7 @@ ${commands.join('\n')}
   --version
       Show the version.
 
-submit, status, wait, kill and run ask a running service:
+submit, status, wait, kill, run and health ask a running service:
 ${describeSettings({ server: serverSetting })}
 They print its response, a JSON object, on standard output. Exit codes: 0 success, 1 error, 2 usage error; run exits
 with 0 only when the task ended in success.
