@@ -1,0 +1,25 @@
+# The runtime service. From the root of the repository:
+#
+#   make build && docker build -t taskmill-runtime -f deploy/runtime.Dockerfile .
+#
+# It listens on every interface of its container: set SERVICE_TOKEN, or publish its port on loopback alone.
+# Another subcommand goes behind the image's name: `docker run --rm taskmill-runtime doctor`.
+
+# Any glibc distribution with useradd. What tasks run has to be in it.
+ARG BASE=debian:12-slim
+FROM ${BASE}
+
+RUN groupadd --system --gid 10001 taskmill \
+ && useradd --system --uid 10001 --gid taskmill --home-dir /var/lib/taskmill --shell /usr/sbin/nologin taskmill \
+ && install -d -o taskmill -g taskmill -m 0700 /var/lib/taskmill
+COPY dist/taskmill-runtime /usr/local/bin/
+
+# Its data is in ./data, hence in the volume.
+USER taskmill
+WORKDIR /var/lib/taskmill
+ENV SERVICE_RUNTIME_LISTEN_ADDR=:18080
+VOLUME ["/var/lib/taskmill"]
+EXPOSE 18080
+HEALTHCHECK --interval=5s --timeout=5s --start-period=10s --retries=3 CMD ["taskmill-runtime", "health"]
+ENTRYPOINT ["taskmill-runtime"]
+CMD ["serve"]
