@@ -9,6 +9,7 @@ import { $ } from 'bun'
 import { builtProgram as binary, compile } from '../../scripts/build.ts'
 import type { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { docker, ENGINE_ENV, engineTitle, faultOfTheEngine } from '../support/docker-engine.ts'
 import { dataOf, workplace } from '../support/ensure-running.ts'
 import { freePort } from '../support/free-port.ts'
 import { testEnvironment } from '../support/service.ts'
@@ -368,43 +369,6 @@ describe('a compose file and an image', () => {
   })
 })
 
-/** Where docker finds its engine; nothing else of our environment is needed. */
-const ENGINE_ENV = Object.fromEntries(
-  ['DOCKER_HOST', 'DOCKER_CONTEXT', 'DOCKER_CONFIG', 'DOCKER_CERT_PATH', 'DOCKER_TLS_VERIFY', 'HOME'].flatMap((name) =>
-    process.env[name] === undefined ? [] : [[name, process.env[name]]],
-  ),
-)
-
-/** Milliseconds for one docker command of a test. */
-const DOCKER_MS = 30_000
-
-/** Runs the machine's own docker, gives its output, throws its words. */
-async function docker(...args: string[]): Promise<string> {
-  const child = Bun.spawn(['docker', ...args], {
-    env: testEnvironment(ENGINE_ENV),
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-    timeout: DOCKER_MS,
-  })
-  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
-  if ((await child.exited) !== 0) throw new Error(stderr.trim())
-  return stdout.trim()
-}
-
-/** Why no engine answers; undefined when one does. `TASKMILL_MUST_DOCKER=1` makes it a failure. */
-async function faultOfEngine(): Promise<string | undefined> {
-  try {
-    await docker('version', '--format', '{{.Server.Version}}')
-    return undefined
-  } catch (error) {
-    if (process.env.TASKMILL_MUST_DOCKER === '1') throw error
-    return (error as Error).message
-  }
-}
-
-const faultOfTheEngine = await faultOfEngine()
-
 interface Images extends AsyncDisposable {
   /** Our ready server. */
   readonly ready: string
@@ -439,8 +403,6 @@ async function makeImages(): Promise<Images> {
     },
   }
 }
-
-const engineTitle = faultOfTheEngine === undefined ? 'a real engine' : `a real engine (none: ${faultOfTheEngine})`
 
 describe.skipIf(faultOfTheEngine !== undefined)(engineTitle, () => {
   test('runs an image, finds it running, starts it again after it was stopped, and tells why one ends', async () => {
