@@ -19,10 +19,13 @@ const DOWN_MS = 60_000
 
 describe.skipIf(faultOfTheStack !== undefined)(stackTitle, () => {
   let stack: Stack
-  beforeAll(async () => {
-    stack = await makeStack()
-  }, BUILD_MS)
-  afterAll(() => stack[Symbol.asyncDispose](), DOWN_MS)
+  // The runner would count skipped hooks as tests.
+  if (faultOfTheStack === undefined) {
+    beforeAll(async () => {
+      stack = await makeStack()
+    }, BUILD_MS)
+    afterAll(() => stack[Symbol.asyncDispose](), DOWN_MS)
+  }
 
   /** Submits a script to the runtime. */
   const script = async (text: string): Promise<string> => {
