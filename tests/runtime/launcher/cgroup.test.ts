@@ -204,6 +204,7 @@ describe.skipIf(missingCgroups !== undefined)(`with control groups${why}`, () =>
       const command = sh('setsid sleep 600 & echo $!; echo ready; wait')
       await using task = launch(shippedLauncher, { command, cgroup })
       const stray = Number((await task.printed('ready\n')).split('\n')[0])
+      await task.started()
       task.launcher.kill('SIGKILL')
       await task.exited
       expect(groups.tasks.taskIds()).toEqual(['task-1'])

@@ -59,7 +59,7 @@ describeLaunchers('a request to kill', (launcher) => {
   })
 
   test('twice, or among bytes that mean nothing, is one', async () => {
-    await using task = launch(launcher, { command: sh('trap "echo heard" TERM; echo ready; sleep 600 & wait; wait') })
+    await using task = launch(launcher, { command: sh('sleep 600 & trap "echo heard" TERM; echo ready; wait; wait') })
     await task.printed('ready\n')
     request(task, 'x\0y')
     request(task, 'aakk')
@@ -116,6 +116,7 @@ describeLaunchers('a request to kill', (launcher) => {
   test('finds nobody when the launcher was killed', async () => {
     await using task = launch(launcher, { command: sh('echo ready; exec sleep 600') })
     await task.printed('ready\n')
+    await task.started()
     task.launcher.kill('SIGKILL')
     await task.exited
     expect(() => request(task)).toThrow('ENXIO')

@@ -167,6 +167,7 @@ describeLaunchers('the lock', (launcher) => {
   test('is not the task’s: what outlives a killed launcher does not hold it', async () => {
     await using task = launch(launcher, { command: sh('setsid sleep 600 & echo $!; echo ready; wait') })
     const stray = Number((await task.printed('ready\n')).split('\n')[0])
+    await task.started()
     task.launcher.kill('SIGKILL')
     await task.exited
     try {

@@ -159,6 +159,7 @@ describeLaunchers('a signal to the launcher', (launcher) => {
     await using task = launch(launcher, { command: sh('echo ready; exec sleep 600') })
     await task.printed('ready\n')
     const { pid } = await task.started()
+    await task.started()
     task.launcher.kill('SIGKILL')
     await task.exited
     await until(
