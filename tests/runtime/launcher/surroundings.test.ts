@@ -80,7 +80,9 @@ describeLaunchers('a task', (launcher) => {
       const { stdout } = await run(launcher, { command: ['/bin/sh', '-c', `exec ${status}`], ...surroundings })
       const masks = stdout.split('\n').filter((line) => line !== '')
       expect(masks).toHaveLength(4)
-      for (const mask of masks) expect(mask).toMatch(/^\w+:\t0{16}$/)
+      // Of those that a C library keeps for itself (32, 33) its programs can change nothing, only a system call can.
+      const tolerated = launcher.isPortable ? 0x1_8000_0000n : 0n
+      for (const mask of masks) expect([mask, BigInt(`0x${mask.split('\t')[1]}`) & ~tolerated]).toEqual([mask, 0n])
     }
   })
 
