@@ -31,7 +31,7 @@ import { findCapacity } from './host/capacity.ts'
 import { platformOf } from './host/platform.ts'
 import { serviceUser } from './host/service-user.ts'
 import { runtimeApp } from './http/app.ts'
-import { DEFAULT_CGROUP_ROOT, TaskCgroups } from './launcher/cgroup.ts'
+import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './launcher/cgroup.ts'
 import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
 import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
 import { NotifyPipe } from './launcher/notify.ts'
@@ -183,6 +183,7 @@ export async function serve(
     commit.flush()
     const isKept = commit.fault === undefined
     db.close()
+    if (cgroups !== undefined) leaveCgroups(cgroups)
     log.info('stopped')
     // Whoever does not read our lines does not keep us from ending.
     await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])

@@ -13,7 +13,7 @@ import { serveSettings } from '../config.ts'
 import { capabilitySet, namedCapabilities } from '../host/capabilities.ts'
 import { findCapacity } from '../host/capacity.ts'
 import { platformOf } from '../host/platform.ts'
-import { DEFAULT_CGROUP_ROOT, TaskCgroups } from '../launcher/cgroup.ts'
+import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgroup.ts'
 import { cgroupCapabilities } from '../launcher/cgroup-capabilities.ts'
 import { chooseLauncher } from '../launcher/embedded.ts'
 import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
@@ -37,6 +37,7 @@ export function doctor(
   const cgroups = values.disableCgroup
     ? undefined
     : TaskCgroups.prepare({ root: values.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId: `doctor-${process.pid}` })
+  if (cgroups !== undefined) leaveCgroups(cgroups)
   const capabilities = namedCapabilities(
     capabilitySet({
       isLauncherNative: tryLauncher(),

@@ -3,6 +3,10 @@ import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, 
 import { join } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
 
+/** The controllers that limit a task. */
+export const CONTROLLERS = ['pids', 'memory'] as const
+export type Controller = (typeof CONTROLLERS)[number]
+
 /** Throws the system's error; ENOENT when the kernel has no such attribute, or the group is gone. */
 export function writeAttribute(group: string, name: string, value: string): void {
   // Some can be written but not read.

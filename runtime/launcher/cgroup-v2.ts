@@ -7,8 +7,7 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
-import { membersOf, wordsOf, writeAttribute, writeIfThere } from './cgroup-files.ts'
-import { CONTROLLERS, type Controller } from './cgroup-mounts.ts'
+import { CONTROLLERS, type Controller, membersOf, wordsOf, writeAttribute, writeIfThere } from './cgroup-files.ts'
 
 /** Where the processes of the service go. A service manager may start it there (systemd: DelegateSubgroup). */
 const LEAF = 'taskmill-service'

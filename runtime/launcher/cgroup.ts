@@ -9,11 +9,19 @@
  *
  * Nothing is guessed: a controller counts as usable once it has limited a group made for the purpose.
  */
-import { mkdirSync, readFileSync, rmdirSync } from 'node:fs'
+import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
-import { membersOf, namesBelow, treeOf, writeAttribute, writeIfThere } from './cgroup-files.ts'
-import { CONTROLLERS, type Controller, type OwnCgroups, ownCgroups } from './cgroup-mounts.ts'
+import { ownCgroup } from '../host/own-cgroup.ts'
+import {
+  CONTROLLERS,
+  type Controller,
+  membersOf,
+  namesBelow,
+  treeOf,
+  writeAttribute,
+  writeIfThere,
+} from './cgroup-files.ts'
 import { enableDownTo, topOf } from './cgroup-v2.ts'
 import type { TaskCgroup } from './plan.ts'
 
@@ -50,16 +58,19 @@ export class TaskCgroups {
     readonly missing: readonly MissingController[],
   ) {}
 
-  /** Makes the directory of the tasks and finds out what can be done in it. `own`: where the service is. */
-  static prepare(options: CgroupOptions, own: OwnCgroups = readOwnCgroups()): TaskCgroups {
-    const version = CONTROLLERS.some((controller) => own.v1[controller] !== undefined) ? 1 : 2
+  /** Makes the directory of the tasks and finds out what can be done in it. */
+  static prepare(options: CgroupOptions): TaskCgroups {
+    const homes = new Map(CONTROLLERS.map((controller) => [controller, ownCgroup(controller)]))
+    const version = [...homes.values()].some((home) => home?.version === 1) ? 1 : 2
     const directories: Partial<Record<Controller, string>> = {}
     const missing: MissingController[] = []
-    for (const controller of CONTROLLERS) {
-      const home = version === 2 ? own.v2 : own.v1[controller]
+    for (const [controller, home] of homes) {
       try {
-        if (home === undefined) throw new Error(`there is no control group hierarchy with the ${controller} controller`)
-        const top = options.root.startsWith('/') ? home.mountPoint : version === 2 ? topOf(home.path) : home.path
+        if (home?.version !== version) {
+          throw new Error(`there is no control group hierarchy with the ${controller} controller`)
+        }
+        const [own, mountPoint] = [home.directories[0]!, home.directories.at(-1)!]
+        const top = options.root.startsWith('/') ? mountPoint : version === 2 ? topOf(own) : own
         const directory = join(top, options.root)
         if (version === 2) enableDownTo(top, directory, controller)
         mkdirSync(directory, { recursive: true })
@@ -112,6 +123,17 @@ export class TaskCgroups {
   }
 }
 
+/** Nothing is left of a directory that nobody uses; one with groups in it, of running tasks or another service, stays. */
+export function leaveCgroups({ directories }: TaskCgroups): void {
+  for (const directory of new Set(Object.values(directories))) {
+    try {
+      rmdirSync(directory)
+    } catch {
+      // in use, or not ours to remove
+    }
+  }
+}
+
 /** No new processes first: a loop alone does not come to the end of a storm of forks. */
 function killMembers(group: string): void {
   writeIfThere(group, 'pids.max', '0')
@@ -148,14 +170,5 @@ function prove(group: string, controller: Controller, version: 1 | 2): void {
     else writeAttribute(group, version === 2 ? 'memory.max' : 'memory.limit_in_bytes', PROBE_LIMIT)
   } finally {
     rmdirSync(group)
-  }
-}
-
-function readOwnCgroups(): OwnCgroups {
-  try {
-    return ownCgroups(readFileSync('/proc/self/cgroup', 'utf8'), readFileSync('/proc/self/mountinfo', 'utf8'))
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return { v1: {} } // no such kernel, or no /proc
-    throw error
   }
 }
