@@ -52,7 +52,7 @@ const LOOK_MS = 2
 export class TaskCgroups {
   private constructor(
     readonly version: 1 | 2,
-    private readonly serviceId: string,
+    readonly serviceId: string,
     /** Where the groups of the tasks lie, by controller; in version 2 the same for all. Without those that cannot be used. */
     readonly directories: Readonly<Partial<Record<Controller, string>>>,
     readonly missing: readonly MissingController[],
@@ -75,6 +75,8 @@ export class TaskCgroups {
         if (version === 2) enableDownTo(top, directory, controller)
         mkdirSync(directory, { recursive: true })
         prove(join(directory, `${options.serviceId}~probe`), controller, version)
+        // Empty; as long as it is there, no other service takes the directory away from us.
+        mkdirSync(join(directory, options.serviceId), { recursive: true })
         directories[controller] = directory
       } catch (error) {
         missing.push({ controller, reason: messageOf(error), remedy: REMEDY })
@@ -124,12 +126,14 @@ export class TaskCgroups {
 }
 
 /** Nothing is left of a directory that nobody uses; one with groups in it, of running tasks or another service, stays. */
-export function leaveCgroups({ directories }: TaskCgroups): void {
+export function leaveCgroups({ directories, serviceId }: TaskCgroups): void {
   for (const directory of new Set(Object.values(directories))) {
-    try {
-      rmdirSync(directory)
-    } catch {
-      // in use, or not ours to remove
+    for (const group of [join(directory, serviceId), directory]) {
+      try {
+        rmdirSync(group)
+      } catch {
+        break // in use, or not ours to remove
+      }
     }
   }
 }
