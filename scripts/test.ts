@@ -10,17 +10,24 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
 const ROOT = dirname(import.meta.dir)
+
+/** Milliseconds of a test that says nothing: each waits for conditions, on machines that may be busy. */
+const TEST_TIMEOUT_MS = 60_000
+
 const run = `run-${process.pid}-${Date.now()}`
 const temp = mkdtempSync(join(tmpdir(), 'taskmill-tests-'))
 chmodSync(temp, 0o711) // tests run services as other users, who must be able to reach their directories
 
-const tests = Bun.spawn([process.execPath, 'test', '--parallel=2', ...process.argv.slice(2)], {
-  cwd: ROOT,
-  env: { ...process.env, TASKMILL_TEST_RUN: run, TMPDIR: temp },
-  stdin: 'ignore',
-  stdout: 'inherit',
-  stderr: 'pipe',
-})
+const tests = Bun.spawn(
+  [process.execPath, 'test', '--parallel=2', `--timeout=${TEST_TIMEOUT_MS}`, ...process.argv.slice(2)],
+  {
+    cwd: ROOT,
+    env: { ...process.env, TASKMILL_TEST_RUN: run, TMPDIR: temp },
+    stdin: 'ignore',
+    stdout: 'inherit',
+    stderr: 'pipe',
+  },
+)
 let output = ''
 let unshown = ''
 const decoder = new TextDecoder()
