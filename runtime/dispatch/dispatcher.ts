@@ -39,6 +39,12 @@ const SETTLE_MS = 1_000
  */
 const OVERDUE_MS = 5_000
 
+/**
+ * Milliseconds without a word after which the record of a launcher is believed to be that of a running program. It is
+ * there before the program is, so earlier than that the start may still fail.
+ */
+const UNHEARD_MS = 2_000
+
 /** Milliseconds until a kill that the launcher could not take yet is sent again. */
 const KILL_AGAIN_MS = 10
 
@@ -177,12 +183,12 @@ export class Dispatcher {
   lookAround(): void {
     const { launches } = this.#options
     for (const running of this.#running.values()) {
-      const { task, isAdopted, launcherPid } = running
+      const { task, isAdopted, since } = running
       if (isAdopted && !launches.isLive(task)) this.onLauncherGone(task.task_id)
       else if (this.#isOverdue(running)) {
         running.isForced = true
         this.#inBackground(task, launches.endByForce(task))
-      } else if (launcherPid !== undefined && task.row.started_at === null) {
+      } else if (task.row.started_at === null && performance.now() - since > UNHEARD_MS) {
         const started = launches.startedProcess(task)
         if (started !== undefined) this.onStarted(task.task_id, started)
       }

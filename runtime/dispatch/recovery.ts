@@ -63,11 +63,7 @@ function takeUp(options: RecoveryOptions, task: LiveTask): keyof Recovered {
   ledger.restore({ task_id, tenant, reservation, reserved_at: isoTime(reserved_at ?? updated_at) })
   store.note(task, { patch: {}, events: [recovered(isLive)] })
   dispatcher.adopt(task)
-  if (isLive) {
-    const started = launches.startedProcess(task)
-    if (started !== undefined) dispatcher.onStarted(task_id, started)
-    return 'running'
-  }
+  if (isLive) return 'running'
   dispatcher.onLauncherGone(task_id)
   return 'ended'
 }
