@@ -6,43 +6,26 @@
  */
 import { messageOf, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
-import { CallFailed, httpUrl, ServiceClient } from '../shared/http-client.ts'
-import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { VERSION } from '../shared/version.ts'
-import type { Command } from './commands/command.ts'
-import { health } from './commands/health.ts'
-import { kill } from './commands/kill.ts'
-import { run } from './commands/run.ts'
-import { status } from './commands/status.ts'
-import { submit } from './commands/submit.ts'
-import { wait } from './commands/wait.ts'
 import { serveSettings, serveVariables } from './config.ts'
 import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
 
-const CLIENT_COMMANDS: Readonly<Record<string, Command>> = { submit, status, wait, kill, run, health }
-
 const SERVE_SUMMARY = 'Run the service: it takes commands and scripts and runs them as accounted, limited processes.'
 const DOCTOR_SUMMARY = 'Show what this host can enforce, and the remedy for what it cannot.'
-
-const serverSetting = httpUrl({
-  variable: 'SERVICE_RUNTIME_URL',
-  default: 'http://127.0.0.1:18080',
-  help: 'Base address of the runtime service.',
-})
 
 try {
   const exitCode = await main(process.argv.slice(2))
   if (exitCode !== undefined) process.exit(exitCode)
 } catch (error) {
-  if (!(error instanceof UsageError) && !(error instanceof CallFailed)) throw error
+  if (!(error instanceof UsageError)) throw error
   console.error(`taskmill-runtime: ${error.message}`)
-  process.exit(error instanceof UsageError ? 2 : 1)
+  process.exit(2)
 }
 
 /** The exit code, or undefined while the service runs. */
 async function main([name, ...rest]: readonly string[]): Promise<number | undefined> {
   if (name === undefined) {
-    console.error(help())
+    console.error(await help())
     throw new UsageError('no subcommand (see --help)')
   }
   if (name.startsWith('-')) return await asked(name, rest)
@@ -56,17 +39,12 @@ async function main([name, ...rest]: readonly string[]): Promise<number | undefi
     const { text, exitCode } = doctor(rest, process.env)
     return await print(text, exitCode)
   }
-  const command = Object.hasOwn(CLIENT_COMMANDS, name) ? CLIENT_COMMANDS[name] : undefined
-  if (command === undefined) {
-    const known = ['serve', ...Object.keys(CLIENT_COMMANDS), 'doctor'].join(', ')
-    throw new UsageError(`unknown subcommand "${name}" (there are: ${known})`)
-  }
-  return await call(name, command, rest)
+  return await client(name, rest)
 }
 
 async function asked(name: string, rest: readonly string[]): Promise<number> {
   const { asked } = readCommandLine([name, ...rest], process.env, {})
-  console.log(asked === 'version' ? `taskmill-runtime ${VERSION}` : help())
+  console.log(asked === 'version' ? `taskmill-runtime ${VERSION}` : await help())
   return 0
 }
 
@@ -82,29 +60,12 @@ async function serve(argv: readonly string[]): Promise<number | undefined> {
   return 0
 }
 
-async function call(name: string, command: Command, argv: readonly string[]): Promise<number> {
-  const settings = { ...command.settings, server: serverSetting }
-  const { values, positionals, asked } = readCommandLine(argv, process.env, settings)
-  if (asked !== undefined) {
-    console.log(asked === 'version' ? `taskmill-runtime ${VERSION}` : commandHelp(name, command))
-    return 0
-  }
-  const [taskId = '', ...tooMany] = command.takesTaskId ? positionals : ['', ...positionals]
-  if (tooMany.length > 0) throw new UsageError(`unexpected argument "${tooMany[0]}" (see ${name} --help)`)
-  if (command.takesTaskId && taskId === '') throw new UsageError(`no task id (see ${name} --help)`)
-  bypassProxyForLoopback(process.env)
-  const client = new ServiceClient(
-    { name: 'runtime', start: 'taskmill-runtime serve', urlVariable: 'SERVICE_RUNTIME_URL', urlFlag: '--server' },
-    { url: String(values.server), token: process.env.SERVICE_TOKEN },
-  )
-  try {
-    const { body, exitCode } = await command.run({ values, taskId, client })
-    return await print(JSON.stringify(body), exitCode)
-  } catch (error) {
-    // What the service answered is an answer too: whoever reads our output finds the code and its details in it.
-    if (error instanceof CallFailed && error.statusCode !== 0) await print(error.body, 1)
-    throw error
-  }
+async function client(name: string, argv: readonly string[]): Promise<number> {
+  const { runClient } = await import('./commands/client.ts')
+  const { text, complaint, exitCode } = await runClient(name, argv, process.env)
+  const printed = text === '' ? exitCode : await print(text, exitCode)
+  if (complaint !== undefined) console.error(`taskmill-runtime: ${complaint}`)
+  return printed
 }
 
 /** Prints all of it and gives the exit code: `exitCode`, or 1 when it could not be printed. */
@@ -118,7 +79,8 @@ async function print(text: string, exitCode: number): Promise<number> {
   }
 }
 
-function help(): string {
+async function help(): Promise<string> {
+  const { CLIENT_COMMANDS, serverSetting } = await import('./commands/client.ts')
   const commands = Object.entries(CLIENT_COMMANDS).map(
     ([name, { summary, usage }]) => `  ${name} ${usage}\n      ${summary}`,
   )
@@ -159,13 +121,4 @@ ${describeSettings(serveSettings)}
 
 Variables without a flag:
 ${variables.join('\n')}`
-}
-
-function commandHelp(name: string, { summary, usage, settings }: Command): string {
-  return `taskmill-runtime ${name}: ${summary}
-
-Usage: taskmill-runtime ${name} ${usage}
-
-Flags:
-${describeSettings({ ...settings, server: serverSetting })}`
 }
