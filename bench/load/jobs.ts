@@ -38,10 +38,18 @@ export interface Jobs {
   health: { input: Aimed & { clients: number; requests: number }; output: RequestsResult }
   /**
    * Runs tasks of the runtime service that do nothing, one after the other for each client: POST, then a GET that is held
-   * until the task has ended. Both are one request in the result. None begins after `limitMs`.
+   * until the task has ended. Both are one request in the result. None begins after `limitMs`. `restMs`: a client waits
+   * for as long before each.
    */
   run: {
-    input: Aimed & { clients: number; tasks: number; warmUpTasks: number; limitMs: number; prefix: string }
+    input: Aimed & {
+      clients: number
+      tasks: number
+      warmUpTasks: number
+      limitMs: number
+      restMs?: number
+      prefix: string
+    }
     output: RequestsResult
   }
   /** Submits one graph after the other and waits for the end of each. */

@@ -23,9 +23,10 @@ export async function health({ url, pid, clients, requests }: Jobs['health']['in
   return measured({ url, pid, clients }, exchanges(Math.ceil(requests / 10)), exchanges(requests))
 }
 
-export async function run({ url, pid, clients, tasks, warmUpTasks, limitMs, prefix }: Jobs['run']['input']) {
+export async function run(job: Jobs['run']['input']) {
+  const { url, pid, clients, tasks, warmUpTasks, limitMs, restMs, prefix } = job
   const exchanges = (from: number, count: number) => made(count, (i) => taskRun(`${prefix}-${from + i}`))
-  return measured({ url, pid, clients, limitMs }, exchanges(0, warmUpTasks), exchanges(warmUpTasks, tasks))
+  return measured({ url, pid, clients, limitMs, restMs }, exchanges(0, warmUpTasks), exchanges(warmUpTasks, tasks))
 }
 
 const made = (count: number, make: (i: number) => Exchange): Exchange[] =>
@@ -52,21 +53,23 @@ interface Aim {
   readonly clients: number
   /** Milliseconds after which nothing more begins. Absent: everything is done. */
   readonly limitMs?: number
+  /** Milliseconds that a client rests before each exchange that counts. */
+  readonly restMs?: number | undefined
 }
 
 async function measured(
-  { url, pid, clients, limitMs = Number.POSITIVE_INFINITY }: Aim,
+  { url, pid, clients, limitMs = Number.POSITIVE_INFINITY, restMs = 0 }: Aim,
   warmUp: readonly Exchange[],
   exchanges: readonly Exchange[],
 ): Promise<RequestsResult> {
   const connections = await openConnections(url, clients)
   try {
-    await withPatience('warming up', drive(connections, warmUp, limitMs))
+    await withPatience('warming up', drive(connections, warmUp, { limitMs, restMs: 0 }))
     Bun.gc(true) // ours must not fall into the measurement
     const serverBefore = usedBy(pid)
     const ownBefore = cpuMs(process.pid)
     const start = performance.now()
-    const latencies = await withPatience('the load', drive(connections, exchanges, limitMs))
+    const latencies = await withPatience('the load', drive(connections, exchanges, { limitMs, restMs }))
     const elapsedMs = performance.now() - start
     const ownCpu = cpuMs(process.pid) - ownBefore
     const server = usedBy(pid)
@@ -90,13 +93,18 @@ const usedBy = (pid: number | undefined) =>
   pid === undefined ? null : { cpuMs: cpuMs(pid), childrenCpuMs: childrenCpuMs(pid) }
 
 /** Does all exchanges, one at a time per connection, as far as there is time; returns how long each took. */
-async function drive(connections: Connection[], exchanges: readonly Exchange[], limitMs: number) {
+async function drive(
+  connections: Connection[],
+  exchanges: readonly Exchange[],
+  { limitMs, restMs }: { limitMs: number; restMs: number },
+) {
   const latencies = new Float64Array(exchanges.length)
   const until = performance.now() + limitMs
   let next = 0
   const client = async (connection: Connection) => {
     while (next < exchanges.length && performance.now() < until) {
       const i = next++
+      if (restMs > 0) await Bun.sleep(restMs)
       const start = performance.now()
       await exchanges[i]!(connection)
       latencies[i] = performance.now() - start

@@ -4,6 +4,8 @@ export interface RuntimeSizes {
   readonly warmUpTasks: number
   /** Tasks of a single client, one after the other. */
   readonly singleTasks: number
+  /** Tasks of a single client that rests before each of them. */
+  readonly restedTasks: number
   /** Tasks of all clients together where rates are measured. */
   readonly rateTasks: number
   /** Milliseconds after which no further task begins: a slow machine does fewer. */
@@ -20,6 +22,7 @@ export interface RuntimeSizes {
 export const FULL: RuntimeSizes = {
   warmUpTasks: 200,
   singleTasks: 400,
+  restedTasks: 40,
   rateTasks: 1_200,
   limitMs: 1_500,
   sleepingTasks: 100,
@@ -31,6 +34,7 @@ export const FULL: RuntimeSizes = {
 export const QUICK: RuntimeSizes = {
   warmUpTasks: 10,
   singleTasks: 30,
+  restedTasks: 5,
   rateTasks: 60,
   limitMs: 500,
   sleepingTasks: 10,

@@ -82,6 +82,7 @@ test(
     const expected: Record<string, string[]> = {
       single_p50: all,
       single_p99: all,
+      single_rested_p50: servers,
       single_cpu: all,
       single_children_cpu: servers,
       rate_4: all,
