@@ -29,6 +29,7 @@ export interface Report {
   readonly suite: string
   readonly started_at: string
   readonly duration_ms: number
+  /** At most; a workload for which time was short has fewer samples. */
   readonly rounds: number
   readonly quick: boolean
   readonly machine: Machine
@@ -69,7 +70,7 @@ function isMet({ goal, better }: Measure, ours: Result | undefined): boolean | n
   return better === 'higher' ? reached >= wanted : reached <= wanted
 }
 
-export function toMarkdown({ suite, started_at, machine, measures, rounds, quick, servers }: Report): string {
+export function toMarkdown({ suite, started_at, machine, measures, quick, servers }: Report): string {
   const names = servers.map(({ name }) => name)
   const hasGoals = measures.some(({ goal }) => goal !== undefined)
   const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
@@ -81,7 +82,7 @@ export function toMarkdown({ suite, started_at, machine, measures, rounds, quick
       `${machine.fdatasync_ms.toFixed(2)} ms and a new file ${Math.round(machine.new_file_us)} µs. ` +
       `Load before the run: ${machine.load_before.toFixed(1)}.`,
     '',
-    `Medians of ${rounds === 1 ? '1 round' : `${rounds} rounds`}, servers taking turns; in brackets the ratio to the floor of the same round. ` +
+    `Medians of ${roundsText(measures)}, servers taking turns; in brackets the ratio to the floor of the same round. ` +
       '↑ higher is better, ↓ lower is better. The load generator shares these cores with the server.' +
       (quick ? ' **A quick run: the sizes are too small for the figures to mean much.**' : ''),
     '',
@@ -97,6 +98,15 @@ export function toMarkdown({ suite, started_at, machine, measures, rounds, quick
     '',
   ]
   return lines.join('\n')
+}
+
+/** `3 rounds`, or `1 to 3 rounds` where there was no time for all of every workload. */
+function roundsText(measures: readonly MeasureReport[]): string {
+  const counts = measures.flatMap(({ results }) => Object.values(results).map(({ samples }) => samples.length))
+  const least = Math.min(...counts)
+  const most = Math.max(...counts)
+  const rounds = most === 1 ? '1 round' : `${most} rounds`
+  return least === most ? rounds : `${least} to ${rounds}, as there was time`
 }
 
 function cell(result: Result | undefined, name: string): string {

@@ -80,7 +80,7 @@ export interface SuiteParts<T extends Target, S> {
   /** How much of everything: for figures that mean something, and for a smoke run. */
   readonly full: S
   readonly quick: S
-  /** Milliseconds within which all rounds should end: none begins that would end later, but for the first. */
+  /** Milliseconds within which all rounds should end: after the first no workload begins that would end later. */
   readonly roundsMs: number
   /** Makes the targets, ours first. */
   readonly prepare: (config: BenchConfig, lifetime: Lifetime) => Promise<readonly T[]>
@@ -108,12 +108,13 @@ async function run<T extends Target, S>(parts: SuiteParts<T, S>, setting: Settin
   )
   const rounds = config.quick ? 1 : (config.rounds ?? DEFAULT_ROUNDS)
   const until = config.rounds === undefined ? start + parts.roundsMs : Number.POSITIVE_INFINITY
-  let done = 0
-  for (let longestMs = 0; done < rounds && (done === 0 || performance.now() + longestMs <= until); done++) {
-    const roundStart = performance.now()
-    const inTurn = done % 2 === 0 ? targets : targets.toReversed()
+  const lastMs = new Map<Workload<T, S>, number>()
+  for (let round = 0; round < rounds; round++) {
+    const inTurn = round % 2 === 0 ? targets : targets.toReversed()
     for (const workload of workloads) {
-      console.error(`${parts.name}, round ${done + 1} of ${rounds}: ${workload.name}`)
+      const workloadStart = performance.now()
+      if (workloadStart + (lastMs.get(workload) ?? 0) > until && round > 0) continue
+      console.error(`${parts.name}, round ${round + 1} of ${rounds}: ${workload.name}`)
       for (const target of inTurn) {
         await settleDisk(lifetime.dir)
         figures
@@ -121,15 +122,15 @@ async function run<T extends Target, S>(parts: SuiteParts<T, S>, setting: Settin
           .get(target.name)!
           .push(await measured(workload, target, tools))
       }
+      lastMs.set(workload, performance.now() - workloadStart)
     }
-    longestMs = Math.max(longestMs, performance.now() - roundStart)
   }
 
   return {
     suite: parts.name,
     started_at: startedAt.toISOString(),
     duration_ms: Date.now() - startedAt.getTime(),
-    rounds: done,
+    rounds,
     quick: config.quick,
     machine,
     servers: targets.map(({ name, description }) => ({ name, started_as: description })),

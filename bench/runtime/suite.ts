@@ -20,7 +20,7 @@ export const runtime = suiteOf({
   name: 'runtime',
   full: FULL,
   quick: QUICK,
-  roundsMs: 100_000,
+  roundsMs: 90_000,
   prepare,
   workloads: [single, rate, running, queue, onServers(start)],
 })
