@@ -45,7 +45,8 @@ export const queue = onServers({
   async run(target, tools) {
     const { sizes, freshPrefix } = tools
     await using empty = await target.start(START)
-    if (!(await hasQuotas(empty))) return {}
+    // A server that runs already cannot be had twice, nor started again.
+    if (empty.dataDir === undefined || !(await hasQuotas(empty))) return {}
     await using full = await target.start(START)
     const control_context = { tenant: HELD_TENANT }
     const sleeper = taskIds(freshPrefix(), 1)
@@ -54,7 +55,7 @@ export const queue = onServers({
     const waiting = taskIds(freshPrefix(), sizes.waitingTasks)
     await submitTasks(full.url, waiting, { execution: { kind: 'command', program: '/bin/true' }, control_context })
 
-    if (full.dataDir !== undefined) await settleDisk(full.dataDir)
+    await settleDisk(empty.dataDir)
     const slices: { empty: Slice; full: Slice }[] = []
     for (const { url } of [empty, full]) await warmUp(url, tools)
     for (let i = 0; i < SLICES; i++)
@@ -63,7 +64,7 @@ export const queue = onServers({
     await endTasks(empty.url, sleeper)
     await endTasks(full.url, [...waiting, ...sleeper])
     await full.stop()
-    if (full.dataDir !== undefined) await settleDisk(full.dataDir)
+    await settleDisk(empty.dataDir)
     await using again = await target.start({ ...START, dataDir: full.dataDir })
     return {
       queue_empty_p50: median(slices.map((slice) => slice.empty.p50Ms)),
