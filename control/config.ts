@@ -1,5 +1,6 @@
 /** Every setting of the control service, once: flag, variable, default, unit, range and a sentence. */
-import { choice, duration, integer, list, type SettingValues, text } from '../shared/flags.ts'
+import { choice, duration, flag, integer, list, type SettingValues, text } from '../shared/flags.ts'
+import { httpUrl } from '../shared/http-client.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
 
 const HOUR_MS = 3_600_000
@@ -64,6 +65,20 @@ export const controlSettings = {
     value: 'directory',
     help: 'Executables in this directory are skills: cli-skills tasks may call each by its file name, whatever the allowlist says. Without it there are none.',
   }),
+  runtimeUrl: httpUrl({
+    variable: 'SERVICE_RUNTIME_URL',
+    default: 'http://127.0.0.1:18080',
+    help: 'Base address of the runtime service, which runs the tasks of type runtime.',
+  }),
+  withRuntime: flag({
+    help: 'Start taskmill-runtime (from beside this program, else from PATH) where none answers at --runtime-url, keep it running, and end it with this service. It shares the data directory.',
+  }),
+  runtimeAwayTimeout: duration({
+    default: '5m',
+    minMs: 0,
+    maxMs: 30 * 24 * HOUR_MS,
+    help: 'How long the runtime service may be away while it has an attempt; then the attempt has failed, and is ended there once it is back.',
+  }),
   maxBodyBytes: integer({
     default: String(64 * 1024 * 1024),
     value: 'bytes',
@@ -99,6 +114,9 @@ export type ControlConfig = SettingValues<typeof controlSettings>
 /** Variables without a flag, for the documentation. */
 export const controlVariables = {
   SERVICE_TOKEN: 'The token itself, where --token-file is not given.',
+  SERVICE_RUNTIME_TOKEN: 'The token that the runtime service wants. Without it: the same as the token of this service.',
+  SERVICE_RUNTIME_TENANT: 'control_context.tenant of runtime tasks that do not name one.',
+  SERVICE_RUNTIME_OWNER: 'control_context.owner of runtime tasks that do not name one.',
   SERVICE_SHELL_POLICY:
     'open lets shell and cli-skills tasks run any command, and shell tasks scripts, for trusted development machines only; anything else means the allowlist.',
 } as const

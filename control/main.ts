@@ -1,12 +1,11 @@
 /** The control service: flags, configuration, store, scheduler, server, signals. The only reader of argv and env. */
 
 import { statSync } from 'node:fs'
-import type { AnyElysia } from 'elysia'
 import { lockDirectory } from '../shared/directory-lock.ts'
 import { UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { createGuard, isLoopback } from '../shared/http-guard.ts'
-import { type ListenAddress, listen, parseListenAddress, type RunningHttpService } from '../shared/http-service.ts'
+import { listen, parseListenAddress, type RunningHttpService } from '../shared/http-service.ts'
 import { createLog, type Log, stdoutLines } from '../shared/log.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { inSlices, type Slices } from '../shared/slices.ts'
@@ -27,6 +26,10 @@ import type { ShellPolicy } from './executors/os/shell-policy.ts'
 import { sleep } from './executors/os/sleep.ts'
 import { tcp } from './executors/os/tcp.ts'
 import { ExecutorRegistry } from './executors/registry.ts'
+import { RuntimeChild } from './executors/runtime/child.ts'
+import { Orphans } from './executors/runtime/orphans.ts'
+import { RuntimeExecutor } from './executors/runtime/runtime.ts'
+import { RuntimeService } from './executors/runtime/service.ts'
 import { SkillsDirectory } from './executors/skills.ts'
 import { prepareDecoding } from './graph/decode.ts'
 import type { Graph } from './graph/task.ts'
@@ -87,6 +90,8 @@ async function serve(config: ControlConfig): Promise<undefined> {
 
   makeDataDir(config.dataDir)
   lockDirectory(config.dataDir, 'lock')
+  const runtime = runtimeParts(config, token, log)
+  executors.register(runtime.executor)
   const { dev, ino } = statSync(config.dataDir)
   const serviceId = `${dev}-${ino}`
   const recovered = await recover(config.dataDir)
@@ -147,13 +152,19 @@ async function serve(config: ControlConfig): Promise<undefined> {
   })
   if (segments !== undefined)
     await endLeftovers({ processes: recovered.processes, serviceId, graceMs: config.killGrace, log })
+  for (const task of recovered.toLetGo) scheduler.letGo(task, task.handle!)
+  await runtime.child?.start()
   persistence.onKeepingAgain = () => scheduler.goOn()
-  const server = await listenOrLetGo(app, address, journal)
+  const server = await orLetGo(
+    () => listen(app, address, 'addr'),
+    () => Promise.all([journal.close(), runtime.child?.stop()]),
+  )
   const found = { recovered_graphs: recovered.graphs.length, cut_journal_bytes: recovered.cutBytes }
   log.info('listening', { url: server.url, version: VERSION, pid: process.pid, ...found })
   if (token === undefined && !isLoopback(address.hostname)) {
     log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
   }
+  runtime.orphans.start()
   void inSlices(resumeAll(scheduler, recovered.graphs))
   setTimeout(prepareDecoding, PREPARE_AFTER_MS).unref()
 
@@ -165,6 +176,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
     isDraining = true
     log.info('stopping', { signal })
     const code = await shutDown({ scheduler, server, persistence, log }, config.shutdownTimeout)
+    await runtime.child?.stop()
     // Whoever does not read our lines does not keep us from ending.
     await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
     process.exit(code)
@@ -173,12 +185,12 @@ async function serve(config: ControlConfig): Promise<undefined> {
   process.on('SIGINT', stop)
 }
 
-/** A start that fails for its address leaves no segment behind. */
-async function listenOrLetGo(app: AnyElysia, address: ListenAddress, journal: Journal): Promise<RunningHttpService> {
+/** A start that fails for its address leaves neither a segment nor a process behind. */
+async function orLetGo<T>(step: () => T, letGo: () => Promise<unknown>): Promise<T> {
   try {
-    return listen(app, address, 'addr')
+    return step()
   } catch (error) {
-    await journal.close()
+    await letGo()
     throw error
   }
 }
@@ -209,6 +221,21 @@ async function shutDown({ scheduler, server, persistence, log }: Parts, graceMs:
   await server.stop(LAST_ANSWERS_MS)
   log.info('stopped')
   return 0
+}
+
+/** What tasks of type `runtime` need. `token` is what this service wants itself. */
+function runtimeParts(config: ControlConfig, token: string | undefined, log: Log) {
+  const { SERVICE_RUNTIME_TOKEN, SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = process.env
+  const { dataDir, runtimeUrl: url, runtimeAwayTimeout: awayMs } = config
+  const itsToken = SERVICE_RUNTIME_TOKEN || token
+  const service = new RuntimeService({ url, token: itsToken })
+  const orphans = new Orphans({ dataDir, service, log })
+  const child = config.withRuntime
+    ? new RuntimeChild({ service, dataDir, env: process.env, token: itsToken, log })
+    : undefined
+  const defaults = { tenant: SERVICE_RUNTIME_TENANT || undefined, owner: SERVICE_RUNTIME_OWNER || undefined }
+  const isExpected = () => child?.isExpected ?? false
+  return { executor: new RuntimeExecutor({ service, orphans, defaults, awayMs, isExpected }), orphans, child }
 }
 
 /** What runs tasks on this machine, by category. An executor of your own joins the list: docs/executors.md. */

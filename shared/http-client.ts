@@ -27,6 +27,8 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly timeoutMs?: number
   readonly maxAnswerBytes?: number
+  /** Ends the call, which rejects. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** The service that is called, in words for people. */
@@ -47,10 +49,16 @@ export class CallFailed extends Error {
   readonly statusCode: number
   /** The HTTP answer's body, at most its first 64 KiB; empty where there was none. */
   readonly body: string
-  constructor(message: string, answer: { readonly statusCode?: number; readonly body?: string } = {}) {
+  /** The request has left, so the service may have done what it asks for. */
+  readonly wasSent: boolean
+  constructor(
+    message: string,
+    answer: { readonly statusCode?: number; readonly body?: string; readonly wasSent?: boolean } = {},
+  ) {
     super(message)
     this.statusCode = answer.statusCode ?? 0
     this.body = answer.body ?? ''
+    this.wasSent = answer.wasSent ?? true
   }
 }
 
@@ -65,6 +73,7 @@ interface Exchange {
   readonly headers: Readonly<Record<string, string>> | undefined
   readonly timeoutMs: number
   readonly maxAnswerBytes: number
+  readonly signal: AbortSignal | undefined
 }
 
 export class ServiceClient {
@@ -87,9 +96,10 @@ export class ServiceClient {
     headers,
     timeoutMs = REQUEST_TIMEOUT_MS,
     maxAnswerBytes = MAX_ANSWER_BYTES,
+    signal,
   }: Call): Promise<object> {
     const url = this.baseUrl + path
-    const request = { method, body, headers, timeoutMs, maxAnswerBytes }
+    const request = { method, body, headers, timeoutMs, maxAnswerBytes, signal }
     const { status, text, truncated, contentType } = await this.#exchange(url, request)
     const answer = { statusCode: status, body: text.slice(0, MAX_REPEATED_BODY) }
     if (truncated) throw new CallFailed(`${method} ${url} answered with more than ${maxAnswerBytes} bytes`, answer)
@@ -109,7 +119,8 @@ export class ServiceClient {
     return parsed
   }
 
-  async #exchange(url: string, { method, body, headers: others, timeoutMs, maxAnswerBytes }: Exchange) {
+  async #exchange(url: string, { method, body, headers: others, timeoutMs, maxAnswerBytes, signal }: Exchange) {
+    const inTime = AbortSignal.timeout(timeoutMs)
     const headers: Record<string, string> = { accept: 'application/json', ...others }
     if (body !== undefined) headers['content-type'] = 'application/json'
     if (this.#token !== '') headers.authorization = `Bearer ${this.#token}`
@@ -118,7 +129,7 @@ export class ServiceClient {
         method,
         headers,
         ...(body !== undefined && { body }),
-        signal: AbortSignal.timeout(timeoutMs),
+        signal: signal === undefined ? inTime : AbortSignal.any([signal, inTime]),
         retry: 0,
         ignoreResponseError: true,
         responseType: 'stream',
@@ -130,7 +141,10 @@ export class ServiceClient {
       return { status: response.status, contentType: response.headers.get('content-type'), ...read }
     } catch (error) {
       const message = `cannot reach the ${this.#service.name} service at ${this.baseUrl}: ${this.#faultOf(error, timeoutMs)}`
-      throw isTimeout(error) ? new NoAnswerInTime(message) : new CallFailed(message)
+      if (isTimeout(error)) throw new NoAnswerInTime(message)
+      throw new CallFailed(message, {
+        wasSent: !NOT_CONNECTED.has(systemCodeOf((error as Error).cause ?? error) ?? ''),
+      })
     }
   }
 
@@ -153,6 +167,9 @@ export class ServiceClient {
     }
   }
 }
+
+/** What happened before there was a connection that a request could have gone through. */
+const NOT_CONNECTED: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ConnectionRefused', 'ENOTFOUND'])
 
 /** The base address of a service. */
 export const httpUrl = (setting: { variable: string; default: string; help: string }): Setting<string> => ({

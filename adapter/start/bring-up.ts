@@ -8,8 +8,8 @@
  * the service is there all the same.
  */
 import { formatDuration } from '../../shared/duration.ts'
+import { startAddress } from '../../shared/start-address.ts'
 import { PROBE_TIMEOUT_MS, type Probe, probe, type Target } from '../probe.ts'
-import { startAddress } from './address.ts'
 import type { Attempt, StartedBy } from './attempt.ts'
 import { composeUp } from './compose.ts'
 import { startContainer } from './container.ts'

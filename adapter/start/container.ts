@@ -5,7 +5,7 @@
  * has. The port is published on loopback alone. Inside, the service must listen beyond the container's own loopback, so
  * it is told to by its variable.
  */
-import type { StartAddress } from './address.ts'
+import type { StartAddress } from '../../shared/start-address.ts'
 import { type Attempt, commandLine, failed, lastLines } from './attempt.ts'
 import type { Docker } from './docker.ts'
 

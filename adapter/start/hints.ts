@@ -1,10 +1,11 @@
 /** What one can do by hand about a service that is not there: lines for a shell, explanations as its comments. */
 import { basename } from 'node:path'
+import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
+import { isLoopback, startAddress } from '../../shared/start-address.ts'
 import type { Probe, Target } from '../probe.ts'
-import { isLoopback, startAddress } from './address.ts'
 import { commandLine, quoted } from './attempt.ts'
 import { runLine } from './container.ts'
-import { CONTROL, type Environment, findSibling, notFound, RUNTIME, type Sibling } from './sibling.ts'
+import { CONTROL, type Environment, RUNTIME, type Sibling } from './sibling.ts'
 
 interface Service {
   readonly name: 'control' | 'runtime'
@@ -41,10 +42,10 @@ export function hintsFor(
   const isRuntime = service.name === 'runtime'
   const hasOtherWay = composeDir !== '' || (isRuntime && runtimeImage !== '')
   const { program } = siblingOf(service)
-  const isInstalled = findSibling(program, env) !== null
+  const isInstalled = findSibling(program, env.PATH) !== null
   return [
     ...(isInstalled && !start ? [startLine(services)] : []),
-    ...(!isInstalled && (start || !hasOtherWay) ? [`# ${notFound(program)}`] : []),
+    ...(!isInstalled && (start || !hasOtherWay) ? [`# ${siblingNotFound(program)}`] : []),
     ...(isRuntime && start && runtimeImage !== '' ? [runLine(runtimeImage, address)] : []),
     ...(isRuntime && runtimeSource !== '' ? [buildLine(runtimeSource, address.listen)] : []),
   ]

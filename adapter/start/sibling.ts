@@ -6,9 +6,10 @@
  * tells why it ended, if it ends before it answers.
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync, renameSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { messageOf } from '../../shared/errors.ts'
-import type { StartAddress } from './address.ts'
+import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
+import type { StartAddress } from '../../shared/start-address.ts'
 import { type Attempt, commandLine, failed, lastLines } from './attempt.ts'
 import { serviceDir } from './state-dir.ts'
 
@@ -48,8 +49,8 @@ export interface SiblingOptions {
 }
 
 export function startSibling(sibling: Sibling, { address, env, dataDir }: SiblingOptions): Attempt {
-  const path = findSibling(sibling.program, env)
-  if (path === null) return failed(notFound(sibling.program))
+  const path = findSibling(sibling.program, env.PATH)
+  if (path === null) return failed(siblingNotFound(sibling.program))
   let logPath: string
   let log: number
   let data: string
@@ -84,21 +85,6 @@ export function startSibling(sibling: Sibling, { address, env, dataDir }: Siblin
     hints: [commandLine('tail', '-n', '50', logPath), commandLine(...command)],
     ended: ended(),
   }
-}
-
-/** The executable beside ours, else in PATH; null when there is none. */
-export function findSibling(program: string, env: Environment): string | null {
-  const beside = join(ownDir(), program)
-  return isExecutableFile(beside) ? beside : Bun.which(program, { PATH: env.PATH ?? '' })
-}
-
-export const notFound = (program: string): string => `${program} was not found: neither in ${ownDir()} nor in PATH`
-
-const ownDir = () => dirname(process.execPath)
-
-function isExecutableFile(path: string): boolean {
-  const stat = statSync(path, { throwIfNoEntry: false })
-  return stat?.isFile() === true && (stat.mode & 0o111) !== 0
 }
 
 /** Opens it for appending, as a service that was started before may still write to it, and for reading its end later. */

@@ -7,6 +7,10 @@
  */
 import type { ErrorCode } from '../../shared/contract/control.ts'
 import type { Log } from '../../shared/log.ts'
+import type { Handle } from '../graph/task.ts'
+
+/** Why an attempt is stopped from outside. `interrupted`: the service stops. */
+export type StopReason = 'timeout' | 'cancelled' | 'interrupted'
 
 /** What an executor may know of a task. */
 export interface ExecutableTask {
@@ -15,12 +19,15 @@ export interface ExecutableTask {
   readonly toolName: string | undefined
   /** The effective parameters, as the caller gave them; not checked by anybody yet. */
   readonly input: unknown
+  /** Milliseconds for an attempt; undefined, 0 and negative mean no timeout. The scheduler sees to it. */
+  readonly timeout: number | undefined
   readonly annotations: Readonly<Record<string, string>> | undefined
 }
 
 export interface ExecutorContext {
-  /** Fires once, at timeout, cancel or shutdown. */
+  /** Fires once, at timeout, cancel or shutdown; its reason is a `StopReason`. */
   readonly signal: AbortSignal
+  readonly graphId: string
   /** 1-based. */
   readonly attempt: number
   readonly traceId: string
@@ -30,6 +37,16 @@ export interface ExecutorContext {
   readonly attemptId: string
   /** To be called before the attempt does anything that others can see: its number is on record from then on. */
   begin(): void
+  /**
+   * What an earlier run of the service handed this attempt over as: it goes on with it, under its own number. Undefined
+   * for one that begins here.
+   */
+  readonly handle: Handle | undefined
+  /**
+   * Notes that another service carries the attempt out: before `begin`, under the name that it will be told, and again
+   * once it has said that it has it. Such an attempt goes on when this service stops. Undefined: it does not have it.
+   */
+  handOver(handle: Handle | undefined): void
   /** Puts a process of the attempt on record, so that it can be ended should the service be killed. */
   startedProcess(pid: number): void
   /** To be called when the outcome is settled but cleaning up goes on: the timeout does not count any more. */
@@ -58,8 +75,16 @@ export interface ExecutorHooks {
   onError?(task: ExecutableTask, error: unknown, context: ExecutorContext): Instead<{ readonly result: unknown }>
 }
 
+/** What an executor whose attempts another service carries out has besides. */
+export interface HandingOver {
+  /** It bounds by itself how long it takes to return once the signal has fired: it is not given up before. */
+  readonly boundsItsStop?: boolean
+  /** Ends, now or as soon as it can, an attempt that was handed over and that nobody waits for. Must not throw. */
+  letGo?(task: ExecutableTask, handle: Handle): void
+}
+
 /** Executes tasks of one type. */
-export interface Executor extends ExecutorHooks {
+export interface Executor extends ExecutorHooks, HandingOver {
   /** The value of `type` that brings tasks here. */
   readonly type: string
   /** The JSON result. Throws `ExecutionError`; anything else thrown counts as a mistake of ours (`internal`). */
@@ -67,7 +92,7 @@ export interface Executor extends ExecutorHooks {
 }
 
 /** Executes tasks of one type that has several tools. One with an `execute` too gets tasks without a tool name there. */
-export interface MethodExecutor extends ExecutorHooks {
+export interface MethodExecutor extends ExecutorHooks, HandingOver {
   readonly type: string
   /** Like `execute`. `method` is the task's tool name; throws `invalid_input` for one that it does not know. */
   executeMethod(method: string, task: ExecutableTask, context: ExecutorContext): unknown
@@ -78,14 +103,25 @@ export class ExecutionError extends Error {
   override name = 'ExecutionError'
   readonly result: unknown
   readonly details: unknown
+  /** Another attempt may well succeed; undefined where nobody can say. */
+  readonly retryable: boolean | undefined
+  /** The service that the failure comes from, where it is not this one. */
+  readonly source: string | undefined
   constructor(
     readonly code: ErrorCode,
     message: string,
-    options: ErrorOptions & { readonly result?: unknown; readonly details?: unknown } = {},
+    options: ErrorOptions & {
+      readonly result?: unknown
+      readonly details?: unknown
+      readonly retryable?: boolean | undefined
+      readonly source?: string
+    } = {},
   ) {
     super(message, options)
     this.result = options.result
     this.details = options.details
+    this.retryable = options.retryable
+    this.source = options.source
   }
 }
 

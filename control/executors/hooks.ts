@@ -21,10 +21,16 @@ type Execute = Executor['execute']
 export function runnable(executor: AnyExecutor): Executor {
   const execute = executionOf(executor)
   if (executor.beforeExecute || executor.afterExecute || executor.onError) {
-    return { type: executor.type, execute: (task, context) => runWithHooks(executor, execute, task, context) }
+    return executing(executor, (task, context) => runWithHooks(executor, execute, task, context))
   }
-  return 'executeMethod' in executor ? { type: executor.type, execute } : executor
+  return 'executeMethod' in executor ? executing(executor, execute) : executor
 }
+
+const executing = (executor: AnyExecutor, execute: Execute): Executor => ({
+  ...{ type: executor.type, execute },
+  ...(executor.boundsItsStop !== undefined && { boundsItsStop: executor.boundsItsStop }),
+  ...(executor.letGo && { letGo: (task, handle) => executor.letGo?.(task, handle) }),
+})
 
 function executionOf(executor: AnyExecutor): Execute {
   if (!('executeMethod' in executor)) return (task, context) => executor.execute(task, context)
@@ -57,8 +63,8 @@ async function runWithHooks(
 }
 
 /** The task's own fields only: it belongs to the scheduler, and its input stays what the caller gave. */
-const withInput = ({ id, type, toolName, annotations }: ExecutableTask, input: unknown): ExecutableTask => ({
-  ...{ id, type, toolName, annotations, input },
+const withInput = ({ id, type, toolName, timeout, annotations }: ExecutableTask, input: unknown): ExecutableTask => ({
+  ...{ id, type, toolName, timeout, annotations, input },
 })
 
 /** What `hook` returns. An error that is not meant for the caller is one of ours, and says where it happened. */

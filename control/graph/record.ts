@@ -29,6 +29,7 @@ export type TaskState = Pick<
   | 'status'
   | 'run_status'
   | 'attempt'
+  | 'handle_id'
   | 'result'
   | 'error'
   | 'runtime'
@@ -43,6 +44,7 @@ export function taskState(task: Task): TaskState {
   const runStatus = task.runStatus
   if (runStatus !== undefined) state.run_status = runStatus
   if (task.attempt > 0) state.attempt = task.attempt
+  if (task.handle !== undefined) state.handle_id = task.handle.id
   if (task.result instanceof ResultFile) state.result_file = task.result.name
   else if (task.result !== undefined) state.result = task.result
   if (task.errorText !== undefined) state.error = task.errorText
@@ -60,9 +62,10 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] }
 function runtimeRecord(task: Task): RuntimeRecord | undefined {
   const status = task.status === 'cancelling' ? 'cancelling' : task.runStatus
   if (status === undefined) return undefined
-  const { attemptStartedAt, finishedAt, failure } = task
+  const { attemptStartedAt, finishedAt, failure, handle } = task
   return {
     status,
+    ...(handle !== undefined && { handle_id: handle.id }),
     attempt: task.attempt,
     ...(attemptStartedAt !== undefined && { started_at: isoTime(attemptStartedAt) }),
     ...(finishedAt !== undefined && { finished_at: isoTime(finishedAt) }),

@@ -22,6 +22,14 @@ export interface Failure {
   readonly details?: unknown
 }
 
+/** Where an attempt is carried out, when that is another service: its end there does not depend on ours. */
+export interface Handle {
+  /** What it goes by there. */
+  readonly id: string
+  /** That service has said that it has it. Until then it may or may not: the answer can have been lost. */
+  readonly isTaken: boolean
+}
+
 export class Task {
   readonly graph: Graph
   readonly position: number
@@ -61,6 +69,8 @@ export class Task {
   progress: ProgressEntry[] | undefined = undefined
   /** The leading process of the attempt that executes, where it has one. */
   process: ProcessIdentity | undefined = undefined
+  /** Of the last attempt. A pending task that has one goes on with that attempt instead of beginning another. */
+  handle: Handle | undefined = undefined
   /** Sequence number of the last change of the task itself; 0 when only its graph's acceptance concerned it. */
   seq = 0
   /** Its newest state is not in the journal yet. `Persistence` alone looks at it: a set of such tasks costs more. */

@@ -6,11 +6,8 @@
  */
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import { ExecutionError, type Executor, type ExecutorContext } from '../executors/executor.ts'
-import type { Failure, Task } from '../graph/task.ts'
-
-/** Why an attempt is stopped from outside. `interrupted`: the service stops. */
-export type StopReason = 'timeout' | 'cancelled' | 'interrupted'
+import { ExecutionError, type Executor, type ExecutorContext, type StopReason } from '../executors/executor.ts'
+import type { Failure, Handle, Task } from '../graph/task.ts'
 
 export type AttemptOutcome =
   | { readonly kind: 'success'; readonly result: unknown }
@@ -30,6 +27,7 @@ export interface AttemptHost {
   /** Puts all changes so far on record, or throws: then the attempt must not act. */
   mustRecord(): void
   startedProcess(task: Task, pid: number): void
+  handedOver(task: Task, handle: Handle | undefined): void
   progress(task: Task, attempt: number, message?: string, data?: unknown): void
 }
 
@@ -39,6 +37,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 export class Attempt implements ExecutorContext {
   readonly task: Task
   readonly attempt: number
+  readonly handle: Handle | undefined
   /** Its start could not be put on record, so it has done nothing. */
   #isUnrecorded = false
   /** The attempt has, or may have, done something that others can see. */
@@ -56,6 +55,7 @@ export class Attempt implements ExecutorContext {
     this.#executor = executor
     this.#host = host
     this.attempt = task.attempt
+    this.handle = task.handle
   }
 
   get signal(): AbortSignal {
@@ -64,6 +64,10 @@ export class Attempt implements ExecutorContext {
       if (this.#stopReason !== undefined) this.#controller.abort(this.#stopReason)
     }
     return this.#controller.signal
+  }
+
+  get graphId(): string {
+    return this.task.graph.id
   }
 
   get traceId(): string {
@@ -88,6 +92,10 @@ export class Attempt implements ExecutorContext {
     this.hasBegun = true
   }
 
+  handOver(handle: Handle | undefined): void {
+    this.#host.handedOver(this.task, handle)
+  }
+
   startedProcess(pid: number): void {
     this.#host.startedProcess(this.task, pid)
   }
@@ -100,11 +108,15 @@ export class Attempt implements ExecutorContext {
     this.#host.progress(this.task, this.attempt, message, data)
   }
 
-  /** Asks the executor to end what it started. Only the first reason counts. */
+  /** Asks the executor to end what it started. Only the first reason counts, but a service that stops waits for nobody. */
   stop(reason: StopReason): void {
-    if (this.#stopReason !== undefined) return
-    this.#stopReason = reason
-    this.#controller?.abort(reason)
+    const isFirst = this.#stopReason === undefined
+    if (isFirst) {
+      this.#stopReason = reason
+      this.#controller?.abort(reason)
+    }
+    const isBounded = this.#executor.boundsItsStop === true && reason !== 'interrupted'
+    if (isFirst ? isBounded : reason !== 'interrupted') return
     setTimeout(() => this.#giveUp?.(), this.#host.abandonAfterMs).unref()
   }
 
@@ -113,7 +125,7 @@ export class Attempt implements ExecutorContext {
     try {
       const answer = this.#executor.execute(this.task, this)
       if (!(answer instanceof Promise)) return this.#succeeded(answer)
-      this.#startTimer(this.task.timeout ?? 0)
+      this.#startTimer()
       return new Promise((resolve) => {
         this.#giveUp = () => {
           this.log.error('executor did not stop when told to: its attempt is given up')
@@ -133,10 +145,16 @@ export class Attempt implements ExecutorContext {
     }
   }
 
-  #startTimer(ms: number): void {
-    if (ms <= 0) return
+  /** The timeout counts from the start of the attempt, also when that was in an earlier run of the service. */
+  #startTimer(): void {
+    const { timeout = 0, attemptStartedAt = 0 } = this.task
+    if (timeout <= 0) return
+    this.#stopAfter(this.handle === undefined ? timeout : Math.max(1, timeout - (Date.now() - attemptStartedAt)))
+  }
+
+  #stopAfter(ms: number): void {
     const now = Math.min(ms, MAX_TIMER_MS)
-    this.#timer = setTimeout(() => (ms > now ? this.#startTimer(ms - now) : this.stop('timeout')), now)
+    this.#timer = setTimeout(() => (ms > now ? this.#stopAfter(ms - now) : this.stop('timeout')), now)
   }
 
   #succeeded(result: unknown): AttemptOutcome {
@@ -155,8 +173,13 @@ export class Attempt implements ExecutorContext {
       this.log.error('executor broke', { cause: error instanceof Error ? error.stack : String(error) })
       return { kind: 'failure', failure: { code: 'internal', message: `internal error: ${messageOf(error)}` } }
     }
-    const { code, message, details, result } = known
-    const failure: Failure = { code, message, ...(details !== undefined && { details }) }
+    const { code, message, retryable, source, details, result } = known
+    const failure: Failure = {
+      ...{ code, message },
+      ...(retryable !== undefined && { retryable }),
+      ...(source !== undefined && { source }),
+      ...(details !== undefined && { details }),
+    }
     return { kind: 'failure', failure, ...(result !== undefined && { result }) }
   }
 

@@ -12,7 +12,7 @@ import type { Log } from '../../shared/log.ts'
 import { identify } from '../../shared/processes.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { backoffMs } from '../graph/backoff.ts'
-import type { Failure, Graph, Task } from '../graph/task.ts'
+import type { Failure, Graph, Handle, Task } from '../graph/task.ts'
 import type { LossReason } from '../graph/transitions.ts'
 import type { Ending } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
@@ -95,6 +95,7 @@ export class Scheduler {
     this.#host = {
       ...{ log, abandonAfterMs, serviceId, mustRecord },
       startedProcess: (task, pid) => this.#startedProcess(task, pid),
+      handedOver: (task, handle) => this.#store.apply({ kind: 'handed-over', task, at: Date.now(), handle }),
       progress: (task, attempt, message, data) => this.#progress(task, attempt, message, data),
     }
   }
@@ -153,10 +154,16 @@ export class Scheduler {
       attempt.stop('cancelled')
       return []
     }
+    if (task.handle !== undefined) this.letGo(task, task.handle)
     const { promise, resolve } = Promise.withResolvers<Task[]>()
     this.#endCancelled(task, undefined, { skipped: [], open: 0, end: resolve })
     this.#turn()
     return promise
+  }
+
+  /** Ends an attempt of `task` that another service carries out, and that nobody of ours waits for. */
+  letGo(task: Task, handle: Handle): void {
+    this.#executors.get(task.type)?.letGo?.(task, handle)
   }
 
   /**
@@ -297,22 +304,23 @@ export class Scheduler {
     if (this.#executing.size > 0) this.#executing.delete(task)
     // A cancel is a promise to whoever asked for it: it holds whatever the attempt says in the end.
     if (task.status === 'cancelling') this.#endCancelled(task, 'result' in outcome ? outcome.result : undefined)
-    else this.#takeOutcome(task, outcome)
+    else this.#takeOutcome(attempt, outcome)
     if (attempt.hasBegun) this.#record() // what was done is not done again after a crash
     if (this.#isStopping && this.#executing.size === 0) this.#whenIdle?.()
     this.#turn()
   }
 
-  #takeOutcome(task: Task, outcome: AttemptOutcome): void {
+  #takeOutcome(attempt: Attempt, outcome: AttemptOutcome): void {
+    const { task } = attempt
     switch (outcome.kind) {
       case 'success':
         this.#end(task, { status: 'success', result: outcome.result })
         break
       case 'stopped':
-        this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now() })
+        this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now(), goesOn: task.handle !== undefined })
         break
       case 'unrecorded':
-        this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now() })
+        this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now(), goesOn: attempt.handle !== undefined })
         this.#held.push(task)
         this.#isHolding = true
         break

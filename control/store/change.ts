@@ -1,6 +1,6 @@
 /** What can happen to the tasks in memory: all of it passes through `TaskStore.apply`. */
 import type { ProcessIdentity } from '../../shared/processes.ts'
-import type { Failure, Graph, Task } from '../graph/task.ts'
+import type { Failure, Graph, Handle, Task } from '../graph/task.ts'
 
 export type Ending =
   | { readonly status: 'success'; readonly result: unknown }
@@ -24,10 +24,12 @@ export type Change =
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
   /** The attempt has started a process. */
   | { readonly kind: 'process-started'; readonly task: Task; readonly at: number; readonly process: ProcessIdentity }
+  /** The attempt is carried out by another service: it is about to be told, has said that it has it, or that it does not. */
+  | { readonly kind: 'handed-over'; readonly task: Task; readonly at: number; readonly handle: Handle | undefined }
   /** The attempt failed and another one will follow after its backoff. */
   | { readonly kind: 'attempt-failed'; readonly task: Task; readonly at: number; readonly failure: Failure }
-  /** The service stops and had to end the attempt: the task is pending again. */
-  | { readonly kind: 'attempt-interrupted'; readonly task: Task; readonly at: number }
+  /** The service stops and had to end the attempt: the task is pending again. One that goes on elsewhere is not over. */
+  | { readonly kind: 'attempt-interrupted'; readonly task: Task; readonly at: number; readonly goesOn?: boolean }
   /** The task is to be cancelled; it is, once nothing of its attempt runs any more. */
   | { readonly kind: 'cancel-requested'; readonly task: Task; readonly at: number }
   /** An executor reports how far it is. */

@@ -22,6 +22,7 @@ export interface JournaledState extends TaskState {
   readonly graph_ordinal: number
   readonly interrupted_attempts?: number
   readonly process?: ProcessIdentity
+  readonly handle_taken?: true
   readonly deleted?: true
 }
 
@@ -45,6 +46,8 @@ interface Rest {
   readonly failure?: Failure | undefined
   readonly progress?: readonly ProgressEntry[] | undefined
   readonly process?: ProcessIdentity | undefined
+  readonly handle_id?: string | undefined
+  readonly handle_taken?: true | undefined
   readonly deleted?: true | undefined
 }
 
@@ -82,11 +85,12 @@ function join(row: Row, { id, seq }: Task): void {
   else row[2] = [row[2], seq]
 }
 
-const hasRest = ({ result, failure, errorText, progress, process, isDeleted }: Task): boolean =>
+const hasRest = ({ result, failure, errorText, progress, process, handle, isDeleted }: Task): boolean =>
   failure !== undefined ||
   errorText !== undefined ||
   progress !== undefined ||
   process !== undefined ||
+  handle !== undefined ||
   isDeleted ||
   result instanceof ResultFile
 
@@ -112,9 +116,10 @@ function rowOf(task: Task): Row {
   return row
 }
 
-function restOf({ result, failure, errorText, progress, process, isDeleted }: Task): Rest {
+function restOf({ result, failure, errorText, progress, process, handle, isDeleted }: Task): Rest {
   const kept = result instanceof ResultFile ? { result_file: result.name } : { result }
-  return { ...kept, error: errorText, failure, progress, process, deleted: isDeleted || undefined }
+  const handed = handle && { handle_id: handle.id, handle_taken: handle.isTaken || undefined }
+  return { ...kept, error: errorText, failure, progress, process, ...handed, deleted: isDeleted || undefined }
 }
 
 /** The states in the payload of a frame. Throws when it is none. */

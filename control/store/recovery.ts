@@ -12,7 +12,7 @@ import type { ProcessIdentity } from '../../shared/processes.ts'
 import { atOnce } from '../../shared/slices.ts'
 import { decodeTasks } from '../graph/decode.ts'
 import { normalizeTool } from '../graph/normalize.ts'
-import type { Graph } from '../graph/task.ts'
+import type { Graph, Task } from '../graph/task.ts'
 import type { KeptKey } from './idempotency.ts'
 import { readIdempotencyKeys } from './idempotency-file.ts'
 import { segmentName, segmentNumber } from './journal.ts'
@@ -36,6 +36,8 @@ export interface Recovered {
   readonly graphs: readonly Graph[]
   /** What the attempts that a crash cut short had started; some of it may still run. */
   readonly processes: readonly ProcessIdentity[]
+  /** Cancelled tasks whose attempts another service may not have ended yet. */
+  readonly toLetGo: readonly Task[]
   /** Oldest first; the later of two with one name counts. */
   readonly idempotencyKeys: readonly KeptKey[]
   /** The highest numbers given out so far. */
@@ -73,10 +75,11 @@ export async function recover(dataDir: string): Promise<Recovered> {
   for (const { path, length } of cuts) truncateSync(path, length)
   const { lastSeq, lastOrdinal } = replay
   const segments = numbers.length === 0 ? undefined : { oldest: numbers[0]!, newest: numbers.at(-1)! }
-  const { processes } = replay
+  const { processes, toLetGo } = replay
   return {
     graphs,
     processes,
+    toLetGo,
     idempotencyKeys,
     lastSeq,
     lastOrdinal,
@@ -105,6 +108,8 @@ class Replay {
   lastSeq = 0
   lastOrdinal = 0
 
+  /** Known once `graphs` has been called. */
+  readonly toLetGo: Task[] = []
   readonly #idempotencyKeys: KeptKey[]
 
   constructor(snapshot: ReadonlyMap<string, StoredTask>, idempotencyKeys: KeptKey[]) {
@@ -196,7 +201,11 @@ class Replay {
   graphs(refuse: (detail: string) => Error): Graph[] {
     return [...this.#graphs].flatMap(([ordinal, entries]) => {
       const all = [...entries.values()]
-      return all.every((entry) => entry.deleted) ? [] : [recoverGraph(ordinal, all, refuse)]
+      const isGone = all.every((entry) => entry.deleted)
+      if (isGone && !all.some(isToLetGo)) return []
+      const graph = recoverGraph(ordinal, all, refuse)
+      this.toLetGo.push(...graph.tasks.filter((_, position) => all[position] && isToLetGo(all[position])))
+      return isGone ? [] : [graph]
     })
   }
 
@@ -218,9 +227,12 @@ function statesIn(payload: Uint8Array, refuse: (detail: string) => Error): Journ
   }
 }
 
+/** Whether its attempt was being ended elsewhere. */
+const isToLetGo = ({ status, handle_id }: StoredTask) => status === 'cancelling' && handle_id !== undefined
+
 /** What of an entry never changes. A state replaces all of the rest, also by leaving things out. */
 function withoutState(entry: StoredTask): Partial<StoredTask> {
-  const { status, run_status, attempt, interrupted_attempts, process, ...rest } = entry
+  const { status, run_status, attempt, interrupted_attempts, process, handle_id, handle_taken, ...rest } = entry
   const { result, result_file, error, runtime, progress, updated_at, started_at, finished_at, ...identity } = rest
   return identity
 }

@@ -28,6 +28,8 @@ export interface StoredExtras {
   readonly result_file?: string
   /** What the attempt that executes has started. */
   readonly process?: ProcessIdentity
+  /** The service that carries out the attempt has said that it has it. */
+  readonly handle_taken?: true
   /** Dependencies whose records are gone, and what became of them. */
   readonly settled_dependencies?: readonly { readonly id: string; readonly outcome: TaskStatus | 'deleted' }[]
 }
@@ -55,11 +57,12 @@ export function storedTask(store: TaskStore, task: Task): StoredTask {
   }
 }
 
-const progressExtras = ({ seq, graph, interruptedAttempts, process }: Task) => ({
+const progressExtras = ({ seq, graph, interruptedAttempts, process, handle }: Task) => ({
   seq,
   graph_ordinal: graph.ordinal,
   ...(interruptedAttempts > 0 && { interrupted_attempts: interruptedAttempts }),
   ...(process !== undefined && { process }),
+  ...(handle?.isTaken && { handle_taken: true as const }),
 })
 
 /** The graph of `entries`, all of one graph. `refuse` makes the error for entries that cannot be. */
@@ -146,10 +149,12 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   task.errorText = entry.error ?? undefined
   task.failure = runtime?.error
   task.progress = entry.progress == null ? undefined : [...entry.progress]
+  const { handle_id, handle_taken } = entry
+  task.handle = handle_id == null ? undefined : { id: handle_id, isTaken: handle_taken === true }
   task.status = entry.status
   if (entry.status === 'running') {
     task.status = 'pending'
-    if (entry.run_status === 'running') task.interruptedAttempts++
+    if (entry.run_status === 'running' && task.handle === undefined) task.interruptedAttempts++
   } else if (entry.status === 'cancelling') {
     task.status = 'cancelled'
     task.failure = { code: 'cancelled', message: 'task cancelled' }

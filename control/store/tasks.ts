@@ -158,17 +158,22 @@ export class TaskStore {
     switch (change.kind) {
       case 'attempt-started':
         if (task.status !== 'running') this.#moveTo(task, 'running')
-        task.attempt++
         task.isBackingOff = false
         task.startedAt ??= at
-        task.attemptStartedAt = at
         task.failure = undefined
+        if (task.handle !== undefined) break // it goes on
+        task.attempt++
+        task.attemptStartedAt = at
         break
       case 'process-started':
         task.process = change.process
         break
+      case 'handed-over':
+        task.handle = change.handle
+        break
       case 'attempt-failed':
         task.process = undefined
+        task.handle = undefined
         task.isBackingOff = true
         task.failure = change.failure
         break
@@ -176,6 +181,8 @@ export class TaskStore {
         this.#moveTo(task, 'pending')
         task.process = undefined
         task.isBackingOff = false
+        if (change.goesOn) break
+        task.handle = undefined
         task.interruptedAttempts++
         break
       case 'cancel-requested':

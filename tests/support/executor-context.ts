@@ -21,7 +21,10 @@ export function testContext(more: Partial<ExecutorContext> = {}): TestContext {
   const calls: string[] = []
   return {
     signal: controller.signal,
+    graphId: 'graph',
     attempt: 1,
+    handle: undefined,
+    handOver: (handle) => void calls.push(`handOver ${handle?.id}${handle?.isTaken ? ' taken' : ''}`),
     traceId: 'trace',
     log: silentLog(),
     attemptId: `${SERVICE}/${++attempts}`,
@@ -36,6 +39,6 @@ export function testContext(more: Partial<ExecutorContext> = {}): TestContext {
 }
 
 export const executableTask = (task: Partial<ExecutableTask> = {}): ExecutableTask => ({
-  ...{ id: 'task', type: 'test', toolName: undefined, input: undefined, annotations: undefined },
+  ...{ id: 'task', type: 'test', toolName: undefined, input: undefined, timeout: undefined, annotations: undefined },
   ...task,
 })

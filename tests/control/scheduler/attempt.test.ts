@@ -3,8 +3,13 @@
  * Method: executors of a few lines that answer, fail, hang or do not listen; the real clock where a limit is the subject.
  */
 import { describe, expect, test } from 'bun:test'
-import { ExecutionError, type Executor, type ExecutorContext } from '../../../control/executors/executor.ts'
-import { Attempt, type AttemptHost, type StopReason } from '../../../control/scheduler/attempt.ts'
+import {
+  ExecutionError,
+  type Executor,
+  type ExecutorContext,
+  type StopReason,
+} from '../../../control/executors/executor.ts'
+import { Attempt, type AttemptHost } from '../../../control/scheduler/attempt.ts'
 import type { TaskInput } from '../../../shared/contract/control.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { nextTurn } from '../../../shared/slices.ts'
@@ -24,6 +29,7 @@ function attemptOf(execute: Execute, task: TaskInput = {}, host: Partial<Attempt
     serviceId: 'test',
     mustRecord: () => {},
     startedProcess: () => {},
+    handedOver: () => {},
     progress: () => {},
     ...host,
   })

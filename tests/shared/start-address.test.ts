@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { isLoopback, startAddress } from '../../../adapter/start/address.ts'
+import { isLoopback, startAddress } from '../../shared/start-address.ts'
 
 describe('startAddress', () => {
   test.each([

@@ -1,0 +1,139 @@
+/**
+ * Attempts in the runtime service that nobody waits for any more: they are ended there as soon as it can be reached.
+ *
+ * They are on disk, in a file of their own, before whoever lets one go goes on. So neither a crash of this service nor
+ * a runtime service that is away for days leaves something running that was cancelled.
+ */
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf, UsageError } from '../../../shared/errors.ts'
+import type { CallFailed } from '../../../shared/http-client.ts'
+import type { Log } from '../../../shared/log.ts'
+import { newTraceId } from '../../../shared/trace.ts'
+import { isAway, type RuntimeService } from './service.ts'
+
+export interface Orphan {
+  readonly handle_id: string
+  readonly owner?: string
+  /** The runtime service is known to have it. One that may still be on its way there is looked for twice. */
+  readonly is_taken: boolean
+  /** Milliseconds since 1970. */
+  readonly since: number
+}
+
+/** Orphans that are remembered. For more, the oldest are forgotten. */
+const MAX_ORPHANS = 10_000
+
+/** Milliseconds after which one is given up: by then it has long ended by its own limits, or the service is gone. */
+const GIVE_UP_AFTER_MS = 7 * 24 * 3_600_000
+
+/** Milliseconds between two rounds while some are left: at first, and at most. */
+const FIRST_PAUSE_MS = 100
+const MAX_PAUSE_MS = 30_000
+
+/** Milliseconds after which a request that was not answered has arrived, or never will. */
+const ARRIVED_AFTER_MS = 2_000
+
+const FILE = 'orphans.json'
+
+export class Orphans {
+  readonly #path: string
+  readonly #service: RuntimeService
+  readonly #log: Log
+  readonly #orphans = new Map<string, Orphan>()
+  #isWorking = false
+
+  /** Throws `UsageError` when the file of an earlier run cannot be read. */
+  constructor({ dataDir, service, log }: { dataDir: string; service: RuntimeService; log: Log }) {
+    this.#path = join(dataDir, FILE)
+    this.#service = service
+    this.#log = log
+    for (const orphan of readOrphans(this.#path)) this.#orphans.set(orphan.handle_id, orphan)
+  }
+
+  /** Goes on with those of an earlier run. */
+  start(): void {
+    if (this.#orphans.size > 0) void this.#work()
+  }
+
+  add(orphan: Orphan): void {
+    this.#orphans.set(orphan.handle_id, orphan)
+    for (const [id] of this.#orphans) {
+      if (this.#orphans.size <= MAX_ORPHANS) break
+      this.#forget(id, 'there are too many of them')
+    }
+    this.#write()
+    void this.#work()
+  }
+
+  async #work(): Promise<void> {
+    if (this.#isWorking) return
+    this.#isWorking = true
+    let pauseMs = FIRST_PAUSE_MS
+    while (this.#orphans.size > 0) {
+      for (const orphan of [...this.#orphans.values()]) {
+        if (Date.now() - orphan.since > GIVE_UP_AFTER_MS) this.#forget(orphan.handle_id, 'it could not be reached')
+        else if ((await this.#end(orphan)) === 'away') break
+      }
+      this.#write()
+      if (this.#orphans.size === 0) break
+      await new Promise<void>((resolve) => setTimeout(resolve, pauseMs).unref())
+      pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)
+    }
+    this.#isWorking = false
+  }
+
+  async #end({ handle_id, owner, is_taken, since }: Orphan): Promise<'done' | 'away' | 'refused'> {
+    try {
+      await this.#service.kill(handle_id, owner, newTraceId())
+      this.#log.info('ended in the runtime service what nobody waits for', { handle_id })
+    } catch (error) {
+      if (isAway(error)) return 'away'
+      const { statusCode, message } = error as CallFailed
+      if (statusCode !== 404) {
+        this.#log.error('the runtime service does not end what nobody waits for', { handle_id, cause: message })
+        return 'refused'
+      }
+      if (!is_taken && Date.now() - since < ARRIVED_AFTER_MS) return 'refused'
+    }
+    this.#orphans.delete(handle_id)
+    return 'done'
+  }
+
+  #forget(handle_id: string, cause: string): void {
+    this.#log.error('a task in the runtime service is given up, it may still run', { handle_id, cause })
+    this.#orphans.delete(handle_id)
+  }
+
+  /** Synced, as a promise may depend on it. Nothing is more rarely done. */
+  #write(): void {
+    const aside = `${this.#path}.new`
+    try {
+      const file = openSync(aside, 'w', 0o600)
+      try {
+        writeSync(file, JSON.stringify({ orphans: [...this.#orphans.values()] }))
+        fsyncSync(file)
+      } finally {
+        closeSync(file)
+      }
+      renameSync(aside, this.#path)
+    } catch (error) {
+      this.#log.error('cannot note which tasks are to be ended in the runtime service', { cause: messageOf(error) })
+    }
+  }
+}
+
+function readOrphans(path: string): Orphan[] {
+  if (!existsSync(path)) return []
+  try {
+    const { orphans } = JSON.parse(readFileSync(path, 'utf8')) as { orphans: Orphan[] }
+    if (!orphans.every(({ handle_id, since }) => typeof handle_id === 'string' && Number.isFinite(since))) {
+      throw new Error('it does not hold what it should')
+    }
+    return orphans
+  } catch (error) {
+    throw new UsageError(
+      `cannot read ${path}: ${messageOf(error)}; it names tasks that are to be ended in the runtime service (repair it, or remove it if none of them runs any more)`,
+    )
+  }
+}

@@ -1,0 +1,99 @@
+/** What the runtime service says about a task, as the outcome of an attempt. Pure. */
+
+import { textOf } from '../../../shared/bounded-output.ts'
+import { ERROR_CODES, type ErrorCode } from '../../../shared/contract/control.ts'
+import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
+import type { CallFailed } from '../../../shared/http-client.ts'
+import { ExecutionError } from '../executor.ts'
+
+/** Bytes of each stream that a result holds; all of it is where `logs` says. */
+export const MAX_RESULT_STREAM_BYTES = 256 * 1024
+
+/** The `source` of failures that the runtime service has told us. */
+export const SOURCE = 'runtime'
+
+/** The status of the task as the runtime service gave it, with less output where there was much. */
+export interface RuntimeResult extends TaskStatusResponse {
+  /** One of the streams is longer than what is here. */
+  readonly truncated: boolean
+  /** Where all of each stream can be read. */
+  readonly logs: { readonly stdout: string; readonly stderr: string }
+}
+
+/** The result of a task that succeeded. Throws for any other end, with the same as its result. */
+export function outcomeOf(status: TaskStatusResponse, runtimeUrl: string): RuntimeResult {
+  const result = resultOf(status, runtimeUrl)
+  if (status.status === 'success') return result
+  const { code = 'unknown', message = `the task ended as ${status.status}`, details } = status.error ?? {}
+  const isOurs = (ERROR_CODES as readonly string[]).includes(code)
+  throw new ExecutionError(isOurs ? (code as ErrorCode) : 'unknown', message, {
+    ...{ result, source: SOURCE },
+    ...(isGiven(details) && { details }),
+    // Lost in a restart of the runtime service, or ended by somebody else: nothing of its own doing.
+    ...((code === 'internal' || code === 'cancelled') && { retryable: true }),
+  })
+}
+
+export function resultOf(status: TaskStatusResponse, runtimeUrl: string): RuntimeResult {
+  const stdout = bounded(status.stdout ?? '')
+  const stderr = bounded(status.stderr ?? '')
+  const stdout_truncated = stdout.truncated || status.stdout_truncated
+  const stderr_truncated = stderr.truncated || status.stderr_truncated
+  const logs = `${runtimeUrl}/api/v1/tasks/${status.task_id}/logs?stream=`
+  return {
+    ...status,
+    ...{ stdout: stdout.text, stderr: stderr.text, stdout_truncated, stderr_truncated },
+    truncated: stdout_truncated || stderr_truncated,
+    logs: { stdout: `${logs}stdout`, stderr: `${logs}stderr` },
+  }
+}
+
+/** The first bytes of `text`, cut between two characters. */
+function bounded(text: string): { text: string; truncated: boolean } {
+  // A character takes at most three bytes for each of its units.
+  if (text.length * 3 <= MAX_RESULT_STREAM_BYTES) return { text, truncated: false }
+  const bytes = new TextEncoder().encode(text)
+  if (bytes.length <= MAX_RESULT_STREAM_BYTES) return { text, truncated: false }
+  return { text: textOf(bytes.subarray(0, MAX_RESULT_STREAM_BYTES), true), truncated: true }
+}
+
+/** Codes of refusals that have another name here. Any other one that we do not know is a failure of something outside. */
+const CODE_OF_REFUSAL: Readonly<Record<string, ErrorCode>> = {
+  invalid_input: 'invalid_input',
+  payload_too_large: 'invalid_input',
+  unsupported_capability: 'denied',
+  permission_denied: 'denied',
+  unauthenticated: 'denied',
+  insufficient_resources: 'resource_limit_exceeded',
+  resource_limit_exceeded: 'resource_limit_exceeded',
+  not_found: 'not_found',
+}
+
+/** Refusals that are over some time: the queue is full, the service stops or cannot store anything, or made a mistake. */
+const PASSING: ReadonlySet<string> = new Set(['resource_limit_exceeded', 'unavailable', 'internal'])
+
+/** The failure of an attempt whose call to the runtime service was refused, or did not reach it. */
+export function failureOf(error: CallFailed): ExecutionError {
+  if (error.statusCode === 0) {
+    return new ExecutionError('external_failure', error.message, { cause: error, retryable: true })
+  }
+  const { code, message, details } = refusalIn(error.body)
+  return new ExecutionError(CODE_OF_REFUSAL[code] ?? 'external_failure', message ?? error.message, {
+    cause: error,
+    source: SOURCE,
+    retryable: code === '' ? error.statusCode >= 500 : PASSING.has(code),
+    details: { status_code: error.statusCode, ...(code !== '' && { code }), ...(isGiven(details) && { details }) },
+  })
+}
+
+function refusalIn(body: string): { code: string; message?: string; details?: unknown } {
+  try {
+    const { error } = JSON.parse(body)
+    if (typeof error.code === 'string' && typeof error.message === 'string') return error
+  } catch {
+    // not an answer of the runtime service: a proxy's, say
+  }
+  return { code: '' }
+}
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null

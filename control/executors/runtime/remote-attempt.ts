@@ -1,0 +1,193 @@
+/**
+ * One attempt in the runtime service: hand it over, follow it to its end, end it when it is to stop.
+ *
+ * The id of the attempt is on record before it is sent, and the same id is never run twice there. So whenever it is not
+ * known whether the service got it, it is sent again: a 409 means that it is there already. While the service is away
+ * the attempt waits for it, for a while; an attempt that it then still runs is left to `Orphans`, which ends it.
+ */
+import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
+import { hasEnded } from '../../../shared/contract/runtime-status.ts'
+import { formatDuration } from '../../../shared/duration.ts'
+import { CallFailed } from '../../../shared/http-client.ts'
+import { ExecutionError, type ExecutorContext, type StopReason } from '../executor.ts'
+import { failureOf } from './outcome.ts'
+import { isAway, type RuntimeService } from './service.ts'
+
+/** Milliseconds between two calls to a service that is away: at first, and at most. */
+const FIRST_PAUSE_MS = 25
+const MAX_PAUSE_MS = 1_000
+
+/** Milliseconds that an attempt which is to stop waits for a service that is away. */
+export const STOP_AWAY_MS = 10_000
+
+export interface RemoteAttemptOptions {
+  readonly service: RuntimeService
+  readonly id: string
+  readonly owner: string | undefined
+  readonly context: ExecutorContext
+  /** Milliseconds that the service may be away for while it has the attempt. */
+  readonly awayMs: number
+  /** A service that cannot be reached will be there in a moment. */
+  readonly isExpected: boolean
+  /** Ends the attempt there when that can be done. */
+  readonly letGo: (isTaken: boolean) => void
+}
+
+export class RemoteAttempt {
+  readonly #options: RemoteAttemptOptions
+  /** The service has it, may have it, or cannot have it. */
+  #whereabouts: 'taken' | 'maybe' | 'not sent'
+
+  constructor(options: RemoteAttemptOptions) {
+    this.#options = options
+    const { handle } = options.context
+    this.#whereabouts = handle === undefined ? 'not sent' : handle.isTaken ? 'taken' : 'maybe'
+  }
+
+  /** The status with which the task ended there. Throws `ExecutionError` when that cannot be known, or is not waited for. */
+  async run(request: object): Promise<TaskStatusResponse> {
+    const { signal } = this.#options.context
+    try {
+      if (this.#whereabouts !== 'taken') await this.#submit(request, signal)
+      return await this.#follow(this.#options.awayMs, signal)
+    } catch (error) {
+      if (signal.aborted) return this.#stop(signal.reason as StopReason)
+      if (this.#whereabouts === 'not sent') this.#options.context.handOver(undefined)
+      throw error
+    }
+  }
+
+  async #submit(request: object, signal: AbortSignal): Promise<void> {
+    const { id, context, awayMs, isExpected } = this.#options
+    const patience = new Patience(awayMs, signal)
+    for (;;) {
+      if (signal.aborted) throw ended()
+      try {
+        await orAborted(this.#send(request), signal)
+        break
+      } catch (error) {
+        if (signal.aborted) throw ended()
+        if (!isAway(error)) throw failureOf(error as CallFailed)
+        const isWorthIt = this.#whereabouts === 'maybe' || (isExpected && error.statusCode === 0)
+        if (!isWorthIt) throw failureOf(error)
+        if (!(await patience.pause())) throw signal.aborted ? ended() : this.#lostTouch(error, awayMs)
+      }
+    }
+    this.#whereabouts = 'taken'
+    context.handOver({ id, isTaken: true })
+  }
+
+  /** Returns when the service has it. What may have arrived is looked for first: a full queue, say, would hide it. */
+  async #send(request: object): Promise<void> {
+    const { service, id, context } = this.#options
+    if (this.#whereabouts === 'maybe' && (await service.has(id, context.traceId))) return
+    this.#whereabouts = 'maybe'
+    try {
+      await service.submit(request, context.traceId)
+    } catch (error) {
+      if (!(error instanceof CallFailed)) throw error
+      if (error.statusCode === 409) return
+      const isRefused = error.statusCode !== 0 && error.statusCode !== 502 && error.statusCode !== 504
+      if (isRefused || !error.wasSent) this.#whereabouts = 'not sent'
+      throw error
+    }
+  }
+
+  /** Waits for the end of the task there, for as long as that takes. */
+  async #follow(awayMs: number, signal?: AbortSignal): Promise<TaskStatusResponse> {
+    const { service, id, context } = this.#options
+    let patience: Patience | undefined
+    for (;;) {
+      try {
+        const status = await service.waitFor(id, context.traceId, signal)
+        if (patience !== undefined) context.log.info('the runtime service is back', { handle_id: id })
+        patience = undefined
+        if (hasEnded(status.status)) return status
+      } catch (error) {
+        if (signal?.aborted) throw ended()
+        if (!isAway(error)) throw this.#forgotten(error as CallFailed)
+        if (patience === undefined) {
+          context.log.warn('the runtime service is away, waiting for it', { handle_id: id, cause: error.message })
+          patience = new Patience(awayMs, signal)
+        }
+        if (!(await patience.pause())) throw signal?.aborted ? ended() : this.#lostTouch(error, awayMs)
+      }
+    }
+  }
+
+  /** Ends the attempt there, or leaves it to run on when it is only this service that stops. */
+  async #stop(reason: StopReason): Promise<TaskStatusResponse> {
+    if (reason === 'interrupted' || this.#whereabouts === 'not sent') throw ended()
+    const { service, id, owner, context, letGo } = this.#options
+    const patience = new Patience(STOP_AWAY_MS)
+    for (;;) {
+      try {
+        await service.kill(id, owner, context.traceId)
+        break
+      } catch (error) {
+        const isGone = error instanceof CallFailed && error.statusCode === 404 && this.#whereabouts === 'taken'
+        if (isAway(error) && (await patience.pause())) continue
+        if (!isGone) letGo(this.#whereabouts === 'taken') // what may still be on its way is not there yet
+        throw failureOf(error as CallFailed)
+      }
+    }
+    return this.#follow(STOP_AWAY_MS)
+  }
+
+  #lostTouch(error: CallFailed, awayMs: number): ExecutionError {
+    if (this.#whereabouts !== 'not sent') this.#options.letGo(this.#whereabouts === 'taken')
+    const message = `lost touch with the runtime service for ${formatDuration(awayMs)}: ${error.message}`
+    return new ExecutionError('external_failure', message, { cause: error, retryable: true })
+  }
+
+  /** It is there, and does not tell us about the task. */
+  #forgotten(error: CallFailed): ExecutionError {
+    const { id, letGo, service } = this.#options
+    if (error.statusCode !== 404) {
+      letGo(true)
+      return failureOf(error)
+    }
+    const message = `the runtime service at ${service.url} does not know task ${id} any more: what became of it is unknown`
+    return new ExecutionError('not_found', message, { cause: error, source: 'runtime' })
+  }
+}
+
+/** Why it is thrown is known to whoever made the signal fire. */
+const ended = () => new ExecutionError('cancelled', 'the attempt is not waited for any more')
+
+/** Settles as `work` does, or rejects at once when `signal` fires; `work` then goes on unheard. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(ended())
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** Pauses between calls, ever longer, until there have been enough of them. */
+class Patience {
+  readonly #until: number
+  readonly #signal: AbortSignal | undefined
+  #pauseMs = FIRST_PAUSE_MS
+
+  constructor(totalMs: number, signal?: AbortSignal) {
+    this.#until = performance.now() + totalMs
+    this.#signal = signal
+  }
+
+  /** False when it is used up, or the signal fired. */
+  async pause(): Promise<boolean> {
+    const left = this.#until - performance.now()
+    if (left <= 0 || this.#signal?.aborted) return false
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, Math.min(this.#pauseMs, left))
+    this.#signal?.addEventListener('abort', () => resolve(), { once: true })
+    await promise
+    clearTimeout(timer)
+    this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS)
+    return !this.#signal?.aborted
+  }
+}

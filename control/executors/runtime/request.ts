@@ -1,0 +1,111 @@
+/**
+ * What a runtime task asks the runtime service for, made of its input. Pure.
+ *
+ * The input is a whole request, or flat: the fields of `execution` beside the others. What the values may be is judged by
+ * the runtime service, whose words are better than ours could be; here is only what it cannot know.
+ */
+import { EXECUTION_KINDS, type ExecutionKind, MAX_WALL_TIME_MS } from '../../../shared/contract/runtime-request.ts'
+import { type ExecutableTask, invalidInput } from '../executor.ts'
+
+/** Milliseconds that the runtime service gives a task beyond its timeout here. It ends the task when we cannot. */
+const WALL_TIME_BEYOND_TIMEOUT_MS = 10_000
+
+/** What a task's `control_context` has where it does not say. */
+export interface ContextDefaults {
+  readonly tenant: string | undefined
+  readonly owner: string | undefined
+}
+
+export interface RuntimeRequest {
+  readonly body: Fields
+  /** Who may kill it. */
+  readonly owner: string | undefined
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** The fields of `execution`, which a flat input has beside the others. */
+const EXECUTION_FIELDS = ['program', 'args', 'script', 'interpreter', 'env'] as const
+
+export interface RequestOptions {
+  /** The id under which the runtime service is to run it. */
+  readonly runtimeId: string
+  readonly defaults: ContextDefaults
+}
+
+/** Throws `invalid_input`. */
+export function runtimeRequest(task: ExecutableTask, { runtimeId, defaults }: RequestOptions): RuntimeRequest {
+  const { task_id: _, ...input } = fieldsOf(task.input, 'params')
+  const { execution: given, ...rest } = input
+  const flat = Object.fromEntries(EXECUTION_FIELDS.flatMap((key) => (isGiven(rest[key]) ? [[key, rest[key]]] : [])))
+  if (isGiven(given) && Object.keys(flat).length > 0) {
+    throw invalidInput(`parse runtime params: ${Object.keys(flat)[0]} and execution exclude each other`)
+  }
+  const execution = isGiven(given) ? fieldsOf(given, 'execution') : flat
+  if (!isGiven(given)) for (const key of EXECUTION_FIELDS) delete (rest as Record<string, unknown>)[key]
+  const limits = limitsOf(rest.limits, task.timeout)
+  const context = contextOf(rest.control_context, defaults)
+  const { owner } = (context ?? {}) as Fields
+  return {
+    body: {
+      ...rest,
+      task_id: runtimeId,
+      execution: { ...execution, kind: kindOf(task.toolName, execution) },
+      ...(limits !== undefined && { limits }),
+      ...(context !== undefined && { control_context: context }),
+    },
+    owner: typeof owner === 'string' ? owner : undefined,
+  }
+}
+
+/** The owner with whose name a task is killed; undefined for an input that no request can be made of. */
+export function ownerOf({ input }: ExecutableTask, defaults: ContextDefaults): string | undefined {
+  const context = isObject(input) ? contextOf(input.control_context, defaults) : undefined
+  const { owner } = isObject(context) ? context : {}
+  return typeof owner === 'string' ? owner : undefined
+}
+
+function kindOf(toolName: string | undefined, execution: Fields): unknown {
+  if (!toolName) {
+    if (isGiven(execution.kind)) return execution.kind
+    return isGiven(execution.script) && !isGiven(execution.program) ? 'script' : 'command'
+  }
+  if (!EXECUTION_KINDS.includes(toolName as ExecutionKind)) {
+    throw invalidInput(`unknown runtime tool "${toolName}" (available: ${EXECUTION_KINDS.join(', ')})`)
+  }
+  if (isGiven(execution.kind) && execution.kind !== toolName) {
+    const kind = JSON.stringify(execution.kind)
+    throw invalidInput(`execution.kind ${kind} contradicts the tool runtime.${toolName}: leave it out`)
+  }
+  return toolName
+}
+
+/** A timeout here also bounds the wall time there, which has a default of its own that may be shorter. */
+function limitsOf(given: unknown, timeout: number | undefined): unknown {
+  const limits = isGiven(given) ? given : {}
+  if (timeout === undefined || timeout <= 0 || !isObject(limits) || isGiven(limits.wall_time_ms)) {
+    return isGiven(given) ? given : undefined
+  }
+  return { ...limits, wall_time_ms: Math.min(timeout + WALL_TIME_BEYOND_TIMEOUT_MS, MAX_WALL_TIME_MS) }
+}
+
+function contextOf(given: unknown, { tenant, owner }: ContextDefaults): unknown {
+  if (isGiven(given) && !isObject(given)) return given
+  const context: Fields = isObject(given) ? given : {}
+  const added = {
+    ...(tenant !== undefined && !isGiven(context.tenant) && { tenant }),
+    ...(owner !== undefined && !isGiven(context.owner) && { owner }),
+  }
+  return isGiven(given) || Object.keys(added).length > 0 ? { ...context, ...added } : undefined
+}
+
+function fieldsOf(value: unknown, what: string): Fields {
+  if (isObject(value)) return value
+  if (!isGiven(value) && what === 'params') return {}
+  throw invalidInput(`parse runtime params: ${what === 'params' ? '' : `${what}: `}expected object`)
+}
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null
+
+const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

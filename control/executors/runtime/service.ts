@@ -1,0 +1,91 @@
+/** The runtime service, as an attempt calls it. */
+import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
+import { CallFailed, ServiceClient } from '../../../shared/http-client.ts'
+
+/** Milliseconds for a call that the service has no reason to hold. */
+const CALL_TIMEOUT_MS = 15_000
+
+/** Milliseconds of one held request; proxies between us and the service cut longer ones. */
+const HOLD_MS = 20_000
+
+const TASKS = '/api/v1/tasks'
+
+export interface RuntimeServiceOptions {
+  readonly url: string
+  readonly token: string | undefined
+}
+
+export class RuntimeService {
+  readonly #client: ServiceClient
+
+  constructor(options: RuntimeServiceOptions) {
+    this.#client = new ServiceClient(
+      {
+        name: 'runtime',
+        start: 'taskmill-runtime serve',
+        urlVariable: 'SERVICE_RUNTIME_URL',
+        urlFlag: '--runtime-url',
+      },
+      options,
+    )
+  }
+
+  /** Without a slash at its end. */
+  get url(): string {
+    return this.#client.baseUrl
+  }
+
+  /** Whether it is there and takes tasks. */
+  async isReady(): Promise<boolean> {
+    try {
+      await this.#client.call({ method: 'GET', path: '/readyz', timeoutMs: CALL_TIMEOUT_MS })
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /** All others throw `CallFailed`. */
+  async submit(request: object, traceId: string): Promise<void> {
+    const body = new TextEncoder().encode(JSON.stringify(request))
+    await this.#client.call({ method: 'POST', path: TASKS, body, headers: trace(traceId), timeoutMs: CALL_TIMEOUT_MS })
+  }
+
+  /** Whether the service knows the task. */
+  async has(id: string, traceId: string): Promise<boolean> {
+    try {
+      await this.#client.call({
+        ...{ method: 'GET', path: `${TASKS}/${id}`, headers: trace(traceId), timeoutMs: CALL_TIMEOUT_MS },
+      })
+      return true
+    } catch (error) {
+      if (error instanceof CallFailed && error.statusCode === 404) return false
+      throw error
+    }
+  }
+
+  /** The status of a task once it has ended, or as it is after a while. */
+  async waitFor(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
+    return (await this.#client.call({
+      method: 'GET',
+      path: `${TASKS}/${id}?wait_ms=${HOLD_MS}`,
+      headers: trace(traceId),
+      timeoutMs: HOLD_MS + CALL_TIMEOUT_MS,
+      signal,
+    })) as TaskStatusResponse
+  }
+
+  async kill(id: string, owner: string | undefined, traceId: string): Promise<void> {
+    const headers = { ...trace(traceId), ...(owner !== undefined && { 'x-service-owner': owner }) }
+    await this.#client.call({ method: 'POST', path: `${TASKS}/${id}/kill`, headers, timeoutMs: CALL_TIMEOUT_MS })
+  }
+}
+
+const trace = (traceId: string) => ({ 'x-trace-id': traceId })
+
+/** The service cannot be reached, or not just now: what was asked may be asked again. Anything else that is thrown is thrown on. */
+export function isAway(error: unknown): error is CallFailed {
+  if (!(error instanceof CallFailed)) throw error
+  const { statusCode } = error
+  return statusCode === 0 || statusCode === 502 || statusCode === 503 || statusCode === 504
+}

@@ -1,0 +1,19 @@
+/** Our other executables: the one beside this one, else the one in PATH. */
+import { statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** The executable `program`; null when there is none. */
+export function findSibling(program: string, path: string | undefined): string | null {
+  const beside = join(ownDir(), program)
+  return isExecutableFile(beside) ? beside : Bun.which(program, { PATH: path ?? '' })
+}
+
+export const siblingNotFound = (program: string): string =>
+  `${program} was not found: neither in ${ownDir()} nor in PATH`
+
+const ownDir = () => dirname(process.execPath)
+
+function isExecutableFile(path: string): boolean {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat?.isFile() === true && (stat.mode & 0o111) !== 0
+}
