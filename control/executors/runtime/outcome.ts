@@ -78,7 +78,8 @@ export function failureOf(error: CallFailed): ExecutionError {
     return new ExecutionError('external_failure', error.message, { cause: error, retryable: true })
   }
   const { code, message, details } = refusalIn(error.body)
-  return new ExecutionError(CODE_OF_REFUSAL[code] ?? 'external_failure', message ?? error.message, {
+  const remedy = error.statusCode === 401 ? ' (set SERVICE_RUNTIME_TOKEN to the token of the runtime service)' : ''
+  return new ExecutionError(CODE_OF_REFUSAL[code] ?? 'external_failure', (message ?? error.message) + remedy, {
     cause: error,
     source: SOURCE,
     retryable: code === '' ? error.statusCode >= 500 : PASSING.has(code),
