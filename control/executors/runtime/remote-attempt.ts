@@ -37,6 +37,7 @@ export class RemoteAttempt {
   readonly #options: RemoteAttemptOptions
   /** The service has it, may have it, or cannot have it. */
   #whereabouts: 'taken' | 'maybe' | 'not sent'
+  #isAway = false
 
   constructor(options: RemoteAttemptOptions) {
     this.#options = options
@@ -70,9 +71,11 @@ export class RemoteAttempt {
         if (!isAway(error)) throw failureOf(error as CallFailed)
         const isWorthIt = this.#whereabouts === 'maybe' || (isExpected && error.statusCode === 0)
         if (!isWorthIt) throw failureOf(error)
+        this.#noteAway(error)
         if (!(await patience.pause())) throw signal.aborted ? ended() : this.#lostTouch(error, awayMs)
       }
     }
+    this.#noteBack()
     this.#whereabouts = 'taken'
     context.handOver({ id, isTaken: true })
   }
@@ -100,16 +103,14 @@ export class RemoteAttempt {
     for (;;) {
       try {
         const status = await service.waitFor(id, context.traceId, signal)
-        if (patience !== undefined) context.log.info('the runtime service is back', { handle_id: id })
+        this.#noteBack()
         patience = undefined
         if (hasEnded(status.status)) return status
       } catch (error) {
         if (signal?.aborted) throw ended()
         if (!isAway(error)) throw this.#forgotten(error as CallFailed)
-        if (patience === undefined) {
-          context.log.warn('the runtime service is away, waiting for it', { handle_id: id, cause: error.message })
-          patience = new Patience(awayMs, signal)
-        }
+        this.#noteAway(error)
+        patience ??= new Patience(awayMs, signal)
         if (!(await patience.pause())) throw signal?.aborted ? ended() : this.#lostTouch(error, awayMs)
       }
     }
@@ -132,6 +133,19 @@ export class RemoteAttempt {
       }
     }
     return this.#follow(STOP_AWAY_MS)
+  }
+
+  #noteAway({ message }: CallFailed): void {
+    if (this.#isAway) return
+    this.#isAway = true
+    const { id, context } = this.#options
+    context.log.warn('the runtime service is away, waiting for it', { handle_id: id, cause: message })
+  }
+
+  #noteBack(): void {
+    if (!this.#isAway) return
+    this.#isAway = false
+    this.#options.context.log.info('the runtime service is back', { handle_id: this.#options.id })
   }
 
   #lostTouch(error: CallFailed, awayMs: number): ExecutionError {

@@ -1,0 +1,226 @@
+/**
+ * Runtime tasks over crashes and restarts of control, of the runtime service and of both, and over a link that loses
+ * answers: what ran, ran once, and both know how it ended. A task notes each run in a file.
+ * Source: contract 1, Executors (runtime) and 5, Durability; architecture 2.
+ */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { freePort } from '../support/free-port.ts'
+import { lossyLink } from '../support/lossy-link.ts'
+import { Pair, startPair } from '../support/pair.ts'
+import { waitFor } from '../support/runtime-tasks.ts'
+import { isAlive, until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+/** Notes its run, says that it runs, and ends with 7 once it may. */
+const gated = (pair: Pair) => `echo ran >> ${pair.file('ran')}; echo; ${waitFor(pair.file('go'))}; exit 7`
+const open = (pair: Pair) => Bun.write(pair.file('go'), '')
+
+async function endedOnce(pair: Pair, id = 'a'): Promise<void> {
+  const { here, there } = await pair.ended(id)
+  expect(here).toMatchObject({ status: 'failed', attempt: 1, error: 'task exited with code 7' })
+  expect(here.handle_id).toBe(`${id}-${here.graph_id}-1`)
+  expect(there).toMatchObject({ status: 'failed', exit_code: 7 })
+  expect(pair.lines('ran')).toEqual(['ran'])
+  await pair.isQuiet()
+}
+
+const SIGNALS = ['SIGKILL', 'SIGTERM'] as const
+/** A stop waits for running tasks; these are not to be waited for. */
+const HURRY = { controlFlags: ['--shutdown-timeout', '0s'] }
+
+describe.each(SIGNALS)('a running task, over a %s', (signal) => {
+  test('of control, is followed again', async () => {
+    await using pair = await startPair(HURRY)
+    await pair.script('a', gated(pair))
+    const { pid } = await pair.running('a')
+    await pair.stopControl(signal)
+    expect(await isAlive(pid!)).toBe(true)
+    await pair.startControl()
+    const { status, attempt, handle_id } = await pair.control.reached('a', 'running')
+    expect({ status, attempt }).toEqual({ status: 'running', attempt: 1 })
+    expect(handle_id).toBeDefined()
+    await open(pair)
+    await endedOnce(pair)
+  })
+
+  test('of control, and its end in the meantime, is told as it was', async () => {
+    await using pair = await startPair(HURRY)
+    await pair.script('a', gated(pair))
+    const { task_id } = await pair.running('a')
+    await pair.stopControl(signal)
+    await open(pair)
+    await pair.runtime.ended(task_id)
+    await pair.startControl()
+    await endedOnce(pair)
+  })
+
+  test('of the runtime service, is followed again when that is back', async () => {
+    await using pair = await startPair()
+    await pair.script('a', gated(pair))
+    await pair.running('a')
+    await pair.stopRuntime(signal)
+    await until(
+      () => pair.control.log,
+      (log) => log.some(({ msg }) => msg === 'the runtime service is away, waiting for it'),
+    )
+    await open(pair)
+    await pair.startRuntime()
+    await endedOnce(pair)
+  })
+
+  test('of both, is followed again, whichever is back first', async () => {
+    await using pair = await startPair(HURRY)
+    await pair.script('a', gated(pair))
+    await pair.running('a')
+    await Promise.all([pair.stopControl(signal), pair.stopRuntime(signal)])
+    await pair.startControl()
+    await pair.startRuntime()
+    await pair.control.reached('a', 'running')
+    await Promise.all([pair.stopControl(signal), pair.stopRuntime(signal)])
+    await open(pair)
+    await pair.startRuntime()
+    await pair.startControl()
+    await endedOnce(pair)
+  })
+
+  test('of control while it waits in the queue there, is followed again', async () => {
+    await using pair = await startPair({ ...HURRY, runtimeFlags: ['--max-running-tasks', '1'] })
+    await pair.script('holder', `echo; ${waitFor(pair.file('go'))}`)
+    await pair.running('holder')
+    await pair.script('a', gated(pair))
+    await pair.there('a', ({ status }) => status === 'accepted')
+    await pair.stopControl(signal)
+    await pair.startControl()
+    await open(pair)
+    await endedOnce(pair)
+  })
+})
+
+describe('after a restart of control', () => {
+  test('the timeout still counts from the start of the attempt', async () => {
+    await using pair = await startPair(HURRY)
+    await pair.script('a', gated(pair), { timeout: 1_000 })
+    await pair.running('a')
+    const { runtime } = await pair.control.get('a')
+    await pair.stopControl('SIGKILL')
+    await pair.startControl()
+    const { here, there } = await pair.ended('a')
+    expect(here).toMatchObject({ status: 'failed', attempt: 1, error: 'task timed out after 1000ms' })
+    expect(here.runtime?.started_at).toBe(runtime!.started_at!)
+    expect(there.status).toBe('cancelled')
+  })
+
+  test('a task goes on to its next attempt as ever', async () => {
+    await using pair = await startPair(HURRY)
+    await pair.script('a', gated(pair), { retry: 1 })
+    await pair.running('a')
+    await pair.stopControl('SIGKILL')
+    await open(pair)
+    await pair.startControl()
+    const { here } = await pair.ended('a')
+    expect(here).toMatchObject({ attempt: 2, error: 'task failed after all retries: task exited with code 7' })
+    expect(pair.lines('ran')).toEqual(['ran', 'ran'])
+  })
+
+  test('a task that the runtime service has forgotten has failed, and does not run again', async () => {
+    await using pair = await startPair({ ...HURRY, runtimeFlags: ['--result-retention-secs', '1'] })
+    await pair.script('a', gated(pair))
+    const { task_id } = await pair.running('a')
+    await pair.stopControl('SIGTERM')
+    await open(pair)
+    await pair.runtime.ended(task_id)
+    await until(
+      async () => (await pair.runtime.fetch(`/api/v1/tasks/${task_id}`)).status,
+      (status) => status === 404,
+    )
+    await pair.startControl()
+    const here = await pair.control.ended('a')
+    expect(here).toMatchObject({ status: 'failed', runtime: { error: { code: 'not_found', source: 'runtime' } } })
+    expect(here.error).toContain('does not know task')
+    expect(pair.lines('ran')).toEqual(['ran'])
+  })
+
+  test('a runtime service that is away at first is waited for, as it may have the task', async () => {
+    await using pair = await startPair(HURRY)
+    await pair.script('a', gated(pair))
+    await pair.running('a')
+    await Promise.all([pair.stopControl('SIGKILL'), pair.stopRuntime('SIGKILL')])
+    await pair.startControl()
+    await until(
+      () => pair.control.log,
+      (log) => log.some(({ msg }) => msg === 'the runtime service is away, waiting for it'),
+    )
+    await open(pair)
+    await pair.startRuntime()
+    await endedOnce(pair)
+  })
+})
+
+test('a runtime service that stays away fails the attempt, which it ends when it is back', async () => {
+  await using pair = await startPair({ controlFlags: ['--runtime-away-timeout', '200ms'] })
+  await pair.script('a', gated(pair))
+  const { task_id } = await pair.running('a')
+  await pair.stopRuntime('SIGKILL')
+  const here = await pair.control.ended('a')
+  expect(here.error).toStartWith('lost touch with the runtime service for 200ms: cannot reach the runtime service at ')
+  expect(here.runtime?.error).toMatchObject({ code: 'external_failure', retryable: true })
+  await pair.startRuntime()
+  expect((await pair.runtime.ended(task_id)).status).toBe('cancelled')
+})
+
+describe('a link that loses answers', () => {
+  const linkedPair = async () => {
+    const port = await freePort()
+    const link = lossyLink(() => `http://127.0.0.1:${port}`)
+    const pair = new Pair(port, { ...HURRY, runtimeUrl: () => link.url })
+    await pair.startRuntime()
+    return { pair, link }
+  }
+
+  test('of a submission: the task is found there, and runs once', async () => {
+    const { pair, link } = await linkedPair()
+    await using _link = link
+    await using _pair = pair
+    link.loseAnswers((request) => request === 'POST /api/v1/tasks')
+    await pair.startControl()
+    await pair.script('a', gated(pair))
+    await pair.running('a')
+    await open(pair)
+    await endedOnce(pair)
+    expect(link.requests.filter((request) => request === 'POST /api/v1/tasks')).toHaveLength(1)
+  })
+
+  test('of a submission, and a crash of control before it could ask: the task is found there all the same', async () => {
+    const { pair, link } = await linkedPair()
+    await using _link = link
+    await using _pair = pair
+    link.loseAnswers(() => true)
+    await pair.startControl()
+    await pair.script('a', gated(pair))
+    await pair.running('a')
+    await pair.stopControl('SIGKILL')
+    link.loseAnswers(() => false)
+    await pair.startControl()
+    await open(pair)
+    await endedOnce(pair)
+  })
+
+  test('of everything for a while: a cancel is made true all the same', async () => {
+    const { pair, link } = await linkedPair()
+    await using _link = link
+    await using _pair = pair
+    await pair.startControl()
+    await pair.script('a', gated(pair))
+    await pair.running('a')
+    link.loseAnswers(() => true)
+    await pair.control.fetch('/tasks/a/cancel', { method: 'POST' })
+    await until(
+      () => link.requests,
+      (requests) => requests.some((request) => request.endsWith('/kill')),
+    )
+    link.loseAnswers(() => false)
+    const { here, there } = await pair.ended('a')
+    expect([here.status, there.status]).toEqual(['cancelled', 'cancelled'])
+  })
+})

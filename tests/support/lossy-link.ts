@@ -1,0 +1,50 @@
+/**
+ * A link between two services that loses what it is told to lose. Whole HTTP exchanges go through it; what is lost is the
+ * answer, after the request has arrived, so that whoever asked cannot know.
+ */
+export interface LossyLink extends AsyncDisposable {
+  readonly url: string
+  /** Requests that have come so far, as `POST /path`. */
+  readonly requests: readonly string[]
+  /** Loses the answers of requests that `isLost` says, until it is told otherwise. */
+  loseAnswers(isLost: (request: string) => boolean): void
+}
+
+export function lossyLink(target: () => string): LossyLink {
+  const requests: string[] = []
+  let isLost: (request: string) => boolean = () => false
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url)
+      const name = `${request.method} ${pathname}`
+      requests.push(name)
+      const body = request.method === 'POST' ? await request.text() : undefined
+      const headers = new Headers(request.headers)
+      headers.delete('host')
+      try {
+        const response = await fetch(target() + pathname + search, {
+          ...{ method: request.method, headers, signal: request.signal },
+          ...(body && { body }),
+        })
+        const answer = await response.text()
+        if (!isLost(name)) {
+          return new Response(answer, { status: response.status, headers: { 'content-type': 'application/json' } })
+        }
+      } catch {
+        // nobody there: that is lost as well
+      }
+      return new Response('lost', { status: 502 })
+    },
+  })
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    requests,
+    loseAnswers: (which) => {
+      isLost = which
+    },
+    [Symbol.asyncDispose]: () => server.stop(true),
+  }
+}
