@@ -16,15 +16,16 @@ let libc: ReturnType<typeof load> | undefined
 /**
  * Takes the lock `name` of `directory` for as long as this process lives, or throws `UsageError` naming the process that
  * has it. Services of different kinds have different names: they may share a directory. Where the system has no `flock`
- * nothing is locked.
+ * nothing is locked. Returns the descriptor: a process that inherits it holds the lock as well.
  */
-export function lockDirectory(directory: string, name: string): void {
+export function lockDirectory(directory: string, name: string): number {
   const path = join(directory, name)
   const fd = openLock(path, directory)
-  if (!tryLockPatiently(fd)) {
-    const holder = readFileSync(path, 'utf8').trim()
+  if (!tryLockPatiently(fd, path)) {
+    const holder = holderOf(path)
     closeSync(fd)
-    const who = holder === '' ? 'another process' : `the process ${holder}`
+    const process = holder === undefined ? 'another process' : `the process ${holder}`
+    const who = holder === undefined || isThere(holder) ? process : `what ${process} left running`
     throw new UsageError(
       `the data directory ${directory} is in use by ${who}: stop it, or choose another with --data-dir`,
     )
@@ -32,24 +33,45 @@ export function lockDirectory(directory: string, name: string): void {
   try {
     ftruncateSync(fd, 0)
     writeSync(fd, `${process.pid}\n`)
+    return fd
   } catch (error) {
     throw cannotWrite(directory, error)
   }
 }
 
-/**
- * Milliseconds that the lock of a service that was just killed may outlive it: a process that it was starting in that
- * moment has it too, until it runs its own program.
- */
+/** Milliseconds for a service that is just ending. Whoever starts a second one by mistake is told after that. */
 const PATIENCE_MS = 500
+
+/**
+ * Milliseconds that the lock of a service that was killed may outlive it. Another process has it too: one that it was
+ * starting in that moment, until it runs its own program, or one that does what was asked of it still. That takes the
+ * runtime's spawner 0.2 s on a busy machine when its pipe was full.
+ */
+const PATIENCE_WITH_THE_DEAD_MS = 10_000
 const LOOK_MS = 10
 
-function tryLockPatiently(fd: number): boolean {
-  const until = performance.now() + PATIENCE_MS
+function tryLockPatiently(fd: number, path: string): boolean {
+  const since = performance.now()
   for (;;) {
     if (tryLock(fd)) return true
-    if (performance.now() >= until) return false
+    const holder = holderOf(path)
+    const patienceMs = holder === undefined || isThere(holder) ? PATIENCE_MS : PATIENCE_WITH_THE_DEAD_MS
+    if (performance.now() - since >= patienceMs) return false
     Bun.sleepSync(LOOK_MS)
+  }
+}
+
+/** The pid of the service that took the lock. */
+function holderOf(path: string): number | undefined {
+  const pid = Number(readFileSync(path, 'utf8').trim())
+  return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return systemCodeOf(error) === 'EPERM'
   }
 }
 
