@@ -21,7 +21,7 @@ import type { ServeConfig } from './config.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
 import { Intake } from './dispatch/intake.ts'
 import { baseEnvironment } from './dispatch/launch-plan.ts'
-import { Launches } from './dispatch/launches.ts'
+import { Launches, startedProcess } from './dispatch/launches.ts'
 import { recoverTasks } from './dispatch/recovery.ts'
 import { Retention } from './dispatch/retention.ts'
 import { Totals } from './dispatch/totals.ts'
@@ -34,8 +34,11 @@ import { runtimeApp } from './http/app.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './launcher/cgroup.ts'
 import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
 import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
+import type { LauncherHost } from './launcher/launcher-host.ts'
 import { NotifyPipe } from './launcher/notify.ts'
 import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
+import { ChildLaunchers } from './launcher/spawn.ts'
+import { Spawner } from './launcher/spawner.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
 import { openDatabase } from './store/database.ts'
@@ -67,7 +70,7 @@ export async function serve(
 
   process.umask(0o077) // requests hold secrets
   const dataDir = makeDataDir(config.dataDir)
-  lockDirectory(dataDir, LOCK_FILE)
+  const directoryLockFd = lockDirectory(dataDir, LOCK_FILE)
   const { db, commit, store } = openStore(dataDir, log)
   const { capacity } = findCapacity(config)
   const ledger = new Ledger(capacity, config.tenantQuota)
@@ -78,16 +81,17 @@ export async function serve(
     : TaskCgroups.prepare({ root: config.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId })
   const launcher = launcherProgram(dataDir)
   const notifications = new NotifyPipe(join(dataDir, 'launchers'), (event) => {
-    if (event.event === 'started') dispatcher.onStarted(event.task_id, { ...event, startedAt: event.started_ms })
+    launchers.heard(event)
+    if (event.event === 'started') dispatcher.onStarted(event.task_id, startedProcess(event))
     else if (event.event === 'failed') launches.onFault(event.task_id, event)
-    else if (!launches.onOutcome(event.task_id)) dispatcher.onLauncherGone(event.task_id)
+    else if (event.event === 'ended' && !launches.onOutcome(event.task_id)) dispatcher.onLauncherGone(event.task_id)
   })
+  const descriptors = { notifyFd: notifications.fd, complaintsFd: openSync(join(dataDir, 'launchers.log'), 'a') }
+  const launchers: LauncherHost = launcher.isNative
+    ? new Spawner({ program: launcher.command[0], ...descriptors, directoryLockFd, env }, log)
+    : new ChildLaunchers({ program: launcher, ...descriptors })
   const launches = new Launches({
-    surroundings: {
-      program: launcher,
-      notifyFd: notifications.fd,
-      complaintsFd: openSync(join(dataDir, 'launchers.log'), 'a'),
-    },
+    host: launchers,
     settings: {
       graceMs: config.terminationGraceMs,
       maxOutputBytes: config.maxOutputBytes,
@@ -180,6 +184,7 @@ export async function serve(
     clearInterval(lookingAround)
     readiness.isStopping = true
     await server.stop(LAST_ANSWERS_MS)
+    await launchers.close()
     commit.flush()
     const isKept = commit.fault === undefined
     db.close()

@@ -1,10 +1,10 @@
 /**
  * From accepted to ended: which task starts when, and what becomes of it.
  *
- * Nothing here polls. A place that becomes free starts the next task; a launcher that ends is collected when its process
- * ends or, if it is no child of ours, when it says so. What must survive a crash is on disk before it happens: that a
- * task is about to be launched is durable before its launcher is started, so no crash makes it run twice. What a launcher
- * did is in the files of its task, so nothing of it is lost while we are not looking.
+ * Nothing here polls. A place that becomes free starts the next task; a task is collected when its launcher says that it
+ * has ended, or is gone. What must survive a crash is on disk before it happens: that a task is about to be launched is
+ * durable before its launcher is started, so no crash makes it run twice. What a launcher did is in the files of its task,
+ * so nothing of it is lost while we are not looking.
  */
 
 import { messageOf } from '../../shared/errors.ts'
@@ -178,10 +178,11 @@ export class Dispatcher {
 
   /**
    * Looks at what launchers may not have told: one that was killed tells nobody, and a full pipe drops lines. A safety
-   * net, for those that are not our children, and those of which nothing was heard.
+   * net, for those that an earlier service had started, and those of which nothing was heard.
    */
   lookAround(): void {
     const { launches } = this.#options
+    launches.lookAround()
     for (const running of this.#running.values()) {
       const { task, isAdopted, since } = running
       if (isAdopted && !launches.isLive(task)) this.onLauncherGone(task.task_id)
@@ -200,8 +201,7 @@ export class Dispatcher {
   onStarted(taskId: string, started: StartedProcess): void {
     const running = this.#running.get(taskId)
     if (running === undefined || running.isEnding || running.task.row.started_at !== null) return
-    const { launcherPid = running.launcherPid } = started
-    this.#options.store.note(running.task, startedChange({ ...started, launcherPid }))
+    this.#options.store.note(running.task, startedChange(started))
     this.onRunning()
     running.settle()
   }

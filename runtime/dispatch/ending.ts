@@ -19,8 +19,7 @@ export interface Ending {
 }
 
 export interface StartedProcess {
-  /** Absent where only its task was heard of. */
-  readonly launcherPid?: number | undefined
+  readonly launcherPid: number
   readonly pid: number
   readonly pgid: number
   readonly startedAt: number
@@ -28,7 +27,7 @@ export interface StartedProcess {
 
 /** The change of a task whose process started. */
 export const startedChange = ({ launcherPid, pid, pgid, startedAt }: StartedProcess): Change => ({
-  patch: { status: 'running', started_at: startedAt, launcher_pid: launcherPid ?? null, pid, pgid },
+  patch: { status: 'running', started_at: startedAt, launcher_pid: launcherPid, pid, pgid },
   events: [{ event_type: 'started', message: `process ${pid} started`, data: { pid, pgid }, timestamp: startedAt }],
 })
 

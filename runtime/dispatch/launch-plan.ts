@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { TaskRequest } from '../intake/validate.ts'
 import type { LaunchPlan, TaskCgroup } from '../launcher/plan.ts'
+import { TASK_MARK } from '../launcher/task-mark.ts'
 import type { TaskDir } from '../store/task-dir.ts'
-import { TASK_MARK } from './stragglers.ts'
 
 /** What is the same for all tasks of a service. */
 export interface LaunchSettings {

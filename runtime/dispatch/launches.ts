@@ -13,16 +13,9 @@ import type { TaskRequest } from '../intake/validate.ts'
 import type { TaskCgroups } from '../launcher/cgroup.ts'
 import { type Asked, classify } from '../launcher/classification.ts'
 import { explainFault } from '../launcher/faults.ts'
+import type { Launched, LauncherHost } from '../launcher/launcher-host.ts'
 import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
-import {
-  isLauncherAlive,
-  type Launch,
-  type LaunchSurroundings,
-  launch,
-  readRecord,
-  requestKill,
-  type TaskRecord,
-} from '../launcher/spawn.ts'
+import { isLauncherAlive, readRecord, requestKill, type TaskRecord } from '../launcher/spawn.ts'
 import { readOutput } from '../store/output.ts'
 import { statusResponse } from '../store/status-response.ts'
 import { makeTaskDir, type TaskDir, taskDir } from '../store/task-dir.ts'
@@ -34,7 +27,7 @@ import type { RunningTask } from './running-task.ts'
 import { endMarked, markOf } from './stragglers.ts'
 
 export interface LaunchesOptions {
-  readonly surroundings: LaunchSurroundings
+  readonly host: LauncherHost
   readonly settings: LaunchSettings
   /** Undefined where they are disabled. */
   readonly cgroups: TaskCgroups | undefined
@@ -65,7 +58,7 @@ const LAST_WORDS_MS = 100
 
 export class Launches {
   readonly #options: LaunchesOptions
-  /** What was heard of the launchers that are our children. */
+  /** What was heard of the launchers that were started for us. */
   readonly #heard = new Map<string, Heard>()
 
   constructor(options: LaunchesOptions) {
@@ -77,7 +70,7 @@ export class Launches {
     this.#heard.get(taskId)?.fault.resolve(fault)
   }
 
-  /** A launcher says that the outcome is there. False for one that is no child of ours. */
+  /** A launcher says that the outcome is there. False for one that an earlier service had started. */
   onOutcome(taskId: string): boolean {
     const heard = this.#heard.get(taskId)
     heard?.outcome.resolve()
@@ -92,18 +85,18 @@ export class Launches {
     try {
       const launched = this.#launch(running, given)
       if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
-      running.launcherPid = launched.launcher.pid
       // It says that the outcome is there before it syncs that and ends: what we commit now is as durable, and sooner.
-      const exitCode = await Promise.race([launched.launcher.exited, heard.outcome.promise])
+      const { exitCode, error } = (await Promise.race([launched.gone, heard.outcome.promise])) ?? {}
+      if (error !== undefined) return { status: 'failed', error, finishedAt: Date.now() }
       if (exitCode === NOT_STARTED && !this.hasBegun(task)) return await notBegun(heard)
-      return await this.ending(running, exitCode ?? undefined)
+      return await this.ending(running, exitCode)
     } finally {
       this.#heard.delete(task.task_id)
     }
   }
 
-  #launch(running: RunningTask, given: TaskRequest | undefined): Launch {
-    const { surroundings, settings, cgroups } = this.#options
+  #launch(running: RunningTask, given: TaskRequest | undefined): Launched {
+    const { host, settings, cgroups } = this.#options
     const { task } = running
     try {
       const request = given ?? this.#storedRequest(task)
@@ -112,20 +105,20 @@ export class Launches {
       if (given === undefined) remakeIfGone(dir, request)
       const context = { dir, cgroup: cgroups?.forTask(task.task_id), mark: this.#markOf(task) }
       const plan = launchPlan(request, JSON.parse(task.row.execution_plan) as ExecutionPlan, context, settings)
-      return launch(plan, taskEnvironment(request, context, settings), surroundings)
+      return host.launch(plan, taskEnvironment(request, context, settings))
     } catch (error) {
       const message = `cannot start the launcher of the task: ${messageOf(error)}`
       return { error: { code: 'launch_failed', message } }
     }
   }
 
-  /** How a task ended whose launcher is done or gone. `exitCode` is that of a launcher of ours. Never rejects. */
-  async ending({ task, asked }: RunningTask, exitCode?: number): Promise<Ending> {
+  /** How a task ended whose launcher is done or gone. `exitCode` is its own, where that was seen. Never rejects. */
+  async ending({ task, asked, isAdopted }: RunningTask, exitCode?: number): Promise<Ending> {
     try {
       const { outcome } = this.#recordOf(task)
       if (outcome !== undefined) return endingOf(outcome, asked ?? this.#askedOf(task, this.#storedRequest(task)))
       await this.#endWhatIsLeft(task)
-      return lost(task.row, exitCode)
+      return lost(task.row, isAdopted, exitCode)
     } catch (error) {
       await this.#endWhatIsLeft(task)
       return internal(task.row, `cannot read how the task ended: ${messageOf(error)}`)
@@ -138,7 +131,12 @@ export class Launches {
     await this.#endWhatIsLeft(task)
   }
 
-  /** False when there is no launcher any more. */
+  /** A safety net, for launchers of whose end nobody tells. */
+  lookAround(): void {
+    this.#options.host.lookAround()
+  }
+
+  /** False when there is no launcher any more, or not yet. */
   sendKill(task: LiveTask): boolean {
     return requestKill(this.#dirOf(task).task_dir)
   }
@@ -234,7 +232,9 @@ function remakeIfGone(dir: TaskDir, request: TaskRequest): void {
   })
 }
 
-const startedProcess = ({ launcher_pid, pid, pgid, started_ms }: LaunchedProcess): StartedProcess => ({
+type NamedProcess = Pick<LaunchedProcess, 'launcher_pid' | 'pid' | 'pgid' | 'started_ms'>
+
+export const startedProcess = ({ launcher_pid, pid, pgid, started_ms }: NamedProcess): StartedProcess => ({
   launcherPid: launcher_pid,
   pid,
   pgid,
@@ -263,10 +263,11 @@ const launchFailed = (message: string, details?: object): Ending => ({
 })
 
 /** Neither a launcher nor an outcome. What it was to be ended for is known all the same, if it was. */
-function lost(row: TaskRow, exitCode: number | undefined): Ending {
-  if (exitCode === undefined) return internal(row, 'task lost during runtime restart')
+function lost(row: TaskRow, isAdopted: boolean, exitCode: number | undefined): Ending {
+  if (isAdopted) return internal(row, 'task lost during runtime restart')
   const { wall_time_ms } = JSON.parse(row.limits) as Limits
-  const message = `task lost: its launcher ended with ${exitCode} and wrote no outcome (see launchers.log in the data directory)`
+  const how = exitCode === undefined ? '' : ` with ${exitCode}`
+  const message = `task lost: its launcher ended${how} and wrote no outcome (see launchers.log in the data directory)`
   const ending = internal(row, message)
   if (row.kill_requested_at !== null) {
     return { ...ending, status: 'cancelled', error: { code: 'cancelled', message: 'task was cancelled' } }

@@ -4,10 +4,8 @@ import type { LiveTask } from '../store/task-store.ts'
 
 export class RunningTask {
   readonly task: LiveTask
-  /** Its launcher is no child of ours: we were restarted since. */
+  /** Its launcher was started by an earlier service: we were restarted since. */
   readonly isAdopted: boolean
-  /** Undefined until it was started, and for one of an earlier service until it is heard of. */
-  launcherPid: number | undefined
   /** What was asked of it, as far as its ending needs it; undefined for one of an earlier service. */
   asked: Asked | undefined
   /**
@@ -25,7 +23,6 @@ export class RunningTask {
   constructor(task: LiveTask, isAdopted: boolean) {
     this.task = task
     this.isAdopted = isAdopted
-    this.launcherPid = task.row.launcher_pid ?? undefined
     if (task.row.started_at !== null) this.settle()
   }
 

@@ -3,9 +3,7 @@
  * of every orphan. Without it there are two traces: the task's cgroup, and the mark in the environment of its processes.
  */
 import { markedProcesses } from '../../shared/processes.ts'
-
-/** Name of the variable that every process of a task carries. */
-export const TASK_MARK = 'TASKMILL_TASK'
+import { TASK_MARK } from '../launcher/task-mark.ts'
 
 /** Milliseconds between two looks while killed processes end. */
 const LOOK_MS = 5

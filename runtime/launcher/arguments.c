@@ -13,8 +13,6 @@
 #define MIN_FD 3
 #define MAX_FD 1073741823
 
-#define MAX_TASK_ID_BYTES 128
-
 struct option {
   const char *name;
   size_t offset;
@@ -95,6 +93,14 @@ static bool is_task_id(const char *id) {
   return length >= 1 && length <= MAX_TASK_ID_BYTES && strspn(id, allowed) == length;
 }
 
+bool arguments_name_task(const struct arguments *arguments) {
+  return arguments->task_id != NULL && is_task_id(arguments->task_id);
+}
+
+bool arguments_parse_fd(const char *string, int64_t *fd) {
+  return parse_number(string, fd) && *fd >= MIN_FD && *fd <= MAX_FD;
+}
+
 static bool check_combination(const struct arguments *arguments, struct text *complaint) {
   bool has_v1 = arguments->cgroup_v1_pids != NULL || arguments->cgroup_v1_memory != NULL;
   bool has_v2 = arguments->cgroup_v2 != NULL;
@@ -103,7 +109,7 @@ static bool check_combination(const struct arguments *arguments, struct text *co
     return complain(complaint, "--memory-max needs --cgroup-v2 or --cgroup-v1-memory", "");
   if (arguments->pids_max != ABSENT && !has_v2 && arguments->cgroup_v1_pids == NULL)
     return complain(complaint, "--pids-max needs --cgroup-v2 or --cgroup-v1-pids", "");
-  if (!is_task_id(arguments->task_id))
+  if (!arguments_name_task(arguments))
     return complain(complaint, "--task-id must be 1 to 128 letters, digits, -, _ or .", "");
   return true;
 }

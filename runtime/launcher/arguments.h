@@ -10,6 +10,8 @@
 /* A number that was not given. */
 #define ABSENT (-1)
 
+#define MAX_TASK_ID_BYTES 128
+
 struct arguments {
   const char *task_id;
   const char *task_dir;
@@ -33,5 +35,11 @@ struct arguments {
 
 /* False with a sentence in `complaint` when they cannot be meant. */
 bool arguments_parse(struct arguments *arguments, char **argv, struct text *complaint);
+
+/* Whether they name a task, though all the rest be wrong. */
+bool arguments_name_task(const struct arguments *arguments);
+
+/* A descriptor that is no standard stream. */
+bool arguments_parse_fd(const char *string, int64_t *fd);
 
 #endif

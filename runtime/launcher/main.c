@@ -1,10 +1,10 @@
 /*
  * taskmill-launcher: the parent of one task.
  *
- * Three processes take part. The service starts a launcher per task and may come and go as it likes. The launcher sets
- * up what the task gets (a log for each stream, limits, a cgroup), forks the child that becomes the task, waits for it,
- * enforces the limit on its wall time, ends what it left behind, and writes down how it ended. Everything goes through
- * the task's directory:
+ * Three processes take part. The service has a launcher per task started, by a process of its own for that (spawner.h),
+ * and may come and go as it likes. The launcher sets up what the task gets (a log for each stream, limits, a cgroup),
+ * forks the child that becomes the task, waits for it, enforces the limit on its wall time, ends what it left behind, and
+ * writes down how it ended. Everything goes through the task's directory:
  *
  *   lock          held (flock) by the launcher for its life: whether it lives is asked of the lock, not of a pid
  *   stdout.log stderr.log  the task's streams, appended to
@@ -33,10 +33,9 @@
 #include "files.h"
 #include "notify.h"
 #include "outcome.h"
+#include "spawner.h"
 #include "supervise.h"
 #include "task-dir.h"
-
-#define EXIT_NOT_STARTED 125
 
 /* One line on standard error, whatever was given. */
 static void print_line(struct text *line) {
@@ -126,7 +125,12 @@ int main(int argc, char **argv) {
   struct arguments arguments;
   struct text complaint;
   text_clear(&complaint);
-  if (!arguments_parse(&arguments, argv, &complaint)) return refuse_usage(&complaint);
+  if (spawner_is_wanted(argv)) {
+    bool is_launcher = spawner_run(argv, &arguments, &complaint);
+    if (!is_launcher) return complaint.length == 0 ? 0 : refuse_usage(&complaint);
+  } else if (!arguments_parse(&arguments, argv, &complaint)) {
+    return refuse_usage(&complaint);
+  }
 
   struct task_dir dir;
   struct record record;

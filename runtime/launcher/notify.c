@@ -1,5 +1,6 @@
 #include "notify.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 static void start_line(struct text *line, const char *word, const struct arguments *arguments) {
@@ -14,16 +15,17 @@ static void add_field(struct text *line, int64_t number) {
   text_add_number(line, number);
 }
 
-static void send_line(struct text *line, const struct arguments *arguments) {
+/* All of it or nothing. False when it would fit later; when nobody listens it never will. */
+static bool send_line(struct text *line, const struct arguments *arguments) {
   text_add(line, "\n");
-  ssize_t written = write((int)arguments->notify_fd, line->bytes, line->length);
-  (void)written; /* all of it or nothing; nothing means that nobody listens */
+  return write((int)arguments->notify_fd, line->bytes, line->length) >= 0 || errno != EAGAIN;
 }
 
 void notify_started(const struct arguments *arguments, const struct identity *identity) {
   if (arguments->notify_fd == ABSENT) return;
   struct text line;
   start_line(&line, "started", arguments);
+  add_field(&line, identity->launcher_pid);
   add_field(&line, identity->pid);
   add_field(&line, identity->pid);
   add_field(&line, identity->start_time);
@@ -38,12 +40,20 @@ void notify_ended(const struct arguments *arguments) {
   send_line(&line, arguments);
 }
 
-void notify_failed(const struct arguments *arguments, struct fault fault) {
-  if (arguments->notify_fd == ABSENT) return;
+bool notify_failed(const struct arguments *arguments, struct fault fault) {
+  if (arguments->notify_fd == ABSENT) return true;
   struct text line;
   start_line(&line, "failed", arguments);
   text_add(&line, " ");
   text_add(&line, step_name(fault.step));
   add_field(&line, fault.error);
-  send_line(&line, arguments);
+  return send_line(&line, arguments);
+}
+
+bool notify_gone(const struct arguments *arguments, uint32_t launch, int exit_code) {
+  struct text line;
+  start_line(&line, "gone", arguments);
+  add_field(&line, launch);
+  add_field(&line, exit_code);
+  return send_line(&line, arguments);
 }

@@ -2,22 +2,28 @@
  * Lines to the service, through a FIFO that all launchers of one service share.
  *
  * A hint to look, never the truth itself: that is in the files. So a pipe that is full, or that nobody reads, is no
- * trouble of ours. A line is shorter than PIPE_BUF, so it arrives whole.
+ * trouble of a launcher. A line is shorter than PIPE_BUF, so it arrives whole.
  */
 #ifndef NOTIFY_H
 #define NOTIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "arguments.h"
 #include "fault.h"
 #include "identity.h"
 
-/* `started ID pid pgid start_time started_ms`: the program runs. */
+/* `started ID launcher_pid pid pgid start_time started_ms`: the program runs. */
 void notify_started(const struct arguments *arguments, const struct identity *identity);
 
 /* `ended ID`: the outcome is in place. */
 void notify_ended(const struct arguments *arguments);
 
-/* `failed ID step errno`: there will be no outcome. */
-void notify_failed(const struct arguments *arguments, struct fault fault);
+/* `failed ID step errno`: there will be no outcome. False when the pipe is full. */
+bool notify_failed(const struct arguments *arguments, struct fault fault);
+
+/* `gone ID launch exit_code`: the spawner has reaped the launcher (fleet.h). False when the pipe is full. */
+bool notify_gone(const struct arguments *arguments, uint32_t launch, int exit_code);
 
 #endif

@@ -1,5 +1,5 @@
 /**
- * What launchers tell the service: one FIFO for all of them, a line for each event.
+ * What launchers and their spawner tell the service: one FIFO for all of them, a line for each event.
  *
  * The FIFO stays when the service ends. Lines wait in it for the next service as long as any launcher lives that has it
  * open, 64 KB of them; otherwise they are lost. So a line is a hint to look at a record now, and a service that begins
@@ -13,6 +13,7 @@ export type LauncherEvent =
   | {
       readonly event: 'started'
       readonly task_id: string
+      readonly launcher_pid: number
       readonly pid: number
       readonly pgid: number
       readonly start_time: number
@@ -22,19 +23,22 @@ export type LauncherEvent =
   | { readonly event: 'ended'; readonly task_id: string }
   /** The launcher could not even make a record: there will be no outcome. */
   | { readonly event: 'failed'; readonly task_id: string; readonly step: string; readonly errno: number }
+  /** Of the spawner: the launcher with this number is no more, or never was. Unlike all others it is never lost. */
+  | { readonly event: 'gone'; readonly task_id: string; readonly launch: number; readonly exit_code: number }
 
 const ID = '([A-Za-z0-9._-]{1,128})'
 const COUNT = '(\\d{1,15})'
-const STARTED = new RegExp(`^started ${ID} ${COUNT} ${COUNT} ${COUNT} ${COUNT}$`)
+const STARTED = new RegExp(`^started ${ID} ${COUNT} ${COUNT} ${COUNT} ${COUNT} ${COUNT}$`)
 const ENDED = new RegExp(`^ended ${ID}$`)
 const FAILED = new RegExp(`^failed ${ID} ([a-z_]+) ${COUNT}$`)
+const GONE = new RegExp(`^gone ${ID} ${COUNT} ${COUNT}$`)
 
 /** Pure. Undefined for anything that a launcher does not write. */
 export function parseEvent(line: string): LauncherEvent | undefined {
   const started = STARTED.exec(line)
   if (started !== null) {
-    const [, task_id, pid, pgid, start_time, started_ms] = started
-    const numbers = { pid: Number(pid), pgid: Number(pgid) }
+    const [, task_id, launcher_pid, pid, pgid, start_time, started_ms] = started
+    const numbers = { launcher_pid: Number(launcher_pid), pid: Number(pid), pgid: Number(pgid) }
     return {
       event: 'started',
       task_id: task_id!,
@@ -45,6 +49,8 @@ export function parseEvent(line: string): LauncherEvent | undefined {
   }
   const ended = ENDED.exec(line)
   if (ended !== null) return { event: 'ended', task_id: ended[1]! }
+  const gone = GONE.exec(line)
+  if (gone !== null) return { event: 'gone', task_id: gone[1]!, launch: Number(gone[2]), exit_code: Number(gone[3]) }
   const failed = FAILED.exec(line)
   return failed === null
     ? undefined

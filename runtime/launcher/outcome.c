@@ -9,8 +9,6 @@
 #include "files.h"
 
 #define EXIT_WALL_TIME 124
-#define EXIT_NOT_STARTED 125
-#define EXIT_SIGNAL_BASE 128
 
 static const char *const REASONS[] = {
   [REASON_NONE] = "none",

@@ -89,6 +89,9 @@ struct fault record_end(struct record *record, const struct outcome *outcome);
 /* From then on also after a power cut. */
 struct fault record_sync(const struct record *record);
 
+#define EXIT_NOT_STARTED 125
+#define EXIT_SIGNAL_BASE 128
+
 /* As far as an exit code can say it: the task's own, 128 + signal, 124 wall time, 125 not started or abandoned. */
 int outcome_exit_code(const struct outcome *outcome);
 

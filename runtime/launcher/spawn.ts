@@ -1,12 +1,13 @@
 /**
- * Starting launchers, and asking about them later.
+ * Asking about launchers, and starting the portable one as a child of the service.
  *
- * A launcher is a child of the service as long as that lives, and needs nothing of it: it runs on when the service ends
- * or crashes. So all that may be asked of one later goes through the directory of its task: whether it lives, by the lock
- * that it holds; an early end, by the FIFO `kill`; who runs and how it ended, by the record. No pid is ever signalled.
+ * A launcher needs nothing of the service: it runs on when that ends or crashes. So all that may be asked of one later
+ * goes through the directory of its task: whether it lives, by the lock that it holds; an early end, by the FIFO `kill`;
+ * who runs and how it ended, by the record. No pid is ever signalled.
  *
- * Lock and FIFO are made here and inherited by the launcher. So there is no moment after `launch` has returned in which
- * a launcher that is about to begin looks as if it were gone, or cannot be told to end.
+ * Where the service starts a launcher itself, lock and FIFO are made here and inherited. So there is no moment after
+ * `launch` has returned in which a launcher that is about to begin looks as if it were gone, or cannot be told to end. For
+ * the compiled one that is the spawner's business (spawner.ts).
  */
 import { closeSync, constants as files, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
 import { constants } from 'node:os'
@@ -18,6 +19,7 @@ import type { TaskError } from './classification.ts'
 import type { LauncherProgram } from './embedded.ts'
 import { type Explanation, explainFault, explainSpawnFailure } from './faults.ts'
 import { openFifo, openForReader } from './fifo.ts'
+import type { Environment, Launched, LauncherHost } from './launcher-host.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from './outcome.ts'
 import type { LaunchPlan } from './plan.ts'
 
@@ -52,7 +54,7 @@ const KILL_REQUEST = 'k'
  */
 export function launch(
   plan: LaunchPlan,
-  env: Readonly<Record<string, string>>,
+  env: Environment,
   { program, notifyFd, complaintsFd }: LaunchSurroundings,
 ): Launch {
   const lockFd = lockTask(plan.task_dir)
@@ -94,6 +96,31 @@ function lockTask(taskDir: string): number {
   if (tryLock(fd)) return fd
   closeSync(fd)
   throw new Error(`a launcher is at work in ${taskDir} already`)
+}
+
+/** The portable launcher: it is a program that takes a while to begin, so to fork one from another would gain nothing. */
+export class ChildLaunchers implements LauncherHost {
+  readonly #surroundings: LaunchSurroundings
+  #isClosed = false
+
+  constructor(surroundings: LaunchSurroundings) {
+    this.#surroundings = surroundings
+  }
+
+  launch(plan: LaunchPlan, env: Environment): Launched {
+    if (this.#isClosed) return { gone: new Promise(() => {}) }
+    const launched = launch(plan, env, this.#surroundings)
+    if ('error' in launched) return launched
+    return { gone: launched.launcher.exited.then((exitCode) => ({ exitCode })) }
+  }
+
+  /** A child that ends is heard of by the system. */
+  heard(): void {}
+  lookAround(): void {}
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+  }
 }
 
 const openDirectory = (path: string): number => openSync(path, files.O_RDONLY | files.O_DIRECTORY)

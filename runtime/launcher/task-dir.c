@@ -10,6 +10,12 @@ static bool has_run(int dir_fd) {
   return faccessat(dir_fd, "started", F_OK, 0) == 0 || faccessat(dir_fd, "outcome", F_OK, 0) == 0;
 }
 
+struct fault task_dir_lock(int *fd, const char *path) {
+  *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (*fd < 0) return fault_at(STEP_TASK_DIR);
+  return flock(*fd, LOCK_EX | LOCK_NB) == 0 ? no_fault() : fault_at(STEP_LOCK);
+}
+
 struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments) {
   *dir = (struct task_dir){.kill_fd = (int)arguments->kill_fd, .stdout_fd = ABSENT, .stderr_fd = ABSENT};
   dir->fd = open(arguments->task_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -17,6 +17,9 @@ struct task_dir {
   int stderr_fd;
 };
 
+/* Opens the directory and takes its lock, which is that of whoever has `fd` open. */
+struct fault task_dir_lock(int *fd, const char *path);
+
 /* Takes the lock: whoever has it is the launcher of this task, until it ends in whatever way. Refuses a task that ran. */
 struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments);
 

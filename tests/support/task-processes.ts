@@ -3,6 +3,7 @@
  * working directory or its open files. Nothing that the service says about them is trusted.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { processStat } from '../../shared/processes.ts'
 import { isAlive, until } from './until.ts'
 
 /** Pids of the processes that have to do with `path`, or what is below it. A task may hide all marks but its parent. */
@@ -71,3 +72,19 @@ export const gone = (pid: number): Promise<boolean> =>
     () => isAlive(pid),
     (alive) => !alive,
   )
+
+/** Pids of the children of a process, zombies included. */
+export const childrenOf = (pid: number): number[] =>
+  readdirSync(`/proc/${pid}/task`)
+    .flatMap((thread) => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').trim().split(' '))
+    .filter((child) => child !== '')
+    .map(Number)
+
+/** Stops a process, and waits until it is. */
+export async function stopProcess(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP')
+  await until(
+    () => processStat(pid)?.state,
+    (state) => state === 'T',
+  )
+}

@@ -84,8 +84,8 @@ class Launcher {
       const ended = await supervise({ plan: this.plan, program, env: this.env, logs, killPipe }, (started) => {
         process = started
         attempt('started', () => record.start(started))
-        const { pid, pgid, start_time, started_ms } = started
-        this.notify(`started ${this.plan.task_id} ${pid} ${pgid} ${start_time} ${started_ms}`)
+        const { launcher_pid, pid, pgid, start_time, started_ms } = started
+        this.notify(`started ${this.plan.task_id} ${launcher_pid} ${pid} ${pgid} ${start_time} ${started_ms}`)
       })
       return { ...ended, ...(process === undefined ? {} : { process }) }
     } catch (error) {

@@ -10,10 +10,14 @@ import { until } from '../../support/until.ts'
 
 describe('a line of a launcher', () => {
   test('is an event', () => {
-    expect(parseEvent('started a-b_c.9 12 12 3456 1700000000000')).toEqual({
-      ...{ event: 'started', task_id: 'a-b_c.9', pid: 12, pgid: 12, start_time: 3_456, started_ms: 1_700_000_000_000 },
+    expect(parseEvent('started a-b_c.9 11 12 12 3456 1700000000000')).toEqual({
+      ...{ event: 'started', task_id: 'a-b_c.9', launcher_pid: 11, pid: 12, pgid: 12 },
+      ...{ start_time: 3_456, started_ms: 1_700_000_000_000 },
     })
     expect(parseEvent('ended x')).toEqual({ event: 'ended', task_id: 'x' })
+    expect(parseEvent('gone x 4294967295 137')).toEqual({
+      ...{ event: 'gone', task_id: 'x', launch: 4_294_967_295, exit_code: 137 },
+    })
     expect(parseEvent('failed x task_dir 13')).toEqual({ event: 'failed', task_id: 'x', step: 'task_dir', errno: 13 })
   })
 
@@ -26,7 +30,8 @@ describe('a line of a launcher', () => {
     'ENDED a',
     'ended a/b',
     `ended ${'x'.repeat(129)}`,
-    'started a 1 2 3',
+    'started a 1 2 3 4',
+    'gone a 1',
   ])('is none of another form: %p', (line) => expect(parseEvent(line)).toBeUndefined())
 
   test('is none when it is anything else', () => {

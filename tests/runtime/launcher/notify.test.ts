@@ -33,12 +33,12 @@ describeLaunchers('the lines to the service', (launcher) => {
     using pipe = notifyPipe()
     const command = sh('while [ ! -e go ]; do sleep 0.01; done; exit 3')
     await using task = launch(launcher, { command, task_id: 'a-b_c.9', ...pipe.options })
-    const { pid, pgid, start_time, started_ms } = await task.started()
+    const { launcher_pid, pid, pgid, start_time, started_ms } = await task.started()
     const line = await until(
       () => drain(pipe.fd),
       (text) => text !== '',
     )
-    expect(line).toBe(`started a-b_c.9 ${pid} ${pgid} ${start_time} ${started_ms}\n`)
+    expect(line).toBe(`started a-b_c.9 ${launcher_pid} ${pid} ${pgid} ${start_time} ${started_ms}\n`)
     openAndClose(join(task.workdir, 'go'))
     const ended = await until(
       () => drain(pipe.fd),
@@ -53,7 +53,7 @@ describeLaunchers('the lines to the service', (launcher) => {
     using pipe = notifyPipe()
     for (let i = 0; i < 20; i++) {
       await run(launcher, { command: ['/bin/true'], ...pipe.options })
-      expect(drain(pipe.fd).replace(/ \d+ \d+ \d+ \d+\n/, ' who\n')).toBe('started task-1 who\nended task-1\n')
+      expect(drain(pipe.fd).replace(/( \d+){5}\n/, ' who\n')).toBe('started task-1 who\nended task-1\n')
     }
   })
 

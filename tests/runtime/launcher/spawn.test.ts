@@ -1,14 +1,12 @@
 /**
- * Goal: a service starts launchers, hears of them, ends them, and after its own end finds them again, by their files
- * alone. Method: the real launcher, put into place as a service does it; a service that is another process and dies.
+ * Goal: a service has launchers started, hears of them, ends them, and after its own end finds them again, by their files
+ * alone. Method: the real launchers, each as a service starts it; a service that is another process and dies.
  */
 import { describe, expect, test } from 'bun:test'
 import {
   chmodSync,
-  closeSync,
   existsSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -17,109 +15,77 @@ import {
 } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { chooseLauncher, installLauncher } from '../../../runtime/launcher/embedded.ts'
-import { type LauncherEvent, NotifyPipe } from '../../../runtime/launcher/notify.ts'
+import { installLauncher } from '../../../runtime/launcher/embedded.ts'
 import type { LaunchPlan } from '../../../runtime/launcher/plan.ts'
-import {
-  isLauncherAlive,
-  type LaunchSurroundings,
-  launch,
-  type RunningLauncher,
-  readRecord,
-  requestKill,
-} from '../../../runtime/launcher/spawn.ts'
-
+import { isLauncherAlive, readRecord, requestKill } from '../../../runtime/launcher/spawn.ts'
 import { compile } from '../../../scripts/build.ts'
-import { rootTest, sh, taskEnv } from '../../support/launchers.ts'
+import { LauncherService } from '../../support/launcher-service.ts'
+import {
+  type LauncherVariant,
+  portableLauncher,
+  rootTest,
+  sh,
+  shippedLauncher,
+  taskEnv,
+} from '../../support/launchers.ts'
+import { gone } from '../../support/task-processes.ts'
 import { tempDir } from '../../support/temp.ts'
-import { isAlive, until } from '../../support/until.ts'
+import { until } from '../../support/until.ts'
 
+const { ENOSPC } = constants.errno
 const { SIGTERM } = constants.signals
 
-/** What a service has of launchers: their program, the pipe, what they said so far. */
-function service(dataDir = tempDir()) {
-  const events: LauncherEvent[] = []
-  const pipe = new NotifyPipe(join(dataDir.path, 'notify'), (event) => events.push(event))
-  const complaintsPath = join(dataDir.path, 'launchers.log')
-  const complaintsFd = openSync(complaintsPath, 'a', 0o600)
-  const surroundings: LaunchSurroundings = {
-    program: chooseLauncher(dataDir.path, ['/no/portable/launcher']),
-    notifyFd: pipe.fd,
-    complaintsFd,
-  }
-  const planOf = (task_id: string, command: LaunchPlan['command']): LaunchPlan => {
-    const task_dir = join(dataDir.path, task_id)
-    mkdirSync(task_dir, { recursive: true })
-    const limits = { wall_time_ms: 60_000, grace_ms: 10_000, max_output_bytes: 1e9 }
-    return { task_id, task_dir, workdir: task_dir, command, ...limits }
-  }
-  const start = (task_id: string, command: LaunchPlan['command']): RunningLauncher & { dir: string } => {
-    const started = launch(planOf(task_id, command), taskEnv, surroundings)
-    if ('error' in started) throw new Error(started.error.message)
-    return { ...started.launcher, dir: join(dataDir.path, task_id) }
-  }
-  return {
-    path: dataDir.path,
-    events,
-    surroundings,
-    planOf,
-    start,
-    complaints: () => readFileSync(complaintsPath, 'utf8'),
-    heard: (count: number) =>
-      until(
-        () => events.length,
-        (length) => length >= count,
-      ),
-    async [Symbol.asyncDispose]() {
-      await pipe.close()
-      closeSync(complaintsFd)
-      dataDir[Symbol.dispose]()
-    },
-  }
+function describeHosts(subject: string, cases: (variant: LauncherVariant) => void): void {
+  describe(`${subject}, by the spawner`, () => cases(shippedLauncher))
+  describe(`${subject}, by itself`, () => cases(portableLauncher))
 }
 
-describe('a service', () => {
+describeHosts('a service', (variant) => {
+  const service = () => new LauncherService({ variant })
+
   test('starts a launcher, hears when the program runs and when it has ended, and reads how', async () => {
     await using our = service()
     const task = our.start('task-1', sh('exit 3'))
-    expect(await task.exited).toBe(3)
-    await our.heard(2)
+    expect(await task.gone).toEqual({ exitCode: 3 })
+    await our.said('ended', 'task-1')
     const { process: who, outcome } = readRecord(task.dir)
-    const { pid, pgid, start_time, started_ms } = who!
-    expect(our.events).toEqual([
-      { event: 'started', task_id: 'task-1', pid, pgid, start_time, started_ms },
+    const { launcher_pid, pid, pgid, start_time, started_ms } = who!
+    expect(our.events.slice(0, 2)).toEqual([
+      { event: 'started', task_id: 'task-1', launcher_pid, pid, pgid, start_time, started_ms },
       { event: 'ended', task_id: 'task-1' },
     ])
-    expect(who!.launcher_pid).toBe(task.pid)
     expect(outcome!.ending).toEqual({ how: 'exited', exit_code: 3 })
     expect(our.complaints()).toBe('')
   })
 
   test('hears of many at a time', async () => {
     await using our = service()
-    const ids = Array.from({ length: 30 }, (_, i) => `task-${i}`)
+    const ids = Array.from({ length: variant.isPortable ? 4 : 30 }, (_, i) => `task-${i}`)
     const tasks = ids.map((id) => our.start(id, ['/bin/true']))
-    expect(await Promise.all(tasks.map((task) => task.exited))).toEqual(ids.map(() => 0))
-    await our.heard(60)
-    const ended = our.events.filter(({ event }) => event === 'ended').map(({ task_id }) => task_id)
-    expect(ended.toSorted()).toEqual(ids.toSorted())
+    const ends = await Promise.all(tasks.map((task) => task.gone))
+    expect(ends).toEqual(ids.map(() => ({ exitCode: 0 })))
+    for (const id of ids) await our.said('ended', id)
   })
 
-  test('asks the lock whether a launcher lives, from the moment it was started', async () => {
+  test('asks the lock whether a launcher lives', async () => {
     await using our = service()
     const task = our.start('task-1', sh('exec sleep 600'))
+    await our.said('started', 'task-1')
     expect(isLauncherAlive(task.dir)).toBe(true)
     expect(requestKill(task.dir)).toBe(true)
-    await task.exited
+    await task.gone
     expect([isLauncherAlive(task.dir), isLauncherAlive('/no/such/dir')]).toEqual([false, false])
   })
 
-  test('may end a task from the moment it was started', async () => {
+  test('may end a task as soon as there is somebody to tell', async () => {
     await using our = service()
-    for (let i = 0; i < 20; i++) {
+    for (let i = 0; i < (variant.isPortable ? 2 : 20); i++) {
       const task = our.start(`task-${i}`, sh('exec sleep 600'))
-      expect(requestKill(task.dir)).toBe(true)
-      await task.exited
+      await until(
+        () => requestKill(task.dir),
+        (isTold) => isTold,
+      )
+      await task.gone
       const { outcome } = readRecord(task.dir)
       expect([outcome!.reason, outcome!.ending.how]).toEqual(['kill', 'signaled'])
     }
@@ -135,7 +101,7 @@ describe('a service', () => {
     )
     expect(requestKill(task.dir)).toBe(true)
     for (let i = 0; i < 100; i++) requestKill(task.dir)
-    await task.exited
+    await task.gone
     expect(readRecord(task.dir).outcome!.reason).toBe('kill')
     expect([requestKill(task.dir), requestKill('/no/such/dir')]).toEqual([false, false])
   })
@@ -143,49 +109,24 @@ describe('a service', () => {
   test('finds nobody where a launcher was killed, and no outcome', async () => {
     await using our = service()
     const task = our.start('task-1', sh('exec sleep 600'))
-    await our.heard(1)
-    process.kill(task.pid, 'SIGKILL')
-    expect(await task.exited).toBe(137)
-    const { process: who, outcome } = readRecord(task.dir)
+    const { launcher_pid, pid } = await our.said('started', 'task-1')
+    process.kill(launcher_pid, 'SIGKILL')
+    expect(await task.gone).toEqual({ exitCode: 137 })
+    const { outcome } = readRecord(task.dir)
     expect([isLauncherAlive(task.dir), requestKill(task.dir), outcome]).toEqual([false, false, undefined])
-    await until(
-      () => isAlive(who!.pid),
-      (alive) => !alive,
-    )
-  })
-
-  test('has one launcher for a task at a time, and one in all', async () => {
-    await using our = service()
-    const task = our.start('task-1', sh('exec sleep 600'))
-    await our.heard(1)
-    expect(() => our.start('task-1', ['/bin/true'])).toThrow(`a launcher is at work in ${task.dir} already`)
-    requestKill(task.dir)
-    await task.exited
-    const before = readFileSync(join(task.dir, 'outcome'), 'utf8')
-    const again = our.start('task-1', ['/bin/true'])
-    expect(await again.exited).toBe(125)
-    expect(readFileSync(join(task.dir, 'outcome'), 'utf8')).toBe(before)
-    await our.heard(3)
-    expect(our.events.at(-1)).toEqual({
-      event: 'failed',
-      task_id: 'task-1',
-      step: 'task_dir',
-      errno: constants.errno.EEXIST,
-    })
-    expect(our.complaints()).toBe('taskmill-launcher: task task-1: task_dir: File exists\n')
+    if (variant.isPortable) process.kill(pid, 'SIGKILL') // nothing takes it along
+    await gone(pid)
   })
 
   test('is told in words what keeps a launcher from being started', async () => {
     await using our = service()
-    const long = Array.from({ length: 40 }, () => 'x'.repeat(100_000))
-    const refused = (command: LaunchPlan['command'], surroundings = our.surroundings) => {
-      const result = launch(our.planOf('task-1', command), taskEnv, surroundings)
-      expect([existsSync(join(our.path, 'task-1/kill')), isLauncherAlive(join(our.path, 'task-1'))]).toEqual([
-        false,
-        false,
-      ])
-      return 'error' in result ? result.error : undefined
+    const refused = (command: LaunchPlan['command']) => {
+      const launched = our.host.launch(our.planOf('task-1', command), taskEnv)
+      const isThere = [existsSync(join(our.path, 'task-1/kill')), isLauncherAlive(join(our.path, 'task-1'))]
+      expect(isThere).toEqual([false, false])
+      return 'error' in launched ? launched.error : undefined
     }
+    const long = Array.from({ length: 100 }, () => 'x'.repeat(100_000))
     expect(refused(['/bin/true', ...long])).toEqual({
       code: 'launch_failed',
       message:
@@ -193,15 +134,16 @@ describe('a service', () => {
       details: { step: 'spawn', errno: 'E2BIG', remedy: 'shorten them, or pass the data in a file' },
     })
     expect(refused(['/bin/true', 'a\0b'])!.message).toContain('have a NUL character')
-    const program = { ...our.surroundings.program, command: ['/no/such/launcher'] as const }
-    const gone = { ...our.surroundings, program }
-    expect(refused(['/bin/true'], gone)!.message).toContain('the launcher is gone from the data directory')
-    expect(() =>
-      launch({ ...our.planOf('task-2', ['/bin/true']), task_dir: '/no/such' }, {}, our.surroundings),
-    ).toThrow('ENOENT')
   })
 
-  rootTest('is told in words that the disk has no room for the files of a task', async () => {
+  test('is told that the launcher is gone from where it was', async () => {
+    const command = ['/no/such/launcher']
+    await using our = new LauncherService({ variant: { ...variant, command } })
+    const launched = our.host.launch(our.planOf('task-1', ['/bin/true']), taskEnv)
+    expect(launched).toMatchObject({ error: { details: { step: 'spawn', errno: 'ENOENT' } } })
+  })
+
+  rootTest('is told that the disk has no room for the files of a task', async () => {
     await using our = service()
     using disk = tempDir()
     // Room for the directory of the task, and for one more file.
@@ -210,13 +152,15 @@ describe('a service', () => {
       const task_dir = join(disk.path, 'task-1')
       mkdirSync(task_dir)
       writeFileSync(join(disk.path, 'filler'), '')
-      const plan = { ...our.planOf('task-1', ['/bin/true']), task_dir }
-      const result = launch(plan, taskEnv, our.surroundings)
-      expect('error' in result && result.error.details).toEqual({
-        step: 'kill_pipe',
-        errno: 'ENOSPC',
-        remedy: 'free some space, or inodes, on the disk of the data directory',
-      })
+      const launched = our.host.launch({ ...our.planOf('task-1', ['/bin/true']), task_dir }, taskEnv)
+      if ('gone' in launched) {
+        expect(await launched.gone).toEqual({ exitCode: 125 })
+        expect(await our.said('failed', 'task-1')).toMatchObject({ step: 'outcome', errno: ENOSPC })
+      } else {
+        const remedy = 'free some space, or inodes, on the disk of the data directory'
+        expect(launched.error.details).toEqual({ step: 'kill_pipe', errno: 'ENOSPC', remedy })
+      }
+      expect('gone' in launched).toBe(!variant.isPortable)
       expect(readdirSync(task_dir)).toEqual([])
     } finally {
       Bun.spawnSync(['umount', disk.path])
@@ -225,27 +169,44 @@ describe('a service', () => {
 
   test('leaves no descriptor open for the tasks it started', async () => {
     await using our = service()
-    await our.start('warm-up', ['/bin/true']).exited
+    await our.start('warm-up', ['/bin/true']).gone
     const open = () => readdirSync('/proc/self/fd').length
     const before = open()
-    for (let i = 0; i < 10; i++) await our.start(`task-${i}`, ['/bin/true']).exited
-    const long = 'x'.repeat(200_000)
-    launch(our.planOf('too-long', ['/bin/true', long]), taskEnv, our.surroundings)
-    expect(() => our.start('task-1', ['/bin/true'])).not.toThrow()
+    for (let i = 0; i < (variant.isPortable ? 2 : 10); i++) await our.start(`task-${i}`, ['/bin/true']).gone
+    our.host.launch(our.planOf('too-long', ['/bin/true', 'x'.repeat(10_000_000)]), taskEnv)
     await until(open, (count) => count <= before)
   })
+
+  test('starts nothing once it has closed', async () => {
+    await using our = service()
+    await our.start('before', ['/bin/true']).gone
+    await our.host.close()
+    const { dir } = our.start('after', ['/bin/true'])
+    expect([isLauncherAlive(dir), readRecord(dir), readdirSync(dir)]).toEqual([false, {}, []])
+  })
+})
+
+test('a task has one launcher at a time where the service starts it itself', async () => {
+  await using our = new LauncherService({ variant: portableLauncher })
+  const task = our.start('task-1', sh('exec sleep 600'))
+  expect(() => our.start('task-1', ['/bin/true'])).toThrow(`a launcher is at work in ${task.dir} already`)
+  expect(() => our.host.launch({ ...our.planOf('task-2', ['/bin/true']), task_dir: '/no/such' }, taskEnv)).toThrow(
+    'ENOENT',
+  )
 })
 
 describe('a service that comes back', () => {
   /** Starts a task, says which, and is killed. */
   const DYING = `
     import { openSync } from 'node:fs'
+    import { createLog, stdoutLines } from './shared/log.ts'
     import { NotifyPipe } from './runtime/launcher/notify.ts'
-    import { launch } from './runtime/launcher/spawn.ts'
-    const [launcher, dir, plan] = process.argv.slice(1)
+    import { Spawner } from './runtime/launcher/spawner.ts'
+    const [program, dir, plan] = process.argv.slice(1)
     const pipe = new NotifyPipe(dir + '/notify', ({ event }) => { if (event === 'started') process.kill(process.pid, 'SIGKILL') })
     const complaintsFd = openSync(dir + '/launchers.log', 'a')
-    launch(JSON.parse(plan), ${JSON.stringify(taskEnv)}, { program: { command: [launcher], wrapEnvironment: (env) => env }, notifyFd: pipe.fd, complaintsFd })
+    const surroundings = { program, notifyFd: pipe.fd, complaintsFd, directoryLockFd: openSync(dir + '/lock', 'a'), env: process.env }
+    new Spawner(surroundings, createLog(stdoutLines())).launch(JSON.parse(plan), ${JSON.stringify(taskEnv)})
     setInterval(() => {}, 1000)`
 
   async function dieAfterLaunching(dir: string, task_id: string, command: LaunchPlan['command']): Promise<string> {
@@ -263,7 +224,7 @@ describe('a service that comes back', () => {
     const dir = tempDir()
     const waiting = await dieAfterLaunching(dir.path, 'waiting', sh('while [ ! -e go ]; do sleep 0.01; done; exit 5'))
     const sleeping = await dieAfterLaunching(dir.path, 'sleeping', sh('exec sleep 600'))
-    await using our = service(dir)
+    await using our = new LauncherService({ dataDir: dir })
     for (const task of [waiting, sleeping])
       expect([isLauncherAlive(task), 'process' in readRecord(task)]).toEqual([true, true])
     writeFileSync(join(waiting, 'go'), '')
@@ -284,7 +245,7 @@ describe('a service that comes back', () => {
       () => isLauncherAlive(task),
       (alive) => !alive,
     )
-    await using our = service(dir)
+    await using our = new LauncherService({ dataDir: dir })
     expect(readRecord(task).outcome!.ending).toEqual({ how: 'exited', exit_code: 5 })
     // Nobody had the pipe open when the line was written: the record is what counts.
     expect(our.events).toEqual([])

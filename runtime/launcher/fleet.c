@@ -1,0 +1,95 @@
+#include "fleet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "notify.h"
+#include "outcome.h"
+
+/* Members for which there is room at the beginning. */
+#define FIRST_SIZE 64
+
+/* pid of one that has ended, or never was. */
+#define NO_PID 0
+
+struct member {
+  pid_t pid;
+  uint32_t launch;
+  /* Once it has ended: its exit code, 128 + n for signal n. */
+  int exit_code;
+  /* Why it could not be forked, until that was told. */
+  struct fault fault;
+  char task_id[MAX_TASK_ID_BYTES + 1];
+};
+
+bool fleet_make_room(struct fleet *fleet) {
+  if (fleet->count < fleet->size) return true;
+  size_t size = fleet->size == 0 ? FIRST_SIZE : fleet->size * 2;
+  struct member *members = realloc(fleet->members, size * sizeof *members);
+  if (members == NULL) return false;
+  fleet->members = members;
+  fleet->size = size;
+  return true;
+}
+
+static struct member *add(struct fleet *fleet, const struct arguments *arguments, uint32_t launch) {
+  struct member *member = &fleet->members[fleet->count++];
+  *member = (struct member){.pid = NO_PID, .launch = launch, .fault = no_fault()};
+  strncpy(member->task_id, arguments->task_id, MAX_TASK_ID_BYTES);
+  return member;
+}
+
+void fleet_add(struct fleet *fleet, const struct arguments *arguments, uint32_t launch, pid_t pid) {
+  add(fleet, arguments, launch)->pid = pid;
+}
+
+void fleet_add_failed(struct fleet *fleet, const struct arguments *arguments, uint32_t launch, struct fault fault) {
+  struct member *member = add(fleet, arguments, launch);
+  member->fault = fault;
+  member->exit_code = EXIT_NOT_STARTED;
+  fleet->untold++;
+}
+
+static void end(struct fleet *fleet, pid_t pid, int status) {
+  for (size_t i = 0; i < fleet->count; i++) {
+    struct member *member = &fleet->members[i];
+    if (member->pid != pid) continue;
+    member->pid = NO_PID;
+    member->exit_code = WIFSIGNALED(status) ? EXIT_SIGNAL_BASE + WTERMSIG(status) : WEXITSTATUS(status);
+    fleet->untold++;
+    return;
+  }
+}
+
+void fleet_reap(struct fleet *fleet) {
+  for (;;) {
+    int status;
+    pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid <= 0) return;
+    end(fleet, pid, status);
+  }
+}
+
+/* False when the pipe is full. */
+static bool tell(const struct fleet *fleet, struct member *member) {
+  struct arguments arguments = {.task_id = member->task_id, .notify_fd = fleet->notify_fd};
+  if (is_fault(member->fault) && !notify_failed(&arguments, member->fault)) return false;
+  member->fault = no_fault();
+  return notify_gone(&arguments, member->launch, member->exit_code);
+}
+
+void fleet_tell(struct fleet *fleet) {
+  for (size_t i = 0; fleet->untold > 0 && i < fleet->count;) {
+    struct member *member = &fleet->members[i];
+    if (member->pid != NO_PID) {
+      i++;
+      continue;
+    }
+    if (!tell(fleet, member)) return;
+    fleet->untold--;
+    *member = fleet->members[--fleet->count];
+  }
+}

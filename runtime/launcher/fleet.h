@@ -1,0 +1,45 @@
+/*
+ * The launchers that a spawner has forked, until the service knows of their end.
+ *
+ * Every request is answered by one line `gone`, also when there could be no launcher. A service that hears of it may rely
+ * on that, so it is never lost: when the pipe to the service is full, it is kept here and sent later. There are as many at
+ * a time as the service has slots for running tasks.
+ */
+#ifndef FLEET_H
+#define FLEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "arguments.h"
+#include "fault.h"
+
+struct member;
+
+struct fleet {
+  int notify_fd;
+  struct member *members;
+  size_t count;
+  size_t size;
+  /* Members that have ended, and the service was not told. */
+  size_t untold;
+};
+
+/* Makes sure that one more can be added. False without memory. */
+bool fleet_make_room(struct fleet *fleet);
+
+/* A launcher that was forked. */
+void fleet_add(struct fleet *fleet, const struct arguments *arguments, uint32_t launch, pid_t pid);
+
+/* One that could not be. */
+void fleet_add_failed(struct fleet *fleet, const struct arguments *arguments, uint32_t launch, struct fault fault);
+
+/* Reaps those that have ended. */
+void fleet_reap(struct fleet *fleet);
+
+/* Tells the service of those that have ended, as far as its pipe has room. */
+void fleet_tell(struct fleet *fleet);
+
+#endif

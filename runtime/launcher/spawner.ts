@@ -1,0 +1,171 @@
+/**
+ * Has launchers started by a spawner (spawner.h), which costs the service one small write for each.
+ *
+ * A spawner tells of the end of each launcher that it was asked for, by `gone`, so all is well as long as it lives. When
+ * it ends all the same, the files of each task say how far it came. A launcher that lives goes on, and is looked at now and
+ * then, for nobody will tell of its end if it cannot do so itself. One that was never started is asked for again, of
+ * another spawner. That is safe, for the lock of a task is taken before its launcher is forked: with the spawner gone and
+ * the lock free, none is on its way.
+ *
+ * Each time a launcher is asked for it gets another number, so that a `gone` that is still in the pipe, from another
+ * spawner or for an earlier task of the same name, is not taken for its own.
+ */
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import { launcherArguments } from './arguments.ts'
+import type { TaskError } from './classification.ts'
+import { explainSpawnFailure } from './faults.ts'
+import { launchRequest, MAX_LAUNCH } from './launch-request.ts'
+import type { Environment, Launched, LauncherEnd, LauncherHost } from './launcher-host.ts'
+import type { LauncherEvent } from './notify.ts'
+import type { LaunchPlan } from './plan.ts'
+import { isLauncherAlive, readRecord } from './spawn.ts'
+import { SpawnerProcess, type SpawnerSurroundings } from './spawner-process.ts'
+
+/**
+ * How often a launcher is asked for. Once would be too few: that a spawner was killed is no fault of the task. For ever
+ * would be too often: a request that ends every spawner would keep all others from being read.
+ */
+const MAX_TRIES = 3
+
+/** Milliseconds that the spawner gets, at the end, to start what it was asked for. */
+const LAST_LAUNCHES_MS = 1_000
+
+/** A launcher that was asked for, and of whose end we have not heard. */
+interface Asked {
+  readonly task_id: string
+  readonly task_dir: string
+  readonly gone: PromiseWithResolvers<LauncherEnd>
+  launch: number
+  tries: number
+  /** To ask for it again; undefined once it has begun. */
+  again: { readonly plan: LaunchPlan; readonly env: Environment } | undefined
+  /** Its spawner is gone: nobody will tell of its end. */
+  isOrphan: boolean
+}
+
+export class Spawner implements LauncherHost {
+  readonly #surroundings: SpawnerSurroundings
+  readonly #log: Log
+  /** By task, in the order in which they were asked for. */
+  readonly #asked = new Map<string, Asked>()
+  /** A service that comes back must not begin with the numbers that an earlier one began with. */
+  #lastLaunch = Math.floor(Math.random() * MAX_LAUNCH)
+  /** Started when it is needed. */
+  #process: SpawnerProcess | undefined
+  #isClosed = false
+
+  constructor(surroundings: SpawnerSurroundings, log: Log) {
+    this.#surroundings = surroundings
+    this.#log = log
+  }
+
+  /** Of the process, while there is one. */
+  get pid(): number | undefined {
+    return this.#process?.pid
+  }
+
+  launch(plan: LaunchPlan, env: Environment): Launched {
+    const { task_id, task_dir } = plan
+    const gone = Promise.withResolvers<LauncherEnd>()
+    // The next service finds that this task has not begun, and starts it.
+    if (this.#isClosed) return { gone: gone.promise }
+    const asked: Asked = { task_id, task_dir, gone, launch: 0, tries: 0, again: { plan, env }, isOrphan: false }
+    const error = this.#ask(asked, plan, env)
+    if (error !== undefined) return { error }
+    this.#asked.set(task_id, asked)
+    return { gone: gone.promise }
+  }
+
+  heard(event: LauncherEvent): void {
+    const asked = this.#asked.get(event.task_id)
+    if (asked === undefined) return
+    if (event.event === 'started' || event.event === 'ended') asked.again = undefined
+    else if (event.event === 'gone' && event.launch === asked.launch) this.#end(asked, { exitCode: event.exit_code })
+  }
+
+  lookAround(): void {
+    for (const asked of this.#asked.values()) if (asked.isOrphan && !isAlive(asked)) this.#end(asked, {})
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    if (this.#process === undefined) return
+    this.#process.close()
+    await Promise.race([this.#process.exited, Bun.sleep(LAST_LAUNCHES_MS)])
+  }
+
+  #end(asked: Asked, end: LauncherEnd): void {
+    this.#asked.delete(asked.task_id)
+    asked.gone.resolve(end)
+  }
+
+  /** Why that is not possible, or undefined. */
+  #ask(asked: Asked, plan: LaunchPlan, env: Environment): TaskError | undefined {
+    this.#lastLaunch = (this.#lastLaunch % MAX_LAUNCH) + 1
+    asked.launch = this.#lastLaunch
+    asked.tries++
+    const request = launchRequest(asked.launch, launcherArguments(plan), env)
+    if ('code' in request) return launchFailed(request.code)
+    try {
+      this.#process ??= this.#start()
+    } catch (error) {
+      return launchFailed(systemCodeOf(error) ?? '') ?? { code: 'launch_failed', message: messageOf(error) }
+    }
+    this.#process.send(request.bytes)
+    return undefined
+  }
+
+  #start(): SpawnerProcess {
+    const started = new SpawnerProcess(this.#surroundings)
+    void started.exited.then((exitCode) => this.#afterSpawner(exitCode))
+    return started
+  }
+
+  #afterSpawner(exitCode: number): void {
+    this.#process = undefined
+    if (this.#isClosed) return
+    this.#log.warn('the process that starts launchers ended: another takes its place (see launchers.log)', {
+      exit_code: exitCode,
+    })
+    for (const asked of [...this.#asked.values()]) this.#takeUp(asked)
+  }
+
+  /** Its spawner has ended. */
+  #takeUp(asked: Asked): void {
+    if (isAlive(asked)) asked.isOrphan = true
+    else if (asked.again === undefined || hasBegun(asked)) this.#end(asked, {})
+    else if (asked.tries >= MAX_TRIES) this.#end(asked, { error: triedTooOften })
+    else {
+      const error = this.#ask(asked, asked.again.plan, asked.again.env)
+      if (error !== undefined) this.#end(asked, { error })
+    }
+  }
+}
+
+/** What cannot be asked counts as no: to ask for a launcher once more than needed does no harm, it finds the lock taken. */
+function isAlive({ task_dir }: Asked): boolean {
+  try {
+    return isLauncherAlive(task_dir)
+  } catch {
+    return false
+  }
+}
+
+function hasBegun({ task_dir }: Asked): boolean {
+  try {
+    return Object.keys(readRecord(task_dir)).length > 0
+  } catch {
+    return true // what cannot be read is there
+  }
+}
+
+function launchFailed(code: string): TaskError | undefined {
+  const explained = explainSpawnFailure(code)
+  return explained === undefined ? undefined : { code: 'launch_failed', ...explained }
+}
+
+const triedTooOften: TaskError = {
+  code: 'launch_failed',
+  message: `cannot start the task: the process that starts launchers ended each of ${MAX_TRIES} times (see launchers.log in the data directory)`,
+}

@@ -1,0 +1,30 @@
+/*
+ * What others see of a process in /proc: its command line, and the mark in its environment.
+ *
+ * A launcher that was forked and never exec'd would look like the spawner: nobody could tell which task it serves, and a
+ * service that ends what carries the mark of a task would not find its launcher. So a spawner is started with room in
+ * both places, and each launcher writes there what it would have been started with.
+ */
+#ifndef TITLE_H
+#define TITLE_H
+
+#include <stddef.h>
+
+/* The mark that all processes of a task carry: a variable. */
+#define MARK_NAME "TASKMILL_TASK"
+
+/* Two pieces of the memory that the kernel shows. Null where there is none. */
+struct title {
+  char *arguments;
+  size_t arguments_bytes;
+  char *mark;
+  size_t mark_bytes;
+};
+
+/* Finds the room: the arguments after the name of the program, and the value of the mark. */
+void title_find(struct title *title, char **argv, char **variables);
+
+/* Shows as many of `argv` after the name as there is room for, and the mark of `variables`. */
+void title_show(const struct title *title, char **argv, char **variables);
+
+#endif

@@ -1,0 +1,114 @@
+/**
+ * The process that starts tasks for serve may be killed, stopped or left alone: no task is lost, run twice or harmed by
+ * that. Against the built service, whose spawner is found as its child. Source: spec, Events; contract 2, 4 and 5, Runtime.
+ */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { tryLock } from '../../shared/directory-lock.ts'
+import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { waitFor } from '../support/runtime-tasks.ts'
+import { childrenOf, endProcessesOf, gone, stopProcess } from '../support/task-processes.ts'
+import { tempDir } from '../support/temp.ts'
+import { isAlive, until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+/** The spawner of a service, once there is one. */
+function spawnerOf(runtime: Runtime): Promise<number> {
+  const isSpawner = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0--spawner\0')
+  return until(
+    () => childrenOf(runtime.process.pid).find(isSpawner)!,
+    (pid) => pid !== undefined,
+  )
+}
+
+test('tasks run on when it is killed, and others are started', async () => {
+  using dir = tempDir()
+  await using runtime = await startRuntime()
+  const go = join(dir.path, 'go')
+  const id = await runtime.script(`echo before; ${waitFor(go)}; echo after; exit 7`)
+  await runtime.printed(id)
+  const spawner = await spawnerOf(runtime)
+  process.kill(spawner, 'SIGKILL')
+  await gone(spawner)
+  const other = await runtime.runScript(`touch ${go}; exit 3`)
+  expect(other).toMatchObject({ status: 'failed', exit_code: 3 })
+  expect(await runtime.ended(id)).toMatchObject({ status: 'failed', exit_code: 7, stdout: 'before\nafter\n' })
+  expect(await spawnerOf(runtime)).not.toBe(spawner)
+  expect(runtime.log.filter(({ level }) => level === 'warn')).toMatchObject([{ exit_code: 137 }])
+})
+
+test('a task whose launcher is killed after it is ended all the same', async () => {
+  await using runtime = await startRuntime()
+  const id = await runtime.script('echo ready; sleep 600')
+  const { shim_pid, pid } = await runtime.printed(id)
+  process.kill(await spawnerOf(runtime), 'SIGKILL')
+  process.kill(shim_pid!, 'SIGKILL')
+  const { status, error } = await runtime.ended(id)
+  expect([status, error!.code]).toEqual(['failed', 'internal'])
+  expect(error!.message).toStartWith('task lost: its launcher ended')
+  await gone(pid!)
+})
+
+test('tasks that it has not read when it is killed are started by the next one, once each', async () => {
+  using dir = tempDir()
+  await using runtime = await startRuntime({ flags: ['--max-running-tasks', '8'] })
+  await runtime.runScript('true')
+  const spawner = await spawnerOf(runtime)
+  await stopProcess(spawner)
+  const runs = join(dir.path, 'runs')
+  const ids = await Promise.all(Array.from({ length: 8 }, (_, i) => runtime.script(`echo ${i} >> ${runs}`)))
+  process.kill(spawner, 'SIGKILL')
+  for (const id of ids) expect(await runtime.ended(id)).toMatchObject({ status: 'success' })
+  expect(readFileSync(runs, 'utf8').trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7'])
+})
+
+test('a kill waits for a task that was not started yet', async () => {
+  await using runtime = await startRuntime()
+  await runtime.runScript('true')
+  const spawner = await spawnerOf(runtime)
+  await stopProcess(spawner)
+  const id = await runtime.script('sleep 600')
+  expect((await runtime.kill(id)).status).toBe(200)
+  process.kill(spawner, 'SIGCONT')
+  expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled' })
+})
+
+test('what a killed service asked of it is started once, and no other service begins before', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  await using _ = endProcessesOf(dir.path)
+  const runs = join(dir.path, 'runs')
+  const flags = ['--max-running-tasks', '8']
+  let ids: string[]
+  let spawner: number
+  {
+    await using runtime = await startRuntime({ dataDir, flags })
+    await runtime.runScript('true')
+    spawner = await spawnerOf(runtime)
+    await stopProcess(spawner)
+    ids = await Promise.all(Array.from({ length: 8 }, (_, i) => runtime.script(`echo ${i} >> ${runs}; exit ${i}`)))
+    expect(await runtime.stop('SIGKILL')).toBe('SIGKILL')
+  }
+  expect(await isAlive(spawner)).toBe(true)
+  const lock = openSync(join(dataDir, 'runtime.lock'), 'r')
+  expect(tryLock(lock)).toBe(false)
+  closeSync(lock)
+  const starting = startRuntime({ dataDir, flags }) // waits for it
+  expect(existsSync(runs)).toBe(false)
+  process.kill(spawner, 'SIGCONT')
+  await using runtime = await starting
+  expect(await isAlive(spawner)).toBe(false)
+  const ended = await Promise.all(ids.map((id) => runtime.ended(id)))
+  expect(ended.map(({ exit_code }) => exit_code)).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
+  expect(readFileSync(runs, 'utf8').trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7'])
+})
+
+test.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)('it ends with its service, by %s', async (signal) => {
+  await using runtime = await startRuntime()
+  await runtime.runScript('true')
+  const spawner = await spawnerOf(runtime)
+  await runtime.stop(signal)
+  await gone(spawner)
+})

@@ -1,0 +1,132 @@
+/**
+ * Goal: every line of a spawner comes, once, and what it was asked for is done whether or not its service is there to hear
+ * of it. Method: spawners without a service, whose pipe is full, closed or cut off.
+ */
+import { describe, expect, test } from 'bun:test'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  writeSync,
+} from 'node:fs'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import { isLauncherAlive, readRecord } from '../../../runtime/launcher/spawn.ts'
+import { tryLock } from '../../../shared/directory-lock.ts'
+import { describeLaunchers, sh, shippedLauncher } from '../../support/launchers.ts'
+import { BareSpawner } from '../../support/spawners.ts'
+import { childrenOf, stopProcess } from '../../support/task-processes.ts'
+import { tempDir } from '../../support/temp.ts'
+import { until } from '../../support/until.ts'
+
+const { EAGAIN, ENOENT } = constants.errno
+
+const isRoot = process.getuid?.() === 0
+
+describeLaunchers(
+  'a spawner without its service',
+  (variant) => {
+    test('starts what it was asked for, then ends; its launchers do not, and hold nothing of it', async () => {
+      using dir = tempDir()
+      const lock = () => openSync(join(dir.path, 'lock'), 'a')
+      const [its, mine] = [lock(), lock()]
+      await using spawner = new BareSpawner(variant, { inherited: [its] })
+      expect(tryLock(its)).toBe(true)
+      closeSync(its)
+      await stopProcess(spawner.pid)
+      const ids = Array.from({ length: 10 }, (_, i) => `task-${i}`)
+      const whole = ids.map((id) => spawner.request(id, sh('echo ran >> ran; exec sleep 600')))
+      spawner.write(...whole, spawner.request('cut', ['/bin/true']).subarray(0, -1))
+      spawner.process.stdin.end()
+      expect(tryLock(mine)).toBe(false)
+      process.kill(spawner.pid, 'SIGCONT')
+      expect(await spawner.process.exited).toBe(0)
+      // At once, before any program runs, each has its lock.
+      expect(ids.map((id) => isLauncherAlive(spawner.dirOf(id)))).toEqual(ids.map(() => true))
+      expect([isLauncherAlive(spawner.dirOf('cut')), readRecord(spawner.dirOf('cut'))]).toEqual([false, {}])
+      await spawner.hears('started', 10)
+      expect(tryLock(mine)).toBe(true)
+      closeSync(mine)
+      const ran = ids.map((id) => join(spawner.dirOf(id), 'ran'))
+      await until(
+        () => ran.filter((path) => existsSync(path) && readFileSync(path, 'utf8') === 'ran\n').length,
+        (count) => count === 10,
+      )
+    })
+
+    test('tells of every end, though its pipe was full when it came', async () => {
+      await using spawner = new BareSpawner(variant)
+      const filler = Buffer.alloc(4_096, 'x')
+      expect(() => {
+        for (;;) writeSync(spawner.notifyFd, filler)
+      }).toThrow('EAGAIN')
+      const requests = Array.from({ length: 5 }, (_, i) => spawner.request(`task-${i}`, sh(`exit ${i}`), 100 + i))
+      const lost = spawner.request('lost', ['/bin/true'], 200, { task_dir: '/no/such/dir' })
+      spawner.write(...requests, lost)
+      await until(
+        () => [0, 1, 2, 3, 4].filter((i) => existsSync(join(spawner.dirOf(`task-${i}`), 'outcome'))).length,
+        (ended) => ended === 5,
+      )
+      await until(
+        () => childrenOf(spawner.pid),
+        (children) => children.length === 0,
+      )
+      const lines = await until(
+        () => spawner.said.replaceAll('x', '').trim().split('\n'),
+        (said) => said.length === 7,
+      )
+      expect(lines.toSorted()).toEqual(
+        [
+          `failed lost task_dir ${ENOENT}`,
+          ...Array.from({ length: 5 }, (_, i) => `gone task-${i} ${100 + i} ${i}`),
+          'gone lost 200 125',
+        ].toSorted(),
+      )
+      expect(lines.indexOf('gone lost 200 125')).toBeGreaterThan(lines.indexOf(`failed lost task_dir ${ENOENT}`))
+    })
+
+    test('hears of ends though whoever started it cares for none', async () => {
+      await using spawner = new BareSpawner(variant, { through: ['env', '--ignore-signal=CHLD'] })
+      spawner.write(spawner.request('task-1', sh('exit 4'), 9))
+      expect(await spawner.hears('gone')).toEqual(['gone task-1 9 4'])
+    })
+
+    test('starts none where the lock is taken', async () => {
+      await using spawner = new BareSpawner(variant)
+      const request = spawner.request('task-1', sh('echo ran >> ran'), 3)
+      const lock = openSync(spawner.dirOf('task-1'), 'r')
+      expect(tryLock(lock)).toBe(true)
+      spawner.write(request)
+      await spawner.hears('gone')
+      closeSync(lock)
+      expect(spawner.said).toBe(`failed task-1 lock ${EAGAIN}\ngone task-1 3 125\n`)
+      expect(readdirSync(spawner.dirOf('task-1'))).toEqual([])
+    })
+  },
+  { isPortableIncluded: false },
+)
+
+describe('a spawner that may not fork', () => {
+  const why = isRoot ? '' : ' (skipped: only root may become a user who has no process yet)'
+  test.skipIf(!isRoot)(`says so${why}`, async () => {
+    using dir = tempDir()
+    const program = join(dir.path, 'launcher')
+    copyFileSync(shippedLauncher.command[0]!, program)
+    for (const path of [dir.path, program]) chmodSync(path, 0o755)
+    const variant = { command: [program], isPortable: false }
+    // A user of whom the machine has no process: the spawner is its one and only.
+    const uid = 3_141_592
+    const through = ['prlimit', '--nproc=1', 'setpriv', `--reuid=${uid}`, '--clear-groups']
+    await using spawner = new BareSpawner(variant, { through })
+    const request = spawner.request('task-1', ['/bin/true'], 5)
+    for (const path of [spawner.dirOf('.'), spawner.dirOf('task-1')]) chownSync(path, uid, uid)
+    spawner.write(request)
+    await spawner.hears('gone')
+    expect(spawner.said).toBe(`failed task-1 fork ${EAGAIN}\ngone task-1 5 125\n`)
+  })
+})

@@ -1,0 +1,119 @@
+/** What a service has of launchers: somebody who starts them, the pipe, what they said so far. */
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { installLauncher } from '../../runtime/launcher/embedded.ts'
+import type { Environment, LauncherEnd, LauncherHost } from '../../runtime/launcher/launcher-host.ts'
+import { type LauncherEvent, NotifyPipe } from '../../runtime/launcher/notify.ts'
+import type { LaunchPlan } from '../../runtime/launcher/plan.ts'
+import { wrapEnvironment } from '../../runtime/launcher/portable/environment.ts'
+import { ChildLaunchers, isLauncherAlive, requestKill } from '../../runtime/launcher/spawn.ts'
+import { Spawner } from '../../runtime/launcher/spawner.ts'
+import { type LauncherVariant, shippedLauncher, taskEnv } from './launchers.ts'
+import { type MemoryLog, memoryLog } from './memory-log.ts'
+import { gone } from './task-processes.ts'
+import { type TempDir, tempDir } from './temp.ts'
+import { until } from './until.ts'
+
+export interface StartedTask {
+  readonly dir: string
+  /** Resolves when its launcher is gone. */
+  readonly gone: Promise<LauncherEnd>
+}
+
+export interface LauncherServiceOptions {
+  readonly variant?: LauncherVariant
+  readonly dataDir?: TempDir
+  /** Instead of the launcher. */
+  readonly program?: string
+}
+
+export class LauncherService implements AsyncDisposable {
+  readonly path: string
+  readonly events: LauncherEvent[] = []
+  readonly log: MemoryLog = memoryLog()
+  readonly host: LauncherHost
+  readonly #dataDir: TempDir
+  readonly #pipe: NotifyPipe
+  readonly #complaintsFd: number
+  readonly #lockFd: number
+  readonly #dirs = new Set<string>()
+
+  constructor({ variant = shippedLauncher, dataDir = tempDir(), program }: LauncherServiceOptions = {}) {
+    this.#dataDir = dataDir
+    this.path = dataDir.path
+    this.#pipe = new NotifyPipe(join(this.path, 'notify'), (event) => {
+      this.events.push(event)
+      this.host.heard(event)
+    })
+    this.#complaintsFd = openSync(join(this.path, 'launchers.log'), 'a', 0o600)
+    this.#lockFd = openSync(join(this.path, 'lock'), 'a', 0o600)
+    const descriptors = { notifyFd: this.#pipe.fd, complaintsFd: this.#complaintsFd }
+    const [command, ...args] = variant.command
+    this.host = variant.isPortable
+      ? new ChildLaunchers({
+          program: { command: [command!, ...args], wrapEnvironment, isNative: false },
+          ...descriptors,
+        })
+      : new Spawner(
+          {
+            program: program ?? (variant === shippedLauncher ? installLauncher(this.path) : command!),
+            ...descriptors,
+            directoryLockFd: this.#lockFd,
+            env: process.env,
+          },
+          this.log.log,
+        )
+  }
+
+  /** The host, where it is a spawner. */
+  get spawner(): Spawner {
+    if (!(this.host instanceof Spawner)) throw new Error('the launchers of this service have no spawner')
+    return this.host
+  }
+
+  planOf(task_id: string, command: LaunchPlan['command']): LaunchPlan {
+    const task_dir = join(this.path, task_id)
+    mkdirSync(task_dir, { recursive: true })
+    this.#dirs.add(task_dir)
+    const limits = { wall_time_ms: 60_000, grace_ms: 10_000, max_output_bytes: 1e9 }
+    return { task_id, task_dir, workdir: task_dir, command, ...limits }
+  }
+
+  /** Starts a launcher; fails when there could be none. */
+  start(task_id: string, command: LaunchPlan['command'], env: Environment = taskEnv): StartedTask {
+    const plan = this.planOf(task_id, command)
+    const launched = this.host.launch(plan, env)
+    if ('error' in launched) throw new Error(launched.error.message)
+    return { dir: plan.task_dir, gone: launched.gone }
+  }
+
+  complaints(): string {
+    return readFileSync(join(this.path, 'launchers.log'), 'utf8')
+  }
+
+  /** The event of a task, once it was heard. */
+  async said<E extends LauncherEvent['event']>(event: E, task_id: string) {
+    type Said = Extract<LauncherEvent, { event: E }>
+    const find = () => this.events.find((heard): heard is Said => heard.event === event && heard.task_id === task_id)
+    return (await until(find, (found) => found !== undefined))!
+  }
+
+  /** Tasks outlive their service; those of a test must not. */
+  async #endTasks(): Promise<void> {
+    await until(
+      () => [...this.#dirs].filter((dir) => isLauncherAlive(dir) && (requestKill(dir) || true)),
+      (alive) => alive.length === 0,
+    )
+  }
+
+  async [Symbol.asyncDispose]() {
+    const pid = this.host instanceof Spawner ? this.host.pid : undefined
+    await this.host.close()
+    if (pid !== undefined) await gone(pid)
+    await this.#endTasks()
+    await this.#pipe.close()
+    closeSync(this.#complaintsFd)
+    closeSync(this.#lockFd)
+    this.#dataDir[Symbol.dispose]()
+  }
+}
