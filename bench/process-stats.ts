@@ -21,12 +21,27 @@ export function cpuMs(pid: number): number {
 /** Milliseconds of a clock tick, as the kernel counts for programs, on every Linux. */
 const TICK_MS = 10
 
-/** CPU time of the processes that a process started and has waited for, with what those waited for; in ticks of 10 ms. */
-export function childrenCpuMs(pid: number): number {
+/** CPU time of what a process started, and of what that started: ended, in ticks of 10 ms, or not. */
+export function descendantsCpuMs(pid: number): number {
+  const ofLiving = childrenOf(pid).map((child) => orZero(() => cpuMs(child) + descendantsCpuMs(child)))
+  return waitedForCpuMs(pid) + ofLiving.reduce((sum, ms) => sum + ms, 0)
+}
+
+/** CPU time of the processes that a process started and has waited for, with what those waited for. */
+function waitedForCpuMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
   // `pid (name) state ppid ...`, where the name may hold anything; cutime and cstime are fields 16 and 17.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[13]) + Number(fields[14])) * TICK_MS
+}
+
+/** Of a process that may end between two looks. */
+function orZero(figure: () => number): number {
+  try {
+    return figure()
+  } catch {
+    return 0
+  }
 }
 
 /** Pids of the children of a process. */
@@ -40,6 +55,10 @@ export function childrenOf(pid: number): number[] {
   })
   return lists.join(' ').split(' ').map(Number).filter(Boolean)
 }
+
+/** Pids of the children of a process, of theirs, and so on. */
+export const descendantsOf = (pid: number): number[] =>
+  childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
 
 function fieldBytes(path: string, field: string): number {
   const match = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(path, 'utf8'))

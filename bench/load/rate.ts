@@ -1,5 +1,5 @@
 /** How many requests per second, and how long each takes: a closed loop of keep-alive clients. */
-import { childrenCpuMs, cpuMs } from '../process-stats.ts'
+import { cpuMs, descendantsCpuMs } from '../process-stats.ts'
 import { percentile } from '../statistics.ts'
 import { type Connection, openConnections, withPatience } from './connection.ts'
 import type { Jobs, RequestsResult } from './jobs.ts'
@@ -90,7 +90,7 @@ async function measured(
 }
 
 const usedBy = (pid: number | undefined) =>
-  pid === undefined ? null : { cpuMs: cpuMs(pid), childrenCpuMs: childrenCpuMs(pid) }
+  pid === undefined ? null : { cpuMs: cpuMs(pid), childrenCpuMs: descendantsCpuMs(pid) }
 
 /** Does all exchanges, one at a time per connection, as far as there is time; returns how long each took. */
 async function drive(

@@ -5,7 +5,7 @@
  * of the service from before these tasks, on a warmed one. The growth is rough: a garbage collector gives memory back
  * when it likes.
  */
-import { childrenOf, memoryBytes } from '../process-stats.ts'
+import { descendantsOf, memoryBytes } from '../process-stats.ts'
 import { MB } from '../suite.ts'
 import { onServers } from './targets.ts'
 import { endTasks, submitTasks, taskIds, tasksIn } from './tasks.ts'
@@ -41,7 +41,7 @@ export const running = onServers({
     const tasks = await tasksIn('running', url, ids)
     await Bun.sleep(settleMs)
     const taskPids = new Set(tasks.map((task) => task.pid))
-    const launchers = childrenOf(pid).filter((child) => !taskPids.has(child))
+    const launchers = descendantsOf(pid).filter((child) => !taskPids.has(child))
     const launcherMemory = launchers.reduce((sum, launcher) => sum + memoryBytes(launcher), 0)
     const growth = memoryBytes(pid) - before
     await endTasks(url, ids)
