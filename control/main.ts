@@ -81,7 +81,7 @@ async function main(): Promise<number | undefined> {
 async function serve(config: ControlConfig): Promise<undefined> {
   const address = parseListenAddress(config.addr, 'addr')
   const lines = stdoutLines()
-  const log = createLog(lines, config.logLevel)
+  const log = createLog(lines, config.logLevel, 'control')
   const token = readToken(config.tokenFile, process.env.SERVICE_TOKEN)
   const guard = createGuard({ token, allowedHosts: config.allowedHost, listeningHost: address.hostname })
   bypassProxyForLoopback(process.env)

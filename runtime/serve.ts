@@ -63,7 +63,7 @@ export async function serve(
 ): Promise<undefined> {
   const address = parseListenAddress(config.listenAddr, 'listen-addr')
   const lines = stdoutLines()
-  const log = createLog(lines, config.logLevel)
+  const log = createLog(lines, config.logLevel, 'runtime')
   const token = readToken(config.tokenFile, env.SERVICE_TOKEN)
   const guard = createGuard({ token, allowedHosts: config.allowedHost, listeningHost: address.hostname })
   const startedAt = Date.now()

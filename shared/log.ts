@@ -1,5 +1,5 @@
 /**
- * Structured logs: one JSON object per line, `{time, level, msg, ...fields}`.
+ * Structured logs: one JSON object per line, `{time, level, service, msg, ...fields}`.
  *
  * Lines are collected for one turn of the event loop and written together. A reader of our stdout that is slow or gone
  * never holds up the service: up to 8 MiB wait, what comes after that is dropped and counted in the next line.
@@ -52,7 +52,8 @@ export class Log {
   }
 }
 
-export function createLog(sink: LineSink, level: LogLevel = 'info'): Log {
+/** `service` is in every line: those of several services often end up in one stream. */
+export function createLog(sink: LineSink, level: LogLevel, service: string): Log {
   const consola = createConsola({
     level: LogLevels[level],
     // consola folds repeated lines into one; a log that others count must not.
@@ -61,7 +62,8 @@ export function createLog(sink: LineSink, level: LogLevel = 'info'): Log {
     reporters: [
       {
         log: ({ date, type, args }) => {
-          const line = { time: isoTime(date.getTime()), level: type, msg: args[0], ...(args[1] as LogFields) }
+          const head = { time: isoTime(date.getTime()), level: type, service, msg: args[0] }
+          const line = { ...head, ...(args[1] as LogFields) }
           sink.write(JSON.stringify(line) + '\n')
         },
       },
@@ -71,7 +73,7 @@ export function createLog(sink: LineSink, level: LogLevel = 'info'): Log {
 }
 
 /** A log that goes nowhere, for parts that are used on their own. */
-export const silentLog = (): Log => createLog({ write: () => {}, drain: async () => {} }, 'error')
+export const silentLog = (): Log => createLog({ write: () => {}, drain: async () => {} }, 'error', 'silent')
 
 /** Lines to our standard output. */
 export function stdoutLines(): LineSink {

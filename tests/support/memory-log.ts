@@ -9,8 +9,8 @@ export interface MemoryLog {
   lines(): Readonly<Record<string, unknown>>[]
 }
 
-export function memoryLog(level?: LogLevel): MemoryLog {
+export function memoryLog(level: LogLevel = 'info'): MemoryLog {
   const texts: string[] = []
-  const log = createLog({ write: (lines) => void texts.push(lines), drain: async () => {} }, level)
+  const log = createLog({ write: (lines) => void texts.push(lines), drain: async () => {} }, level, 'test')
   return { log, texts, lines: () => texts.map((text) => JSON.parse(text) as Record<string, unknown>) }
 }

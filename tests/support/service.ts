@@ -56,7 +56,8 @@ export async function startService(
   const reading = readLines(child.stdout, (text) => {
     const line = JSON.parse(text) as LogLine
     log.push(line)
-    if (line.msg === 'listening') isListening(String(line.url))
+    // Control may have started the other service, whose lines are among its own.
+    if (line.msg === 'listening' && program.endsWith(`-${line.service}`)) isListening(String(line.url))
   })
   const dispose = async () => {
     child.kill('SIGKILL')

@@ -1,0 +1,97 @@
+/** Goal: what control sends is what the task says and no more. Method: tables, and random inputs that must not break it. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { ExecutionError } from '../../../../control/executors/executor.ts'
+import { ownerOf, runtimeRequest } from '../../../../control/executors/runtime/request.ts'
+import { executableTask } from '../../../support/executor-context.ts'
+
+const NOBODY = { tenant: undefined, owner: undefined }
+const ADA = { tenant: 'lab', owner: 'ada' }
+
+const requestOf = (task: object, defaults: { tenant: string | undefined; owner: string | undefined } = NOBODY) =>
+  runtimeRequest(executableTask({ type: 'runtime', ...task }), { runtimeId: 'id-1', defaults })
+const bodyOf = (task: object) => requestOf(task).body
+const ls = { program: 'ls', args: ['-l'] }
+
+describe('a request', () => {
+  test.each<[object, object]>([
+    [{ input: ls }, { execution: { kind: 'command', ...ls } }],
+    [{ input: { script: 'ls' } }, { execution: { kind: 'script', script: 'ls' } }],
+    [{ input: { execution: { script: 'ls' } } }, { execution: { kind: 'script', script: 'ls' } }],
+    [{ input: { execution: { kind: 'script' } } }, { execution: { kind: 'script' } }],
+    [{ input: { execution: { kind: 5, program: 'ls' } } }, { execution: { kind: 5, program: 'ls' } }],
+    [{ input: undefined }, { execution: { kind: 'command' } }],
+    [{ input: null, toolName: 'script' }, { execution: { kind: 'script' } }],
+    [{ toolName: 'command', input: { script: 'ls' } }, { execution: { kind: 'command', script: 'ls' } }],
+    [
+      { input: { ...ls, task_id: 'mine', metadata: { a: 'b' } } },
+      { execution: { kind: 'command', ...ls }, metadata: { a: 'b' } },
+    ],
+    [{ input: { ...ls, sandbox: 'odd' } }, { execution: { kind: 'command', ...ls }, sandbox: 'odd' }],
+    [{ input: { ...ls, env: null } }, { execution: { kind: 'command', ...ls } }],
+  ])('of %j', (task, body) => {
+    expect(bodyOf(task)).toEqual({ task_id: 'id-1', ...body })
+  })
+
+  test.each<[object, unknown]>([
+    [{}, undefined],
+    [{ timeout: 0 }, undefined],
+    [{ timeout: -1 }, undefined],
+    [{ timeout: 1_000 }, { wall_time_ms: 11_000 }],
+    [{ timeout: 2 ** 60 }, { wall_time_ms: 365 * 24 * 3_600_000 }],
+    [
+      { timeout: 1_000, input: { ...ls, limits: { pids_max: 3 } } },
+      { pids_max: 3, wall_time_ms: 11_000 },
+    ],
+    [{ timeout: 1_000, input: { ...ls, limits: { wall_time_ms: 5 } } }, { wall_time_ms: 5 }],
+    [{ timeout: 1_000, input: { ...ls, limits: 'odd' } }, 'odd'],
+    [{ input: { ...ls, limits: {} } }, {}],
+  ])('has limits that fit the timeout: %j', (task, limits) => {
+    expect(bodyOf({ input: ls, ...task }).limits).toEqual(limits)
+  })
+
+  test.each<[unknown, typeof NOBODY | typeof ADA, unknown, string | undefined]>([
+    [undefined, NOBODY, undefined, undefined],
+    [undefined, ADA, ADA, 'ada'],
+    [{}, NOBODY, {}, undefined],
+    [{ owner: 'bob' }, ADA, { tenant: 'lab', owner: 'bob' }, 'bob'],
+    [{ owner: null, tenant: null }, ADA, ADA, 'ada'],
+    [{ owner: 7 }, ADA, { tenant: 'lab', owner: 7 }, undefined],
+    ['odd', ADA, 'odd', undefined],
+  ])('is on behalf of whom the task says, else the service: %j', (control_context, defaults, expected, owner) => {
+    const given = { input: control_context === undefined ? ls : { ...ls, control_context } }
+    const request = requestOf(given, defaults)
+    expect(request.body.control_context).toEqual(expected)
+    expect(request.owner).toBe(owner)
+    expect(ownerOf(executableTask(given), defaults)).toBe(owner)
+  })
+})
+
+test('any input is made a request of, or refused in words, and stays as it was', () => {
+  const fields = [
+    'execution',
+    'program',
+    'args',
+    'script',
+    'env',
+    'limits',
+    'control_context',
+    'task_id',
+    'kind',
+    '__proto__',
+  ]
+  const input = fc.oneof(fc.jsonValue(), fc.dictionary(fc.constantFrom(...fields), fc.jsonValue()))
+  fc.assert(
+    fc.property(input, fc.option(fc.string(), { nil: undefined }), (given, toolName) => {
+      const before = JSON.stringify(given)
+      try {
+        expect(requestOf({ input: given, toolName }).body.task_id).toBe('id-1')
+      } catch (error) {
+        expect(error).toBeInstanceOf(ExecutionError)
+        expect(error).toMatchObject({ code: 'invalid_input' })
+      }
+      expect(JSON.stringify(given)).toBe(before)
+      ownerOf(executableTask({ input: given }), NOBODY)
+    }),
+  )
+})
