@@ -3,12 +3,14 @@ import { graph } from './load/graph.ts'
 import type { JobAnswer, JobMessage, JobName, Jobs } from './load/jobs.ts'
 import { startProbe, stopProbe } from './load/probe.ts'
 import { health, run, submit } from './load/rate.ts'
+import { through } from './load/through.ts'
 
 const work: { readonly [N in JobName]: (input: Jobs[N]['input']) => Promise<Jobs[N]['output']> } = {
   submit,
   health,
   run,
   graph,
+  through,
   'probe-start': startProbe,
   'probe-stop': stopProbe,
 }

@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
+import { both } from './both/suite.ts'
 import { type BenchConfig, benchSettings } from './config.ts'
 import { control } from './control/suite.ts'
 import { Generator } from './generator.ts'
@@ -12,7 +13,7 @@ import { toMarkdown } from './report.ts'
 import { runtime } from './runtime/suite.ts'
 import type { Setting, Suite } from './suite.ts'
 
-const SUITES: readonly Suite[] = [control, runtime]
+const SUITES: readonly Suite[] = [control, runtime, both]
 const SUITE_NAMES = SUITES.map(({ name }) => name).join(', ')
 
 process.exit(await main())

@@ -28,6 +28,11 @@ export interface GraphResult {
   readonly serverCpuMs: number | null
 }
 
+export interface ThroughResult {
+  readonly direct: { readonly p50Ms: number; readonly p99Ms: number }
+  readonly through: { readonly p50Ms: number; readonly p99Ms: number }
+}
+
 export interface Jobs {
   /** Submits ten-task graphs, each client the next one as soon as it has its answer. */
   submit: {
@@ -51,6 +56,21 @@ export interface Jobs {
       prefix: string
     }
     output: RequestsResult
+  }
+  /**
+   * Runs tasks that do nothing, one after the other, by turns in the runtime service directly and as a graph of one task
+   * of control, from POST to success seen. None begins after `limitMs`.
+   */
+  through: {
+    input: {
+      controlUrl: string
+      runtimeUrl: string
+      tasks: number
+      warmUpTasks: number
+      limitMs: number
+      prefix: string
+    }
+    output: ThroughResult
   }
   /** Submits one graph after the other and waits for the end of each. */
   graph: {

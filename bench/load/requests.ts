@@ -25,6 +25,9 @@ export const postTask = (task: SubmitTaskRequest): Uint8Array => post(TASKS, tas
 /** The status of a task of the runtime service; held until it has ended, for at most `waitMs`. */
 export const getTask = (id: string, waitMs: number): Uint8Array => get(`${TASKS}/${id}?wait_ms=${waitMs}`)
 
+/** The record of a task of control; held likewise. */
+export const getRecord = (id: string, waitMs: number): Uint8Array => get(`/tasks/${id}?wait_ms=${waitMs}`)
+
 export const killTask = (id: string): Uint8Array => post(`${TASKS}/${id}/kill`, {})
 
 /** Tasks that do not depend on each other. */
