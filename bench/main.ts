@@ -74,6 +74,10 @@ function chosenSuites(names: readonly string[], { only, command, server }: Bench
   if (chosen.length > 1 && command.length + server.length > 0) {
     throw new UsageError(`--command and --server need to know the API: name one suite (${SUITE_NAMES})`)
   }
+  const closed = chosen.find(({ suite }) => suite.isClosed)
+  if (closed !== undefined && command.length + server.length > 0) {
+    throw new UsageError(`the suite ${closed.suite.name} compares nothing with other servers (--command, --server)`)
+  }
   return chosen
 }
 

@@ -72,6 +72,8 @@ export interface Setting {
 export interface Suite {
   readonly name: string
   readonly workloads: readonly string[]
+  /** It compares no server that somebody else brings. */
+  readonly isClosed: boolean
   readonly run: (setting: Setting) => Promise<Report>
 }
 
@@ -85,11 +87,13 @@ export interface SuiteParts<T extends Target, S> {
   /** Makes the targets, ours first. */
   readonly prepare: (config: BenchConfig, lifetime: Lifetime) => Promise<readonly T[]>
   readonly workloads: readonly Workload<T, S>[]
+  readonly isClosed?: boolean
 }
 
 export const suiteOf = <T extends Target, S>(parts: SuiteParts<T, S>): Suite => ({
   name: parts.name,
   workloads: parts.workloads.map(({ name }) => name),
+  isClosed: parts.isClosed ?? false,
   run: (setting) => run(parts, setting),
 })
 

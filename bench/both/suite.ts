@@ -53,6 +53,7 @@ export const both = suiteOf({
   roundsMs: 60_000,
   prepare,
   workloads: [through],
+  isClosed: true,
 })
 
 async function prepare(_config: BenchConfig, lifetime: Lifetime): Promise<BothTarget[]> {

@@ -158,7 +158,8 @@ test(
 test.each([
   [['--only', 'nothing'], 'unknown workload "nothing" (there are: submit, '],
   [['runtime', '--only', 'submit'], 'unknown workload "submit" (there are: single, '],
-  [['both'], 'unknown suite "both" (there are: control, runtime)'],
+  [['all'], 'unknown suite "all" (there are: control, runtime, both)'],
+  [['both', '--server', 'mine=http://127.0.0.1:1'], 'the suite both compares nothing with other servers'],
   [['--server', 'mine=http://127.0.0.1:1'], '--command and --server need to know the API: name one suite'],
 ])('%j is a usage error', async (argv, message) => {
   using temp = tempDir()

@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 type Line = Readonly<Record<string, unknown>>
 
 describe('a log line', () => {
-  test('is one JSON object with time, level, message and fields', () => {
+  test('is one JSON object with time, level, service, message and fields', () => {
     const { log, texts, lines } = memoryLog()
     const before = Date.now()
     log.warn('disk is full', { path: '/a\nb', bytes: 12, nested: { deep: [1] } })
@@ -23,12 +23,13 @@ describe('a log line', () => {
     expect(line).toEqual({
       time: line!.time,
       level: 'warn',
+      service: 'test',
       msg: 'disk is full',
       path: '/a\nb',
       bytes: 12,
       nested: { deep: [1] },
     })
-    expect(Object.keys(line!).slice(0, 3)).toEqual(['time', 'level', 'msg'])
+    expect(Object.keys(line!).slice(0, 4)).toEqual(['time', 'level', 'service', 'msg'])
     const at = Date.parse(String(line!.time))
     expect(at).toBeGreaterThanOrEqual(before)
     expect(at).toBeLessThanOrEqual(Date.now())
@@ -50,7 +51,7 @@ describe('a log line', () => {
     request.with({ trace_id: 't2' }).info('nested')
     request.error('outer')
     log.info('plain')
-    expect(lines().map(({ time: _, ...line }) => line)).toEqual([
+    expect(lines().map(({ time: _, service: __, ...line }) => line)).toEqual([
       ...LOG_LEVELS.slice(1).map((level) => ({ level, msg: 'inner', trace_id: 't1', attempt: 2, task_id: 'a' })),
       { level: 'info', msg: 'nested', trace_id: 't2', attempt: 1 },
       { level: 'error', msg: 'outer', trace_id: 't1', attempt: 1 },
