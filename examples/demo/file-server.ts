@@ -5,6 +5,7 @@
  * documents, so that there is something to try again.
  */
 import { join } from 'node:path'
+import { inPieces } from './in-pieces.ts'
 
 const DOCUMENTS = join(import.meta.dir, 'documents')
 
@@ -21,9 +22,6 @@ export interface FileServer extends AsyncDisposable {
   readonly url: string
 }
 
-/** Milliseconds between two pieces of a document. */
-const PIECE_MS = 25
-
 export function serveDocuments({ bytesPerSecond, busyFor, busyMs }: FileServerOptions): FileServer {
   let isBusy = true
   const server = Bun.serve({
@@ -39,23 +37,11 @@ export function serveDocuments({ bytesPerSecond, busyFor, busyMs }: FileServerOp
         await Bun.sleep(busyMs)
         return new Response('too busy, come back', { status: 503 })
       }
-      return new Response(inPieces(await file.bytes(), Math.ceil((bytesPerSecond * PIECE_MS) / 1000)))
+      return new Response(inPieces(await file.bytes(), bytesPerSecond))
     },
   })
   return {
     url: `http://127.0.0.1:${server.port}`,
     [Symbol.asyncDispose]: () => server.stop(true),
   }
-}
-
-function inPieces(bytes: Uint8Array, pieceBytes: number): ReadableStream<Uint8Array> {
-  let sent = 0
-  return new ReadableStream({
-    async pull(controller) {
-      await Bun.sleep(PIECE_MS)
-      controller.enqueue(bytes.slice(sent, sent + pieceBytes))
-      sent += pieceBytes
-      if (sent >= bytes.length) controller.close()
-    },
-  })
 }
