@@ -1,35 +1,41 @@
 /**
- * `bun run demo`: a real graph, run to its end before your eyes.
+ * `bun run demo`: two real graphs, run to their ends before your eyes.
  *
- * It starts a control service and a file server on free ports of loopback, submits examples/survey.json with the client
- * and shows the tasks while they run, then what came of them and the report that they wrote. Every task must end as the
- * graph says it will. At the end, however it comes, everything is stopped and every temporary file is gone.
+ * It starts a control and a runtime service, a file server and a store for what a build makes, all on free ports of
+ * loopback. It submits examples/survey.json and then examples/build.json with the client and shows the tasks while they
+ * run, then what came of them: the report of the one, the guide that the other built, how far its steps were fenced in,
+ * and what the one that was meant to fail tells of it. Every task must end as its graph says it will. At the end, however
+ * it comes, everything is stopped and every temporary file is gone.
  *
  * Exit codes: 0 as expected, 1 not so, 128 + n after signal n.
  */
 import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { builtProgram } from '../../scripts/build.ts'
-import type { TaskRecord } from '../../shared/contract/control.ts'
 import { bypassProxyForLoopback } from '../../shared/proxy.ts'
+import { type Act, play, type Stage } from './act.ts'
+import { serveArtifacts } from './artifact-store.ts'
+import { Client } from './client.ts'
+import { startControl } from './control.ts'
+import { standInForCurl, withPreamble } from './curl.ts'
+import { failureWords } from './failure.ts'
 import { serveDocuments } from './file-server.ts'
 import { formatSeconds } from './frame.ts'
-import { type ExampleGraph, fillIn } from './graph.ts'
-import { type LiveView, PlainView, sizeOf, TerminalView } from './live-view.ts'
+import { fillIn } from './graph.ts'
+import { isolationWords } from './isolation.ts'
+import { PlainView, sizeOf, TerminalView } from './live-view.ts'
 import { colours, noColours } from './palette.ts'
-import { type GraphProgress, graphProgress, type Phase } from './progress.ts'
+import type { Phase } from './progress.ts'
 import { renderResults } from './results.ts'
-import { Client, type Control, startControl } from './services.ts'
+import { Runtime } from './runtime.ts'
+import { runtimeResultOf } from './runtime-result.ts'
 import { makeWorkspace } from './workspace.ts'
 
 const EXAMPLES = dirname(import.meta.dir)
 const SOURCES = dirname(EXAMPLES)
 
-/** Milliseconds between two looks at the tasks: often enough to see the short ones, seldom enough to cost nothing. */
-const LOOK_MS = 50
-
-/** The task whose result is the report. */
-const REPORT_TASK = 'read-report'
+/** Sentences are easier to read in lines that are not longer. */
+const MAX_TEXT_COLUMNS = 110
 
 class Interrupted extends Error {
   constructor(readonly exitCode: number) {
@@ -73,68 +79,85 @@ function report(error: unknown): number {
 /** Runs it all and stops it all; gives the outcome in words. */
 async function demo(signal: AbortSignal): Promise<string> {
   // One after the other: each says on its own what is missing.
-  const executables = { control: await builtProgram('taskmill-control'), client: await builtProgram('taskmill') }
+  const controlProgram = await builtProgram('taskmill-control')
+  const runtimeProgram = await builtProgram('taskmill-runtime')
+  const clientProgram = await builtProgram('taskmill')
+  const standIn = standInForCurl(process.env.PATH)
   using workspace = makeWorkspace()
-  await using files = serveDocuments({ bytesPerSecond: 2_000, busyFor: 'species.txt', busyMs: 300 })
-  await using control = await startControl(executables.control, workspace, signal)
+  await using documents = serveDocuments({ bytesPerSecond: 2_000, busyFor: 'species.txt', busyMs: 300 })
+  await using store = await serveArtifacts({ port: 0, bytesPerSecond: 60_000 })
+  await using runtime = await Runtime.start(runtimeProgram, workspace, signal)
+  await using control = await startControl(controlProgram, workspace, runtime.service.url, signal)
   try {
-    const json = await Bun.file(join(EXAMPLES, 'survey.json')).text()
-    const filled = fillIn(json, { FILES: files.url, WORK: workspace.work, SOURCES })
-    await Bun.write(workspace.graph, filled)
-    const graph = JSON.parse(filled) as ExampleGraph
-    const { records, progress } = await run(graph, workspace.graph, control, executables.client, signal)
-    showResults(graph, records, progress)
+    const stage: Stage = {
+      control,
+      runtime: runtime.service,
+      client: new Client(clientProgram, control.url),
+      limitsMemory: await runtime.limitsMemory(signal),
+      graphPath: workspace.graph,
+      newView: (title) => (isTerminal ? new TerminalView(screen, title, paint) : new PlainView(screen, title)),
+      signal,
+    }
+    const values = { FILES: documents.url, WORK: workspace.work, SOURCES, STORE: store.url }
+    const survey = await play('survey.json', fillIn(await example('survey.json'), values), stage)
+    showResults('survey.json', survey)
+    say(`\n${textOf(survey, 'read-report', 'content')}\n`)
+
+    const build = fillIn(await example('build.json'), values)
+    const built = await play('build.json', standIn === undefined ? build : withPreamble(build, standIn), stage)
+    showResults('build.json', built)
+    say(`\n${textOf(built, 'describe', 'stdout')}\n`)
+    showHowItRan(built)
+
     await control.stop()
-    return closingWords(progress)
+    await runtime.stop()
+    return closingWords([survey, built])
   } catch (error) {
-    if (!signal.aborted) console.error(`\nThe last lines of the control service:\n${control.logTail}`)
+    if (!signal.aborted) {
+      for (const { name, logTail } of [control, runtime.service])
+        console.error(`\nThe last lines of the ${name}:\n${logTail}`)
+    }
     throw error
   }
 }
 
-/** Submits the graph and shows it until all of its tasks have ended. */
-async function run(graph: ExampleGraph, file: string, control: Control, executable: string, signal: AbortSignal) {
-  const client = new Client(executable, control.url)
-  const title = ` taskmill  runs the ${graph.tasks.length} tasks of examples/survey.json on ${control.url}`
-  const { task_ids } = await client.submit(file, signal)
-  let isOver = false
-  const waiting = client.wait(task_ids, signal).finally(() => {
-    isOver = true
-  })
-  const view: LiveView = isTerminal ? new TerminalView(screen, title, paint) : new PlainView(screen, title)
-  try {
-    for (;;) {
-      const isLast = isOver // read before looking: what is shown last is how it ended
-      const records = await control.tasks(signal)
-      const progress = graphProgress(graph.tasks, records, Date.now())
-      view.show(progress)
-      if (isLast) {
-        await waiting
-        return { records, progress }
-      }
-      await Promise.race([waiting, Bun.sleep(LOOK_MS)])
-    }
-  } finally {
-    view.close()
-    await waiting.catch(() => {}) // it fails with the rest, or has been heard
-  }
+function example(name: string): Promise<string> {
+  return Bun.file(join(EXAMPLES, name)).text()
 }
 
-/** Shows the table and the report. Throws when something ended otherwise than the graph says. */
-function showResults(graph: ExampleGraph, records: readonly TaskRecord[], progress: GraphProgress): void {
+/** Shows the table. Throws when something ended otherwise than the graph says. */
+function showResults(name: string, { graph, records, progress }: Act): void {
   say('')
   for (const line of renderResults(graph.tasks, progress, records, columns(), paint)) say(line)
   const surprises = progress.tasks.filter(({ isSurprise }) => isSurprise).map(({ id }) => id)
-  if (surprises.length > 0) throw new Error(`not ended as examples/survey.json expects: ${surprises.join(', ')}`)
-  const result = records.find(({ id }) => id === REPORT_TASK)?.result as { content?: unknown } | undefined
-  if (typeof result?.content !== 'string' || result.content.trim() === '') throw new Error('the report is empty')
-  say(`\n${result.content.trimEnd()}\n`)
+  if (surprises.length > 0) throw new Error(`not ended as examples/${name} expects: ${surprises.join(', ')}`)
 }
 
-function closingWords({ tasks, nowMs }: GraphProgress): string {
+/** The text that `field` of the result of the task `id` holds. */
+function textOf({ records }: Act, id: string, field: string): string {
+  const result = records.find((record) => record.id === id)?.result as Record<string, unknown> | undefined
+  const text = result?.[field]
+  if (typeof text !== 'string' || text.trim() === '') throw new Error(`the ${field} of ${id} is empty`)
+  return text.trimEnd()
+}
+
+/** How far the steps were fenced in, and what those that failed tell about it. */
+function showHowItRan({ records }: Act): void {
+  const width = Math.min(columns(), MAX_TEXT_COLUMNS)
+  const failed = records.filter((record) => record.status === 'failed' && runtimeResultOf(record) !== undefined)
+  for (const [first, ...rest] of [isolationWords(records, width), ...failed.map((task) => failureWords(task, width))]) {
+    say(paint('bold', first ?? ''))
+    for (const line of rest) say(line)
+    say('')
+  }
+}
+
+function closingWords(acts: readonly Act[]): string {
+  const tasks = acts.flatMap(({ progress }) => progress.tasks)
+  const ms = acts.reduce((sum, { progress }) => sum + progress.nowMs, 0)
   const count = (phase: Phase) => tasks.filter((task) => task.phase === phase).length
   const again = tasks.filter(({ phase, attempt }) => phase === 'success' && attempt > 1).length
-  return `${tasks.length} tasks in ${formatSeconds(nowMs)}, each as expected.
+  return `${tasks.length} tasks in ${formatSeconds(ms)}, each as expected.
    ${count('success')} succeeded, ${again} of them at the second attempt.
    ${count('failed')} failed on purpose, and ${count('skipped')} that needed it were skipped.`
 }

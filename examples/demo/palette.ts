@@ -18,3 +18,14 @@ export function fit(text: string, columns: number): string {
 /** `text` in at most `columns` columns. Colours in it stay whole and are closed. */
 export const cut = (text: string, columns: number): string =>
   columns <= 0 ? '' : Bun.sliceAnsi(text, 0, columns, { ellipsis: '…' })
+
+/** `text` in lines of at most `columns` columns, broken between words; one that is longer has a line of its own. */
+export function wrap(text: string, columns: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1)
+    if (last === undefined || Bun.stringWidth(`${last} ${word}`) > columns) lines.push(word)
+    else lines[lines.length - 1] = `${last} ${word}`
+  }
+  return lines
+}

@@ -46,7 +46,8 @@ export function summaryOf(record: TaskRecord | undefined): string {
   if (record === undefined) return ''
   if (record.error !== undefined) return oneLine(record.error)
   const { status_code, bytes_written, stdout, content } = asObject(record.result)
-  if (status_code !== undefined) return `${status_code}, ${bytes_written ?? 0} bytes saved`
+  if (status_code !== undefined)
+    return bytes_written === undefined ? `${status_code}` : `${status_code}, ${bytes_written} bytes saved`
   if (typeof content === 'string') return `${linesOf(content).length} lines read`
   const printed = typeof stdout === 'string' ? linesOf(stdout) : []
   if (printed.length === 1) return oneLine(printed[0]!)
@@ -65,7 +66,7 @@ const asObject = (value: unknown): Readonly<Record<string, unknown>> =>
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line.trim() !== '')
 
 /** Nothing that a task printed may move the cursor. */
-const oneLine = (text: string): string =>
+export const oneLine = (text: string): string =>
   Bun.stripANSI(text)
     .replaceAll(/[\s\p{Cc}]+/gu, ' ')
     .trim()

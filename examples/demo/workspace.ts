@@ -1,25 +1,29 @@
 /** The temporary directory of one run, and what lies in it. */
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export interface Workspace extends Disposable {
-  /** Where the tasks read and write. */
+  /** Where the tasks of control read and write. */
   readonly work: string
   /** Where control keeps its state. */
-  readonly data: string
-  /** The graph as it is submitted. */
-  readonly graph: string
+  readonly controlData: string
+  /** Where the runtime keeps its own, and the workspaces of its tasks. */
+  readonly runtimeData: string
+  /** Where the graph `name` lies as it is submitted. */
+  graph(name: string): string
 }
 
 export function makeWorkspace(): Workspace {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-demo-')))
+  chmodSync(root, 0o711) // a task that the runtime runs as another user must get through to its own directory
   const work = join(root, 'work')
   mkdirSync(work)
   return {
     work,
-    data: join(root, 'data'),
-    graph: join(root, 'graph.json'),
+    controlData: join(root, 'control'),
+    runtimeData: join(root, 'runtime'),
+    graph: (name) => join(root, name),
     [Symbol.dispose]: () => rmSync(root, { recursive: true, force: true }),
   }
 }

@@ -1,10 +1,10 @@
 /**
- * The demo as people start it: with a terminal and without, interrupted, and when its control service dies.
+ * The demo as people start it: with a terminal and without, interrupted, and when one of its services dies.
  * Whatever happens, no process and no file of it is left.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { builtProgram as binary } from '../../scripts/build.ts'
 import { testEnvironment } from '../support/service.ts'
@@ -13,12 +13,13 @@ import { until } from '../support/until.ts'
 
 const DEMO = join(dirname(dirname(import.meta.dir)), 'examples', 'demo', 'main.ts')
 
-/** Milliseconds for one run on a busy machine; it takes about four seconds. */
+/** Milliseconds for one run on a busy machine; it takes about six seconds. */
 const RUN_MS = 60_000
 
 beforeAll(async () => {
   // Else the first runs would build them, all at the same time.
   await binary('taskmill-control')
+  await binary('taskmill-runtime')
   await binary('taskmill')
 }, RUN_MS)
 
@@ -29,7 +30,7 @@ interface Run {
   output(): string
   /** What it left in its temporary directory. */
   leftFiles(): string[]
-  /** Pids of its processes, of itself too. */
+  /** Its processes: itself, its services and clients, and the tasks of both services. */
   processes(): { pid: number; command: string }[]
   type(text: string): void
 }
@@ -76,26 +77,28 @@ function startDemo({ terminal, env = {}, script }: RunOptions = {}): Run & Dispo
     await reading
     return code
   })
+  // Tasks of the runtime have an environment of their own, but their home is in our temporary directory.
+  const processes = () => processesWith((variable) => variable === `DEMO_RUN=${mark}` || variable.includes(temporary))
   return {
     process: child,
     exitCode,
     output: () => output,
     leftFiles: () => readdirSync(temporary),
-    processes: () => processesWith(`DEMO_RUN=${mark}`),
+    processes,
     type: (text) => void child.terminal!.write(text),
     [Symbol.dispose]: () => {
       child.terminal?.close()
-      for (const { pid } of processesWith(`DEMO_RUN=${mark}`)) process.kill(pid, 'SIGKILL')
+      for (const { pid } of processes()) process.kill(pid, 'SIGKILL')
       dir[Symbol.dispose]()
     },
   }
 }
 
-function processesWith(variable: string): { pid: number; command: string }[] {
+function processesWith(isOurs: (variable: string) => boolean): { pid: number; command: string }[] {
   return readdirSync('/proc').flatMap((pid) => {
     if (!/^\d+$/.test(pid)) return []
     try {
-      if (!readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(variable)) return []
+      if (!readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').some(isOurs)) return []
       return [{ pid: Number(pid), command: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ') }]
     } catch {
       return [] // gone, or not ours to look at
@@ -103,11 +106,16 @@ function processesWith(variable: string): { pid: number; command: string }[] {
   })
 }
 
-/** The demo has told the terminal, or the pipe, that the graph is under way. */
-const isUnderWay = (run: Run) =>
+/** The demo has told the terminal, or the pipe, that the first graph is under way. */
+const isUnderWay = (run: Run) => hasShown(run, /fetch-dawn.*Fetch|fetch-dawn: running/)
+
+/** The same of the second graph, and that steps of it run in the runtime. */
+const isBuilding = (run: Run) => hasShown(run, /press-dawn: running/)
+
+const hasShown = (run: Run, text: RegExp) =>
   until(
     () => run.output(),
-    (text) => /fetch-dawn.*Fetch|fetch-dawn: running/.test(text),
+    (output) => text.test(output),
   )
 
 function expectNothingLeft(run: Run): void {
@@ -125,7 +133,33 @@ function expectTableAndReport(text: string): void {
   expect(text).toMatch(/^ {4}heron +19 {2}#{19}$/m)
   expect(text).toMatch(/^ {4}bird +119 {2}#+$/m)
   expect(text).toMatch(/200 sightings of 21 species; \d+ lines of TypeScript in \d+ files\./)
-  expect(text).toMatch(/20 tasks in \d+\.\d\ds, each as expected\./)
+  expect(text).toMatch(/32 tasks in \d+\.\d\ds, each as expected\./)
+}
+
+function expectBuild(text: string): void {
+  expect(text).toMatch(/^ press-dawn +success +[\d.]+m?s +dawn\.html: 92 sightings$/m)
+  expect(text).toMatch(/^ prove +success +[\d.]+m?s +10 lines, the last: 9 proofs, 0 failed$/m)
+  expect(text).toMatch(/^ draw-panorama +failed on purpose +[\d.]+m?s +task e/m)
+  expect(text).toMatch(/^ hang-panorama +skipped +dependency draw-panorama failed$/m)
+  expect(text).toMatch(/^ deliver +success +[\d.]+m?s +200, \d+ bytes saved$/m)
+  expect(text).toContain('THE MILL POND: A FIELD GUIDE')
+  expect(text).toMatch(/4 pages, 200 sightings, \d+ bytes\. Built on /)
+}
+
+/** What it had to say is true: which of the ways to end is the one depends on the host. */
+function expectTruth(text: string): void {
+  const isFenced = !text.includes('without isolation (degraded)')
+  expect(text).toMatch(/^ 9 steps in the runtime asked for the profile linux_sandbox and got /m)
+  if (!isFenced) expect(text).toMatch(/^ +sandbox\.profile=linux_sandbox is unavailable \(/m)
+  const isByCgroup = /Limits that held: .*memory \(cgroup\)/.test(text)
+  expect(text).toMatch(/^ draw-panorama failed\. What GET \/tasks\/draw-panorama says of it:$/m)
+  const [code, how] = isByCgroup
+    ? ['memory_limit_exceeded: task exceeded memory_bytes', 'by a memory cgroup']
+    : ['exit_nonzero: task exited with code', 'as address space, RLIMIT_AS']
+  expect(text).toContain(`   error   ${code}`)
+  expect(text).toContain(`   limit   64 MiB of memory, ${how}`)
+  expect(text).toMatch(/^ {3}usage {3}[\d.]+m?s, [\d.]+m?s of CPU, at most [\d.]+ MiB/m)
+  expect(text).toMatch(/^ {3}to do {3}.*memory/m)
 }
 
 /** What stands on the terminal after `text`, of a terminal so large that nothing leaves it. */
@@ -151,6 +185,19 @@ function screenOf(text: string): string[] {
   return Array.from(lines, (line) => line ?? '')
 }
 
+/** A PATH with all programs of ours but one, as links in `dir`. */
+function pathWithout(program: string, dir: string): string {
+  const places = (process.env.PATH ?? '').split(delimiter)
+  for (const place of places.toReversed()) {
+    for (const name of existsSync(place) ? readdirSync(place) : []) {
+      if (name === program) continue
+      rmSync(join(dir, name), { force: true }) // the first of the places counts
+      symlinkSync(join(place, name), join(dir, name))
+    }
+  }
+  return dir
+}
+
 describe.concurrent('the demo', () => {
   test(
     'without a terminal: a line for each change, the results, the report, and nothing left',
@@ -166,7 +213,10 @@ describe.concurrent('the demo', () => {
       expect(text).toMatch(/^ +\d\.\d\ds {2}fetch-dawn: success$/m)
       expect(text).toMatch(/^ +\d\.\d\ds {2}fetch-species: success \(attempt 2\)$/m)
       expect(text).toMatch(/^ +\d\.\d\ds {2}draw-unicorns: skipped: dependency list-unicorns skipped$/m)
+      expect(text).toMatch(/^ +\d\.\d\ds {2}draw-panorama: failed: task e/m)
       expectTableAndReport(text)
+      expectBuild(text)
+      expectTruth(text)
       expectNothingLeft(run)
     },
     RUN_MS,
@@ -182,11 +232,15 @@ describe.concurrent('the demo', () => {
       expect(text.lastIndexOf('\x1b[?25h')).toBeGreaterThan(text.lastIndexOf('\x1b[?25l'))
       const screen = screenOf(text)
       expect(screen.filter((line) => line.includes('examples/survey.json on http'))).toHaveLength(1)
-      expect(screen.filter((line) => line.startsWith(' ✓ '))).toHaveLength(17 + 1)
+      expect(screen.filter((line) => line.includes('examples/build.json on http'))).toHaveLength(1)
+      expect(screen.filter((line) => line.startsWith(' ✓ '))).toHaveLength(17 + 10 + 1)
       expect(screen.filter((line) => line.startsWith(' ✗ find-unicorns'))).toHaveLength(1)
-      expect(screen.filter((line) => line.startsWith(' ↷ '))).toHaveLength(2)
+      expect(screen.filter((line) => line.startsWith(' ✗ draw-panorama'))).toHaveLength(1)
+      expect(screen.filter((line) => line.startsWith(' ↷ '))).toHaveLength(2 + 1)
       expect(screen.filter((line) => /^ ✓ fetch-species .*━+.*×2 +[\d.]+m?s$/.test(line))).toHaveLength(1)
-      expectTableAndReport(screen.map((line) => line.trimEnd()).join('\n'))
+      const shown = screen.map((line) => line.trimEnd()).join('\n')
+      expectTableAndReport(shown)
+      expectBuild(shown)
       expectNothingLeft(run)
     },
     RUN_MS,
@@ -204,8 +258,10 @@ describe.concurrent('the demo', () => {
       const ups = [...text.matchAll(/\[(\d+)A/g)].map(([, rows]) => Number(rows))
       expect(ups.length).toBeGreaterThan(10)
       expect(Math.max(...ups)).toBeLessThan(12)
-      const frames = text.slice(0, text.lastIndexOf('\x1b[?25h'))
-      const widths = Bun.stripANSI(frames)
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: a view hides the cursor while it is shown
+      const views = text.match(/\x1b\[\?25l.*?\x1b\[\?25h/gs) ?? []
+      expect(views).toHaveLength(2)
+      const widths = Bun.stripANSI(views.join(''))
         .split(/\r?\n/)
         .map((line) => Bun.stringWidth(line))
       expect(Math.max(...widths)).toBeLessThan(44)
@@ -246,12 +302,41 @@ describe.concurrent('the demo', () => {
   )
 
   test(
-    'SIGTERM stops everything: exit code 143',
+    'a runtime service that dies is told, and what it ran is ended: exit code 1',
     async () => {
       using run = startDemo()
-      await isUnderWay(run)
+      await isBuilding(run)
+      const runtime = run.processes().find(({ command }) => command.includes('taskmill-runtime serve'))!
+      process.kill(runtime.pid, 'SIGKILL')
+      expect(await run.exitCode).toBe(1)
+      expect(run.output()).toContain('The demo failed: the runtime service ended by itself (SIGKILL)')
+      expect(run.output()).not.toContain('A FIELD GUIDE')
+      expectNothingLeft(run)
+    },
+    RUN_MS,
+  )
+
+  test(
+    'SIGTERM stops everything, also what the runtime runs: exit code 143',
+    async () => {
+      using run = startDemo()
+      await isBuilding(run)
       run.process.kill('SIGTERM')
       expect(await run.exitCode).toBe(143)
+      expect(run.output()).not.toContain('A FIELD GUIDE')
+      expectNothingLeft(run)
+    },
+    RUN_MS,
+  )
+
+  const perl = Bun.which('perl')
+  test.skipIf(perl === null)(
+    `on a host without curl its stand-in does${perl === null ? ' (skipped: perl is not here)' : ''}`,
+    async () => {
+      using dir = tempDir()
+      using run = startDemo({ env: { PATH: pathWithout('curl', dir.path) } })
+      expect({ exitCode: await run.exitCode, output: run.output() }).toMatchObject({ exitCode: 0 })
+      expectBuild(run.output())
       expectNothingLeft(run)
     },
     RUN_MS,
