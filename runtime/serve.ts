@@ -41,11 +41,12 @@ import { ChildLaunchers } from './launcher/spawn.ts'
 import { Spawner } from './launcher/spawner.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
-import { openDatabase } from './store/database.ts'
+import { databasePath, openDatabase } from './store/database.ts'
 import { GroupCommit } from './store/group-commit.ts'
 import { Readiness } from './store/readiness.ts'
 import { tasksDir } from './store/task-dir.ts'
 import { type LiveTask, TaskStore } from './store/task-store.ts'
+import { WalSync } from './store/wal-sync.ts'
 
 /** Milliseconds that open requests get to be answered at the end. */
 const LAST_ANSWERS_MS = 1_000
@@ -185,7 +186,7 @@ export async function serve(
     readiness.isStopping = true
     await server.stop(LAST_ANSWERS_MS)
     await launchers.close()
-    commit.flush()
+    commit.settle()
     const isKept = commit.fault === undefined
     db.close()
     if (cgroups !== undefined) leaveCgroups(cgroups)
@@ -223,7 +224,7 @@ function launcherProgram(dataDir: string): LauncherProgram {
 
 function openStore(dataDir: string, log: Log) {
   const db = openDatabase(dataDir)
-  const commit = new GroupCommit(db, log)
+  const commit = new GroupCommit(db, new WalSync(databasePath(dataDir)), log)
   return { db, commit, store: new TaskStore(db, commit) }
 }
 

@@ -1,8 +1,8 @@
 /**
  * The database of the runtime service: SQLite, one writer, this process.
  *
- * Write-ahead log with `synchronous=FULL`: a commit that returned survives a power cut. Changes come in groups
- * (`group-commit.ts`), so one sync serves all requests of a turn of the event loop.
+ * Write-ahead log with `synchronous=NORMAL`: a commit that returned survives our end, and a power cut once the log was
+ * synced, which `group-commit.ts` sees to: one sync serves all that was committed before it began.
  */
 import { Database } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
@@ -72,15 +72,17 @@ const MIGRATIONS: readonly string[] = [
   `,
 ]
 
+export const databasePath = (dataDir: string): string => join(dataDir, 'runtime.db')
+
 /** Opens `<dataDir>/runtime.db`, or makes it. Throws `UsageError` when it cannot be read; then it is left as it is. */
 export function openDatabase(dataDir: string): Database {
-  const path = join(dataDir, 'runtime.db')
+  const path = databasePath(dataDir)
   const isNew = !existsSync(path)
   try {
     const db = new Database(path, { create: true, readwrite: true, strict: true })
     // The order matters: the journal mode is a property of the file, the rest of the connection.
     db.run('pragma journal_mode = wal')
-    db.run('pragma synchronous = full')
+    db.run('pragma synchronous = normal')
     db.run('pragma foreign_keys = off')
     db.run('pragma temp_store = memory')
     migrate(db, path)

@@ -1,9 +1,12 @@
 /**
- * Group commit: whatever changes in one turn of the event loop is one transaction with one sync.
+ * Group commit: whatever changes in one turn of the event loop, or while the disk syncs, is one transaction with one sync.
  *
- * There are two kinds of changes. A *request* (a task to accept) is durable or refused: when its transaction fails it
- * is undone and its promise rejects, so that nothing is half accepted. A *fact* (a process started, ended) has happened
- * whether the disk likes it or not: it is kept and tried again until it is in.
+ * There are two kinds of changes. A *request* (a task to accept) is durable or refused: when its transaction or its sync
+ * fails it is undone and its promise rejects, so that nothing is half accepted. A *fact* (a process started, ended) has
+ * happened whether the disk likes it or not: it is kept and tried again until it is in.
+ *
+ * What a failed sync has lost no later sync brings back, however well that goes. So everything is written elsewhere then:
+ * SQLite moves its log into the database and syncs that.
  *
  * A change is a function that runs its statements when the transaction is open. It may run more than once, each time
  * after what an earlier run did was rolled back, so it must do nothing else.
@@ -11,6 +14,7 @@
 import type { Database } from 'bun:sqlite'
 import { messageOf, ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import type { Sync } from './wal-sync.ts'
 
 /** Milliseconds between two tries while the disk takes nothing. Every new request tries at once. */
 export const RETRY_MS = 500
@@ -20,7 +24,8 @@ const UNHURRIED_MS = 20
 
 interface Change {
   readonly apply: () => void
-  readonly isFact: boolean
+  /** Of a request: takes back what was committed. Absent for a fact. */
+  readonly undo?: (() => void) | undefined
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
 }
@@ -30,8 +35,15 @@ const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|BUSY|LOCKED|NOMEM|PER
 
 export class GroupCommit {
   readonly #db: Database
+  readonly #sync: Sync
   readonly #log: Log
   #waiting: Change[] = []
+  /** Committed; a power cut would still lose them. */
+  #unsynced: Change[] = []
+  /** Those that the sync under way is for. */
+  #syncing: readonly Change[] | undefined
+  /** A sync has failed: what the log holds is not to be relied on. */
+  #isLogDistrusted = false
   #isScheduled = false
   #unhurried: ReturnType<typeof setTimeout> | undefined
   #retry: ReturnType<typeof setTimeout> | undefined
@@ -39,8 +51,9 @@ export class GroupCommit {
   /** Called when writes succeed again after a failure. */
   onRecovered: () => void = () => {}
 
-  constructor(db: Database, log: Log) {
+  constructor(db: Database, sync: Sync, log: Log) {
     this.#db = db
+    this.#sync = sync
     this.#log = log
   }
 
@@ -49,23 +62,23 @@ export class GroupCommit {
     return this.#fault
   }
 
-  /** Durable when it resolves; undone when it rejects, with 503 if the disk is to blame. */
-  request(apply: () => void): Promise<void> {
-    return this.#add(apply, false, true)
+  /** Durable when it resolves; undone when it rejects, with 503 if the disk is to blame. `undo` takes back what `apply` did. */
+  request(apply: () => void, undo: () => void): Promise<void> {
+    return this.#add({ apply, undo }, true)
   }
 
   /** Durable when it resolves. Never rejects for the disk's sake. */
   fact(apply: () => void): Promise<void> {
-    return this.#add(apply, true, true)
+    return this.#add({ apply }, true)
   }
 
   /** A fact that nobody waits for: it may wait a little for others. */
   unhurriedFact(apply: () => void): void {
     // A mistake of ours was logged where it was found; there is nobody else to tell.
-    this.#add(apply, true, false).catch(() => {})
+    this.#add({ apply }, false).catch(() => {})
   }
 
-  /** Writes what is waiting now. */
+  /** Commits what is waiting now. */
   flush(): void {
     clearTimeout(this.#unhurried)
     this.#unhurried = undefined
@@ -79,13 +92,27 @@ export class GroupCommit {
       else this.#oneByOne(changes, error)
       return
     }
-    this.#isWritable()
-    for (const change of changes) change.resolve()
+    this.#committed(changes)
   }
 
-  #add(apply: () => void, isFact: boolean, isUrgent: boolean): Promise<void> {
+  /** Makes all that has changed durable now, as far as the disk lets us: before somebody is told of it. */
+  settle(): void {
+    this.flush()
+    if (this.#unsynced.length === 0 && this.#syncing === undefined) return
+    const changes = this.#unsynced
+    this.#unsynced = []
+    try {
+      this.#sync.now()
+    } catch (error) {
+      this.#syncFailed(changes, error)
+      return
+    }
+    this.#synced(changes)
+  }
+
+  #add({ apply, undo }: Pick<Change, 'apply' | 'undo'>, isUrgent: boolean): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#waiting.push({ apply, isFact, resolve, reject })
+    this.#waiting.push({ apply, undo, resolve, reject })
     if (isUrgent) this.#schedule()
     else this.#unhurried ??= setTimeout(() => this.flush(), UNHURRIED_MS)
     return promise
@@ -96,8 +123,70 @@ export class GroupCommit {
     this.#isScheduled = true
     setImmediate(() => {
       this.#isScheduled = false
-      this.flush()
+      // Whoever comes meanwhile has to wait for the next sync anyway, and shares one transaction until then.
+      if (this.#syncing === undefined) this.flush()
     })
+  }
+
+  #committed(changes: readonly Change[]): void {
+    this.#unsynced.push(...changes)
+    if (this.#isLogDistrusted) this.#moveLog()
+    else this.#syncLater()
+  }
+
+  #syncLater(): void {
+    if (this.#syncing !== undefined || this.#unsynced.length === 0) return
+    const changes = this.#unsynced
+    this.#syncing = changes
+    this.#unsynced = []
+    const done = (fault: unknown) => {
+      this.#syncing = undefined
+      if (fault === undefined) this.#synced(changes)
+      else this.#syncFailed(changes, fault)
+      this.flush()
+      if (!this.#isLogDistrusted) this.#syncLater()
+    }
+    // Of several syncs under way only one is told of a fault.
+    this.#sync.later().then(() => done(this.#isLogDistrusted ? this.#fault : undefined), done)
+  }
+
+  #synced(changes: readonly Change[]): void {
+    this.#isWritable()
+    for (const change of changes) change.resolve()
+  }
+
+  #syncFailed(changes: readonly Change[], error: unknown): void {
+    this.#isLogDistrusted = true
+    this.#unsynced.unshift(...changes)
+    this.#refuseRequests(error)
+    this.#waitForDisk(error)
+    this.flush() // what was refused must be gone before anybody looks
+  }
+
+  /** Takes back requests that were committed and cannot be promised. */
+  #refuseRequests(error: unknown): void {
+    for (const { undo, reject } of this.#unsynced) {
+      if (undo === undefined) continue
+      this.#waiting.push({ apply: undo, resolve: () => {}, reject: () => {} })
+      reject(unavailable(error))
+    }
+    this.#unsynced = this.#unsynced.filter(({ undo }) => undo === undefined)
+  }
+
+  /** Has SQLite write what its log holds into the database, and sync that. */
+  #moveLog(): void {
+    try {
+      const { busy } = this.#db.query<{ busy: number }, []>('pragma wal_checkpoint(restart)').get()!
+      if (busy !== 0) throw new Error('the database is being read by somebody else')
+    } catch (error) {
+      this.#refuseRequests(error)
+      this.#waitForDisk(error)
+      return
+    }
+    this.#isLogDistrusted = false
+    const changes = this.#unsynced
+    this.#unsynced = []
+    this.#synced(changes)
   }
 
   #commit(changes: readonly Change[]): void {
@@ -126,17 +215,21 @@ export class GroupCommit {
         change.reject(error)
         continue
       }
-      change.resolve()
+      this.#committed([change])
     }
   }
 
   #keepFacts(changes: readonly Change[], error: unknown): void {
+    this.#waiting.unshift(...changes.filter(({ undo }) => undo === undefined))
+    this.#waitForDisk(error)
+    for (const { undo, reject } of changes) {
+      if (undo !== undefined) reject(unavailable(error))
+    }
+  }
+
+  #waitForDisk(error: unknown): void {
     if (this.#fault === undefined) this.#log.error('cannot write the database', { cause: messageOf(error) })
     this.#fault = error
-    this.#waiting.unshift(...changes.filter(({ isFact }) => isFact))
-    for (const { isFact, reject } of changes) {
-      if (!isFact) reject(unavailable(error))
-    }
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined
       if (this.#waiting.length === 0) this.unhurriedFact(() => this.#writeProbe())
@@ -146,7 +239,10 @@ export class GroupCommit {
 
   /** Resolves when something could be written just now; rejects with 503 when not. */
   probe(): Promise<void> {
-    return this.request(() => this.#writeProbe())
+    return this.request(
+      () => this.#writeProbe(),
+      () => {},
+    )
   }
 
   #writeProbe(): void {

@@ -123,6 +123,7 @@ export class TaskStore {
   }
 
   get(id: string): TaskRow | undefined {
+    if (this.#arriving.has(id)) return undefined
     return this.#live.get(id)?.row ?? taskById(this.#db, id) ?? undefined
   }
 
@@ -131,18 +132,18 @@ export class TaskStore {
     return this.#live.has(id) || this.#arriving.has(id) || hasTask(this.#db, id)
   }
 
-  /** Writes what is seen and not durable yet, before somebody is told of it. */
+  /** Writes what is seen of live tasks and not written yet: before somebody is told of it. */
   expose(): void {
     this.#commit.flush()
   }
 
   list(filter: TaskFilter): TaskRow[] {
-    this.expose()
+    this.#commit.settle()
     return listTasks(this.#db, filter)
   }
 
   events(id: string): EventRow[] {
-    this.expose()
+    this.#commit.settle()
     return eventsOf(this.#db, id)
   }
 
@@ -156,14 +157,23 @@ export class TaskStore {
     const rows = this.#numbered(task, events, row.created_at)
     this.#arriving.add(task.task_id)
     try {
-      await this.#commit.request(() => {
-        insertTask(this.#db, row, request)
-        insertEvents(this.#db, rows)
-      })
+      await this.#commit.request(
+        () => {
+          insertTask(this.#db, row, request)
+          insertEvents(this.#db, rows)
+        },
+        () => {
+          removeTask(this.#db, row.task_id)
+          this.#arriving.delete(row.task_id)
+        },
+      )
       this.#live.set(task.task_id, task)
-      return task
-    } finally {
       this.#arriving.delete(task.task_id)
+      return task
+    } catch (error) {
+      // One that a failing disk does not let us take back yet stays hidden.
+      if (!hasTask(this.#db, task.task_id)) this.#arriving.delete(task.task_id)
+      throw error
     }
   }
 

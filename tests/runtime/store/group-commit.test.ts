@@ -2,8 +2,9 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { openDatabase } from '../../../runtime/store/database.ts'
+import { databasePath, openDatabase } from '../../../runtime/store/database.ts'
 import { GroupCommit } from '../../../runtime/store/group-commit.ts'
+import { type Sync, WalSync } from '../../../runtime/store/wal-sync.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
@@ -16,7 +17,7 @@ beforeEach(() => {
   temp = tempDir()
   db = openDatabase(temp.path)
   db.run('create table numbers (n integer primary key, bytes blob)')
-  commit = new GroupCommit(db, silentLog())
+  commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), silentLog())
 })
 afterEach(() => {
   emptyDisk()
@@ -43,13 +44,14 @@ function fillDisk(): void {
   const { page_count } = db.query<{ page_count: number }, []>('pragma page_count').get()!
   db.run(`pragma max_page_count = ${page_count}`)
 }
+const request = (change: () => void, undo = () => {}): Promise<void> => commit.request(change, undo)
 /** What a request is rejected with. */
-const refusal = (change: () => void): Promise<unknown> => commit.request(change).catch((error: unknown) => error)
+const refusal = (change: () => void): Promise<unknown> => request(change).catch((error: unknown) => error)
 const emptyDisk = () => db.run('pragma max_page_count = 1000000')
 
 describe('a turn of the event loop', () => {
   test('is one transaction', async () => {
-    const changes = [1, 2, 3].map((n) => commit.request(insert(n)))
+    const changes = [1, 2, 3].map((n) => request(insert(n)))
     expect(committed()).toEqual([])
     await Promise.all(changes)
     expect(committed()).toEqual([1, 2, 3])
@@ -66,7 +68,7 @@ describe('a turn of the event loop', () => {
     expect(committed()).toEqual([])
     await until(committed, (numbers) => numbers.length === 1)
     commit.unhurriedFact(insert(2))
-    await commit.request(insert(3))
+    await request(insert(3))
     expect(committed()).toEqual([1, 2, 3])
   })
 
@@ -83,7 +85,7 @@ describe('a full disk', () => {
     expect(await refusal(insert(1))).toMatchObject({ status: 503 })
     expect(commit.fault).toBeDefined()
     emptyDisk()
-    await commit.request(insert(2))
+    await request(insert(2))
     expect(committed()).toEqual([2])
     expect(commit.fault).toBeUndefined()
   })
@@ -123,10 +125,143 @@ describe('a full disk', () => {
   })
 })
 
+/** A disk whose syncs are ours to let succeed or fail. */
+class HeldSync implements Sync {
+  readonly #waiting: PromiseWithResolvers<void>[] = []
+  isBroken = false
+  later(): Promise<void> {
+    const held = Promise.withResolvers<void>()
+    this.#waiting.push(held)
+    return held.promise
+  }
+  now(): void {
+    if (this.isBroken) throw new Error('EIO')
+  }
+  get count(): number {
+    return this.#waiting.length
+  }
+  end(): void {
+    const held = this.#waiting.shift()!
+    if (this.isBroken) held.reject(new Error('EIO'))
+    else held.resolve()
+  }
+}
+
+describe('a sync', () => {
+  const held = () => {
+    const sync = new HeldSync()
+    commit = new GroupCommit(db, sync, silentLog())
+    const ended: string[] = []
+    const note = (name: string, promise: Promise<void>) => {
+      promise.then(
+        () => ended.push(name),
+        (error) => ended.push(`${name} ${error.status}`),
+      )
+    }
+    const turn = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)))
+    return { sync, ended, note, turn }
+  }
+  const remove = (n: number) => () => void db.query('delete from numbers where n = ?').run(n)
+
+  test('is waited for, and all that changes meanwhile shares a transaction and the next one', async () => {
+    const { sync, ended, note, turn } = held()
+    note('1', request(insert(1)))
+    await turn()
+    expect([committed(), ended, sync.count]).toEqual([[1], [], 1])
+    note('2', request(insert(2)))
+    await turn()
+    note('3', commit.fact(insert(3)))
+    await turn()
+    expect([committed(), ended, sync.count]).toEqual([[1], [], 1])
+    sync.end()
+    await turn()
+    expect([committed(), ended, sync.count]).toEqual([[1, 2, 3], ['1'], 1])
+    sync.end()
+    await turn()
+    expect([ended, sync.count]).toEqual([['1', '2', '3'], 0])
+  })
+
+  test('comes at once where somebody is to be told', async () => {
+    const { sync, ended, note, turn } = held()
+    note('1', request(insert(1)))
+    await turn()
+    note('2', request(insert(2)))
+    commit.settle()
+    await turn()
+    expect([committed(), ended]).toEqual([[1, 2], ['2']])
+    sync.end()
+    await turn()
+    expect(ended).toEqual(['2', '1'])
+  })
+
+  test('that fails refuses and takes back requests, and keeps facts, once they are elsewhere', async () => {
+    const { sync, ended, note, turn } = held()
+    note('1', request(insert(1), remove(1)))
+    note('2', commit.fact(insert(2)))
+    await turn()
+    note('3', request(insert(3), remove(3)))
+    await turn()
+    sync.isBroken = true
+    sync.end()
+    await turn()
+    // The log was moved into the database, which went well: nothing is at fault any more.
+    expect(ended).toEqual(['1 503', '2', '3'])
+    expect([committed(), commit.fault, sync.count]).toEqual([[2, 3], undefined, 0])
+    sync.isBroken = false
+    note('4', request(insert(4)))
+    await turn()
+    sync.end()
+    await turn()
+    expect(ended.at(-1)).toBe('4')
+  })
+
+  test('that fails while the log cannot be moved is a fault until it can', async () => {
+    const { sync, ended, note, turn } = held()
+    note('1', commit.fact(insert(1)))
+    await turn()
+    // A reader of an old state keeps SQLite from beginning its log anew.
+    const reader = new Database(join(temp.path, 'runtime.db'), { readonly: true })
+    reader.run('begin')
+    reader.query('select count(*) from numbers').get()
+    db.run('pragma busy_timeout = 0')
+    note('2', commit.fact(insert(2)))
+    await turn()
+    sync.isBroken = true
+    sync.end()
+    await turn()
+    expect(ended).toEqual([])
+    expect(commit.fault).toBeDefined()
+    expect(await refusal(insert(3))).toMatchObject({ status: 503 })
+    reader.run('commit')
+    reader.close()
+    await until(
+      () => ended,
+      (all) => all.length === 2,
+    )
+    expect([ended, commit.fault]).toEqual([['1', '2'], undefined])
+  })
+
+  test('at once that fails does the same', async () => {
+    const { sync, ended, note, turn } = held()
+    sync.isBroken = true
+    note('1', request(insert(1), remove(1)))
+    note('2', commit.fact(insert(2)))
+    commit.flush()
+    note('3', request(insert(3), remove(3)))
+    commit.settle()
+    await turn()
+    expect(ended).toEqual(['3 503'])
+    sync.end()
+    await turn()
+    expect(ended).toEqual(['3 503', '1 503', '2'])
+    expect(committed()).toEqual([2])
+  })
+})
+
 test('a change that is wrong in itself fails alone', async () => {
   const changes = [
-    commit.request(insert(1)),
-    commit.request(() => void db.run('insert into nowhere values (1)')),
+    request(insert(1)),
+    request(() => void db.run('insert into nowhere values (1)')),
     commit.fact(insert(2)),
     commit.fact(insert(1)),
   ]

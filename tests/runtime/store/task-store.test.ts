@@ -1,10 +1,11 @@
 /** The tasks of the runtime service: what is seen when, and what a new start finds. */
 import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { openDatabase } from '../../../runtime/store/database.ts'
+import { databasePath, openDatabase } from '../../../runtime/store/database.ts'
 import { GroupCommit } from '../../../runtime/store/group-commit.ts'
 import { type LiveTask, TaskStore } from '../../../runtime/store/task-store.ts'
 import type { TaskRow } from '../../../runtime/store/tasks.ts'
+import { WalSync } from '../../../runtime/store/wal-sync.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 
@@ -15,7 +16,7 @@ let store: TaskStore
 
 const open = () => {
   db = openDatabase(temp.path)
-  commit = new GroupCommit(db, silentLog())
+  commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), silentLog())
   store = new TaskStore(db, commit)
 }
 beforeEach(() => {
