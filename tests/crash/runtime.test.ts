@@ -9,7 +9,7 @@ import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import type { TaskStatusResponse, TaskSummary } from '../../shared/contract/runtime.ts'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import { markedProcesses } from '../../shared/processes.ts'
 import { type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
@@ -31,7 +31,7 @@ class Promises {
   /** Whether there is always room on the disk. */
   isDiskFree = true
 
-  saw(task: TaskStatusResponse): void {
+  saw(task: TaskSummary): void {
     const { task_id, status, exit_code, exit_signal } = task
     const end = `${status} ${exit_code} ${exit_signal}`
     const before = this.ends.get(task_id)
@@ -40,7 +40,7 @@ class Promises {
   }
 
   /** Fails unless the task ended as it had to. */
-  check(task: TaskStatusResponse): void {
+  check(task: TaskSummary): void {
     this.saw(task)
     const { task_id, status, exit_code } = task
     if (this.killed.has(task_id) && status === 'cancelled') return
@@ -92,18 +92,6 @@ async function client(runtime: Runtime, promises: Promises, random: Random, name
   }
 }
 
-async function allTasks(runtime: Runtime): Promise<TaskStatusResponse[]> {
-  const all: TaskStatusResponse[] = []
-  for (let cursor = '0'; ; ) {
-    const page = await runtime.json<{ tasks: TaskStatusResponse[]; next_cursor?: string }>(
-      `/api/v1/tasks?limit=1000&cursor=${cursor}`,
-    )
-    all.push(...page.tasks)
-    if (page.next_cursor === undefined) return all
-    cursor = page.next_cursor
-  }
-}
-
 /** What a run does to the disk while its clients are at work, and before each start. */
 interface Disk {
   disturb(random: Random): void
@@ -135,7 +123,7 @@ async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<
   disk?.restore()
   await using runtime = await startRuntime(options)
   const tasks = await until(
-    () => allTasks(runtime),
+    () => runtime.list(),
     (all) => all.every(({ status }) => hasEnded(status)),
   )
   const found = new Map(tasks.map((task) => [task.task_id, task]))

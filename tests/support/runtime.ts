@@ -1,5 +1,11 @@
 /** A real runtime service of one test: own port, own directory, gone at the end of its block. */
-import type { EventRecord, SubmitTaskResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import type {
+  EventRecord,
+  SubmitTaskResponse,
+  TaskListResponse,
+  TaskStatusResponse,
+  TaskSummary,
+} from '../../shared/contract/runtime.ts'
 import type { ResourcesSnapshot } from '../../shared/contract/runtime-info.ts'
 import { type LogLine, type ServiceOptions, type StartedService, startService, stopService } from './service.ts'
 import { until } from './until.ts'
@@ -60,6 +66,17 @@ export class Runtime implements AsyncDisposable {
 
   get(id: string): Promise<TaskStatusResponse> {
     return this.json(`${TASKS}/${id}`)
+  }
+
+  /** All tasks, in the order in which they were accepted. */
+  async list(): Promise<TaskSummary[]> {
+    const all: TaskSummary[] = []
+    for (let cursor = '0'; ; ) {
+      const page = await this.json<TaskListResponse>(`${TASKS}?limit=1000&cursor=${cursor}`)
+      all.push(...page.tasks)
+      if (page.next_cursor === undefined) return all
+      cursor = page.next_cursor
+    }
   }
 
   events(id: string): Promise<EventRecord[]> {
