@@ -31,6 +31,12 @@ export interface AttemptHost {
   progress(task: Task, attempt: number, message?: string, data?: unknown): void
 }
 
+/**
+ * Milliseconds that an attempt of an earlier run has at the least: it may have ended in time, long ago, and has to be
+ * asked. Less, and an end in time counts as a timeout on a busy machine; more, and one that is overdue runs on for longer.
+ */
+const FIRST_LOOK_MS = 1_000
+
 /** The longest delay that a timer takes; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
@@ -149,7 +155,15 @@ export class Attempt implements ExecutorContext {
   #startTimer(): void {
     const { timeout = 0, attemptStartedAt = 0 } = this.task
     if (timeout <= 0) return
-    this.#stopAfter(this.handle === undefined ? timeout : Math.max(1, timeout - (Date.now() - attemptStartedAt)))
+    const elapsed = Date.now() - attemptStartedAt
+    this.#stopAfter(this.handle === undefined ? timeout : Math.max(FIRST_LOOK_MS, timeout - elapsed))
+  }
+
+  /** An earlier run of the service has ended the attempt for its timeout, and was killed before it could say so. */
+  #wasTimedOut({ code }: ExecutionError): boolean {
+    const { timeout = 0, attemptStartedAt = 0 } = this.task
+    const isOverdue = timeout > 0 && Date.now() - attemptStartedAt >= timeout
+    return code === 'cancelled' && this.handle !== undefined && isOverdue
   }
 
   #stopAfter(ms: number): void {
@@ -174,6 +188,7 @@ export class Attempt implements ExecutorContext {
       return { kind: 'failure', failure: { code: 'internal', message: `internal error: ${messageOf(error)}` } }
     }
     const { code, message, retryable, source, details, result } = known
+    if (this.#wasTimedOut(known)) return this.#timedOut(result)
     const failure: Failure = {
       ...{ code, message },
       ...(retryable !== undefined && { retryable }),
@@ -184,9 +199,13 @@ export class Attempt implements ExecutorContext {
   }
 
   #stopped(result: unknown): AttemptOutcome {
-    const kept = result === undefined ? {} : { result }
-    if (this.#stopReason !== 'timeout') return { kind: 'stopped', ...kept }
+    if (this.#stopReason === 'timeout') return this.#timedOut(result)
+    return { kind: 'stopped', ...(result !== undefined && { result }) }
+  }
+
+  #timedOut(result: unknown): AttemptOutcome {
     const message = `task timed out after ${this.task.timeout}ms`
-    return { kind: 'failure', failure: { code: 'timeout', message, retryable: true }, ...kept }
+    const failure: Failure = { code: 'timeout', message, retryable: true }
+    return { kind: 'failure', failure, ...(result !== undefined && { result }) }
   }
 }

@@ -16,6 +16,15 @@ setDefaultTimeout(60_000)
 const gated = (pair: Pair) => `echo ran >> ${pair.file('ran')}; echo; ${waitFor(pair.file('go'))}; exit 7`
 const open = (pair: Pair) => Bun.write(pair.file('go'), '')
 
+/** Both, with a link between them; control is not started yet. */
+const linkedPair = async () => {
+  const port = await freePort()
+  const link = lossyLink(() => `http://127.0.0.1:${port}`)
+  const pair = new Pair(port, { ...HURRY, runtimeUrl: () => link.url })
+  await pair.startRuntime()
+  return { pair, link }
+}
+
 async function endedOnce(pair: Pair, id = 'a'): Promise<void> {
   const { here, there } = await pair.ended(id)
   expect(here).toMatchObject({ status: 'failed', attempt: 1, error: 'task exited with code 7' })
@@ -111,6 +120,41 @@ describe('after a restart of control', () => {
     expect(there.status).toBe('cancelled')
   })
 
+  test('an end before the timeout is told as it was, however late', async () => {
+    await using pair = await startPair(HURRY)
+    await pair.script('a', gated(pair), { timeout: 1_000 })
+    const { task_id } = await pair.running('a')
+    await pair.stopControl('SIGKILL')
+    await open(pair)
+    const { finished_at } = await pair.runtime.ended(task_id)
+    await until(
+      () => Date.now() - Date.parse(finished_at!),
+      (ms) => ms > 1_000,
+    )
+    await pair.startControl()
+    await endedOnce(pair)
+  })
+
+  test('an end for the timeout is told as such, although the crash came before it could be', async () => {
+    const { pair, link } = await linkedPair()
+    await using _link = link
+    await using _pair = pair
+    await pair.startControl()
+    link.loseAnswers((request) => {
+      if (request.endsWith('/kill')) pair.control.process.kill('SIGKILL')
+      return false
+    })
+    await pair.script('a', gated(pair), { timeout: 500 })
+    const { task_id } = await pair.running('a')
+    await pair.control.process.exited
+    expect((await pair.runtime.ended(task_id)).status).toBe('cancelled')
+    link.loseAnswers(() => false)
+    await pair.startControl()
+    const { here } = await pair.ended('a')
+    expect(here).toMatchObject({ status: 'failed', attempt: 1, error: 'task timed out after 500ms' })
+    expect(here.runtime?.error).toMatchObject({ code: 'timeout', retryable: true })
+  })
+
   test('a task goes on to its next attempt as ever', async () => {
     await using pair = await startPair(HURRY)
     await pair.script('a', gated(pair), { retry: 1 })
@@ -170,14 +214,6 @@ test('a runtime service that stays away fails the attempt, which it ends when it
 })
 
 describe('a link that loses answers', () => {
-  const linkedPair = async () => {
-    const port = await freePort()
-    const link = lossyLink(() => `http://127.0.0.1:${port}`)
-    const pair = new Pair(port, { ...HURRY, runtimeUrl: () => link.url })
-    await pair.startRuntime()
-    return { pair, link }
-  }
-
   test('of a submission: the task is found there, and runs once', async () => {
     const { pair, link } = await linkedPair()
     await using _link = link

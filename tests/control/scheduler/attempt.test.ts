@@ -20,19 +20,20 @@ type Execute = (context: ExecutorContext) => unknown
 
 const executorOf = (execute: Execute): Executor => ({ type: 'test', execute: (_, context) => execute(context) })
 
+const HOST: AttemptHost = {
+  log: silentLog(),
+  abandonAfterMs: 60_000,
+  serviceId: 'test',
+  mustRecord: () => {},
+  startedProcess: () => {},
+  handedOver: () => {},
+  progress: () => {},
+}
+
 function attemptOf(execute: Execute, task: TaskInput = {}, host: Partial<AttemptHost> = {}): Attempt {
   const started = taskOf(task)
   started.attempt = 1
-  return new Attempt(started, executorOf(execute), {
-    log: silentLog(),
-    abandonAfterMs: 60_000,
-    serviceId: 'test',
-    mustRecord: () => {},
-    startedProcess: () => {},
-    handedOver: () => {},
-    progress: () => {},
-    ...host,
-  })
+  return new Attempt(started, executorOf(execute), { ...HOST, ...host })
 }
 
 /** Lasts until it is told to stop, then does `what`. */
@@ -169,6 +170,52 @@ describe('a timeout', () => {
     await Bun.sleep(5) // longer than the timeout: there is nothing else to wait for
     expect(attempt.signal.aborted).toBe(false)
     expect(lines()).toEqual([])
+  })
+})
+
+describe('an attempt of an earlier run that has used up its timeout', () => {
+  const late = (execute: Execute) => {
+    const task = taskOf({ timeout: 100 })
+    task.attempt = 1
+    task.attemptStartedAt = Date.now() - 1_000
+    task.handle = { id: 'there', isTaken: true }
+    return new Attempt(task, executorOf(execute), HOST)
+  }
+  const afterAWhile = async (end: () => unknown) => {
+    for (let turn = 0; turn < 10; turn++) await nextTurn()
+    await Bun.sleep(5) // an answer takes its time
+    return end()
+  }
+
+  test('is asked how it ended before it is stopped', async () => {
+    expect(await late(() => afterAWhile(() => 'well')).run()).toEqual({ kind: 'success', result: 'well' })
+    const failing = late(() =>
+      afterAWhile(() => {
+        throw broken
+      }),
+    )
+    expect(await failing.run()).toEqual(brokenOutcome)
+  })
+
+  test('is stopped when it has not ended', async () => {
+    const outcome = await late(untilStopped((reason) => reason)).run()
+    expect(outcome).toMatchObject({ kind: 'failure', failure: { code: 'timeout' }, result: 'timeout' })
+  })
+
+  test('was ended for it when it was ended: nobody else does that', async () => {
+    const cancelled = new ExecutionError('cancelled', 'task was cancelled', { result: 'partial' })
+    const ended = late(() =>
+      afterAWhile(() => {
+        throw cancelled
+      }),
+    )
+    expect(await ended.run()).toEqual({
+      kind: 'failure',
+      failure: { code: 'timeout', message: 'task timed out after 100ms', retryable: true },
+      result: 'partial',
+    })
+    const byOthers = attemptOf(() => Promise.reject(cancelled), { timeout: 60_000 })
+    expect(await byOthers.run()).toMatchObject({ failure: { code: 'cancelled' } })
   })
 })
 
