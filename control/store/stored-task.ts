@@ -159,7 +159,7 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
     task.status = 'cancelled'
     task.failure = { code: 'cancelled', message: 'task cancelled' }
     task.errorText = task.failure.message
-    task.finishedAt = Date.now()
+    task.finishedAt = task.updatedAt ?? task.createdAt // the same for whoever asks after the next restart
   }
   return task
 }
