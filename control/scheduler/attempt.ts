@@ -55,6 +55,7 @@ export class Attempt implements ExecutorContext {
   #timer: Timer | undefined
 
   #giveUp: (() => void) | undefined
+  #isGivenUp = false
 
   constructor(task: Task, executor: Executor, host: AttemptHost) {
     this.task = task
@@ -62,6 +63,11 @@ export class Attempt implements ExecutorContext {
     this.#host = host
     this.attempt = task.attempt
     this.handle = task.handle
+  }
+
+  /** Its executor has not ended what it handed over: it had no reason to but the stop of the service, or did not return. */
+  get mayGoOn(): boolean {
+    return this.#stopReason === 'interrupted' || this.#isGivenUp
   }
 
   get signal(): AbortSignal {
@@ -135,6 +141,7 @@ export class Attempt implements ExecutorContext {
       return new Promise((resolve) => {
         this.#giveUp = () => {
           this.log.error('executor did not stop when told to: its attempt is given up')
+          this.#isGivenUp = true
           resolve(this.#stopped(undefined))
         }
         const done = (outcome: AttemptOutcome) => {

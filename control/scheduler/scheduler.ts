@@ -134,6 +134,8 @@ export class Scheduler {
   /** Deletes the record of `task`. A pending one never runs and its dependents are skipped; a running one goes on. */
   delete(task: Task): void {
     const wasPending = task.status === 'pending'
+    // The cancel was promised, and a restart will not know of it: no state file has a place for a deleted task.
+    if (task.status === 'cancelling' && task.handle !== undefined) this.letGo(task, task.handle)
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
     if (wasPending) {
       this.#losses.add(task, 'deleted')
@@ -302,6 +304,8 @@ export class Scheduler {
 
   #attemptEnded(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
     if (this.#executing.size > 0) this.#executing.delete(task)
+    const isOver = task.status === 'cancelling' || outcome.kind === 'failure'
+    if (isOver && attempt.mayGoOn && task.handle !== undefined) this.letGo(task, task.handle)
     // A cancel is a promise to whoever asked for it: it holds whatever the attempt says in the end.
     if (task.status === 'cancelling') this.#endCancelled(task, 'result' in outcome ? outcome.result : undefined)
     else this.#takeOutcome(attempt, outcome)

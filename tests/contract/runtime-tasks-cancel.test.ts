@@ -3,6 +3,8 @@
  * Source: contract 1, Cancel and Executors (runtime).
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import { freePort } from '../support/free-port.ts'
 import { Pair, startPair } from '../support/pair.ts'
@@ -133,6 +135,30 @@ describe('a cancel while the runtime service is away', () => {
     expect((await pair.runtime.ended(task_id)).status).toBe('cancelled')
     await gone(pid!)
     expect(await pair.control.get('a')).toEqual(told)
+  })
+
+  test.each([
+    ['alone in its graph', []],
+    ['one of several', [{ id: 'other', type: 'sleep', params: { duration_ms: 600_000 } }]],
+  ])('is made true also of a task that is deleted then, %s', async (_, others) => {
+    await using pair = await startPair({ controlFlags: ['--persist-interval', '20ms'] })
+    await pair.control.submit([{ id: 'a', type: 'runtime.script', params: { script: 'echo; sleep 600' } }, ...others])
+    const { pid, task_id } = await pair.running('a')
+    await pair.stopRuntime('SIGKILL')
+    await cancel(pair, 'a')
+    expect((await pair.control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
+    // The state file has no place for it, and the journal that had its graph is gone.
+    await pair.control.submit([{ id: 'later', type: 'noop' }])
+    const statePath = join(pair.control.dataDir, 'state.json')
+    await until(
+      () => (existsSync(statePath) ? (JSON.parse(readFileSync(statePath, 'utf8')) as object) : {}),
+      (state) => 'later' in state && !('a' in state),
+    )
+    await pair.stopControl('SIGKILL')
+    await pair.startControl()
+    await pair.startRuntime()
+    expect((await pair.runtime.ended(task_id)).status).toBe('cancelled')
+    await gone(pid!)
   })
 
   test('does not wait for it for ever', async () => {

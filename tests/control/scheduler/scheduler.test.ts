@@ -6,13 +6,15 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import type { ExecutableTask, Executor, ExecutorContext } from '../../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
-import type { Graph, Task } from '../../../control/graph/task.ts'
+import type { Graph, Handle, Task } from '../../../control/graph/task.ts'
 import { type LossReason, skipReason } from '../../../control/graph/transitions.ts'
 import { Scheduler, type SchedulerOptions } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/store/counters.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import type { TaskInput } from '../../../shared/contract/control.ts'
+import type { TaskStatus } from '../../../shared/contract/task-status.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { nextTurn } from '../../../shared/slices.ts'
 import { acceptGraph, taskIn } from '../../support/graph.ts'
@@ -810,5 +812,91 @@ describe('a stop', () => {
     scheduler.add(graph)
     await scheduler.stop(0)
     expect(taskIn(graph, 'a')).toMatchObject({ status: 'pending', interruptedAttempts: 1 })
+  })
+})
+
+describe('an attempt that another service carries out', () => {
+  const HANDLE = { id: 'there', isTaken: true }
+
+  /** Hands its attempts over, and remembers which of them are to be ended although nobody waits for them. */
+  class Elsewhere implements Executor {
+    readonly type = 'test'
+    readonly boundsItsStop = true
+    readonly letGoOf: string[] = []
+    readonly #isDeaf: boolean
+
+    constructor({ isDeaf = false } = {}) {
+      this.#isDeaf = isDeaf
+    }
+
+    execute(_: ExecutableTask, context: ExecutorContext): Promise<unknown> {
+      const { signal } = context
+      context.handOver(HANDLE)
+      return new Promise((resolve) => {
+        if (!this.#isDeaf) signal.addEventListener('abort', () => setImmediate(resolve))
+      })
+    }
+
+    letGo(_: ExecutableTask, { id }: Handle): void {
+      this.letGoOf.push(id)
+    }
+  }
+
+  const running = (executor: Elsewhere, more: TaskInput = {}) => {
+    const store = new TaskStore()
+    const options = { store, maxConcurrency: 1, log: silentLog(), abandonAfterMs: 1, serviceId: 'test' }
+    const executors = new ExecutorRegistry([executor])
+    const scheduler = new Scheduler({ ...options, executors, mustRecord: () => {}, record: () => {} })
+    const graph = acceptGraph(store, [task('a', {}, more)])
+    scheduler.add(graph)
+    return { scheduler, a: taskIn(graph, 'a') }
+  }
+
+  test('goes on there when the service stops', async () => {
+    const executor = new Elsewhere()
+    const { scheduler, a } = running(executor)
+    await scheduler.stop(0)
+    expect(a).toMatchObject({ status: 'pending', handle: HANDLE, interruptedAttempts: 0 })
+    expect(executor.letGoOf).toEqual([])
+  })
+
+  test('is ended there when it is cancelled just when the service stops', async () => {
+    const executor = new Elsewhere()
+    const { scheduler, a } = running(executor)
+    const stopping = scheduler.stop(60_000)
+    scheduler.interrupt()
+    await scheduler.cancel(a)
+    expect(a.status).toBe('cancelling')
+    await stopping
+    expect(a.status).toBe('cancelled')
+    expect(executor.letGoOf).toEqual(['there'])
+  })
+
+  test.each(['cancelled', 'failed'])('that is not seen to end is ended there once it is %s', async (status) => {
+    const executor = new Elsewhere({ isDeaf: true })
+    const { scheduler, a } = running(executor, { timeout: status === 'failed' ? 1 : 0 })
+    if (status === 'cancelled') await scheduler.cancel(a)
+    else await Bun.sleep(5) // it has timed out: nobody can see that from outside
+    await scheduler.stop(0)
+    expect(a.status).toBe(status as TaskStatus)
+    expect(executor.letGoOf).toEqual(['there'])
+  })
+
+  test('is ended there when its record is deleted after its cancel: no restart would know of it', async () => {
+    const executor = new Elsewhere()
+    const { scheduler, a } = running(executor)
+    await scheduler.cancel(a)
+    expect(executor.letGoOf).toEqual([])
+    scheduler.delete(a)
+    expect(executor.letGoOf).toEqual(['there'])
+    await scheduler.stop(0)
+  })
+
+  test('goes on there when its record is deleted', async () => {
+    const executor = new Elsewhere()
+    const { scheduler, a } = running(executor)
+    scheduler.delete(a)
+    await scheduler.stop(0)
+    expect(executor.letGoOf).toEqual([])
   })
 })
