@@ -4,6 +4,7 @@
  * Source: contract 1, Executors (runtime) and 5, Durability; architecture 2.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import { freePort } from '../support/free-port.ts'
 import { lossyLink } from '../support/lossy-link.ts'
 import { Pair, startPair } from '../support/pair.ts'
@@ -258,5 +259,65 @@ describe('a link that loses answers', () => {
     link.loseAnswers(() => false)
     const { here, there } = await pair.ended('a')
     expect([here.status, there.status]).toEqual(['cancelled', 'cancelled'])
+  })
+})
+
+describe('a slow link', () => {
+  const SUBMISSION = 'POST /api/v1/tasks'
+
+  test('brings a submission after its cancel, and after it was looked for: it is ended all the same', async () => {
+    const { pair, link } = await linkedPair()
+    await using _link = link
+    await using _pair = pair
+    await pair.startControl()
+    const release = link.hold((request) => request === SUBMISSION)
+    await pair.script('a', gated(pair))
+    await until(
+      () => link.requests,
+      (requests) => requests.includes(SUBMISSION),
+    )
+    await pair.control.fetch('/tasks/a/cancel', { method: 'POST' })
+    const { status, handle_id } = await pair.control.ended('a')
+    expect(status).toBe('cancelled')
+    await until(
+      () => Bun.file(pair.file('control/orphans.json')).json(),
+      ({ orphans }) => orphans.length === 0,
+    )
+    release()
+    const there = await until(
+      async () => (await pair.runtime.list())[0],
+      (task) => task !== undefined && hasEnded(task.status),
+    )
+    expect(there).toMatchObject({ task_id: handle_id!, status: 'cancelled' })
+    await pair.isQuiet()
+  })
+
+  test('does not have a cancelled task submitted once it has told that it is not there', async () => {
+    const { pair, link } = await linkedPair()
+    await using _link = link
+    await using _pair = pair
+    link.hold((request) => request === SUBMISSION) // for ever: it is lost
+    await pair.startControl()
+    await pair.script('a', gated(pair))
+    await until(
+      () => link.requests,
+      (requests) => requests.includes(SUBMISSION),
+    )
+    await pair.stopControl('SIGKILL')
+    const releaseQuestion = link.hold((request) => request.startsWith('GET '))
+    await pair.startControl()
+    await until(
+      () => link.requests.at(-1),
+      (request) => request!.startsWith('GET '),
+    )
+    await pair.control.fetch('/tasks/a/cancel', { method: 'POST' })
+    expect((await pair.control.ended('a')).status).toBe('cancelled')
+    releaseQuestion()
+    await until(
+      () => Bun.file(pair.file('control/orphans.json')).json(),
+      ({ orphans }) => orphans.length === 0,
+    )
+    expect(link.requests.filter((request) => request === SUBMISSION)).toHaveLength(1)
+    expect(pair.lines('ran')).toEqual([])
   })
 })

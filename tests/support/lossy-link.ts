@@ -1,6 +1,6 @@
 /**
- * A link between two services that loses what it is told to lose. Whole HTTP exchanges go through it; what is lost is the
- * answer, after the request has arrived, so that whoever asked cannot know.
+ * A link between two services that loses what it is told to lose, and is as slow as it is told. Whole HTTP exchanges go
+ * through it; what is lost is the answer, after the request has arrived, so that whoever asked cannot know.
  */
 export interface LossyLink extends AsyncDisposable {
   readonly url: string
@@ -8,11 +8,15 @@ export interface LossyLink extends AsyncDisposable {
   readonly requests: readonly string[]
   /** Loses the answers of requests that `isLost` says, until it is told otherwise. */
   loseAnswers(isLost: (request: string) => boolean): void
+  /** Holds requests that `isHeld` says, before they arrive, until what it returns is called. */
+  hold(isHeld: (request: string) => boolean): () => void
 }
 
 export function lossyLink(target: () => string): LossyLink {
   const requests: string[] = []
   let isLost: (request: string) => boolean = () => false
+  let isHeld: (request: string) => boolean = () => false
+  let released = Promise.resolve()
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
@@ -24,6 +28,7 @@ export function lossyLink(target: () => string): LossyLink {
       const body = request.method === 'POST' ? await request.text() : undefined
       const headers = new Headers(request.headers)
       headers.delete('host')
+      if (isHeld(name)) await released
       try {
         const response = await fetch(target() + pathname + search, {
           ...{ method: request.method, headers, signal: request.signal },
@@ -44,6 +49,15 @@ export function lossyLink(target: () => string): LossyLink {
     requests,
     loseAnswers: (which) => {
       isLost = which
+    },
+    hold: (which) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      isHeld = which
+      released = promise
+      return () => {
+        isHeld = () => false
+        resolve()
+      }
     },
     [Symbol.asyncDispose]: () => server.stop(true),
   }

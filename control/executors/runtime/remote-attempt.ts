@@ -37,6 +37,8 @@ export class RemoteAttempt {
   readonly #options: RemoteAttemptOptions
   /** The service has it, may have it, or cannot have it. */
   #whereabouts: 'taken' | 'maybe' | 'not sent'
+  /** The last request to take it; when the attempt is to stop, it may be under way. */
+  #sending: Promise<void> | undefined
   #isAway = false
 
   constructor(options: RemoteAttemptOptions) {
@@ -64,7 +66,8 @@ export class RemoteAttempt {
     for (;;) {
       if (signal.aborted) throw ended()
       try {
-        await orAborted(this.#send(request), signal)
+        this.#sending = this.#send(request, signal)
+        await orAborted(this.#sending, signal)
         break
       } catch (error) {
         if (signal.aborted) throw ended()
@@ -81,9 +84,10 @@ export class RemoteAttempt {
   }
 
   /** Returns when the service has it. What may have arrived is looked for first: a full queue, say, would hide it. */
-  async #send(request: object): Promise<void> {
+  async #send(request: object, signal: AbortSignal): Promise<void> {
     const { service, id, context } = this.#options
     if (this.#whereabouts === 'maybe' && (await service.has(id, context.traceId))) return
+    if (signal.aborted) throw ended()
     this.#whereabouts = 'maybe'
     try {
       await service.submit(request, context.traceId)
@@ -128,11 +132,24 @@ export class RemoteAttempt {
       } catch (error) {
         const isGone = error instanceof CallFailed && error.statusCode === 404 && this.#whereabouts === 'taken'
         if (isAway(error) && (await patience.pause())) continue
-        if (!isGone) letGo(this.#whereabouts === 'taken') // what may still be on its way is not there yet
+        if (!isGone) {
+          letGo(this.#whereabouts === 'taken') // what may still be on its way is not there yet
+          this.#letGoOnArrival()
+        }
         throw failureOf(error as CallFailed)
       }
     }
     return this.#follow(STOP_AWAY_MS)
+  }
+
+  /** What was under way when the attempt was let go may take longer than `Orphans` looks for it. */
+  #letGoOnArrival(): void {
+    if (this.#whereabouts === 'taken') return
+    const { letGo } = this.#options
+    this.#sending?.then(
+      () => letGo(true),
+      () => this.#whereabouts === 'maybe' && letGo(false),
+    )
   }
 
   #noteAway({ message }: CallFailed): void {
