@@ -29,7 +29,7 @@ const GIVE_UP_AFTER_MS = 7 * 24 * 3_600_000
 
 /** Milliseconds between two rounds while some are left: at first, and at most. */
 const FIRST_PAUSE_MS = 100
-const MAX_PAUSE_MS = 30_000
+const MAX_PAUSE_MS = 5_000
 
 /** Milliseconds after which a request that was not answered has arrived, or never will. */
 const ARRIVED_AFTER_MS = 2_000
@@ -42,6 +42,8 @@ export class Orphans {
   readonly #log: Log
   readonly #orphans = new Map<string, Orphan>()
   #isWorking = false
+  /** Ends the pause between two rounds. */
+  #wake: () => void = () => {}
 
   /** Throws `UsageError` when the file of an earlier run cannot be read. */
   constructor({ dataDir, service, log }: { dataDir: string; service: RuntimeService; log: Log }) {
@@ -63,6 +65,7 @@ export class Orphans {
       this.#forget(id, 'there are too many of them')
     }
     this.#write()
+    this.#wake()
     void this.#work()
   }
 
@@ -77,10 +80,22 @@ export class Orphans {
       }
       this.#write()
       if (this.#orphans.size === 0) break
-      await new Promise<void>((resolve) => setTimeout(resolve, pauseMs).unref())
-      pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)
+      const wasWoken = await this.#pause(pauseMs)
+      pauseMs = wasWoken ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, MAX_PAUSE_MS)
     }
     this.#isWorking = false
+  }
+
+  /** Whether another orphan came, which is not to wait for the others. */
+  async #pause(ms: number): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const timer = setTimeout(() => resolve(false), ms)
+    timer.unref()
+    this.#wake = () => resolve(true)
+    const wasWoken = await promise
+    clearTimeout(timer)
+    this.#wake = () => {}
+    return wasWoken
   }
 
   async #end({ handle_id, owner, is_taken, since }: Orphan): Promise<'done' | 'away' | 'refused'> {
