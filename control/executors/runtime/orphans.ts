@@ -74,16 +74,29 @@ export class Orphans {
     this.#isWorking = true
     let pauseMs = FIRST_PAUSE_MS
     while (this.#orphans.size > 0) {
-      for (const orphan of [...this.#orphans.values()]) {
-        if (Date.now() - orphan.since > GIVE_UP_AFTER_MS) this.#forget(orphan.handle_id, 'it could not be reached')
-        else if ((await this.#end(orphan)) === 'away') break
-      }
+      // One that cannot be reached keeps others waiting for the next round. That comes soon while rounds achieve anything.
+      if (await this.#endAll()) pauseMs = FIRST_PAUSE_MS
       this.#write()
       if (this.#orphans.size === 0) break
       const wasWoken = await this.#pause(pauseMs)
       pauseMs = wasWoken ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, MAX_PAUSE_MS)
     }
     this.#isWorking = false
+  }
+
+  /** One round, until the service is away; whether any of them was ended. */
+  async #endAll(): Promise<boolean> {
+    let isAnyDone = false
+    for (const orphan of [...this.#orphans.values()]) {
+      if (Date.now() - orphan.since > GIVE_UP_AFTER_MS) {
+        this.#forget(orphan.handle_id, 'it could not be reached')
+        continue
+      }
+      const outcome = await this.#end(orphan)
+      if (outcome === 'away') break
+      isAnyDone ||= outcome === 'done'
+    }
+    return isAnyDone
   }
 
   /** Whether another orphan came, which is not to wait for the others. */
@@ -98,7 +111,8 @@ export class Orphans {
     return wasWoken
   }
 
-  async #end({ handle_id, owner, is_taken, since }: Orphan): Promise<'done' | 'away' | 'refused'> {
+  async #end(orphan: Orphan): Promise<'done' | 'away' | 'refused'> {
+    const { handle_id, owner, is_taken, since } = orphan
     try {
       await this.#service.kill(handle_id, owner, newTraceId())
       this.#log.info('ended in the runtime service what nobody waits for', { handle_id })
@@ -111,7 +125,8 @@ export class Orphans {
       }
       if (!is_taken && Date.now() - since < ARRIVED_AFTER_MS) return 'refused'
     }
-    this.#orphans.delete(handle_id)
+    // Meanwhile it may have been let go again, as more is known about it.
+    if (this.#orphans.get(handle_id) === orphan) this.#orphans.delete(handle_id)
     return 'done'
   }
 

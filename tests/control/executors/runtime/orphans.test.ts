@@ -9,43 +9,65 @@ import { silentLog } from '../../../../shared/log.ts'
 import { tempDir } from '../../../support/temp.ts'
 import { until } from '../../../support/until.ts'
 
-/** Rounds after which the next one is more than a second away. */
-const LONG_PAUSES = 5
-
-test('one that comes does not wait for those that have been there for long', async () => {
-  using dir = tempDir()
+/** What `answer` gives for the kill of an orphan is its status. */
+function killsAnsweredBy(answer: (id: string) => number) {
+  const dir = tempDir()
   const kills: string[] = []
-  let isHelpful = false
-  await using server = Bun.serve({
+  const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     fetch({ url }) {
       const id = new URL(url).pathname.split('/').at(-2)!
       kills.push(id)
-      return Response.json({}, { status: id === 'new' || isHelpful ? 200 : 403 })
+      return Response.json({}, { status: answer(id) })
     },
   })
   const service = new RuntimeService({ url: server.url.href, token: undefined })
   const orphans = new Orphans({ dataDir: dir.path, service, log: silentLog() })
-  const add = (handle_id: string) => orphans.add({ handle_id, is_taken: true, since: Date.now() })
-  const ended = (id: string) =>
-    until(
-      () => kills,
-      (all) => all.includes(id),
-    )
-  add('refused')
+  return {
+    kills,
+    add: (handle_id: string) => orphans.add({ handle_id, is_taken: true, since: Date.now() }),
+    /** No orphan is left, on disk. */
+    allEnded: (patienceMs?: number) =>
+      until(
+        () => Bun.file(`${dir.path}/orphans.json`).json(),
+        (file) => file.orphans.length === 0,
+        { ...(patienceMs !== undefined && { patienceMs }) },
+      ),
+    async [Symbol.asyncDispose]() {
+      await server.stop(true)
+      dir[Symbol.dispose]()
+    },
+  }
+}
+
+/** Rounds after which the next one is more than a second away. */
+const LONG_PAUSES = 5
+
+test('one that comes does not wait for those that have been there for long', async () => {
+  let isHelpful = false
+  await using world = killsAnsweredBy((id) => (id === 'new' || isHelpful ? 200 : 403))
+  world.add('refused')
   await until(
-    () => kills.length,
+    () => world.kills.length,
     (count) => count === LONG_PAUSES,
   )
   const startedAt = performance.now()
-  add('new')
-  await ended('new')
+  world.add('new')
+  await until(
+    () => world.kills,
+    (kills) => kills.includes('new'),
+  )
   expect(performance.now() - startedAt).toBeLessThan(1_000)
   isHelpful = true
-  add('last')
-  await until(
-    () => Bun.file(`${dir.path}/orphans.json`).json(),
-    (file) => file.orphans.length === 0,
-  )
+  world.add('last')
+  await world.allEnded()
+})
+
+test('many of them do not wait ever longer because a call fails now and then', async () => {
+  let calls = 0
+  await using world = killsAnsweredBy(() => (++calls % 3 === 0 ? 502 : 200))
+  for (let i = 0; i < 20; i++) world.add(`orphan-${i}`)
+  await world.allEnded(5_000) // ten failures, each of which would double the pause: minutes
+  expect(new Set(world.kills).size).toBe(20)
 })
