@@ -47,6 +47,8 @@ export interface ExecutorContext {
    * once it has said that it has it. Such an attempt goes on when this service stops. Undefined: it does not have it.
    */
   handOver(handle: Handle | undefined): void
+  /** To be called when an attempt of an earlier run was found not to have ended: its timeout counts again from then on. */
+  goesOn(): void
   /** Puts a process of the attempt on record, so that it can be ended should the service be killed. */
   startedProcess(pid: number): void
   /** To be called when the outcome is settled but cleaning up goes on: the timeout does not count any more. */

@@ -32,8 +32,8 @@ export interface AttemptHost {
 }
 
 /**
- * Milliseconds that an attempt of an earlier run has at the least: it may have ended in time, long ago, and has to be
- * asked. Less, and an end in time counts as a timeout on a busy machine; more, and one that is overdue runs on for longer.
+ * Milliseconds after its timeout, or after the start, in which an attempt of an earlier run may still be asked whether it
+ * has ended, which may have been in time, long ago. One that is found running has none of it.
  */
 const FIRST_LOOK_MS = 1_000
 
@@ -158,18 +158,28 @@ export class Attempt implements ExecutorContext {
     }
   }
 
-  /** The timeout counts from the start of the attempt, also when that was in an earlier run of the service. */
+  goesOn(): void {
+    if (this.#timer === undefined || this.#stopReason !== undefined) return
+    clearTimeout(this.#timer)
+    this.#stopAfter(Math.max(0, this.#timeLeftMs))
+  }
+
   #startTimer(): void {
-    const { timeout = 0, attemptStartedAt = 0 } = this.task
+    const { timeout = 0 } = this.task
     if (timeout <= 0) return
-    const elapsed = Date.now() - attemptStartedAt
-    this.#stopAfter(this.handle === undefined ? timeout : Math.max(FIRST_LOOK_MS, timeout - elapsed))
+    this.#stopAfter(this.handle === undefined ? timeout : Math.max(0, this.#timeLeftMs) + FIRST_LOOK_MS)
+  }
+
+  /** The timeout counts from the start of the attempt, also when that was in an earlier run of the service. */
+  get #timeLeftMs(): number {
+    const { timeout = 0, attemptStartedAt = 0 } = this.task
+    return timeout - (Date.now() - attemptStartedAt)
   }
 
   /** An earlier run of the service has ended the attempt for its timeout, and was killed before it could say so. */
   #wasTimedOut({ code }: ExecutionError): boolean {
-    const { timeout = 0, attemptStartedAt = 0 } = this.task
-    const isOverdue = timeout > 0 && Date.now() - attemptStartedAt >= timeout
+    const { timeout = 0 } = this.task
+    const isOverdue = timeout > 0 && this.#timeLeftMs <= 0
     return code === 'cancelled' && this.handle !== undefined && isOverdue
   }
 

@@ -25,6 +25,7 @@ export function testContext(more: Partial<ExecutorContext> = {}): TestContext {
     attempt: 1,
     handle: undefined,
     handOver: (handle) => void calls.push(`handOver ${handle?.id}${handle?.isTaken ? ' taken' : ''}`),
+    goesOn: () => void calls.push('goesOn'),
     traceId: 'trace',
     log: silentLog(),
     attemptId: `${SERVICE}/${++attempts}`,

@@ -104,12 +104,18 @@ export class RemoteAttempt {
   async #follow(awayMs: number, signal?: AbortSignal): Promise<TaskStatusResponse> {
     const { service, id, context } = this.#options
     let patience: Patience | undefined
+    // One of an earlier run may have ended long ago; if not, its timeout is not to wait for what the service holds.
+    let isFirstLook = context.handle !== undefined
     for (;;) {
       try {
-        const status = await service.waitFor(id, context.traceId, signal)
+        const status = isFirstLook
+          ? await service.look(id, context.traceId, signal)
+          : await service.waitFor(id, context.traceId, signal)
         this.#noteBack()
         patience = undefined
         if (hasEnded(status.status)) return status
+        if (isFirstLook) context.goesOn()
+        isFirstLook = false
       } catch (error) {
         if (signal?.aborted) throw ended()
         if (!isAway(error)) throw this.#forgotten(error as CallFailed)

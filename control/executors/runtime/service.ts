@@ -64,13 +64,27 @@ export class RuntimeService {
     }
   }
 
+  /** The status of a task as it is. */
+  look(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
+    return this.#statusWithin(0, id, traceId, signal)
+  }
+
   /** The status of a task once it has ended, or as it is after a while. */
-  async waitFor(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
+  waitFor(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
+    return this.#statusWithin(HOLD_MS, id, traceId, signal)
+  }
+
+  async #statusWithin(
+    ms: number,
+    id: string,
+    traceId: string,
+    signal: AbortSignal | undefined,
+  ): Promise<TaskStatusResponse> {
     return (await this.#client.call({
       method: 'GET',
-      path: `${TASKS}/${id}?wait_ms=${HOLD_MS}`,
+      path: `${TASKS}/${id}?wait_ms=${ms}`,
       headers: trace(traceId),
-      timeoutMs: HOLD_MS + CALL_TIMEOUT_MS,
+      timeoutMs: ms + CALL_TIMEOUT_MS,
       signal,
     })) as TaskStatusResponse
   }

@@ -197,9 +197,26 @@ describe('an attempt of an earlier run that has used up its timeout', () => {
     expect(await failing.run()).toEqual(brokenOutcome)
   })
 
-  test('is stopped when it has not ended', async () => {
-    const outcome = await late(untilStopped((reason) => reason)).run()
-    expect(outcome).toMatchObject({ kind: 'failure', failure: { code: 'timeout' }, result: 'timeout' })
+  test('is stopped when it has not ended, and when nobody can say', async () => {
+    const stopped = { kind: 'failure', failure: { code: 'timeout' }, result: 'timeout' }
+    const unknown = late(untilStopped((reason) => reason)).run()
+    const running = late(async (context) => {
+      await nextTurn()
+      context.goesOn()
+      expect(await Promise.race([unknown, untilStopped(() => 'stopped')(context)])).toBe('stopped')
+      return context.signal.reason
+    })
+    expect(await running.run()).toMatchObject(stopped)
+    expect(await unknown).toMatchObject(stopped)
+  })
+
+  test('that is cancelled is not stopped for it any more', async () => {
+    const attempt = late(untilStopped(() => afterAWhile(() => 'ended')))
+    const ending = attempt.run()
+    attempt.stop('cancelled')
+    attempt.goesOn()
+    expect(await ending).toEqual({ kind: 'stopped', result: 'ended' })
+    expect(attempt.signal.reason).toBe('cancelled')
   })
 
   test('was ended for it when it was ended: nobody else does that', async () => {
