@@ -79,6 +79,11 @@ export const controlSettings = {
     maxMs: 30 * 24 * HOUR_MS,
     help: 'How long the runtime service may be away while it has an attempt; then the attempt has failed, and is ended there once it is back.',
   }),
+  mcpConfig: text({
+    variable: 'SERVICE_MCP_CONFIG',
+    value: 'file',
+    help: 'JSON file with the MCP servers whose tools mcp tasks may call: {"mcpServers": {name: {command, args, env} or {url, headers}}}.',
+  }),
   maxBodyBytes: integer({
     default: String(64 * 1024 * 1024),
     value: 'bytes',

@@ -15,6 +15,7 @@ import { type ControlConfig, controlSettings, controlVariables } from './config.
 import { CliSkillsExecutor } from './executors/cli-skills.ts'
 import type { Executor } from './executors/executor.ts'
 import { endLeftovers } from './executors/leftovers.ts'
+import { McpExecutor } from './executors/mcp.ts'
 import { dns } from './executors/os/dns.ts'
 import { file } from './executors/os/file.ts'
 import { FileRoot } from './executors/os/file-root.ts'
@@ -34,9 +35,13 @@ import { SkillsDirectory } from './executors/skills.ts'
 import { prepareDecoding } from './graph/decode.ts'
 import type { Graph } from './graph/task.ts'
 import { controlApp } from './http/app.ts'
+import { type McpServerConfig, readMcpConfig } from './mcp-client/config.ts'
+import { ProcessRecord } from './mcp-client/process-record.ts'
+import { McpServers } from './mcp-client/servers.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { Counters } from './store/counters.ts'
 import { DiskReserve } from './store/disk-reserve.ts'
+import { Handles } from './store/handles.ts'
 import { IdempotencyKeys } from './store/idempotency.ts'
 import { Journal } from './store/journal.ts'
 import { Persistence } from './store/persistence.ts'
@@ -87,6 +92,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
   bypassProxyForLoopback(process.env)
   const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
   const executors = new ExecutorRegistry(localExecutors(config, skills, log))
+  const mcpConfigs = readMcpConfig(config.mcpConfig, process.env)
 
   makeDataDir(config.dataDir)
   lockDirectory(config.dataDir, 'lock')
@@ -104,6 +110,11 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const idempotencyKeys = new IdempotencyKeys(recovered.idempotencyKeys)
   const resultFiles = new ResultFiles(config.dataDir, recovered.graphs, log)
   store.onResultDropped = (file) => resultFiles.drop(file)
+  const handles = new Handles(store, resultFiles)
+  const mcpProcesses = new ProcessRecord(config.dataDir, log)
+  const leftProcesses = [...recovered.processes, ...mcpProcesses.earlier]
+  const mcpServers = new McpServers(mcpConfigs, mcpServerOptions(config, serviceId, mcpProcesses, log))
+  executors.register(new McpExecutor({ servers: mcpServers, poll: (handleId) => handles.record(handleId) }))
   const persistence = new Persistence({
     store,
     journal,
@@ -144,6 +155,8 @@ async function serve(config: ControlConfig): Promise<undefined> {
     idempotencyKeys,
     resultFiles,
     listSkills: () => skills.listSkills(),
+    mcpServers,
+    handles,
     counters,
     log,
     guard,
@@ -151,7 +164,8 @@ async function serve(config: ControlConfig): Promise<undefined> {
     maxBodyBytes: config.maxBodyBytes,
   })
   if (segments !== undefined)
-    await endLeftovers({ processes: recovered.processes, serviceId, graceMs: config.killGrace, log })
+    await endLeftovers({ processes: leftProcesses, serviceId, graceMs: config.killGrace, log })
+  mcpProcesses.forgetEarlier()
   for (const task of recovered.toLetGo) scheduler.letGo(task, task.handle!)
   await runtime.child?.start()
   persistence.onKeepingAgain = () => scheduler.goOn()
@@ -175,7 +189,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
     }
     isDraining = true
     log.info('stopping', { signal })
-    const code = await shutDown({ scheduler, server, persistence, log }, config.shutdownTimeout)
+    const code = await shutDown({ scheduler, mcpServers, server, persistence, log }, config.shutdownTimeout)
     await runtime.child?.stop()
     // Whoever does not read our lines does not keep us from ending.
     await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
@@ -205,20 +219,22 @@ function* resumeAll(scheduler: Scheduler, graphs: readonly Graph[]): Slices<void
 
 type Parts = {
   readonly scheduler: Scheduler
+  readonly mcpServers: McpServers
   readonly server: RunningHttpService
   readonly persistence: Persistence
   readonly log: Log
 }
 
-async function shutDown({ scheduler, server, persistence, log }: Parts, graceMs: number): Promise<number> {
+async function shutDown({ scheduler, mcpServers, server, persistence, log }: Parts, graceMs: number): Promise<number> {
   await scheduler.stop(graceMs)
+  const mcpServersEnded = mcpServers.close()
   try {
     await persistence.stop()
   } catch (error) {
     log.error('cannot write the state file', { cause: String(error) })
     return 1
   }
-  await server.stop(LAST_ANSWERS_MS)
+  await Promise.all([server.stop(LAST_ANSWERS_MS), mcpServersEnded])
   log.info('stopped')
   return 0
 }
@@ -247,6 +263,17 @@ function localExecutors(config: ControlConfig, skills: SkillsDirectory, log: Log
     new OsExecutor([shell(commands), file(root), http(root), dns(), tcp, sleep, noop]),
     new CliSkillsExecutor({ ...commands, skills }),
   ]
+}
+
+/** What a connection to a server needs of us; a server that we start carries the mark by which a restart ends it. */
+function mcpServerOptions(config: ControlConfig, serviceId: string, record: ProcessRecord, log: Log) {
+  const env = taskEnvironment(process.env)
+  return ({ name }: McpServerConfig) => ({
+    ...{ killGraceMs: config.killGrace, log },
+    env: { ...env, TASKMILL_ATTEMPT: `${serviceId}/mcp/${name}` },
+    onStarted: (pid: number) => record.add(pid),
+    onEnded: (pid: number) => record.remove(pid),
+  })
 }
 
 function shellPolicy(variable: string | undefined, log: Log): ShellPolicy {

@@ -16,9 +16,10 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   control: [
     ['main.ts'],
     ['http'],
+    ['mcp-server'],
     ['scheduler'],
-    ['executors', 'mcp'],
-    ['store'],
+    ['executors'],
+    ['mcp-client', 'store'],
     ['adapter-v1'],
     ['graph', 'config.ts'],
   ],

@@ -7,10 +7,11 @@ import type { Log } from '../../shared/log.ts'
 import type { Counters } from '../store/counters.ts'
 import { type AdapterRoutes, addAdapterRoutes } from './adapters.ts'
 import { addHealthRoute } from './health.ts'
+import { addMcpRoutes, type McpRoutes } from './mcp.ts'
 import { addMetricsRoute } from './metrics.ts'
 import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
 
-export interface ControlAppOptions extends TaskRoutes, AdapterRoutes {
+export interface ControlAppOptions extends TaskRoutes, AdapterRoutes, McpRoutes {
   readonly counters: Counters
   readonly log: Log
   readonly guard: Guard
@@ -26,6 +27,7 @@ export function controlApp(options: ControlAppOptions): AnyElysia {
   })
   addTaskRoutes(app, options)
   addAdapterRoutes(app, options)
+  addMcpRoutes(app, options)
   addHealthRoute(app, options.startedAt)
   addMetricsRoute(app, options.counters, options.scheduler)
   refuseOtherMethods(app)

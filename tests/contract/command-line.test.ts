@@ -185,6 +185,7 @@ describe('variables', () => {
     ['SERVICE_PERSIST_INTERVAL', '30'],
     ['SERVICE_SHUTDOWN_TIMEOUT', 'soon'],
     ['SERVICE_FILE_ROOT', '/no/such/directory'],
+    ['SERVICE_MCP_CONFIG', '/no/such/file'],
   ])('with a malformed value are usage errors: %s=%s', async (name, value) => {
     const args = name === 'SERVICE_ADDR' ? [] : FREE_PORT
     const { exitCode, stdout, stderr } = await run(args, { [name]: value })

@@ -227,7 +227,7 @@ describe('check 7: every task type must be a registered executor type', () => {
     'an unknown type is named with the sorted list of registered types: %s',
     async (type) => {
       expect(await refused({ tasks: [{ id: 'a', type }] })).toBe(
-        `unknown task type: ${type} (available: cli-skills, os, runtime)`,
+        `unknown task type: ${type} (available: cli-skills, mcp, os, runtime)`,
       )
     },
   )

@@ -5,9 +5,11 @@
 import { afterAll, expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { controlApp } from '../../../control/http/app.ts'
+import { McpServers } from '../../../control/mcp-client/servers.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/store/counters.ts'
 import { DiskReserve } from '../../../control/store/disk-reserve.ts'
+import { Handles } from '../../../control/store/handles.ts'
 import { IdempotencyKeys } from '../../../control/store/idempotency.ts'
 import { Journal } from '../../../control/store/journal.ts'
 import { Persistence } from '../../../control/store/persistence.ts'
@@ -37,6 +39,10 @@ const persistence = new Persistence({
   isStateFileBehind: false,
 })
 const retention = new Retention({ store, retentionMs: 0, maxStoredTasks: 1_000, log })
+const mcpServers = new McpServers([], () => {
+  throw new Error('no server is configured')
+})
+const handles = new Handles(store, resultFiles)
 const scheduler = new Scheduler({
   ...{ store, executors, maxConcurrency: 1, log, abandonAfterMs: 1_000, serviceId: 'test' },
   mustRecord: () => {},
@@ -56,6 +62,8 @@ const appWith = (token: string | undefined) =>
       idempotencyKeys,
       resultFiles,
       listSkills: async () => [],
+      mcpServers,
+      handles,
       log,
       counters: new Counters(store),
       startedAt: 0,

@@ -1,0 +1,125 @@
+/**
+ * The category `mcp`: tools of MCP servers.
+ *
+ * `discover` lists them, `call` calls one, `<server>/<tool>` as the name of the tool is short for that, and `poll` looks
+ * at a call that was submitted on its own. A server belongs to the service and is shared: what ends with an attempt is
+ * its call, of which the server is told.
+ */
+import { Type } from '@sinclair/typebox'
+import type { HandleRecord, McpTools } from '../../shared/contract/mcp.ts'
+import { messageOf } from '../../shared/errors.ts'
+import type { Progress } from '../mcp-client/connection.ts'
+import { McpFault, shortened } from '../mcp-client/fault.ts'
+import { type CallAnswer, type McpServers, toolList } from '../mcp-client/servers.ts'
+import { type ExecutableTask, ExecutionError, type Executor, type ExecutorContext, invalidInput } from './executor.ts'
+import { ToolParams } from './params.ts'
+
+const discoverParams = new ToolParams(
+  'discover',
+  Type.Object({ server: Type.Optional(Type.String({ expected: 'string' })) }),
+)
+
+const callParams = new ToolParams(
+  'call',
+  Type.Object({
+    server: Type.Optional(Type.String({ expected: 'string' })),
+    tool: Type.String({ missing: 'tool is required', expected: 'string' }),
+    arguments: Type.Optional(Type.Unknown()),
+  }),
+)
+
+const pollParams = new ToolParams(
+  'poll',
+  Type.Object({ handle_id: Type.String({ missing: 'handle_id is required', expected: 'string' }) }),
+)
+
+/** Milliseconds between two entries that a call adds to the progress of its task. A server may report every microsecond. */
+export const PROGRESS_INTERVAL_MS = 200
+
+/** Characters of a server's message in an entry of the progress. */
+const MAX_PROGRESS_CHARACTERS = 500
+
+export interface McpExecutorOptions {
+  readonly servers: McpServers
+  /** The call that goes by a handle; undefined when there is none. */
+  readonly poll: (handleId: string) => Promise<HandleRecord | undefined>
+}
+
+export class McpExecutor implements Executor {
+  readonly type = 'mcp'
+  readonly #options: McpExecutorOptions
+
+  constructor(options: McpExecutorOptions) {
+    this.#options = options
+  }
+
+  execute({ toolName = '', input }: ExecutableTask, context: ExecutorContext): unknown {
+    switch (toolName) {
+      case 'discover':
+        return this.#discover(discoverParams.parse(input).server, context)
+      case 'call': {
+        const { server, tool, arguments: args } = callParams.parse(input)
+        return this.#call({ server, tool, args }, context)
+      }
+      case 'poll':
+        return this.#poll(pollParams.parse(input).handle_id)
+    }
+    const { servers } = this.#options
+    if (!toolName.includes('/') && toolName !== 'echo' && !servers.hasConfigured) {
+      throw invalidInput(`unknown mcp tool "${toolName}" (available: builtin/echo, call, discover, poll)`)
+    }
+    if (toolName === '') throw invalidInput('unknown mcp tool "" (available: call, discover, poll, <server>/<tool>)')
+    return this.#call({ server: undefined, tool: toolName, args: input }, context)
+  }
+
+  async #discover(server: string | undefined, context: ExecutorContext): Promise<McpTools> {
+    context.begin()
+    return toolList(await this.#options.servers.discover(server, context.signal).catch(fail))
+  }
+
+  #call(call: { server: string | undefined; tool: string; args: unknown }, context: ExecutorContext): unknown {
+    const { signal } = context
+    if (signal.aborted) throw new ExecutionError('cancelled', 'the call was not made any more')
+    context.begin()
+    try {
+      const answer = this.#options.servers.call(call, { signal, onProgress: progressOf(context) })
+      return answer instanceof Promise ? answer.then(resultOf).catch(fail) : answer
+    } catch (error) {
+      return fail(error)
+    }
+  }
+
+  async #poll(handleId: string): Promise<HandleRecord> {
+    const record = await this.#options.poll(handleId)
+    if (record !== undefined) return record
+    throw new ExecutionError('not_found', `handle not found: ${handleId}`)
+  }
+}
+
+/** The answer, unless the tool says that it failed: then its words are the error. */
+function resultOf(answer: CallAnswer): CallAnswer {
+  const { server, tool, content, isError } = answer
+  if (isError !== true) return answer
+  const text = content.flatMap((part) => (part.type === 'text' && part.text ? [part.text] : [])).join('\n')
+  const message = text === '' ? `tool ${tool} of mcp server ${server} failed and did not say why` : shortened(text)
+  throw new ExecutionError('external_failure', message, { result: answer })
+}
+
+function fail(error: unknown): never {
+  if (!(error instanceof McpFault)) throw error
+  throw new ExecutionError(error.code, messageOf(error), { cause: error })
+}
+
+/** Puts what a server reports into the task's progress, now and then. */
+function progressOf(context: ExecutorContext) {
+  let nextAt = 0
+  return ({ progress, total, message }: Progress) => {
+    const now = performance.now()
+    if (now < nextAt) return
+    nextAt = now + PROGRESS_INTERVAL_MS
+    context.progress(message === undefined ? undefined : shortened(message, MAX_PROGRESS_CHARACTERS), {
+      progress,
+      ...(total !== undefined && { total }),
+    })
+  }
+}

@@ -1,0 +1,24 @@
+/** A task of an MCP call as the record of its handle. Pure. */
+import type { HandleRecord } from '../../shared/contract/mcp.ts'
+import { isoTime } from '../../shared/iso-time.ts'
+import { ResultFile } from './result-file.ts'
+import type { Task } from './task.ts'
+
+/** An `output` that lies in a file is missing. */
+export function handleRecord(task: Task): HandleRecord {
+  const { id, status, startedAt, finishedAt, result, failure, errorText } = task
+  const error = failure ?? (status === 'skipped' ? { code: 'cancelled' as const, message: errorText ?? '' } : undefined)
+  return {
+    task_id: id,
+    status: task.runStatus ?? (status === 'pending' ? 'accepted' : status),
+    handle_id: id,
+    started_at: isoTime(startedAt ?? task.createdAt),
+    progress: task.progress ?? [],
+    ...(result !== undefined && !(result instanceof ResultFile) && { output: result }),
+    ...(error !== undefined && { error }),
+    ...(finishedAt !== undefined && {
+      finished_at: isoTime(finishedAt),
+      ...(startedAt !== undefined && { duration_ms: Math.max(0, finishedAt - startedAt) }),
+    }),
+  }
+}

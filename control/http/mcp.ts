@@ -1,0 +1,80 @@
+/** /mcp/tools, /mcp/call, /mcp/tasks: tools of MCP servers for whoever has no graph to submit. */
+import type { AnyElysia } from 'elysia'
+import { type HandleRecord, McpCallRequest, type McpTools } from '../../shared/contract/mcp.ts'
+import { badRequest, ServiceError } from '../../shared/errors.ts'
+import { readBody, traceIdOf } from '../../shared/http-service.ts'
+import { inSlices, type Slices } from '../../shared/slices.ts'
+import { decodeJson, invalidJson, isObject, isWithinDepth, nameOf, tooDeep } from '../graph/decode.ts'
+import { BUILTIN_SERVER } from '../mcp-client/config.ts'
+import { type McpServers, toolList } from '../mcp-client/servers.ts'
+import { type Intake, submitGraph } from '../scheduler/submit.ts'
+import type { Handles } from '../store/handles.ts'
+
+/** Seconds for asking all servers for their tools: more than each of them gets to start and to answer. */
+const DISCOVER_TIMEOUT_SECONDS = 100
+
+export interface McpRoutes {
+  readonly intake: Intake
+  readonly mcpServers: McpServers
+  readonly handles: Handles
+  readonly maxBodyBytes: number
+}
+
+export function addMcpRoutes(app: AnyElysia, { intake, mcpServers, handles, maxBodyBytes }: McpRoutes): AnyElysia {
+  return app
+    .get('/mcp/tools', async ({ request }): Promise<McpTools> => {
+      app.server?.timeout(request, DISCOVER_TIMEOUT_SECONDS)
+      return toolList(await mcpServers.discover(undefined, new AbortController().signal))
+    })
+    .post(
+      '/mcp/call',
+      async ({ request, set }): Promise<HandleRecord> => {
+        const call = await inSlices(decodeCall(await readBody(app, request, maxBodyBytes)))
+        const id = call.id || `mcp-${crypto.randomUUID()}`
+        const task = {
+          ...{ id, type: 'mcp', tool_name: toolNameOf(call.tool_name, mcpServers) },
+          ...(call.input != null && { input: call.input }),
+          ...(call.timeout != null && { timeout: call.timeout }),
+        }
+        await submitGraph(intake, new TextEncoder().encode(JSON.stringify({ tasks: [task] })), traceIdOf(set))
+        set.status = 202
+        return handles.accepted(id)
+      },
+      { parse: 'none' },
+    )
+    .get('/mcp/tasks/:id', ({ params }) => {
+      const record = handles.json(params.id)
+      if (record === undefined) throw new ServiceError(404, `handle not found: ${params.id}`)
+      return record
+    })
+}
+
+/** Where no server is configured any name is that of the echo; a task would refuse one without a server before it. */
+const toolNameOf = (name: string, { hasConfigured }: McpServers): string =>
+  hasConfigured || name.includes('/') || PROTOCOL_CALLS.has(name) ? name : `${BUILTIN_SERVER}/${name}`
+
+const PROTOCOL_CALLS = new Set(['discover', 'call', 'poll'])
+
+/** The body, or throws 400. */
+function* decodeCall(body: Uint8Array): Slices<McpCallRequest & { tool_name: string }> {
+  const given = (yield* decodeJson(body, {})) ?? {}
+  if (!isObject(given)) throw invalidJson(`expected object with a tool_name, got ${nameOf(given)}`)
+  const { properties } = McpCallRequest
+  const field = <T>(name: keyof McpCallRequest, isOfType: (value: unknown) => boolean): T | undefined => {
+    const value = given[name] ?? undefined
+    if (value === undefined || isOfType(value)) return value as T | undefined
+    throw invalidJson(`${name}: expected ${properties[name].expected}, got ${nameOf(value)}`)
+  }
+  const isText = (value: unknown) => typeof value === 'string'
+  const id = field<string>('id', isText)
+  const toolName = field<string>('tool_name', isText)
+  const timeout = field<number>('timeout', Number.isInteger)
+  if (!isWithinDepth(given.input)) throw tooDeep('input')
+  if (toolName === undefined || toolName.trim() === '') throw badRequest('tool_name is required')
+  return {
+    tool_name: toolName,
+    ...(id !== undefined && { id }),
+    ...(timeout !== undefined && { timeout }),
+    ...(given.input != null && { input: given.input }),
+  }
+}

@@ -1,0 +1,20 @@
+/** The server `builtin`, which is always there: so that a call can be tried where no server is configured. Pure. */
+
+import { BUILTIN_SERVER } from './config.ts'
+import type { NamedTool } from './servers.ts'
+
+export const ECHO = 'echo'
+
+export const echoTool: NamedTool = {
+  server: BUILTIN_SERVER,
+  name: ECHO,
+  description: 'Answers what it was called with.',
+  inputSchema: { type: 'object', description: 'Whatever is to be answered.', additionalProperties: true },
+}
+
+export interface EchoResult {
+  readonly tool_name: string
+  readonly echo: unknown
+}
+
+export const echo = (toolName: string, input: unknown): EchoResult => ({ tool_name: toolName, echo: input ?? {} })

@@ -1,0 +1,62 @@
+/** Whatever the SDK throws, as a fault with words for whoever looks at the task. */
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import type { McpServerConfig } from './config.ts'
+import { McpFault, shortened } from './fault.ts'
+import type { Sdk } from './sdk.ts'
+
+export interface FaultContext {
+  readonly sdk: Sdk
+  readonly server: McpServerConfig
+  /** Whether it was one that we have started, and is there no more. */
+  readonly isGone: () => boolean
+  /** What is known about why the server is gone; empty when nothing is. */
+  readonly explain: () => string
+}
+
+export function asFault(error: unknown, { sdk, server, isGone, explain }: FaultContext): McpFault {
+  const who = `mcp server ${server.name}`
+  if (error instanceof McpFault) return new McpFault(error.code, `${who}: ${error.message}`, { cause: error })
+  const failure = (text: string, lost?: 'unheard' | 'unknown') =>
+    new McpFault('external_failure', `${who}${text}`, { cause: error, ...(lost && { lost }) })
+  if (error instanceof sdk.SdkHttpError) {
+    const { status } = error
+    if (status === 401 || status === 403) {
+      return failure(` refuses us (HTTP ${status}): give it what it wants in "headers" of the --mcp-config`)
+    }
+    return failure(
+      ` answered HTTP ${status}: ${shortened(error.message)}`,
+      SESSION_GONE.has(status) ? 'unheard' : 'unknown',
+    )
+  }
+  if (error instanceof sdk.UnauthorizedError) {
+    return failure(' wants a login: give it a token in "headers" of the --mcp-config')
+  }
+  if (isGone() || (error instanceof sdk.SdkError && GONE.has(error.code))) {
+    const detail = explain()
+    return failure(` ended before it answered${detail === '' ? '' : `: ${detail}`}`, 'unknown')
+  }
+  const network = NETWORK_FAULTS[systemCodeOf(causeOf(error)) ?? '']
+  if (network !== undefined && server.kind === 'http') return failure(` at ${server.url}: ${network}`, 'unknown')
+  return failure(`: ${shortened(messageOf(error))}`)
+}
+
+/** What an SDK error has behind it: a network error may be two levels down. */
+function causeOf(error: unknown): unknown {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    if (NETWORK_FAULTS[systemCodeOf(at) ?? ''] !== undefined) return at
+  }
+  return error
+}
+
+/** What servers answer to a session that they do not know, as after their restart. */
+const SESSION_GONE = new Set<number | undefined>([400, 404, 410])
+
+const GONE = new Set<unknown>(['CONNECTION_CLOSED', 'NOT_CONNECTED'])
+
+const NETWORK_FAULTS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused (is it running?)',
+  ConnectionRefused: 'connection refused (is it running?)',
+  ENOTFOUND: 'no such host',
+  ECONNRESET: 'the connection was closed',
+  ConnectionClosed: 'the connection was closed',
+}

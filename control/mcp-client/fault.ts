@@ -1,0 +1,26 @@
+/** What an MCP server, or the way to it, did wrong: with the code that a task's failure gets. */
+import type { ErrorCode } from '../../shared/contract/control.ts'
+
+export class McpFault extends Error {
+  override name = 'McpFault'
+  /** What the server answered, where it did. */
+  readonly result: unknown
+  /** The connection is of no use any more: `unheard` if the server surely did nothing, `unknown` if it may have. */
+  readonly lost: 'unheard' | 'unknown' | undefined
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    options: ErrorOptions & { readonly result?: unknown; readonly lost?: 'unheard' | 'unknown' } = {},
+  ) {
+    super(message, options)
+    this.result = options.result
+    this.lost = options.lost
+  }
+}
+
+/** Characters of a server's own words that an error text repeats. */
+export const MAX_REPEATED_CHARACTERS = 2_000
+
+/** `text` for an error message: whatever the server says, it is not a page. */
+export const shortened = (text: string, max = MAX_REPEATED_CHARACTERS): string =>
+  text.length <= max ? text : `${text.slice(0, max)}... (${text.length - max} more characters)`

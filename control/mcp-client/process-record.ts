@@ -1,0 +1,70 @@
+/**
+ * `<data-dir>/mcp-processes.json`: which processes are MCP servers of ours, so that the next start can end them should
+ * the service be killed. A plain write and a rename: it has to outlive us, not the machine.
+ */
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import { identify, type ProcessIdentity } from '../../shared/processes.ts'
+import { isObject } from '../graph/decode.ts'
+
+export class ProcessRecord {
+  readonly #path: string
+  readonly #log: Log
+  readonly #running = new Map<number, ProcessIdentity>()
+  /** What an earlier run has left on record. */
+  readonly earlier: readonly ProcessIdentity[]
+
+  constructor(dataDir: string, log: Log) {
+    this.#path = join(dataDir, 'mcp-processes.json')
+    this.#log = log
+    this.earlier = readRecord(this.#path)
+  }
+
+  /** To be called when nothing of the earlier run is left. */
+  forgetEarlier(): void {
+    if (this.earlier.length > 0) this.#write()
+  }
+
+  add(pid: number): void {
+    const identity = identify(pid)
+    if (identity === undefined) return // ended already, or a system that cannot tell
+    this.#running.set(pid, identity)
+    this.#write()
+  }
+
+  remove(pid: number): void {
+    if (this.#running.delete(pid)) this.#write()
+  }
+
+  /** A disk that does not take it is no reason to refuse work: the processes also carry a mark in their environment. */
+  #write(): void {
+    try {
+      if (this.#running.size === 0) {
+        rmSync(this.#path, { force: true })
+        return
+      }
+      writeFileSync(`${this.#path}.new`, JSON.stringify([...this.#running.values()]), { mode: 0o600 })
+      renameSync(`${this.#path}.new`, this.#path)
+    } catch (error) {
+      this.#log.warn('cannot put the MCP servers that run on record', { path: this.#path, cause: messageOf(error) })
+    }
+  }
+}
+
+/** What cannot be read is no record. */
+function readRecord(path: string): ProcessIdentity[] {
+  try {
+    const record: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    return Array.isArray(record) ? record.filter(isIdentity) : []
+  } catch {
+    return []
+  }
+}
+
+const isIdentity = (value: unknown): value is ProcessIdentity =>
+  isObject(value) &&
+  Number.isInteger(value.pid) &&
+  Number.isInteger(value.start_time) &&
+  typeof value.boot_id === 'string'

@@ -1,0 +1,152 @@
+/**
+ * All MCP servers that tasks may call: those that are configured, and the built-in one.
+ *
+ * A tool is named `<server>/<tool>`. A name without a slash is that of the built-in `echo`, else of the one server that
+ * has such a tool. Where no server is configured there is nobody to have other tools: calls of any name are echoed.
+ */
+import type { McpTools } from '../../shared/contract/mcp.ts'
+import { messageOf } from '../../shared/errors.ts'
+import { ECHO, type EchoResult, echo, echoTool } from './builtin.ts'
+import { BUILTIN_SERVER, type McpServerConfig } from './config.ts'
+import type { CallOptions, ToolResult } from './connection.ts'
+import { McpFault } from './fault.ts'
+import { McpServer, type ServerOptions } from './server.ts'
+
+/** A tool and where it is. */
+export interface NamedTool {
+  readonly server: string
+  readonly name: string
+  readonly description?: string
+  /** JSON Schema of its arguments. */
+  readonly inputSchema: object
+}
+
+export interface FoundTools {
+  readonly tools: readonly NamedTool[]
+  /** Servers that could not be asked, and why. */
+  readonly errors: readonly { readonly server: string; readonly error: string }[]
+}
+
+/** The same on the wire. */
+export const toolList = ({ tools, errors }: FoundTools): McpTools => ({
+  tools: tools.map(({ server, name, description, inputSchema }) => ({
+    name: `${server}/${name}`,
+    category: 'mcp',
+    ...(description !== undefined && { description }),
+    input_schema: inputSchema,
+    metadata: { server },
+  })),
+  ...(errors.length > 0 && { errors }),
+})
+
+export interface ToolCall {
+  /** Undefined: `tool` says it, or is looked for. */
+  readonly server: string | undefined
+  readonly tool: string
+  readonly args: unknown
+}
+
+export type CallAnswer = { readonly server: string; readonly tool: string } & ToolResult
+
+export class McpServers {
+  readonly #servers: ReadonlyMap<string, McpServer>
+
+  constructor(configs: readonly McpServerConfig[], options: (config: McpServerConfig) => ServerOptions) {
+    this.#servers = new Map(configs.map((config) => [config.name, new McpServer(config, options(config))]))
+  }
+
+  /** Whether there are others than the built-in one. */
+  get hasConfigured(): boolean {
+    return this.#servers.size > 0
+  }
+
+  get names(): string[] {
+    return [BUILTIN_SERVER, ...this.#servers.keys()].sort()
+  }
+
+  /** The tools of `server`, or throws; without one, those of all servers that can be asked. */
+  async discover(server: string | undefined, signal: AbortSignal): Promise<FoundTools> {
+    if (server === BUILTIN_SERVER) return { tools: [echoTool], errors: [] }
+    if (server !== undefined) return { tools: await this.#toolsOf(this.#named(server), signal), errors: [] }
+    const servers = [...this.#servers.values()].sort((a, b) => (a.config.name < b.config.name ? -1 : 1))
+    const found = await Promise.allSettled(servers.map((each) => this.#toolsOf(each, signal)))
+    if (signal.aborted) throw new McpFault('cancelled', 'ended while mcp servers were asked for their tools')
+    return {
+      tools: [echoTool, ...found.flatMap((each) => (each.status === 'fulfilled' ? each.value : []))],
+      errors: found.flatMap((each, i) =>
+        each.status === 'rejected' ? [{ server: servers[i]!.config.name, error: messageOf(each.reason) }] : [],
+      ),
+    }
+  }
+
+  /** What the tool answered; an echo at once. Throws `McpFault`. */
+  call({ server, tool, args }: ToolCall, options: CallOptions): EchoResult | Promise<CallAnswer> {
+    const [given, name] = server === undefined ? this.#split(tool) : [server, tool]
+    const isBuiltin = given === BUILTIN_SERVER || (given === undefined && name === ECHO)
+    if (isBuiltin ? name === ECHO || !this.hasConfigured : !this.hasConfigured) {
+      return echo(given === undefined || isBuiltin ? name : `${given}/${name}`, args)
+    }
+    if (isBuiltin) throw new McpFault('invalid_input', `unknown tool "${name}" of mcp server builtin (available: echo)`)
+    return this.#callConfigured(given, name, args, options)
+  }
+
+  async #callConfigured(
+    given: string | undefined,
+    name: string,
+    args: unknown,
+    options: CallOptions,
+  ): Promise<CallAnswer> {
+    const server = given === undefined ? await this.#having(name, options.signal) : this.#named(given)
+    const result = await server.call(name, asArguments(args), options)
+    return { server: server.config.name, tool: name, ...result }
+  }
+
+  /** `files/read` is the tool `read` of the server `files`; a tool's own name may have slashes too. */
+  #split(tool: string): [server: string | undefined, name: string] {
+    const slash = tool.indexOf('/')
+    return slash < 0 ? [undefined, tool] : [tool.slice(0, slash), tool.slice(slash + 1)]
+  }
+
+  #named(name: string): McpServer {
+    const server = this.#servers.get(name)
+    if (server !== undefined) return server
+    throw new McpFault('invalid_input', `unknown mcp server "${name}" (available: ${this.names.join(', ')})`)
+  }
+
+  /** The one server that has this tool. */
+  async #having(tool: string, signal: AbortSignal): Promise<McpServer> {
+    const { tools, errors } = await this.discover(undefined, signal)
+    const owners = tools.filter(({ name }) => name === tool).map(({ server }) => server)
+    if (owners.length === 1) return this.#named(owners[0]!)
+    if (owners.length > 1) {
+      const names = owners.map((owner) => `${owner}/${tool}`).join(', ')
+      throw new McpFault('invalid_input', `several mcp servers have a tool "${tool}": name one of ${names}`)
+    }
+    const unasked = errors.map(({ error }) => `; ${error}`).join('')
+    throw new McpFault(
+      'invalid_input',
+      `unknown mcp tool "${tool}" (available: call, discover, poll and the tools of ${this.names.join(', ')})${unasked}`,
+    )
+  }
+
+  async #toolsOf(server: McpServer, signal: AbortSignal): Promise<NamedTool[]> {
+    const tools = await server.tools(signal)
+    return tools.map(({ name, description, inputSchema }) => ({
+      server: server.config.name,
+      name,
+      ...(description !== undefined && { description }),
+      inputSchema,
+    }))
+  }
+
+  /** Ends all connections and every server that we have started. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#servers.values()].map((server) => server.close()))
+  }
+}
+
+function asArguments(args: unknown): Record<string, unknown> {
+  if (args === undefined || args === null) return {}
+  if (typeof args === 'object' && !Array.isArray(args)) return args as Record<string, unknown>
+  throw new McpFault('invalid_input', 'parse mcp params: arguments: expected object')
+}

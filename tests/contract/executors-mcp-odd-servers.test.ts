@@ -1,0 +1,157 @@
+/** MCP servers that hang, die, flood and lie: a task says what happened, and nothing else comes to harm. */
+import { describe, expect, test } from 'bun:test'
+import type { McpTools } from '../../shared/contract/mcp.ts'
+import { oddServer, startMcpControl, textOf } from '../support/mcp.ts'
+
+describe('a server that does not start', () => {
+  test('a program that does not exist', async () => {
+    await using mcp = await startMcpControl({ odd: { command: 'no-such-program-42' } })
+    const task = await mcp.run('odd/say')
+    expect([task.error, task.runtime?.error?.code]).toEqual([
+      'mcp server odd: cannot start no-such-program-42: no such program',
+      'launch_failed',
+    ])
+  })
+
+  test('a directory that does not exist', async () => {
+    await using mcp = await startMcpControl({ odd: { command: 'sh', cwd: '/no/such/directory' } })
+    expect((await mcp.run('odd/say')).error).toBe(
+      'mcp server odd: cannot start sh: no such program, or no such directory /no/such/directory',
+    )
+  })
+
+  test('a program that ends at once: its exit status and its last words are told', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer(['dies']), good: oddServer() })
+    const task = await mcp.run('odd/say')
+    expect([task.error, task.runtime?.error?.code]).toEqual([
+      'mcp server odd ended before it answered: exit status 3; the end of its standard error: no licence found',
+      'external_failure',
+    ])
+    const response = await mcp.control.fetch('/mcp/tools')
+    const { tools, errors } = (await response.json()) as McpTools
+    expect(errors).toEqual([{ server: 'odd', error: task.error! }])
+    expect(tools.some(({ name }) => name === 'good/say')).toBe(true)
+    expect((await mcp.run('discover')).result).toMatchObject({ errors })
+    expect((await mcp.run('discover', { server: 'odd' })).error).toBe(task.error!)
+  })
+
+  test('a program that speaks something else: what it said is told', async () => {
+    await using mcp = await startMcpControl({ odd: { command: 'echo', args: ['usage: echo me'] } })
+    const { error } = await mcp.run('odd/say')
+    expect(error).toMatch(
+      /^mcp server odd ended before it answered: .*it wrote to its standard output: usage: echo me$/,
+    )
+  })
+
+  test('one that never says a word can be waited for no longer than the timeout of the task', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer(['silent']) })
+    const task = await mcp.run('odd/say', {}, { timeout: 200 })
+    expect([task.status, task.error]).toEqual(['failed', 'task timed out after 200ms'])
+    await mcp.control.submit([{ id: 'waiting', type: 'mcp', tool_name: 'odd/say' }])
+    await mcp.control.reached('waiting', 'running')
+    await mcp.control.fetch('/tasks/waiting/cancel', { method: 'POST' })
+    expect((await mcp.control.ended('waiting')).status).toBe('cancelled')
+  })
+
+  test('one that ignores the question of the newer era is asked in the older one', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer(['ignores-the-newer-era']) })
+    expect(textOf(await mcp.run('odd/say', { words: 'at last' }))).toBe('at last')
+  }, 30_000)
+
+  test('lines that are no messages are skipped', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer(['greets']) })
+    expect(textOf(await mcp.run('odd/say', { words: 'hello' }))).toBe('hello')
+  })
+
+  test('one without tools has none', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer(['no-tools']) })
+    expect((await mcp.run('discover', { server: 'odd' })).result).toEqual({ tools: [] })
+    expect((await mcp.run('odd/say')).error).toBe('unknown tool "say" of mcp server odd (available: none)')
+  })
+})
+
+describe('a server that dies', () => {
+  test.each([
+    ['die', 'exit status 4; the end of its standard error: something broke inside'],
+    ['be-killed', 'terminated by signal SIGKILL'],
+  ])('during a call (%s): all calls of it fail, the next one finds it alive', async (tool, how) => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    const pid = textOf(await mcp.run('odd/pid'))
+    await mcp.control.submit([{ id: 'other', type: 'mcp', tool_name: 'odd/hang' }])
+    await mcp.control.reached('other', 'running')
+    const task = await mcp.run(`odd/${tool}`)
+    expect([task.error, task.runtime?.error?.code]).toEqual([
+      `mcp server odd ended before it answered: ${how}`,
+      'external_failure',
+    ])
+    expect((await mcp.control.ended('other')).error).toBe(task.error!)
+    const next = await mcp.run('odd/pid')
+    expect(next.status).toBe('success')
+    expect(textOf(next)).not.toBe(pid)
+  })
+})
+
+describe('a server that floods', () => {
+  test('a line without an end costs it the connection, not our memory', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    const task = await mcp.run('odd/flood')
+    expect(task.error).toBe('mcp server odd ended before it answered: it sent a message of more than 16777216 bytes')
+    expect((await mcp.run('odd/pid')).status).toBe('success')
+  })
+
+  test('so does an answer that is larger than a message may be', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    expect(textOf(await mcp.run('odd/big', { bytes: 1_000_000 })).length).toBe(1_000_000)
+    const task = await mcp.run('odd/big', { bytes: 17_000_000 })
+    expect(task.error).toContain('it sent a message of more than 16777216 bytes')
+  })
+
+  test('notifications that nobody wants are dropped', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    expect((await mcp.run('odd/chatter', { times: 50_000 })).status).toBe('success')
+  })
+
+  test('a long message of progress is cut', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    const { progress } = await mcp.run('odd/progress', { message: 'x'.repeat(100_000) })
+    expect(progress![0]!.message).toBe(`${'x'.repeat(500)}... (99500 more characters)`)
+  })
+})
+
+describe('a server that lies', () => {
+  test('answers with ids of nobody are no answers', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    await mcp.run('odd/pid')
+    const task = await mcp.run('odd/wrong-id', {}, { timeout: 200 })
+    expect([task.status, task.error]).toEqual(['failed', 'task timed out after 200ms'])
+    expect((await mcp.run('odd/pid')).status).toBe('success')
+  })
+
+  test('a second answer is none', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    expect(textOf(await mcp.run('odd/twice'))).toBe('first')
+    expect(textOf(await mcp.run('odd/say', { words: 'next' }))).toBe('next')
+  })
+
+  test('a line that is not JSON is skipped', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    expect(textOf(await mcp.run('odd/not-json'))).toBe('after all')
+  })
+
+  test.each([
+    ['shapeless', {}, /^mcp server odd: Invalid result for tools\/call/],
+    ['structured', { value: 'no number' }, /Structured content does not match the tool's output schema/],
+    ['deep', {}, /nested deeper than 200 levels/],
+  ])('a result that is not what it should be (%s) fails the task', async (tool, input, error) => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    const task = await mcp.run(`odd/${tool}`, input)
+    expect(task.error).toMatch(error)
+    expect(task.runtime?.error?.code).toBe('external_failure')
+    expect((await mcp.run('odd/structured', { value: 7 })).result).toMatchObject({ structuredContent: { value: 7 } })
+  })
+
+  test('a server that asks for what nobody offered is told so', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    expect(textOf(await mcp.run('odd/ask'))).toBe('told -32601')
+  })
+})

@@ -1,0 +1,25 @@
+/** Which server a call goes to, where that is decided without asking one. */
+import { expect, test } from 'bun:test'
+import { McpServers, type ToolCall } from '../../../control/mcp-client/servers.ts'
+
+const options = { signal: new AbortController().signal, onProgress: () => {} }
+const none = new McpServers([], () => {
+  throw new Error('no server is configured')
+})
+
+test.each<[ToolCall, string]>([
+  [{ server: undefined, tool: 'echo', args: 1 }, 'echo'],
+  [{ server: undefined, tool: 'builtin/echo', args: 1 }, 'echo'],
+  [{ server: 'builtin', tool: 'echo', args: 1 }, 'echo'],
+  [{ server: 'builtin', tool: 'other', args: 1 }, 'other'],
+  [{ server: undefined, tool: 'other', args: 1 }, 'other'],
+  [{ server: undefined, tool: 'a/b/c', args: 1 }, 'a/b/c'],
+  [{ server: 'a', tool: 'b', args: 1 }, 'a/b'],
+])('without configured servers %j is echoed', (call, tool_name) => {
+  expect(none.call(call, options)).toEqual({ tool_name, echo: 1 })
+})
+
+test('the built-in server is always named', () => {
+  expect(none.names).toEqual(['builtin'])
+  expect(none.hasConfigured).toBe(false)
+})

@@ -1,0 +1,52 @@
+/** MCP servers for tests, as a control service is told of them. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TaskRecord } from '../../shared/contract/control.ts'
+import { type Control, type ControlOptions, startControl } from './control.ts'
+import { tempDir } from './temp.ts'
+
+const FIXTURES = join(import.meta.dir, '../fixtures')
+const MODULES = join(import.meta.dir, '../../node_modules')
+
+/** The configuration of the fixture server, with manners of it. */
+export const oddServer = (manners: readonly string[] = [], env: Readonly<Record<string, string>> = {}) => ({
+  command: process.execPath,
+  args: [join(FIXTURES, 'mcp-server.ts'), ...manners],
+  env,
+})
+
+/** The configuration of a server that speaks the newer era only. */
+export const modernServer = { command: process.execPath, args: [join(FIXTURES, 'modern-mcp-server.ts')] }
+
+/** The program of somebody else's server. */
+export const everythingProgram = join(MODULES, '@modelcontextprotocol/server-everything/dist/index.js')
+
+export interface McpControl extends AsyncDisposable {
+  readonly control: Control
+  /** Runs a task of the type mcp to its end. */
+  run(toolName: string, input?: unknown, more?: object): Promise<TaskRecord>
+}
+
+/** A control service that knows `servers`. */
+export async function startMcpControl(
+  servers: Readonly<Record<string, object>>,
+  options: ControlOptions = {},
+): Promise<McpControl> {
+  const dir = tempDir()
+  const file = join(dir.path, 'mcp.json')
+  writeFileSync(file, JSON.stringify({ mcpServers: servers }))
+  const control = await startControl({ ...options, flags: ['--mcp-config', file, ...(options.flags ?? [])] })
+  return {
+    control,
+    run: (toolName, input, more) => control.run({ type: 'mcp', tool_name: toolName, input, ...more }),
+    async [Symbol.asyncDispose]() {
+      await control.stop('SIGTERM')
+      await control.dispose()
+      dir[Symbol.dispose]()
+    },
+  }
+}
+
+/** The text that a tool answered. */
+export const textOf = ({ result }: TaskRecord): string =>
+  (result as { content: { text: string }[] }).content.map(({ text }) => text).join('')
