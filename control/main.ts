@@ -147,21 +147,29 @@ async function serve(config: ControlConfig): Promise<undefined> {
   })
 
   let isDraining = false
+  const stopping = new AbortController()
+  const intake = { store, scheduler, executors, persistence, retention, log, isDraining: () => isDraining }
+  const listSkills = () => skills.listSkills()
+  const { maxBodyBytes } = config
   const app = controlApp({
-    intake: { store, scheduler, executors, persistence, retention, log, isDraining: () => isDraining },
+    intake,
     store,
     scheduler,
     persistence,
     idempotencyKeys,
     resultFiles,
-    listSkills: () => skills.listSkills(),
+    listSkills,
     mcpServers,
     handles,
+    toolParts: {
+      ...{ intake, persistence, idempotencyKeys, resultFiles, mcpServers, listSkills, maxBodyBytes },
+      stopping: stopping.signal,
+    },
     counters,
     log,
     guard,
     startedAt,
-    maxBodyBytes: config.maxBodyBytes,
+    maxBodyBytes,
   })
   if (segments !== undefined)
     await endLeftovers({ processes: leftProcesses, serviceId, graceMs: config.killGrace, log })
@@ -189,7 +197,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
     }
     isDraining = true
     log.info('stopping', { signal })
-    const code = await shutDown({ scheduler, mcpServers, server, persistence, log }, config.shutdownTimeout)
+    const code = await shutDown({ scheduler, mcpServers, stopping, server, persistence, log }, config.shutdownTimeout)
     await runtime.child?.stop()
     // Whoever does not read our lines does not keep us from ending.
     await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
@@ -220,14 +228,18 @@ function* resumeAll(scheduler: Scheduler, graphs: readonly Graph[]): Slices<void
 type Parts = {
   readonly scheduler: Scheduler
   readonly mcpServers: McpServers
+  /** To be aborted once nothing happens any more that anybody could wait for. */
+  readonly stopping: AbortController
   readonly server: RunningHttpService
   readonly persistence: Persistence
   readonly log: Log
 }
 
-async function shutDown({ scheduler, mcpServers, server, persistence, log }: Parts, graceMs: number): Promise<number> {
+async function shutDown(parts: Parts, graceMs: number): Promise<number> {
+  const { scheduler, mcpServers, stopping, server, persistence, log } = parts
   await scheduler.stop(graceMs)
   const mcpServersEnded = mcpServers.close()
+  stopping.abort()
   try {
     await persistence.stop()
   } catch (error) {

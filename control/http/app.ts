@@ -8,10 +8,11 @@ import type { Counters } from '../store/counters.ts'
 import { type AdapterRoutes, addAdapterRoutes } from './adapters.ts'
 import { addHealthRoute } from './health.ts'
 import { addMcpRoutes, type McpRoutes } from './mcp.ts'
+import { addMcpEndpoint, type McpEndpoint } from './mcp-endpoint.ts'
 import { addMetricsRoute } from './metrics.ts'
 import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
 
-export interface ControlAppOptions extends TaskRoutes, AdapterRoutes, McpRoutes {
+export interface ControlAppOptions extends TaskRoutes, AdapterRoutes, McpRoutes, McpEndpoint {
   readonly counters: Counters
   readonly log: Log
   readonly guard: Guard
@@ -28,6 +29,7 @@ export function controlApp(options: ControlAppOptions): AnyElysia {
   addTaskRoutes(app, options)
   addAdapterRoutes(app, options)
   addMcpRoutes(app, options)
+  addMcpEndpoint(app, options)
   addHealthRoute(app, options.startedAt)
   addMetricsRoute(app, options.counters, options.scheduler)
   refuseOtherMethods(app)

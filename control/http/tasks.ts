@@ -1,12 +1,13 @@
 /** /tasks: submit, list, look at, cancel, delete. */
 import { type AnyElysia, t } from 'elysia'
-import type { CancelledTask, CancelResponse } from '../../shared/contract/control.ts'
+import type { CancelResponse } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { nextTurn, SLICE_MS } from '../../shared/slices.ts'
 import { taskRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Task } from '../graph/task.ts'
+import { cancelTask } from '../scheduler/cancel.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { type Intake, submitGraph } from '../scheduler/submit.ts'
 import type { IdempotencyKeys } from '../store/idempotency.ts'
@@ -64,16 +65,9 @@ export const addTaskRoutes = (
     .post(
       '/tasks/:id/cancel',
       async ({ params, set }): Promise<CancelResponse> => {
-        const task = known(store, params.id)
-        const hadEnded = task.isTerminal
-        persistence.ensureKeeping()
-        const skipping = scheduler.cancel(task)
-        // The immediate status: by the time that this is on disk the task may well have stopped.
-        const named = hadEnded ? endedTask(task) : cancelledTask(task)
-        const skipped = (await skipping).map(cancelledTask)
-        await persistence.durable()
+        const tasks = await cancelTask({ scheduler, persistence }, known(store, params.id))
         set.status = 202
-        return { tasks: [named, ...skipped] }
+        return { tasks }
       },
       { parse: 'none' },
     )
@@ -91,21 +85,6 @@ function known(store: TaskStore, id: string): Task {
   const task = store.get(id)
   if (task === undefined) throw new ServiceError(404, `task not found: ${id}`)
   return task
-}
-
-/** The entry of a task that had ended by itself: nothing was asked of it. */
-function endedTask({ id, status, failure }: Task): CancelledTask {
-  return { task_id: id, status, runtime: { status, ...(failure !== undefined && { error: { code: failure.code } }) } }
-}
-
-/** The entry of a task that is cancelled, will be, or is skipped because another one is. */
-function cancelledTask({ id, status }: Task): CancelledTask {
-  return {
-    task_id: id,
-    status,
-    runtime: { status: status === 'cancelling' ? 'cancelling' : 'cancelled', error: { code: 'cancelled' } },
-    event: { type: 'task_cancel_requested', task_id: id },
-  }
 }
 
 function waitOf(text: string | undefined): number {

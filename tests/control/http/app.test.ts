@@ -53,6 +53,8 @@ afterAll(async () => {
   dir[Symbol.dispose]()
 })
 
+const intake = { store, scheduler, executors, persistence, retention, log, isDraining: () => false }
+
 const appWith = (token: string | undefined) =>
   controlApp({
     ...{
@@ -64,13 +66,18 @@ const appWith = (token: string | undefined) =>
       listSkills: async () => [],
       mcpServers,
       handles,
+      toolParts: {
+        ...{ intake, persistence, idempotencyKeys, resultFiles, mcpServers, maxBodyBytes: 1024 },
+        listSkills: async () => [],
+        stopping: new AbortController().signal,
+      },
       log,
       counters: new Counters(store),
       startedAt: 0,
       maxBodyBytes: 1024,
     },
     guard: createGuard({ token, allowedHosts: [], listeningHost: '127.0.0.1' }),
-    intake: { store, scheduler, executors, persistence, retention, log, isDraining: () => false },
+    intake,
   })
 
 const EXEMPT = new Set(['/health'])

@@ -1,0 +1,48 @@
+/** POST /mcp: the service as an MCP server. The protocol is loaded when somebody first speaks it. */
+import type { AnyElysia } from 'elysia'
+import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-server.ts'
+import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import type { Log } from '../../shared/log.ts'
+import type { ToolParts } from '../mcp-server/tool.ts'
+
+/** Bytes of one message. It is parsed in one go, so a larger one would hold up everybody; POST /tasks takes larger graphs. */
+export const MAX_MCP_BODY_BYTES = 4 * 1024 * 1024
+
+/** Seconds without a byte after which an answer is given up: a tool may wait, and the end of that has to leave too. */
+const ANSWER_TIMEOUT_SECONDS = MAX_TOOL_WAIT_MS / 1000 + WRITE_TIMEOUT_SECONDS
+
+export interface McpEndpoint {
+  readonly toolParts: ToolParts
+  readonly log: Log
+  readonly maxBodyBytes: number
+}
+
+export function addMcpEndpoint(app: AnyElysia, { toolParts, log, maxBodyBytes }: McpEndpoint): AnyElysia {
+  const load = async () => (await import('../mcp-server/handler.ts')).createHandler(toolParts, log)
+  let handler: ReturnType<typeof load> | undefined
+  return app.post(
+    '/mcp',
+    async ({ request, set }) => {
+      const bytes = await readBody(app, request, Math.min(maxBodyBytes, MAX_MCP_BODY_BYTES))
+      app.server?.timeout(request, ANSWER_TIMEOUT_SECONDS)
+      handler ??= load()
+      const { serve } = await handler
+      const body = parsed(bytes)
+      // What is no JSON is answered by the protocol, which wants to see for itself.
+      if (body === undefined) return serve(withBody(request, bytes), undefined, traceIdOf(set))
+      return serve(request, body, traceIdOf(set))
+    },
+    { parse: 'none' },
+  )
+}
+
+function parsed(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch {
+    return undefined
+  }
+}
+
+const withBody = ({ url, method, headers, signal }: Request, body: Uint8Array): Request =>
+  new Request(url, { method, headers, signal, body: new Uint8Array(body) })

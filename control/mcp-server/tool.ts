@@ -1,0 +1,74 @@
+/** What a tool of `POST /mcp` is: a schema that validates its input, one of its answer, and the work. */
+import type { Static, TObject } from '@sinclair/typebox'
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
+import { badRequest } from '../../shared/errors.ts'
+import type { OfferedSkill } from '../adapter-v1/manifest.ts'
+import { isObject, nameOf } from '../graph/decode.ts'
+import type { McpServers } from '../mcp-client/servers.ts'
+import type { Intake } from '../scheduler/submit.ts'
+import type { IdempotencyKeys } from '../store/idempotency.ts'
+import type { Persistence } from '../store/persistence.ts'
+import type { ResultFiles } from '../store/result-files.ts'
+
+/** What the tools work with. */
+export interface ToolParts {
+  readonly intake: Intake
+  readonly persistence: Pick<Persistence, 'ensureKeeping' | 'durable' | 'expose'>
+  readonly idempotencyKeys: IdempotencyKeys
+  readonly resultFiles: Pick<ResultFiles, 'read'>
+  readonly mcpServers: McpServers
+  readonly listSkills: () => Promise<readonly OfferedSkill[]>
+  /** Bytes that a graph may have. */
+  readonly maxBodyBytes: number
+  /** Fires when the service stops: who waits is answered then. */
+  readonly stopping: AbortSignal
+}
+
+export interface ToolContext {
+  /** Fires when nobody waits for the answer any more. */
+  readonly signal: AbortSignal
+  readonly traceId: string
+  /** Tells the caller how far it is, if it wants to know. `progress` has to rise. */
+  readonly report: (progress: number, total: number, message: string) => void
+}
+
+export interface Tool<I extends TObject = TObject> {
+  readonly name: string
+  readonly title: string
+  /** What a model reads to choose it. */
+  readonly description: string
+  readonly input: I
+  readonly answer: TObject
+  /** It changes nothing. */
+  readonly isReadOnly?: boolean
+  /** It may undo or overwrite something. */
+  readonly isDestructive?: boolean
+  /** Throws `ServiceError`, whose text the model gets. */
+  run(input: Static<I>, parts: ToolParts, context: ToolContext): Promise<object>
+}
+
+/** Keeps the types of a tool's own input while it is written. */
+export const defineTool = <I extends TObject>(tool: Tool<I>): Tool => tool as unknown as Tool
+
+/** A check is made when it is first needed, and once: it costs milliseconds. */
+const checks = new WeakMap<TObject, TypeCheck<TObject>>()
+
+/** `given` without its nulls, or throws 400 with the name of the field. */
+export function checkToolInput(schema: TObject, given: unknown): Record<string, unknown> {
+  if (given !== undefined && !isObject(given)) throw badRequest(`invalid input: expected object, got ${nameOf(given)}`)
+  const input = Object.fromEntries(Object.entries(given ?? {}).filter(([, value]) => value !== null))
+  for (const name of schema.required ?? []) {
+    if (input[name] === undefined || input[name] === '') throw badRequest(`invalid input: ${name} is required`)
+  }
+  let check = checks.get(schema)
+  if (check === undefined) {
+    check = TypeCompiler.Compile(schema)
+    checks.set(schema, check)
+  }
+  if (check.Check(input)) return input
+  const [field = ''] = check.Errors(input).First()?.path.split('/').slice(1) ?? []
+  const property = schema.properties[field]
+  throw badRequest(
+    `invalid input: ${field}: expected ${property?.expected ?? 'another value'}, got ${nameOf(input[field])}`,
+  )
+}

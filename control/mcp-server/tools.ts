@@ -1,0 +1,21 @@
+/** The tools of `POST /mcp`, in the order in which they are listed. Few: hosts put long lists of tools aside. */
+import type { Tool } from './tool.ts'
+import { cancelTool } from './tools/cancel.ts'
+import { capabilitiesTool } from './tools/capabilities.ts'
+import { getLogsTool } from './tools/get-logs.ts'
+import { getTaskTool } from './tools/get-task.ts'
+import { listTasksTool } from './tools/list-tasks.ts'
+import { runActionTool } from './tools/run-action.ts'
+import { submitGraphTool } from './tools/submit-graph.ts'
+import { waitTool } from './tools/wait.ts'
+
+export const TOOLS: readonly Tool[] = [
+  submitGraphTool,
+  runActionTool,
+  waitTool,
+  getTaskTool,
+  listTasksTool,
+  getLogsTool,
+  cancelTool,
+  capabilitiesTool,
+]

@@ -1,0 +1,30 @@
+/** `submit_graph`: takes a graph of tasks, as POST /tasks does. */
+import type { SubmitResponse } from '../../../shared/contract/control.ts'
+import { MAX_SHOWN_TASKS, SubmitGraphAnswer, SubmitGraphInput } from '../../../shared/contract/mcp-server.ts'
+import { submitGraph } from '../../scheduler/submit.ts'
+import { defineTool } from '../tool.ts'
+import { waitAnswer } from '../view.ts'
+import { waitForTasks } from '../waiting.ts'
+
+export const submitGraphTool = defineTool({
+  name: 'submit_graph',
+  title: 'Submit a graph of tasks',
+  description:
+    'Submit tasks that depend on each other. Each runs as soon as those in its depends_on have succeeded, side by side where possible; when one fails, what depends on it is skipped. Use it for more than one step; run_action is for one. Answers at once with ids unless wait_ms is given; then call wait.',
+  input: SubmitGraphInput,
+  answer: SubmitGraphAnswer,
+  async run({ tasks, wait_ms = 0, idempotency_key }, parts, context): Promise<SubmitGraphAnswer> {
+    const { intake, idempotencyKeys } = parts
+    const body = new TextEncoder().encode(JSON.stringify({ tasks }))
+    const key = idempotency_key ?? null
+    const answer = await idempotencyKeys.once({ scope: 'tasks', key, body }, (sent) =>
+      submitGraph(intake, body, context.traceId, sent),
+    )
+    const { accepted, task_ids, graph_id } = JSON.parse(answer) as SubmitResponse
+    const submitted = { accepted, task_ids: task_ids.slice(0, MAX_SHOWN_TASKS), graph_id }
+    if (wait_ms === 0) return submitted
+    const found = task_ids.flatMap((id) => intake.store.get(id) ?? [])
+    await waitForTasks(found, { until: 'all', timeoutMs: wait_ms }, parts, context)
+    return { ...submitted, ...waitAnswer(found) }
+  },
+})

@@ -1,0 +1,21 @@
+/** `wait`: answers when tasks have ended, or after a while; it can be called again for as long as it takes. */
+import { WaitAnswer, WaitInput } from '../../../shared/contract/mcp-server.ts'
+import { namedTasks } from '../named-tasks.ts'
+import { defineTool } from '../tool.ts'
+import { waitAnswer } from '../view.ts'
+import { waitForTasks } from '../waiting.ts'
+
+export const waitTool = defineTool({
+  name: 'wait',
+  title: 'Wait for tasks',
+  description:
+    'Wait until tasks, or all tasks of a graph, have ended, and get their states and results. Answers after timeout_ms at the latest; call it again until all_terminal is true. Use it instead of asking again and again.',
+  input: WaitInput,
+  answer: WaitAnswer,
+  isReadOnly: true,
+  async run({ until = 'all', timeout_ms = 30_000, ...named }, parts, context): Promise<WaitAnswer> {
+    const tasks = await namedTasks(parts.intake.store, named)
+    await waitForTasks(tasks, { until, timeoutMs: timeout_ms }, parts, context)
+    return waitAnswer(tasks)
+  },
+})

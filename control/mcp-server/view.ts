@@ -1,0 +1,87 @@
+/** Tasks as the tools show them: small, with a pointer to what is left out. Pure. */
+import { MAX_SHOWN_TASKS, type TaskView, type WaitAnswer } from '../../shared/contract/mcp-server.ts'
+import { isLargeJson, ResultFile } from '../graph/result-file.ts'
+import type { Task } from '../graph/task.ts'
+
+/** Characters of JSON that one result may have in an answer that shows several. */
+export const MAX_RESULT_CHARACTERS = 8_000
+
+/** Characters that the results of an answer may have together: clients put more than this into a file of their own. */
+export const MAX_RESULTS_CHARACTERS = 32_000
+
+/** How many more characters of results an answer has room for. */
+export class ResultRoom {
+  #left = MAX_RESULTS_CHARACTERS
+  readonly #each: number
+
+  constructor(each = MAX_RESULT_CHARACTERS) {
+    this.#each = each
+  }
+
+  /** Whether `result` fits; then its room is taken. */
+  takes(result: unknown): boolean {
+    if (result instanceof ResultFile || isLargeJson(result, Math.min(this.#each, this.#left) + 1)) return false
+    const { length } = JSON.stringify(result)
+    if (length > this.#left) return false
+    this.#left -= length
+    return true
+  }
+}
+
+/** Without its result. */
+export function briefView(task: Task): TaskView {
+  const { id, status, type, toolName, graph, attempt, errorText, failure, attemptStartedAt, finishedAt } = task
+  const isTimed = attemptStartedAt !== undefined && finishedAt !== undefined
+  return {
+    id,
+    status,
+    tool: toolName ? `${type}/${toolName}` : type,
+    graph_id: graph.id,
+    ...(attempt > 0 && { attempt }),
+    ...(errorText !== undefined && { error: errorText }),
+    ...(failure !== undefined && { error_code: failure.code }),
+    ...(isTimed && { duration_ms: Math.max(0, finishedAt - attemptStartedAt) }),
+  }
+}
+
+export function viewWithResult(task: Task, room: ResultRoom): TaskView {
+  const view = briefView(task)
+  const { result } = task
+  if (result === undefined) return view
+  if (room.takes(result)) return { ...view, result }
+  return { ...view, result_omitted: `call get_logs with {"task_id": ${JSON.stringify(task.id)}}` }
+}
+
+/** How many of `tasks` are in which state. */
+export function statusCounts(tasks: Iterable<Task>): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { status } of tasks) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}
+
+/** What there is to say about `tasks` now. Those that did not succeed come first: they are what has to be looked at. */
+export function waitAnswer(tasks: readonly Task[]): WaitAnswer {
+  const counts = statusCounts(tasks)
+  const allTerminal = tasks.every(({ isTerminal }) => isTerminal)
+  const shown = [...tasks].sort((a, b) => urgency(a) - urgency(b)).slice(0, MAX_SHOWN_TASKS)
+  const room = new ResultRoom()
+  return {
+    all_terminal: allTerminal,
+    counts,
+    tasks: shown.map((task) => viewWithResult(task, room)),
+    ...(tasks.length > shown.length && { tasks_omitted: tasks.length - shown.length }),
+    ...(!allTerminal && { next: 'call wait again with the same ids: the tasks go on meanwhile' }),
+  }
+}
+
+const URGENCY: Readonly<Record<Task['status'], number>> = {
+  failed: 0,
+  cancelled: 1,
+  cancelling: 2,
+  running: 3,
+  success: 4,
+  pending: 5,
+  skipped: 6,
+}
+
+const urgency = ({ status }: Task) => URGENCY[status]

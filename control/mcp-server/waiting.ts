@@ -1,0 +1,61 @@
+/** Waiting for tasks: until they have ended, until the time is up, or until nobody wants to know any more. */
+import type { Task } from '../graph/task.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import type { ToolContext, ToolParts } from './tool.ts'
+
+/** Milliseconds between two reports of a wait: clients give up on a call that is silent for minutes. */
+export const REPORT_INTERVAL_MS = 3_000
+
+export interface WaitOptions {
+  readonly until: 'all' | 'any'
+  readonly timeoutMs: number
+}
+
+/** Resolves when `tasks` have ended or the time is up, whichever comes first. */
+export async function waitForTasks(
+  tasks: readonly Task[],
+  { until, timeoutMs }: WaitOptions,
+  { intake: { store }, persistence, stopping }: ToolParts,
+  { signal, report }: ToolContext,
+): Promise<void> {
+  if (timeoutMs > 0 && !isOver(tasks, until)) {
+    const startedAt = performance.now()
+    const reporting = setInterval(() => {
+      const seconds = Math.round((performance.now() - startedAt) / 100) / 10
+      const ended = tasks.filter(({ isTerminal }) => isTerminal).length
+      report(seconds, timeoutMs / 1000, `${ended} of ${tasks.length} tasks have ended`)
+    }, REPORT_INTERVAL_MS)
+    const over = new AbortController()
+    const late = setTimeout(() => over.abort(), timeoutMs)
+    const ends = AbortSignal.any([signal, stopping, over.signal])
+    try {
+      await (until === 'all' ? allEnded(store, tasks, ends) : anyEnded(store, tasks, ends, over))
+    } finally {
+      clearInterval(reporting)
+      clearTimeout(late)
+      over.abort()
+    }
+  }
+  persistence.expose() // what is told here must not be forgotten by a crash
+}
+
+const isOver = (tasks: readonly Task[], until: 'all' | 'any'): boolean =>
+  until === 'all' ? tasks.every(({ isTerminal }) => isTerminal) : tasks.some(({ isTerminal }) => isTerminal)
+
+/** One after the other: there may be many, and the last one to end ends the wait whatever the order. */
+async function allEnded(store: TaskStore, tasks: readonly Task[], ends: AbortSignal): Promise<void> {
+  for (const task of tasks) {
+    if (ends.aborted) return
+    if (!task.isTerminal) await store.whenEnded(task, ends)
+  }
+}
+
+async function anyEnded(
+  store: TaskStore,
+  tasks: readonly Task[],
+  ends: AbortSignal,
+  over: AbortController,
+): Promise<void> {
+  await Promise.race(tasks.map((task) => store.whenEnded(task, ends)))
+  over.abort() // lets go of the others
+}

@@ -1,0 +1,37 @@
+/** Cancels tasks for callers: what each of them, and of those downstream, is answered; on disk before it is. */
+import type { CancelledTask } from '../../shared/contract/control.ts'
+import type { Task } from '../graph/task.ts'
+import type { Persistence } from '../store/persistence.ts'
+import type { Scheduler } from './scheduler.ts'
+
+export interface CancelParts {
+  readonly scheduler: Scheduler
+  readonly persistence: Pick<Persistence, 'ensureKeeping' | 'durable'>
+}
+
+/** The named task first, then those downstream that are skipped by it. One that has ended stays as it is. */
+export async function cancelTask({ scheduler, persistence }: CancelParts, task: Task): Promise<CancelledTask[]> {
+  const hadEnded = task.isTerminal
+  persistence.ensureKeeping()
+  const skipping = scheduler.cancel(task)
+  // The immediate status: by the time that this is on disk the task may well have stopped.
+  const named = hadEnded ? endedTask(task) : cancelledTask(task)
+  const skipped = (await skipping).map(cancelledTask)
+  await persistence.durable()
+  return [named, ...skipped]
+}
+
+/** The entry of a task that had ended by itself: nothing was asked of it. */
+function endedTask({ id, status, failure }: Task): CancelledTask {
+  return { task_id: id, status, runtime: { status, ...(failure !== undefined && { error: { code: failure.code } }) } }
+}
+
+/** The entry of a task that is cancelled, will be, or is skipped because another one is. */
+function cancelledTask({ id, status }: Task): CancelledTask {
+  return {
+    task_id: id,
+    status,
+    runtime: { status: status === 'cancelling' ? 'cancelling' : 'cancelled', error: { code: 'cancelled' } },
+    event: { type: 'task_cancel_requested', task_id: id },
+  }
+}

@@ -1,0 +1,378 @@
+/** `POST /mcp`: the service as an MCP server, with the official SDK's own client, in both eras of the protocol. */
+import { describe, expect, test } from 'bun:test'
+import { startControl } from '../support/control.ts'
+import { oddServer, startMcpControl } from '../support/mcp.ts'
+import { connectClient, ERAS } from '../support/mcp-client.ts'
+import { until } from '../support/until.ts'
+
+const NAMES = ['submit_graph', 'run_action', 'wait', 'get_task', 'list_tasks', 'get_logs', 'cancel', 'capabilities']
+
+const sleep = (id: string, ms = 600_000) => ({ id, type: 'sleep', params: { duration_ms: ms } })
+
+describe.each(ERAS)('era %s', (era) => {
+  test('the eight tools are listed with real schemas', async () => {
+    await using control = await startControl()
+    await using mcp = await connectClient(control.url, era)
+    expect(mcp.client.getNegotiatedProtocolVersion()).toBe(era === 'legacy' ? '2025-11-25' : '2026-07-28')
+    expect(mcp.client.getServerVersion()?.name).toBe('taskmill')
+    expect(mcp.client.getInstructions()).toContain('run_action')
+    const { tools } = await mcp.client.listTools()
+    expect(tools.map(({ name }) => name)).toEqual(NAMES)
+    for (const { description, inputSchema, outputSchema, annotations } of tools) {
+      expect(description!.length).toBeGreaterThan(40)
+      expect([inputSchema.type, outputSchema?.type]).toEqual(['object', 'object'])
+      expect(Object.keys(inputSchema.properties ?? {}).length).toBeGreaterThan(0)
+      expect(JSON.stringify([inputSchema, outputSchema])).not.toContain('"expected"')
+      expect(typeof annotations?.readOnlyHint).toBe('boolean')
+    }
+    expect(JSON.stringify(tools).length).toBeLessThan(20_000)
+  })
+
+  test('run_action runs one thing and answers with its result, structured and as the same text', async () => {
+    await using control = await startControl()
+    await using mcp = await connectClient(control.url, era)
+    const { data, text, isError } = await mcp.call('run_action', {
+      kind: 'shell',
+      input: { command: 'echo', args: ['hi'] },
+      action_id: 'greet',
+      metadata: { ticket: '7' },
+    })
+    expect(isError).toBe(false)
+    expect(JSON.parse(text)).toEqual(data)
+    expect(data).toMatchObject({ accepted: 1, task_ids: ['greet'], kind: 'os.shell', all_terminal: true })
+    expect(data.tasks).toMatchObject([{ id: 'greet', status: 'success', tool: 'os/shell', result: { stdout: 'hi\n' } }])
+    const { annotations } = await control.get('greet')
+    expect(annotations).toMatchObject({ adapter: 'mcp', action_kind: 'os.shell', ticket: '7' })
+  })
+
+  test('submit_graph, wait, get_task, get_logs, cancel: a graph from its beginning to its end', async () => {
+    await using control = await startControl()
+    await using mcp = await connectClient(control.url, era)
+    const submitted = await mcp.call('submit_graph', {
+      tasks: [
+        { id: 'a', type: 'shell', params: { command: 'echo', args: ['one'] } },
+        { id: 'b', type: 'noop', depends_on: ['a'] },
+        sleep('long'),
+        { id: 'after', type: 'noop', depends_on: ['long'] },
+      ],
+    })
+    expect(submitted.data).toMatchObject({ accepted: 4, task_ids: ['a', 'b', 'long', 'after'] })
+    const { graph_id } = submitted.data
+    const ended = await mcp.call('wait', { task_ids: ['a', 'b'] })
+    expect(ended.data).toMatchObject({ all_terminal: true, counts: { success: 2 } })
+
+    const short = await mcp.call('wait', { graph_id, timeout_ms: 50 })
+    expect(short.data).toMatchObject({ all_terminal: false, counts: { success: 2, running: 1, pending: 1 } })
+    expect(short.data.next).toContain('call wait again')
+    expect((await mcp.call('wait', { graph_id, until: 'any' })).data.all_terminal).toBe(false)
+
+    expect((await mcp.call('get_logs', { task_id: 'a' })).data).toEqual({
+      ...{ task_id: 'a', status: 'success', stream: 'stdout', streams: ['stdout', 'stderr', 'result'] },
+      ...{ offset: 0, text: 'one\n', total_characters: 4 },
+    })
+    const task = (await mcp.call('get_task', { task_id: 'after' })).data
+    expect(task).toMatchObject({ id: 'after', status: 'pending', tool: 'os/noop', graph_id, depends_on: ['long'] })
+
+    const waiting = mcp.call('wait', { graph_id })
+    expect((await mcp.call('cancel', { task_ids: ['long'] })).data).toEqual({
+      tasks: [{ id: 'long', status: 'cancelling' }],
+    })
+    expect((await waiting).data).toMatchObject({ all_terminal: true, counts: { success: 2, cancelled: 1, skipped: 1 } })
+    expect((await waiting).data.tasks[0]).toMatchObject({ id: 'long', status: 'cancelled', error_code: 'cancelled' })
+  })
+
+  test('a long wait reports progress, and one that is given up is let go of', async () => {
+    await using control = await startControl()
+    await using mcp = await connectClient(control.url, era)
+    await control.submit([sleep('long')])
+    const reports: { progress: number; message?: string | undefined }[] = []
+    const giveUp = new AbortController()
+    const waiting = mcp.call(
+      'wait',
+      { task_ids: ['long'], timeout_ms: 50_000 },
+      { onprogress: (report) => reports.push(report), signal: giveUp.signal },
+    )
+    await until(
+      () => reports.length,
+      (count) => count >= 2,
+    )
+    expect(reports[1]!.progress).toBeGreaterThan(reports[0]!.progress)
+    expect(reports[0]!.message).toBe('0 of 1 tasks have ended')
+    giveUp.abort('enough')
+    await expect(waiting).rejects.toThrow()
+    expect((await mcp.call('get_task', { task_id: 'long' })).data.status).toBe('running')
+  }, 30_000)
+
+  test('what cannot be done is an answer that says so, and what to do', async () => {
+    await using control = await startControl()
+    await using mcp = await connectClient(control.url, era)
+    const failed = async (name: string, args: Record<string, unknown>) => {
+      const { isError, text } = await mcp.call(name, args)
+      expect(isError).toBe(true)
+      return text
+    }
+    expect(await failed('submit_graph', {})).toBe('invalid input: tasks is required')
+    expect(await failed('submit_graph', { tasks: [] })).toBe('task graph is empty')
+    expect(await failed('submit_graph', { tasks: 'x' })).toBe(
+      'invalid input: tasks: expected array of tasks, got string',
+    )
+    expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'nope' }] })).toBe(
+      'unknown task type: nope (available: cli-skills, mcp, os)',
+    )
+    expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'noop', depends_on: ['b'] }] })).toBe(
+      'task a depends on unknown task b',
+    )
+    expect(await failed('run_action', {})).toBe('invalid input: kind is required')
+    expect(await failed('run_action', { kind: 'nope' })).toContain('unknown action kind "nope" (available: os.shell')
+    expect(await failed('run_action', { kind: 'os.shell', input: {} })).toContain('input.command is required')
+    expect(await failed('run_action', { kind: 'os.noop', wait_ms: 50_001 })).toBe(
+      'invalid input: wait_ms: expected integer from 0 to 50000, got number',
+    )
+    expect(await failed('wait', {})).toBe('give either task_ids or graph_id')
+    expect(await failed('wait', { task_ids: ['a'], graph_id: 'b' })).toBe('give either task_ids or graph_id')
+    expect(await failed('wait', { task_ids: [] })).toBe('task_ids is empty')
+    expect(await failed('wait', { task_ids: ['nobody'] })).toBe(
+      'task not found: nobody (list_tasks shows what there is)',
+    )
+    expect(await failed('wait', { graph_id: 'none' })).toBe('graph not found: none (list_tasks shows what there is)')
+    expect(await failed('get_task', { task_id: 'nobody' })).toContain('task not found: nobody')
+    expect(await failed('get_logs', { task_id: 'nobody' })).toContain('task not found: nobody')
+    expect(await failed('cancel', { task_ids: ['nobody'] })).toContain('task not found: nobody')
+    expect(await failed('list_tasks', { cursor: 'x' })).toBe(
+      'invalid input: cursor: expected next_cursor of an earlier answer',
+    )
+    expect(await failed('list_tasks', { status: 'asleep' })).toContain('invalid input: status: expected')
+    expect(await failed('capabilities', { kind: 'nope' })).toContain('unknown action kind "nope"')
+    await expect(mcp.call('no_such_tool')).rejects.toThrow(/unknown tool "no_such_tool" \(available: submit_graph/)
+    expect(await control.list()).toEqual([])
+  })
+})
+
+test('null means absent, as everywhere', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url)
+  const { data } = await mcp.call('run_action', { kind: 'noop', input: null, wait_ms: null, tool_name: null })
+  expect(data.tasks[0].status).toBe('success')
+})
+
+test('an idempotency_key makes a retry safe, and shares the keys of POST /tasks', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url)
+  const graph = { tasks: [{ id: 'once', type: 'noop' }] }
+  const first = await mcp.call('submit_graph', { ...graph, idempotency_key: 'k' })
+  const second = await mcp.call('submit_graph', { ...graph, idempotency_key: 'k' })
+  expect(second.data).toEqual(first.data)
+  const other = await mcp.call('submit_graph', { tasks: [{ id: 'else', type: 'noop' }], idempotency_key: 'k' })
+  expect([other.isError, other.text]).toEqual([true, 'idempotency key reused with a different body'])
+})
+
+test('results are small, with a pointer to the rest', async () => {
+  await using mcp = await startMcpControl({ odd: oddServer() })
+  const { control } = mcp
+  await using agent = await connectClient(control.url)
+  const sizes = [100, 5_000, 20_000, 200_000]
+  await control.submit(
+    sizes.map((bytes) => ({ id: `big-${bytes}`, type: 'mcp', tool_name: 'odd/big', input: { bytes } })),
+  )
+  const ids = sizes.map((bytes) => `big-${bytes}`)
+  const { data, text } = await agent.call('wait', { task_ids: ids })
+  const omitted = Object.fromEntries(
+    data.tasks.map(({ id, result_omitted }: Record<string, string>) => [id, result_omitted]),
+  )
+  expect(omitted).toEqual({
+    'big-100': undefined,
+    'big-5000': undefined,
+    'big-20000': 'call get_logs with {"task_id": "big-20000"}',
+    'big-200000': 'call get_logs with {"task_id": "big-200000"}',
+  })
+  expect(text.length).toBeLessThan(10_000)
+  expect((await agent.call('get_task', { task_id: 'big-20000' })).data.result.content[0].text.length).toBe(20_000)
+  expect((await agent.call('get_task', { task_id: 'big-200000' })).data.result).toBeUndefined()
+
+  let read = ''
+  let offset: number | undefined = 0
+  while (offset !== undefined) {
+    const page: { data: { text: string; next_offset?: number } } = await agent.call('get_logs', {
+      ...{ task_id: 'big-200000', offset, limit: 20_000 },
+    })
+    read += page.data.text
+    offset = page.data.next_offset
+  }
+  expect(read).toBe('x'.repeat(200_000))
+  const tail = await agent.call('get_logs', { task_id: 'big-200000', stream: 'result', offset: -3 })
+  expect([tail.data.text, tail.data.stream]).toEqual(['"}]}'.slice(-3), 'result'])
+  const wrong = await agent.call('get_logs', { task_id: 'big-100', stream: 'stdout' })
+  expect(wrong.text).toBe('task big-100 has no stream "stdout" (available: content, result)')
+})
+
+test('the output of a task that has not ended, or has none, is explained', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url)
+  await control.submit([sleep('long'), { id: 'refused', type: 'shell', params: { command: 'rm' } }])
+  await control.ended('refused')
+  expect((await mcp.call('get_logs', { task_id: 'long' })).data.next).toBe('call wait: there is no output yet')
+  expect((await mcp.call('get_logs', { task_id: 'refused' })).data.next).toBe(
+    'the task left no output; get_task says why',
+  )
+})
+
+test('tasks are listed the newest first, by state and graph, a page at a time', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url)
+  const graphs: string[] = []
+  for (const letter of ['a', 'b', 'c']) {
+    const tasks = [1, 2].map((n) => ({ id: `${letter}${n}`, type: 'noop' }))
+    graphs.push((await control.submit(tasks)).graph_id)
+  }
+  await control.submit([sleep('long')])
+  await control.reached('long', 'running')
+  const ids = ({ data }: { data: { tasks: { id: string }[] } }) => data.tasks.map(({ id }) => id)
+  expect(ids(await mcp.call('list_tasks'))).toEqual(['long', 'c2', 'c1', 'b2', 'b1', 'a2', 'a1'])
+  expect(ids(await mcp.call('list_tasks', { status: 'running' }))).toEqual(['long'])
+  const ofGraph = await mcp.call('list_tasks', { graph_id: graphs[1] })
+  expect([ids(ofGraph), ofGraph.data.counts]).toEqual([['b2', 'b1'], { success: 2 }])
+  const pages: string[][] = []
+  let cursor: string | undefined
+  do {
+    const page = await mcp.call('list_tasks', { limit: 3, ...(cursor !== undefined && { cursor }) })
+    expect(page.data.counts).toEqual({ success: 6, running: 1 })
+    pages.push(ids(page))
+    cursor = page.data.next_cursor
+  } while (cursor !== undefined)
+  expect(pages).toEqual([['long', 'c2', 'c1'], ['b2', 'b1', 'a2'], ['a1']])
+})
+
+test('a large graph gives a short answer', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url)
+  const tasks = Array.from({ length: 5_000 }, (_, i) => ({ id: `t${i}`, type: i === 4_000 ? 'nonexistent' : 'noop' }))
+  expect((await mcp.call('submit_graph', { tasks })).isError).toBe(true)
+  tasks[4_000] = { id: 't4000', type: 'os', tool_name: 'none' } as (typeof tasks)[0]
+  const { data, text } = await mcp.call('submit_graph', { tasks, wait_ms: 30_000 })
+  expect(data).toMatchObject({ accepted: 5_000, counts: { success: 4_999, failed: 1 }, tasks_omitted: 4_900 })
+  expect(data.task_ids.length).toBe(100)
+  expect(data.tasks[0]).toMatchObject({ id: 't4000', status: 'failed' })
+  expect(text.length).toBeLessThan(40_000)
+  const cancelled = await mcp.call('cancel', { graph_id: data.graph_id })
+  expect(cancelled.data).toEqual({ tasks: [] })
+})
+
+test('capabilities say what there is, and the input of a kind', async () => {
+  await using mcp = await startMcpControl({ odd: oddServer() })
+  await using agent = await connectClient(mcp.control.url)
+  const { data } = await agent.call('capabilities')
+  expect(data.task_types).toEqual(['cli-skills', 'mcp', 'os'])
+  expect(data.mcp_servers).toEqual(['builtin', 'odd'])
+  expect(data.limits.wait_ms).toBe(50_000)
+  expect(data.action_kinds.map(({ kind }: { kind: string }) => kind)).toContain('mcp.call')
+  const one = await agent.call('capabilities', { kind: 'bash' })
+  expect(one.data.action_kinds).toMatchObject([{ kind: 'os.shell', input_schema: { properties: { command: {} } } }])
+})
+
+test('waits are answered when the service stops', async () => {
+  const control = await startControl({ flags: ['--shutdown-timeout', '0s', '--kill-grace', '0s'] })
+  await using mcp = await connectClient(control.url)
+  await control.submit([sleep('long')])
+  await control.reached('long', 'running')
+  const waiting = mcp.call('wait', { task_ids: ['long'], timeout_ms: 50_000 })
+  await until(
+    () => mcp.call('get_task', { task_id: 'long' }),
+    ({ data }) => data.status === 'running',
+  )
+  expect(await control.stop('SIGTERM')).toBe(0)
+  expect((await waiting).data.tasks[0].status).toBe('pending')
+  await control.dispose()
+})
+
+describe('the endpoint', () => {
+  const initialize = {
+    ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
+    params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
+  }
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+
+  test('POST alone; the trace id is echoed and logged', async () => {
+    await using control = await startControl()
+    for (const method of ['GET', 'DELETE', 'PUT']) {
+      const response = await control.fetch('/mcp', { method, headers: { accept: 'text/event-stream' } })
+      expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST'])
+    }
+    const init = { method: 'POST', headers: { ...headers, 'x-trace-id': 'mine' }, body: JSON.stringify(initialize) }
+    const response = await control.fetch('/mcp', init)
+    expect([response.status, response.headers.get('x-trace-id')]).toEqual([200, 'mine'])
+    expect(await response.text()).toContain('"protocolVersion":"2025-06-18"')
+    await using mcp = await connectClient(control.url, 'auto', { 'x-trace-id': 'mine-too' })
+    await mcp.call('run_action', { kind: 'noop' })
+    await until(
+      () => control.log.filter(({ msg, trace_id }) => msg === 'graph ended' && trace_id === 'mine-too'),
+      (lines) => lines.length === 1,
+    )
+  })
+
+  test.each([
+    ['no JSON', '{', 400],
+    ['nothing', '', 400],
+    ['bytes that are no text', new Uint8Array([0xff, 0xfe]), 400],
+    ['no message', '{"a": 1}', 400],
+    [
+      'an unknown method of the newer era',
+      JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'no/such',
+        params: {
+          _meta: {
+            'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+            'io.modelcontextprotocol/clientInfo': { name: 'x', version: '1' },
+            'io.modelcontextprotocol/clientCapabilities': {},
+          },
+        },
+      }),
+      404,
+    ],
+  ])('%s is refused by the protocol', async (_, body, status) => {
+    await using control = await startControl()
+    const modern = { ...headers, 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'no/such' }
+    const response = await control.fetch('/mcp', { method: 'POST', headers: status === 404 ? modern : headers, body })
+    expect(response.status).toBe(status)
+    expect(await response.json()).toMatchObject({ jsonrpc: '2.0', error: { code: expect.any(Number) } })
+  })
+
+  test('a body that is too large is 413; another content type 415', async () => {
+    await using control = await startControl({ flags: ['--max-body-bytes', '2048'] })
+    const post = (body: string, more = {}) =>
+      control.fetch('/mcp', { method: 'POST', headers: { ...headers, ...more }, body })
+    expect((await post(JSON.stringify({ ...initialize, pad: 'x'.repeat(3_000) }))).status).toBe(413)
+    expect((await post(JSON.stringify(initialize), { 'content-type': 'text/plain' })).status).toBe(415)
+    await using large = await startControl()
+    const body = `{"pad": "${'x'.repeat(4 * 1024 * 1024)}"}`
+    expect((await large.fetch('/mcp', { method: 'POST', headers, body })).status).toBe(413)
+  })
+
+  test('it is guarded like every route', async () => {
+    await using control = await startControl({ env: { SERVICE_TOKEN: 'sesame-42' } })
+    const init = { method: 'POST', headers, body: JSON.stringify(initialize) }
+    expect((await control.fetch('/mcp', init)).status).toBe(401)
+    await using mcp = await connectClient(control.url, 'auto', { authorization: 'Bearer sesame-42' })
+    expect((await mcp.call('run_action', { kind: 'noop' })).isError).toBe(false)
+    await using open = await startControl()
+    const foreign = { ...init, headers: { ...headers, origin: 'http://evil.com' } }
+    expect((await open.fetch('/mcp', foreign)).status).toBe(403)
+  })
+
+  test('nothing is accepted while the service stops', async () => {
+    const control = await startControl({ flags: ['--shutdown-timeout', '20s'] })
+    await using mcp = await connectClient(control.url)
+    await control.submit([sleep('held', 1_500)])
+    await control.reached('held', 'running')
+    control.process.kill('SIGTERM')
+    await until(
+      () => control.log.some(({ msg }) => msg === 'stopping'),
+      (isStopping) => isStopping,
+    )
+    const { isError, text } = await mcp.call('run_action', { kind: 'noop' })
+    expect([isError, text]).toEqual([true, 'the service is stopping and accepts no new graphs'])
+    await control.process.exited
+    await control.dispose()
+  })
+})

@@ -1,0 +1,36 @@
+/** The official SDK's client, connected to a service of ours. */
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+
+export const ERAS = ['legacy', 'auto'] as const
+
+export interface Answer {
+  readonly isError: boolean
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they expect it
+  readonly data: any
+}
+
+export interface ConnectedClient extends AsyncDisposable {
+  readonly client: Client
+  call(name: string, args?: Record<string, unknown>, options?: Parameters<Client['callTool']>[1]): Promise<Answer>
+}
+
+export async function connectClient(
+  url: string,
+  mode: (typeof ERAS)[number] = 'auto',
+  headers: Record<string, string> = {},
+): Promise<ConnectedClient> {
+  const client = new Client({ name: 'tests', version: '1' }, { versionNegotiation: { mode } })
+  await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', url), { requestInit: { headers } }))
+  // The client checks structured content against the schema of the answer, once it knows that.
+  await client.listTools()
+  return {
+    client,
+    async call(name, args = {}, options) {
+      const { content, structuredContent, isError = false } = await client.callTool({ name, arguments: args }, options)
+      const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+      return { isError, text, data: structuredContent }
+    },
+    [Symbol.asyncDispose]: () => client.close(),
+  }
+}
