@@ -10,6 +10,8 @@ import { capabilities } from './commands/capabilities.ts'
 import type { Command } from './commands/command.ts'
 import { ensureRunning } from './commands/ensure-running.ts'
 import { health } from './commands/health.ts'
+import { installMcp } from './commands/install-mcp.ts'
+import { mcp } from './commands/mcp.ts'
 import { submit } from './commands/submit.ts'
 import { tools } from './commands/tools.ts'
 import { translate } from './commands/translate.ts'
@@ -26,7 +28,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   cancel,
   health,
   'ensure-running': ensureRunning,
+  mcp,
+  'install-mcp': installMcp,
 }
+
+/** A command that runs now has standard output for itself. */
+let isOutputTaken = false
 
 process.on('SIGINT', () => void interrupted('SIGINT', 130))
 process.on('SIGTERM', () => void interrupted('SIGTERM', 143))
@@ -40,7 +47,7 @@ try {
   process.exit(await print(envelope, exitCode))
 }
 
-/** Undefined when help was asked for, which is no answer. */
+/** Undefined when there is nothing to print: help was asked for, or the command has printed all itself. */
 async function run(argv: readonly string[]) {
   const [name, ...rest] = argv
   if (name === undefined) {
@@ -71,11 +78,16 @@ async function run(argv: readonly string[]) {
   }
   bypassProxyForLoopback(process.env)
   const client = controlClient(String(values.url), process.env.SERVICE_TOKEN)
+  isOutputTaken = command.speaksProtocol ?? false
   return command.run({ values, positionals, client, env: process.env })
 }
 
 /** Prints all of the one object and gives the exit code: `exitCode`, or 1 when it could not be printed. */
 async function print(envelope: Envelope, exitCode: number): Promise<number> {
+  if (isOutputTaken) {
+    if (!envelope.ok) console.error(`taskmill: ${envelope.error.message}`)
+    return exitCode
+  }
   try {
     await Bun.write(Bun.stdout, `${JSON.stringify(envelope)}\n`)
     return exitCode
@@ -91,7 +103,8 @@ async function interrupted(signal: string, exitCode: number): Promise<never> {
 
 function help(): string {
   const lines = Object.entries(COMMANDS).map(([name, { summary, usage }]) => `  ${name} ${usage}\n      ${summary}`)
-  return `taskmill ${VERSION}: asks a taskmill control service. Prints one JSON object on standard output:
+  return `taskmill ${VERSION}: asks a taskmill control service. Prints one JSON object on standard output (but mcp, which
+speaks a protocol there):
 {"ok": true, "data": {...}} or {"ok": false, "error": {"message", "status_code", "body"}}.
 
 Usage: taskmill <subcommand> [flags]

@@ -34,7 +34,13 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['intake', 'ledger'],
     ['refusal.ts'],
   ],
-  adapter: [['main.ts'], ['commands'], ['start'], ['client.ts', 'probe.ts'], ['envelope.ts']],
+  adapter: [
+    ['main.ts'],
+    ['commands'],
+    ['start', 'bridge'],
+    ['client.ts', 'probe.ts'],
+    ['host-config.ts', 'envelope.ts'],
+  ],
 }
 
 /** What files of a folder may import from; the longest name that fits counts. */

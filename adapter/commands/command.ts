@@ -10,12 +10,15 @@ export interface Command<S extends Settings = Settings> {
   readonly settings: S
   /** Whether arguments that are no flags are taken; else one is a usage error. */
   readonly takesArguments: boolean
+  /** Its standard output belongs to a protocol: nothing of ours is printed there once it runs. */
+  readonly speaksProtocol?: true
+  /** Undefined: there is nothing to print. */
   run(call: {
     readonly values: SettingValues<S>
     readonly positionals: readonly string[]
     readonly client: ServiceClient
     readonly env: Readonly<Record<string, string | undefined>>
-  }): Promise<Answer>
+  }): Promise<Answer | undefined>
 }
 
 /** Keeps the types of a command's own settings while it is written. */

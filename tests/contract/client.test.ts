@@ -397,11 +397,11 @@ describe('the command line', () => {
     [[], 'no subcommand (see --help)'],
     [
       ['dance'],
-      'unknown subcommand "dance" (there are: capabilities, tools, act, translate, submit, wait, cancel, health, ensure-running)',
+      'unknown subcommand "dance" (there are: capabilities, tools, act, translate, submit, wait, cancel, health, ensure-running, mcp, install-mcp)',
     ],
     [
       ['constructor'],
-      'unknown subcommand "constructor" (there are: capabilities, tools, act, translate, submit, wait, cancel, health, ensure-running)',
+      'unknown subcommand "constructor" (there are: capabilities, tools, act, translate, submit, wait, cancel, health, ensure-running, mcp, install-mcp)',
     ],
     [['--dance'], 'unknown flag --dance (see --help)'],
     [['submit', '--dance', 'x'], 'unknown flag --dance (see --help)'],

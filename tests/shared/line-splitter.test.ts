@@ -1,7 +1,7 @@
 /** Lines are the same however the stream is cut into chunks. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { LineSplitter, LineTooLong } from '../../../control/mcp-client/line-splitter.ts'
+import { LineSplitter, LineTooLong } from '../../shared/line-splitter.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 

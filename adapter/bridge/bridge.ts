@@ -1,0 +1,220 @@
+/**
+ * An MCP server on standard input and output that is really `POST /mcp` of the control service.
+ *
+ * Each line is a message; it is sent on as it is, and what comes back, JSON or a stream of events, is printed a line each.
+ * Messages are under way side by side: a wait of a minute holds up nobody. The service keeps no sessions, so a cancel
+ * means to hang up on the request that it is about. Whatever goes wrong on the way becomes an error for the id that waits
+ * for an answer; there always is one answer.
+ */
+import { readBounded } from '../../shared/bounded-output.ts'
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { LineSplitter, LineTooLong } from '../../shared/line-splitter.ts'
+import { eventData } from './events.ts'
+import { answerIdsOf, asMessage, CODES, failure, headersFor, type Id, type Message } from './message.ts'
+
+/** Bytes of a message; the service takes no larger ones. */
+export const MAX_LINE_BYTES = 4 * 1024 * 1024
+
+/** Bytes of an answer, or of an event of one. Those of the service are far smaller. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+
+/** Requests that may be under way. More are refused rather than left unread: one of them may be a cancel. */
+export const MAX_OPEN_REQUESTS = 256
+
+export interface BridgeOptions {
+  /** Without a slash at its end. */
+  readonly baseUrl: string
+  /** Sent as `Authorization: Bearer`, unless empty. */
+  readonly token: string
+  readonly input: ReadableStream<Uint8Array>
+  /** Prints one line. */
+  readonly print: (line: string) => Promise<void>
+  /** For people. */
+  readonly complain: (text: string) => void
+}
+
+/** Resolves at the end of the input, when all that was asked is answered. Throws when a line is too long or cannot be printed. */
+export async function runBridge(options: BridgeOptions): Promise<void> {
+  const bridge = new Bridge(options)
+  await Promise.race([passOnAll(bridge, options), bridge.outputGone])
+}
+
+async function passOnAll(bridge: Bridge, options: BridgeOptions): Promise<void> {
+  const lines = new LineSplitter(MAX_LINE_BYTES)
+  try {
+    for await (const chunk of options.input) {
+      for (const line of lines.push(chunk)) bridge.receive(line)
+    }
+  } catch (error) {
+    if (!(error instanceof LineTooLong)) throw error
+    // Where the next message begins is unknown now.
+    bridge.refuse(null, CODES.invalidRequest, `a message has more than ${MAX_LINE_BYTES} bytes`)
+    await bridge.answered()
+    throw new Error(`a message has more than ${MAX_LINE_BYTES} bytes`)
+  }
+  await bridge.answered()
+}
+
+class Bridge {
+  readonly #options: BridgeOptions
+  readonly #url: string
+  /** What was sent and is not answered yet. */
+  readonly #open = new Set<Promise<void>>()
+  readonly #byId = new Map<Id, AbortController>()
+  #printing: Promise<void> = Promise.resolve()
+  readonly #gone = Promise.withResolvers<never>()
+  /** Rejects when nobody reads what we print any more. */
+  readonly outputGone = this.#gone.promise
+  /** Of the older era: what handshake and server have agreed on. */
+  #version: string | undefined
+  #session: string | undefined
+
+  constructor(options: BridgeOptions) {
+    this.#options = options
+    this.#url = `${options.baseUrl}/mcp`
+  }
+
+  receive(line: string): void {
+    if (line.trim() === '') return
+    let value: unknown
+    try {
+      value = JSON.parse(line)
+    } catch {
+      this.refuse(null, CODES.parseError, 'this line is not JSON')
+      return
+    }
+    const message = asMessage(value)
+    if (message?.method === 'notifications/cancelled') {
+      this.#byId.get(message.params?.requestId as Id)?.abort()
+      return
+    }
+    const ids = answerIdsOf(value)
+    if (this.#open.size >= MAX_OPEN_REQUESTS) {
+      this.#refuseAll(ids, `more than ${MAX_OPEN_REQUESTS} requests at a time; wait for some of them`)
+      return
+    }
+    const sending = this.#send(line, message, ids)
+    this.#open.add(sending)
+    sending.finally(() => this.#open.delete(sending))
+  }
+
+  refuse(id: Id | null, code: number, message: string): void {
+    this.#print(failure(id, code, message))
+  }
+
+  /** Nobody waits for the answer to a notification: that it was lost is told to people. */
+  #refuseAll(ids: Iterable<Id>, text: string): void {
+    const [...waiting] = ids
+    for (const id of waiting) this.refuse(id, CODES.unreachable, text)
+    if (waiting.length === 0) this.#options.complain(text)
+  }
+
+  /** Resolves when all is answered and printed. */
+  async answered(): Promise<void> {
+    while (this.#open.size > 0) await Promise.all(this.#open)
+    await this.#printing
+  }
+
+  async #send(line: string, message: Message | undefined, ids: readonly Id[]): Promise<void> {
+    const controller = new AbortController()
+    for (const id of ids) this.#byId.set(id, controller)
+    const unanswered = new Set(ids)
+    try {
+      const response = await this.#post(line, message, controller.signal)
+      if (message?.method === 'initialize') this.#session = response.headers.get('mcp-session-id') ?? undefined
+      await this.#passOn(response, message, unanswered)
+      if (unanswered.size > 0) this.#refuseAll(unanswered, `${this.#url} ended its answer too early`)
+    } catch (error) {
+      // Whoever cancels wants no answer.
+      if (!controller.signal.aborted) this.#refuseAll(unanswered, this.#faultOf(error))
+    } finally {
+      for (const id of ids) if (this.#byId.get(id) === controller) this.#byId.delete(id)
+    }
+  }
+
+  #post(body: string, message: Message | undefined, signal: AbortSignal): Promise<Response> {
+    const { token } = this.#options
+    return fetch(this.#url, {
+      method: 'POST',
+      body,
+      headers: {
+        accept: 'application/json, text/event-stream',
+        'content-type': 'application/json',
+        ...(token !== '' && { authorization: `Bearer ${token}` }),
+        ...(this.#session !== undefined && { 'mcp-session-id': this.#session }),
+        ...(message !== undefined && headersFor(message, this.#version)),
+      },
+      redirect: 'manual',
+      signal,
+      // The service knows how long a wait may be; Bun would give up after five minutes.
+      timeout: false,
+    } as RequestInit)
+  }
+
+  /** Prints what `response` holds, and takes what it answers out of `unanswered`. */
+  async #passOn(response: Response, asked: Message | undefined, unanswered: Set<Id>): Promise<void> {
+    const { body, headers, status, ok } = response
+    if (body !== null && headers.get('content-type')?.startsWith('text/event-stream')) {
+      for await (const data of eventData(body, MAX_ANSWER_BYTES)) this.#passOnText(data, asked, unanswered, status)
+      return
+    }
+    const { text } = body === null ? { text: '' } : await readBounded(body, MAX_ANSWER_BYTES, { stopAtLimit: true })
+    if (text !== '' || !ok) this.#passOnText(text, asked, unanswered, status)
+  }
+
+  #passOnText(text: string, asked: Message | undefined, unanswered: Set<Id>, status: number): void {
+    const value = parsed(text)
+    const messages = (Array.isArray(value) ? value : [value]).map(asMessage)
+    if (messages.some((message) => message?.jsonrpc !== '2.0'))
+      throw new Error(refusalText(this.#url, status, messages[0]))
+    for (const message of messages) {
+      if (message?.id != null && message.method === undefined) unanswered.delete(message.id)
+    }
+    const [answer] = messages
+    if (asked?.method === 'initialize' && typeof answer?.result?.protocolVersion === 'string') {
+      this.#version = answer.result.protocolVersion
+    }
+    // An error of the protocol that does not know the request's id is the answer to it all the same.
+    const [id] = unanswered
+    if (answer?.error !== undefined && answer.id == null && id !== undefined) {
+      unanswered.delete(id)
+      this.#print({ ...answer, id })
+    } else this.#print(value)
+  }
+
+  #print(value: unknown): void {
+    const line = `${JSON.stringify(value)}\n`
+    this.#printing = this.#printing.then(() => this.#options.print(line)).catch((error) => this.#gone.reject(error))
+  }
+
+  #faultOf(error: unknown): string {
+    const reason = REASONS[systemCodeOf(error) ?? ''] ?? messageOf(error)
+    return reason.startsWith(this.#url)
+      ? reason
+      : `cannot reach the control service at ${this.#options.baseUrl}: ${reason}`
+  }
+}
+
+function refusalText(url: string, status: number, body: Message | undefined): string {
+  const text =
+    typeof body?.error === 'string' ? body.error : 'an answer that is no MCP message: is this the control service?'
+  return `${url} answered ${status}: ${text}${status === 401 ? ' (set SERVICE_TOKEN)' : ''}`
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const REFUSED = 'connection refused (is it running? start it with taskmill-control, or set SERVICE_URL)'
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: REFUSED,
+  ConnectionRefused: REFUSED,
+  ENOTFOUND: 'no such host (check SERVICE_URL)',
+  ECONNRESET: 'the connection was closed before the answer was complete',
+  ConnectionClosed: 'the connection was closed before the answer was complete',
+}

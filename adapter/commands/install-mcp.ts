@@ -1,0 +1,26 @@
+/** `taskmill install-mcp`: what an agent's host has to be told of us. It is printed, never written: files are the user's. */
+import { choice } from '../../shared/flags.ts'
+import { success } from '../envelope.ts'
+import { HOSTS, hostConfig } from '../host-config.ts'
+import { defineCommand } from './command.ts'
+
+export const installMcp = defineCommand({
+  summary: 'Print the configuration with which an MCP host (claude, codex, cursor, ...) uses the control service.',
+  usage: '[--client claude|codex|cursor|generic] [--transport http|stdio]',
+  settings: {
+    client: choice({ default: 'generic', choices: HOSTS, help: 'The host that is to be configured.' }),
+    transport: choice({
+      default: 'http',
+      choices: ['http', 'stdio'],
+      help: 'http: the host calls the service itself. stdio: it starts taskmill mcp, which does.',
+    }),
+  },
+  takesArguments: false,
+  async run({ values, client, env }) {
+    const program = process.execPath
+    const hasToken = (env.SERVICE_TOKEN ?? '') !== ''
+    return success(
+      hostConfig({ host: values.client, transport: values.transport, url: client.baseUrl, program, hasToken }),
+    )
+  },
+})

@@ -1,0 +1,21 @@
+/** `taskmill mcp`: an MCP server on standard input and output, for hosts that start one; control does the work. */
+import { defineCommand } from './command.ts'
+
+export const mcp = defineCommand({
+  summary: 'Be an MCP server on standard input and output, on behalf of the control service (POST /mcp).',
+  usage: '',
+  settings: {},
+  takesArguments: false,
+  speaksProtocol: true,
+  async run({ client, env }) {
+    const { runBridge } = await import('../bridge/bridge.ts')
+    await runBridge({
+      baseUrl: client.baseUrl,
+      token: env.SERVICE_TOKEN ?? '',
+      input: Bun.stdin.stream(),
+      print: async (line) => void (await Bun.write(Bun.stdout, line)),
+      complain: (text) => void Bun.write(Bun.stderr, `taskmill: ${text}\n`),
+    })
+    return undefined
+  },
+})
