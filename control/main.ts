@@ -197,7 +197,11 @@ async function serve(config: ControlConfig): Promise<undefined> {
     }
     isDraining = true
     log.info('stopping', { signal })
-    const code = await shutDown({ scheduler, mcpServers, stopping, server, persistence, log }, config.shutdownTimeout)
+    const endMcpServers = () => Promise.race([mcpServers.close(), Bun.sleep(abandonAfterMs)])
+    const code = await shutDown(
+      { scheduler, endMcpServers, stopping, server, persistence, log },
+      config.shutdownTimeout,
+    )
     await runtime.child?.stop()
     // Whoever does not read our lines does not keep us from ending.
     await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
@@ -227,7 +231,7 @@ function* resumeAll(scheduler: Scheduler, graphs: readonly Graph[]): Slices<void
 
 type Parts = {
   readonly scheduler: Scheduler
-  readonly mcpServers: McpServers
+  readonly endMcpServers: () => Promise<void>
   /** To be aborted once nothing happens any more that anybody could wait for. */
   readonly stopping: AbortController
   readonly server: RunningHttpService
@@ -236,9 +240,9 @@ type Parts = {
 }
 
 async function shutDown(parts: Parts, graceMs: number): Promise<number> {
-  const { scheduler, mcpServers, stopping, server, persistence, log } = parts
+  const { scheduler, endMcpServers, stopping, server, persistence, log } = parts
   await scheduler.stop(graceMs)
-  const mcpServersEnded = mcpServers.close()
+  const mcpServersEnded = endMcpServers()
   stopping.abort()
   try {
     await persistence.stop()

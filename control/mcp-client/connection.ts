@@ -164,7 +164,8 @@ export class McpConnection {
     if (this.#client.getServerCapabilities()?.tools === undefined) return []
     try {
       const { tools } = await this.#client.listTools(undefined, { timeout: LIST_TIMEOUT_MS, cacheMode: 'refresh' })
-      return tools.slice(0, MAX_TOOLS)
+      // A schema that is too deep could not be shown to anybody.
+      return tools.slice(0, MAX_TOOLS).filter((tool) => isWithinDepth(tool))
     } catch (error) {
       throw asFault(error, this.#faults)
     }

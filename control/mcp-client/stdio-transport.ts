@@ -186,10 +186,11 @@ export class StdioTransport implements Transport {
     this.#isClosing = true
     if (this.#child === undefined) return Promise.resolve()
     const { pid, stdin } = this.#child
-    this.#ending ??= (async () => {
-      await Promise.resolve(stdin.end()).catch(() => {})
-      await endGroup(pid, this.#options.killGraceMs)
-    })()
+    if (this.#ending === undefined) {
+      // Not waited for: it lasts until all is read, and this may be a program that reads nothing.
+      Promise.resolve(stdin.end()).catch(() => {})
+      this.#ending = endGroup(pid, this.#options.killGraceMs)
+    }
     return this.#ending
   }
 

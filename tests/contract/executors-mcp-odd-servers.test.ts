@@ -1,7 +1,11 @@
 /** MCP servers that hang, die, flood and lie: a task says what happened, and nothing else comes to harm. */
 import { describe, expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { McpTools } from '../../shared/contract/mcp.ts'
 import { oddServer, startMcpControl, textOf } from '../support/mcp.ts'
+import { tempDir } from '../support/temp.ts'
+import { isAlive, until } from '../support/until.ts'
 
 describe('a server that does not start', () => {
   test('a program that does not exist', async () => {
@@ -118,7 +122,57 @@ describe('a server that floods', () => {
   })
 })
 
+describe('a server that does not read', () => {
+  test('what waits for it is bounded, and its calls end with their timeouts', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    await mcp.run('odd/turn-deaf')
+    const words = 'x'.repeat(7_000_000)
+    const ids = ['a', 'b', 'c']
+    for (const id of ids) {
+      await mcp.control.submit([{ id, type: 'mcp', tool_name: 'odd/say', input: { words }, timeout: 1_000 }])
+    }
+    const errors = await Promise.all(ids.map(async (id) => (await mcp.control.ended(id)).error))
+    expect(errors.filter((error) => error === 'task timed out after 1000ms').length).toBe(2)
+    expect(
+      errors.filter((error) =>
+        /^mcp server odd: the server does not read its input: \d+ bytes are waiting$/.test(error!),
+      ).length,
+    ).toBe(1)
+  })
+
+  test('it does not hold up the end of the service', async () => {
+    const mcp = await startMcpControl({ odd: oddServer(['ignores-term']) }, { flags: ['--kill-grace', '50ms'] })
+    const pid = Number(textOf(await mcp.run('odd/pid')))
+    await mcp.run('odd/turn-deaf')
+    await mcp.run('odd/say', { words: 'x'.repeat(1_000_000) }, { timeout: 50 })
+    expect(await mcp.control.stop('SIGTERM')).toBe(0)
+    expect(await isAlive(pid)).toBe(false)
+    await mcp[Symbol.asyncDispose]()
+  })
+
+  test('nor does one that is just being started', async () => {
+    using dir = tempDir()
+    const log = join(dir.path, 'log')
+    const silent = oddServer(['silent'], { LOG_FILE: log })
+    const mcp = await startMcpControl({ odd: silent }, { flags: ['--shutdown-timeout', '0s', '--kill-grace', '50ms'] })
+    await mcp.control.submit([{ id: 'waiting', type: 'mcp', tool_name: 'odd/say' }])
+    await until(
+      () => existsSync(log),
+      (wasAsked) => wasAsked,
+    )
+    expect(await mcp.control.stop('SIGTERM')).toBe(0)
+    expect(existsSync(join(mcp.control.dataDir, 'mcp-processes.json'))).toBe(false)
+    await mcp[Symbol.asyncDispose]()
+  })
+})
+
 describe('a server that lies', () => {
+  test('a tool whose schema is too deep is left out', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer(['deep-tools']) })
+    const { tools } = (await mcp.run('discover', { server: 'odd' })).result as McpTools
+    expect(tools.map(({ name }) => name)).toEqual(['odd/say', 'odd/pid'])
+  })
+
   test('answers with ids of nobody are no answers', async () => {
     await using mcp = await startMcpControl({ odd: oddServer() })
     await mcp.run('odd/pid')
