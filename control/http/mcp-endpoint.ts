@@ -1,6 +1,6 @@
 /** POST /mcp: the service as an MCP server. The protocol is loaded when somebody first speaks it. */
 import type { AnyElysia } from 'elysia'
-import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-server.ts'
+import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-limits.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import type { Log } from '../../shared/log.ts'
 import type { ToolParts } from '../mcp-server/tool.ts'

@@ -10,7 +10,7 @@ import { ECHO, type EchoResult, echo, echoTool } from './builtin.ts'
 import { BUILTIN_SERVER, type McpServerConfig } from './config.ts'
 import type { CallOptions, ToolResult } from './connection.ts'
 import { McpFault } from './fault.ts'
-import { McpServer, type ServerOptions } from './server.ts'
+import type { McpServer, ServerOptions } from './server.ts'
 
 /** A tool and where it is. */
 export interface NamedTool {
@@ -49,26 +49,38 @@ export interface ToolCall {
 export type CallAnswer = { readonly server: string; readonly tool: string } & ToolResult
 
 export class McpServers {
-  readonly #servers: ReadonlyMap<string, McpServer>
+  readonly #configs: readonly McpServerConfig[]
+  readonly #optionsFor: (config: McpServerConfig) => ServerOptions
+  /** By name. Made when one is first needed: what they need to work is loaded then. */
+  #servers: Promise<ReadonlyMap<string, McpServer>> | undefined
 
-  constructor(configs: readonly McpServerConfig[], options: (config: McpServerConfig) => ServerOptions) {
-    this.#servers = new Map(configs.map((config) => [config.name, new McpServer(config, options(config))]))
+  constructor(configs: readonly McpServerConfig[], optionsFor: (config: McpServerConfig) => ServerOptions) {
+    this.#configs = configs
+    this.#optionsFor = optionsFor
+  }
+
+  #loaded(): Promise<ReadonlyMap<string, McpServer>> {
+    this.#servers ??= import('./server.ts').then(
+      ({ McpServer }) =>
+        new Map(this.#configs.map((config) => [config.name, new McpServer(config, this.#optionsFor(config))])),
+    )
+    return this.#servers
   }
 
   /** Whether there are others than the built-in one. */
   get hasConfigured(): boolean {
-    return this.#servers.size > 0
+    return this.#configs.length > 0
   }
 
   get names(): string[] {
-    return [BUILTIN_SERVER, ...this.#servers.keys()].sort()
+    return [BUILTIN_SERVER, ...this.#configs.map(({ name }) => name)].sort()
   }
 
   /** The tools of `server`, or throws; without one, those of all servers that can be asked. */
   async discover(server: string | undefined, signal: AbortSignal): Promise<FoundTools> {
     if (server === BUILTIN_SERVER) return { tools: [echoTool], errors: [] }
-    if (server !== undefined) return { tools: await this.#toolsOf(this.#named(server), signal), errors: [] }
-    const servers = [...this.#servers.values()].sort((a, b) => (a.config.name < b.config.name ? -1 : 1))
+    if (server !== undefined) return { tools: await this.#toolsOf(await this.#named(server), signal), errors: [] }
+    const servers = [...(await this.#loaded()).values()].sort((a, b) => (a.config.name < b.config.name ? -1 : 1))
     const found = await Promise.allSettled(servers.map((each) => this.#toolsOf(each, signal)))
     if (signal.aborted) throw new McpFault('cancelled', 'ended while mcp servers were asked for their tools')
     return {
@@ -96,7 +108,7 @@ export class McpServers {
     args: unknown,
     options: CallOptions,
   ): Promise<CallAnswer> {
-    const server = given === undefined ? await this.#having(name, options.signal) : this.#named(given)
+    const server = given === undefined ? await this.#having(name, options.signal) : await this.#named(given)
     const result = await server.call(name, asArguments(args), options)
     return { server: server.config.name, tool: name, ...result }
   }
@@ -107,8 +119,8 @@ export class McpServers {
     return slash < 0 ? [undefined, tool] : [tool.slice(0, slash), tool.slice(slash + 1)]
   }
 
-  #named(name: string): McpServer {
-    const server = this.#servers.get(name)
+  async #named(name: string): Promise<McpServer> {
+    const server = (await this.#loaded()).get(name)
     if (server !== undefined) return server
     throw new McpFault('invalid_input', `unknown mcp server "${name}" (available: ${this.names.join(', ')})`)
   }
@@ -117,7 +129,7 @@ export class McpServers {
   async #having(tool: string, signal: AbortSignal): Promise<McpServer> {
     const { tools, errors } = await this.discover(undefined, signal)
     const owners = tools.filter(({ name }) => name === tool).map(({ server }) => server)
-    if (owners.length === 1) return this.#named(owners[0]!)
+    if (owners.length === 1) return await this.#named(owners[0]!)
     if (owners.length > 1) {
       const names = owners.map((owner) => `${owner}/${tool}`).join(', ')
       throw new McpFault('invalid_input', `several mcp servers have a tool "${tool}": name one of ${names}`)
@@ -141,7 +153,8 @@ export class McpServers {
 
   /** Ends all connections and every server that we have started. */
   async close(): Promise<void> {
-    await Promise.all([...this.#servers.values()].map((server) => server.close()))
+    const servers = await this.#servers
+    await Promise.all([...(servers?.values() ?? [])].map((server) => server.close()))
   }
 }
 

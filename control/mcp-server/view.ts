@@ -1,5 +1,6 @@
 /** Tasks as the tools show them: small, with a pointer to what is left out. Pure. */
-import { MAX_SHOWN_TASKS, type TaskView, type WaitAnswer } from '../../shared/contract/mcp-server.ts'
+import { MAX_SHOWN_TASKS } from '../../shared/contract/mcp-limits.ts'
+import type { TaskView, WaitAnswer } from '../../shared/contract/mcp-server.ts'
 import { isLargeJson, ResultFile } from '../graph/result-file.ts'
 import type { Task } from '../graph/task.ts'
 

@@ -6,19 +6,8 @@ import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox
 import { ACTION_KINDS } from './adapter-v1.ts'
 import { count, flag, maybe, oneOf, text, texts, time } from './answer-schema.ts'
 import { TaskInput } from './control.ts'
+import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
 import { TASK_STATUSES, type TaskStatus } from './task-status.ts'
-
-/** Milliseconds that a tool may wait at most: less than any client waits for an answer. */
-export const MAX_TOOL_WAIT_MS = 50_000
-
-/** Tasks that one call may name. */
-export const MAX_NAMED_TASKS = 1_000
-
-/** Tasks that one answer shows; of the rest there are numbers. */
-export const MAX_SHOWN_TASKS = 100
-
-/** Characters of output that one answer holds. */
-export const MAX_LOG_CHARACTERS = 20_000
 
 const waitMs = (defaultMs: number) =>
   Type.Optional(

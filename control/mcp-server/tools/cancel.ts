@@ -1,5 +1,6 @@
 /** `cancel`: ends tasks; what depends on them is skipped. */
-import { CancelAnswer, CancelInput, MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-server.ts'
+import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
+import { CancelAnswer, CancelInput } from '../../../shared/contract/mcp-server.ts'
 import { cancelTask } from '../../scheduler/cancel.ts'
 import { namedTasks } from '../named-tasks.ts'
 import { defineTool } from '../tool.ts'

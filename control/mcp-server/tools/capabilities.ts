@@ -1,13 +1,12 @@
 /** `capabilities`: what can be asked for here. */
 import { ACTION_KINDS } from '../../../shared/contract/adapter-v1.ts'
 import {
-  CapabilitiesAnswer,
-  CapabilitiesInput,
   MAX_LOG_CHARACTERS,
   MAX_NAMED_TASKS,
   MAX_SHOWN_TASKS,
   MAX_TOOL_WAIT_MS,
-} from '../../../shared/contract/mcp-server.ts'
+} from '../../../shared/contract/mcp-limits.ts'
+import { CapabilitiesAnswer, CapabilitiesInput } from '../../../shared/contract/mcp-server.ts'
 import { badRequest } from '../../../shared/errors.ts'
 import { VERSION } from '../../../shared/version.ts'
 import { KINDS, resolveKind } from '../../adapter-v1/kinds.ts'

@@ -1,6 +1,7 @@
 /** `run_action`: has one thing done, as POST /adapters/actions does, and answers with what came of it. */
 import type { ActionResponse } from '../../../shared/contract/adapter-v1.ts'
-import { MAX_SHOWN_TASKS, RunActionAnswer, RunActionInput } from '../../../shared/contract/mcp-server.ts'
+import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
+import { RunActionAnswer, RunActionInput } from '../../../shared/contract/mcp-server.ts'
 import { submitAction } from '../../scheduler/actions.ts'
 import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'

@@ -1,6 +1,7 @@
 /** `submit_graph`: takes a graph of tasks, as POST /tasks does. */
 import type { SubmitResponse } from '../../../shared/contract/control.ts'
-import { MAX_SHOWN_TASKS, SubmitGraphAnswer, SubmitGraphInput } from '../../../shared/contract/mcp-server.ts'
+import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
+import { SubmitGraphAnswer, SubmitGraphInput } from '../../../shared/contract/mcp-server.ts'
 import { submitGraph } from '../../scheduler/submit.ts'
 import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
