@@ -6,6 +6,7 @@
  * event ids, by which the SDK takes it up again. And a request that was cancelled is let go of once the server has been
  * told, whether or not it cares.
  */
+import { isObject } from '../graph/decode.ts'
 import { MAX_MESSAGE_BYTES } from './limits.ts'
 
 export interface BoundedFetchOptions {
@@ -88,8 +89,12 @@ interface Message {
 
 function asMessage(body: unknown): Message | undefined {
   if (typeof body !== 'string') return undefined
-  const value: unknown = JSON.parse(body)
-  return value !== null && typeof value === 'object' && !Array.isArray(value) ? value : undefined
+  try {
+    const value: unknown = JSON.parse(body)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** How large a body, or an event of it, has become; and whether its events have ids. */

@@ -36,8 +36,15 @@ export function asFault(error: unknown, { sdk, server, isGone, explain }: FaultC
     return failure(` ended before it answered${detail === '' ? '' : `: ${detail}`}`, 'unknown')
   }
   const network = NETWORK_FAULTS[systemCodeOf(causeOf(error)) ?? '']
-  if (network !== undefined && server.kind === 'http') return failure(` at ${server.url}: ${network}`, 'unknown')
+  if (network !== undefined && server.kind === 'http')
+    return failure(` at ${placeOf(server.url)}: ${network}`, 'unknown')
   return failure(`: ${shortened(messageOf(error))}`)
+}
+
+/** An address without what may be secret in it. */
+function placeOf(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return origin + pathname
 }
 
 /** What an SDK error has behind it: a network error may be two levels down. */

@@ -84,6 +84,7 @@ export class McpServer {
         },
         () => {
           this.#connection = undefined
+          this.#era = undefined // it may be another program by now
         },
       )
     }

@@ -104,7 +104,7 @@ test('a server that wants a token, is away, or is something else', async () => {
   await using server = startMcpHttpServer()
   await using mcp = await startMcpControl({
     private: { url: server.url.replace('/mcp', '/private') },
-    away: { url: `http://127.0.0.1:${await freePort()}/mcp` },
+    away: { url: `http://ada:secret@127.0.0.1:${await freePort()}/mcp?key=secret` },
     nowhere: { url: 'http://no-such-host.invalid/mcp' },
   })
   const failed = async (name: string) => {

@@ -1,30 +1,50 @@
-/** The protocol's own conformance scenarios against the built service: those that need no tools of the suite's making. */
-import { expect, test } from 'bun:test'
+/** The protocol's own conformance scenarios: those that need no tools, logins or questions of the suite's making. */
+import { describe, expect, test } from 'bun:test'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startControl } from '../support/control.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 
 const PROGRAM = join(import.meta.dir, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js')
+const CLIENT = join(import.meta.dir, '../fixtures/mcp-conformance-client.ts')
 
-test.each([
-  ['server-initialize', 1],
-  ['ping', 1],
-  ['tools-list', 1],
-  ['server-sse-multiple-streams', 0],
-  ['dns-rebinding-protection', 2],
-])('%s passes', async (scenario, checks) => {
-  await using control = await startControl()
+async function conformance(args: readonly string[]): Promise<string> {
   using dir = tempDir()
-  const command = [process.execPath, '--bun', PROGRAM, 'server', '--url', `${control.url}/mcp`, '--scenario', scenario]
-  const run = Bun.spawn(command, {
+  const run = Bun.spawn([process.execPath, '--bun', PROGRAM, ...args], {
     cwd: dir.path,
-    env: testEnvironment(),
+    env: testEnvironment({ TMPDIR: tmpdir() }),
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
   })
   const [stdout, stderr] = await Promise.all([new Response(run.stdout).text(), new Response(run.stderr).text()])
   expect(await run.exited, stdout + stderr).toBe(0)
-  expect(stdout).toContain(`Passed: ${checks}/${checks}, 0 failed`)
+  return stdout + stderr
+}
+
+describe('POST /mcp as the server', () => {
+  test.each([
+    ['server-initialize', 1],
+    ['ping', 1],
+    ['tools-list', 1],
+    ['server-sse-multiple-streams', 0],
+    ['dns-rebinding-protection', 2],
+  ])('%s passes', async (scenario, checks) => {
+    await using control = await startControl()
+    const report = await conformance(['server', '--url', `${control.url}/mcp`, '--scenario', scenario])
+    expect(report).toContain(`Passed: ${checks}/${checks}, 0 failed`)
+  })
+})
+
+describe('tasks of the type mcp as the client', () => {
+  test.each([
+    ['initialize', 1],
+    ['tools_call', 1],
+    ['sse-retry', 3],
+  ])('%s passes', async (scenario, checks) => {
+    const command = `${process.execPath} ${CLIENT}`
+    const report = await conformance(['client', '--command', command, '--scenario', scenario, '--timeout', '60000'])
+    expect(report).toContain(`Passed: ${checks}/${checks}, 0 failed`)
+  })
 })
