@@ -35,7 +35,7 @@ import { SkillsDirectory } from './executors/skills.ts'
 import { prepareDecoding } from './graph/decode.ts'
 import type { Graph } from './graph/task.ts'
 import { controlApp } from './http/app.ts'
-import { type McpServerConfig, readMcpConfig } from './mcp-client/config.ts'
+import { readMcpConfig } from './mcp-client/config.ts'
 import { ProcessRecord } from './mcp-client/process-record.ts'
 import { McpServers } from './mcp-client/servers.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
@@ -113,7 +113,9 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const handles = new Handles(store, resultFiles)
   const mcpProcesses = new ProcessRecord(config.dataDir, log)
   const leftProcesses = [...recovered.processes, ...mcpProcesses.earlier]
-  const mcpServers = new McpServers(mcpConfigs, mcpServerOptions(config, serviceId, mcpProcesses, log))
+  const mcpServers = new McpServers(mcpConfigs, {
+    ...{ killGraceMs: config.killGrace, env: taskEnvironment(process.env), serviceId, record: mcpProcesses, log },
+  })
   executors.register(new McpExecutor({ servers: mcpServers, poll: (handleId) => handles.record(handleId) }))
   const persistence = new Persistence({
     store,
@@ -279,17 +281,6 @@ function localExecutors(config: ControlConfig, skills: SkillsDirectory, log: Log
     new OsExecutor([shell(commands), file(root), http(root), dns(), tcp, sleep, noop]),
     new CliSkillsExecutor({ ...commands, skills }),
   ]
-}
-
-/** What a connection to a server needs of us; a server that we start carries the mark by which a restart ends it. */
-function mcpServerOptions(config: ControlConfig, serviceId: string, record: ProcessRecord, log: Log) {
-  const env = taskEnvironment(process.env)
-  return ({ name }: McpServerConfig) => ({
-    ...{ killGraceMs: config.killGrace, log },
-    env: { ...env, TASKMILL_ATTEMPT: `${serviceId}/mcp/${name}` },
-    onStarted: (pid: number) => record.add(pid),
-    onEnded: (pid: number) => record.remove(pid),
-  })
 }
 
 function shellPolicy(variable: string | undefined, log: Log): ShellPolicy {

@@ -9,6 +9,7 @@ import { BUILTIN_SERVER } from '../mcp-client/config.ts'
 import { type McpServers, toolList } from '../mcp-client/servers.ts'
 import { type Intake, submitGraph } from '../scheduler/submit.ts'
 import type { Handles } from '../store/handles.ts'
+import type { Persistence } from '../store/persistence.ts'
 
 /** Seconds for asking all servers for their tools: more than each of them gets to start and to answer. */
 const DISCOVER_TIMEOUT_SECONDS = 100
@@ -17,10 +18,14 @@ export interface McpRoutes {
   readonly intake: Intake
   readonly mcpServers: McpServers
   readonly handles: Handles
+  readonly persistence: Persistence
   readonly maxBodyBytes: number
 }
 
-export function addMcpRoutes(app: AnyElysia, { intake, mcpServers, handles, maxBodyBytes }: McpRoutes): AnyElysia {
+export function addMcpRoutes(
+  app: AnyElysia,
+  { intake, mcpServers, handles, persistence, maxBodyBytes }: McpRoutes,
+): AnyElysia {
   return app
     .get('/mcp/tools', async ({ request }): Promise<McpTools> => {
       app.server?.timeout(request, DISCOVER_TIMEOUT_SECONDS)
@@ -43,6 +48,7 @@ export function addMcpRoutes(app: AnyElysia, { intake, mcpServers, handles, maxB
       { parse: 'none' },
     )
     .get('/mcp/tasks/:id', ({ params }) => {
+      persistence.expose()
       const record = handles.json(params.id)
       if (record === undefined) throw new ServiceError(404, `handle not found: ${params.id}`)
       return record

@@ -10,7 +10,7 @@ import { isObject } from '../graph/decode.ts'
 import { MAX_MESSAGE_BYTES } from './limits.ts'
 
 export interface BoundedFetchOptions {
-  /** Called with the id of a request that cannot be answered any more. It may have been answered before. */
+  /** Called with the id of a request that cannot be answered any more. */
   readonly onLost: (id: number) => void
 }
 
@@ -24,8 +24,9 @@ type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
 export class BoundedFetch {
   readonly #onLost: (id: number) => void
+  /** Requests that are not answered yet, and what lets go of each. */
   readonly #open = new Map<number, AbortController>()
-  /** Requests whose stream can be taken up again. */
+  /** Those of them whose stream has ended and can be taken up again. */
   readonly #resumable = new Set<number>()
   /** False once the server has said that it does not let one take up a stream again. */
   #mayResume = true
@@ -49,7 +50,10 @@ export class BoundedFetch {
         this.loseResumable()
       }
       const cancelled = sent?.method === 'notifications/cancelled' ? sent.params?.requestId : undefined
-      if (typeof cancelled === 'number') this.#open.get(cancelled)?.abort()
+      if (typeof cancelled === 'number') {
+        this.#open.get(cancelled)?.abort()
+        this.answered(cancelled)
+      }
       return this.#bounded(response, id)
     } catch (error) {
       if (id !== undefined) this.#open.delete(id)
@@ -57,20 +61,30 @@ export class BoundedFetch {
     }
   }
 
+  /** To be told of every answer. */
+  answered(id: unknown): void {
+    this.#open.delete(id as number)
+    this.#resumable.delete(id as number)
+  }
+
   /** The SDK has given up taking up streams again, or the server does not let it. */
   loseResumable(): void {
-    for (const id of this.#resumable) this.#onLost(id)
+    const lost = [...this.#resumable]
     this.#resumable.clear()
+    for (const id of lost) this.#lose(id)
+  }
+
+  #lose(id: number): void {
+    if (this.#open.delete(id)) this.#onLost(id)
   }
 
   #bounded(response: Response, id: number | undefined): Response {
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
     const end = (hasEventIds: boolean) => {
-      if (id === undefined) return
-      this.#open.delete(id)
-      if (!isStream) return
-      if (hasEventIds && this.#mayResume) this.#resumable.add(id)
-      else this.#onLost(id)
+      if (id === undefined || !this.#open.has(id)) return
+      if (!isStream) this.#open.delete(id)
+      else if (hasEventIds && this.#mayResume) this.#resumable.add(id)
+      else setTimeout(() => this.#lose(id), LOST_AFTER_MS)
     }
     if (response.body === null) {
       end(false)
@@ -150,7 +164,7 @@ function boundedBody(
         const { done, value } = await reader.read()
         if (done) {
           controller.close()
-          setTimeout(finish, LOST_AFTER_MS)
+          finish()
           return
         }
         size.add(value)
@@ -158,7 +172,7 @@ function boundedBody(
       } catch (error) {
         void reader.cancel().catch(() => {})
         controller.error(error)
-        setTimeout(finish, LOST_AFTER_MS)
+        finish()
       }
     },
     cancel(reason) {

@@ -235,14 +235,13 @@ function transportTo(
     fetch: bounded.fetch,
     requestInit: { headers: { ...server.headers } },
   })
-  const starting = transport.start.bind(transport)
-  transport.start = async () => {
-    const tell = transport.onerror
-    transport.onerror = (error) => {
-      tell?.(error)
-      if (/^Maximum reconnection attempts/.test(error.message)) bounded.loseResumable()
-    }
-    await starting()
+  // Whoever connects keeps the handlers that are there already.
+  transport.onmessage = (message) => {
+    if ('id' in message && !('method' in message)) bounded.answered(message.id)
+  }
+  // The SDK has no other sign for this.
+  transport.onerror = (error) => {
+    if (/^Maximum reconnection attempts/.test(error.message)) bounded.loseResumable()
   }
   return { transport, isGone: () => false, explain: () => '' }
 }

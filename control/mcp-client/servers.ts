@@ -6,10 +6,12 @@
  */
 import type { McpTools } from '../../shared/contract/mcp.ts'
 import { messageOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
 import { ECHO, type EchoResult, echo, echoTool } from './builtin.ts'
 import { BUILTIN_SERVER, type McpServerConfig } from './config.ts'
 import type { CallOptions, ToolResult } from './connection.ts'
 import { McpFault } from './fault.ts'
+import type { ProcessRecord } from './process-record.ts'
 import type { McpServer, ServerOptions } from './server.ts'
 
 /** A tool and where it is. */
@@ -48,21 +50,42 @@ export interface ToolCall {
 
 export type CallAnswer = { readonly server: string; readonly tool: string } & ToolResult
 
+/** What servers that we start need of the service. */
+export interface McpServersOptions {
+  readonly killGraceMs: number
+  /** What every program of ours gets to see of an environment. */
+  readonly env: Readonly<Record<string, string>>
+  /** The mark of the data directory. */
+  readonly serviceId: string
+  readonly record: Pick<ProcessRecord, 'add' | 'remove'>
+  readonly log: Log
+}
+
+const optionsFor = ({ name }: McpServerConfig, options: McpServersOptions): ServerOptions => {
+  const { killGraceMs, env, serviceId, record, log } = options
+  return {
+    ...{ killGraceMs, env, log },
+    mark: `${serviceId}/mcp/${name}`,
+    onStarted: (pid) => record.add(pid),
+    onEnded: (pid) => record.remove(pid),
+  }
+}
+
 export class McpServers {
   readonly #configs: readonly McpServerConfig[]
-  readonly #optionsFor: (config: McpServerConfig) => ServerOptions
+  readonly #options: McpServersOptions
   /** By name. Made when one is first needed: what they need to work is loaded then. */
   #servers: Promise<ReadonlyMap<string, McpServer>> | undefined
 
-  constructor(configs: readonly McpServerConfig[], optionsFor: (config: McpServerConfig) => ServerOptions) {
+  constructor(configs: readonly McpServerConfig[], options: McpServersOptions) {
     this.#configs = configs
-    this.#optionsFor = optionsFor
+    this.#options = options
   }
 
   #loaded(): Promise<ReadonlyMap<string, McpServer>> {
     this.#servers ??= import('./server.ts').then(
       ({ McpServer }) =>
-        new Map(this.#configs.map((config) => [config.name, new McpServer(config, this.#optionsFor(config))])),
+        new Map(this.#configs.map((config) => [config.name, new McpServer(config, optionsFor(config, this.#options))])),
     )
     return this.#servers
   }

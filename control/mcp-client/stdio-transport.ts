@@ -32,8 +32,10 @@ const WANTED_NOTIFICATIONS = new Set(['notifications/progress', 'notifications/t
 
 export interface StdioTransportOptions {
   readonly server: StdioServerConfig
-  /** All that the program gets to see of an environment. */
+  /** What every program gets to see of an environment; its own comes on top. */
   readonly env: Readonly<Record<string, string>>
+  /** By what a restart knows it: its TASKMILL_ATTEMPT. */
+  readonly mark: string
   /** Milliseconds between TERM and KILL. */
   readonly killGraceMs: number
   /** Called with the pid as soon as there is one. */
@@ -97,7 +99,7 @@ export class StdioTransport implements Transport {
 
   #spawn(stdout: number | 'pipe', stderr: number | 'pipe') {
     const { command, args, cwd, env: own } = this.#options.server
-    const env = { ...this.#options.env, ...own }
+    const env = { ...this.#options.env, ...own, TASKMILL_ATTEMPT: this.#options.mark }
     try {
       return Bun.spawn([command, ...args], {
         ...(cwd !== undefined && { cwd }),

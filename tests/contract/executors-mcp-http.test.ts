@@ -52,6 +52,7 @@ test('a server of the newer era is spoken to in that', async () => {
 test.each([
   ['cut', /^mcp server web: the stream ended before the answer$/],
   ['cut-for-good', /^mcp server web: the stream ended before the answer$/],
+  ['cut-and-refused', /^mcp server web: the stream ended before the answer$/],
   ['broken', /^mcp server web answered HTTP 500: .*no luck today/],
   ['page', /^mcp server web: Unexpected content type: text\/html/],
   ['garbage', /^mcp server web: /],

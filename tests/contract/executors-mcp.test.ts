@@ -286,13 +286,21 @@ describe('configured servers', () => {
 
   test('the environment is the configured one and the minimal one, and nothing of the service', async () => {
     await using mcp = await startMcpControl(
-      { odd: oddServer([], { GREETING: 'hello', SECRET: `\${API_KEY}`, MODE: `\${MODE:-quiet}` }) },
+      {
+        odd: oddServer([], {
+          TASKMILL_ATTEMPT: 'mine',
+          GREETING: 'hello',
+          SECRET: `\${API_KEY}`,
+          MODE: `\${MODE:-quiet}`,
+        }),
+      },
       { env: { API_KEY: 'k-42', SERVICE_TOKEN_OF_OTHERS: 'x' } },
     )
     const env = JSON.parse(textOf(await mcp.run('odd/env'))) as Record<string, string>
     expect(Object.keys(env).sort()).toEqual(
       ['GREETING', 'HOME', 'LANG', 'MODE', 'PATH', 'SECRET', 'TASKMILL_ATTEMPT', 'TMPDIR', 'USER'].sort(),
     )
+    expect(env.TASKMILL_ATTEMPT).toMatch(/^\d+-\d+\/mcp\/odd$/)
     expect([env.GREETING, env.SECRET, env.MODE]).toEqual(['hello', 'k-42', 'quiet'])
   })
 

@@ -49,6 +49,7 @@ export function startMcpHttpServer(): McpHttpServer {
     },
     cut: () => new Response(': nothing will come\n\n', EVENTS),
     'cut-for-good': () => new Response(`id: 1\nretry: 10\ndata:\n\n`, EVENTS),
+    'cut-and-refused': () => new Response(`id: refused\nretry: 10\ndata:\n\n`, EVENTS),
     hang: (_, request) => hold(request),
     'hang-in-a-stream': (_, request) =>
       new Response(
@@ -86,6 +87,7 @@ export function startMcpHttpServer(): McpHttpServer {
         return new Response('who are you', { status: 401 })
       }
       if (request.method === 'DELETE') sessions.delete(request.headers.get('mcp-session-id') ?? '')
+      if (request.headers.get('last-event-id') === 'refused') return new Response(null, { status: 500 })
       if (request.method !== 'POST') return new Response(null, { status: 405 })
       const message = (await request.json()) as Message
       received.push({ message, headers: request.headers })

@@ -1,7 +1,9 @@
 /** MCP servers for tests, as a control service is told of them. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { McpServersOptions } from '../../control/mcp-client/servers.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
+import { silentLog } from '../../shared/log.ts'
 import { type Control, type ControlOptions, startControl } from './control.ts'
 import { tempDir } from './temp.ts'
 
@@ -20,6 +22,12 @@ export const modernServer = { command: process.execPath, args: [join(FIXTURES, '
 
 /** The program of somebody else's server. */
 export const everythingProgram = join(MODULES, '@modelcontextprotocol/server-everything/dist/index.js')
+
+/** For services of which no server is configured. */
+export const noServerOptions: McpServersOptions = {
+  ...{ killGraceMs: 0, env: {}, serviceId: 'test', log: silentLog() },
+  record: { add: () => {}, remove: () => {} },
+}
 
 export interface McpControl extends AsyncDisposable {
   readonly control: Control

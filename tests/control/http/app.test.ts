@@ -18,6 +18,7 @@ import { Retention } from '../../../control/store/retention.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { createGuard } from '../../../shared/http-guard.ts'
 import { silentLog } from '../../../shared/log.ts'
+import { noServerOptions } from '../../support/mcp.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const dir = tempDir()
@@ -39,9 +40,7 @@ const persistence = new Persistence({
   isStateFileBehind: false,
 })
 const retention = new Retention({ store, retentionMs: 0, maxStoredTasks: 1_000, log })
-const mcpServers = new McpServers([], () => {
-  throw new Error('no server is configured')
-})
+const mcpServers = new McpServers([], noServerOptions)
 const handles = new Handles(store, resultFiles)
 const scheduler = new Scheduler({
   ...{ store, executors, maxConcurrency: 1, log, abandonAfterMs: 1_000, serviceId: 'test' },

@@ -1,11 +1,10 @@
 /** Which server a call goes to, where that is decided without asking one. */
 import { expect, test } from 'bun:test'
 import { McpServers, type ToolCall } from '../../../control/mcp-client/servers.ts'
+import { noServerOptions } from '../../support/mcp.ts'
 
 const options = { signal: new AbortController().signal, onProgress: () => {} }
-const none = new McpServers([], () => {
-  throw new Error('no server is configured')
-})
+const none = new McpServers([], noServerOptions)
 
 test.each<[ToolCall, string]>([
   [{ server: undefined, tool: 'echo', args: 1 }, 'echo'],
