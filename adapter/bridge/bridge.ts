@@ -18,6 +18,12 @@ export const MAX_LINE_BYTES = 4 * 1024 * 1024
 /** Bytes of an answer, or of an event of one. Those of the service are far smaller. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
+/** Milliseconds after the end of the input for the answers that are still to come: more than a tool may wait. */
+export const LAST_ANSWERS_MS = 60_000
+
+/** What is answered for as long as somebody listens: it ends with the input. */
+const ENDLESS_METHODS = new Set(['subscriptions/listen'])
+
 /** Requests that may be under way. More are refused rather than left unread: one of them may be a cancel. */
 export const MAX_OPEN_REQUESTS = 256
 
@@ -49,10 +55,10 @@ async function passOnAll(bridge: Bridge, options: BridgeOptions): Promise<void> 
     if (!(error instanceof LineTooLong)) throw error
     // Where the next message begins is unknown now.
     bridge.refuse(null, CODES.invalidRequest, `a message has more than ${MAX_LINE_BYTES} bytes`)
-    await bridge.answered()
+    await bridge.finish()
     throw new Error(`a message has more than ${MAX_LINE_BYTES} bytes`)
   }
-  await bridge.answered()
+  await bridge.finish()
 }
 
 class Bridge {
@@ -61,6 +67,8 @@ class Bridge {
   /** What was sent and is not answered yet. */
   readonly #open = new Set<Promise<void>>()
   readonly #byId = new Map<Id, AbortController>()
+  /** Of requests whose answer has no end of its own. */
+  readonly #endless = new Set<AbortController>()
   #printing: Promise<void> = Promise.resolve()
   readonly #gone = Promise.withResolvers<never>()
   /** Rejects when nobody reads what we print any more. */
@@ -109,15 +117,18 @@ class Bridge {
     if (waiting.length === 0) this.#options.complain(text)
   }
 
-  /** Resolves when all is answered and printed. */
-  async answered(): Promise<void> {
-    while (this.#open.size > 0) await Promise.all(this.#open)
+  /** Resolves when all is answered and printed, at the latest after a while. */
+  async finish(): Promise<void> {
+    for (const controller of this.#endless) controller.abort()
+    const answered = Promise.all(this.#open)
+    await Promise.race([answered, Bun.sleep(LAST_ANSWERS_MS)])
     await this.#printing
   }
 
   async #send(line: string, message: Message | undefined, ids: readonly Id[]): Promise<void> {
     const controller = new AbortController()
     for (const id of ids) this.#byId.set(id, controller)
+    if (ENDLESS_METHODS.has(message?.method ?? '')) this.#endless.add(controller)
     const unanswered = new Set(ids)
     try {
       const response = await this.#post(line, message, controller.signal)
@@ -128,6 +139,7 @@ class Bridge {
       // Whoever cancels wants no answer.
       if (!controller.signal.aborted) this.#refuseAll(unanswered, this.#faultOf(error))
     } finally {
+      this.#endless.delete(controller)
       for (const id of ids) if (this.#byId.get(id) === controller) this.#byId.delete(id)
     }
   }

@@ -88,6 +88,8 @@ export function parseMcpConfig(text: string, env: Environment, refuse: (detail: 
       return fields.refuse('', 'the name must be 1 to 64 letters, digits, "_", "-" or ".", as it stands before the "/"')
     }
     if (name === BUILTIN_SERVER) return fields.refuse('', 'the name is taken by the built-in server; choose another')
+    // A tool_name may repeat its category: mcp.x/tool is the tool of the server x.
+    if (name.startsWith('mcp.')) return fields.refuse('', 'the name must not begin with "mcp."; choose another')
     return fields.flag('disabled') ? [] : [serverOf(name, fields)]
   })
 }

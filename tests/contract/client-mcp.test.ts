@@ -96,6 +96,22 @@ test('it ends at the end of its input, with all that was asked answered', async 
   expect(await bridge.stderr).toBe('')
 })
 
+test('a stream that has no end ends with the input', async () => {
+  await using control = await startControl()
+  await using bridge = await startBridge(control.url)
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  bridge.send({ id: 'l', method: 'subscriptions/listen', params: { notifications: {}, _meta } })
+  await until(
+    () => bridge.printed.map(({ method }) => method),
+    (methods) => methods.includes('notifications/subscriptions/acknowledged'),
+  )
+  expect(await bridge.end()).toBe(0)
+})
+
 test('an empty input, and SIGTERM, end it without a word', async () => {
   await using control = await startControl()
   await using empty = await startBridge(control.url)

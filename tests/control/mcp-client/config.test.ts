@@ -55,6 +55,7 @@ describe('refusals', () => {
     [{ mcpServers: { s: 'x' } }, /^mcpServers\.s: expected object, got string$/],
     [{ mcpServers: { 'a/b': { command: 'x' } } }, /^mcpServers\.a\/b: the name must be 1 to 64 letters/],
     [{ mcpServers: { '': { command: 'x' } } }, /^mcpServers\.: the name must be/],
+    [{ mcpServers: { 'mcp.x': { command: 'x' } } }, /^mcpServers\.mcp\.x: the name must not begin with "mcp\."/],
     [{ mcpServers: { builtin: { command: 'x' } } }, /^mcpServers\.builtin: the name is taken by the built-in server/],
     [
       {
