@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { startControl } from '../support/control.ts'
 import { oddServer, startMcpControl } from '../support/mcp.ts'
 import { connectClient, ERAS } from '../support/mcp-client.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { until } from '../support/until.ts'
 
 const NAMES = ['submit_graph', 'run_action', 'wait', 'get_task', 'list_tasks', 'get_logs', 'cancel', 'capabilities']
@@ -117,7 +118,7 @@ describe.each(ERAS)('era %s', (era) => {
       'invalid input: tasks: expected array of tasks, got string',
     )
     expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'nope' }] })).toBe(
-      'unknown task type: nope (available: cli-skills, mcp, os)',
+      'unknown task type: nope (available: cli-skills, mcp, os, runtime)',
     )
     expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'noop', depends_on: ['b'] }] })).toBe(
       'task a depends on unknown task b',
@@ -257,11 +258,22 @@ test('a large graph gives a short answer', async () => {
   expect(cancelled.data).toEqual({ tasks: [] })
 })
 
+test('the output of a process of the runtime service is read like any other', async () => {
+  await using runtime = await startRuntime()
+  await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+  await using mcp = await connectClient(control.url)
+  const { data } = await mcp.call('run_action', { kind: 'script', input: { script: 'echo out; echo err >&2' } })
+  expect(data).toMatchObject({ kind: 'runtime.script', all_terminal: true, tasks: [{ status: 'success' }] })
+  const task_id = data.task_ids[0]
+  expect((await mcp.call('get_logs', { task_id })).data).toMatchObject({ stream: 'stdout', text: 'out\n' })
+  expect((await mcp.call('get_logs', { task_id, stream: 'stderr' })).data.text).toBe('err\n')
+})
+
 test('capabilities say what there is, and the input of a kind', async () => {
   await using mcp = await startMcpControl({ odd: oddServer() })
   await using agent = await connectClient(mcp.control.url)
   const { data } = await agent.call('capabilities')
-  expect(data.task_types).toEqual(['cli-skills', 'mcp', 'os'])
+  expect(data.task_types).toEqual(['cli-skills', 'mcp', 'os', 'runtime'])
   expect(data.mcp_servers).toEqual(['builtin', 'odd'])
   expect(data.limits.wait_ms).toBe(50_000)
   expect(data.action_kinds.map(({ kind }: { kind: string }) => kind)).toContain('mcp.call')

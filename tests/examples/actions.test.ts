@@ -16,7 +16,7 @@ test('there is one for every kind, and no other', () => {
 test.each(ACTION_KINDS)('%s runs and succeeds', async (kind) => {
   const isRuntime = kind.startsWith('runtime.')
   await using runtime = isRuntime ? await startRuntime() : undefined
-  await using control = await startControl({ env: { SERVICE_RUNTIME_URL: runtime?.url ?? 'http://127.0.0.1:9' } })
+  await using control = await startControl({ flags: isRuntime ? ['--runtime-url', runtime!.url] : [] })
   // The examples speak to the service at its default address.
   const action = readFileSync(join(ACTIONS, `${kind}.json`), 'utf8').replaceAll(
     '127.0.0.1:8080',
@@ -26,9 +26,6 @@ test.each(ACTION_KINDS)('%s runs and succeeds', async (kind) => {
   const options = { url: control.url, stdin: action }
   expect((await runClient(['translate'], options)).exitCode).toBe(0)
   const acted = await runClient(['act'], options)
-  const types = JSON.stringify((await runClient(['capabilities'], options)).envelope)
-  expect(types).toContain(kind)
-  if (isRuntime && acted.envelope.error?.message.includes('unknown task type: runtime (available: ')) return
   expect(acted.exitCode).toBe(0)
   const ids = acted.envelope.data!.task_ids as string[]
   const waited = await runClient(['wait', ...ids, '--timeout', '30s'], options)

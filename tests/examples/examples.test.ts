@@ -105,6 +105,14 @@ describe.each([
   })
 })
 
+test('os-mcp-runtime.json: the three kinds of tasks work together', async () => {
+  await using runtime = await startRuntime()
+  await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+  const tasks = await run(control, join(EXAMPLES, 'os-mcp-runtime.json'))
+  expect(othersThanSuccess(tasks)).toEqual({})
+  expect(runtimeResultOf(tasks.find(({ id }) => id === 'count')!)!.stdout).toBe('500500\n')
+})
+
 test('retry.json: the letter is read at a later attempt, and the door is knocked on three times', async () => {
   await using control = await startControl()
   const { tasks } = JSON.parse(readFileSync(join(EXAMPLES, 'retry.json'), 'utf8'))
