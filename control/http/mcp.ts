@@ -6,6 +6,7 @@ import { readBody, traceIdOf } from '../../shared/http-service.ts'
 import { inSlices, type Slices } from '../../shared/slices.ts'
 import { decodeJson, invalidJson, isObject, isWithinDepth, nameOf, tooDeep } from '../graph/decode.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
+import { McpFault } from '../mcp-client/fault.ts'
 import { type McpServers, toolList } from '../mcp-client/servers.ts'
 import { type Intake, submitGraph } from '../scheduler/submit.ts'
 import type { Handles } from '../store/handles.ts'
@@ -29,7 +30,11 @@ export function addMcpRoutes(
   return app
     .get('/mcp/tools', async ({ request }): Promise<McpTools> => {
       app.server?.timeout(request, DISCOVER_TIMEOUT_SECONDS)
-      return toolList(await mcpServers.discover(undefined, new AbortController().signal))
+      try {
+        return toolList(await mcpServers.discover(undefined, new AbortController().signal))
+      } catch (error) {
+        throw error instanceof McpFault ? new ServiceError(503, error.message) : error // we are stopping
+      }
     })
     .post(
       '/mcp/call',

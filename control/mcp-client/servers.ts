@@ -76,6 +76,7 @@ export class McpServers {
   readonly #options: McpServersOptions
   /** By name. Made when one is first needed: what they need to work is loaded then. */
   #servers: Promise<ReadonlyMap<string, McpServer>> | undefined
+  #isClosed = false
 
   constructor(configs: readonly McpServerConfig[], options: McpServersOptions) {
     this.#configs = configs
@@ -83,6 +84,7 @@ export class McpServers {
   }
 
   #loaded(): Promise<ReadonlyMap<string, McpServer>> {
+    if (this.#isClosed) return Promise.reject(new McpFault('cancelled', 'the service is stopping'))
     this.#servers ??= import('./server.ts').then(
       ({ McpServer }) =>
         new Map(this.#configs.map((config) => [config.name, new McpServer(config, optionsFor(config, this.#options))])),
@@ -174,8 +176,9 @@ export class McpServers {
     }))
   }
 
-  /** Ends all connections and every server that we have started. */
+  /** Ends all connections and every server that we have started. None is opened any more. */
   async close(): Promise<void> {
+    this.#isClosed = true
     const servers = await this.#servers
     await Promise.all([...(servers?.values() ?? [])].map((server) => server.close()))
   }

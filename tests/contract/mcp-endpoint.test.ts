@@ -373,9 +373,9 @@ describe('the endpoint', () => {
   })
 
   test('nothing is accepted while the service stops', async () => {
-    const control = await startControl({ flags: ['--shutdown-timeout', '20s'] })
+    const control = await startControl({ flags: ['--shutdown-timeout', '1h'] })
     await using mcp = await connectClient(control.url)
-    await control.submit([sleep('held', 1_500)])
+    await control.submit([sleep('held')])
     await control.reached('held', 'running')
     control.process.kill('SIGTERM')
     await until(
@@ -384,7 +384,7 @@ describe('the endpoint', () => {
     )
     const { isError, text } = await mcp.call('run_action', { kind: 'noop' })
     expect([isError, text]).toEqual([true, 'the service is stopping and accepts no new graphs'])
-    await control.process.exited
+    expect(await control.stop('SIGTERM')).toBe(0) // the second one ends what is held
     await control.dispose()
   })
 })

@@ -18,6 +18,17 @@ test.each<[ToolCall, string]>([
   expect(none.call(call, options)).toEqual({ tool_name, echo: 1 })
 })
 
+test('once closed, no server is started any more', async () => {
+  const servers = new McpServers(
+    [{ kind: 'stdio', name: 's', command: 'true', args: [], env: {}, cwd: undefined }],
+    noServerOptions,
+  )
+  await servers.close()
+  await expect(servers.discover('s', options.signal)).rejects.toThrow('the service is stopping')
+  await expect(servers.discover(undefined, options.signal)).rejects.toThrow('the service is stopping')
+  expect(servers.call({ server: undefined, tool: 'echo', args: 1 }, options)).toEqual({ tool_name: 'echo', echo: 1 })
+})
+
 test('the built-in server is always named', () => {
   expect(none.names).toEqual(['builtin'])
   expect(none.hasConfigured).toBe(false)
