@@ -65,10 +65,15 @@ export function* decodeJson(body: Uint8Array, sliced: SlicedArrays): Slices<unkn
   }
 }
 
+/** Whether `task` passes check 1: its fields are of the right types, and not too deep. */
+export const isWellShaped = (task: unknown): task is TaskInput =>
+  isTaskShape(task) && isWithinDepth(task.params) && isWithinDepth(task.input)
+
 function checkTaskShape(task: unknown, tasksPath: string, index: number): void {
+  if (isWellShaped(task)) return
   if (!isTaskShape(task)) throw invalidJson(shapeFault(task, `${tasksPath}[${index}]`))
   if (!isWithinDepth(task.params)) throw tooDeep(`${tasksPath}[${index}].params`)
-  if (!isWithinDepth(task.input)) throw tooDeep(`${tasksPath}[${index}].input`)
+  throw tooDeep(`${tasksPath}[${index}].input`)
 }
 
 function shapeFault(task: unknown, at: string): string {

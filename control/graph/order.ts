@@ -35,7 +35,7 @@ export function* buildEdges(dependenciesStart: Uint32Array, dependencies: Uint32
 }
 
 /** How many dependencies each task has, repeated ones counted. */
-export function dependencyCounts({ dependenciesStart }: Edges): Uint32Array {
+export function dependencyCounts({ dependenciesStart }: Pick<Edges, 'dependenciesStart'>): Uint32Array {
   const counts = new Uint32Array(dependenciesStart.length - 1)
   for (let i = 0; i < counts.length; i++) counts[i] = dependenciesStart[i + 1]! - dependenciesStart[i]!
   return counts

@@ -177,9 +177,17 @@ export class Graph {
     this.missing = dependencyCounts(edges)
   }
 
-  /** To be called for each task of a new graph, in their order. */
-  add(task: Task): void {
-    this.tasks.push(task)
+  /** Adds the next tasks of a new graph: those of `inputs` from `from` to `to`. */
+  add(inputs: readonly ValidTask[], from: number, to: number): void {
+    for (let i = from; i < to; i++) {
+      const task = new Task(this, i, inputs[i]!)
+      this.tasks.push(task)
+      this.#count(task)
+    }
+    this.live += to - from
+  }
+
+  #count(task: Task): void {
     for (const known of this.typeCounts) {
       if (known.type !== task.type) continue
       known.count++
@@ -217,9 +225,6 @@ export class Graph {
 /** Makes a graph and its tasks out of a valid submission. Yields, as there may be many. */
 export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdentity): Slices<Graph> {
   const graph = new Graph(identity, edges)
-  yield* inRanges(tasks.length, (from, to) => {
-    for (let i = from; i < to; i++) graph.add(new Task(graph, i, tasks[i]!))
-  })
-  graph.live = tasks.length
+  yield* inRanges(tasks.length, (from, to) => graph.add(tasks, from, to))
   return graph
 }

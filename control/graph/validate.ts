@@ -38,13 +38,18 @@ export function* validateGraph(tasks: TaskInput[], registeredTypes: ReadonlySet<
 
 function checkFields(tasks: readonly TaskInput[], from: number, to: number): void {
   for (let i = from; i < to; i++) {
-    const { id, type, retry } = tasks[i]!
-    if (!id) throw badRequest('task id is required')
-    if (!type) throw badRequest(`task ${id}: type is required`)
-    if (retry != null && !(Number.isSafeInteger(retry) && retry >= 0)) {
-      throw badRequest(`task ${id}: retry must be a non-negative integer`)
-    }
+    const task = tasks[i]!
+    if (hasFields(task)) continue
+    if (!task.id) throw badRequest('task id is required')
+    if (!task.type) throw badRequest(`task ${task.id}: type is required`)
+    throw badRequest(`task ${task.id}: retry must be a non-negative integer`)
   }
+}
+
+/** Whether a task of the right shape has what every task needs. */
+export function hasFields(task: TaskInput): task is ValidTask {
+  const { id, type, retry } = task
+  return !!id && !!type && (retry == null || (Number.isSafeInteger(retry) && retry >= 0))
 }
 
 function checkUnique(tasks: readonly ValidTask[], positions: Map<string, number>, from: number, to: number): void {
@@ -85,10 +90,13 @@ function checkTypes(tasks: readonly ValidTask[], registered: ReadonlySet<string>
 }
 
 function checkType(type: string, registeredTypes: ReadonlySet<string>): void {
-  if (registeredTypes.has(type) || registeredTypes.has(normalizeTool(type, undefined).type)) return
+  if (isKnownType(type, registeredTypes)) return
   const available = [...registeredTypes].sort().join(', ')
   throw badRequest(`unknown task type: ${type} (available: ${available})`)
 }
+
+export const isKnownType = (type: string, registeredTypes: ReadonlySet<string>): boolean =>
+  registeredTypes.has(type) || registeredTypes.has(normalizeTool(type, undefined).type)
 
 function describeCycle(ids: readonly string[]): string {
   const named = ids.length <= MAX_CYCLE_IDS ? [...ids, ids[0]] : [...ids.slice(0, MAX_CYCLE_IDS), '...']

@@ -4,7 +4,8 @@ import type { Log } from '../../shared/log.ts'
 import { inRanges, inSlices, type Slices } from '../../shared/slices.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { decodeGraph } from '../graph/decode.ts'
-import { createGraph, type Graph } from '../graph/task.ts'
+import { smallGraph } from '../graph/small-graph.ts'
+import { createGraph, Graph, type GraphIdentity } from '../graph/task.ts'
 import { validateGraph } from '../graph/validate.ts'
 import type { SentKey } from '../store/idempotency.ts'
 import type { Persistence } from '../store/persistence.ts'
@@ -34,7 +35,7 @@ export async function submitGraph(
   traceId: string,
   sent?: SentKey & { readonly answer?: string },
 ): Promise<string> {
-  const { graph, answer } = await inSlices(takeIn(intake, body, traceId))
+  const { graph, answer } = takeInSmall(intake, body, traceId) ?? (await inSlices(takeIn(intake, body, traceId)))
   try {
     if (intake.isDraining()) throw new ServiceError(503, 'the service is stopping and accepts no new graphs')
     intake.retention.makeRoom(graph.tasks.length)
@@ -50,28 +51,45 @@ export async function submitGraph(
   return answer
 }
 
-function* takeIn(
-  { store, executors }: Intake,
-  body: Uint8Array,
-  traceId: string,
-): Slices<{ graph: Graph; answer: string }> {
+interface Taken {
+  readonly graph: Graph
+  readonly answer: string
+}
+
+/** What `takeIn` does, in one go, for a small graph with nothing wrong; undefined for others. */
+function takeInSmall({ store, executors }: Intake, body: Uint8Array, traceId: string): Taken | undefined {
+  const valid = smallGraph(body, executors.types)
+  if (valid === undefined) return undefined
+  const graph = new Graph(newIdentity(store, traceId), valid.edges)
+  graph.add(valid.tasks, 0, valid.tasks.length)
+  store.claimSome(graph, 0, graph.tasks.length)
+  return { graph, answer: answerText(graph, JSON.stringify(graph.tasks.map(({ id }) => id))) }
+}
+
+function* takeIn({ store, executors }: Intake, body: Uint8Array, traceId: string): Slices<Taken> {
   const valid = yield* validateGraph(yield* decodeGraph(body), executors.types)
-  const graph = yield* createGraph(valid, {
-    id: crypto.randomUUID(),
-    ordinal: store.nextOrdinal(),
-    traceId,
-    createdAt: Date.now(),
-  })
+  const graph = yield* createGraph(valid, newIdentity(store, traceId))
   yield* store.claim(graph)
   return { graph, answer: yield* answerOf(graph) }
 }
 
+const newIdentity = (store: TaskStore, traceId: string): GraphIdentity => ({
+  id: crypto.randomUUID(),
+  ordinal: store.nextOrdinal(),
+  traceId,
+  createdAt: Date.now(),
+})
+
 /** A `SubmitResponse` as JSON, put together in slices: that of a large graph takes longer than a turn may. */
-function* answerOf({ id, tasks }: Graph): Slices<string> {
-  let task_ids = ''
+function* answerOf(graph: Graph): Slices<string> {
+  const { tasks } = graph
+  let ids = ''
   yield* inRanges(tasks.length, (from, to) => {
-    const ids = tasks.slice(from, to).map((task) => task.id)
-    task_ids += (from === 0 ? '' : ',') + JSON.stringify(ids).slice(1, -1)
+    const some = tasks.slice(from, to).map(({ id }) => id)
+    ids += (from === 0 ? '' : ',') + JSON.stringify(some).slice(1, -1)
   })
-  return `{"accepted":${tasks.length},"task_ids":[${task_ids}],"graph_id":${JSON.stringify(id)}}`
+  return answerText(graph, `[${ids}]`)
 }
+
+const answerText = ({ id, tasks }: Graph, ids: string): string =>
+  `{"accepted":${tasks.length},"task_ids":${ids},"graph_id":"${id}"}`

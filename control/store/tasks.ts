@@ -89,10 +89,11 @@ export class TaskStore {
 
   /** Takes the ids of `graph`, or throws 409 and leaves everything as it was. */
   *claim(graph: Graph): Slices<void> {
-    yield* inRanges(graph.tasks.length, (from, to) => this.#claimRange(graph, from, to))
+    yield* inRanges(graph.tasks.length, (from, to) => this.claimSome(graph, from, to))
   }
 
-  #claimRange(graph: Graph, from: number, to: number): void {
+  /** As `claim`, for the tasks from `from` to `to`; those before them must be claimed already. */
+  claimSome(graph: Graph, from: number, to: number): void {
     for (let i = from; i < to; i++) {
       const task = graph.tasks[i]!
       const shard = this.#tasks.shardOf(task.id)

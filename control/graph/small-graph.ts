@@ -1,0 +1,101 @@
+/**
+ * The short way for what most submissions are: small graphs with nothing wrong. Pure.
+ *
+ * It asks what all checks ask, in one go over the tasks, and knows no order, no texts and no pauses. Whoever is told
+ * undefined asks the rules themselves (`decode.ts`, `validate.ts`), which may find the graph right after all, or say what
+ * is wrong. A property test holds the two side by side. Ten tasks by the rules, each of them a generator, cost 40 % more.
+ */
+import type { TaskInput } from '../../shared/contract/control.ts'
+import { parseJson } from '../../shared/json-slices.ts'
+import { isObject, isWellShaped } from './decode.ts'
+import { dependencyCounts, type Edges } from './order.ts'
+import { hasFields, isKnownType, type ValidGraph, type ValidTask } from './validate.ts'
+
+/** Bytes of the body, tasks and dependencies of a small graph: together well under a millisecond. */
+const MAX_BYTES = 64 * 1024
+const MAX_TASKS = 256
+const MAX_DEPENDENCIES = 4 * 1024
+
+/** The graph that `body` holds, if it is small and right. */
+export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string>): ValidGraph | undefined {
+  if (body.length === 0 || body.length > MAX_BYTES) return undefined
+  const tasks = listIn(body)
+  if (tasks === undefined) return undefined
+  const positions = new Map<string, number>()
+  let dependencyCount = 0
+  let lastType = ''
+  for (let i = 0; i < tasks.length; i++) {
+    const task = tasks[i]!
+    if (!isWellShaped(task) || !hasFields(task)) return undefined
+    if (task.type !== lastType && !isKnownType(task.type, registeredTypes)) return undefined
+    lastType = task.type
+    if (positions.set(task.id, i).size === i) return undefined
+    dependencyCount += task.depends_on?.length ?? 0
+  }
+  if (dependencyCount > MAX_DEPENDENCIES) return undefined
+  return ordered(tasks as readonly ValidTask[], positions, dependencyCount)
+}
+
+/** The list of tasks, whatever they are; undefined when there is none, or it is empty or long. */
+function listIn(body: Uint8Array): readonly TaskInput[] | undefined {
+  try {
+    const graph = parseJson(body)
+    if (!isObject(graph) || !Array.isArray(graph.tasks)) return undefined
+    return graph.tasks.length === 0 || graph.tasks.length > MAX_TASKS ? undefined : graph.tasks
+  } catch {
+    return undefined
+  }
+}
+
+/** The graph with its edges (see `Edges`), if there is an order for its tasks. */
+function ordered(
+  tasks: readonly ValidTask[],
+  positions: ReadonlyMap<string, number>,
+  dependencyCount: number,
+): ValidGraph | undefined {
+  const { length } = tasks
+  const dependenciesStart = new Uint32Array(length + 1)
+  const dependentsStart = new Uint32Array(length + 1)
+  const dependencies = new Uint32Array(dependencyCount)
+  if (dependencyCount === 0) {
+    return { tasks, edges: { dependenciesStart, dependencies, dependentsStart, dependents: dependencies } }
+  }
+  let edge = 0
+  for (let i = 0; i < length; i++) {
+    const { depends_on } = tasks[i]!
+    if (depends_on != null) {
+      for (let d = 0; d < depends_on.length; d++) {
+        const position = positions.get(depends_on[d]!)
+        if (position === undefined) return undefined
+        dependencies[edge++] = position
+        dependentsStart[position]!++
+      }
+    }
+    dependenciesStart[i + 1] = edge
+  }
+  // Where each list ends; filled from its end, it leaves where it starts.
+  for (let i = 1; i <= length; i++) dependentsStart[i]! += dependentsStart[i - 1]!
+  const dependents = new Uint32Array(dependencyCount)
+  for (let i = length - 1; i >= 0; i--) {
+    for (let e = dependenciesStart[i + 1]! - 1; e >= dependenciesStart[i]!; e--) {
+      dependents[--dependentsStart[dependencies[e]!]!] = i
+    }
+  }
+  const edges = { dependenciesStart, dependencies, dependentsStart, dependents }
+  return isAcyclic(edges) ? { tasks, edges } : undefined
+}
+
+/** Whether every task can be reached by going from tasks without dependencies to those that wait for nothing else. */
+function isAcyclic({ dependenciesStart, dependentsStart, dependents }: Edges): boolean {
+  const missing = dependencyCounts({ dependenciesStart })
+  const ready: number[] = []
+  for (let i = 0; i < missing.length; i++) if (missing[i] === 0) ready.push(i)
+  for (let at = 0; at < ready.length; at++) {
+    const task = ready[at]!
+    for (let d = dependentsStart[task]!; d < dependentsStart[task + 1]!; d++) {
+      const dependent = dependents[d]!
+      if (--missing[dependent]! === 0) ready.push(dependent)
+    }
+  }
+  return ready.length === missing.length
+}
