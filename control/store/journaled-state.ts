@@ -67,14 +67,14 @@ export function encodeStates(tasks: readonly Task[]): string {
 const isAlike = (a: Task, b: Task): boolean =>
   a.graph === b.graph &&
   a.status === b.status &&
-  a.isBackingOff === b.isBackingOff &&
   a.attempt === b.attempt &&
-  a.interruptedAttempts === b.interruptedAttempts &&
   a.updatedAt === b.updatedAt &&
   a.startedAt === b.startedAt &&
   a.attemptStartedAt === b.attemptStartedAt &&
   a.finishedAt === b.finishedAt &&
   a.result === b.result &&
+  !a.hasRarities &&
+  !b.hasRarities &&
   !hasRest(a) &&
   !hasRest(b)
 
@@ -85,14 +85,15 @@ function join(row: Row, { id, seq }: Task): void {
   else row[2] = [row[2], seq]
 }
 
-const hasRest = ({ result, failure, errorText, progress, process, handle, isDeleted }: Task): boolean =>
+const hasRest = (task: Task): boolean =>
+  task.isDeleted || task.result instanceof ResultFile || (task.hasRarities && hasRareRest(task))
+
+const hasRareRest = ({ failure, errorText, progress, process, handle }: Task): boolean =>
   failure !== undefined ||
   errorText !== undefined ||
   progress !== undefined ||
   process !== undefined ||
-  handle !== undefined ||
-  isDeleted ||
-  result instanceof ResultFile
+  handle !== undefined
 
 function rowOf(task: Task): Row {
   const { result } = task
