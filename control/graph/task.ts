@@ -281,6 +281,12 @@ export class Graph {
     this.typeCounts.push({ type: task.type, count: 1 })
   }
 
+  /** Tasks that wait for no other; all of them, and no copy of the list, where no task depends on any. */
+  roots(): readonly Task[] {
+    if (this.#edges.dependencies.length === 0) return this.tasks
+    return this.tasks.filter(({ position }) => this.missing[position] === 0)
+  }
+
   /** How many tasks depend on `task`, one counted as often as it names it. 0 once the graph has ended. */
   dependentCount({ position }: Task): number {
     const { dependentsStart } = this.#edges

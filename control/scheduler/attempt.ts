@@ -189,7 +189,7 @@ export class Attempt implements ExecutorContext {
   }
 
   #succeeded(result: unknown): AttemptOutcome {
-    clearTimeout(this.#timer)
+    if (this.#timer !== undefined) clearTimeout(this.#timer)
     if (this.#isUnrecorded) return { kind: 'unrecorded' }
     if (this.#stopReason !== undefined) return this.#stopped(result)
     return { kind: 'success', result: result ?? null }

@@ -49,7 +49,7 @@ export interface SchedulerOptions {
 }
 
 /** A graph whose first tasks are being queued, and how far that has come. */
-type Arrival = { readonly graph: Graph; readonly roots: readonly number[]; next: number }
+type Arrival = { readonly roots: readonly Task[]; next: number }
 
 export class Scheduler {
   readonly #store: TaskStore
@@ -107,11 +107,7 @@ export class Scheduler {
 
   /** Takes over a graph that the store has accepted. */
   add(graph: Graph): void {
-    const roots: number[] = []
-    for (let position = 0; position < graph.missing.length; position++) {
-      if (graph.missing[position] === 0) roots.push(position)
-    }
-    this.#arrivals.push({ graph, roots, next: 0 })
+    this.#arrivals.push({ roots: graph.roots(), next: 0 })
     this.#turn()
   }
 
@@ -225,10 +221,10 @@ export class Scheduler {
   #queueWhatArrived(): boolean {
     const arrival = this.#arrivals.peek()
     if (arrival === undefined) return false
-    const { graph, roots } = arrival
+    const { roots } = arrival
     const end = Math.min(arrival.next + ROOTS_PER_STEP, roots.length)
     for (; arrival.next < end; arrival.next++) {
-      const task = graph.tasks[roots[arrival.next]!]!
+      const task = roots[arrival.next]!
       if (task.status === 'pending' && !task.isDeleted) this.#ready.push(task)
     }
     if (end === roots.length) this.#arrivals.shift()
