@@ -21,19 +21,70 @@ export interface ValidGraph {
 
 export type ValidTask = TaskInput & { readonly id: string; readonly type: string }
 
-/** The graph ready to be run, or throws 400 with the text of the check that failed. */
+/**
+ * The graph ready to be run, or throws 400 with the text of the check that failed.
+ *
+ * What can be asked about each task alone is asked in one go first; a check has its own go only where that found
+ * something. Of 100,000 tasks each go over all of them takes 2 to 3 ms.
+ */
 export function* validateGraph(tasks: TaskInput[], registeredTypes: ReadonlySet<string>): Slices<ValidGraph> {
+  const { mayRepeatIds, ...valid } = yield* validateUnclaimed(tasks, registeredTypes)
+  if (mayRepeatIds) yield* checkIds(valid.tasks)
+  return valid
+}
+
+/** Check 4 by itself: the positions of tasks by their ids, or throws 400 for an id that stands twice. */
+export function* checkIds(tasks: readonly ValidTask[]): Slices<ReadonlyMap<string, number>> {
+  const positions = new Map<string, number>()
+  yield* inRanges(tasks.length, (from, to) => checkUnique(tasks, positions, from, to))
+  return positions
+}
+
+/**
+ * As `validateGraph`, for one whose ids are about to be claimed: that finds an id that stands twice, too, so nobody else
+ * looks for one where nothing else needs to know them (100,000 independent tasks: 15 ms less).
+ */
+export function* validateUnclaimed(
+  tasks: TaskInput[],
+  registeredTypes: ReadonlySet<string>,
+): Slices<ValidGraph & { readonly mayRepeatIds: boolean }> {
   const { length } = tasks
   if (length === 0) throw badRequest('task graph is empty')
-  yield* inRanges(length, (from, to) => checkFields(tasks, from, to))
+  const starts = new Uint32Array(length + 1)
+  let isSound = true
+  yield* inRanges(length, (from, to) => {
+    if (!areSound(tasks, starts, registeredTypes, from, to)) isSound = false
+  })
+  if (!isSound) yield* inRanges(length, (from, to) => checkFields(tasks, from, to))
   const valid = tasks as ValidTask[]
-  const positions = new Map<string, number>()
-  yield* inRanges(length, (from, to) => checkUnique(valid, positions, from, to))
-  const edges = yield* checkDependencies(valid, positions)
+  if (isSound && starts[length] === 0) {
+    return { tasks: valid, edges: yield* buildEdges(starts, new Uint32Array(0)), mayRepeatIds: true }
+  }
+  const edges = yield* checkDependencies(valid, starts, yield* checkIds(valid))
   const cycle = yield* findCycle(edges)
   if (cycle !== null) throw badRequest(`cycle detected in task graph: ${describeCycle(cycle.map((i) => valid[i]!.id))}`)
-  yield* inRanges(length, (from, to) => checkTypes(valid, registeredTypes, from, to))
-  return { tasks: valid, edges }
+  if (!isSound) yield* inRanges(length, (from, to) => checkTypes(valid, registeredTypes, from, to))
+  return { tasks: valid, edges, mayRepeatIds: false }
+}
+
+/** Whether tasks `from` to `to` pass checks 3 and 7. Notes in `starts` where the dependencies of each begin. */
+function areSound(
+  tasks: readonly TaskInput[],
+  starts: Uint32Array,
+  registeredTypes: ReadonlySet<string>,
+  from: number,
+  to: number,
+): boolean {
+  let isSound = true
+  let known: string | undefined
+  for (let i = from; i < to; i++) {
+    const task = tasks[i]!
+    starts[i + 1] = starts[i]! + (task.depends_on?.length ?? 0)
+    // Most are of the type of the one before.
+    isSound &&= hasFields(task) && (task.type === known || isKnownType(task.type, registeredTypes))
+    known = isSound ? task.type! : undefined
+  }
+  return isSound
 }
 
 function checkFields(tasks: readonly TaskInput[], from: number, to: number): void {
@@ -59,11 +110,11 @@ function checkUnique(tasks: readonly ValidTask[], positions: Map<string, number>
   }
 }
 
-function* checkDependencies(tasks: readonly ValidTask[], positions: ReadonlyMap<string, number>): Slices<Edges> {
-  const starts = new Uint32Array(tasks.length + 1)
-  yield* inRanges(tasks.length, (from, to) => {
-    for (let i = from; i < to; i++) starts[i + 1] = starts[i]! + (tasks[i]!.depends_on?.length ?? 0)
-  })
+function* checkDependencies(
+  tasks: readonly ValidTask[],
+  starts: Uint32Array,
+  positions: ReadonlyMap<string, number>,
+): Slices<Edges> {
   const dependencies = new Uint32Array(starts[tasks.length]!)
   let task = 0 // a range may begin within a long list
   yield* inRanges(dependencies.length, (from, to) => {
@@ -81,12 +132,7 @@ function* checkDependencies(tasks: readonly ValidTask[], positions: ReadonlyMap<
 }
 
 function checkTypes(tasks: readonly ValidTask[], registered: ReadonlySet<string>, from: number, to: number): void {
-  let known = ''
-  for (let i = from; i < to; i++) {
-    const { type } = tasks[i]!
-    if (type !== known) checkType(type, registered) // most are like the one before
-    known = type
-  }
+  for (let i = from; i < to; i++) checkType(tasks[i]!.type, registered)
 }
 
 function checkType(type: string, registeredTypes: ReadonlySet<string>): void {

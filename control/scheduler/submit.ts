@@ -6,7 +6,7 @@ import type { ExecutorRegistry } from '../executors/registry.ts'
 import { decodeGraph } from '../graph/decode.ts'
 import { smallGraph } from '../graph/small-graph.ts'
 import { createGraph, Graph, type GraphIdentity } from '../graph/task.ts'
-import { validateGraph } from '../graph/validate.ts'
+import { checkIds, validateUnclaimed } from '../graph/validate.ts'
 import type { SentKey } from '../store/idempotency.ts'
 import type { Persistence } from '../store/persistence.ts'
 import type { Retention } from '../store/retention.ts'
@@ -67,9 +67,14 @@ function takeInSmall({ store, executors }: Intake, body: Uint8Array, traceId: st
 }
 
 function* takeIn({ store, executors }: Intake, body: Uint8Array, traceId: string): Slices<Taken> {
-  const valid = yield* validateGraph(yield* decodeGraph(body), executors.types)
+  const valid = yield* validateUnclaimed(yield* decodeGraph(body), executors.types)
   const graph = yield* createGraph(valid, newIdentity(store, traceId))
-  yield* store.claim(graph)
+  try {
+    yield* store.claim(graph)
+  } catch (error) {
+    if (valid.mayRepeatIds) yield* checkIds(valid.tasks) // that check comes first
+    throw error
+  }
   return { graph, answer: yield* answerOf(graph) }
 }
 
