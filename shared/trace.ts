@@ -9,6 +9,20 @@ export function traceIdFrom(header: string | null): string {
   return header !== null && ACCEPTABLE.test(header) ? header : newTraceId()
 }
 
+const ID_BYTES = 8
+const ID_DIGITS = 2 * ID_BYTES
+
+/** Ids that are made at a time: one by one, most of it is the calls (0.6 µs each). */
+const IDS_AT_A_TIME = 64
+
+let digits = ''
+let used = 0
+
 export function newTraceId(): string {
-  return crypto.getRandomValues(new Uint8Array(8)).toHex()
+  if (used === digits.length) {
+    digits = crypto.getRandomValues(new Uint8Array(IDS_AT_A_TIME * ID_BYTES)).toHex()
+    used = 0
+  }
+  used += ID_DIGITS
+  return digits.slice(used - ID_DIGITS, used)
 }
