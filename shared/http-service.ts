@@ -49,9 +49,7 @@ export function httpService({ log, guard, errorBody }: HttpServiceOptions) {
       set.status = refusal.status
       Object.assign(set.headers, refusal.headers)
       set.headers['content-type'] = 'application/json'
-      const fields = { trace_id: traceIdOf(set), method: request.method, path: pathOf(request), status: refusal.status }
-      if (refusal.status >= 500) log.error(refusal.message, { ...fields, cause: causeOf(refusal) })
-      else log.warn('request refused', { ...fields, error: refusal.message })
+      logRefusal(log, refusal, request, traceIdOf(set))
       return errorBody(refusal)
     })
   if (log.debugging) {
@@ -65,6 +63,53 @@ export function httpService({ log, guard, errorBody }: HttpServiceOptions) {
     })
   }
   return app
+}
+
+/** A route of an app that is asked more often than all others together. */
+export interface BusyRoute {
+  readonly path: string
+  readonly method: 'POST'
+  /** Of an answer that is no refusal. */
+  readonly status: number
+  /** The body of the answer, as JSON. Throws `ServiceError`. */
+  answer(request: Request, traceId: string): Promise<string>
+}
+
+/**
+ * Adds a route that the server asks without Elysia's help, by the same rules: 1.5 µs of 12 less for each request, of
+ * which a part is for a URL that nobody needs to look at. Elysia has it as well: it knows all paths and their methods, and logs
+ * each request where somebody wants that.
+ */
+export function addBusyRoute(app: AnyElysia, { log, guard, errorBody }: HttpServiceOptions, route: BusyRoute): void {
+  const { path, method, status } = route
+  app.route(
+    method,
+    path,
+    (context) => {
+      const { set, request } = context as { set: ResponseSettings & { status: number }; request: Request }
+      set.status = status
+      return route.answer(request, traceIdOf(set))
+    },
+    { parse: 'none' },
+  )
+  if (log.debugging) return
+  const answer = async (request: Request): Promise<Response> => {
+    app.server?.timeout(request, READ_TIMEOUT_SECONDS)
+    const traceId = traceIdFrom(request.headers.get(TRACE_HEADER))
+    const headers = { [TRACE_HEADER]: traceId, 'content-type': 'application/json' }
+    try {
+      guard(request, path)
+      return new Response(await route.answer(request, traceId), { status, headers })
+    } catch (error) {
+      const refusal = asServiceError('', error, request)
+      logRefusal(log, refusal, request, traceId)
+      return Response.json(errorBody(refusal), {
+        status: refusal.status,
+        headers: { ...headers, ...refusal.headers, 'content-type': 'application/json' },
+      })
+    }
+  }
+  app.config.serve = { ...app.config.serve, routes: { ...app.config.serve?.routes, [path]: { [method]: answer } } }
 }
 
 /** For each path that has routes, answers 405 with `Allow` to the methods that have none. */
@@ -100,6 +145,12 @@ function asServiceError(code: string | number, error: unknown, request: Request)
   return new ServiceError(500, 'internal error', { cause: cause ?? error })
 }
 
+function logRefusal(log: Log, refusal: ServiceError, request: Request, traceId: string): void {
+  const fields = { trace_id: traceId, method: request.method, path: pathOf(request), status: refusal.status }
+  if (refusal.status >= 500) log.error(refusal.message, { ...fields, cause: causeOf(refusal) })
+  else log.warn('request refused', { ...fields, error: refusal.message })
+}
+
 const causeOf = (error: ServiceError): string | undefined => {
   const cause = error.cause
   return cause instanceof Error ? (cause.stack ?? cause.message) : cause === undefined ? undefined : String(cause)
@@ -113,29 +164,28 @@ const causeOf = (error: ServiceError): string | undefined => {
  * a member added to the context and deleted again, a getter for the server) costs 3 µs a request.
  */
 export async function readBody(app: AnyElysia, request: Request, maxBytes: number): Promise<Uint8Array> {
-  const body = await bodyOf(request, maxBytes)
+  const declared = request.headers.get('content-length')
+  if (Number(declared) > maxBytes) throw bodyTooLarge(maxBytes)
+  const body = declared === null ? await bodyInChunks(request, maxBytes) : await request.bytes()
   app.server?.timeout(request, WRITE_TIMEOUT_SECONDS)
   return body
 }
 
-async function bodyOf(request: Request, maxBytes: number): Promise<Uint8Array> {
-  const tooLarge = () =>
-    new ServiceError(413, `request body is larger than ${maxBytes} bytes (the limit is --max-body-bytes)`)
-  const declared = request.headers.get('content-length')
-  if (declared !== null) {
-    if (Number(declared) > maxBytes) throw tooLarge()
-    return new Uint8Array(await request.arrayBuffer())
-  }
+/** The body of a request that does not say how long it is. */
+async function bodyInChunks(request: Request, maxBytes: number): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of request.body) {
     size += chunk.byteLength
-    if (size > maxBytes) throw tooLarge()
+    if (size > maxBytes) throw bodyTooLarge(maxBytes)
     chunks.push(chunk)
   }
   return chunks.length === 1 ? chunks[0]! : new Uint8Array(Buffer.concat(chunks, size))
 }
+
+const bodyTooLarge = (maxBytes: number) =>
+  new ServiceError(413, `request body is larger than ${maxBytes} bytes (the limit is --max-body-bytes)`)
 
 export interface ListenAddress {
   readonly hostname: string

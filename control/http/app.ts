@@ -2,7 +2,7 @@
 import type { AnyElysia } from 'elysia'
 import type { ErrorResponse } from '../../shared/contract/control.ts'
 import type { Guard } from '../../shared/http-guard.ts'
-import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'
+import { type HttpServiceOptions, httpService, refuseOtherMethods } from '../../shared/http-service.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Counters } from '../store/counters.ts'
 import { type AdapterRoutes, addAdapterRoutes } from './adapters.ts'
@@ -21,12 +21,13 @@ export interface ControlAppOptions extends TaskRoutes, AdapterRoutes, McpRoutes,
 }
 
 export function controlApp(options: ControlAppOptions): AnyElysia {
-  const app: AnyElysia = httpService({
+  const service: HttpServiceOptions = {
     log: options.log,
     guard: options.guard,
     errorBody: (error): ErrorResponse => ({ error: error.message }),
-  })
-  addTaskRoutes(app, options)
+  }
+  const app: AnyElysia = httpService(service)
+  addTaskRoutes(app, service, options)
   addAdapterRoutes(app, options)
   addMcpRoutes(app, options)
   addMcpEndpoint(app, options)

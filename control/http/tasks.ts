@@ -2,7 +2,7 @@
 import { type AnyElysia, t } from 'elysia'
 import type { CancelResponse } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
-import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { addBusyRoute, type HttpServiceOptions, readBody, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { nextTurn, SLICE_MS } from '../../shared/slices.ts'
 import { taskRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
@@ -28,24 +28,22 @@ export interface TaskRoutes {
   readonly maxBodyBytes: number
 }
 
-export const addTaskRoutes = (
+export function addTaskRoutes(
   app: AnyElysia,
+  service: HttpServiceOptions,
   { intake, store, scheduler, persistence, idempotencyKeys, resultFiles, maxBodyBytes }: TaskRoutes,
-): AnyElysia =>
+): void {
+  addBusyRoute(app, service, {
+    ...{ path: '/tasks', method: 'POST', status: 202 },
+    async answer(request, traceId) {
+      const graph = await readBody(app, request, maxBodyBytes)
+      const key = request.headers.get('idempotency-key')
+      return idempotencyKeys.once({ scope: 'tasks', key, body: graph }, (sent) =>
+        submitGraph(intake, graph, traceId, sent),
+      )
+    },
+  })
   app
-    .post(
-      '/tasks',
-      async ({ set, request }) => {
-        const graph = await readBody(app, request, maxBodyBytes)
-        const key = request.headers.get('idempotency-key')
-        const answer = await idempotencyKeys.once({ scope: 'tasks', key, body: graph }, (sent) =>
-          submitGraph(intake, graph, traceIdOf(set), sent),
-        )
-        set.status = 202
-        return answer
-      },
-      { parse: 'none' },
-    )
     .get('/tasks', () => listTasks({ store, persistence, resultFiles }))
     .get(
       '/tasks/:id',
@@ -79,6 +77,7 @@ export const addTaskRoutes = (
       set.status = 204
       delete set.headers['content-type']
     })
+}
 
 /** The task that callers see under `id`, or 404. */
 function known(store: TaskStore, id: string): Task {

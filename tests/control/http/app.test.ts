@@ -1,8 +1,11 @@
 /**
- * Goal: no route gets by the guard, also one that is added later.
- * Method: the routes are read from the app itself, and each is asked with every method, as hostile pages would.
+ * Goal: no route gets by the guard, also one that is added later, or that the server asks without Elysia's help.
+ * Method: the routes are read from the app itself, and each is asked with every method, as hostile pages would, of the app
+ * and of a server that listens.
  */
 import { afterAll, expect, test } from 'bun:test'
+import { noop } from '../../../control/executors/os/noop.ts'
+import { OsExecutor } from '../../../control/executors/os/os.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
@@ -17,6 +20,7 @@ import { ResultFiles } from '../../../control/store/result-files.ts'
 import { Retention } from '../../../control/store/retention.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { createGuard } from '../../../shared/http-guard.ts'
+import { listen } from '../../../shared/http-service.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { noServerOptions } from '../../support/mcp.ts'
 import { tempDir } from '../../support/temp.ts'
@@ -24,7 +28,7 @@ import { tempDir } from '../../support/temp.ts'
 const dir = tempDir()
 const log = silentLog()
 const store = new TaskStore()
-const executors = new ExecutorRegistry()
+const executors = new ExecutorRegistry([new OsExecutor([noop])])
 const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log })
 const idempotencyKeys = new IdempotencyKeys()
 const resultFiles = new ResultFiles(dir.path, [], log)
@@ -93,12 +97,16 @@ async function statuses(
   headers: Record<string, string>,
 ): Promise<Map<string, number>> {
   const found = new Map<string, number>()
+  const server = listen(app, { hostname: '127.0.0.1', port: 0 }, 'addr')
   for (const path of pathsOf(app)) {
     for (const method of METHODS) {
       const response = await app.handle(new Request(`http://localhost${path}`, { method, headers }))
       found.set(`${method} ${path}`, response.status)
+      const served = await fetch(`${server.url}${path}`, { method, headers })
+      found.set(`${method} ${path} served`, served.status)
     }
   }
+  await server.stop(0)
   return found
 }
 
@@ -122,10 +130,48 @@ test('with a token, every route needs it: 401', async () => {
 
 test('a refusal is an error body like any other, with the trace id', async () => {
   const headers = { host: 'evil.com', 'x-trace-id': 'abc' }
-  const response = await appWith(undefined).handle(new Request('http://localhost/tasks', { headers }))
-  expect(response.headers.get('x-trace-id')).toBe('abc')
-  expect(response.headers.get('content-type')).toBe('application/json')
-  expect(await response.json()).toEqual({
-    error: 'host evil.com is not allowed (allow it with --allowed-host, or use a token)',
-  })
+  const app = appWith(undefined)
+  const server = listen(app, { hostname: '127.0.0.1', port: 0 }, 'addr')
+  for (const method of ['GET', 'POST', 'PUT']) {
+    const request = new Request('http://localhost/tasks', { method, headers })
+    for (const response of [await app.handle(request), await fetch(`${server.url}/tasks`, { method, headers })]) {
+      expect(response.headers.get('x-trace-id')).toBe('abc')
+      expect(response.headers.get('content-type')).toBe('application/json')
+      expect(await response.json()).toEqual({
+        error: 'host evil.com is not allowed (allow it with --allowed-host, or use a token)',
+      })
+    }
+  }
+  await server.stop(0)
+})
+
+test('a graph is taken in and refused alike by the app and by a server that listens', async () => {
+  const app = appWith(undefined)
+  const server = listen(app, { hostname: '127.0.0.1', port: 0 }, 'addr')
+  const ask = {
+    app: (method: string, body?: string) =>
+      app.handle(
+        new Request('http://localhost/tasks', { method, headers: { 'x-trace-id': 'abc' }, ...(body && { body }) }),
+      ),
+    server: (method: string, body?: string) =>
+      fetch(`${server.url}/tasks`, { method, headers: { 'x-trace-id': 'abc' }, ...(body && { body }) }),
+  }
+  const seen = async (response: Response) => {
+    const { date: _, 'content-length': __, ...headers } = response.headers.toJSON()
+    return { status: response.status, headers, body: (await response.text()).replace(/"graph_id":"[^"]*"/, '') }
+  }
+  for (const [method, body] of [
+    ['POST', '{"tasks":[{"id":"a","type":"noop"}]}'],
+    ['POST', '{'],
+    ['POST', '{"tasks":[]}'],
+    ['POST', `{"tasks":"${'x'.repeat(2_000)}"}`],
+    ['POST', undefined],
+    ['PATCH', '{}'],
+  ] as const) {
+    const answer = await seen(await ask.server(method, body))
+    expect(answer).toEqual(await seen(await ask.app(method, body)))
+    if (body === '{"tasks":[{"id":"a","type":"noop"}]}') expect(answer.status).toBe(202)
+    expect(answer.headers).toMatchObject({ 'x-trace-id': 'abc', 'content-type': 'application/json' })
+  }
+  await server.stop(0)
 })
