@@ -2,6 +2,9 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "features.h"
 
 /* Longest wait after KILL that somebody may want; the default gives a slow disk time to let go of a process. */
 #define DEFAULT_GIVE_UP_MS 30000
@@ -13,17 +16,23 @@
 #define MIN_FD 3
 #define MAX_FD 1073741823
 
+/* The highest user id: the one above it means none. */
+#define MAX_UID 4294967294
+
+enum option_kind { KIND_TEXT, KIND_NUMBER, KIND_PATHS };
+
 struct option {
   const char *name;
   size_t offset;
-  bool is_number;
+  enum option_kind kind;
   bool is_required;
   int64_t min;
   int64_t max;
 };
 
-#define TEXT(flag, field, required) {flag, offsetof(struct arguments, field), false, required, 0, 0}
-#define NUMBER(flag, field, required, min, max) {flag, offsetof(struct arguments, field), true, required, min, max}
+#define TEXT(flag, field, required) {flag, offsetof(struct arguments, field), KIND_TEXT, required, 0, 0}
+#define NUMBER(flag, field, required, min, max) {flag, offsetof(struct arguments, field), KIND_NUMBER, required, min, max}
+#define PATHS(flag, field) {flag, offsetof(struct arguments, field), KIND_PATHS, false, 0, 0}
 
 static const struct option OPTIONS[] = {
   TEXT("--task-id", task_id, true),
@@ -40,6 +49,13 @@ static const struct option OPTIONS[] = {
   TEXT("--cgroup-v1-memory", cgroup_v1_memory, false),
   NUMBER("--memory-max", memory_max, false, 1, MAX_NUMBER),
   NUMBER("--pids-max", pids_max, false, 1, MAX_NUMBER),
+  TEXT("--sandbox", sandbox, false),
+  NUMBER("--sandbox-uid", sandbox_uid, false, 1, MAX_UID),
+  TEXT("--sandbox-rootfs", sandbox_rootfs, false),
+  TEXT("--sandbox-workspace", sandbox_workspace, false),
+  TEXT("--sandbox-script", sandbox_script, false),
+  PATHS("--sandbox-mask", sandbox_masks),
+  PATHS("--sandbox-expose", sandbox_exposed),
   NUMBER("--lock-fd", lock_fd, false, MIN_FD, MAX_FD),
   NUMBER("--notify-fd", notify_fd, false, MIN_FD, MAX_FD),
   NUMBER("--kill-fd", kill_fd, false, MIN_FD, MAX_FD),
@@ -52,6 +68,10 @@ static const char **text_field(struct arguments *arguments, const struct option 
 
 static int64_t *number_field(struct arguments *arguments, const struct option *option) {
   return (int64_t *)(void *)((char *)arguments + option->offset);
+}
+
+static struct path_list *paths_field(struct arguments *arguments, const struct option *option) {
+  return (struct path_list *)(void *)((char *)arguments + option->offset);
 }
 
 static bool complain(struct text *complaint, const char *what, const char *which) {
@@ -69,8 +89,16 @@ static bool parse_number(const char *string, int64_t *number) {
   return true;
 }
 
+static bool add_path(struct path_list *list, const struct option *option, const char *value, struct text *complaint) {
+  if (*value != '/') return complain(complaint, "not an absolute path: ", option->name);
+  if (list->count == MAX_PATHS) return complain(complaint, "given too often: ", option->name);
+  list->paths[list->count++] = value;
+  return true;
+}
+
 static bool set_option(struct arguments *arguments, const struct option *option, const char *value, struct text *complaint) {
-  if (!option->is_number) {
+  if (option->kind == KIND_PATHS) return add_path(paths_field(arguments, option), option, value, complaint);
+  if (option->kind == KIND_TEXT) {
     const char **field = text_field(arguments, option);
     if (*field != NULL) return complain(complaint, "given twice: ", option->name);
     if (*value == '\0') return complain(complaint, "an empty value: ", option->name);
@@ -101,6 +129,23 @@ bool arguments_parse_fd(const char *string, int64_t *fd) {
   return parse_number(string, fd) && *fd >= MIN_FD && *fd <= MAX_FD;
 }
 
+static bool is_absolute(const char *path) { return path == NULL || *path == '/'; }
+
+/* Nobody becomes root, and nobody but root becomes somebody else. */
+static bool check_sandbox(const struct arguments *arguments, struct text *complaint) {
+  unsigned int features;
+  if (arguments->sandbox == NULL) return true;
+  if (!features_parse(arguments->sandbox, &features)) return complain(complaint, "not what a sandbox is made of: ", arguments->sandbox);
+  if ((geteuid() == 0) != (arguments->sandbox_uid != ABSENT))
+    return complain(complaint, "--sandbox-uid is for root, which needs it", "");
+  if (arguments->sandbox_rootfs != NULL && (features & FEATURE_MOUNT) == 0)
+    return complain(complaint, "--sandbox-rootfs needs --sandbox mount", "");
+  if (!is_absolute(arguments->sandbox_rootfs) || !is_absolute(arguments->sandbox_workspace) ||
+      !is_absolute(arguments->sandbox_script))
+    return complain(complaint, "paths of a sandbox are absolute", "");
+  return true;
+}
+
 static bool check_combination(const struct arguments *arguments, struct text *complaint) {
   bool has_v1 = arguments->cgroup_v1_pids != NULL || arguments->cgroup_v1_memory != NULL;
   bool has_v2 = arguments->cgroup_v2 != NULL;
@@ -111,13 +156,13 @@ static bool check_combination(const struct arguments *arguments, struct text *co
     return complain(complaint, "--pids-max needs --cgroup-v2 or --cgroup-v1-pids", "");
   if (!arguments_name_task(arguments))
     return complain(complaint, "--task-id must be 1 to 128 letters, digits, -, _ or .", "");
-  return true;
+  return check_sandbox(arguments, complaint);
 }
 
 bool arguments_parse(struct arguments *arguments, char **argv, struct text *complaint) {
   memset(arguments, 0, sizeof *arguments);
   for (size_t i = 0; i < OPTION_COUNT; i++)
-    if (OPTIONS[i].is_number) *number_field(arguments, &OPTIONS[i]) = ABSENT;
+    if (OPTIONS[i].kind == KIND_NUMBER) *number_field(arguments, &OPTIONS[i]) = ABSENT;
 
   char **at = argv[0] == NULL ? argv : argv + 1;
   for (; *at != NULL && strcmp(*at, "--") != 0; at += 2) {
@@ -129,8 +174,10 @@ bool arguments_parse(struct arguments *arguments, char **argv, struct text *comp
   }
   for (size_t i = 0; i < OPTION_COUNT; i++) {
     const struct option *option = &OPTIONS[i];
-    bool is_absent = option->is_number ? *number_field(arguments, option) == ABSENT : *text_field(arguments, option) == NULL;
-    if (option->is_required && is_absent) return complain(complaint, "missing: ", option->name);
+    if (!option->is_required) continue;
+    bool is_number = option->kind == KIND_NUMBER;
+    bool is_absent = is_number ? *number_field(arguments, option) == ABSENT : *text_field(arguments, option) == NULL;
+    if (is_absent) return complain(complaint, "missing: ", option->name);
   }
   if (*at == NULL || at[1] == NULL) return complain(complaint, "missing: -- PROGRAM ARGS...", "");
   arguments->command = at + 1;

@@ -12,6 +12,14 @@
 
 #define MAX_TASK_ID_BYTES 128
 
+/* Paths of one option that may be given again and again. */
+#define MAX_PATHS 128
+
+struct path_list {
+  int count;
+  const char *paths[MAX_PATHS];
+};
+
 struct arguments {
   const char *task_id;
   const char *task_dir;
@@ -27,6 +35,14 @@ struct arguments {
   const char *cgroup_v1_memory;
   int64_t memory_max;
   int64_t pids_max;
+  /* What the sandbox is made of (features.h); NULL without one. The rest of it means nothing then. */
+  const char *sandbox;
+  int64_t sandbox_uid;
+  const char *sandbox_rootfs;
+  const char *sandbox_workspace;
+  const char *sandbox_script;
+  struct path_list sandbox_masks;
+  struct path_list sandbox_exposed;
   int64_t lock_fd;
   int64_t notify_fd;
   int64_t kill_fd;

@@ -1,5 +1,5 @@
 /** A plan as the command line of a launcher. Pure. The other side of it is arguments.c. */
-import type { LaunchDescriptors, LaunchPlan } from './plan.ts'
+import type { LaunchDescriptors, LaunchPlan, LaunchSandbox } from './plan.ts'
 
 /** The largest number that a launcher reads: 15 digits. Beyond 30,000 years or a petabyte, more means the same. */
 export const MAX_ARGUMENT = 999_999_999_999_999
@@ -19,10 +19,23 @@ export function launcherArguments(plan: LaunchPlan, descriptors: LaunchDescripto
     ...path('--cgroup-v1-memory', cgroup?.version === 1 ? cgroup.memory_path : undefined),
     ...limit('--memory-max', plan.memory_max),
     ...limit('--pids-max', plan.pids_max),
+    ...(plan.sandbox === undefined ? [] : sandboxArguments(plan.sandbox)),
     ...limit('--lock-fd', descriptors.lock_fd),
     ...limit('--notify-fd', descriptors.notify_fd),
     ...limit('--kill-fd', descriptors.kill_fd),
     ...['--', ...plan.command],
+  ]
+}
+
+function sandboxArguments({ features, uid, rootfs, workspace, script, masks, exposed }: LaunchSandbox): string[] {
+  return [
+    ...['--sandbox', features.length === 0 ? 'none' : features.join(',')],
+    ...limit('--sandbox-uid', uid),
+    ...path('--sandbox-rootfs', rootfs),
+    ...path('--sandbox-workspace', workspace),
+    ...path('--sandbox-script', script),
+    ...(masks ?? []).flatMap((mask) => ['--sandbox-mask', mask]),
+    ...(exposed ?? []).flatMap((part) => ['--sandbox-expose', part]),
   ]
 }
 

@@ -48,7 +48,7 @@ static bool limit_memory(const struct cgroup *group, int64_t bytes) {
          (write_number(group->memory_fd, "memory.memsw.limit_in_bytes", bytes) || errno == ENOENT);
 }
 
-struct fault cgroup_create(struct cgroup *group, const struct arguments *arguments) {
+struct fault cgroup_create(struct cgroup *group, const struct arguments *arguments, int own_processes) {
   *group = (struct cgroup){
     .is_v2 = arguments->cgroup_v2 != NULL,
     .pids_path = arguments->cgroup_v2 != NULL ? arguments->cgroup_v2 : arguments->cgroup_v1_pids,
@@ -61,7 +61,7 @@ struct fault cgroup_create(struct cgroup *group, const struct arguments *argumen
   else if (group->memory_path != NULL && (group->memory_fd = make_group(group->memory_path)) < 0)
     return fault_at(STEP_CGROUP_CREATE);
   if (arguments->memory_max != ABSENT && !limit_memory(group, arguments->memory_max)) return fault_at(STEP_CGROUP_MEMORY);
-  if (arguments->pids_max != ABSENT && !write_number(group->pids_fd, "pids.max", arguments->pids_max))
+  if (arguments->pids_max != ABSENT && !write_number(group->pids_fd, "pids.max", arguments->pids_max + own_processes))
     return fault_at(STEP_CGROUP_PIDS);
   return no_fault();
 }

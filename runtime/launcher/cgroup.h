@@ -29,8 +29,11 @@ struct cgroup_usage {
   int64_t oom_kills;
 };
 
-/* Makes the groups and sets their limits. The parents exist and have the controllers enabled. */
-struct fault cgroup_create(struct cgroup *group, const struct arguments *arguments);
+/*
+ * Makes the groups and sets their limits. The parents exist and have the controllers enabled. `own_processes` of ours are
+ * in them and not counted: an init.
+ */
+struct fault cgroup_create(struct cgroup *group, const struct arguments *arguments, int own_processes);
 
 /* The group that a child can be born into, or ABSENT: then it has to join. */
 int cgroup_birth_fd(const struct cgroup *group);

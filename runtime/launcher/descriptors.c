@@ -16,12 +16,12 @@ static bool is_given(const int *given, int fd) {
 }
 
 /* For kernels before 5.9, and filters that do not know the call. */
-static bool close_one_by_one(const int *given) {
+static bool close_one_by_one(const int *given, int first) {
   DIR *directory = opendir("/proc/self/fd");
   if (directory == NULL) return false;
   for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
     int fd = atoi(entry->d_name);
-    if (fd > STDERR_FILENO && fd != dirfd(directory) && !is_given(given, fd)) close(fd);
+    if (fd >= first && entry->d_name[0] != '.' && fd != dirfd(directory) && !is_given(given, fd)) close(fd);
   }
   closedir(directory);
   return true;
@@ -43,10 +43,10 @@ static bool close_others(int *given) {
   for (int i = 0; i < GIVEN_COUNT; i++) {
     if (given[i] < (int)first) continue;
     if ((unsigned int)given[i] > first && syscall(SYS_close_range, first, (unsigned int)given[i] - 1, 0) != 0)
-      return close_one_by_one(given);
+      return close_one_by_one(given, STDERR_FILENO + 1);
     first = (unsigned int)given[i] + 1;
   }
-  return syscall(SYS_close_range, first, UINT_MAX, 0) == 0 || close_one_by_one(given);
+  return syscall(SYS_close_range, first, UINT_MAX, 0) == 0 || close_one_by_one(given, STDERR_FILENO + 1);
 }
 
 struct fault descriptors_tidy(const struct arguments *arguments) {
@@ -62,4 +62,12 @@ struct fault descriptors_tidy(const struct arguments *arguments) {
     if (flags >= 0 && (flags & O_NONBLOCK) == 0) fcntl(given[i], F_SETFL, flags | O_NONBLOCK);
   }
   return close_others(given) ? no_fault() : fault_at(STEP_DESCRIPTORS);
+}
+
+void descriptors_keep_only(int fd) {
+  const int kept[GIVEN_COUNT] = {fd, fd, fd};
+  unsigned int number = (unsigned int)fd;
+  bool is_closed = (fd == 0 || syscall(SYS_close_range, 0, number - 1, 0) == 0) &&
+                   syscall(SYS_close_range, number + 1, UINT_MAX, 0) == 0;
+  if (!is_closed) close_one_by_one(kept, 0);
 }

@@ -11,4 +11,7 @@
  */
 struct fault descriptors_tidy(const struct arguments *arguments);
 
+/* Closes all others. */
+void descriptors_keep_only(int fd);
+
 #endif

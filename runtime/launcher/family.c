@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "files.h"
+#include "init.h"
 #include "pids.h"
 
 /* Children that are reaped in one go, beyond those that were there at the last look: a storm ends them as fast as we
@@ -26,6 +27,9 @@
 /* Rounds after which it is a storm, not just a family. */
 #define CALM_ROUNDS 8
 
+/* How long an init may take to end what is left, before we do. */
+#define INIT_PATIENCE_US 1000000
+
 /* Longest wait between two rounds. A grandchild may become our child without a signal that says so. */
 #define ROUND_PAUSE_US 5000
 
@@ -34,9 +38,26 @@ struct fault family_found(void) {
 }
 
 /* A task may ask to be traced by its parent. We do not: it goes on, with the signal it stopped for. */
-static void let_go(pid_t pid, int signal) { ptrace(PTRACE_DETACH, pid, 0, signal == SIGTRAP ? 0 : signal); }
+void family_let_go(pid_t pid, int signal) { ptrace(PTRACE_DETACH, pid, 0, signal == SIGTRAP ? 0 : signal); }
+
+static void end_main(struct family *family, int status) {
+  family->has_main_ended = true;
+  family->status = status;
+  family->ended_us = monotonic_us();
+  family->ended_epoch_ms = epoch_ms();
+}
+
+/* What the init has to say: nothing when it was killed, by us or for want of memory, and with it the task. */
+static void hear_init(struct family *family) {
+  struct init_word word;
+  while (family->init_fd != ABSENT && init_hear(family->init_fd, &word)) {
+    if (word.kind == INIT_ENDED) end_main(family, word.status);
+    if (word.kind == INIT_LEFTOVERS) family->leftovers_killed += word.leftovers;
+  }
+}
 
 void family_reap(struct family *family) {
+  hear_init(family);
   family->has_more = true;
   for (int64_t reaped = 0; reaped < family->seen + REAPED_AT_ONCE; reaped++) {
     int status;
@@ -48,12 +69,10 @@ void family_reap(struct family *family) {
       return;
     }
     if (WIFSTOPPED(status)) {
-      let_go(pid, WSTOPSIG(status));
+      family_let_go(pid, WSTOPSIG(status));
     } else if (pid == family->main_pid) {
-      family->has_main_ended = true;
-      family->status = status;
-      family->ended_us = monotonic_us();
-      family->ended_epoch_ms = epoch_ms();
+      hear_init(family);
+      if (!family->has_main_ended) end_main(family, status);
     } else if (family->has_main_ended && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
       family->leftovers_killed++;
     }
@@ -61,8 +80,8 @@ void family_reap(struct family *family) {
 }
 
 void family_signal(const struct family *family, int signal) {
-  /* Until the child leads its group there is only the child itself. */
-  if (kill(-family->main_pid, signal) != 0) kill(family->main_pid, signal);
+  /* Until the child leads its group there is only the child itself. An init passes it on. */
+  if (family->init_fd != ABSENT || kill(-family->main_pid, signal) != 0) kill(family->main_pid, signal);
 }
 
 static bool is_child(const char *pid) {
@@ -162,6 +181,11 @@ void family_end(struct family *family, const struct cgroup *group, int64_t give_
     if (left_us <= 0) {
       family->leftovers_alive = family_count();
       return;
+    }
+    if (family->init_fd != ABSENT && left_us > give_up_us - family->ended_us - INIT_PATIENCE_US) {
+      /* It is doing the same, and counts. */
+      await_child(left_us);
+      continue;
     }
     cgroup_kill(group);
     family->seen = kill_children();

@@ -24,7 +24,10 @@
 #include "fault.h"
 
 struct family {
+  /* Our child: the task's main process, or the init of its namespace, which tells us of that. */
   pid_t main_pid;
+  /* Of the words of the init; ABSENT where there is none. */
+  int init_fd;
   bool has_main_ended;
   /* Of the main process: as wait() gave it, and when. */
   int status;
@@ -45,10 +48,13 @@ struct family {
 /* Makes us the reaper. To be called before the first child is born. */
 struct fault family_found(void);
 
+/* Lets a child go on that has stopped because it wants to be traced by us. */
+void family_let_go(pid_t pid, int signal);
+
 /* Reaps those that have ended, or some of them if there are very many. */
 void family_reap(struct family *family);
 
-/* Signals the main process and its group. */
+/* Signals the main process and its group; with an init, all there are. */
 void family_signal(const struct family *family, int signal);
 
 /* Kills and reaps until nothing is left, or `give_up_us` of the monotonic clock has come. The main process has ended. */

@@ -23,6 +23,27 @@
   X(STEP_CGROUP_MEMORY, "cgroup_memory", SANDBOX)                                                                      \
   X(STEP_CGROUP_PIDS, "cgroup_pids", SANDBOX)                                                                          \
   X(STEP_CGROUP_JOIN, "cgroup_join", SANDBOX)                                                                          \
+  X(STEP_NAMESPACES, "namespaces", SANDBOX)                                                                            \
+  X(STEP_USER_NAMESPACE, "user_namespace", SANDBOX)                                                                    \
+  X(STEP_USER_MAP, "user_map", SANDBOX)                                                                                \
+  X(STEP_CGROUP_NAMESPACE, "cgroup_namespace", SANDBOX)                                                                \
+  X(STEP_LOOPBACK, "loopback", SANDBOX)                                                                                \
+  X(STEP_PLACES, "places", SANDBOX)                                                                                    \
+  X(STEP_FREEZE, "freeze", SANDBOX)                                                                                    \
+  X(STEP_SCAFFOLD, "scaffold", SANDBOX)                                                                                \
+  X(STEP_DEVICES, "devices", SANDBOX)                                                                                  \
+  X(STEP_PROC, "proc", SANDBOX)                                                                                        \
+  X(STEP_TMP, "tmp", SANDBOX)                                                                                          \
+  X(STEP_MASK, "mask", SANDBOX)                                                                                        \
+  X(STEP_EXPOSE, "expose", SANDBOX)                                                                                    \
+  X(STEP_WORKSPACE, "workspace", SANDBOX)                                                                              \
+  X(STEP_SCRIPT, "script", SANDBOX)                                                                                    \
+  X(STEP_ROOTFS, "rootfs", SANDBOX)                                                                                    \
+  X(STEP_PIVOT, "pivot", SANDBOX)                                                                                      \
+  X(STEP_SANDBOX_UID, "sandbox_uid", SANDBOX)                                                                          \
+  X(STEP_PRIVILEGES, "privileges", SANDBOX)                                                                            \
+  X(STEP_SECCOMP, "seccomp", SANDBOX)                                                                                  \
+  X(STEP_INIT, "init", SANDBOX)                                                                                        \
   X(STEP_FORK, "fork", LAUNCH)                                                                                         \
   X(STEP_STARTED, "started", LAUNCH)                                                                                   \
   X(STEP_SESSION, "session", LAUNCH)                                                                                   \

@@ -5,6 +5,13 @@
  */
 import { getSystemErrorMap } from 'node:util'
 
+/** What keeps services from namespaces: distributions, container engines, service managers. */
+const NAMESPACES_REMEDY =
+  'allow them: sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), user.max_user_namespaces above 0; in a container --security-opt seccomp=unconfined or --cap-add SYS_ADMIN; or run the service as root'
+
+const MOUNTS_REMEDY =
+  'let the service mount: in a container --cap-add SYS_ADMIN, --security-opt apparmor=unconfined and seccomp=unconfined'
+
 /** Each step as the end of `cannot start the task: `, and what helps. A remedy in `errors` beats the general one. */
 const STEPS: Readonly<Record<string, { what: string; remedy: string; errors?: Readonly<Record<string, string>> }>> = {
   descriptors: {
@@ -58,6 +65,74 @@ const STEPS: Readonly<Record<string, { what: string; remedy: string; errors?: Re
   cgroup_join: {
     what: 'its process cannot join the cgroup',
     remedy: 'check that the service may move processes below --cgroup-root, or start it with --disable-cgroup',
+  },
+  namespaces: {
+    what: 'its namespaces cannot be made',
+    remedy: NAMESPACES_REMEDY,
+    errors: {
+      ENOSPC: 'raise the limits on namespaces (sysctl user.max_user_namespaces, user.max_mnt_namespaces and so on)',
+      EAGAIN: 'raise the limit on processes of the user of the service (ulimit -u, TasksMax)',
+      EINVAL: 'this kernel was built without one of the namespaces: leave it out in sandbox.namespaces',
+    },
+  },
+  user_namespace: {
+    what: 'its user namespace cannot be made',
+    remedy: NAMESPACES_REMEDY,
+    errors: { ENOSPC: 'raise sysctl user.max_user_namespaces' },
+  },
+  user_map: { what: 'its user cannot be mapped into a user namespace', remedy: NAMESPACES_REMEDY },
+  cgroup_namespace: {
+    what: 'its cgroup namespace cannot be made',
+    remedy: 'leave out sandbox.namespaces.cgroup, or use a kernel from 4.6 on',
+  },
+  loopback: {
+    what: 'the loopback device of its network cannot be started',
+    remedy: 'leave out sandbox.namespaces.net, or let the service make network namespaces',
+  },
+  places: {
+    what: 'its workspace, its script or a part of the host to be hidden cannot be found',
+    remedy: 'check that the data directory and the paths of --sandbox-mask and --sandbox-expose can be reached',
+  },
+  freeze: { what: 'its view of the host cannot be made read-only', remedy: MOUNTS_REMEDY },
+  scaffold: { what: 'there can be no file system in memory for its view of the host', remedy: MOUNTS_REMEDY },
+  devices: { what: 'its /dev cannot be made', remedy: MOUNTS_REMEDY },
+  proc: {
+    what: 'its /proc cannot be mounted',
+    remedy:
+      'container engines hide parts of /proc, and then the kernel gives none to others: run the container with --security-opt systempaths=unconfined',
+  },
+  tmp: { what: 'its /tmp cannot be mounted', remedy: MOUNTS_REMEDY },
+  mask: { what: 'a part of the host cannot be hidden', remedy: 'check the paths of --sandbox-mask' },
+  expose: { what: 'a part of the host cannot be shown', remedy: 'check the paths of --sandbox-expose' },
+  workspace: { what: 'its workspace cannot be mounted', remedy: MOUNTS_REMEDY },
+  script: { what: 'its script cannot be mounted', remedy: MOUNTS_REMEDY },
+  rootfs: {
+    what: 'sandbox.rootfs cannot be used',
+    remedy: 'check that it is a directory that the service may read',
+    errors: { E2BIG: 'a root has at most 256 entries: put what is in it one level deeper' },
+  },
+  pivot: {
+    what: 'sandbox.rootfs cannot become its root',
+    remedy: 'the service itself must not run in a chroot, nor directly in an initramfs',
+  },
+  sandbox_uid: {
+    what: 'its process cannot become the user of sandboxes',
+    remedy: 'choose a user that exists in the user namespace of the service with --sandbox-uid',
+  },
+  privileges: {
+    what: 'its process cannot give up its rights',
+    remedy: 'a filter for system calls around the service may forbid capset or prctl: allow them',
+  },
+  seccomp: {
+    what: 'its system calls cannot be filtered',
+    remedy: 'use a kernel with CONFIG_SECCOMP_FILTER, and allow seccomp in a filter around the service',
+  },
+  init: {
+    what: 'the first process of its pid namespace cannot do its work',
+    remedy: 'look for messages of the kernel; raise the limit on processes of the user of the service (ulimit -u)',
+    errors: {
+      ETIMEDOUT: 'it took longer than wall_time_ms to set the sandbox up: is a file system of the host stuck?',
+    },
   },
   fork: {
     what: 'there can be no new process',

@@ -80,8 +80,8 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
   if (is_fault(fault)) return fault;
 
   struct identity identity;
-  struct family family = {.main_pid = task.pid};
-  fault = identity_of(&identity, task.pid);
+  struct family family = {.main_pid = task.pid, .init_fd = task.init_fd};
+  fault = identity_of(&identity, task.main_pid);
   if (!is_fault(fault)) fault = record_start(record, &identity);
   if (is_fault(fault)) {
     task_never_mind(&task);
@@ -107,10 +107,11 @@ static struct fault launch(const struct arguments *arguments, struct task_dir *d
                            struct outcome *outcome) {
   struct cgroup group = {.pids_fd = ABSENT, .memory_fd = ABSENT};
   struct fault fault = task_dir_open_kill(dir);
-  if (!is_fault(fault)) fault = task_dir_open_logs(dir);
+  if (!is_fault(fault)) fault = task_dir_open_logs(dir, arguments->sandbox_uid);
   if (!is_fault(fault)) fault = family_found();
-  if (!is_fault(fault)) fault = cgroup_create(&group, arguments);
-  struct task_setup setup = {.arguments = arguments, .dir = dir, .group = &group};
+  struct sandbox sandbox = sandbox_of(arguments);
+  if (!is_fault(fault)) fault = cgroup_create(&group, arguments, sandbox_has(&sandbox, FEATURE_PID) ? 1 : 0);
+  struct task_setup setup = {.arguments = arguments, .dir = dir, .group = &group, .sandbox = &sandbox};
   if (!is_fault(fault)) fault = run_task(&setup, signal_fd, record, outcome);
 
   outcome->usage = cgroup_read(&group);

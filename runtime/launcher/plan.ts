@@ -1,4 +1,5 @@
 /** What a launcher is asked to do, in values. */
+import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 
 /** Where the task's processes are counted and limited. The directories do not exist yet; their parents do. */
 export type TaskCgroup =
@@ -6,10 +7,38 @@ export type TaskCgroup =
   /** Either controller may be missing. */
   | { readonly version: 1; readonly pids_path?: string; readonly memory_path?: string }
 
+/** What a sandbox is made of, each by itself: namespaces, and the filter for system calls. */
+export const SANDBOX_FEATURES = [...NAMESPACES, 'seccomp'] as const
+export type SandboxFeature = (typeof SANDBOX_FEATURES)[number]
+
+/**
+ * The fence around a task. Whatever the features are, it has no capabilities, gains none by what it executes, and is never
+ * root. Without `mount` it sees the files of the host as they are, and paths mean nothing.
+ */
+export interface LaunchSandbox {
+  readonly features: readonly SandboxFeature[]
+  /** User and group of the task. For a launcher of root, which needs it, and for no other. */
+  readonly uid?: number
+  /** The root of the task, read-only. Without it, the host is what it sees, read-only. */
+  readonly rootfs?: string
+  /** The directory that it may write: at its own path, or at ROOT_WORKSPACE in a rootfs. */
+  readonly workspace?: string
+  /** A file that it may read: at its own path, or at ROOT_SCRIPT in a rootfs. */
+  readonly script?: string
+  /** Parts of the host that are hidden, and those below them that are shown after all; real paths, absolute. */
+  readonly masks?: readonly string[]
+  readonly exposed?: readonly string[]
+}
+
+/** Where a rootfs has what is not part of it. */
+export const ROOT_WORKSPACE = '/workspace'
+export const ROOT_SCRIPT = '/script'
+
 export interface LaunchPlan {
   readonly task_id: string
   /** Made by the service, empty of a launcher's files: no task runs twice. */
   readonly task_dir: string
+  /** As the task sees it. */
   readonly workdir: string
   readonly command: readonly [program: string, ...args: string[]]
   readonly wall_time_ms: number
@@ -23,6 +52,7 @@ export interface LaunchPlan {
   readonly cpu_time_sec?: number
   /** RLIMIT_AS, of each process. */
   readonly address_space_bytes?: number
+  readonly sandbox?: LaunchSandbox
   readonly cgroup?: TaskCgroup
   /** Of the cgroup, which must have the controller. */
   readonly memory_max?: number

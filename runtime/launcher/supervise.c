@@ -2,7 +2,7 @@
  * The loop that waits for a task.
  *
  * It sleeps in one ppoll() on four descriptors: signals (a child ended, or somebody wants us to end), the FIFO of kill
- * requests, and the pipe on which the child says whether it became the program; its timeout is the nearest deadline. A
+ * requests, the pipe on which the child says whether it became the program, and the words of an init; its timeout is the nearest deadline. A
  * task is RUNNING until there is a first reason to end it; then it is ASKED, with TERM, and has until its grace is over;
  * then it is KILLED, and has until we give up on it. Whatever comes first decides the reason: children are reaped before
  * anything else is looked at, and once more before a signal is sent, so that a task that came to its end by itself keeps
@@ -61,7 +61,7 @@ static bool has_ended(struct loop *loop) {
 
 static void signal_task(struct loop *loop, int signal) {
   const struct family *family = loop->given->family;
-  if (!cgroup_signal(loop->given->group, signal, family->main_pid)) family_signal(family, signal);
+  if (family->init_fd != ABSENT || !cgroup_signal(loop->given->group, signal, family->main_pid)) family_signal(family, signal);
 }
 
 static void kill_task(struct loop *loop, int64_t now_us) {
@@ -141,6 +141,7 @@ static void await_event(struct loop *loop) {
     {.fd = loop->signal_fd, .events = POLLIN},
     {.fd = loop->given->dir->kill_fd, .events = POLLIN},
     {.fd = loop->given->task->fault_fd, .events = POLLIN}, /* ABSENT, once it was heard, is passed over */
+    {.fd = loop->given->family->init_fd, .events = POLLIN},
   };
   if (ppoll(events, sizeof events / sizeof events[0], &timeout, NULL) <= 0) return;
   if (events[2].revents != 0) hear_child(loop);

@@ -36,14 +36,15 @@ struct fault task_dir_open_kill(struct task_dir *dir) {
 }
 
 /* Append, always: a task that opens /dev/stdout again, cutting it or not, must not leave a hole where it wrote before. */
-static int open_log(int dir_fd, const char *name) {
-  return openat(dir_fd, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+static int open_log(int dir_fd, const char *name, int64_t owner) {
+  int fd = openat(dir_fd, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  return fd < 0 || owner == ABSENT || fchown(fd, (uid_t)owner, (gid_t)owner) == 0 ? fd : ABSENT;
 }
 
-struct fault task_dir_open_logs(struct task_dir *dir) {
-  dir->stdout_fd = open_log(dir->fd, "stdout.log");
+struct fault task_dir_open_logs(struct task_dir *dir, int64_t owner) {
+  dir->stdout_fd = open_log(dir->fd, "stdout.log", owner);
   if (dir->stdout_fd < 0) return fault_at(STEP_LOGS);
-  dir->stderr_fd = open_log(dir->fd, "stderr.log");
+  dir->stderr_fd = open_log(dir->fd, "stderr.log", owner);
   return dir->stderr_fd < 0 ? fault_at(STEP_LOGS) : no_fault();
 }
 

@@ -26,7 +26,8 @@ struct fault task_dir_open(struct task_dir *dir, const struct arguments *argumen
 /* The FIFO of kill requests, unless one came with the arguments. We hold a writing end, so there is never an end of file. */
 struct fault task_dir_open_kill(struct task_dir *dir);
 
-struct fault task_dir_open_logs(struct task_dir *dir);
+/* The logs belong to the user `owner` who writes them, or to us if ABSENT: only an owner can open /dev/stdout again. */
+struct fault task_dir_open_logs(struct task_dir *dir, int64_t owner);
 
 /* Bytes in a log, or ABSENT. */
 int64_t log_bytes(int fd);

@@ -1,14 +1,17 @@
 #include "task.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "init.h"
 #include "limits.h"
 #include "program.h"
 
@@ -46,59 +49,106 @@ static struct fault connect_stdio(const struct task_dir *dir) {
   return is_connected ? no_fault() : fault_at(STEP_STDIO);
 }
 
-static struct fault set_up(const struct task_setup *setup, bool has_joined) {
+/* What only the task itself can do. */
+static struct fault set_up(const struct task_setup *setup) {
   if (setsid() < 0) return fault_at(STEP_SESSION);
-  struct fault fault = has_joined ? no_fault() : cgroup_join(setup->group);
-  if (!is_fault(fault)) fault = connect_stdio(setup->dir);
+  struct fault fault = connect_stdio(setup->dir);
   if (!is_fault(fault)) fault = limits_apply(setup->arguments);
   if (is_fault(fault)) return fault;
   umask(TASK_UMASK);
   if (chdir(setup->arguments->workdir) != 0) return fault_at(STEP_WORKDIR);
-  return no_fault();
+  return sandbox_filter(setup->sandbox);
 }
 
-static void say_fault(int fault_fd, struct fault fault) {
+_Noreturn static void say_fault(int fault_fd, struct fault fault) {
   ssize_t written = write(fault_fd, &fault, sizeof fault); /* less than PIPE_BUF: all of it or nothing */
   (void)written;
   _exit(NOT_THE_TASK);
 }
 
-_Noreturn static void become_task(const struct task_setup *setup, int go_fd, int fault_fd, pid_t parent, bool has_joined) {
-  /* Takes us along when the launcher is killed. It may be gone already: then somebody else is our parent. */
+/* The child's ends, and what it must know of its birth. */
+struct birth {
+  int go_fd;
+  int fault_fd;
+  int init_fd;
+  pid_t parent;
+  bool has_joined;
+};
+
+/* With a pid namespace the child becomes its init; what returns is the task, which is the init's child. */
+static void divide(const struct birth *birth) {
+  pid_t pid = fork();
+  if (pid < 0) say_fault(birth->fault_fd, fault_at(STEP_INIT));
+  if (pid > 0) init_run(pid, birth->init_fd);
+  if (!init_say(birth->init_fd, INIT_BEGINS, 0)) say_fault(birth->fault_fd, fault_at(STEP_INIT));
+}
+
+_Noreturn static void become_task(const struct task_setup *setup, const struct birth *birth) {
+  /* Takes us along when the launcher is killed. It may be gone already: then somebody else is our parent, or, where we
+   * cannot see our parent, the pipe on which we wait for its word has an end. */
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(NOT_THE_TASK);
-  struct fault fault = set_up(setup, has_joined);
-  if (is_fault(fault)) say_fault(fault_fd, fault);
+  if (birth->init_fd == ABSENT && getppid() != birth->parent) _exit(NOT_THE_TASK);
+  struct fault fault = birth->has_joined ? no_fault() : cgroup_join(setup->group);
+  if (!is_fault(fault)) fault = sandbox_enter(setup->sandbox);
+  if (is_fault(fault)) say_fault(birth->fault_fd, fault);
+  if (birth->init_fd != ABSENT) divide(birth);
+  else if (getppid() != birth->parent) _exit(NOT_THE_TASK);
+  fault = set_up(setup);
+  if (is_fault(fault)) say_fault(birth->fault_fd, fault);
   reset_signals();
   char word;
-  if (read(go_fd, &word, 1) != 1) _exit(NOT_THE_TASK);
+  if (read(birth->go_fd, &word, 1) != 1) _exit(NOT_THE_TASK);
   program_exec(setup->arguments->command);
-  say_fault(fault_fd, fault_at(STEP_EXEC));
-  _exit(NOT_THE_TASK);
+  say_fault(birth->fault_fd, fault_at(STEP_EXEC));
 }
 
 /* A child born into its cgroup, where kernel (5.7) and filters allow that; -1 otherwise. */
-static pid_t fork_into(int group_fd) {
-  struct clone_args birth = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (unsigned int)group_fd};
+static pid_t fork_into(int group_fd, unsigned int flags) {
+  struct clone_args birth = {
+    .flags = CLONE_INTO_CGROUP | flags, .exit_signal = SIGCHLD, .cgroup = (unsigned int)group_fd};
   return group_fd == ABSENT ? -1 : (pid_t)syscall(SYS_clone3, &birth, sizeof birth);
 }
 
+/* By the system call: the C library has no fork() into namespaces. */
+static pid_t fork_apart(unsigned int flags) {
+  return flags == 0 ? fork() : (pid_t)syscall(SYS_clone, (unsigned long)(flags | SIGCHLD), 0UL, 0UL, 0UL, 0UL);
+}
+
+/* Our child will not become the task. What it said of that, or what we know. */
+static struct fault give_up_child(struct task *task, enum step step) {
+  struct fault ours = fault_at(step);
+  kill(task->pid, SIGKILL);
+  while (waitpid(task->pid, NULL, __WALL) < 0 && errno == EINTR) continue;
+  struct fault fault = task_read_fault(task);
+  return is_fault(fault) ? fault : ours;
+}
+
+static int ms_of(int64_t ms) { return ms > INT_MAX ? INT_MAX : (int)ms; }
+
 struct fault task_fork(struct task *task, const struct task_setup *setup) {
   int go[2], said[2];
+  int ours = ABSENT, theirs = ABSENT;
+  unsigned int flags = sandbox_birth_flags(setup->sandbox);
   if (pipe2(go, O_CLOEXEC) != 0 || pipe2(said, O_CLOEXEC) != 0) return fault_at(STEP_FORK);
+  if ((flags & CLONE_NEWPID) != 0 && !init_channel(&ours, &theirs)) return fault_at(STEP_INIT);
   pid_t parent = getpid();
-  pid_t pid = fork_into(cgroup_birth_fd(setup->group));
+  pid_t pid = fork_into(cgroup_birth_fd(setup->group), flags);
   bool has_joined = pid >= 0;
-  if (pid < 0) pid = fork();
-  if (pid < 0) return fault_at(STEP_FORK);
+  if (pid < 0) pid = fork_apart(flags);
+  if (pid < 0) return fault_at(flags == 0 ? STEP_FORK : STEP_NAMESPACES);
   if (pid == 0) {
     close(go[1]);
-    become_task(setup, go[0], said[1], parent, has_joined);
+    close(said[0]);
+    struct birth birth = {go[0], said[1], theirs, parent, has_joined};
+    become_task(setup, &birth);
   }
   close(go[0]);
   close(said[1]);
-  *task = (struct task){.pid = pid, .go_fd = go[1], .fault_fd = said[0]};
-  return no_fault();
+  if (theirs != ABSENT) close(theirs);
+  *task = (struct task){.pid = pid, .main_pid = pid, .init_fd = ours, .go_fd = go[1], .fault_fd = said[0]};
+  if (ours == ABSENT) return no_fault();
+  bool is_there = init_await_task(ours, ms_of(setup->arguments->wall_time_ms), &task->main_pid);
+  return is_there ? no_fault() : give_up_child(task, STEP_INIT);
 }
 
 void task_go(struct task *task) {

@@ -15,10 +15,16 @@
 #include "arguments.h"
 #include "cgroup.h"
 #include "fault.h"
+#include "sandbox.h"
 #include "task-dir.h"
 
 struct task {
+  /* Of our child: the task, or the init of its namespace. */
   pid_t pid;
+  /* Of the task itself. */
+  pid_t main_pid;
+  /* Of the words of the init; ABSENT where there is none. */
+  int init_fd;
   int go_fd;
   /* ABSENT once it was read to its end. */
   int fault_fd;
@@ -29,6 +35,7 @@ struct task_setup {
   const struct arguments *arguments;
   const struct task_dir *dir;
   const struct cgroup *group;
+  const struct sandbox *sandbox;
 };
 
 struct fault task_fork(struct task *task, const struct task_setup *setup);

@@ -7,7 +7,7 @@ void text_clear(struct text *text) {
   text->is_cut = false;
 }
 
-static void add_bytes(struct text *text, const char *bytes, size_t length) {
+void text_add_part(struct text *text, const char *bytes, size_t length) {
   /* One byte stays free for the end of a string. */
   if (length > TEXT_BYTES - 1 - text->length) {
     text->is_cut = true;
@@ -17,7 +17,7 @@ static void add_bytes(struct text *text, const char *bytes, size_t length) {
   text->length += length;
 }
 
-void text_add(struct text *text, const char *string) { add_bytes(text, string, strlen(string)); }
+void text_add(struct text *text, const char *string) { text_add_part(text, string, strlen(string)); }
 
 void text_add_number(struct text *text, int64_t number) {
   char digits[20];
@@ -28,7 +28,7 @@ void text_add_number(struct text *text, int64_t number) {
     rest /= 10;
   } while (rest > 0);
   if (number < 0) text_add(text, "-");
-  add_bytes(text, digits + at, sizeof digits - at);
+  text_add_part(text, digits + at, sizeof digits - at);
 }
 
 void text_add_pair(struct text *text, const char *key, const char *value) {

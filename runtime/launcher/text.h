@@ -17,6 +17,7 @@ struct text {
 
 void text_clear(struct text *text);
 void text_add(struct text *text, const char *string);
+void text_add_part(struct text *text, const char *bytes, size_t length);
 void text_add_number(struct text *text, int64_t number);
 
 /* A line `key=value`. */

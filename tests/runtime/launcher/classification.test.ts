@@ -275,9 +275,9 @@ describe('the words for a fault', () => {
   })
 
   test('say as much as can be known of steps and errors to come', () => {
-    expect(explainFault('seccomp', 9_999)).toEqual({
-      message: 'cannot start the task: step seccomp failed: error 9999',
-      details: { step: 'seccomp', errno: 'error 9999' },
+    expect(explainFault('landlock', 9_999)).toEqual({
+      message: 'cannot start the task: step landlock failed: error 9999',
+      details: { step: 'landlock', errno: 'error 9999' },
     })
   })
 })

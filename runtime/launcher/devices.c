@@ -1,0 +1,93 @@
+#include "devices.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "mounts.h"
+#include "text.h"
+
+/* Bytes of /dev/shm; without a memory limit it is what a task can take beyond its own memory. */
+#define SHM_OPTIONS "mode=1777,size=64m,nr_inodes=4096"
+
+static const struct {
+  const char *name;
+  unsigned int minor;
+} DEVICES[] = {{"null", 3}, {"zero", 5}, {"full", 7}, {"random", 8}, {"urandom", 9}};
+#define DEVICE_COUNT (sizeof DEVICES / sizeof DEVICES[0])
+#define MEMORY_DEVICES 1
+
+static const struct {
+  const char *name;
+  const char *to;
+} LINKS[] = {
+  {"fd", "/proc/self/fd"},           {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"},
+  {"stderr", "/proc/self/fd/2"},     {"ptmx", "pts/ptmx"},
+};
+#define LINK_COUNT (sizeof LINKS / sizeof LINKS[0])
+
+/* A file to mount the host's device on, where we may not make one. */
+static bool make_device(int dev_fd, const char *name, dev_t device) {
+  if (mknodat(dev_fd, name, S_IFCHR | 0666, device) == 0) return true;
+  if (errno != EPERM) return false;
+  int fd = openat(dev_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+  return fd >= 0 && close(fd) == 0;
+}
+
+static bool fill(int dev_fd) {
+  for (size_t i = 0; i < DEVICE_COUNT; i++)
+    if (!make_device(dev_fd, DEVICES[i].name, makedev(MEMORY_DEVICES, DEVICES[i].minor))) return false;
+  if (!make_device(dev_fd, "tty", makedev(5, 0))) return false;
+  for (size_t i = 0; i < LINK_COUNT; i++)
+    if (symlinkat(LINKS[i].to, dev_fd, LINKS[i].name) != 0) return false;
+  return mkdirat(dev_fd, "pts", 0755) == 0 && mkdirat(dev_fd, "shm", 0755) == 0;
+}
+
+bool devices_make(void) {
+  if (mkdir("dev", 0755) != 0) return false;
+  int fd = open("dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool is_filled = fill(fd);
+  int error = errno;
+  close(fd);
+  errno = error;
+  return is_filled;
+}
+
+static const char *join(struct text *path, const char *dev, const char *name) {
+  text_clear(path);
+  text_add(path, dev);
+  text_add(path, "/");
+  text_add(path, name);
+  return text_string(path);
+}
+
+/* The host's, without what a frozen view took from it: it may be opened as a device. */
+static bool bind_device(const char *dev, int host_dev_fd, const char *name) {
+  struct text path;
+  struct stat status;
+  const char *target = join(&path, dev, name);
+  if (lstat(target, &status) != 0) return false;
+  if (S_ISCHR(status.st_mode)) return true;
+  int fd = openat(host_dev_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT; /* not every host has them all */
+  bool is_bound = fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) && bind_fd(fd, target) &&
+                  remount(target, MS_NOSUID | MS_NOEXEC);
+  int error = errno;
+  close(fd);
+  errno = error;
+  return is_bound;
+}
+
+bool devices_mount(const char *dev, int host_dev_fd) {
+  struct text path;
+  for (size_t i = 0; i < DEVICE_COUNT; i++)
+    if (!bind_device(dev, host_dev_fd, DEVICES[i].name)) return false;
+  return bind_device(dev, host_dev_fd, "tty") &&
+         mount("devpts", join(&path, dev, "pts"), "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") == 0 &&
+         mount_tmpfs(join(&path, dev, "shm"), MS_NOSUID | MS_NODEV | MS_NOEXEC, SHM_OPTIONS);
+}

@@ -1,0 +1,24 @@
+/* What a sandbox is made of, each part by itself: what the host lacks costs nothing else. */
+#ifndef FEATURES_H
+#define FEATURES_H
+
+#include <stdbool.h>
+
+enum feature {
+  FEATURE_MOUNT = 1 << 0,
+  FEATURE_PID = 1 << 1,
+  FEATURE_UTS = 1 << 2,
+  FEATURE_IPC = 1 << 3,
+  FEATURE_NET = 1 << 4,
+  FEATURE_CGROUP = 1 << 5,
+  FEATURE_USER = 1 << 6,
+  FEATURE_SECCOMP = 1 << 7,
+};
+
+/* Names with commas between them, or `none`. False when one is unknown. */
+bool features_parse(const char *names, unsigned int *features);
+
+/* The name of one feature, as in the arguments. */
+const char *feature_name(enum feature feature);
+
+#endif

@@ -1,0 +1,30 @@
+/* Single mounts, in a mount namespace of our own. Sources are descriptors, so that nobody replaces them under us. */
+#ifndef MOUNTS_H
+#define MOUNTS_H
+
+#include <stdbool.h>
+
+/* Nothing that we mount or unmount shows anywhere else. */
+bool mounts_part(void);
+
+/*
+ * The mount at `path` and all below it: read-only, without set-user-id programs and devices, and private. In one call from
+ * Linux 5.12 on, mount by mount before.
+ */
+bool mounts_freeze(const char *path);
+
+bool mount_tmpfs(const char *at, unsigned long flags, const char *options);
+
+/* What `fd` was opened on, with all mounts below it, at `target`: with the flags that its mount has by now. */
+bool bind_fd(int fd, const char *target);
+
+/* The same for a path, relative to the working directory. */
+bool bind_path(const char *source, const char *target);
+
+/* The flags of the mount at `path` become these. */
+bool remount(const char *path, unsigned long flags);
+
+/* Flags of the mount under `fd` that nobody without its rights can take away: they go with each of its copies. */
+unsigned long lasting_flags(int fd);
+
+#endif

@@ -1,0 +1,79 @@
+#include "places.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Private to each task. */
+#define TMP "/tmp"
+
+static bool is_within(const char *path, const char *top) {
+  size_t length = strlen(top);
+  while (length > 0 && top[length - 1] == '/') length--;
+  return strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+const char *path_within(const struct place *inner, const struct place *outer) {
+  const char *rest = inner->path + strlen(outer->path);
+  return rest + strspn(rest, "/");
+}
+
+static int compare(const struct place *left, const struct place *right) {
+  int order = strcmp(left->path, right->path);
+  return order != 0 ? order : (int)left->kind - (int)right->kind;
+}
+
+static void insert(struct places *places, enum place_kind kind, const char *path) {
+  struct place place = {.kind = kind, .path = path, .within = ABSENT, .fd = ABSENT};
+  int at = places->count++;
+  for (; at > 0 && compare(&places->all[at - 1], &place) > 0; at--) places->all[at] = places->all[at - 1];
+  places->all[at] = place;
+}
+
+/* Nothing is covered twice, and nothing shown that is seen anyway. */
+static bool is_needed(const struct places *places, const struct place *place) {
+  bool is_covered = place->within != ABSENT && places->all[place->within].kind <= PLACE_TMP;
+  if (place->kind == PLACE_MASK) return !is_covered;
+  return place->kind != PLACE_EXPOSED || is_covered;
+}
+
+/* False when it is not there. */
+static bool look(struct place *place) {
+  struct stat status;
+  if (place->kind <= PLACE_TMP) {
+    if (stat(place->path, &status) != 0) return false;
+  } else {
+    place->fd = open(place->path, O_PATH | O_CLOEXEC);
+    if (place->fd < 0 || fstat(place->fd, &status) != 0) return false;
+  }
+  place->is_directory = S_ISDIR(status.st_mode);
+  return true;
+}
+
+bool places_find(struct places *places, const struct arguments *arguments) {
+  struct places given;
+  given.count = places->count = 0;
+  insert(&given, PLACE_TMP, TMP);
+  for (int i = 0; i < arguments->sandbox_masks.count; i++) insert(&given, PLACE_MASK, arguments->sandbox_masks.paths[i]);
+  for (int i = 0; i < arguments->sandbox_exposed.count; i++)
+    insert(&given, PLACE_EXPOSED, arguments->sandbox_exposed.paths[i]);
+  if (arguments->sandbox_workspace != NULL) insert(&given, PLACE_WORKSPACE, arguments->sandbox_workspace);
+  if (arguments->sandbox_script != NULL) insert(&given, PLACE_SCRIPT, arguments->sandbox_script);
+
+  for (int i = 0; i < given.count; i++) {
+    struct place place = given.all[i];
+    for (int outer = 0; outer < places->count; outer++)
+      if (is_within(place.path, places->all[outer].path)) place.within = outer;
+    if (!is_needed(places, &place)) continue;
+    if (look(&place)) places->all[places->count++] = place;
+    else if (place.kind >= PLACE_WORKSPACE || (errno != ENOENT && errno != ENOTDIR)) return false;
+  }
+  return true;
+}
+
+void places_close(struct places *places) {
+  for (int i = 0; i < places->count; i++)
+    if (places->all[i].fd != ABSENT) close(places->all[i].fd);
+}

@@ -1,0 +1,142 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "devices.h"
+#include "mounts.h"
+#include "view.h"
+
+/* Entries at the top of a tree; each becomes a mount. */
+#define MAX_ENTRIES 256
+
+/* What the root has of us, whatever the tree has under these names. */
+static bool is_ours(const char *name, bool has_script) {
+  static const char *const OURS[] = {".", "..", "dev", "proc", "tmp", ROOT_WORKSPACE};
+  for (size_t i = 0; i < sizeof OURS / sizeof OURS[0]; i++)
+    if (strcmp(name, OURS[i]) == 0) return true;
+  return has_script && strcmp(name, ROOT_SCRIPT) == 0;
+}
+
+static bool copy_link(int tree_fd, const char *name) {
+  char to[PATH_MAX];
+  ssize_t length = readlinkat(tree_fd, name, to, sizeof to - 1);
+  if (length < 0) return false;
+  to[length] = '\0';
+  return symlink(to, name) == 0;
+}
+
+static bool make_file(const char *name) {
+  int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+  return fd >= 0 && close(fd) == 0;
+}
+
+/* By a descriptor: what was looked at is what is mounted. Pipes, sockets and devices have no business there. */
+static bool add_entry(int tree_fd, const char *name) {
+  struct stat status;
+  int fd = openat(tree_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &status) != 0) return false;
+  bool is_added = true;
+  if (S_ISLNK(status.st_mode)) is_added = copy_link(tree_fd, name);
+  else if (S_ISDIR(status.st_mode)) is_added = mkdir(name, 0755) == 0 && bind_fd(fd, name);
+  else if (S_ISREG(status.st_mode)) is_added = make_file(name) && bind_fd(fd, name);
+  int error = errno;
+  close(fd);
+  errno = error;
+  return is_added;
+}
+
+/* Takes the descriptor over. */
+static bool add_entries(int tree_fd, bool has_script) {
+  DIR *tree = fdopendir(tree_fd);
+  if (tree == NULL) return false;
+  int count = 0;
+  bool is_added = true;
+  for (struct dirent *entry; is_added && (entry = readdir(tree)) != NULL;) {
+    if (is_ours(entry->d_name, has_script)) continue;
+    if (++count > MAX_ENTRIES) {
+      errno = E2BIG;
+      is_added = false;
+    } else {
+      is_added = add_entry(tree_fd, entry->d_name);
+    }
+  }
+  int error = errno;
+  closedir(tree);
+  errno = error;
+  return is_added;
+}
+
+static bool make_places(bool has_script) {
+  bool is_made = mkdir("proc", 0755) == 0 && mkdir("tmp", 0755) == 0 && mkdir(ROOT_WORKSPACE, 0755) == 0;
+  return is_made && (!has_script || make_file(ROOT_SCRIPT));
+}
+
+/* The host's processes are seen where the task has no others: only then is its /proc of any use. */
+static bool mount_proc(bool has_own_pids) {
+  if (has_own_pids) return mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
+  return bind_path("/proc", "proc") && remount("proc", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+}
+
+static bool mount_workspace(int fd) {
+  return bind_fd(fd, ROOT_WORKSPACE) && remount(ROOT_WORKSPACE, lasting_flags(fd) | MS_NOSUID | MS_NODEV);
+}
+
+static bool mount_script(int fd) {
+  return bind_fd(fd, ROOT_SCRIPT) && remount(ROOT_SCRIPT, lasting_flags(fd) | MS_RDONLY | MS_NOSUID | MS_NODEV);
+}
+
+/* The working directory becomes the root; nothing of the old one is left. */
+static bool pivot(void) {
+  return syscall(SYS_pivot_root, ".", ".") == 0 && umount2(".", MNT_DETACH) == 0 && chdir("/") == 0;
+}
+
+/* Descriptors of what lies outside, opened while that can be seen. */
+struct sources {
+  int dev_fd;
+  int tree_fd;
+  int workspace_fd;
+  int script_fd;
+};
+
+static struct fault build(const struct sources *sources, bool has_own_pids) {
+  bool has_script = sources->script_fd != ABSENT;
+  if (!mounts_part() || !mount_tmpfs(SCAFFOLD_AT, MS_NOSUID, "mode=0755,size=1m,nr_inodes=4096") ||
+      chdir(SCAFFOLD_AT) != 0)
+    return fault_at(STEP_SCAFFOLD);
+  if (!devices_make()) return fault_at(STEP_DEVICES);
+  if (!make_places(has_script)) return fault_at(STEP_SCAFFOLD);
+  if (!add_entries(sources->tree_fd, has_script)) return fault_at(STEP_ROOTFS);
+  if (!mounts_freeze(".")) return fault_at(STEP_FREEZE);
+  if (!bind_path("dev", "dev") || !remount("dev", MS_RDONLY | MS_NOSUID | MS_NOEXEC) || !devices_mount("dev", sources->dev_fd))
+    return fault_at(STEP_DEVICES);
+  if (!mount_tmpfs("tmp", MS_NOSUID | MS_NODEV, TMP_OPTIONS)) return fault_at(STEP_TMP);
+  if (sources->workspace_fd != ABSENT && !mount_workspace(sources->workspace_fd)) return fault_at(STEP_WORKSPACE);
+  if (has_script && !mount_script(sources->script_fd)) return fault_at(STEP_SCRIPT);
+  if (!mount_proc(has_own_pids)) return fault_at(STEP_PROC);
+  return pivot() ? no_fault() : fault_at(STEP_PIVOT);
+}
+
+static bool open_source(int *fd, const char *path) {
+  *fd = path == NULL ? ABSENT : open(path, O_PATH | O_CLOEXEC);
+  return path == NULL || *fd >= 0;
+}
+
+struct fault root_view_build(const struct arguments *arguments, bool has_own_pids) {
+  struct sources sources;
+  if (!open_source(&sources.dev_fd, "/dev") || !open_source(&sources.workspace_fd, arguments->sandbox_workspace) ||
+      !open_source(&sources.script_fd, arguments->sandbox_script))
+    return fault_at(STEP_PLACES);
+  sources.tree_fd = open(arguments->sandbox_rootfs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (sources.tree_fd < 0) return fault_at(STEP_ROOTFS);
+  struct fault fault = build(&sources, has_own_pids);
+  close(sources.dev_fd);
+  if (sources.workspace_fd != ABSENT) close(sources.workspace_fd);
+  if (sources.script_fd != ABSENT) close(sources.script_fd);
+  return fault;
+}

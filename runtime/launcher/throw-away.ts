@@ -1,0 +1,84 @@
+/**
+ * One command in a sandbox of its own, without a service: for probes and for attempts to break out.
+ *
+ * Everything is made for the occasion, in a temporary directory, and gone at the end.
+ */
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { launcherArguments } from './arguments.ts'
+import type { LauncherProgram } from './embedded.ts'
+import { type Outcome, parseOutcome } from './outcome.ts'
+import { type LaunchPlan, type LaunchSandbox, ROOT_WORKSPACE } from './plan.ts'
+
+export interface ThrowAwayOptions {
+  /** Its workspace is made; what is not given is as for any sandbox of that kind. `uid` is for root alone. */
+  readonly sandbox: Omit<LaunchSandbox, 'workspace' | 'script'>
+  readonly command: readonly [program: string, ...args: string[]]
+  readonly env?: Readonly<Record<string, string>>
+  /** Milliseconds; 30 s where it is not said. */
+  readonly wallTimeMs?: number
+  readonly limits?: Pick<LaunchPlan, 'cgroup' | 'memory_max' | 'pids_max' | 'cpu_time_sec'>
+  /** Called once the directories are there, before anything runs. */
+  readonly prepare?: (places: { readonly workspace: string; readonly taskDir: string }) => void
+}
+
+export interface ThrowAwayEnding {
+  /** Undefined when the launcher could not even write one: `complaints` says why. */
+  readonly outcome: Outcome | undefined
+  readonly stdout: string
+  readonly stderr: string
+  /** What the launcher itself had to say. */
+  readonly complaints: string
+}
+
+const WALL_TIME_MS = 30_000
+const GRACE_MS = 1_000
+const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+
+export async function runInSandbox(program: LauncherProgram, options: ThrowAwayOptions): Promise<ThrowAwayEnding> {
+  const { sandbox, command, env = {}, wallTimeMs = WALL_TIME_MS, limits, prepare } = options
+  const top = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-sandbox-')))
+  const [taskDir, workspace] = [join(top, 'task'), join(top, 'workspace')]
+  try {
+    chmodSync(top, 0o711) // a task without mounts of its own has to get through
+    for (const directory of [taskDir, workspace]) mkdirSync(directory, { mode: 0o700 })
+    if (sandbox.uid !== undefined) chownSync(workspace, sandbox.uid, sandbox.uid)
+    prepare?.({ workspace, taskDir })
+    const plan: LaunchPlan = {
+      task_id: 'throw-away',
+      task_dir: taskDir,
+      workdir: sandbox.rootfs === undefined ? workspace : ROOT_WORKSPACE,
+      command,
+      wall_time_ms: wallTimeMs,
+      grace_ms: GRACE_MS,
+      max_output_bytes: MAX_OUTPUT_BYTES,
+      ...limits,
+      sandbox: { ...sandbox, workspace, masks: [top, ...(sandbox.masks ?? [])] },
+    }
+    const launcher = Bun.spawn([...program.command, ...launcherArguments(plan)], {
+      env: { ...program.wrapEnvironment(env) },
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const complaints = await new Response(launcher.stderr).text()
+    await launcher.exited
+    const read = (name: string) => readOr(join(taskDir, name), '')
+    return {
+      outcome: parseOutcome(read('outcome')),
+      stdout: read('stdout.log'),
+      stderr: read('stderr.log'),
+      complaints,
+    }
+  } finally {
+    rmSync(top, { recursive: true, force: true })
+  }
+}
+
+function readOr(path: string, otherwise: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return otherwise
+  }
+}

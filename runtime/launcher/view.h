@@ -1,0 +1,34 @@
+/*
+ * What a task sees of the files of the machine.
+ *
+ * Without a root of its own: the host as it is, read-only, where some places are covered by empty ones, some parts of
+ * these shown after all, and the workspace and the script put where they are on the host. With one: that tree, read-only,
+ * with the workspace at /workspace and the script at /script, and nothing else. In both a /dev with the few devices that
+ * all programs expect, a /tmp and a /dev/shm of its own, of a limited size, and a /proc that shows its own processes.
+ *
+ * All of it is built on one small file system in memory, the scaffold, which is mounted over /dev while we work: for the
+ * one view it holds the empty places, for the other it is the root.
+ */
+#ifndef VIEW_H
+#define VIEW_H
+
+#include <stdbool.h>
+
+#include "arguments.h"
+#include "fault.h"
+
+/* Where the scaffold is built. */
+#define SCAFFOLD_AT "/dev"
+
+/* Where a root of its own has what is not part of it. */
+#define ROOT_WORKSPACE "workspace"
+#define ROOT_SCRIPT "script"
+
+/* Of /tmp. It is memory: of the task's own limit where there is one, of the machine where there is none. */
+#define TMP_OPTIONS "mode=1777,size=512m,nr_inodes=65536"
+
+/* `has_own_pids` says whether there is a pid namespace to show. */
+struct fault host_view_build(const struct arguments *arguments, bool has_own_pids);
+struct fault root_view_build(const struct arguments *arguments, bool has_own_pids);
+
+#endif
