@@ -29,16 +29,17 @@ import { WaitingQueue } from './dispatch/waiting-queue.ts'
 import { capabilityManifest, capabilitySet } from './host/capabilities.ts'
 import { findCapacity } from './host/capacity.ts'
 import { platformOf } from './host/platform.ts'
+import { findSandboxPaths } from './host/sandbox-paths.ts'
 import { serviceUser } from './host/service-user.ts'
 import { runtimeApp } from './http/app.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './launcher/cgroup.ts'
-import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
 import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
 import { NotifyPipe } from './launcher/notify.ts'
 import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
 import { ChildLaunchers } from './launcher/spawn.ts'
 import { Spawner } from './launcher/spawner.ts'
+import { tryCapabilities } from './launcher/trial.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
 import { databasePath, openDatabase } from './store/database.ts'
@@ -91,12 +92,23 @@ export async function serve(
   const launchers: LauncherHost = launcher.isNative
     ? new Spawner({ program: launcher.command[0], ...descriptors, directoryLockFd, env }, log)
     : new ChildLaunchers({ program: launcher, ...descriptors })
+  const isRoot = process.getuid?.() === 0
+  const sandboxUid = isRoot ? config.sandboxUid : undefined
+  const capabilities = capabilitySet({
+    ...{ isLauncherNative: launcher.isNative, isRoot },
+    ...tryCapabilities({ launcher, cgroups, sandboxUid, isSandboxDisabled: config.disableLinuxSandbox }),
+  })
   const launches = new Launches({
     host: launchers,
     settings: {
       graceMs: config.terminationGraceMs,
       maxOutputBytes: config.maxOutputBytes,
       baseEnvironment: baseEnvironment(env, serviceUser(process.getuid?.())),
+      sandbox: {
+        user: sandboxUid === undefined ? undefined : { uid: sandboxUid, name: serviceUser(sandboxUid) },
+        canFilter: capabilities.seccomp.isAvailable,
+        ...findSandboxPaths({ ...config, dataDir }),
+      },
     },
     cgroups,
     dataDir,
@@ -111,14 +123,8 @@ export async function serve(
   dispatcher.onEnded = (row) => totals.ended(row)
   commit.onRecovered = () => dispatcher.startWhatFits()
 
-  const capabilities = capabilitySet({
-    isLauncherNative: launcher.isNative,
-    isRoot: process.getuid?.() === 0,
-    isSandboxDisabled: config.disableLinuxSandbox,
-    ...cgroupCapabilities(cgroups),
-  })
   const intake = new Intake({
-    ...{ store, ledger, dispatcher, capabilities, totals, dataDir, log },
+    ...{ store, ledger, dispatcher, capabilities, totals, dataDir, sandboxUid, log },
     defaultCapabilityMode: config.defaultCapabilityMode,
     maxQueuedTasks: config.maxQueuedTasks,
   })

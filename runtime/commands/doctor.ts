@@ -14,14 +14,15 @@ import { capabilitySet, namedCapabilities } from '../host/capabilities.ts'
 import { findCapacity } from '../host/capacity.ts'
 import { platformOf } from '../host/platform.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgroup.ts'
-import { cgroupCapabilities } from '../launcher/cgroup-capabilities.ts'
-import { chooseLauncher } from '../launcher/embedded.ts'
+import { chooseLauncher, type LauncherProgram } from '../launcher/embedded.ts'
 import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
+import { tryCapabilities } from '../launcher/trial.ts'
 
-const { cgroupRoot, disableCgroup, disableLinuxSandbox, maxRunningTasks, capacityMemoryBytes, capacityPids } =
-  serveSettings
+const { cgroupRoot, disableCgroup, disableLinuxSandbox, sandboxUid } = serveSettings
+const { maxRunningTasks, capacityMemoryBytes, capacityPids } = serveSettings
 const doctorSettings = {
-  ...{ cgroupRoot, disableCgroup, disableLinuxSandbox, maxRunningTasks, capacityMemoryBytes, capacityPids },
+  ...{ cgroupRoot, disableCgroup, disableLinuxSandbox, sandboxUid },
+  ...{ maxRunningTasks, capacityMemoryBytes, capacityPids },
 }
 
 /** What to print, and how to exit. Throws `UsageError`. */
@@ -38,13 +39,17 @@ export function doctor(
     ? undefined
     : TaskCgroups.prepare({ root: values.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId: `doctor-${process.pid}` })
   if (cgroups !== undefined) leaveCgroups(cgroups)
-  const capabilities = namedCapabilities(
-    capabilitySet({
-      isLauncherNative: tryLauncher(),
-      isRoot: process.getuid?.() === 0,
-      isSandboxDisabled: values.disableLinuxSandbox,
-      ...cgroupCapabilities(cgroups),
-    }),
+  const isRoot = process.getuid?.() === 0
+  const capabilities = withLauncher((launcher) =>
+    namedCapabilities(
+      capabilitySet({
+        ...{ isLauncherNative: launcher?.isNative === true, isRoot },
+        ...tryCapabilities({
+          ...{ launcher, cgroups, sandboxUid: isRoot ? values.sandboxUid : undefined },
+          isSandboxDisabled: values.disableLinuxSandbox,
+        }),
+      }),
+    ),
   )
   const lines = [
     `platform: ${platformLine(env)}`,
@@ -71,15 +76,21 @@ function platformLine(env: Readonly<Record<string, string | undefined>>): string
 const amount = (value: number | undefined, what: string, source: string | undefined): string =>
   value === undefined ? `${what} not known, so not limited together` : `${value} ${what} (${source})`
 
-/** Whether the compiled launcher of this platform can be put somewhere and runs there. */
-function tryLauncher(): boolean {
+/** The launcher of this platform, put somewhere for the occasion; undefined where none runs. */
+function withLauncher<T>(use: (launcher: LauncherProgram | undefined) => T): T {
   const directory = mkdtempSync(join(tmpdir(), 'taskmill-doctor-'))
   try {
-    return chooseLauncher(directory, [process.execPath, PORTABLE_LAUNCHER]).isNative
-  } catch {
-    return false
+    return use(tryLauncher(directory))
   } finally {
     rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+function tryLauncher(directory: string): LauncherProgram | undefined {
+  try {
+    return chooseLauncher(directory, [process.execPath, PORTABLE_LAUNCHER])
+  } catch {
+    return undefined
   }
 }
 

@@ -2,7 +2,7 @@
  * A request to an accepted task. The steps are those of the specification, in its order: validate, plan, capacity and
  * quota, queue length; a duplicate id is found last. What is refused leaves nothing behind, on disk or in the ledger.
  */
-import { statSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { CapabilityMode } from '../../shared/contract/runtime-request.ts'
 import type { Log } from '../../shared/log.ts'
@@ -14,10 +14,11 @@ import type { Ledger } from '../ledger/ledger.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 import { unavailable } from '../store/group-commit.ts'
 import { stopping } from '../store/readiness.ts'
-import { makeTaskDir, removeTaskDirNow, taskDir } from '../store/task-dir.ts'
+import { letPass, makeTaskDir, removeTaskDirNow, taskDir } from '../store/task-dir.ts'
 import type { NewEvent, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Dispatcher } from './dispatcher.ts'
+import { needsPassage, taskDirContent } from './task-dir-content.ts'
 import type { Totals } from './totals.ts'
 
 export interface IntakeOptions {
@@ -30,6 +31,8 @@ export interface IntakeOptions {
   readonly totals: Totals
   /** Absolute. */
   readonly dataDir: string
+  /** The user of tasks in a sandbox, where it is another than ours. */
+  readonly sandboxUid: number | undefined
   readonly log: Log
 }
 
@@ -56,6 +59,7 @@ export class Intake {
     const request = readRequest(body, crypto.randomUUID())
     checkRootfs(request)
     const plan = planTask(request, capabilities, { capability_mode: defaultCapabilityMode })
+    checkRootIsApart(plan, this.#options.dataDir)
     const { tenant } = request.control_context
     const asking = { tenant, reservation: reservationFor(request.limits) }
     ledger.ensureCanEverFit(asking)
@@ -78,7 +82,7 @@ export class Intake {
     if (place === undefined) this.#arriving++
     try {
       const text = JSON.stringify(request)
-      this.#makeDirectory(request, text)
+      this.#makeDirectory(request, text, plan)
       const task = await store.accept(
         { ...row, ...place?.patch },
         { request: text, events: [...events, ...(place?.events ?? [])] },
@@ -98,13 +102,12 @@ export class Intake {
     }
   }
 
-  #makeDirectory({ task_id, execution, sandbox }: TaskRequest, text: string): void {
+  #makeDirectory(request: TaskRequest, text: string, plan: ExecutionPlan): void {
+    const { dataDir, sandboxUid } = this.#options
+    const dir = taskDir(dataDir, request.task_id)
     try {
-      makeTaskDir(taskDir(this.#options.dataDir, task_id), {
-        request: text,
-        script: execution.kind === 'script' ? execution.script : undefined,
-        workspaceSubdir: sandbox.workspace_subdir ?? '',
-      })
+      makeTaskDir(dir, taskDirContent(request, text, plan, sandboxUid))
+      if (needsPassage(plan, sandboxUid)) letPass(dataDir, dir)
     } catch (error) {
       throw unavailable(error)
     }
@@ -117,6 +120,12 @@ function checkRootfs({ sandbox: { chroot, rootfs } }: TaskRequest): void {
   const found = statSync(rootfs, { throwIfNoEntry: false })
   if (found?.isDirectory()) return
   throw invalidInput(`sandbox.rootfs ${rootfs} is ${found === undefined ? 'not there' : 'no directory'} on this host`)
+}
+
+/** No task sees the files of others. */
+function checkRootIsApart({ effective_sandbox: { rootfs } }: ExecutionPlan, dataDir: string): void {
+  if (rootfs === undefined || !`${dataDir}/`.startsWith(`${realpathSync(rootfs).replace(/\/$/, '')}/`)) return
+  throw invalidInput(`sandbox.rootfs ${rootfs} holds the data directory of the service, with the files of other tasks`)
 }
 
 interface NewTask {

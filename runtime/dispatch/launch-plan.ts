@@ -1,8 +1,10 @@
 /** What a launcher is asked to do for a task: the request and its plan, as arguments and an environment. Pure. */
-import { join } from 'node:path'
-import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import { join, relative } from 'node:path'
+import type { ExecutionPlan, PlannedSandbox } from '../../shared/contract/runtime.ts'
+import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
+import type { SandboxPaths } from '../host/sandbox-paths.ts'
 import type { TaskRequest } from '../intake/validate.ts'
-import type { LaunchPlan, TaskCgroup } from '../launcher/plan.ts'
+import { type LaunchPlan, type LaunchSandbox, ROOT_SCRIPT, ROOT_WORKSPACE, type TaskCgroup } from '../launcher/plan.ts'
 import { TASK_MARK } from '../launcher/task-mark.ts'
 import type { TaskDir } from '../store/task-dir.ts'
 
@@ -12,6 +14,14 @@ export interface LaunchSettings {
   readonly maxOutputBytes: number
   /** The variables that every task has, but for those of its own directory. */
   readonly baseEnvironment: Readonly<Record<string, string>>
+  readonly sandbox: SandboxSettings
+}
+
+/** What sandboxes of a service have in common. */
+export interface SandboxSettings extends SandboxPaths {
+  /** The user of their tasks, with its name; undefined where that is the user of the service, who is not root. */
+  readonly user: { readonly uid: number; readonly name: string } | undefined
+  readonly canFilter: boolean
 }
 
 export interface LaunchContext {
@@ -24,24 +34,32 @@ export interface LaunchContext {
 
 export function launchPlan(
   { task_id, execution, limits, sandbox }: TaskRequest,
-  { resource_enforcement }: ExecutionPlan,
+  { resource_enforcement, effective_sandbox }: ExecutionPlan,
   { dir, cgroup }: LaunchContext,
-  { graceMs, maxOutputBytes }: LaunchSettings,
+  { graceMs, maxOutputBytes, sandbox: settings }: LaunchSettings,
 ): LaunchPlan {
   const { wall_time_ms, cpu_time_sec, memory_bytes, pids_max } = limits
   // Both would be one too many: address space is not memory, and its limit breaks programs that only reserve it.
   const isMemoryByCgroup = resource_enforcement.oom_detection
+  const seen = placesSeen(effective_sandbox, dir)
+  const workdir = join(seen.workspace, sandbox.workspace_subdir ?? '')
+  // From there it can be reached whatever directories of the host the user of sandboxes may not pass.
+  const isOnFoot = effective_sandbox.profile === 'linux_sandbox' && !effective_sandbox.namespaces?.mount
+  const script = isOnFoot ? relative(workdir, seen.script) : seen.script
   return {
     task_id,
     task_dir: dir.task_dir,
-    workdir: join(dir.workspace, sandbox.workspace_subdir ?? ''),
+    workdir,
     command:
       execution.kind === 'command'
         ? [execution.program, ...execution.args]
-        : [execution.interpreter[0] ?? '/bin/sh', ...execution.interpreter.slice(1), dir.script_path],
+        : [execution.interpreter[0] ?? '/bin/sh', ...execution.interpreter.slice(1), script],
     wall_time_ms,
     grace_ms: graceMs,
     max_output_bytes: maxOutputBytes,
+    ...(effective_sandbox.profile === 'linux_sandbox' && {
+      sandbox: launchSandbox(effective_sandbox, dir, execution.kind === 'script', settings),
+    }),
     ...(cpu_time_sec !== undefined && { cpu_time_sec }),
     // Making, joining and removing one costs milliseconds: the kernel waits for all its processors. A launcher ends all of
     // a task without it too.
@@ -52,14 +70,37 @@ export function launchPlan(
   }
 }
 
+/** Where the task finds what is its own. */
+const placesSeen = ({ chroot }: PlannedSandbox, dir: TaskDir) =>
+  chroot ? { workspace: ROOT_WORKSPACE, script: ROOT_SCRIPT } : { workspace: dir.workspace, script: dir.script_path }
+
+function launchSandbox(
+  { namespaces, rootfs }: PlannedSandbox,
+  dir: TaskDir,
+  hasScript: boolean,
+  { user, canFilter, masks, exposed }: SandboxSettings,
+): LaunchSandbox {
+  return {
+    features: [...NAMESPACES.filter((name) => namespaces?.[name]), ...(canFilter ? (['seccomp'] as const) : [])],
+    ...(user !== undefined && { uid: user.uid }),
+    ...(namespaces?.mount && {
+      ...(rootfs !== undefined ? { rootfs } : { masks, exposed }),
+      workspace: dir.workspace,
+      ...(hasScript && { script: dir.script_path }),
+    }),
+  }
+}
+
 /** All that the task sees of an environment. Its own variables come last, but nothing takes the mark from it. */
 export const taskEnvironment = (
   { execution }: TaskRequest,
+  { effective_sandbox }: ExecutionPlan,
   { dir, mark }: LaunchContext,
-  { baseEnvironment }: LaunchSettings,
+  { baseEnvironment, sandbox: { user } }: LaunchSettings,
 ): Record<string, string> => ({
   ...baseEnvironment,
-  HOME: dir.workspace,
+  ...(effective_sandbox.profile === 'linux_sandbox' && user !== undefined && { USER: user.name }),
+  HOME: placesSeen(effective_sandbox, dir).workspace,
   ...execution.env,
   [TASK_MARK]: mark,
 })

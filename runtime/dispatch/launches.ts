@@ -3,7 +3,7 @@
  *
  * Whatever a launcher did is in the directory of its task; what it says while it lives only makes us look.
  */
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf } from '../../shared/errors.ts'
@@ -18,13 +18,14 @@ import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
 import { isLauncherAlive, readRecord, requestKill, type TaskRecord } from '../launcher/spawn.ts'
 import { readOutput } from '../store/output.ts'
 import { statusResponse } from '../store/status-response.ts'
-import { makeTaskDir, type TaskDir, taskDir } from '../store/task-dir.ts'
+import { letPass, makeTaskDir, type TaskDir, taskDir, writeResultFile } from '../store/task-dir.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Ending, StartedProcess } from './ending.ts'
 import { type LaunchSettings, launchPlan, taskEnvironment } from './launch-plan.ts'
 import type { RunningTask } from './running-task.ts'
 import { endMarked, markOf } from './stragglers.ts'
+import { needsPassage, taskDirContent } from './task-dir-content.ts'
 
 export interface LaunchesOptions {
   readonly host: LauncherHost
@@ -102,10 +103,13 @@ export class Launches {
       const request = given ?? this.#storedRequest(task)
       running.asked = this.#askedOf(task, request)
       const dir = this.#dirOf(task)
-      if (given === undefined) remakeIfGone(dir, request)
+      const plan = JSON.parse(task.row.execution_plan) as ExecutionPlan
+      if (given === undefined) this.#remakeIfGone(dir, request, plan)
       const context = { dir, cgroup: cgroups?.forTask(task.task_id), mark: this.#markOf(task) }
-      const plan = launchPlan(request, JSON.parse(task.row.execution_plan) as ExecutionPlan, context, settings)
-      return host.launch(plan, taskEnvironment(request, context, settings))
+      return host.launch(
+        launchPlan(request, plan, context, settings),
+        taskEnvironment(request, plan, context, settings),
+      )
     } catch (error) {
       const message = `cannot start the launcher of the task: ${messageOf(error)}`
       return { error: { code: 'launch_failed', message } }
@@ -171,7 +175,7 @@ export class Launches {
     const dir = taskDir(dataDir, row.task_id)
     try {
       task.finalStatus = JSON.stringify(statusResponse(row, dir, readOutput(row, dir)))
-      writeFileSync(dir.result_path, task.finalStatus, { mode: 0o600 })
+      writeResultFile(dir, task.finalStatus)
     } catch (error) {
       log.warn('cannot write the result file: the status is in the database', {
         task_id: row.task_id,
@@ -205,6 +209,14 @@ export class Launches {
     }
   }
 
+  /** A task that waited is launched from the database: its directory may have gone, or never reached the disk. */
+  #remakeIfGone(dir: TaskDir, request: TaskRequest, plan: ExecutionPlan): void {
+    if (existsSync(dir.request_path)) return
+    const { dataDir, settings } = this.#options
+    makeTaskDir(dir, taskDirContent(request, JSON.stringify(request), plan, settings.sandbox.user?.uid))
+    if (needsPassage(plan, settings.sandbox.user?.uid)) letPass(dataDir, dir)
+  }
+
   /** Its launcher was killed, and could not do it. */
   async #endWhatIsLeft(task: LiveTask): Promise<void> {
     const { cgroups, log } = this.#options
@@ -220,16 +232,6 @@ async function notBegun({ fault }: Heard): Promise<Ending> {
   if (found === undefined) return launchFailed('the launcher of the task could not begin (see launchers.log)')
   const { message, details } = explainFault(found.step, found.errno)
   return launchFailed(message, details)
-}
-
-/** A task that waited is launched from the database: its directory may have gone, or never reached the disk. */
-function remakeIfGone(dir: TaskDir, request: TaskRequest): void {
-  if (existsSync(dir.request_path)) return
-  makeTaskDir(dir, {
-    request: JSON.stringify(request),
-    script: request.execution.kind === 'script' ? request.execution.script : undefined,
-    workspaceSubdir: request.sandbox.workspace_subdir ?? '',
-  })
 }
 
 type NamedProcess = Pick<LaunchedProcess, 'launcher_pid' | 'pid' | 'pgid' | 'started_ms'>

@@ -7,50 +7,27 @@ import type { Capacity, Platform, RuntimeCapabilities } from '../../shared/contr
 import { CAPABILITY_SNAPSHOT_VERSION } from '../../shared/contract/runtime-info.ts'
 import { NAMESPACES, type Namespace } from '../../shared/contract/runtime-request.ts'
 import { isoTime } from '../../shared/iso-time.ts'
-import {
-  AVAILABLE,
-  type Capability,
-  type CapabilitySet,
-  type Missing,
-  missing,
-  unavailable,
-} from '../intake/capability-set.ts'
+import { AVAILABLE, type Capability, type CapabilitySet, missing, unavailable } from '../intake/capability-set.ts'
 
-/** What was tried at start. */
-export interface Tried extends Pick<CapabilitySet, 'cgroup_version' | 'pids_cgroup' | 'memory_cgroup'> {
+/** What was tried at start: everything but what a launcher can do in any case. */
+export interface Tried extends Omit<CapabilitySet, 'rlimit_cpu' | 'rlimit_memory'> {
   /** Whether the launcher is the compiled one, which can do all that the kernel can. */
   readonly isLauncherNative: boolean
-  readonly isRoot: boolean
-  readonly isSandboxDisabled: boolean
 }
 
-const DISABLED = missing('--disable-linux-sandbox is set', 'Start the service without that flag.')
-const NOT_BUILT = missing(
-  'this version of taskmill-runtime has the profile process alone',
-  'Use sandbox.profile=process, and run the service itself in a container or a virtual machine.',
-)
-
-export function capabilitySet(tried: Tried): CapabilitySet {
-  const sandbox: Missing = tried.isSandboxDisabled ? DISABLED : NOT_BUILT
-  const limits: Capability = tried.isLauncherNative
+export function capabilitySet({ isLauncherNative, ...tried }: Tried): CapabilitySet {
+  const limits: Capability = isLauncherNative
     ? AVAILABLE
     : missing(`there is no launcher for ${process.platform}`, 'Run the service on Linux.')
-  return {
-    isRoot: tried.isRoot,
-    linux_sandbox: sandbox,
-    namespaces: Object.fromEntries(NAMESPACES.map((name) => [name, sandbox])) as unknown as Record<
-      Namespace,
-      Capability
-    >,
-    chroot: sandbox,
-    rootless: sandbox,
-    cgroup_version: tried.cgroup_version,
-    memory_cgroup: tried.memory_cgroup,
-    pids_cgroup: tried.pids_cgroup,
-    rlimit_cpu: limits,
-    rlimit_memory: limits,
-  }
+  return { ...tried, rlimit_cpu: limits, rlimit_memory: limits }
 }
+
+/** What a sandbox consists of where a task does not say. */
+const USUAL = ['mount', 'pid', 'uts', 'ipc'] as const satisfies readonly Namespace[]
+
+/** Whether a task gets the usual sandbox, with nothing missing. */
+const hasWholeSandbox = (set: CapabilitySet): boolean =>
+  [set.linux_sandbox, set.seccomp, ...USUAL.map((name) => set.namespaces[name])].every(({ isAvailable }) => isAvailable)
 
 export interface ManifestContext {
   readonly runtimeId: string
@@ -81,7 +58,7 @@ export function capabilityManifest(set: CapabilitySet, context: ManifestContext)
     execution: { command: true, script: true, process_group: true },
     sandbox: {
       process: true,
-      linux_sandbox: has(set.linux_sandbox),
+      linux_sandbox: hasWholeSandbox(set),
       chroot: has(set.chroot),
       rootless: has(set.rootless),
       namespaces: Object.fromEntries(
@@ -114,11 +91,23 @@ export function capabilityManifest(set: CapabilitySet, context: ManifestContext)
 /** Each capability with the name that requests have for it, in the order in which people care. */
 export const namedCapabilities = (set: CapabilitySet): readonly (readonly [name: string, capability: Capability])[] => [
   ['sandbox.profile=linux_sandbox', set.linux_sandbox],
+  ...sandboxParts(set),
   ['limits.pids_max', set.pids_cgroup],
   ['limits.memory_bytes by a cgroup', set.memory_cgroup],
   ['limits.memory_bytes as address space', set.rlimit_memory],
   ['limits.cpu_time_sec', set.rlimit_cpu],
 ]
+
+/** Nothing where the profile itself is missing: that says it all. */
+const sandboxParts = ({ linux_sandbox, namespaces, chroot, seccomp, rootless }: CapabilitySet) =>
+  linux_sandbox.isAvailable
+    ? [
+        ...NAMESPACES.map((name) => [`sandbox.namespaces.${name}`, namespaces[name]] as const),
+        ['sandbox.chroot', chroot] as const,
+        ['the system call filter of linux_sandbox', seccomp] as const,
+        ['linux_sandbox without being root', rootless] as const,
+      ]
+    : []
 
 const warningsOf = (set: CapabilitySet): string[] =>
   namedCapabilities(set).flatMap(([name, capability]) =>
@@ -126,6 +115,7 @@ const warningsOf = (set: CapabilitySet): string[] =>
   )
 
 const enhancedOf = (set: CapabilitySet): string[] => [
+  ...(hasWholeSandbox(set) ? ['linux_sandbox: a view of the host of its own, read-only, and no rights'] : []),
   ...(set.rlimit_cpu.isAvailable ? ['cpu_time_sec by RLIMIT_CPU'] : []),
   ...(set.rlimit_memory.isAvailable ? ['memory_bytes as address space by RLIMIT_AS'] : []),
   ...(set.pids_cgroup.isAvailable ? ['pids_max by a cgroup'] : []),

@@ -23,8 +23,13 @@ export const missing = (reason: string, remedy: string): Missing => ({ isAvailab
 export interface CapabilitySet {
   /** Whether the service is root: only then can a sandbox do without a user namespace. */
   readonly isRoot: boolean
-  /** The profile as such. Where it is missing, what it consists of does not matter. */
+  /**
+   * The least that the profile is: a user without rights, which for a service that is not root takes a user namespace.
+   * Where it is missing, what else it consists of does not matter.
+   */
   readonly linux_sandbox: Capability
+  /** A filter for system calls. */
+  readonly seccomp: Capability
   readonly namespaces: Readonly<Record<Namespace, Capability>>
   /** A root of the task's own; needs the mount namespace too. */
   readonly chroot: Capability

@@ -2,7 +2,8 @@
  * The sandbox that a task gets for the one that it asks for. Pure.
  *
  * Without the profile there is nothing of it. With it each namespace is had or missing by itself, in the order of
- * `NAMESPACES`; then the root, which needs a mount namespace.
+ * `NAMESPACES`; then the root, which needs a mount namespace; then the filter for system calls. What is left in any case:
+ * the task has no rights, and as root the user of sandboxes.
  */
 import type { PlannedSandbox } from '../../shared/contract/runtime.ts'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
@@ -29,6 +30,7 @@ export function effectiveSandbox(
   if (!isFenced) return { profile: 'process', ...where, chroot: false }
   const own = effectiveNamespaces(namespaces!, capabilities, shortages)
   const hasRoot = chroot && hasOwnRoot(own, capabilities, shortages)
+  shortages.has('the system call filter of linux_sandbox', capabilities.seccomp, 'the task may make any system call')
   return {
     profile: 'linux_sandbox',
     ...where,

@@ -57,6 +57,9 @@ function surprisesOf({
       'sandbox.namespaces.user=false counts only where the service is root: the task has user ids of its own',
     )
   }
+  if (effective.namespaces?.pid === true && !effective.namespaces.mount) {
+    surprises.push('sandbox.namespaces.pid without mount: /proc shows the processes of the host')
+  }
   if (memory_enforced && !oom_detection) {
     surprises.push(
       'limits.memory_bytes limits the address space of each process (RLIMIT_AS): programs that reserve more than they use may fail below it',

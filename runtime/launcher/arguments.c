@@ -16,8 +16,6 @@
 #define MIN_FD 3
 #define MAX_FD 1073741823
 
-/* The highest user id: the one above it means none. */
-#define MAX_UID 4294967294
 
 enum option_kind { KIND_TEXT, KIND_NUMBER, KIND_PATHS };
 

@@ -11,6 +11,8 @@
 #define ABSENT (-1)
 
 #define MAX_TASK_ID_BYTES 128
+/* The highest user id: the one above it means none. */
+#define MAX_UID 4294967294
 
 /* Paths of one option that may be given again and again. */
 #define MAX_PATHS 128

@@ -11,9 +11,6 @@
 #include "mounts.h"
 #include "text.h"
 
-/* Bytes of /dev/shm; without a memory limit it is what a task can take beyond its own memory. */
-#define SHM_OPTIONS "mode=1777,size=64m,nr_inodes=4096"
-
 static const struct {
   const char *name;
   unsigned int minor;
@@ -44,7 +41,7 @@ static bool fill(int dev_fd) {
   if (!make_device(dev_fd, "tty", makedev(5, 0))) return false;
   for (size_t i = 0; i < LINK_COUNT; i++)
     if (symlinkat(LINKS[i].to, dev_fd, LINKS[i].name) != 0) return false;
-  return mkdirat(dev_fd, "pts", 0755) == 0 && mkdirat(dev_fd, "shm", 0755) == 0;
+  return mkdirat(dev_fd, "pts", 0755) == 0 && mkdirat(dev_fd, "shm", 01777) == 0;
 }
 
 bool devices_make(void) {
@@ -83,11 +80,11 @@ static bool bind_device(const char *dev, int host_dev_fd, const char *name) {
   return is_bound;
 }
 
-bool devices_mount(const char *dev, int host_dev_fd) {
+bool devices_mount(const char *dev, const char *shm, int host_dev_fd) {
   struct text path;
   for (size_t i = 0; i < DEVICE_COUNT; i++)
     if (!bind_device(dev, host_dev_fd, DEVICES[i].name)) return false;
   return bind_device(dev, host_dev_fd, "tty") &&
          mount("devpts", join(&path, dev, "pts"), "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") == 0 &&
-         mount_tmpfs(join(&path, dev, "shm"), MS_NOSUID | MS_NODEV | MS_NOEXEC, SHM_OPTIONS);
+         bind_path(shm, join(&path, dev, "shm")) && remount(text_string(&path), MS_NOSUID | MS_NODEV | MS_NOEXEC);
 }

@@ -8,9 +8,9 @@
 bool devices_make(void);
 
 /*
- * Once that is at `dev`: what has to be mounted in it. Devices that could not be made are those of `host_dev_fd`, the
- * directory of the host.
+ * Once that is at `dev`: what has to be mounted in it. The directory `shm` becomes its /dev/shm. Devices that could not be
+ * made are those of `host_dev_fd`, the directory of the host.
  */
-bool devices_mount(const char *dev, int host_dev_fd);
+bool devices_mount(const char *dev, const char *shm, int host_dev_fd);
 
 #endif

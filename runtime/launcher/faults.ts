@@ -178,12 +178,29 @@ export interface Explanation {
   readonly details: { readonly step: string; readonly errno: string; readonly remedy?: string }
 }
 
-/** `subject` is what the step was about, where a person knows it by name: the program, the directory. */
-export function explainFault(step: string, errno: number, subject?: string): Explanation {
+/** A step that failed, in words: what it was, the system's reason and its name, the remedy. */
+export interface Failure {
+  readonly what: string
+  readonly reason: string
+  readonly errno: string
+  readonly remedy?: string
+}
+
+export function failureOf(step: string, errno: number): Failure {
   const [name, reason] = getSystemErrorMap().get(-errno) ?? [`error ${errno}`, `error ${errno}`]
   const known = STEPS[step]
-  const what = known?.what ?? `step ${step} failed`
   const remedy = known?.errors?.[name] ?? known?.remedy
+  return {
+    what: known?.what ?? `step ${step} failed`,
+    reason,
+    errno: name,
+    ...(remedy === undefined ? {} : { remedy }),
+  }
+}
+
+/** `subject` is what the step was about, where a person knows it by name: the program, the directory. */
+export function explainFault(step: string, errno: number, subject?: string): Explanation {
+  const { what, reason, errno: name, remedy } = failureOf(step, errno)
   const about = subject === undefined ? '' : ` ("${subject}")`
   return {
     message: `cannot start the task: ${what}${about}: ${reason}${remedy === undefined ? '' : ` (${remedy})`}`,

@@ -65,10 +65,10 @@ static bool make_covers(const struct places *places) {
 }
 
 static struct fault build_scaffold(const struct places *places) {
-  if (!mount_tmpfs(SCAFFOLD_AT, MS_NOSUID, "mode=0755,size=1m,nr_inodes=4096") || chdir(SCAFFOLD_AT) != 0)
+  if (mount("tmpfs", SCAFFOLD_AT, "tmpfs", MS_NOSUID, SCAFFOLD_OPTIONS) != 0 || chdir(SCAFFOLD_AT) != 0)
     return fault_at(STEP_SCAFFOLD);
   if (!devices_make()) return fault_at(STEP_DEVICES);
-  if (!make_covers(places)) return fault_at(STEP_SCAFFOLD);
+  if (mkdir("tmp", 01777) != 0 || mkdir("shm", 01777) != 0 || !make_covers(places)) return fault_at(STEP_SCAFFOLD);
   /* Whatever is bound from it is read-only, too. */
   return remount(".", MS_RDONLY | MS_NOSUID | MS_NOEXEC) ? no_fault() : fault_at(STEP_SCAFFOLD);
 }
@@ -91,11 +91,12 @@ static struct fault mount_place(const struct places *places, int index, unsigned
   if (outer != NULL && outer->kind == PLACE_TMP &&
       !make_ground(outer->path, path_within(place, outer), place->is_directory))
     return fault_at(step);
-  bool is_covered = true;
+  if (place->kind > PLACE_TMP) return show(place, step, workspace_flags);
+  bool is_covered;
   if (place->kind == PLACE_MASK)
     is_covered = bind_path(place->is_directory ? cover_of(&name, index) : EMPTY_FILE, place->path);
-  else if (place->kind == PLACE_TMP) is_covered = mount_tmpfs(place->path, MS_NOSUID | MS_NODEV, TMP_OPTIONS);
-  else return show(place, step, workspace_flags);
+  else
+    is_covered = bind_path("tmp", place->path) && remount(place->path, MS_NOSUID | MS_NODEV);
   return is_covered ? no_fault() : fault_at(step);
 }
 
@@ -117,7 +118,7 @@ static struct fault build(const struct places *places, int dev_fd, bool has_own_
   struct fault fault = build_scaffold(places);
   for (int i = 0; i < places->count && !is_fault(fault); i++) fault = mount_place(places, i, workspace_flags);
   if (is_fault(fault)) return fault;
-  if (!bind_path("dev", "/dev") || !devices_mount("/dev", dev_fd)) return fault_at(STEP_DEVICES);
+  if (!bind_path("dev", "/dev") || !devices_mount("/dev", "shm", dev_fd)) return fault_at(STEP_DEVICES);
   if (!mount_proc(has_own_pids)) return fault_at(STEP_PROC);
   return chdir("/") == 0 ? no_fault() : fault_at(STEP_SCAFFOLD);
 }

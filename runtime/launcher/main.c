@@ -16,6 +16,8 @@
  * in the outcome too as soon as there is room for one. Before that a line on standard error has to do, and on the pipe
  * to the service.
  *
+ * `taskmill-launcher --probe [UID]` starts no task; it tells what a sandbox can be made of here (probe.h).
+ *
  * The launcher's environment is the task's, so that no secret stands among arguments, where everybody could read it. It
  * reads no configuration. It ends with the task's exit code as far as that goes (outcome_exit_code), 125 when the task
  * was not started.
@@ -33,6 +35,7 @@
 #include "files.h"
 #include "notify.h"
 #include "outcome.h"
+#include "probe.h"
 #include "spawner.h"
 #include "supervise.h"
 #include "task-dir.h"
@@ -122,7 +125,7 @@ static struct fault launch(const struct arguments *arguments, struct task_dir *d
 }
 
 int main(int argc, char **argv) {
-  (void)argc;
+  if (argc > 1 && strcmp(argv[1], "--probe") == 0) return probe(argv[2]);
   struct arguments arguments;
   struct text complaint;
   text_clear(&complaint);

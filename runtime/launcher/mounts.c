@@ -26,10 +26,6 @@ struct attributes {
 
 bool mounts_part(void) { return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0; }
 
-bool mount_tmpfs(const char *at, unsigned long flags, const char *options) {
-  return mount("tmpfs", at, "tmpfs", flags, options) == 0;
-}
-
 bool bind_path(const char *source, const char *target) {
   return mount(source, target, NULL, MS_BIND | MS_REC, NULL) == 0;
 }

@@ -13,8 +13,6 @@ bool mounts_part(void);
  */
 bool mounts_freeze(const char *path);
 
-bool mount_tmpfs(const char *at, unsigned long flags, const char *options);
-
 /* What `fd` was opened on, with all mounts below it, at `target`: with the flags that its mount has by now. */
 bool bind_fd(int fd, const char *target);
 

@@ -17,6 +17,9 @@
 /* The flags of clone() for a child of whoever `is_root`. */
 unsigned int namespaces_of_birth(unsigned int features, bool is_root);
 
+/* fork() into new namespaces. */
+pid_t namespaces_fork(unsigned int flags);
+
 /* Maps the only user and group of the namespace that we are in and made. */
 struct fault namespaces_map_user(uid_t uid, gid_t gid);
 

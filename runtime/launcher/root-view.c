@@ -73,7 +73,7 @@ static bool add_entries(int tree_fd, bool has_script) {
 }
 
 static bool make_places(bool has_script) {
-  bool is_made = mkdir("proc", 0755) == 0 && mkdir("tmp", 0755) == 0 && mkdir(ROOT_WORKSPACE, 0755) == 0;
+  bool is_made = mkdir("proc", 0755) == 0 && mkdir("tmp", 01777) == 0 && mkdir(ROOT_WORKSPACE, 0755) == 0;
   return is_made && (!has_script || make_file(ROOT_SCRIPT));
 }
 
@@ -106,16 +106,17 @@ struct sources {
 
 static struct fault build(const struct sources *sources, bool has_own_pids) {
   bool has_script = sources->script_fd != ABSENT;
-  if (!mounts_part() || !mount_tmpfs(SCAFFOLD_AT, MS_NOSUID, "mode=0755,size=1m,nr_inodes=4096") ||
+  if (!mounts_part() || mount("tmpfs", SCAFFOLD_AT, "tmpfs", MS_NOSUID, SCAFFOLD_OPTIONS) != 0 ||
       chdir(SCAFFOLD_AT) != 0)
     return fault_at(STEP_SCAFFOLD);
   if (!devices_make()) return fault_at(STEP_DEVICES);
   if (!make_places(has_script)) return fault_at(STEP_SCAFFOLD);
   if (!add_entries(sources->tree_fd, has_script)) return fault_at(STEP_ROOTFS);
   if (!mounts_freeze(".")) return fault_at(STEP_FREEZE);
-  if (!bind_path("dev", "dev") || !remount("dev", MS_RDONLY | MS_NOSUID | MS_NOEXEC) || !devices_mount("dev", sources->dev_fd))
+  if (!bind_path("dev", "dev") || !remount("dev", MS_RDONLY | MS_NOSUID | MS_NOEXEC) ||
+      !devices_mount("dev", "dev/shm", sources->dev_fd))
     return fault_at(STEP_DEVICES);
-  if (!mount_tmpfs("tmp", MS_NOSUID | MS_NODEV, TMP_OPTIONS)) return fault_at(STEP_TMP);
+  if (!bind_path("tmp", "tmp") || !remount("tmp", MS_NOSUID | MS_NODEV)) return fault_at(STEP_TMP);
   if (sources->workspace_fd != ABSENT && !mount_workspace(sources->workspace_fd)) return fault_at(STEP_WORKSPACE);
   if (has_script && !mount_script(sources->script_fd)) return fault_at(STEP_SCRIPT);
   if (!mount_proc(has_own_pids)) return fault_at(STEP_PROC);

@@ -9,7 +9,7 @@
  * `launch` has returned in which a launcher that is about to begin looks as if it were gone, or cannot be told to end. For
  * the compiled one that is the spawner's business (spawner.ts).
  */
-import { closeSync, constants as files, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, constants as files, fstatSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
@@ -45,6 +45,9 @@ export interface RunningLauncher {
 
 /** The descriptors that a launcher sees, after its three standard streams. */
 const DESCRIPTORS = { lock_fd: 3, notify_fd: 4, kill_fd: 5 } as const
+
+/** Ten times what a launcher writes. */
+const MAX_RECORD_BYTES = 64 * 1024
 
 const KILL_REQUEST = 'k'
 
@@ -182,11 +185,18 @@ export function readRecord(taskDir: string): TaskRecord {
   return {}
 }
 
+/** A task of the profile process can put anything there: links and pipes, too, which are not followed. */
 function readOr(path: string, otherwise: string): string {
+  let fd: number
   try {
-    return readFileSync(path, 'utf8')
+    fd = openSync(path, files.O_RDONLY | files.O_NOFOLLOW | files.O_NONBLOCK)
   } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return otherwise
+    if (['ENOENT', 'ELOOP', 'ENXIO'].includes(systemCodeOf(error) ?? '')) return otherwise
     throw error
+  }
+  try {
+    return fstatSync(fd).size > MAX_RECORD_BYTES ? otherwise : readFileSync(fd, 'utf8')
+  } finally {
+    closeSync(fd)
   }
 }

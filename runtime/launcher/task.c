@@ -13,6 +13,7 @@
 
 #include "init.h"
 #include "limits.h"
+#include "namespaces.h"
 #include "program.h"
 
 /* Exit code of a child that could not become the task; the fault pipe says why. */
@@ -49,6 +50,16 @@ static struct fault connect_stdio(const struct task_dir *dir) {
   return is_connected ? no_fault() : fault_at(STEP_STDIO);
 }
 
+/*
+ * With a view of its own the task goes there itself. Without one it may be another user, who cannot pass all directories
+ * on the way: then we go, before it is.
+ */
+static bool enters_early(const struct sandbox *sandbox) { return sandbox->is_on && !sandbox_has(sandbox, FEATURE_MOUNT); }
+
+static struct fault enter_workdir(const struct task_setup *setup) {
+  return chdir(setup->arguments->workdir) == 0 ? no_fault() : fault_at(STEP_WORKDIR);
+}
+
 /* What only the task itself can do. */
 static struct fault set_up(const struct task_setup *setup) {
   if (setsid() < 0) return fault_at(STEP_SESSION);
@@ -56,8 +67,8 @@ static struct fault set_up(const struct task_setup *setup) {
   if (!is_fault(fault)) fault = limits_apply(setup->arguments);
   if (is_fault(fault)) return fault;
   umask(TASK_UMASK);
-  if (chdir(setup->arguments->workdir) != 0) return fault_at(STEP_WORKDIR);
-  return sandbox_filter(setup->sandbox);
+  if (!enters_early(setup->sandbox)) fault = enter_workdir(setup);
+  return is_fault(fault) ? fault : sandbox_filter(setup->sandbox);
 }
 
 _Noreturn static void say_fault(int fault_fd, struct fault fault) {
@@ -89,6 +100,7 @@ _Noreturn static void become_task(const struct task_setup *setup, const struct b
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (birth->init_fd == ABSENT && getppid() != birth->parent) _exit(NOT_THE_TASK);
   struct fault fault = birth->has_joined ? no_fault() : cgroup_join(setup->group);
+  if (!is_fault(fault) && enters_early(setup->sandbox)) fault = enter_workdir(setup);
   if (!is_fault(fault)) fault = sandbox_enter(setup->sandbox);
   if (is_fault(fault)) say_fault(birth->fault_fd, fault);
   if (birth->init_fd != ABSENT) divide(birth);
@@ -107,11 +119,6 @@ static pid_t fork_into(int group_fd, unsigned int flags) {
   struct clone_args birth = {
     .flags = CLONE_INTO_CGROUP | flags, .exit_signal = SIGCHLD, .cgroup = (unsigned int)group_fd};
   return group_fd == ABSENT ? -1 : (pid_t)syscall(SYS_clone3, &birth, sizeof birth);
-}
-
-/* By the system call: the C library has no fork() into namespaces. */
-static pid_t fork_apart(unsigned int flags) {
-  return flags == 0 ? fork() : (pid_t)syscall(SYS_clone, (unsigned long)(flags | SIGCHLD), 0UL, 0UL, 0UL, 0UL);
 }
 
 /* Our child will not become the task. What it said of that, or what we know. */
@@ -134,7 +141,7 @@ struct fault task_fork(struct task *task, const struct task_setup *setup) {
   pid_t parent = getpid();
   pid_t pid = fork_into(cgroup_birth_fd(setup->group), flags);
   bool has_joined = pid >= 0;
-  if (pid < 0) pid = fork_apart(flags);
+  if (pid < 0) pid = namespaces_fork(flags);
   if (pid < 0) return fault_at(flags == 0 ? STEP_FORK : STEP_NAMESPACES);
   if (pid == 0) {
     close(go[1]);

@@ -6,8 +6,8 @@
  * with the workspace at /workspace and the script at /script, and nothing else. In both a /dev with the few devices that
  * all programs expect, a /tmp and a /dev/shm of its own, of a limited size, and a /proc that shows its own processes.
  *
- * All of it is built on one small file system in memory, the scaffold, which is mounted over /dev while we work: for the
- * one view it holds the empty places, for the other it is the root.
+ * All of it is built on one file system in memory, the scaffold, which is mounted over /dev while we work: for the one
+ * view it holds the empty places, for the other it is the root.
  */
 #ifndef VIEW_H
 #define VIEW_H
@@ -24,8 +24,11 @@
 #define ROOT_WORKSPACE "workspace"
 #define ROOT_SCRIPT "script"
 
-/* Of /tmp. It is memory: of the task's own limit where there is one, of the machine where there is none. */
-#define TMP_OPTIONS "mode=1777,size=512m,nr_inodes=65536"
+/*
+ * All of it is one file system in memory, of which /tmp and /dev/shm are the parts that a task can write. What it writes
+ * counts as its memory where that is limited; where it is not, this much of the machine's is the most that it gets.
+ */
+#define SCAFFOLD_OPTIONS "mode=0755,size=512m,nr_inodes=65536"
 
 /* `has_own_pids` says whether there is a pid namespace to show. */
 struct fault host_view_build(const struct arguments *arguments, bool has_own_pids);

@@ -1,9 +1,20 @@
 /**
  * The directory of a task, `<dataDir>/tasks/<task_id>/`: its request, its result, its output and its workspace.
  *
- * Only its owner may look into it (0700).
+ * Only its owner may look into it (0700). Workspace and script of a task that runs as another user belong to that; the
+ * rest stays out of its reach.
  */
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
@@ -41,25 +52,57 @@ export interface TaskDirContent {
   readonly script: string | undefined
   /** Below the workspace; empty for the workspace itself. */
   readonly workspaceSubdir: string
+  /** User and group of workspace and script, where it is not ours. */
+  readonly owner?: number
 }
 
 /** Makes the directory with all that a launch needs. Nothing of it is left when that fails. */
-export function makeTaskDir(dir: TaskDir, { request, script, workspaceSubdir }: TaskDirContent): void {
+export function makeTaskDir(dir: TaskDir, { request, script, workspaceSubdir, owner }: TaskDirContent): void {
   // Whatever has this name belongs to no task any more: tasks are looked up first.
   if (!tryMkdir(dir.task_dir)) {
     removeTaskDirNow(dir)
     mkdirSync(dir.task_dir, { mode: 0o700 })
   }
   try {
-    mkdirSync(dir.workspace, { mode: 0o700 })
-    if (workspaceSubdir !== '') mkdirSync(join(dir.workspace, workspaceSubdir), { mode: 0o700, recursive: true })
+    makeWorkspace(dir.workspace, workspaceSubdir, owner)
     writeFileSync(dir.request_path, request, { mode: 0o600 })
-    if (script !== undefined) writeFileSync(dir.script_path, script, { mode: 0o700 })
+    if (script !== undefined) {
+      writeFileSync(dir.script_path, script, { mode: 0o700 })
+      if (owner !== undefined) chownSync(dir.script_path, owner, owner)
+    }
     writeFileSync(dir.stdout_path, '', { mode: 0o600 })
     writeFileSync(dir.stderr_path, '', { mode: 0o600 })
   } catch (error) {
     removeTaskDirNow(dir)
     throw error
+  }
+}
+
+/** Nobody but us is in there yet. */
+function makeWorkspace(workspace: string, subdir: string, owner: number | undefined): void {
+  let path = workspace
+  for (const name of ['', ...subdir.split('/').filter((part) => part !== '' && part !== '.')]) {
+    path = join(path, name)
+    mkdirSync(path, { mode: 0o700 })
+    if (owner !== undefined) chownSync(path, owner, owner)
+  }
+}
+
+/** Lets other users through to the workspace of a task that is theirs. They can list nothing on the way, nor read. */
+export function letPass(dataDir: string, { task_dir }: TaskDir): void {
+  for (const path of [dataDir, tasksDir(dataDir), task_dir]) chmodSync(path, 0o711)
+}
+
+const RESULT_FLAGS =
+  constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+/** A task of the profile process may have put a link or a pipe there, which is not written to. */
+export function writeResultFile({ result_path }: TaskDir, text: string): void {
+  const fd = openSync(result_path, RESULT_FLAGS, 0o600)
+  try {
+    writeFileSync(fd, text)
+  } finally {
+    closeSync(fd)
   }
 }
 

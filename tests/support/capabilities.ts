@@ -6,6 +6,7 @@ import { NAMESPACES, type Namespace } from '../../shared/contract/runtime-reques
 /** What can be missing by itself. */
 const PARTS = [
   'linux_sandbox',
+  'seccomp',
   'chroot',
   'rootless',
   'memory_cgroup',

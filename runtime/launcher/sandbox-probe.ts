@@ -1,0 +1,50 @@
+/**
+ * What a sandbox can be made of on this host: the launcher makes some that do nothing, and says how far it came (probe.h).
+ *
+ * It takes some milliseconds, and is done once for a service.
+ */
+import type { LauncherProgram } from './embedded.ts'
+import { SANDBOX_FEATURES } from './plan.ts'
+
+/** What is tried, by its name in the launcher's answer. */
+export const PROBED = ['none', 'whole', ...SANDBOX_FEATURES, 'chroot', 'rootless'] as const
+export type Probed = (typeof PROBED)[number]
+
+/** The step that failed, as in an outcome. */
+export interface ProbeFault {
+  readonly step: string
+  readonly errno: number
+}
+
+/** Of each that was tried what failed, or null. */
+export type SandboxProbe = Readonly<Record<Probed, ProbeFault | null>>
+
+/** Milliseconds that it may take on the busiest of machines. */
+const PROBE_MS = 10_000
+
+/** `uid` is the user of sandboxes, for a service that is root. Undefined where the launcher does not answer. */
+export function probeSandbox({ command }: LauncherProgram, uid: number | undefined): SandboxProbe | undefined {
+  const { stdout, exitCode } = Bun.spawnSync([...command, '--probe', ...(uid === undefined ? [] : [String(uid)])], {
+    env: {},
+    stdio: ['ignore', 'pipe', 'ignore'],
+    timeout: PROBE_MS,
+    killSignal: 'SIGKILL',
+  })
+  return exitCode === 0 ? parseProbe(stdout.toString()) : undefined
+}
+
+/** Pure. Undefined for anything but a whole answer. */
+export function parseProbe(text: string): SandboxProbe | undefined {
+  const lines = new Map(text.split('\n').map((line) => [line.split(' ', 1)[0], line.split(' ').slice(1)]))
+  const results = PROBED.map((name) => [name, resultOf(lines.get(name))] as const)
+  return results.every(([, result]) => result !== undefined)
+    ? (Object.fromEntries(results) as unknown as SandboxProbe)
+    : undefined
+}
+
+function resultOf(words: readonly string[] = []): ProbeFault | null | undefined {
+  const [step, errno, ...more] = words
+  if (step === 'ok' && errno === undefined) return null
+  if (step === undefined || !/^\d{1,4}$/.test(errno ?? '') || more.length > 0) return undefined
+  return { step, errno: Number(errno) }
+}
