@@ -20,7 +20,7 @@ import { VERSION } from '../shared/version.ts'
 import type { ServeConfig } from './config.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
 import { Intake } from './dispatch/intake.ts'
-import { baseEnvironment } from './dispatch/launch-plan.ts'
+import { baseEnvironment, type SandboxSettings } from './dispatch/launch-plan.ts'
 import { Launches, startedProcess } from './dispatch/launches.ts'
 import { recoverTasks } from './dispatch/recovery.ts'
 import { Retention } from './dispatch/retention.ts'
@@ -98,17 +98,18 @@ export async function serve(
     ...{ isLauncherNative: launcher.isNative, isRoot },
     ...tryCapabilities({ launcher, cgroups, sandboxUid, isSandboxDisabled: config.disableLinuxSandbox }),
   })
+  const sandbox: SandboxSettings = {
+    user: sandboxUid === undefined ? undefined : { uid: sandboxUid, name: serviceUser(sandboxUid) },
+    canFilter: capabilities.seccomp.isAvailable,
+    ...findSandboxPaths({ ...config, dataDir }),
+  }
   const launches = new Launches({
     host: launchers,
     settings: {
       graceMs: config.terminationGraceMs,
       maxOutputBytes: config.maxOutputBytes,
       baseEnvironment: baseEnvironment(env, serviceUser(process.getuid?.())),
-      sandbox: {
-        user: sandboxUid === undefined ? undefined : { uid: sandboxUid, name: serviceUser(sandboxUid) },
-        canFilter: capabilities.seccomp.isAvailable,
-        ...findSandboxPaths({ ...config, dataDir }),
-      },
+      sandbox,
     },
     cgroups,
     dataDir,
@@ -124,7 +125,7 @@ export async function serve(
   commit.onRecovered = () => dispatcher.startWhatFits()
 
   const intake = new Intake({
-    ...{ store, ledger, dispatcher, capabilities, totals, dataDir, sandboxUid, log },
+    ...{ store, ledger, dispatcher, capabilities, totals, dataDir, sandbox, log },
     defaultCapabilityMode: config.defaultCapabilityMode,
     maxQueuedTasks: config.maxQueuedTasks,
   })

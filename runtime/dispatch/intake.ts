@@ -6,6 +6,7 @@ import { realpathSync, statSync } from 'node:fs'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { CapabilityMode } from '../../shared/contract/runtime-request.ts'
 import type { Log } from '../../shared/log.ts'
+import type { SandboxPaths } from '../host/sandbox-paths.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
 import { planTask } from '../intake/plan.ts'
 import { readRequest, type TaskRequest } from '../intake/validate.ts'
@@ -18,6 +19,7 @@ import { letPass, makeTaskDir, removeTaskDirNow, taskDir } from '../store/task-d
 import type { NewEvent, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Dispatcher } from './dispatcher.ts'
+import type { SandboxSettings } from './launch-plan.ts'
 import { needsPassage, taskDirContent } from './task-dir-content.ts'
 import type { Totals } from './totals.ts'
 
@@ -31,8 +33,7 @@ export interface IntakeOptions {
   readonly totals: Totals
   /** Absolute. */
   readonly dataDir: string
-  /** The user of tasks in a sandbox, where it is another than ours. */
-  readonly sandboxUid: number | undefined
+  readonly sandbox: SandboxSettings
   readonly log: Log
 }
 
@@ -59,7 +60,7 @@ export class Intake {
     const request = readRequest(body, crypto.randomUUID())
     checkRootfs(request)
     const plan = planTask(request, capabilities, { capability_mode: defaultCapabilityMode })
-    checkRootIsApart(plan, this.#options.dataDir)
+    checkRootIsShown(plan, this.#options.sandbox)
     const { tenant } = request.control_context
     const asking = { tenant, reservation: reservationFor(request.limits) }
     ledger.ensureCanEverFit(asking)
@@ -103,7 +104,8 @@ export class Intake {
   }
 
   #makeDirectory(request: TaskRequest, text: string, plan: ExecutionPlan): void {
-    const { dataDir, sandboxUid } = this.#options
+    const { dataDir, sandbox } = this.#options
+    const sandboxUid = sandbox.user?.uid
     const dir = taskDir(dataDir, request.task_id)
     try {
       makeTaskDir(dir, taskDirContent(request, text, plan, sandboxUid))
@@ -122,11 +124,18 @@ function checkRootfs({ sandbox: { chroot, rootfs } }: TaskRequest): void {
   throw invalidInput(`sandbox.rootfs ${rootfs} is ${found === undefined ? 'not there' : 'no directory'} on this host`)
 }
 
-/** No task sees the files of others. */
-function checkRootIsApart({ effective_sandbox: { rootfs } }: ExecutionPlan, dataDir: string): void {
-  if (rootfs === undefined || !`${dataDir}/`.startsWith(`${realpathSync(rootfs).replace(/\/$/, '')}/`)) return
-  throw invalidInput(`sandbox.rootfs ${rootfs} holds the data directory of the service, with the files of other tasks`)
+/** A part of the host that is hidden from tasks is no root for them either. */
+function checkRootIsShown({ effective_sandbox: { rootfs } }: ExecutionPlan, { masks, exposed }: SandboxPaths): void {
+  if (rootfs === undefined) return
+  const root = realpathSync(rootfs)
+  const mask = masks.find((mask) => isWithin(root, mask))
+  if (mask === undefined || exposed.some((path) => isWithin(root, path) && isWithin(path, mask))) return
+  throw invalidInput(
+    `sandbox.rootfs ${rootfs} lies in ${mask}, which is hidden from tasks (have it shown with --sandbox-expose, or put it elsewhere)`,
+  )
 }
+
+const isWithin = (path: string, top: string): boolean => `${path}/`.startsWith(`${top.replace(/\/$/, '')}/`)
 
 interface NewTask {
   readonly request: TaskRequest

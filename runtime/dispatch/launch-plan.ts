@@ -84,7 +84,8 @@ function launchSandbox(
     features: [...NAMESPACES.filter((name) => namespaces?.[name]), ...(canFilter ? (['seccomp'] as const) : [])],
     ...(user !== undefined && { uid: user.uid }),
     ...(namespaces?.mount && {
-      ...(rootfs !== undefined ? { rootfs } : { masks, exposed }),
+      ...(rootfs !== undefined && { rootfs }),
+      ...{ masks, exposed },
       workspace: dir.workspace,
       ...(hasScript && { script: dir.script_path }),
     }),

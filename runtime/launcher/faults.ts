@@ -109,7 +109,11 @@ const STEPS: Readonly<Record<string, { what: string; remedy: string; errors?: Re
   rootfs: {
     what: 'sandbox.rootfs cannot be used',
     remedy: 'check that it is a directory that the service may read',
-    errors: { E2BIG: 'a root has at most 256 entries: put what is in it one level deeper' },
+    errors: {
+      EACCES:
+        'the service must be able to read it, and it may not lie in a part of the host that is hidden from tasks: show it with --sandbox-expose, or put it elsewhere',
+      E2BIG: 'a root has at most 256 entries: put what is in it one level deeper',
+    },
   },
   pivot: {
     what: 'sandbox.rootfs cannot become its root',

@@ -65,8 +65,6 @@ _Noreturn void init_run(pid_t task, int fd) {
   struct init init = {.task = task, .fd = fd};
   setsid();
   prctl(PR_SET_NAME, "taskmill-init", 0, 0, 0);
-  /* Nobody in here looks into our memory or descriptors, whatever user it is. */
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   descriptors_keep_only(fd);
   sigset_t all;
   sigfillset(&all);

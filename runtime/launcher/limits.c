@@ -8,6 +8,13 @@
  */
 #define OPEN_FILES 1024
 
+/*
+ * The memory of a task holds its secrets; a file of it in a workspace is nobody's wish. Nor is it that of the program which
+ * the host may have to take care of cores (kernel.core_pattern with a pipe), as root and outside of any sandbox: to that
+ * the kernel pipes the memory whatever the limit is, except when it is 1.
+ */
+#define CORE_BYTES 1
+
 /* Seconds between SIGXCPU, which a task may handle, and KILL. */
 #define CPU_GRACE_SEC 1
 
@@ -25,8 +32,7 @@ static bool lower_limit(int resource, rlim_t soft, rlim_t hard) {
 
 struct fault limits_apply(const struct arguments *arguments) {
   if (!lower_limit(RLIMIT_NOFILE, OPEN_FILES, RLIM_INFINITY)) return fault_at(STEP_LIMITS);
-  /* The memory of a task holds its secrets; a file of it in a workspace is nobody's wish. */
-  if (!set_limit(RLIMIT_CORE, 0, 0)) return fault_at(STEP_LIMITS);
+  if (!lower_limit(RLIMIT_CORE, CORE_BYTES, CORE_BYTES)) return fault_at(STEP_LIMITS);
   if (arguments->cpu_time_sec != ABSENT) {
     rlim_t seconds = (rlim_t)arguments->cpu_time_sec;
     if (!lower_limit(RLIMIT_CPU, seconds, seconds + CPU_GRACE_SEC)) return fault_at(STEP_LIMITS);

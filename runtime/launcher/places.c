@@ -9,7 +9,7 @@
 /* Private to each task. */
 #define TMP "/tmp"
 
-static bool is_within(const char *path, const char *top) {
+bool is_within(const char *path, const char *top) {
   size_t length = strlen(top);
   while (length > 0 && top[length - 1] == '/') length--;
   return strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == '\0');
@@ -52,11 +52,21 @@ static bool look(struct place *place) {
   return true;
 }
 
+static bool has_path(const struct path_list *list, const char *path) {
+  for (int i = 0; i < list->count; i++)
+    if (strcmp(list->paths[i], path) == 0) return true;
+  return false;
+}
+
 bool places_find(struct places *places, const struct arguments *arguments) {
   struct places given;
   given.count = places->count = 0;
   insert(&given, PLACE_TMP, TMP);
-  for (int i = 0; i < arguments->sandbox_masks.count; i++) insert(&given, PLACE_MASK, arguments->sandbox_masks.paths[i]);
+  /* What is shown as a whole needs no cover; mounted over one, it would bring that along. */
+  for (int i = 0; i < arguments->sandbox_masks.count; i++) {
+    const char *path = arguments->sandbox_masks.paths[i];
+    if (!has_path(&arguments->sandbox_exposed, path)) insert(&given, PLACE_MASK, path);
+  }
   for (int i = 0; i < arguments->sandbox_exposed.count; i++)
     insert(&given, PLACE_EXPOSED, arguments->sandbox_exposed.paths[i]);
   if (arguments->sandbox_workspace != NULL) insert(&given, PLACE_WORKSPACE, arguments->sandbox_workspace);

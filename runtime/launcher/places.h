@@ -1,8 +1,8 @@
 /*
  * The places of a host view: what is covered, what is shown after all, where workspace and script are.
  *
- * They are sorted, so that each comes after the one it lies in, and a later one of the same path beats an earlier one.
- * What lies in a covered place has no ground to be mounted on: it has to be made there first.
+ * They are sorted, so that each comes after the one it lies in. What lies in a covered place has no ground to be mounted
+ * on: it has to be made there first.
  */
 #ifndef PLACES_H
 #define PLACES_H
@@ -35,6 +35,9 @@ struct places {
 bool places_find(struct places *places, const struct arguments *arguments);
 
 void places_close(struct places *places);
+
+/* Whether `path` is `top` or lies below it; by name alone. */
+bool is_within(const char *path, const char *top);
 
 /* The part of the path of `inner` below that of `outer`, which it lies in; without a slash in front. */
 const char *path_within(const struct place *inner, const struct place *outer);

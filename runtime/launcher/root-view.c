@@ -10,6 +10,7 @@
 
 #include "devices.h"
 #include "mounts.h"
+#include "places.h"
 #include "view.h"
 
 /* Entries at the top of a tree; each becomes a mount. */
@@ -72,9 +73,52 @@ static bool add_entries(int tree_fd, bool has_script) {
   return is_added;
 }
 
+/* What covers hidden places, where the mount of /proc covers it. */
+#define COVER "proc/cover"
+#define COVER_FILE "proc/file"
+
 static bool make_places(bool has_script) {
   bool is_made = mkdir("proc", 0755) == 0 && mkdir("tmp", 01777) == 0 && mkdir(ROOT_WORKSPACE, 0755) == 0;
-  return is_made && (!has_script || make_file(ROOT_SCRIPT));
+  return is_made && mkdir(COVER, 0755) == 0 && make_file(COVER_FILE) && (!has_script || make_file(ROOT_SCRIPT));
+}
+
+/* The name of the tree on the host, with no link in it. */
+static bool real_path(int fd, char *path, size_t size) {
+  struct text link;
+  text_clear(&link);
+  text_add(&link, "/proc/self/fd/");
+  text_add_number(&link, fd);
+  ssize_t length = readlink(text_string(&link), path, size - 1);
+  path[length < 0 ? 0 : length] = '\0';
+  return length > 0;
+}
+
+static bool is_shown(const struct arguments *arguments, const char *tree, const char *mask) {
+  for (int i = 0; i < arguments->sandbox_exposed.count; i++) {
+    const char *exposed = arguments->sandbox_exposed.paths[i];
+    if (is_within(tree, exposed) && is_within(exposed, mask)) return true;
+  }
+  return false;
+}
+
+static bool cover(const char *path) {
+  struct stat status;
+  if (lstat(path, &status) != 0) return errno == ENOENT || errno == ENOTDIR;
+  return bind_path(S_ISDIR(status.st_mode) ? COVER : COVER_FILE, path);
+}
+
+/* What is hidden of the host stays so in a tree that holds it; a tree that is itself hidden is no root. */
+static struct fault cover_hidden(const struct arguments *arguments, int tree_fd) {
+  char tree[PATH_MAX];
+  if (!real_path(tree_fd, tree, sizeof tree)) return fault_at(STEP_ROOTFS);
+  for (int i = 0; i < arguments->sandbox_masks.count; i++) {
+    const char *mask = arguments->sandbox_masks.paths[i];
+    if (is_within(tree, mask) && !is_shown(arguments, tree, mask)) return (struct fault){STEP_ROOTFS, EACCES};
+    if (!is_within(mask, tree) || is_within(tree, mask)) continue;
+    const char *below = mask + (strcmp(tree, "/") == 0 ? 1 : strlen(tree) + 1);
+    if (!cover(below)) return fault_at(STEP_MASK);
+  }
+  return no_fault();
 }
 
 /* The host's processes are seen where the task has no others: only then is its /proc of any use. */
@@ -100,11 +144,13 @@ static bool pivot(void) {
 struct sources {
   int dev_fd;
   int tree_fd;
+  /* The same tree, only to ask for its name. */
+  int name_fd;
   int workspace_fd;
   int script_fd;
 };
 
-static struct fault build(const struct sources *sources, bool has_own_pids) {
+static struct fault build(const struct arguments *arguments, const struct sources *sources, bool has_own_pids) {
   bool has_script = sources->script_fd != ABSENT;
   if (!mounts_part() || mount("tmpfs", SCAFFOLD_AT, "tmpfs", MS_NOSUID, SCAFFOLD_OPTIONS) != 0 ||
       chdir(SCAFFOLD_AT) != 0)
@@ -112,6 +158,8 @@ static struct fault build(const struct sources *sources, bool has_own_pids) {
   if (!devices_make()) return fault_at(STEP_DEVICES);
   if (!make_places(has_script)) return fault_at(STEP_SCAFFOLD);
   if (!add_entries(sources->tree_fd, has_script)) return fault_at(STEP_ROOTFS);
+  struct fault fault = cover_hidden(arguments, sources->name_fd);
+  if (is_fault(fault)) return fault;
   if (!mounts_freeze(".")) return fault_at(STEP_FREEZE);
   if (!bind_path("dev", "dev") || !remount("dev", MS_RDONLY | MS_NOSUID | MS_NOEXEC) ||
       !devices_mount("dev", "dev/shm", sources->dev_fd))
@@ -134,8 +182,9 @@ struct fault root_view_build(const struct arguments *arguments, bool has_own_pid
       !open_source(&sources.script_fd, arguments->sandbox_script))
     return fault_at(STEP_PLACES);
   sources.tree_fd = open(arguments->sandbox_rootfs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (sources.tree_fd < 0) return fault_at(STEP_ROOTFS);
-  struct fault fault = build(&sources, has_own_pids);
+  if (sources.tree_fd < 0 || (sources.name_fd = dup(sources.tree_fd)) < 0) return fault_at(STEP_ROOTFS);
+  struct fault fault = build(arguments, &sources, has_own_pids);
+  close(sources.name_fd);
   close(sources.dev_fd);
   if (sources.workspace_fd != ABSENT) close(sources.workspace_fd);
   if (sources.script_fd != ABSENT) close(sources.script_fd);

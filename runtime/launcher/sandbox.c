@@ -61,8 +61,10 @@ struct fault sandbox_enter(const struct sandbox *sandbox) {
   struct fault fault = set_up(sandbox);
   if (!is_fault(fault)) fault = give_up_rights(sandbox);
   if (is_fault(fault)) return fault;
-  /* A change of the user has cancelled it. */
-  return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 ? no_fault() : fault_at(STEP_PRIVILEGES);
+  /* A change of the user has cancelled the first. Nobody in there looks into our memory or descriptors, whatever user it
+   * is: the task's own are open to it again once it is the program. */
+  bool is_safe = prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+  return is_safe ? no_fault() : fault_at(STEP_PRIVILEGES);
 }
 
 struct fault sandbox_filter(const struct sandbox *sandbox) {

@@ -6,6 +6,7 @@
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { messageOf } from '../../shared/errors.ts'
 import { launcherArguments } from './arguments.ts'
 import type { LauncherProgram } from './embedded.ts'
 import { type Outcome, parseOutcome } from './outcome.ts'
@@ -43,7 +44,8 @@ export async function runInSandbox(program: LauncherProgram, options: ThrowAwayO
   try {
     chmodSync(top, 0o711) // a task without mounts of its own has to get through
     for (const directory of [taskDir, workspace]) mkdirSync(directory, { mode: 0o700 })
-    if (sandbox.uid !== undefined) chownSync(workspace, sandbox.uid, sandbox.uid)
+    const complaint = sandbox.uid === undefined ? undefined : giveAway(workspace, sandbox.uid)
+    if (complaint !== undefined) return { outcome: undefined, stdout: '', stderr: '', complaints: complaint }
     prepare?.({ workspace, taskDir })
     const plan: LaunchPlan = {
       task_id: 'throw-away',
@@ -72,6 +74,16 @@ export async function runInSandbox(program: LauncherProgram, options: ThrowAwayO
     }
   } finally {
     rmSync(top, { recursive: true, force: true })
+  }
+}
+
+/** Why not, or undefined: who is root in a container may have no such user. */
+function giveAway(workspace: string, uid: number): string | undefined {
+  try {
+    chownSync(workspace, uid, uid)
+    return undefined
+  } catch (error) {
+    return `cannot give the workspace to user ${uid}: ${messageOf(error)} (choose another with --sandbox-uid)`
   }
 }
 

@@ -10,7 +10,12 @@ import { dirname, join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { launcherArguments } from '../../runtime/launcher/arguments.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from '../../runtime/launcher/outcome.ts'
-import type { LaunchDescriptors, LaunchPlan } from '../../runtime/launcher/plan.ts'
+import {
+  type LaunchDescriptors,
+  type LaunchPlan,
+  type LaunchSandbox,
+  ROOT_WORKSPACE,
+} from '../../runtime/launcher/plan.ts'
 import { wrapEnvironment } from '../../runtime/launcher/portable/environment.ts'
 import { readRecord, requestKill } from '../../runtime/launcher/spawn.ts'
 import { killGroup } from '../../shared/process-group.ts'
@@ -87,7 +92,9 @@ function buildChecked(path: string): void {
   rmSync(aside, { recursive: true })
 }
 
-export type LaunchOptions = Partial<Omit<LaunchPlan, 'command'>> & {
+export type LaunchOptions = Partial<Omit<LaunchPlan, 'command' | 'sandbox'>> & {
+  /** Its workspace is the working directory, which belongs to its user. */
+  readonly sandbox?: Omit<LaunchSandbox, 'workspace'>
   readonly command: readonly [string, ...string[]]
   /** All that the task gets to see. */
   readonly env?: Readonly<Record<string, string>>
@@ -196,19 +203,22 @@ export const taskEnv: Readonly<Record<string, string>> = {
 }
 
 export function launch(variant: LauncherVariant, options: LaunchOptions): LaunchedTask {
-  const { env = taskEnv, descriptors, inherited = [], through = [], uid, argv, ...given } = options
+  const { env = taskEnv, descriptors, inherited = [], through = [], uid, argv, sandbox, ...given } = options
   const temp = tempDir()
+  const work = join(temp.path, 'work')
   const plan: LaunchPlan = {
     task_id: 'task-1',
     task_dir: join(temp.path, 'task'),
-    workdir: join(temp.path, 'work'),
+    workdir: sandbox?.rootfs === undefined ? work : ROOT_WORKSPACE,
+    ...(sandbox !== undefined && { sandbox: { workspace: work, ...sandbox } }),
     wall_time_ms: 60_000,
     grace_ms: 10_000,
     max_output_bytes: 1_000_000_000,
     ...given,
   }
-  const own = [plan.task_dir, plan.workdir].filter((dir) => dir.startsWith(temp.path))
+  const own = [plan.task_dir, sandbox === undefined ? plan.workdir : work].filter((dir) => dir.startsWith(temp.path))
   for (const dir of own) mkdirSync(dir)
+  if (sandbox?.uid !== undefined) chownSync(work, sandbox.uid, sandbox.uid)
   if (uid !== undefined) for (const dir of [temp.path, ...own]) chownSync(dir, uid, uid)
   const launcher = Bun.spawn([...through, ...variant.command, ...(argv ?? launcherArguments(plan, descriptors))], {
     env: variant.isPortable ? wrapEnvironment(env) : { ...env },
@@ -216,7 +226,7 @@ export function launch(variant: LauncherVariant, options: LaunchOptions): Launch
     stdio: ['ignore', 'ignore', 'pipe', ...inherited] as ['ignore', 'ignore', 'pipe'],
     ...(uid === undefined ? {} : { uid, gid: uid }),
   })
-  return new LaunchedTask(plan.task_dir, plan.workdir, launcher, variant.isPortable, () => temp[Symbol.dispose]())
+  return new LaunchedTask(plan.task_dir, work, launcher, variant.isPortable, () => temp[Symbol.dispose]())
 }
 
 /** Runs a task to its end. */

@@ -1,4 +1,5 @@
 /** A real service of one test: its process, its own directory, what it logs; gone at the end of its block. */
+import { chownSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { builtProgram, type ProgramName } from '../../scripts/build.ts'
@@ -11,6 +12,10 @@ export interface ServiceOptions {
   readonly dataDir?: string
   /** Working directory of the service. Default: a new, empty one. */
   readonly cwd?: string
+  /** Starts it through this command: with fewer rights, or as another user. */
+  readonly through?: readonly string[]
+  /** To whom its own directory belongs, where that is not us. */
+  readonly ownerUid?: number
 }
 
 export type LogLine = Readonly<Record<string, unknown>>
@@ -43,7 +48,9 @@ export async function startService(
   const temp = tempDir()
   const cwd = options.cwd ?? temp.path
   const dataDir = options.dataDir ?? join(temp.path, 'data')
-  const child = Bun.spawn([await builtProgram(program), ...argv, '--data-dir', dataDir, ...(options.flags ?? [])], {
+  if (options.ownerUid !== undefined) chownSync(temp.path, options.ownerUid, options.ownerUid)
+  const command = [await builtProgram(program), ...argv, '--data-dir', dataDir, ...(options.flags ?? [])]
+  const child = Bun.spawn([...(options.through ?? []), ...command], {
     cwd,
     env: testEnvironment(options.env),
     stdin: 'ignore',

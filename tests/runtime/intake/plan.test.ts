@@ -206,6 +206,57 @@ describe('without the profile linux_sandbox', () => {
   })
 })
 
+describe('on a host that can do only some of it', () => {
+  const asks: SubmitTaskRequest = { sandbox: { profile: 'linux_sandbox' } }
+
+  test('a task loses that and nothing else, one reason for each', () => {
+    for (const lacking of ['mount', 'pid', 'uts', 'ipc'] as const) {
+      const { effective_sandbox, fallback_reasons, degraded } = plan(asks, hostWithout(lacking))
+      const { namespaces } = effective_sandbox
+      expect([effective_sandbox.profile, degraded]).toEqual(['linux_sandbox', true])
+      expect(NAMESPACES.filter((name) => namespaces?.[name])).toEqual(
+        (['mount', 'pid', 'uts', 'ipc', 'user'] as const).filter((name) => name !== lacking),
+      )
+      expect(fallback_reasons).toEqual([
+        `sandbox.namespaces.${lacking} is unavailable (it broke): the task shares ${lacking} with the host`,
+      ])
+    }
+  })
+
+  test('a missing filter is named, and a strict task refused for it', () => {
+    const host = hostWithout('seccomp')
+    expect(plan(asks, host).fallback_reasons).toEqual([
+      'the system call filter of linux_sandbox is unavailable (it broke): the task may make any system call',
+    ])
+    expect(refusalOf(() => planTask(request(asks), host, strict)).message).toBe(
+      'the system call filter of linux_sandbox is unavailable: it broke. Mend it.',
+    )
+    expect(planTask(request({}), host, strict).degraded).toBe(false)
+  })
+
+  test('a missing cgroup costs no namespace', () => {
+    const { effective_sandbox, resource_enforcement } = plan(
+      { ...asks, limits: { memory_bytes: 5, pids_max: 5 } },
+      hostWithout('memory_cgroup', 'pids_cgroup'),
+    )
+    expect(effective_sandbox).toEqual(plan(asks).effective_sandbox)
+    expect(resource_enforcement).toMatchObject({ memory_enforced: true, pids_enforced: false, cgroup_enforced: false })
+  })
+
+  test('without any namespace what is left is still a sandbox: another user without rights', () => {
+    const { effective_sandbox, fallback_reasons } = plan(asks, hostWithout(...NAMESPACES))
+    expect(effective_sandbox).toMatchObject({ profile: 'linux_sandbox', namespaces: { mount: false, user: false } })
+    expect(fallback_reasons).toHaveLength(4)
+  })
+
+  test('a pid namespace without mounts may surprise', () => {
+    const { capability_warnings } = plan({
+      sandbox: { profile: 'linux_sandbox', namespaces: { mount: false } },
+    })
+    expect(capability_warnings).toEqual(['sandbox.namespaces.pid without mount: /proc shows the processes of the host'])
+  })
+})
+
 describe('memory', () => {
   const asks: SubmitTaskRequest = { sandbox: { profile: 'linux_sandbox' }, limits: { memory_bytes: 5 } }
 

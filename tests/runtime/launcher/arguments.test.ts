@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { launcherArguments, MAX_ARGUMENT } from '../../../runtime/launcher/arguments.ts'
-import type { LaunchPlan, TaskCgroup } from '../../../runtime/launcher/plan.ts'
+import { type LaunchPlan, SANDBOX_FEATURES, type TaskCgroup } from '../../../runtime/launcher/plan.ts'
 
 const MINIMAL: LaunchPlan = {
   task_id: 'task-1',
@@ -20,6 +20,14 @@ const cgroup: fc.Arbitrary<TaskCgroup> = fc.oneof(
   fc.record({ version: fc.constant(2 as const), path }),
   fc.record({ version: fc.constant(1 as const), pids_path: path, memory_path: path }, { requiredKeys: ['version'] }),
 )
+const sandbox = fc.record(
+  {
+    features: fc.subarray([...SANDBOX_FEATURES]),
+    ...{ uid: count, rootfs: path, workspace: path, script: path },
+    ...{ masks: fc.array(path), exposed: fc.array(path) },
+  },
+  { requiredKeys: ['features', 'masks', 'exposed'] },
+)
 const plan = fc.record(
   {
     task_id: fc.stringMatching(/^[A-Za-z0-9._-]{1,128}$/),
@@ -33,6 +41,7 @@ const plan = fc.record(
     cpu_time_sec: count,
     address_space_bytes: count,
     cgroup,
+    sandbox,
     memory_max: count,
     pids_max: count,
   },
@@ -43,8 +52,13 @@ const plan = fc.record(
 function readBack(argv: readonly string[]): Record<string, unknown> {
   const end = argv.findIndex((word, i) => i % 2 === 0 && word === '--')
   const given = new Map<string, string>()
+  const lists: Record<string, string[]> = { sandbox_mask: [], sandbox_expose: [] }
   for (let i = 0; i < end; i += 2) {
     const key = argv[i]!.replace(/^--/, '').replaceAll('-', '_')
+    if (key in lists) {
+      lists[key]!.push(argv[i + 1]!)
+      continue
+    }
     expect(given.has(key)).toBe(false)
     given.set(key, argv[i + 1]!)
   }
@@ -54,7 +68,13 @@ function readBack(argv: readonly string[]): Record<string, unknown> {
     given.delete(key)
     return value
   })
+  const fence = ['', '_uid', '_rootfs', '_workspace', '_script'].map((part) => {
+    const value = given.get(`sandbox${part}`)
+    given.delete(`sandbox${part}`)
+    return value
+  })
   return {
+    fence: [...fence, ...Object.values(lists)],
     ...Object.fromEntries([...given].map(([key, value]) => [key, texts.has(key) ? value : Number(value)])),
     command: argv.slice(end + 1),
     groups,
@@ -62,10 +82,13 @@ function readBack(argv: readonly string[]): Record<string, unknown> {
 }
 
 /** What `readBack` makes of it. */
-function expected({ cgroup, ...rest }: LaunchPlan): Record<string, unknown> {
+function expected({ cgroup, sandbox, ...rest }: LaunchPlan): Record<string, unknown> {
+  const { features, uid, rootfs, workspace, script, masks = [], exposed = [] } = sandbox ?? {}
+  const names = features === undefined ? undefined : features.join(',') || 'none'
+  const fence = [names, uid === undefined ? uid : String(uid), rootfs, workspace, script, masks, exposed]
   const groups =
     cgroup?.version === 2 ? [cgroup.path, undefined, undefined] : [undefined, cgroup?.pids_path, cgroup?.memory_path]
-  return { ...rest, groups }
+  return { ...rest, groups, fence }
 }
 
 describe('the arguments of a launcher', () => {

@@ -1,0 +1,161 @@
+/**
+ * Goal: a task in a sandbox has no rights, and no way to any. Method: what the kernel says of it; attempts. The program
+ * that makes every attempt we know of is another, and has tests of its own.
+ */
+import { expect, test } from 'bun:test'
+import { chmodSync, closeSync, copyFileSync, openSync } from 'node:fs'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import type { SandboxFeature } from '../../../runtime/launcher/plan.ts'
+import { NAMESPACES } from '../../../shared/contract/runtime-request.ts'
+import { launch, run, sh, shippedLauncher } from '../../support/launchers.ts'
+import { describeSandboxes, launchIn, runIn, USUAL } from '../../support/sandboxes.ts'
+
+const { errno } = constants
+const STATUS = "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp:)' /proc/self/status"
+
+/** The numbers of system calls of the machine that the tests run on. */
+const CALLS = (
+  process.arch === 'x64'
+    ? { keyctl: 250, add_key: 248, io_uring_setup: 425, clone3: 435, bpf: 321, setns: 308, mount_setattr: 442 }
+    : { keyctl: 219, add_key: 217, io_uring_setup: 425, clone3: 435, bpf: 280, setns: 268, mount_setattr: 442 }
+) as Readonly<Record<string, number>>
+
+/** Prints the error of each call, made with arguments of no meaning. */
+const attempt = (names: readonly string[]): [string, ...string[]] => [
+  '/usr/bin/perl',
+  '-e',
+  `for my $call (${names.map((name) => CALLS[name]).join(', ')}) { syscall($call, 0, 0, 0, 0, 0); print $!+0, "\\n" }`,
+]
+
+const fields = (status: string): Record<string, string> =>
+  Object.fromEntries(
+    status
+      .trim()
+      .split('\n')
+      .map((line) => line.split(':\t') as [string, string]),
+  )
+
+describeSandboxes('a task in a sandbox', (setting) => {
+  const { uid } = setting
+  const each = Array(4).fill(uid).join('\t')
+
+  test.each<[string, readonly SandboxFeature[]]>([
+    ['the usual one', USUAL],
+    ['all of them', [...NAMESPACES, 'seccomp']],
+    ['only a filter', ['seccomp']],
+  ])('is its user, without groups and capabilities: %s', async (_, features) => {
+    const { stdout } = await runIn(setting, { command: sh(STATUS), sandbox: { features } })
+    const none = '0000000000000000'
+    const { CapBnd, Groups, ...status } = fields(stdout)
+    expect(status).toEqual({
+      ...{
+        Uid: each,
+        Gid: each,
+        CapInh: none,
+        CapPrm: none,
+        CapEff: none,
+        CapAmb: none,
+        NoNewPrivs: '1',
+        Seccomp: '2',
+      },
+    })
+    // Who is not root, and has no user namespace, cannot take anything out of it: nothing comes of it either way.
+    if (setting.isRoot || features.includes('user')) expect(CapBnd).toBe(none)
+    expect((Groups ?? '').trim()).toMatch(new RegExp(`^(${uid})?$`))
+  })
+
+  test('gains nothing by a program that belongs to root and sets the user', async () => {
+    await using task = launchIn(setting, { command: sh('until [ -x ./id ]; do sleep 0.01; done; ./id -u; exit 0') })
+    const program = join(task.workdir, 'id')
+    copyFileSync('/usr/bin/id', program)
+    chmodSync(program, 0o6755)
+    await task.outcome()
+    expect(task.stdout).toBe(`${uid}\n`)
+  })
+
+  test('makes no namespaces, enters none, and mounts nothing', async () => {
+    const script = `for kind in -U -m -p -u -i -n -C -Ur; do unshare $kind true 2> /dev/null && echo "made $kind"; done
+      mount -t tmpfs none /tmp 2> /dev/null && echo mounted; umount /proc 2> /dev/null && echo unmounted
+      mount -o remount,rw / 2> /dev/null && echo remounted; chroot / true 2> /dev/null && echo changed; nsenter -t 1 -m true 2> /dev/null && echo entered; exit 0`
+    expect((await runIn(setting, { command: sh(script) })).stdout).toBe('')
+  })
+
+  test('has calls refused, newer ones as if they were not there', async () => {
+    const { stdout } = await runIn(setting, {
+      command: attempt(['keyctl', 'add_key', 'bpf', 'setns', 'mount_setattr', 'clone3', 'io_uring_setup']),
+    })
+    const { EPERM, ENOSYS } = errno
+    expect(stdout.trim().split('\n').map(Number)).toEqual([EPERM, EPERM, EPERM, EPERM, EPERM, ENOSYS, ENOSYS])
+  })
+
+  test('has them all without the filter, and makes no user namespace for all that', async () => {
+    const features = USUAL.filter((feature) => feature !== 'seccomp')
+    const { stdout } = await runIn(setting, { command: attempt(['keyctl']), sandbox: { features } })
+    expect(Number(stdout)).not.toBe(errno.EPERM)
+    const { stderr } = await runIn(setting, { command: sh('unshare -U true'), sandbox: { features } })
+    expect(stderr).toContain('No space left on device')
+  })
+
+  test('traces its own processes, and those of nobody else', async () => {
+    const trace = sh('strace -qq -o /tmp/calls -e trace=write echo traced; grep -c write /tmp/calls')
+    expect((await runIn(setting, { command: trace })).stdout).toBe('traced\n1\n')
+    const features = USUAL.filter((feature) => feature !== 'pid')
+    const ended = await runIn(setting, { command: trace, sandbox: { features } })
+    expect([ended.stdout, ended.stderr]).toEqual(['0\n', expect.stringContaining('not permitted')])
+  })
+
+  test('does not look into its init', async () => {
+    const script = 'cat /proc/1/environ /proc/1/maps; ls /proc/1/fd /proc/1/root; kill -KILL 1; exit 0'
+    const { stdout, stderr } = await runIn(setting, { command: sh(script) })
+    expect([stdout, stderr.match(/Permission denied/g)?.length]).toEqual(['', 4])
+  })
+
+  test('has three descriptors, whatever the launcher was given', async () => {
+    const stray = openSync('/', 'r')
+    const { stdout } = await runIn(setting, { command: sh('ls /proc/$$/fd'), inherited: [stray, stray] })
+    closeSync(stray)
+    expect(stdout).toBe('0\n1\n2\n')
+  })
+
+  test('has a network of its own where it is asked for: nothing but loopback, which is up', async () => {
+    const features = [...USUAL, 'net'] as const
+    const script =
+      "cut -d: -f1 -s /proc/net/dev | tr -d ' '; cat /sys/class/net/lo/flags > /dev/null; ip -o link show up 2> /dev/null | cut -d: -f2"
+    const { stdout } = await runIn(setting, { command: sh(script), sandbox: { features } })
+    expect(stdout.split('\n')[0]).toBe('lo')
+    const listen = `use IO::Socket::INET; my $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", Listen => 1) or die;
+      IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => $s->sockport) or die; print "connected\\n"`
+    const { stdout: said } = await runIn(setting, { command: ['perl', '-e', listen], sandbox: { features } })
+    expect(said).toBe('connected\n')
+  })
+
+  test('has the namespaces that were asked for, and shares the others', async () => {
+    const of = 'for kind in mnt pid uts ipc net cgroup user; do readlink /proc/self/ns/$kind; done'
+    const kinds = ['mount', 'pid', 'uts', 'ipc', 'net', 'cgroup', 'user'] as const
+    const host = Bun.spawnSync(sh(of)).stdout.toString().trim().split('\n')
+    for (const features of [USUAL, [...USUAL, 'net', 'cgroup'], ['user', 'uts']] as SandboxFeature[][]) {
+      const { stdout } = await runIn(setting, { command: sh(of), sandbox: { features } })
+      const own = stdout
+        .trim()
+        .split('\n')
+        .map((name, i) => [kinds[i], name !== host[i]])
+      expect(own).toEqual(kinds.map((kind) => [kind, features.includes(kind)]))
+    }
+  })
+})
+
+test('a sandbox is never root, and nobody but root becomes somebody else', async () => {
+  const isRoot = process.getuid?.() === 0
+  const sandbox = { features: [], ...(isRoot ? {} : { uid: 1234 }) }
+  await using task = launch(shippedLauncher, { command: ['true'], sandbox })
+  expect(await task.exited).toBe(125)
+  expect(await task.complaints()).toBe('taskmill-launcher: --sandbox-uid is for root, which needs it\n')
+  await using zero = launch(shippedLauncher, { command: ['true'], sandbox: { features: [], uid: 0 } })
+  expect(await zero.complaints()).toBe('taskmill-launcher: not a number that is possible: --sandbox-uid\n')
+})
+
+test('a task without a sandbox is what it was', async () => {
+  const { stdout } = await run(shippedLauncher, { command: sh(STATUS) })
+  expect(fields(stdout)).toMatchObject({ NoNewPrivs: '0', Seccomp: '0' })
+})

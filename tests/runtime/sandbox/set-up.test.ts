@@ -1,0 +1,95 @@
+/**
+ * Goal: a sandbox that cannot be set up is told as that, with the step and the system's reason; older kernels that lack a
+ * call are no reason. Method: strace lets a call fail, as if it were not there or forbidden.
+ */
+import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import { explainFault } from '../../../runtime/launcher/faults.ts'
+import { sh, shippedLauncher } from '../../support/launchers.ts'
+import { missingSandbox, runIn, SANDBOX_UID, type Setting, testRootfs } from '../../support/sandboxes.ts'
+import { tempDir } from '../../support/temp.ts'
+
+const { errno } = constants
+const isRoot = process.getuid?.() === 0
+const setting: Setting = { variant: shippedLauncher, isRoot, uid: isRoot ? SANDBOX_UID : process.getuid!() }
+
+const canTrace = Bun.spawnSync(['sh', '-c', 'strace -qq -o /dev/null true']).exitCode === 0
+const why = missingSandbox ?? (canTrace ? undefined : 'strace is not here, or may not trace')
+
+/** Lets calls fail, in the launcher and what it starts; `when` is which of them, as strace counts. */
+function failing(calls: string, error: string, when = '1+') {
+  const dir = tempDir()
+  const log = join(dir.path, 'calls')
+  const injection = ['-e', `trace=${calls}`, '-e', `inject=${calls}:error=${error}:when=${when}`]
+  return {
+    through: ['sh', '-c', 'exec strace "$@" 2> /dev/null', 'sh', '-f', '-qq', '-o', log, ...injection],
+    hasAsked: () => readFileSync(log, 'utf8').includes('(INJECTED)'),
+    [Symbol.dispose]: () => dir[Symbol.dispose](),
+  }
+}
+
+describe.skipIf(why !== undefined)(`a sandbox${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+  test.each([
+    ['clone', 'EPERM', 'namespaces', errno.EPERM],
+    ['clone', 'ENOSPC', 'namespaces', errno.ENOSPC],
+    ['socketpair', 'EMFILE', 'init', errno.EMFILE],
+    ['mount_setattr', 'EINVAL', 'freeze', errno.EINVAL],
+    ['capset', 'EPERM', isRoot ? 'sandbox_uid' : 'privileges', errno.EPERM],
+    ['seccomp', 'EINVAL', 'seccomp', errno.EINVAL],
+  ])('that has no %s (%s) says so: %s', async (call, error, step, number) => {
+    using kernel = failing(call, error)
+    const { ending, code } = await runIn(setting, { command: sh('true'), through: kernel.through })
+    expect([ending, code]).toEqual([{ how: 'sandbox_setup_failed', step, errno: number }, 125])
+    expect(kernel.hasAsked()).toBe(true)
+    expect(explainFault(step, number).details.remedy?.length).toBeGreaterThan(10)
+  })
+
+  test('says which of its mounts failed, whichever it is', async () => {
+    const steps = new Set<string>()
+    for (let nth = 1; ; nth++) {
+      using kernel = failing('mount', 'EPERM', String(nth))
+      const { ending } = await runIn(setting, { command: sh('true'), through: kernel.through })
+      if (ending.how === 'exited') break // it needs no more than that
+      expect(ending).toMatchObject({ how: 'sandbox_setup_failed', errno: errno.EPERM })
+      steps.add((ending as { step: string }).step)
+    }
+    expect([...steps].toSorted()).toEqual(['devices', 'mask', 'proc', 'scaffold', 'tmp', 'workspace'])
+  })
+
+  test.each(['mount', 'pivot_root', 'umount2'])('with a root of its own says that %s failed', async (call) => {
+    using rootfs = testRootfs()!
+    using kernel = failing(call, 'EPERM')
+    const sandbox = { rootfs: rootfs.path }
+    const { ending } = await runIn(setting, { command: sh('true'), sandbox, through: kernel.through })
+    const step = call === 'mount' ? 'scaffold' : 'pivot'
+    expect(ending).toEqual({ how: 'sandbox_setup_failed', step, errno: errno.EPERM })
+  })
+
+  test('is whole without mount_setattr, mount by mount', async () => {
+    using kernel = failing('mount_setattr', 'ENOSYS')
+    const script = `for path in /usr/x /etc/x /x /sys/x /home/x; do touch $path 2> /dev/null && echo "wrote $path"; done
+      touch file /tmp/file /dev/shm/file && echo written; for path in $(cut -d' ' -f5 /proc/self/mountinfo); do
+      case $path in /tmp*|/dev*|/proc*) ;; *) [ -w "$path" ] && echo "open $path"; esac; done; exit 0`
+    const { stdout } = await runIn(setting, { command: sh(script), through: kernel.through })
+    expect([stdout, kernel.hasAsked()]).toEqual(['written\n', true])
+  })
+
+  test('with a root of its own is whole without mount_setattr', async () => {
+    using rootfs = testRootfs()!
+    using kernel = failing('mount_setattr', 'ENOSYS')
+    const script =
+      'for path in /x /etc/x /bin/x; do echo x 2> /dev/null > $path && echo "wrote $path"; done; echo x > x; cat x'
+    const sandbox = { rootfs: rootfs.path }
+    const { stdout } = await runIn(setting, { command: sh(script), sandbox, through: kernel.through })
+    expect([stdout, kernel.hasAsked()]).toEqual(['x\n', true])
+  })
+
+  test('has the devices of the host where it may not make any', async () => {
+    using kernel = failing('mknodat', 'EPERM', '2+') // the first is that of the pipe for kill requests
+    const script = 'head -c 2 /dev/zero | wc -c; echo x > /dev/null; head -c 2 /dev/urandom | wc -c'
+    const { stdout, stderr } = await runIn(setting, { command: sh(script), through: kernel.through })
+    expect([stdout, stderr, kernel.hasAsked()]).toEqual(['2\n2\n', '', true])
+  })
+})
