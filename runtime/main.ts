@@ -10,7 +10,8 @@ import { VERSION } from '../shared/version.ts'
 import { serveSettings, serveVariables } from './config.ts'
 import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
 
-const SERVE_SUMMARY = 'Run the service: it takes commands and scripts and runs them as accounted, limited processes.'
+const SERVE_SUMMARY =
+  'Run the service: it takes commands and scripts and runs them as accounted, limited processes, in a sandbox if wanted.'
 const DOCTOR_SUMMARY = 'Show what this host can enforce, and the remedy for what it cannot.'
 
 try {

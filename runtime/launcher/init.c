@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,7 +63,6 @@ static bool is_from_outside(const siginfo_t *info) { return info->si_code <= 0 &
 _Noreturn void init_run(pid_t task, int fd) {
   struct init init = {.task = task, .fd = fd};
   setsid();
-  prctl(PR_SET_NAME, "taskmill-init", 0, 0, 0);
   descriptors_keep_only(fd);
   sigset_t all;
   sigfillset(&all);

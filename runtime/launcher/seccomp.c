@@ -95,6 +95,7 @@ static const struct rule RULES[] = {
   /* Terminals that are somebody else's, and sockets that leave the machine by other ways than the network. */
   {SYS_ioctl, ACTION_IOCTL},
   {SYS_socket, ACTION_SOCKET},
+  {SYS_socketpair, ACTION_SOCKET},
 };
 #define RULE_COUNT (sizeof RULES / sizeof RULES[0])
 

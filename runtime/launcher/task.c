@@ -88,6 +88,7 @@ struct birth {
 
 /* With a pid namespace the child becomes its init; what returns is the task, which is the init's child. */
 static void divide(const struct birth *birth) {
+  prctl(PR_SET_NAME, "taskmill-init");
   pid_t pid = fork();
   if (pid < 0) say_fault(birth->fault_fd, fault_at(STEP_INIT));
   if (pid > 0) init_run(pid, birth->init_fd);

@@ -77,7 +77,10 @@ export const ResourceLimits = Type.Object({
     default: DEFAULT_WALL_TIME_MS,
   }),
   cpu_time_sec: count('Seconds of CPU time. Default none.', [30], { maximum: MAX_CPU_TIME_SEC }),
-  memory_bytes: count('Bytes of address space. Default none.', [1_073_741_824]),
+  memory_bytes: count(
+    'Bytes of address space; in linux_sandbox memory of the whole task, where there is a memory cgroup. Default none.',
+    [1_073_741_824],
+  ),
   pids_max: count('Processes and threads at a time. Default none.', [128]),
   stdout_max_bytes: inlineBytes('stdout'),
   stderr_max_bytes: inlineBytes('stderr'),

@@ -1,0 +1,109 @@
+/**
+ * Goal: a launcher is asked for what the plan of a task says, no more and no less. Method: plans in a table, and the
+ * arguments and environment that come of them.
+ */
+import { describe, expect, test } from 'bun:test'
+import { type LaunchSettings, launchPlan, taskEnvironment } from '../../../runtime/dispatch/launch-plan.ts'
+import { needsPassage, taskDirContent } from '../../../runtime/dispatch/task-dir-content.ts'
+import { planTask } from '../../../runtime/intake/plan.ts'
+import { taskDir } from '../../../runtime/store/task-dir.ts'
+import type { SubmitTaskRequest } from '../../../shared/contract/runtime-request.ts'
+import { hostWithout, type Part } from '../../support/capabilities.ts'
+import { request } from '../../support/runtime-requests.ts'
+
+const settings: LaunchSettings = {
+  graceMs: 500,
+  maxOutputBytes: 1_000,
+  baseEnvironment: { PATH: '/bin', USER: 'service' },
+  sandbox: { user: { uid: 65_534, name: 'nobody' }, canFilter: true, masks: ['/run', '/data'], exposed: ['/run/x'] },
+}
+const dir = taskDir('/data', 'task-1')
+const context = { dir, cgroup: { version: 2, path: '/cgroup' } as const, mark: 'mark' }
+
+function launched(parts: SubmitTaskRequest, { lacking = [] as Part[], given = settings } = {}) {
+  const asked = request({ task_id: 'task-1', ...parts })
+  const plan = planTask(asked, hostWithout(...lacking), { capability_mode: 'adaptive' })
+  return {
+    ...{ asked, plan },
+    launch: launchPlan(asked, plan, context, given),
+    env: taskEnvironment(asked, plan, context, given),
+  }
+}
+
+const sandbox = { profile: 'linux_sandbox' } as const
+const SCRIPT = { execution: { kind: 'script', script: 'true' } } as const
+
+describe('a launcher', () => {
+  test('of the profile process is asked for no sandbox', () => {
+    const { launch, env } = launched(SCRIPT)
+    expect(launch).not.toHaveProperty('sandbox')
+    expect(launch).toMatchObject({ workdir: dir.workspace, command: ['/bin/sh', dir.script_path] })
+    expect(env).toEqual({ PATH: '/bin', USER: 'service', HOME: dir.workspace, TASKMILL_TASK: 'mark' })
+  })
+
+  test('of linux_sandbox is asked for what the plan says, with the paths of the service', () => {
+    const { launch, env } = launched({ ...SCRIPT, sandbox: { ...sandbox, workspace_subdir: 'a' } })
+    expect(launch).toMatchObject({ workdir: `${dir.workspace}/a`, command: ['/bin/sh', dir.script_path] })
+    expect(launch.sandbox).toEqual({
+      features: ['mount', 'pid', 'uts', 'ipc', 'user', 'seccomp'],
+      ...{ uid: 65_534, masks: ['/run', '/data'], exposed: ['/run/x'] },
+      ...{ workspace: dir.workspace, script: dir.script_path },
+    })
+    expect(env).toMatchObject({ HOME: dir.workspace, USER: 'nobody' })
+  })
+
+  test('with a rootfs finds workspace and script there', () => {
+    const { launch, env } = launched({
+      ...SCRIPT,
+      sandbox: { ...sandbox, chroot: true, rootfs: '/srv/root', workspace_subdir: 'a' },
+    })
+    expect(launch).toMatchObject({ workdir: '/workspace/a', command: ['/bin/sh', '/script'] })
+    expect(launch.sandbox).toMatchObject({ rootfs: '/srv/root', workspace: dir.workspace, script: dir.script_path })
+    expect(env.HOME).toBe('/workspace')
+  })
+
+  test('of who is not root names no user', () => {
+    const given = { ...settings, sandbox: { ...settings.sandbox, user: undefined } }
+    const { launch, env } = launched({ sandbox }, { given })
+    expect(launch.sandbox).not.toHaveProperty('uid')
+    expect(launch.sandbox).not.toHaveProperty('script')
+    expect(env.USER).toBe('service')
+  })
+
+  test('without mounts gets no paths, and goes to the script on foot', () => {
+    const { launch } = launched({ ...SCRIPT, sandbox: { ...sandbox, workspace_subdir: 'a/b' } }, { lacking: ['mount'] })
+    expect(launch.sandbox).toEqual({ features: ['pid', 'uts', 'ipc', 'user', 'seccomp'], uid: 65_534 })
+    expect(launch).toMatchObject({ workdir: `${dir.workspace}/a/b`, command: ['/bin/sh', '../../../script'] })
+  })
+
+  test('is asked for no filter where there is none', () => {
+    const given = { ...settings, sandbox: { ...settings.sandbox, canFilter: false } }
+    expect(launched({ sandbox }, { given, lacking: ['seccomp'] }).launch.sandbox?.features).not.toContain('seccomp')
+  })
+
+  test('limits memory once: by the cgroup, or by address space', () => {
+    const limits = { memory_bytes: 5, pids_max: 6 }
+    expect(launched({ sandbox, limits }).launch).toMatchObject({ memory_max: 5, pids_max: 6, cgroup: context.cgroup })
+    expect(launched({ sandbox, limits }).launch).not.toHaveProperty('address_space_bytes')
+    const { launch } = launched({ sandbox, limits }, { lacking: ['memory_cgroup', 'pids_cgroup'] })
+    expect(launch).toMatchObject({ address_space_bytes: 5 })
+    for (const name of ['memory_max', 'pids_max', 'cgroup']) expect(launch).not.toHaveProperty(name)
+  })
+})
+
+describe('the directory of a task', () => {
+  test.each([
+    // profile, lacking, uid of sandboxes: owner, whether others pass
+    ['process', [], 65_534, undefined, false],
+    ['linux_sandbox', [], 65_534, 65_534, false],
+    ['linux_sandbox', [], undefined, undefined, false],
+    ['linux_sandbox', ['mount'], 65_534, 65_534, true],
+    ['linux_sandbox', ['mount'], undefined, undefined, false],
+    ['linux_sandbox', ['linux_sandbox'], 65_534, undefined, false],
+  ] as const)('of %s without %p belongs to whom it should: %p', (profile, lacking, uid, owner, isPassed) => {
+    const { asked, plan } = launched({ ...SCRIPT, sandbox: { profile } }, { lacking: [...lacking] })
+    const content = taskDirContent(asked, 'text', plan, uid)
+    expect([content.owner, needsPassage(plan, uid)]).toEqual([owner, isPassed])
+    expect(content).toMatchObject({ request: 'text', script: 'true', workspaceSubdir: '' })
+  })
+})
