@@ -83,6 +83,8 @@ struct fault cgroup_join(const struct cgroup *group) {
 
 static int member_fd(const struct cgroup *group) { return group->pids_fd != ABSENT ? group->pids_fd : group->memory_fd; }
 
+bool cgroup_is_there(const struct cgroup *group) { return member_fd(group) != ABSENT; }
+
 struct round {
   int signal;
   pid_t main_pid;

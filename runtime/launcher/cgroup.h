@@ -35,6 +35,9 @@ struct cgroup_usage {
  */
 struct fault cgroup_create(struct cgroup *group, const struct arguments *arguments, int own_processes);
 
+/* Whether there is any. */
+bool cgroup_is_there(const struct cgroup *group);
+
 /* The group that a child can be born into, or ABSENT: then it has to join. */
 int cgroup_birth_fd(const struct cgroup *group);
 

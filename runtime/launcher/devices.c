@@ -8,15 +8,16 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "mounts.h"
 #include "text.h"
 
 static const struct {
   const char *name;
+  unsigned int major;
   unsigned int minor;
-} DEVICES[] = {{"null", 3}, {"zero", 5}, {"full", 7}, {"random", 8}, {"urandom", 9}};
+} DEVICES[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}};
 #define DEVICE_COUNT (sizeof DEVICES / sizeof DEVICES[0])
-#define MEMORY_DEVICES 1
 
 static const struct {
   const char *name;
@@ -28,27 +29,28 @@ static const struct {
 #define LINK_COUNT (sizeof LINKS / sizeof LINKS[0])
 
 /* A file to mount the host's device on, where we may not make one. */
-static bool make_device(int dev_fd, const char *name, dev_t device) {
-  if (mknodat(dev_fd, name, S_IFCHR | 0666, device) == 0) return true;
+static bool make_device(int dev_fd, const char *name, dev_t device, bool *is_made) {
+  *is_made = mknodat(dev_fd, name, S_IFCHR | 0666, device) == 0;
+  if (*is_made) return true;
   if (errno != EPERM) return false;
   int fd = openat(dev_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
   return fd >= 0 && close(fd) == 0;
 }
 
-static bool fill(int dev_fd) {
+/* Where one may be made, all may. */
+static bool fill(int dev_fd, bool *are_made) {
   for (size_t i = 0; i < DEVICE_COUNT; i++)
-    if (!make_device(dev_fd, DEVICES[i].name, makedev(MEMORY_DEVICES, DEVICES[i].minor))) return false;
-  if (!make_device(dev_fd, "tty", makedev(5, 0))) return false;
+    if (!make_device(dev_fd, DEVICES[i].name, makedev(DEVICES[i].major, DEVICES[i].minor), are_made)) return false;
   for (size_t i = 0; i < LINK_COUNT; i++)
     if (symlinkat(LINKS[i].to, dev_fd, LINKS[i].name) != 0) return false;
   return mkdirat(dev_fd, "pts", 0755) == 0 && mkdirat(dev_fd, "shm", 01777) == 0;
 }
 
-bool devices_make(void) {
+bool devices_make(bool *are_made) {
   if (mkdir("dev", 0755) != 0) return false;
-  int fd = open("dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = openat(AT_FDCWD, "dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
-  bool is_filled = fill(fd);
+  bool is_filled = fill(fd, are_made);
   int error = errno;
   close(fd);
   errno = error;
@@ -68,8 +70,6 @@ static bool bind_device(const char *dev, int host_dev_fd, const char *name) {
   struct text path;
   struct stat status;
   const char *target = join(&path, dev, name);
-  if (lstat(target, &status) != 0) return false;
-  if (S_ISCHR(status.st_mode)) return true;
   int fd = openat(host_dev_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT; /* not every host has them all */
   bool is_bound = fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) && bind_fd(fd, target) &&
@@ -82,9 +82,8 @@ static bool bind_device(const char *dev, int host_dev_fd, const char *name) {
 
 bool devices_mount(const char *dev, const char *shm, int host_dev_fd) {
   struct text path;
-  for (size_t i = 0; i < DEVICE_COUNT; i++)
+  for (size_t i = 0; i < DEVICE_COUNT && host_dev_fd != ABSENT; i++)
     if (!bind_device(dev, host_dev_fd, DEVICES[i].name)) return false;
-  return bind_device(dev, host_dev_fd, "tty") &&
-         mount("devpts", join(&path, dev, "pts"), "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") == 0 &&
+  return mount("devpts", join(&path, dev, "pts"), "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") == 0 &&
          bind_path(shm, join(&path, dev, "shm")) && remount(text_string(&path), MS_NOSUID | MS_NODEV | MS_NOEXEC);
 }

@@ -52,7 +52,10 @@ static void hear_init(struct family *family) {
   struct init_word word;
   while (family->init_fd != ABSENT && init_hear(family->init_fd, &word)) {
     if (word.kind == INIT_ENDED) end_main(family, word.status);
-    if (word.kind == INIT_LEFTOVERS) family->leftovers_killed += word.leftovers;
+    if (word.kind != INIT_DONE) continue;
+    family->is_init_done = true;
+    family->init_usage = word.usage;
+    family->leftovers_killed += word.leftovers;
   }
 }
 
@@ -176,6 +179,8 @@ static void go_first(void) {
 void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us) {
   int round = 0;
   for (family_reap(family); !family->is_empty; family_reap(family)) {
+    /* A cgroup cannot be removed before its last member is gone. */
+    if (family->is_init_done && !cgroup_is_there(group)) return;
     if (++round == CALM_ROUNDS) go_first();
     int64_t left_us = give_up_us - monotonic_us();
     if (left_us <= 0) {
@@ -190,5 +195,15 @@ void family_end(struct family *family, const struct cgroup *group, int64_t give_
     cgroup_kill(group);
     family->seen = kill_children();
     if (!family->has_more) await_child(left_us);
+  }
+}
+
+void family_leave(void) {
+  int64_t until_us = monotonic_us() + INIT_PATIENCE_US;
+  for (;;) {
+    pid_t pid = waitpid(-1, NULL, WNOHANG | __WALL);
+    int64_t left_us = until_us - monotonic_us();
+    if (pid < 0 || left_us <= 0) return;
+    if (pid == 0) await_child(left_us);
   }
 }

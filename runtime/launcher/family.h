@@ -22,6 +22,7 @@
 
 #include "cgroup.h"
 #include "fault.h"
+#include "init.h"
 
 struct family {
   /* Our child: the task's main process, or the init of its namespace, which tells us of that. */
@@ -35,6 +36,9 @@ struct family {
   int64_t ended_epoch_ms;
   /* No child of any kind is left. */
   bool is_empty;
+  /* The init says that it is the last, and what it has seen used. */
+  bool is_init_done;
+  struct init_usage init_usage;
   /* There may be children that have ended and were not reaped yet. */
   bool has_more;
   /* Children at the last look. */
@@ -57,8 +61,11 @@ void family_reap(struct family *family);
 /* Signals the main process and its group; with an init, all there are. */
 void family_signal(const struct family *family, int signal);
 
-/* Kills and reaps until nothing is left, or `give_up_us` of the monotonic clock has come. The main process has ended. */
+/* Kills and reaps until nothing of the task is left (an init without a cgroup may still be ending), or `give_up_us` of the monotonic clock has come. The main process has ended. */
 void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us);
+
+/* Waits a moment for an init that is still ending. */
+void family_leave(void);
 
 /* Counts what is there, without doing anything about it. */
 int64_t family_count(void);

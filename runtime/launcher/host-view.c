@@ -24,7 +24,7 @@ static const char *cover_of(struct text *name, int place) {
 }
 
 static bool make_file(const char *path) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+  int fd = openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
   return fd >= 0 && close(fd) == 0;
 }
 
@@ -64,10 +64,10 @@ static bool make_covers(const struct places *places) {
   return true;
 }
 
-static struct fault build_scaffold(const struct places *places) {
+static struct fault build_scaffold(const struct places *places, bool *has_devices) {
   if (mount("tmpfs", SCAFFOLD_AT, "tmpfs", MS_NOSUID, SCAFFOLD_OPTIONS) != 0 || chdir(SCAFFOLD_AT) != 0)
     return fault_at(STEP_SCAFFOLD);
-  if (!devices_make()) return fault_at(STEP_DEVICES);
+  if (!devices_make(has_devices)) return fault_at(STEP_DEVICES);
   if (mkdir("tmp", 01777) != 0 || mkdir("shm", 01777) != 0 || !make_covers(places)) return fault_at(STEP_SCAFFOLD);
   /* Whatever is bound from it is read-only, too. */
   return remount(".", MS_RDONLY | MS_NOSUID | MS_NOEXEC) ? no_fault() : fault_at(STEP_SCAFFOLD);
@@ -115,10 +115,11 @@ static unsigned long flags_of_workspace(const struct places *places) {
 static struct fault build(const struct places *places, int dev_fd, bool has_own_pids) {
   unsigned long workspace_flags = flags_of_workspace(places);
   if (!mounts_freeze("/")) return fault_at(STEP_FREEZE);
-  struct fault fault = build_scaffold(places);
+  bool has_devices;
+  struct fault fault = build_scaffold(places, &has_devices);
   for (int i = 0; i < places->count && !is_fault(fault); i++) fault = mount_place(places, i, workspace_flags);
   if (is_fault(fault)) return fault;
-  if (!bind_path("dev", "/dev") || !devices_mount("/dev", "shm", dev_fd)) return fault_at(STEP_DEVICES);
+  if (!bind_path("dev", "/dev") || !devices_mount("/dev", "shm", has_devices ? ABSENT : dev_fd)) return fault_at(STEP_DEVICES);
   if (!mount_proc(has_own_pids)) return fault_at(STEP_PROC);
   return chdir("/") == 0 ? no_fault() : fault_at(STEP_SCAFFOLD);
 }
@@ -126,7 +127,7 @@ static struct fault build(const struct places *places, int dev_fd, bool has_own_
 struct fault host_view_build(const struct arguments *arguments, bool has_own_pids) {
   struct places places;
   if (!places_find(&places, arguments)) return fault_at(STEP_PLACES);
-  int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int dev_fd = openat(AT_FDCWD, "/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (dev_fd < 0) return fault_at(STEP_DEVICES);
   struct fault fault = build(&places, dev_fd, has_own_pids);
   close(dev_fd);

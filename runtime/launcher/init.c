@@ -5,10 +5,12 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "descriptors.h"
 #include "family.h"
 
@@ -21,10 +23,7 @@ bool init_channel(int *ours, int *theirs) {
   return setsockopt(*ours, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) == 0;
 }
 
-bool init_say(int fd, enum init_word_kind kind, int64_t value) {
-  struct init_word word = {.kind = kind};
-  if (kind == INIT_ENDED) word.status = (int)value;
-  if (kind == INIT_LEFTOVERS) word.leftovers = value;
+bool init_say(int fd, struct init_word word) {
   return send(fd, &word, sizeof word, MSG_NOSIGNAL) == (ssize_t)sizeof word;
 }
 
@@ -38,7 +37,7 @@ struct init {
 static void note(struct init *init, pid_t pid, int status) {
   if (pid == init->task) {
     init->has_task_ended = true;
-    init_say(init->fd, INIT_ENDED, status);
+    init_say(init->fd, (struct init_word){.kind = INIT_ENDED, .status = status});
     kill(-1, SIGKILL);
   } else if (init->has_task_ended && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
     init->leftovers++;
@@ -57,6 +56,14 @@ static bool reap(struct init *init, bool may_wait) {
   }
 }
 
+static int64_t us_of(struct timeval time) { return (int64_t)time.tv_sec * US_PER_SEC + time.tv_usec; }
+
+static struct init_usage used(void) {
+  struct rusage usage;
+  if (getrusage(RUSAGE_CHILDREN, &usage) != 0) return (struct init_usage){0, 0, 0};
+  return (struct init_usage){us_of(usage.ru_utime), us_of(usage.ru_stime), (int64_t)usage.ru_maxrss * 1024};
+}
+
 /* Those from inside are not for us: anybody there may send them. Who is outside has no pid here. */
 static bool is_from_outside(const siginfo_t *info) { return info->si_code <= 0 && info->si_pid == 0; }
 
@@ -72,7 +79,7 @@ _Noreturn void init_run(pid_t task, int fd) {
     if (signal > 0 && signal != SIGCHLD && is_from_outside(&info)) kill(-1, signal);
   }
   while (reap(&init, true)) continue;
-  init_say(fd, INIT_LEFTOVERS, init.leftovers);
+  init_say(fd, (struct init_word){.kind = INIT_DONE, .leftovers = init.leftovers, .usage = used()});
   _exit(0);
 }
 

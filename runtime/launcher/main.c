@@ -159,5 +159,6 @@ int main(int argc, char **argv) {
   unlinkat(dir.fd, "kill", 0);
   fault = record_sync(&record);
   if (is_fault(fault)) report(&arguments, fault);
+  if (outcome.leftovers_alive == 0) family_leave();
   return outcome_exit_code(&outcome);
 }

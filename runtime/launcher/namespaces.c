@@ -35,7 +35,7 @@ pid_t namespaces_fork(unsigned int flags) {
 }
 
 static bool write_file(const char *path, const char *content) {
-  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  int fd = openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return false;
   bool is_written = write_all(fd, content, strlen(content));
   int error = errno;

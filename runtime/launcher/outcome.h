@@ -45,6 +45,7 @@
 #include "cgroup.h"
 #include "fault.h"
 #include "identity.h"
+#include "init.h"
 
 enum how { HOW_EXITED, HOW_SIGNALED, HOW_ABANDONED, HOW_NOT_STARTED };
 
@@ -60,6 +61,8 @@ struct outcome {
   int64_t finished_ms;
   int64_t duration_us;
   struct cgroup_usage usage;
+  /* Of what was waited for by an init that we have not waited for. */
+  struct init_usage init_usage;
   int64_t stdout_bytes;
   int64_t stderr_bytes;
   int64_t leftovers_killed;

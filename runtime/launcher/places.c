@@ -45,7 +45,7 @@ static bool look(struct place *place) {
   if (place->kind <= PLACE_TMP) {
     if (stat(place->path, &status) != 0) return false;
   } else {
-    place->fd = open(place->path, O_PATH | O_CLOEXEC);
+    place->fd = openat(AT_FDCWD, place->path, O_PATH | O_CLOEXEC);
     if (place->fd < 0 || fstat(place->fd, &status) != 0) return false;
   }
   place->is_directory = S_ISDIR(status.st_mode);

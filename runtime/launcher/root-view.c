@@ -155,14 +155,15 @@ static struct fault build(const struct arguments *arguments, const struct source
   if (!mounts_part() || mount("tmpfs", SCAFFOLD_AT, "tmpfs", MS_NOSUID, SCAFFOLD_OPTIONS) != 0 ||
       chdir(SCAFFOLD_AT) != 0)
     return fault_at(STEP_SCAFFOLD);
-  if (!devices_make()) return fault_at(STEP_DEVICES);
+  bool has_devices;
+  if (!devices_make(&has_devices)) return fault_at(STEP_DEVICES);
   if (!make_places(has_script)) return fault_at(STEP_SCAFFOLD);
   if (!add_entries(sources->tree_fd, has_script)) return fault_at(STEP_ROOTFS);
   struct fault fault = cover_hidden(arguments, sources->name_fd);
   if (is_fault(fault)) return fault;
   if (!mounts_freeze(".")) return fault_at(STEP_FREEZE);
   if (!bind_path("dev", "dev") || !remount("dev", MS_RDONLY | MS_NOSUID | MS_NOEXEC) ||
-      !devices_mount("dev", "dev/shm", sources->dev_fd))
+      !devices_mount("dev", "dev/shm", has_devices ? ABSENT : sources->dev_fd))
     return fault_at(STEP_DEVICES);
   if (!bind_path("tmp", "tmp") || !remount("tmp", MS_NOSUID | MS_NODEV)) return fault_at(STEP_TMP);
   if (sources->workspace_fd != ABSENT && !mount_workspace(sources->workspace_fd)) return fault_at(STEP_WORKSPACE);

@@ -171,6 +171,7 @@ static void conclude(struct loop *loop, struct outcome *outcome) {
   }
   outcome->finished_ms = family->ended_epoch_ms;
   outcome->duration_us = family->ended_us - loop->given->started_us;
+  if (!family->is_empty) outcome->init_usage = family->init_usage;
   outcome->leftovers_killed = family->leftovers_killed;
   outcome->leftovers_alive = family->leftovers_alive;
 }

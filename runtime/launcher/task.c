@@ -86,13 +86,30 @@ struct birth {
   bool has_joined;
 };
 
-/* With a pid namespace the child becomes its init; what returns is the task, which is the init's child. */
-static void divide(const struct birth *birth) {
+/* From here on it is the task, which waits for our word. */
+_Noreturn static void begin(const struct task_setup *setup, const struct birth *birth) {
+  struct fault fault = set_up(setup);
+  if (is_fault(fault)) say_fault(birth->fault_fd, fault);
+  reset_signals();
+  char word;
+  if (read(birth->go_fd, &word, 1) != 1) _exit(NOT_THE_TASK);
+  program_exec(setup->arguments->command);
+  say_fault(birth->fault_fd, fault_at(STEP_EXEC));
+}
+
+/*
+ * With a pid namespace the child becomes its init, and its own child the task. That borrows our memory until it is the
+ * program (vfork): nothing is copied, and we would have nothing to do anyway.
+ */
+_Noreturn static void divide(const struct task_setup *setup, const struct birth *birth) {
   prctl(PR_SET_NAME, "taskmill-init");
-  pid_t pid = fork();
+  pid_t pid = vfork();
+  if (pid == 0) {
+    if (!init_say(birth->init_fd, (struct init_word){.kind = INIT_BEGINS})) say_fault(birth->fault_fd, fault_at(STEP_INIT));
+    begin(setup, birth);
+  }
   if (pid < 0) say_fault(birth->fault_fd, fault_at(STEP_INIT));
-  if (pid > 0) init_run(pid, birth->init_fd);
-  if (!init_say(birth->init_fd, INIT_BEGINS, 0)) say_fault(birth->fault_fd, fault_at(STEP_INIT));
+  init_run(pid, birth->init_fd);
 }
 
 _Noreturn static void become_task(const struct task_setup *setup, const struct birth *birth) {
@@ -104,15 +121,9 @@ _Noreturn static void become_task(const struct task_setup *setup, const struct b
   if (!is_fault(fault) && enters_early(setup->sandbox)) fault = enter_workdir(setup);
   if (!is_fault(fault)) fault = sandbox_enter(setup->sandbox);
   if (is_fault(fault)) say_fault(birth->fault_fd, fault);
-  if (birth->init_fd != ABSENT) divide(birth);
-  else if (getppid() != birth->parent) _exit(NOT_THE_TASK);
-  fault = set_up(setup);
-  if (is_fault(fault)) say_fault(birth->fault_fd, fault);
-  reset_signals();
-  char word;
-  if (read(birth->go_fd, &word, 1) != 1) _exit(NOT_THE_TASK);
-  program_exec(setup->arguments->command);
-  say_fault(birth->fault_fd, fault_at(STEP_EXEC));
+  if (birth->init_fd != ABSENT) divide(setup, birth);
+  if (getppid() != birth->parent) _exit(NOT_THE_TASK);
+  begin(setup, birth);
 }
 
 /* A child born into its cgroup, where kernel (5.7) and filters allow that; -1 otherwise. */
