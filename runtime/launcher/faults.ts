@@ -83,7 +83,8 @@ const STEPS: Readonly<Record<string, { what: string; remedy: string; errors?: Re
   user_map: { what: 'its user cannot be mapped into a user namespace', remedy: NAMESPACES_REMEDY },
   cgroup_namespace: {
     what: 'its cgroup namespace cannot be made',
-    remedy: 'leave out sandbox.namespaces.cgroup, or use a kernel from 4.6 on',
+    remedy: NAMESPACES_REMEDY,
+    errors: { EINVAL: 'leave out sandbox.namespaces.cgroup, or use a kernel from 4.6 on' },
   },
   loopback: {
     what: 'the loopback device of its network cannot be started',

@@ -223,7 +223,7 @@ describe.skipIf(skip).each([...settings])(`a service %s${why}`, (_, uid, options
   })
 })
 
-describe.skipIf(skip || missingCgroups !== undefined || !isRoot)(
+describe.skipIf(skip || missingCgroups !== undefined)(
   `cgroups of sandboxes${missingCgroups === undefined ? why : ` (skipped: ${missingCgroups})`}`,
   () => {
     let runtime: Runtime

@@ -106,15 +106,9 @@ describe.skipIf(missingSandbox !== undefined)(
     const program = { wrapEnvironment: (env: Readonly<Record<string, string>>) => env, isNative: true }
     const uid = process.getuid?.() === 0 ? SANDBOX_UID : undefined
 
-    test('can do it all, and says so quickly', () => {
+    test('can do it all, and says so', () => {
       const command = shippedLauncher.command as [string]
       expect(probeSandbox({ ...program, command }, uid)).toEqual(hostWithout())
-      const times = Array.from({ length: 5 }, () => {
-        const start = performance.now()
-        probeSandbox({ ...program, command }, uid)
-        return performance.now() - start
-      })
-      expect(Math.min(...times)).toBeLessThan(50)
     })
 
     test('says what is missing where user namespaces are used up', () => {
