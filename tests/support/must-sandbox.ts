@@ -1,0 +1,6 @@
+/** What a machine lacks for tests of the sandbox: the reason as it is, or a failure where TASKMILL_MUST_SANDBOX=1. */
+export function mustSandbox(reason: string | undefined): string | undefined {
+  if (reason !== undefined && process.env.TASKMILL_MUST_SANDBOX === '1')
+    throw new Error(`the sandbox cannot be tested: ${reason}`)
+  return reason
+}
