@@ -35,9 +35,11 @@ format: node_modules
 docs: node_modules
 	@$(BUN) run --silent docs
 
-# The only C. What is built of it is checked in; scripts/launcher-tools says what it takes to build it again.
+# The only C: the launcher, and what tries to escape from it. What is built of it is checked in; scripts/launcher-tools
+# says what it takes to build it again.
 launcher:
 	@scripts/launcher-tools make -s -C runtime/launcher
+	@scripts/launcher-tools make -s -C runtime/escape
 
 launcher-check:
 	@scripts/launcher-tools scripts/launcher-check

@@ -27,7 +27,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['main.ts'],
     ['serve.ts', 'commands'],
     ['http'],
-    ['dispatch'],
+    ['dispatch', 'escape'],
     ['launcher'],
     ['store', 'host'],
     ['config.ts'],

@@ -1,0 +1,85 @@
+/**
+ * What is laid out on the host for a sandbox not to reach: files and sockets in the directories that it hides, a process,
+ * and what that process keeps (a listener on 127.0.0.1, an abstract socket, shared memory, a message queue).
+ *
+ * Permissions must not be what protects them: everybody may read the files and connect to the sockets. Whoever connects
+ * is noticed on this side, so that the verdict does not rest on the word of the program inside alone.
+ */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Subprocess } from 'bun'
+
+export interface Baits extends AsyncDisposable {
+  /** `KIND=VALUE`, as the program takes them. */
+  readonly list: readonly string[]
+  /** Takes them away, and gives those that were taken meanwhile: sockets that somebody connected to, and `pid`. */
+  collect(): Promise<string[]>
+}
+
+/** Lays out baits, in each of `hiddenDirectories` that we may write; `program` is taskmill-escape, on the host. */
+export async function layBaits(program: string, hiddenDirectories: readonly string[]): Promise<Baits> {
+  const directories = hiddenDirectories.flatMap(makeIn)
+  const secrets = directories.map((directory) => join(directory, 'secret'))
+  for (const secret of secrets) writeFileSync(secret, 'nobody in a sandbox reads this\n')
+  const sockets = directories.map((directory) => join(directory, 'socket'))
+  const keeper = Bun.spawn([program, '--keep-baits', ...sockets], {
+    env: {},
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  const lines = linesOf(keeper.stdout)
+  const kept: string[] = []
+  for (let line = await next(lines); line !== ''; line = await next(lines)) kept.push(line)
+  for (const socket of sockets) chmodSync(socket, 0o777)
+
+  let collected: Promise<string[]> | undefined
+  const collect = () => {
+    collected ??= takeAway(keeper, lines, directories)
+    return collected
+  }
+  return {
+    list: [...kept, ...secrets.map((secret) => `secret=${secret}`)],
+    collect,
+    [Symbol.asyncDispose]: async () => void (await collect()),
+  }
+}
+
+function makeIn(directory: string): string[] {
+  try {
+    const made = mkdtempSync(join(directory, 'taskmill-escape-'))
+    chmodSync(made, 0o755)
+    return [made]
+  } catch {
+    return [] // it is not there, or not ours to write
+  }
+}
+
+async function next(lines: AsyncIterator<string>): Promise<string> {
+  const { value, done } = await lines.next()
+  if (done) throw new Error('who keeps the baits has ended: taskmill-escape does not run here')
+  return value
+}
+
+async function takeAway(
+  keeper: Subprocess<'pipe', 'pipe', 'inherit'>,
+  lines: AsyncIterable<string>,
+  directories: readonly string[],
+): Promise<string[]> {
+  const taken = keeper.exitCode === null && keeper.signalCode === null ? [] : ['pid']
+  keeper.stdin.end()
+  for await (const line of lines) taken.push(line)
+  await keeper.exited
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
+  return taken
+}
+
+async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string, void> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop()!
+    yield* lines
+  }
+}

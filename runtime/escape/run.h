@@ -1,0 +1,13 @@
+/* One attempt, in a process of its own: one that dies or hangs does not stop the others. */
+#ifndef RUN_H
+#define RUN_H
+
+#include "attempt.h"
+
+/* Milliseconds that an attempt may take: a hundred times what the slowest needs, and emulated machines are slow. */
+#define ATTEMPT_LIMIT_MS 20000
+
+/* What is not proved to be blocked is open: so is an attempt that gives no answer. */
+struct result attempt_run(const struct attempt *attempt, const struct baits *baits);
+
+#endif

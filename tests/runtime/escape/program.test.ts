@@ -1,0 +1,102 @@
+/**
+ * Goal: what tries to escape is honest, for a program that finds everything blocked proves nothing. Method: it runs where
+ * it can do everything (root, no sandbox), where it can do much (a user, no sandbox) and in somebody else's sandbox, with
+ * baits around it; what must be open there is, and who keeps the baits has noticed it.
+ */
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readdirSync } from 'node:fs'
+import { type Attempt, parseAttempts, type Verdict } from '../../../runtime/escape/attempts.ts'
+import { escapePlace, listed } from '../../support/escape.ts'
+import { mustSandbox } from '../../support/must-sandbox.ts'
+
+const isRoot = process.getuid?.() === 0
+
+/** A uid that has no files. */
+const UID = 54_321
+
+const named = (attempts: readonly Attempt[], verdict: Verdict) =>
+  attempts.filter((attempt) => attempt.verdict === verdict).map(({ name }) => name)
+
+/** What the kernel refuses nobody, or only where it was told to. */
+const OPEN_TO_ALL = ['read_hidden', 'read_hidden_by_root', 'read_hidden_by_symlink', 'read_beside', 'host_processes']
+const SOCKETS = ['connect_abstract', 'connect_loopback', 'connect_hidden', 'shared_memory', 'message_queue']
+
+test('a line that is none of an attempt is not passed over', () => {
+  expect(parseAttempts('')).toEqual([])
+  expect(parseAttempts('a\tblocked\twhy\n')).toEqual([{ name: 'a', verdict: 'blocked', detail: 'why' }])
+  for (const line of ['a', 'a\tblocked', 'a\tfine\twhy', '\topen\twhy', 'a\topen\twhy\tmore', 'Segmentation fault'])
+    expect(() => parseAttempts(`${line}\n`)).toThrow('not an attempt')
+})
+
+test('each attempt is made once, under a name of its own, whatever comes of it', async () => {
+  await using place = await escapePlace([])
+  const names = listed().map(({ name }) => name)
+  expect(new Set(names).size).toBe(names.length)
+  const together = listed().flatMap(({ name, isAlone }) => (isAlone ? [] : [name]))
+  expect((await place.attempts()).map(({ name }) => name)).toEqual(together)
+  expect(await place.attempts([], ['--only', 'memory'])).toMatchObject([{ name: 'memory', verdict: 'not_applicable' }])
+  expect(place.attempts([], ['--only', 'nothing'])).rejects.toThrow('2 taskmill-escape: unknown attempt')
+})
+
+test.skipIf(!isRoot)('as root and outside of a sandbox nearly everything is open (needs root)', async () => {
+  await using place = await escapePlace(['/run', '/var/tmp'])
+  const before = readdirSync(place.workspace)
+  const attempts = await place.attempts()
+  const open = named(attempts, 'open')
+  expect(open.length).toBeGreaterThan(attempts.length * 0.6)
+  expect(open).toEqual(expect.arrayContaining([...OPEN_TO_ALL, ...SOCKETS]))
+  const ofRoot = ['read_shadow', 'kill_host', 'trace_host', 'take_descriptor', 'host_process_files', 'write_system']
+  expect(open).toEqual(expect.arrayContaining([...ofRoot, 'become_other', 'capabilities', 'no_new_privs']))
+  // The init of this machine is left alone.
+  expect(named(attempts, 'not_applicable')).toEqual(expect.arrayContaining(['kill_init', 'trace_init', 'init_secrets']))
+  expect(readdirSync(place.workspace)).toEqual(before)
+  const taken = await place.baits.collect()
+  expect(taken.map((bait) => bait.split('=')[0])).toEqual(['abstract', 'tcp', 'unix'])
+})
+
+test.skipIf(!isRoot)('as a user it finds open what a user may (needs root to become one)', async () => {
+  await using place = await escapePlace(['/var/tmp'])
+  const attempts = await place.attempts(['setpriv', `--reuid=${UID}`, `--regid=${UID}`, '--clear-groups'])
+  expect(named(attempts, 'open')).toEqual(expect.arrayContaining([...OPEN_TO_ALL, ...SOCKETS, 'no_new_privs']))
+  const blocked = ['read_shadow', 'kill_host', 'trace_host', 'become_root', 'write_system', 'mknod_block', 'reboot']
+  expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...blocked, 'mount_tmpfs']))
+})
+
+test('limits are gone past where nobody keeps them, by a little', async () => {
+  await using place = await escapePlace([])
+  const limits = ['pids-max=20', 'memory-bytes=20000000', 'tmp-bytes=20000000'].flatMap((bait) => ['--bait', bait])
+  for (const name of ['fork_storm', 'fill_tmp', 'fill_shm', 'memory', 'memory_by_descriptor', 'memory_by_files'])
+    expect(await place.attempts([], ['--only', name, ...limits])).toMatchObject([{ name, verdict: 'open' }])
+  const storm = await place.attempts(['prlimit', '--nproc=0'], ['--only', 'fork_storm', ...limits])
+  if (!isRoot) expect(storm).toMatchObject([{ verdict: 'open', detail: expect.stringContaining('not tried') }])
+})
+
+const missingBwrap = mustSandbox(Bun.which('bwrap') === null ? 'bwrap is not installed (bubblewrap)' : undefined)
+
+describe.skipIf(missingBwrap !== undefined)(
+  `in a plain bwrap${missingBwrap ? ` (skipped: ${missingBwrap})` : ''}`,
+  () => {
+    test('it finds what that leaves open', async () => {
+      await using place = await escapePlace(['/var/tmp'])
+      const hide = ['--tmpfs', '/tmp', '--tmpfs', '/var/tmp', '--bind', place.workspace, place.workspace]
+      const view = ['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', ...hide, '--chdir', place.workspace]
+      const user = isRoot ? ['--uid', `${UID}`, '--gid', `${UID}`] : []
+      const attempts = await place.attempts(['bwrap', '--unshare-all', ...user, '--cap-drop', 'ALL', ...view])
+      const open = ['init_directories', 'vsock', 'io_uring', 'keyring_add', 'core_dump', 'write_mounts']
+      expect(named(attempts, 'open')).toEqual(expect.arrayContaining(open))
+      const blocked = ['kill_host', 'trace_host', 'host_processes', 'mount_tmpfs', 'write_system', 'become_root']
+      expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...blocked, ...SOCKETS, 'read_hidden']))
+      expect(await place.baits.collect()).toEqual([])
+    })
+  },
+)
+
+test('nothing of the baits stays', async () => {
+  let secrets: string[] = []
+  {
+    await using place = await escapePlace(['/var/tmp'])
+    secrets = place.baits.list.flatMap((bait) => (bait.startsWith('secret=') ? [bait.slice('secret='.length)] : []))
+    expect(secrets.filter((path) => existsSync(path))).toEqual(secrets)
+  }
+  expect(secrets.filter((path) => existsSync(path))).toEqual([])
+})
