@@ -1,4 +1,5 @@
 /** What the load generator can be asked to do. All of these cross a process border as JSON; times are milliseconds. */
+import type { SandboxPolicy } from '../../shared/contract/runtime-request.ts'
 
 interface Aimed {
   /** `http://host:port` of the server. */
@@ -44,7 +45,7 @@ export interface Jobs {
   /**
    * Runs tasks of the runtime service that do nothing, one after the other for each client: POST, then a GET that is held
    * until the task has ended. Both are one request in the result. None begins after `limitMs`. `restMs`: a client waits
-   * for as long before each.
+   * for as long before each. `sandbox`: what the tasks ask for, and get or are refused.
    */
   run: {
     input: Aimed & {
@@ -53,6 +54,7 @@ export interface Jobs {
       warmUpTasks: number
       limitMs: number
       restMs?: number
+      sandbox?: SandboxPolicy
       prefix: string
     }
     output: RequestsResult

@@ -1,4 +1,5 @@
 /** How many requests per second, and how long each takes: a closed loop of keep-alive clients. */
+import type { SandboxPolicy } from '../../shared/contract/runtime-request.ts'
 import { cpuMs, descendantsCpuMs } from '../process-stats.ts'
 import { percentile } from '../statistics.ts'
 import { type Connection, openConnections, withPatience } from './connection.ts'
@@ -24,8 +25,8 @@ export async function health({ url, pid, clients, requests }: Jobs['health']['in
 }
 
 export async function run(job: Jobs['run']['input']) {
-  const { url, pid, clients, tasks, warmUpTasks, limitMs, restMs, prefix } = job
-  const exchanges = (from: number, count: number) => made(count, (i) => taskRun(`${prefix}-${from + i}`))
+  const { url, pid, clients, tasks, warmUpTasks, limitMs, restMs, sandbox, prefix } = job
+  const exchanges = (from: number, count: number) => made(count, (i) => taskRun(`${prefix}-${from + i}`, sandbox))
   return measured({ url, pid, clients, limitMs, restMs }, exchanges(0, warmUpTasks), exchanges(warmUpTasks, tasks))
 }
 
@@ -37,8 +38,9 @@ const one =
   (connection) =>
     connection.expect(status, request)
 
-function taskRun(task_id: string): Exchange {
-  const submission = postTask({ task_id, execution: { kind: 'command', program: '/bin/true' } })
+function taskRun(task_id: string, sandbox: SandboxPolicy | undefined): Exchange {
+  const asked = sandbox === undefined ? {} : { sandbox, policy: { capability_mode: 'strict' as const } }
+  const submission = postTask({ task_id, execution: { kind: 'command', program: '/bin/true' }, ...asked })
   const question = getTask(task_id, TASK_WAIT_MS)
   return async (connection) => {
     await connection.expect(200, submission)

@@ -1,8 +1,8 @@
 /*
- * What the machine can do at most: posix_spawn of /bin/true over and over, so many at a time. Prints one line of JSON
- * (LoopResult in loops.ts).
+ * What the machine can do at most: posix_spawn of /bin/true, or of another command, over and over, so many at a time.
+ * Prints one line of JSON (LoopResult in loops.ts).
  *
- * Usage: spawn-loop IN_FLIGHT COUNT LIMIT_MS
+ * Usage: spawn-loop IN_FLIGHT COUNT LIMIT_MS [COMMAND...]
  */
 #include <spawn.h>
 #include <stdio.h>
@@ -29,8 +29,7 @@ static int by_size(const void *left, const void *right) {
   return (difference > 0) - (difference < 0);
 }
 
-static struct child start_child(void) {
-  char *const command[] = {"/bin/true", NULL};
+static struct child start_child(char *const command[]) {
   char *const no_environment[] = {NULL};
   struct child child = {.start_ms = now_ms()};
   if (posix_spawn(&child.pid, command[0], NULL, NULL, command, no_environment) != 0) exit(1);
@@ -44,7 +43,9 @@ static double own_cpu_us(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 4) return 2;
+  char *const nothing[] = {"/bin/true", NULL};
+  if (argc < 4) return 2;
+  char *const *command = argc == 4 ? nothing : argv + 4;
   int in_flight = atoi(argv[1]), count = atoi(argv[2]);
   double limit_ms = atof(argv[3]);
   if (in_flight < 1 || in_flight > MAX_IN_FLIGHT || count < 1) return 2;
@@ -56,15 +57,16 @@ int main(int argc, char **argv) {
   int started = 0, running = 0, ended = 0;
   for (;;) {
     while (running < in_flight && started < count && end_ms - start_ms < limit_ms) {
-      children[running++] = start_child();
+      children[running++] = start_child(command);
       started++;
     }
     if (running == 0) break;
-    pid_t pid = wait(NULL);
+    int status;
+    pid_t pid = wait(&status);
     end_ms = now_ms();
     int i = 0;
     while (i < running && children[i].pid != pid) i++;
-    if (i == running) return 1;
+    if (i == running || status != 0) return 1;
     times[ended++] = end_ms - children[i].start_ms;
     children[i] = children[--running];
   }

@@ -28,5 +28,6 @@ bool baits_add(struct baits *baits, const char *argument) {
   else if ((value = value_of(argument, "pids-max")) != NULL) baits->pids_max = atol(value);
   else if ((value = value_of(argument, "memory-bytes")) != NULL) baits->memory_bytes = atol(value);
   else if ((value = value_of(argument, "tmp-bytes")) != NULL) baits->tmp_bytes = atol(value);
+  else if ((value = value_of(argument, "shm-bytes")) != NULL) baits->shm_bytes = atol(value);
   return value != NULL;
 }

@@ -33,10 +33,11 @@ struct baits {
   const char *queue_name;
   /* setuid=PATH: a copy of this program in the workspace that belongs to root and is setuid. */
   const char *setuid_program;
-  /* pids-max=N, memory-bytes=N, tmp-bytes=N: what the sandbox may use. */
+  /* pids-max=N, memory-bytes=N, tmp-bytes=N, shm-bytes=N: what the sandbox may use. */
   long pids_max;
   long memory_bytes;
   long tmp_bytes;
+  long shm_bytes;
 };
 
 /* Takes a bait as `KIND=VALUE`. False when there is none of that kind, or no room for another. */

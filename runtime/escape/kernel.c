@@ -85,7 +85,7 @@ static struct result dump_core(const struct baits *baits) {
   (void)baits;
   struct rlimit limit;
   if (getrlimit(RLIMIT_CORE, &limit) != 0) return refused();
-  return limit.rlim_max == 0 ? blocked("its limit is 0") : opened("the kernel would write its memory to the host");
+  return limit.rlim_max <= 1 ? blocked("its limit is 0") : opened("the kernel would write its memory to the host");
 }
 
 static struct result queue_calls(const struct baits *baits) {

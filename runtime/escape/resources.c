@@ -63,24 +63,21 @@ static long fill(int fd, long limit_bytes) {
   return written;
 }
 
+/* All at once, so that nothing is taken where that is too much. */
 static struct result fill_directory(const char *directory, long limit_bytes) {
+  if (limit_bytes == 0) return not_applicable("its size is not limited");
   char path[64];
   snprintf(path, sizeof path, "%s/" FILE_NAME, directory);
   int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return refused();
   unlink(path);
-  return taken(fill(fd, limit_bytes), limit_bytes);
+  if (fallocate(fd, 0, 0, limit_bytes + SURPLUS_BYTES) == 0) return opened("it worked");
+  return errno == EOPNOTSUPP ? taken(fill(fd, limit_bytes), limit_bytes) : refused();
 }
 
-static struct result fill_tmp(const struct baits *baits) {
-  if (baits->tmp_bytes == 0) return not_applicable("its size is not limited");
-  return fill_directory("/tmp", baits->tmp_bytes);
-}
+static struct result fill_tmp(const struct baits *baits) { return fill_directory("/tmp", baits->tmp_bytes); }
 
-static struct result fill_shm(const struct baits *baits) {
-  if (baits->tmp_bytes == 0) return not_applicable("its size is not limited");
-  return fill_directory("/dev/shm", baits->tmp_bytes);
-}
+static struct result fill_shm(const struct baits *baits) { return fill_directory("/dev/shm", baits->shm_bytes); }
 
 /* Where the group has no limit on memory there is nothing to go past. */
 #define NEEDS_MEMORY_LIMIT                                                                                             \
@@ -119,8 +116,8 @@ static struct result hide_in_files(const struct baits *baits) {
 
 static const struct attempt LIST[] = {
   {"fork_storm", "starts more processes than it may", storm, 0, false},
-  {"fill_tmp", "writes more to /tmp than it may", fill_tmp, BY_KERNEL, true},
-  {"fill_shm", "writes more to /dev/shm than it may", fill_shm, BY_KERNEL, true},
+  {"fill_tmp", "writes more to /tmp than it may", fill_tmp, BY_KERNEL, false},
+  {"fill_shm", "writes more to /dev/shm than it may", fill_shm, BY_KERNEL, false},
   {"memory", "uses more memory than it may", allocate, BY_KERNEL, true},
   {"memory_by_descriptor", "hides memory in a file without a name", hide_in_memfd, BY_KERNEL, true},
   {"memory_by_files", "hides memory in files of several places", hide_in_files, BY_KERNEL, true},

@@ -64,7 +64,9 @@ test.skipIf(!isRoot)('as a user it finds open what a user may (needs root to bec
 
 test('limits are gone past where nobody keeps them, by a little', async () => {
   await using place = await escapePlace([])
-  const limits = ['pids-max=20', 'memory-bytes=20000000', 'tmp-bytes=20000000'].flatMap((bait) => ['--bait', bait])
+  const limits = ['pids-max=20', 'memory-bytes=20000000', 'tmp-bytes=20000000', 'shm-bytes=20000000'].flatMap(
+    (bait) => ['--bait', bait],
+  )
   for (const name of ['fork_storm', 'fill_tmp', 'fill_shm', 'memory', 'memory_by_descriptor', 'memory_by_files'])
     expect(await place.attempts([], ['--only', name, ...limits])).toMatchObject([{ name, verdict: 'open' }])
   const storm = await place.attempts(['prlimit', '--nproc=0'], ['--only', 'fork_storm', ...limits])

@@ -1,0 +1,62 @@
+/** Goal: no attempt goes without a verdict, and none that is not proved to be blocked counts as blocked. */
+import { describe, expect, test } from 'bun:test'
+import type { Attempt, Listed } from '../../../runtime/escape/attempts.ts'
+import { type EscapeRun, verdicts } from '../../../runtime/escape/verdicts.ts'
+
+const listed: Listed[] = [
+  { name: 'unmount', isAlone: false, what: 'unmounts' },
+  { name: 'connect_loopback', isAlone: false, what: 'connects' },
+  { name: 'memory', isAlone: true, what: 'fills memory' },
+]
+const blocked = (name: string): Attempt => ({ name, verdict: 'blocked', detail: `it ${name}s: no` })
+const run = (said: Attempt[], more: Partial<EscapeRun> = {}): EscapeRun => ({
+  said,
+  ending: 'the sandbox ended with SIGKILL',
+  isEndedByLimit: false,
+  ...more,
+})
+const whole = run([blocked('unmount'), blocked('connect_loopback')])
+const alone = (memory: EscapeRun) => new Map([['memory', memory]])
+
+describe('the verdicts', () => {
+  test('are what the program says', () => {
+    const all = verdicts(listed, whole, alone(run([blocked('memory')])), [])
+    expect(all).toEqual([blocked('unmount'), blocked('connect_loopback'), blocked('memory')])
+  })
+
+  test('are open for what it does not say, also when the kernel has ended it for its memory', () => {
+    for (const isEndedByLimit of [false, true]) {
+      const [unmount, connect] = verdicts(listed, run([blocked('unmount')], { isEndedByLimit }), alone(run([])), [])
+      expect(unmount).toEqual(blocked('unmount'))
+      expect(connect).toEqual({
+        name: 'connect_loopback',
+        verdict: 'open',
+        detail: 'it connects: the sandbox ended with SIGKILL',
+      })
+    }
+  })
+
+  test('are blocked for what goes past a limit and has the sandbox ended by the kernel, and open without that', () => {
+    for (const [isEndedByLimit, verdict] of [
+      [true, 'blocked'],
+      [false, 'open'],
+    ] as const) {
+      const all = verdicts(listed, whole, alone(run([], { isEndedByLimit })), [])
+      expect(all[2]).toMatchObject({
+        name: 'memory',
+        verdict,
+        detail: 'it fills memory: the sandbox ended with SIGKILL',
+      })
+    }
+  })
+
+  test('believe who keeps the baits before the program', () => {
+    const all = verdicts(listed, whole, alone(run([blocked('memory')])), ['tcp=8080'])
+    expect(all[1]).toEqual({
+      name: 'connect_loopback',
+      verdict: 'open',
+      detail: 'it connects: it did, on the host (tcp=8080)',
+    })
+    expect(all.filter(({ verdict }) => verdict === 'open').length).toBe(1)
+  })
+})
