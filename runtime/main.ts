@@ -37,7 +37,7 @@ async function main([name, ...rest]: readonly string[]): Promise<number | undefi
   }
   if (name === 'doctor') {
     const { doctor } = await import('./commands/doctor.ts')
-    const { text, exitCode } = doctor(rest, process.env)
+    const { text, exitCode } = await doctor(rest, process.env)
     return await print(text, exitCode)
   }
   return await client(name, rest)

@@ -17,22 +17,29 @@ import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgro
 import { chooseLauncher, type LauncherProgram } from '../launcher/embedded.ts'
 import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
 import { tryCapabilities } from '../launcher/trial.ts'
+import { escapeSettings } from './escape-settings.ts'
 
 const { cgroupRoot, disableCgroup, disableLinuxSandbox, sandboxUid } = serveSettings
 const { maxRunningTasks, capacityMemoryBytes, capacityPids } = serveSettings
 const doctorSettings = {
   ...{ cgroupRoot, disableCgroup, disableLinuxSandbox, sandboxUid },
   ...{ maxRunningTasks, capacityMemoryBytes, capacityPids },
+  ...escapeSettings,
 }
 
 /** What to print, and how to exit. Throws `UsageError`. */
-export function doctor(
+export async function doctor(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
-): { readonly text: string; readonly exitCode: 0 | 1 } {
+): Promise<{ readonly text: string; readonly exitCode: 0 | 1 }> {
   const { values, positionals, asked } = readCommandLine(argv, env, doctorSettings)
   if (asked !== undefined) return { text: help(), exitCode: 0 }
   if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals[0]}" (see doctor --help)`)
+  if (values.escape) {
+    const { doctorEscape } = await import('./escape.ts')
+    return await doctorEscape(values, env)
+  }
+  if (values.rootfs !== '') throw new UsageError('--rootfs is for doctor --escape')
 
   const { capacity, sources } = findCapacity(values)
   const cgroups = values.disableCgroup
@@ -98,8 +105,10 @@ const help =
   (): string => `taskmill-runtime doctor: shows what this host can enforce, and the remedy for what it cannot.
 
 Usage: taskmill-runtime doctor [flags]
+       taskmill-runtime doctor --escape [--rootfs DIR] [flags]
 
-It tries; it needs no running service. Exit codes: 0 all there, 1 something is missing, 2 usage error.
+It tries; it needs no running service. Exit codes: 0 all there, or all blocked; 1 something is missing, or not
+blocked; 2 usage error.
 
-Flags, as of serve:
+Flags, most of them as of serve:
 ${describeSettings(doctorSettings)}`

@@ -53,13 +53,14 @@ static struct result wait_for_answer(const struct attempt *attempt, pid_t pid, i
   int status = 0;
   bool has_ended = false;
   for (int waited_ms = 0; waited_ms < ATTEMPT_LIMIT_MS; waited_ms += LOOK_MS) {
-    if (poll(&answer, 1, has_ended ? 0 : LOOK_MS) > 0 && (answer.revents & POLLIN) != 0 &&
-        read(answer_fd, &result, sizeof result) == (ssize_t)sizeof result) {
+    bool is_told = poll(&answer, 1, has_ended ? 0 : LOOK_MS) > 0;
+    if (is_told && (answer.revents & POLLIN) != 0 && read(answer_fd, &result, sizeof result) == (ssize_t)sizeof result) {
       result.detail[DETAIL_BYTES - 1] = '\0';
       return result;
     }
     if (has_ended) break; /* it ended, and had said nothing at that time */
-    has_ended = waitpid(pid, &status, WNOHANG) == pid;
+    /* Nobody has the other end any more: it is about to end. */
+    has_ended = waitpid(pid, &status, is_told ? 0 : WNOHANG) == pid;
   }
   return result_of_ending(attempt, has_ended, status);
 }

@@ -1,0 +1,76 @@
+/**
+ * `taskmill-runtime doctor --escape`: what keeps tasks in their sandbox, proved by trying to get out of one.
+ *
+ * It tries what a task could try, with the rights of one, in throw-away sandboxes with everything in them that this host
+ * allows. A line for each attempt; the exit code is 1 when one is not blocked, or when there can be no sandbox.
+ */
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { SettingValues } from '../../shared/flags.ts'
+import type { Attempt, Verdict } from '../escape/attempts.ts'
+import { NoSandbox, tryToEscape } from '../escape/escape.ts'
+import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgroup.ts'
+import { chooseLauncher } from '../launcher/embedded.ts'
+import { SANDBOX_FEATURES } from '../launcher/plan.ts'
+import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
+import type { escapeSettings } from './escape-settings.ts'
+
+const MASKS = ['/run', '/home', '/root', '/tmp', '/var/tmp']
+
+/** As the launcher mounts them. */
+const TMP_BYTES = 512 * 1024 * 1024
+const SHM_BYTES = 64 * 1024 * 1024
+
+export type EscapeValues = SettingValues<typeof escapeSettings> & {
+  readonly cgroupRoot: string
+  readonly disableCgroup: boolean
+}
+
+/** What to print, and how to exit. */
+export async function doctorEscape(
+  values: EscapeValues,
+  { HOME }: Readonly<Record<string, string | undefined>>,
+): Promise<{ readonly text: string; readonly exitCode: 0 | 1 }> {
+  const cgroups = values.disableCgroup
+    ? undefined
+    : TaskCgroups.prepare({ root: values.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId: `escape-${process.pid}` })
+  const home = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-doctor-')))
+  try {
+    const attempts = await tryToEscape({
+      launcher: chooseLauncher(home, [process.execPath, PORTABLE_LAUNCHER]),
+      sandbox: {
+        features: SANDBOX_FEATURES,
+        ...(process.getuid?.() === 0 && { uid: values.sandboxUid }),
+        ...(values.rootfs !== '' && { rootfs: realpathSync(values.rootfs) }),
+        masks: [...MASKS, ...values.sandboxMask],
+        exposed: values.sandboxExpose,
+      },
+      groupOf: (name) => cgroups?.forTask(name),
+      hiddenDirectories: HOME === undefined ? [] : [HOME],
+      tmpBytes: TMP_BYTES,
+      shmBytes: SHM_BYTES,
+    })
+    return { text: report(attempts), exitCode: attempts.some(({ verdict }) => verdict === 'open') ? 1 : 0 }
+  } catch (error) {
+    if (!(error instanceof NoSandbox)) throw error
+    return { text: `NOT BLOCKED  there is no sandbox to escape from: ${error.message}`, exitCode: 1 }
+  } finally {
+    if (cgroups !== undefined) leaveCgroups(cgroups)
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+const WORDS: Readonly<Record<Verdict, string>> = {
+  blocked: 'blocked    ',
+  open: 'NOT BLOCKED',
+  not_applicable: 'n/a        ',
+}
+
+function report(attempts: readonly Attempt[]): string {
+  const count = (verdict: Verdict) => attempts.filter((attempt) => attempt.verdict === verdict).length
+  const width = Math.max(...attempts.map(({ name }) => name.length))
+  const lines = attempts.map(({ name, verdict, detail }) => `${WORDS[verdict]}  ${name.padEnd(width)}  ${detail}`)
+  const sum = `${count('blocked')} blocked, ${count('open')} NOT BLOCKED, ${count('not_applicable')} do not apply`
+  return [...lines, sum].join('\n')
+}

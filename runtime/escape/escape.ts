@@ -1,0 +1,126 @@
+/**
+ * All attempts to escape from a sandbox, made in throw-away ones: what `taskmill-runtime doctor --escape` does.
+ *
+ * Baits lie on the host, where a sandbox is not to reach them. One sandbox is for all attempts that leave it alone; each
+ * of those that may end the whole sandbox gets one to itself.
+ */
+import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { LauncherProgram } from '../launcher/embedded.ts'
+import { explainFault } from '../launcher/faults.ts'
+import type { LaunchSandbox, TaskCgroup } from '../launcher/plan.ts'
+import { runInSandbox, type ThrowAwayEnding, type ThrowAwayOptions } from '../launcher/throw-away.ts'
+import { type Attempt, parseAttempts, parseList } from './attempts.ts'
+import { layBaits } from './baits.ts'
+import { putEscapeProgram } from './program.ts'
+import { type EscapeRun, verdicts } from './verdicts.ts'
+
+export interface EscapeOptions {
+  readonly launcher: LauncherProgram
+  /** As tasks get it, but for their workspace. */
+  readonly sandbox: Omit<LaunchSandbox, 'workspace' | 'script'>
+  /** A group for a sandbox of this name, where there are any. */
+  readonly groupOf: (name: string) => TaskCgroup | undefined
+  /** Further directories that are hidden, for baits. */
+  readonly hiddenDirectories: readonly string[]
+  /** The sizes of the file systems in memory. */
+  readonly tmpBytes: number
+  readonly shmBytes: number
+}
+
+/** The sandbox could not be made: nothing was tried. */
+export class NoSandbox extends Error {
+  override readonly name = 'NoSandbox'
+}
+
+const PROGRAM = 'taskmill-escape'
+const PROGRAM_OF_ROOT = 'taskmill-escape-of-root'
+
+/** Setuid and setgid, for everybody to run. */
+const SETUID_MODE = 0o6755
+
+type Limits = NonNullable<ThrowAwayOptions['limits']>
+
+const MEMORY_BYTES = 64 * 1024 * 1024
+const PIDS_MAX = 32
+
+/** Directories of a host that its sandboxes do not show, as far as they are there: whoever is not root has some of them. */
+const HIDDEN_DIRECTORIES = ['/run', `/run/user/${process.getuid?.()}`, '/home', '/root', '/tmp', '/var/tmp']
+
+/** Throws `NoSandbox`. */
+export async function tryToEscape(options: EscapeOptions): Promise<Attempt[]> {
+  const place = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-escape-')))
+  try {
+    chmodSync(place, 0o755)
+    const program = join(place, PROGRAM)
+    putEscapeProgram(program)
+    const listed = parseList(Bun.spawnSync([program, '--list'], { env: {} }).stdout.toString())
+    await using baits = await layBaits(program, [
+      ...new Set([...HIDDEN_DIRECTORIES, ...options.hiddenDirectories, place]),
+    ])
+    const hasNetwork = options.sandbox.features.includes('net')
+    const list = baits.list.filter((bait) => hasNetwork || !/^(abstract|tcp)=/.test(bait))
+    const together = await run(options, 'escape', list, [])
+    const alone = new Map<string, EscapeRun>()
+    for (const { name, isAlone } of listed)
+      if (isAlone) alone.set(name, await run(options, `escape-${name}`, list, ['--only', name]))
+    return verdicts(listed, together, alone, await baits.collect())
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+}
+
+async function run(options: EscapeOptions, name: string, baits: readonly string[], only: string[]): Promise<EscapeRun> {
+  const { launcher, sandbox, groupOf, tmpBytes, shmBytes } = options
+  const isRoot = sandbox.uid !== undefined
+  const hasMounts = sandbox.features.includes('mount')
+  const limits = limitsIn(groupOf(name))
+  const all = [
+    ...baits,
+    ...(isRoot ? [`setuid=${PROGRAM_OF_ROOT}`] : []),
+    ...(hasMounts ? [`tmp-bytes=${tmpBytes}`, `shm-bytes=${shmBytes}`] : []),
+    ...(limits.pids_max === undefined ? [] : [`pids-max=${limits.pids_max}`]),
+    ...(limits.memory_max === undefined ? [] : [`memory-bytes=${limits.memory_max}`]),
+  ]
+  const ended = await runInSandbox(launcher, {
+    sandbox,
+    command: [`./${PROGRAM}`, ...only, ...all.flatMap((bait) => ['--bait', bait])],
+    limits,
+    prepare: ({ workspace }) => {
+      putEscapeProgram(join(workspace, PROGRAM))
+      if (isRoot) putEscapeProgram(join(workspace, PROGRAM_OF_ROOT), SETUID_MODE)
+      writeFileSync(join(dirname(workspace), 'secret'), 'beside the workspace\n')
+    },
+  })
+  return runOf(ended)
+}
+
+function limitsIn(cgroup: TaskCgroup | undefined): Limits {
+  if (cgroup === undefined) return {}
+  const has = (path: string | undefined) => cgroup.version === 2 || path !== undefined
+  const { pids_path, memory_path } = cgroup.version === 1 ? cgroup : {}
+  return {
+    cgroup,
+    ...(has(pids_path) && { pids_max: PIDS_MAX }),
+    ...(has(memory_path) && { memory_max: MEMORY_BYTES }),
+  }
+}
+
+function runOf({ outcome, stdout, stderr, complaints }: ThrowAwayEnding): EscapeRun {
+  const ending = outcome?.ending
+  if (outcome === undefined || ending === undefined) throw new NoSandbox(complaints.trim() || 'it left no record')
+  if (ending.how === 'sandbox_setup_failed' || ending.how === 'launch_failed')
+    throw new NoSandbox(explainFault(ending.step, ending.errno).message)
+  const how =
+    ending.how === 'exited'
+      ? `exit code ${ending.exit_code}`
+      : ending.how === 'signaled'
+        ? `signal ${ending.signal}`
+        : ending.how
+  return {
+    said: parseAttempts(stdout),
+    ending: `the sandbox ended with ${how}${stderr === '' ? '' : ` (${stderr.trim()})`}`,
+    isEndedByLimit: (outcome.oom_kills ?? 0) > 0,
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * `taskmill-runtime doctor --escape`: every attempt to get out of a sandbox is blocked. As root and as a user, on the
+ * control groups of this machine and on those of version 2 in a throw-away kernel, with the host and with a tree of its
+ * own as root. And it says so, and fails, where something is not blocked. Source: architecture of the sandbox.
+ */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { builtProgram } from '../../scripts/build.ts'
+import { missingCgroups } from '../support/cgroups.ts'
+import { listed } from '../support/escape.ts'
+import { missingSandbox, mustSandbox } from '../support/must-sandbox.ts'
+import { runRuntime } from '../support/runtime-command.ts'
+import { testEnvironment } from '../support/service.ts'
+import { tempDir } from '../support/temp.ts'
+import { inVm, missingVm, VM_PATIENCE_MS } from '../support/vm.ts'
+
+setDefaultTimeout(VM_PATIENCE_MS)
+
+const isRoot = process.getuid?.() === 0
+const UID = 54_321
+
+/** What needs limits by control groups, and what only root can lay out. */
+const LIMITED = ['fork_storm', 'memory', 'memory_by_descriptor', 'memory_by_files']
+const OF_ROOT = ['setuid_program']
+
+const names = listed().map(({ name }) => name)
+
+/** Each attempt that can be made has a line; those of `without` do not apply, and everything else is blocked. */
+function expectAllBlocked(
+  { stdout, exitCode }: { stdout: string; exitCode: number },
+  without: readonly string[],
+): void {
+  const lines = stdout.trimEnd().split('\n')
+  expect(lines.filter((line) => line.startsWith('NOT BLOCKED'))).toEqual([])
+  const named = (word: string) => lines.flatMap((line) => (line.startsWith(word) ? [line.split(/ +/)[1]!] : []))
+  expect(named('n/a ')).toEqual(names.filter((name) => without.includes(name)))
+  expect(named('blocked ')).toEqual(names.filter((name) => !without.includes(name)))
+  expect(lines.at(-1)).toBe(`${names.length - without.length} blocked, 0 NOT BLOCKED, ${without.length} do not apply`)
+  expect(exitCode).toBe(0)
+}
+
+/** `taskmill-runtime doctor --escape` as a user without any rights, in a place of its own. */
+async function asUser(...args: string[]) {
+  using dir = tempDir()
+  chmodSync(dir.path, 0o755)
+  const [program, home] = [join(dir.path, 'taskmill-runtime'), join(dir.path, 'home')]
+  copyFileSync(await builtProgram('taskmill-runtime'), program)
+  mkdirSync(home)
+  chownSync(home, UID, UID)
+  const child = Bun.spawn([program, 'doctor', '--escape', ...args], {
+    cwd: home,
+    env: testEnvironment({ HOME: home, TMPDIR: home }),
+    ...{ uid: UID, gid: UID },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const stdout = await new Response(child.stdout).text()
+  const result = { stdout, exitCode: await child.exited, left: readdirSync(home) }
+  return result
+}
+
+/** A tree with nothing in it but a shell. */
+function smallRoot(top: string): string {
+  mkdirSync(join(top, 'bin'))
+  copyFileSync(Bun.which('busybox')!, join(top, 'bin/busybox'))
+  chmodSync(join(top, 'bin/busybox'), 0o755)
+  symlinkSync('busybox', join(top, 'bin/sh'))
+  chmodSync(top, 0o755)
+  return top
+}
+
+const missingBusybox = mustSandbox(Bun.which('busybox') === null ? 'busybox is not installed' : undefined)
+const skipped = (reason: string | undefined) => (reason === undefined ? '' : ` (skipped: ${reason})`)
+
+describe.skipIf(missingSandbox !== undefined)(`out of a sandbox there is no way${skipped(missingSandbox)}`, () => {
+  const withoutGroups = missingCgroups === undefined ? [] : LIMITED
+
+  test.skipIf(!isRoot)(`as root${isRoot ? '' : ' (skipped: the tests run as a user)'}`, async () => {
+    using dir = tempDir()
+    const run = await runRuntime(['doctor', '--escape'], { env: { TMPDIR: dir.path } })
+    expectAllBlocked(run, withoutGroups)
+    expect(run.stderr).toBe('')
+    expect(readdirSync(dir.path)).toEqual([])
+  })
+
+  test.skipIf(!isRoot)('as a user (only root can become one)', async () => {
+    const run = await asUser()
+    expectAllBlocked(run, [...LIMITED, ...OF_ROOT])
+    expect(run.left).toEqual([])
+  })
+
+  test.skipIf(missingBusybox !== undefined || !isRoot)(
+    `with a root of its own, for root and for a user${skipped(missingBusybox)}`,
+    async () => {
+      using dir = tempDir()
+      const rootfs = smallRoot(dir.path)
+      expectAllBlocked(await runRuntime(['doctor', '--escape', '--rootfs', rootfs]), withoutGroups)
+      expectAllBlocked(await asUser('--rootfs', rootfs), [...LIMITED, ...OF_ROOT])
+    },
+  )
+})
+
+describe.skipIf(missingVm !== undefined)(`nor with control groups of version 2${skipped(missingVm)}`, () => {
+  const tryAll = async () => [await builtProgram('taskmill-runtime'), 'doctor', '--escape']
+
+  test('as root', async () => {
+    expectAllBlocked(await inVm(await tryAll()), [])
+  })
+
+  test('as a user to whom some were delegated', async () => {
+    expectAllBlocked(await inVm(await tryAll(), { isUser: true }), OF_ROOT)
+  })
+})
+
+describe.skipIf(missingSandbox !== undefined)(`doctor --escape${skipped(missingSandbox)}`, () => {
+  test('says what is not blocked, and fails', async () => {
+    using home = tempDir()
+    chmodSync(home.path, 0o755)
+    const exposed = ['--sandbox-expose', home.path]
+    const { stdout, exitCode } = await runRuntime(['doctor', '--escape', ...exposed], { env: { HOME: home.path } })
+    expect(stdout).toMatch(/^NOT BLOCKED {2}read_hidden {2,}it opens files in hidden directories: \/.*\/secret$/m)
+    expect(stdout).toMatch(/^NOT BLOCKED {2}connect_hidden /m)
+    expect(stdout).toMatch(/^\d+ blocked, [1-9]\d* NOT BLOCKED, \d+ do not apply\n$/m)
+    expect(exitCode).toBe(1)
+  })
+
+  test.skipIf(!isRoot)(
+    'fails where there can be no sandbox, with the remedy (only root can become a user)',
+    async () => {
+      using dir = tempDir()
+      chownSync(dir.path, UID, UID)
+      const alone = ['unshare', '--user', `--map-user=${UID}`, `--map-group=${UID}`, '--keep-caps']
+      const drop = 'exec setpriv --ambient-caps -all --inh-caps -all -- "$0" doctor --escape'
+      const forbid = ['sh', '-c', `echo 0 > /proc/sys/user/max_user_namespaces; ${drop}`]
+      const child = Bun.spawn([...alone, ...forbid, await builtProgram('taskmill-runtime')], {
+        env: testEnvironment({ TMPDIR: dir.path }),
+        ...{ uid: UID, gid: UID },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      const stdout = await new Response(child.stdout).text()
+      expect(stdout).toMatch(/^NOT BLOCKED {2}there is no sandbox to escape from: .*max_user_namespaces/)
+      expect(await child.exited).toBe(1)
+    },
+  )
+
+  test('refuses a root without an escape', async () => {
+    expect(await runRuntime(['doctor', '--rootfs', '/'])).toMatchObject({
+      exitCode: 2,
+      stderr: 'taskmill-runtime: --rootfs is for doctor --escape\n',
+    })
+  })
+})
