@@ -11,9 +11,10 @@ import { Lifetime } from './lifetime.ts'
 import { describeMachine } from './machine.ts'
 import { toMarkdown } from './report.ts'
 import { runtime } from './runtime/suite.ts'
+import { sandbox } from './sandbox/suite.ts'
 import type { Setting, Suite } from './suite.ts'
 
-const SUITES: readonly Suite[] = [control, runtime, both]
+const SUITES: readonly Suite[] = [control, runtime, sandbox, both]
 const SUITE_NAMES = SUITES.map(({ name }) => name).join(', ')
 
 process.exit(await main())

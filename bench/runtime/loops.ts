@@ -2,8 +2,8 @@
 import { closeSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { compiledC } from '../compiled-c.ts'
 import type { Lifetime } from '../lifetime.ts'
-import { binDir } from '../server.ts'
 import type { Target } from '../suite.ts'
 
 /** What a loop prints. */
@@ -37,14 +37,20 @@ export async function spawnLoops(lifetime: Lifetime): Promise<SpawnLoop[]> {
   ]
 }
 
-function spawnLoop(name: string, command: readonly string[], description: string, lifetime: Lifetime): SpawnLoop {
+function spawnLoop(
+  name: string,
+  command: readonly string[],
+  description: string,
+  lifetime: Lifetime,
+  program: readonly string[] = [],
+): SpawnLoop {
   const resultPath = join(lifetime.dir, `${name}.json`)
   return {
     name,
     description,
     async run({ inFlight, count, limitMs }) {
       const stdout = openSync(resultPath, 'w')
-      const child = lifetime.spawn([...command, ...[inFlight, count, limitMs].map(String)], { stdout })
+      const child = lifetime.spawn([...command, ...[inFlight, count, limitMs].map(String), ...program], { stdout })
       closeSync(stdout)
       const exitCode = await child.exited
       if (exitCode !== 0) throw new Error(`the loop ended with exit code ${exitCode}`)
@@ -53,10 +59,15 @@ function spawnLoop(name: string, command: readonly string[], description: string
   }
 }
 
-async function compiledLoop(lifetime: Lifetime): Promise<string | undefined> {
-  const compiler = Bun.which('cc')
-  if (compiler === null) return undefined
-  const outfile = join(await binDir(lifetime), 'spawn-loop')
-  const compilation = lifetime.spawn([compiler, '-O2', '-o', outfile, join(import.meta.dir, 'spawn-loop.c')])
-  return (await compilation.exited) === 0 ? outfile : undefined
+const compiledLoop = (lifetime: Lifetime): Promise<string | undefined> =>
+  compiledC(join(import.meta.dir, 'spawn-loop.c'), [], lifetime)
+
+/** A loop in C that starts another command than /bin/true; undefined where there is no compiler. */
+export async function commandLoop(
+  name: string,
+  command: readonly string[],
+  lifetime: Lifetime,
+): Promise<SpawnLoop | undefined> {
+  const loop = await compiledLoop(lifetime)
+  return loop === undefined ? undefined : spawnLoop(name, [loop], 'spawn-loop.c', lifetime, command)
 }

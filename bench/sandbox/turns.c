@@ -4,7 +4,7 @@
  *
  * In an argument `{n}` stands for the number of the round. The order changes from round to round.
  *
- * Usage: turns ROUNDS LIMIT_MS -- COMMAND [ARG...] [-- COMMAND [ARG...]]...
+ * Usage: turns ROUNDS LIMIT_MS ::: COMMAND [ARG...] [::: COMMAND [ARG...]]...
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SEPARATOR ":::"
 #define MAX_COMMANDS 8
 #define MAX_ARGUMENTS 256
 #define MAX_ROUNDS 100000
@@ -73,7 +74,7 @@ int main(int argc, char **argv) {
   if (rounds < 1 || rounds > MAX_ROUNDS) return 2;
   struct command commands[MAX_COMMANDS];
   for (int i = 3; i < argc; i++) {
-    if (strcmp(argv[i], "--") != 0) continue;
+    if (strcmp(argv[i], SEPARATOR) != 0) continue;
     if (count == MAX_COMMANDS) return 2;
     argv[i] = NULL; /* the end of the command before */
     commands[count++] = (struct command){argv + i + 1, calloc((size_t)rounds, sizeof(double))};

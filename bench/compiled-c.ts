@@ -1,0 +1,17 @@
+/** The bench's own C, compiled where there is a compiler: nobody needs one for anything else. */
+import { basename, join } from 'node:path'
+import type { Lifetime } from './lifetime.ts'
+import { binDir } from './server.ts'
+
+/** The program of one source file, or undefined. */
+export async function compiledC(
+  source: string,
+  flags: readonly string[],
+  lifetime: Lifetime,
+): Promise<string | undefined> {
+  const compiler = Bun.which('cc')
+  if (compiler === null) return undefined
+  const outfile = join(await binDir(lifetime), basename(source, '.c'))
+  const compilation = lifetime.spawn([compiler, '-O2', ...flags, '-o', outfile, source])
+  return (await compilation.exited) === 0 ? outfile : undefined
+}
