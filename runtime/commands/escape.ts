@@ -7,16 +7,17 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import type { SettingValues } from '../../shared/flags.ts'
 import type { Attempt, Verdict } from '../escape/attempts.ts'
 import { NoSandbox, tryToEscape } from '../escape/escape.ts'
+import { findSandboxPaths } from '../host/sandbox-paths.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgroup.ts'
 import { chooseLauncher } from '../launcher/embedded.ts'
-import { SANDBOX_FEATURES } from '../launcher/plan.ts'
+import type { SandboxFeature } from '../launcher/plan.ts'
 import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
+import { tryCapabilities } from '../launcher/trial.ts'
 import type { escapeSettings } from './escape-settings.ts'
-
-const MASKS = ['/run', '/home', '/root', '/tmp', '/var/tmp']
 
 /** As the launcher mounts them. */
 const TMP_BYTES = 512 * 1024 * 1024
@@ -37,14 +38,15 @@ export async function doctorEscape(
     : TaskCgroups.prepare({ root: values.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId: `escape-${process.pid}` })
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-doctor-')))
   try {
+    const launcher = chooseLauncher(home, [process.execPath, PORTABLE_LAUNCHER])
+    const uid = process.getuid?.() === 0 ? values.sandboxUid : undefined
+    const paths = findSandboxPaths({ ...values, dataDir: home })
     const attempts = await tryToEscape({
-      launcher: chooseLauncher(home, [process.execPath, PORTABLE_LAUNCHER]),
+      launcher,
       sandbox: {
-        features: SANDBOX_FEATURES,
-        ...(process.getuid?.() === 0 && { uid: values.sandboxUid }),
-        ...(values.rootfs !== '' && { rootfs: realpathSync(values.rootfs) }),
-        masks: [...MASKS, ...values.sandboxMask],
-        exposed: values.sandboxExpose,
+        features: featuresOf(tryCapabilities({ launcher, cgroups, sandboxUid: uid, isSandboxDisabled: false })),
+        ...(uid !== undefined && { uid }),
+        ...(values.rootfs === '' ? paths : { rootfs: realpathSync(values.rootfs) }),
       },
       groupOf: (name) => cgroups?.forTask(name),
       hiddenDirectories: HOME === undefined ? [] : [HOME],
@@ -59,6 +61,13 @@ export async function doctorEscape(
     if (cgroups !== undefined) leaveCgroups(cgroups)
     rmSync(home, { recursive: true, force: true })
   }
+}
+
+/** All that this host allows. What it does not is not blocked then, and the report says so. */
+function featuresOf({ linux_sandbox, namespaces, seccomp }: ReturnType<typeof tryCapabilities>): SandboxFeature[] {
+  if (!linux_sandbox.isAvailable) throw new NoSandbox(`${linux_sandbox.reason} (${linux_sandbox.remedy})`)
+  const allowed = NAMESPACES.filter((name) => namespaces[name].isAvailable)
+  return [...allowed, ...(seccomp.isAvailable ? (['seccomp'] as const) : [])]
 }
 
 const WORDS: Readonly<Record<Verdict, string>> = {
