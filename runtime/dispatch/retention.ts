@@ -47,13 +47,13 @@ export class Retention {
 
   /** Removes all that is due now; how many tasks that were. */
   async sweep(): Promise<number> {
-    const { store, dataDir, retentionSecs, log } = this.#options
+    const { store, retentionSecs, log } = this.#options
     const before = Date.now() - retentionSecs * 1000
     let removed = 0
     while (!this.#isStopped) {
       const ids = store.endedBefore(before, SLICE_TASKS)
       // The directory first: while there is a row, nobody else can take the id and with it the directory.
-      for (const id of ids) await removeTaskDir(taskDir(dataDir, id))
+      for (const id of ids) await this.#removeDirectory(id)
       if (ids.length > 0) await store.remove(ids)
       removed += ids.length
       if (ids.length < SLICE_TASKS) break
@@ -61,6 +61,17 @@ export class Retention {
     }
     if (removed > 0) log.info('tasks removed that are kept no longer', { removed })
     return removed
+  }
+
+  /** One that will not go is put aside until the next start: it must not keep all others from going. */
+  async #removeDirectory(id: string): Promise<void> {
+    const { dataDir, log } = this.#options
+    try {
+      await removeTaskDir(taskDir(dataDir, id))
+    } catch (error) {
+      log.warn('cannot remove the directory of a task', { task_id: id, cause: messageOf(error) })
+      discardTaskDir(dataDir, id)
+    }
   }
 
   /** Removes directories that no task has: a crash came between them and their row. */

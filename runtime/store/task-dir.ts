@@ -15,9 +15,9 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
+import { removeTree } from './removal.ts'
 
 export interface TaskDir {
   readonly task_dir: string
@@ -128,7 +128,7 @@ export function discardTaskDir(dataDir: string, name: string): void {
   renameSync(join(tasksDir(dataDir), name), join(trashDir(dataDir), crypto.randomUUID()))
 }
 
-export const emptyTrash = (dataDir: string): Promise<void> => rm(trashDir(dataDir), { recursive: true, force: true })
+export const emptyTrash = (dataDir: string): Promise<void> => removeTree(trashDir(dataDir))
 
 /** Removes a directory that nothing runs in. */
-export const removeTaskDir = (dir: TaskDir): Promise<void> => rm(dir.task_dir, { recursive: true, force: true })
+export const removeTaskDir = (dir: TaskDir): Promise<void> => removeTree(dir.task_dir)
