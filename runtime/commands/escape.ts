@@ -19,9 +19,8 @@ import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
 import { tryCapabilities } from '../launcher/trial.ts'
 import type { escapeSettings } from './escape-settings.ts'
 
-/** As the launcher mounts them. */
-const TMP_BYTES = 512 * 1024 * 1024
-const SHM_BYTES = 64 * 1024 * 1024
+/** Of the file system that the launcher makes for /tmp and /dev/shm together. */
+const MEMORY_FILES_BYTES = 512 * 1024 * 1024
 
 export type EscapeValues = SettingValues<typeof escapeSettings> & {
   readonly cgroupRoot: string
@@ -50,8 +49,7 @@ export async function doctorEscape(
       },
       groupOf: (name) => cgroups?.forTask(name),
       hiddenDirectories: HOME === undefined ? [] : [HOME],
-      tmpBytes: TMP_BYTES,
-      shmBytes: SHM_BYTES,
+      memoryFilesBytes: MEMORY_FILES_BYTES,
     })
     return { text: report(attempts), exitCode: attempts.some(({ verdict }) => verdict === 'open') ? 1 : 0 }
   } catch (error) {

@@ -24,9 +24,8 @@ export interface EscapeOptions {
   readonly groupOf: (name: string) => TaskCgroup | undefined
   /** Further directories that are hidden, for baits. */
   readonly hiddenDirectories: readonly string[]
-  /** The sizes of the file systems in memory. */
-  readonly tmpBytes: number
-  readonly shmBytes: number
+  /** The size of /tmp and /dev/shm, which are memory. */
+  readonly memoryFilesBytes: number
 }
 
 /** The sandbox could not be made: nothing was tried. */
@@ -72,14 +71,14 @@ export async function tryToEscape(options: EscapeOptions): Promise<Attempt[]> {
 }
 
 async function run(options: EscapeOptions, name: string, baits: readonly string[], only: string[]): Promise<EscapeRun> {
-  const { launcher, sandbox, groupOf, tmpBytes, shmBytes } = options
+  const { launcher, sandbox, groupOf, memoryFilesBytes } = options
   const isRoot = sandbox.uid !== undefined
   const hasMounts = sandbox.features.includes('mount')
   const limits = limitsIn(groupOf(name))
   const all = [
     ...baits,
     ...(isRoot ? [`setuid=${PROGRAM_OF_ROOT}`] : []),
-    ...(hasMounts ? [`tmp-bytes=${tmpBytes}`, `shm-bytes=${shmBytes}`] : []),
+    ...(hasMounts ? [`tmp-bytes=${memoryFilesBytes}`, `shm-bytes=${memoryFilesBytes}`] : []),
     ...(limits.pids_max === undefined ? [] : [`pids-max=${limits.pids_max}`]),
     ...(limits.memory_max === undefined ? [] : [`memory-bytes=${limits.memory_max}`]),
   ]
