@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Report } from '../../bench/report.ts'
+import { missingSandbox } from '../support/must-sandbox.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -121,6 +122,27 @@ test(
   PATIENCE_MS,
 )
 
+const canFence = missingSandbox === undefined && Bun.which('cc') !== null && Bun.which('bwrap') !== null
+
+test.skipIf(!canFence)(
+  'a quick run measures sandboxes of ours, of bwrap and of nobody (needs sandboxes, cc and bwrap), and leaves nothing behind',
+  async () => {
+    const report = await quickReport('sandbox')
+    const all = ['taskmill', 'bwrap', 'floor']
+    expect(report.servers.map(({ name }) => name)).toEqual(all)
+    const ours = ['taskmill']
+    const expected = {
+      ...{ launch_p50: all, launch_p99: all, launch_min: all, launch_to_bwrap: ours },
+      ...{ single: all, single_to_bwrap: ours, rate: all, rate_to_bwrap: ours },
+    }
+    expect(Object.fromEntries(measuredServers(report))).toEqual(expected)
+    for (const { results } of report.measures) expect(results.taskmill!.median).toBeGreaterThan(0)
+    const judged = report.measures.filter(({ goal_met }) => goal_met !== null).map(({ key }) => key)
+    expect(judged).toEqual(['launch_p50', 'launch_to_bwrap', 'single_to_bwrap', 'rate_to_bwrap'])
+  },
+  PATIENCE_MS,
+)
+
 test(
   'an interrupted run ends its servers and removes its files',
   async () => {
@@ -158,7 +180,7 @@ test(
 test.each([
   [['--only', 'nothing'], 'unknown workload "nothing" (there are: submit, '],
   [['runtime', '--only', 'submit'], 'unknown workload "submit" (there are: single, '],
-  [['all'], 'unknown suite "all" (there are: control, runtime, both)'],
+  [['all'], 'unknown suite "all" (there are: control, runtime, sandbox, both)'],
   [['both', '--server', 'mine=http://127.0.0.1:1'], 'the suite both compares nothing with other servers'],
   [['--server', 'mine=http://127.0.0.1:1'], '--command and --server need to know the API: name one suite'],
 ])('%j is a usage error', async (argv, message) => {
