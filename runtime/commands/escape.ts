@@ -4,10 +4,11 @@
  * It tries what a task could try, with the rights of one, in throw-away sandboxes with everything in them that this host
  * allows. A line for each attempt; the exit code is 1 when one is not blocked, or when there can be no sandbox.
  */
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
+import { UsageError } from '../../shared/errors.ts'
 import type { SettingValues } from '../../shared/flags.ts'
 import type { Attempt, Verdict } from '../escape/attempts.ts'
 import { NoSandbox, tryToEscape } from '../escape/escape.ts'
@@ -39,13 +40,13 @@ export async function doctorEscape(
   try {
     const launcher = chooseLauncher(home, [process.execPath, PORTABLE_LAUNCHER])
     const uid = process.getuid?.() === 0 ? values.sandboxUid : undefined
-    const paths = findSandboxPaths({ ...values, dataDir: home })
     const attempts = await tryToEscape({
       launcher,
       sandbox: {
         features: featuresOf(tryCapabilities({ launcher, cgroups, sandboxUid: uid, isSandboxDisabled: false })),
         ...(uid !== undefined && { uid }),
-        ...(values.rootfs === '' ? paths : { rootfs: realpathSync(values.rootfs) }),
+        ...(values.rootfs !== '' && { rootfs: directoryAt(values.rootfs) }),
+        ...findSandboxPaths({ ...values, dataDir: home }),
       },
       groupOf: (name) => cgroups?.forTask(name),
       hiddenDirectories: HOME === undefined ? [] : [HOME],
@@ -59,6 +60,12 @@ export async function doctorEscape(
     if (cgroups !== undefined) leaveCgroups(cgroups)
     rmSync(home, { recursive: true, force: true })
   }
+}
+
+function directoryAt(path: string): string {
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    throw new UsageError(`--rootfs: ${path} is no directory`)
+  return realpathSync(path)
 }
 
 /** All that this host allows. What it does not is not blocked then, and the report says so. */

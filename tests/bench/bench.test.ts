@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Report } from '../../bench/report.ts'
-import { missingSandbox } from '../support/must-sandbox.ts'
+import { missingSandbox } from '../support/sandboxes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 

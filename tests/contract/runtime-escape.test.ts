@@ -9,8 +9,9 @@ import { join } from 'node:path'
 import { builtProgram } from '../../scripts/build.ts'
 import { missingCgroups } from '../support/cgroups.ts'
 import { listed } from '../support/escape.ts'
-import { missingSandbox, mustSandbox } from '../support/must-sandbox.ts'
+import { mustSandbox } from '../support/must-sandbox.ts'
 import { runRuntime } from '../support/runtime-command.ts'
+import { missingSandbox } from '../support/sandboxes.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { inVm, missingVm, VM_PATIENCE_MS } from '../support/vm.ts'
@@ -100,6 +101,14 @@ describe.skipIf(missingSandbox !== undefined)(`out of a sandbox there is no way$
   )
 })
 
+describe.skipIf(missingSandbox !== undefined)(`a root that is the host itself${skipped(missingSandbox)}`, () => {
+  test('shows nothing that is hidden', async () => {
+    const { stdout, exitCode } = await runRuntime(['doctor', '--escape', '--rootfs', '/'])
+    expect(stdout.split('\n').filter((line) => line.startsWith('NOT BLOCKED'))).toEqual([])
+    expect(exitCode).toBe(0)
+  })
+})
+
 describe.skipIf(missingVm !== undefined)(`nor with control groups of version 2${skipped(missingVm)}`, () => {
   const tryAll = async () => [await builtProgram('taskmill-runtime'), 'doctor', '--escape']
 
@@ -142,6 +151,13 @@ describe.skipIf(missingSandbox !== undefined)(`doctor --escape${skipped(missingS
       expect(await child.exited).toBe(1)
     },
   )
+
+  test('refuses a root that is none', async () => {
+    expect(await runRuntime(['doctor', '--escape', '--rootfs', '/no/such/root'])).toMatchObject({
+      exitCode: 2,
+      stderr: 'taskmill-runtime: --rootfs: /no/such/root is no directory\n',
+    })
+  })
 
   test('refuses a root without an escape', async () => {
     expect(await runRuntime(['doctor', '--rootfs', '/'])).toMatchObject({
