@@ -83,6 +83,15 @@ describe.skipIf(missingSandbox !== undefined).each(SERVICES)(
       expect(await place.baits.collect()).toEqual([])
     })
 
+    test('does not reach another one beside it', async () => {
+      const execution = { kind: 'command', program: place.program }
+      const both = await Promise.all([runtime.run({ execution, ...FENCED }), runtime.run({ execution, ...FENCED })])
+      for (const { status, stdout } of both) {
+        expect(status).toBe('success')
+        expect(parseAttempts(stdout!).filter(({ verdict }) => verdict === 'open')).toEqual([])
+      }
+    })
+
     test('can write nothing beside its workspace: its records and logs are out of its reach', async () => {
       const script = 'for d in .. ../.. /; do echo x > $d/mine; done; ls -a .. ; mv ../workspace ../other; exit 0'
       const task = await runtime.runScript(script, FENCED)
