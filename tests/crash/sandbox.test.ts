@@ -3,14 +3,16 @@
  *
  * Each round starts the service on the directory of the round before and submits tasks that spread: children in sessions
  * of their own, of several generations, that ignore TERM. It ends with SIGKILL for the service, for a launcher or two, or
- * for both. After the last start all tasks end, and no process, mount, control group or namespace of theirs is left.
+ * for both. After the last start all tasks end, no process, mount or control group of theirs is left, and nobody is in
+ * their namespaces.
  */
 import { expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseStarted } from '../../runtime/launcher/outcome.ts'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
+import { systemCodeOf } from '../../shared/errors.ts'
 import { allPids } from '../../shared/processes.ts'
 import { missingCgroups } from '../support/cgroups.ts'
 import { type Random, randomNumbers, SEED } from '../support/random.ts'
@@ -32,8 +34,6 @@ const SCRIPTS = [
   'for i in 1 2 3 4; do (while :; do /bin/true; done) & done; sleep 0.1',
 ]
 
-const NAMESPACES = ['mnt', 'pid', 'uts', 'ipc', 'net', 'user']
-
 const missing = missingSandbox === undefined ? '' : ` (skipped: ${missingSandbox})`
 
 test.skipIf(missingSandbox !== undefined)(
@@ -44,12 +44,12 @@ test.skipIf(missingSandbox !== undefined)(
     const groupsRoot = `taskmill-test-crash-${process.pid}`
     const options = { dataDir, flags: ['--termination-grace-ms', '100', '--cgroup-root', groupsRoot] }
     const random = randomNumbers(SEED)
-    const seen = new Set<string>()
+    using seen = new SeenNamespaces()
     for (let round = 0; round < ROUNDS; round++) {
       await using runtime = await startRuntime(options)
       await submitSome(runtime, random, round)
       await Bun.sleep(random(80))
-      for (const name of namespacesOfTasks(dataDir)) seen.add(name)
+      for (const { pid } of recordsOfRunning(dataDir)) seen.add(pid)
       const aim = random(3)
       if (aim !== 0) killLaunchers(dataDir, random)
       if (aim === 1) await Bun.sleep(random(40)) // it sees to what they left
@@ -61,9 +61,9 @@ test.skipIf(missingSandbox !== undefined)(
     await endAll(runtime)
     await runtime.stop()
     await noProcessesOf(dataDir)
-    expect(seen.size, 'namespaces that tasks had').toBeGreaterThan(ROUNDS)
+    expect(seen.size, 'sandboxes that were seen').toBeGreaterThan(ROUNDS / 2)
     await until(
-      () => namespacesInUse().filter((name) => seen.has(name)),
+      () => seen.inUse(),
       (left) => left.length === 0,
     )
     expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(dataDir)
@@ -92,8 +92,16 @@ function killLaunchers(dataDir: string, random: Random): void {
   const launchers = recordsOfRunning(dataDir).map(({ launcher_pid }) => launcher_pid)
   for (let n = 0; n <= random(2) && launchers.length > 0; n++) {
     const [pid] = launchers.splice(random(launchers.length), 1)
-    // Its number may be that of somebody else by now.
-    if (processesOf(dataDir).includes(pid!)) process.kill(pid!, 'SIGKILL')
+    // Its number may be that of somebody else by now, or nobody's.
+    if (processesOf(dataDir).includes(pid!)) killIfThere(pid!)
+  }
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ESRCH') throw error
   }
 }
 
@@ -107,23 +115,42 @@ function recordsOfRunning(dataDir: string) {
   })
 }
 
-function namespacesOfTasks(dataDir: string): string[] {
-  const own = new Set(namespacesOf(process.pid))
-  return recordsOfRunning(dataDir)
-    .flatMap(({ pid }) => namespacesOf(pid))
-    .filter((name) => !own.has(name))
+/** The pid namespaces of sandboxes. They are held open, so that no other gets their numbers; that keeps nothing in them. */
+class SeenNamespaces implements Disposable {
+  readonly #fds = new Map<string, number>()
+
+  get size(): number {
+    return this.#fds.size
+  }
+
+  /** That of a process, unless it has ended. */
+  add(pid: number): void {
+    const name = pidNamespaceOf(pid)
+    if (name === undefined || name === pidNamespaceOf(process.pid) || this.#fds.has(name)) return
+    try {
+      const fd = openSync(`/proc/${pid}/ns/pid`, 'r')
+      this.#fds.set(name, fd)
+    } catch {
+      // it has ended
+    }
+  }
+
+  /** Processes that are in one of them. */
+  inUse(): number[] {
+    return allPids().filter((pid) => this.#fds.has(pidNamespaceOf(pid) ?? ''))
+  }
+
+  [Symbol.dispose](): void {
+    for (const fd of this.#fds.values()) closeSync(fd)
+  }
 }
 
-const namespacesInUse = (): string[] => allPids().flatMap(namespacesOf)
-
-function namespacesOf(pid: number): string[] {
-  return NAMESPACES.flatMap((name) => {
-    try {
-      return [readlinkSync(`/proc/${pid}/ns/${name}`)]
-    } catch {
-      return [] // ended, or not ours to look at
-    }
-  })
+function pidNamespaceOf(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`)
+  } catch {
+    return undefined // ended, or not ours to look at
+  }
 }
 
 /** Until each task has: those whose launchers are gone as lost, the others by the end of their wall time. */
