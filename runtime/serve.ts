@@ -33,13 +33,14 @@ import { findSandboxPaths } from './host/sandbox-paths.ts'
 import { serviceUser } from './host/service-user.ts'
 import { runtimeApp } from './http/app.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './launcher/cgroup.ts'
+import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
 import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
 import { NotifyPipe } from './launcher/notify.ts'
 import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
 import { ChildLaunchers } from './launcher/spawn.ts'
 import { Spawner } from './launcher/spawner.ts'
-import { tryCapabilities } from './launcher/trial.ts'
+import { trySandbox } from './launcher/trial.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
 import { databasePath, openDatabase } from './store/database.ts'
@@ -73,6 +74,10 @@ export async function serve(
   process.umask(0o077) // requests hold secrets
   const dataDir = makeDataDir(config.dataDir)
   const directoryLockFd = lockDirectory(dataDir, LOCK_FILE)
+  const launcher = launcherProgram(dataDir)
+  const isRoot = process.getuid?.() === 0
+  const sandboxUid = isRoot ? config.sandboxUid : undefined
+  const trial = trySandbox({ launcher, sandboxUid, isSandboxDisabled: config.disableLinuxSandbox })
   const { db, commit, store } = openStore(dataDir, log)
   const { capacity } = findCapacity(config)
   const ledger = new Ledger(capacity, config.tenantQuota)
@@ -81,7 +86,11 @@ export async function serve(
   const cgroups = config.disableCgroup
     ? undefined
     : TaskCgroups.prepare({ root: config.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId })
-  const launcher = launcherProgram(dataDir)
+  const capabilities = capabilitySet({
+    ...{ isLauncherNative: launcher.isNative, isRoot },
+    ...cgroupCapabilities(cgroups),
+    ...(await trial),
+  })
   const notifications = new NotifyPipe(join(dataDir, 'launchers'), (event) => {
     launchers.heard(event)
     if (event.event === 'started') dispatcher.onStarted(event.task_id, startedProcess(event))
@@ -92,12 +101,6 @@ export async function serve(
   const launchers: LauncherHost = launcher.isNative
     ? new Spawner({ program: launcher.command[0], ...descriptors, directoryLockFd, env }, log)
     : new ChildLaunchers({ program: launcher, ...descriptors })
-  const isRoot = process.getuid?.() === 0
-  const sandboxUid = isRoot ? config.sandboxUid : undefined
-  const capabilities = capabilitySet({
-    ...{ isLauncherNative: launcher.isNative, isRoot },
-    ...tryCapabilities({ launcher, cgroups, sandboxUid, isSandboxDisabled: config.disableLinuxSandbox }),
-  })
   const sandbox: SandboxSettings = {
     user: sandboxUid === undefined ? undefined : { uid: sandboxUid, name: serviceUser(sandboxUid) },
     canFilter: capabilities.seccomp.isAvailable,

@@ -132,7 +132,8 @@ static bool is_absolute(const char *path) { return path == NULL || *path == '/';
 /* Nobody becomes root, and nobody but root becomes somebody else. */
 static bool check_sandbox(const struct arguments *arguments, struct text *complaint) {
   unsigned int features;
-  if (arguments->sandbox == NULL) return true;
+  if (arguments->sandbox == NULL)
+    return arguments->sandbox_uid == ABSENT || complain(complaint, "--sandbox-uid needs --sandbox", "");
   if (!features_parse(arguments->sandbox, &features)) return complain(complaint, "not what a sandbox is made of: ", arguments->sandbox);
   if ((geteuid() == 0) != (arguments->sandbox_uid != ABSENT))
     return complain(complaint, "--sandbox-uid is for root, which needs it", "");
