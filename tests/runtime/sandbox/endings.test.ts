@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { requestKill } from '../../../runtime/launcher/spawn.ts'
 import { run, sh } from '../../support/launchers.ts'
 import { describeSandboxes, launchIn, runIn, USUAL } from '../../support/sandboxes.ts'
-import { noProcessesOf } from '../../support/task-processes.ts'
+import { endProcessesOf, noProcessesOf } from '../../support/task-processes.ts'
 import { isAlive, until } from '../../support/until.ts'
 
 const ENDINGS: readonly string[] = [
@@ -145,6 +145,7 @@ describeSandboxes('the end of a task in a sandbox', (setting) => {
         command: sh('sleep 600 & setsid sleep 600 & sleep 600'),
         sandbox: { features },
       })
+      await using _ = endProcessesOf(task.workdir) // without a pid namespace it is the service that sees to them
       if (round < 10) await Bun.sleep(round / 2)
       else await until(() => existsSync(join(task.dir, 'started')), Boolean)
       const pid = existsSync(join(task.dir, 'started')) ? (await task.started()).pid : undefined
