@@ -61,6 +61,7 @@ describeLaunchers('the record', (launcher) => {
   test('is one file: the outcome begins with who ran', async () => {
     await using task = launch(launcher, { command: sh('echo ready; while [ ! -e go ]; do sleep 0.01; done') })
     await task.printed('ready\n')
+    await task.started()
     const before = task.file('started')
     writeFileSync(join(task.workdir, 'go'), '')
     const outcome = await task.outcome()
