@@ -7,7 +7,7 @@
  *
  * `synced` is how much of the segment was known to be on disk when the frame was written. What is wrong behind the highest
  * such mark was never acknowledged: whoever wrote it died, or the machine lost power, and that tail is torn. What is
- * wrong before it is damage.
+ * wrong before it is damage. Zeros behind the last frame are room for more (`segment-room.ts`).
  */
 
 export type FrameKind = 'g' | 't' | 'r'
@@ -123,6 +123,7 @@ export function decodeSegment(bytes: Uint8Array): Segment {
   while (at < bytes.length) {
     const frame = frameAt(bytes, at)
     if (frame === undefined) {
+      if (isRoom(bytes, at)) break
       return syncedBehind(bytes, at, synced) > at ? { damagedAt: at } : { frames, wholeBytes: at, end: 'torn' }
     }
     frames.push(frame)
@@ -131,6 +132,9 @@ export function decodeSegment(bytes: Uint8Array): Segment {
   }
   return { frames, wholeBytes: at, end: 'whole' }
 }
+
+const isRoom = (bytes: Uint8Array, at: number): boolean =>
+  bytes[at] === 0 && bytes.subarray(at).every((byte) => byte === 0)
 
 function frameAt(
   bytes: Uint8Array,

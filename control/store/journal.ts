@@ -11,7 +11,7 @@
  * theirs is kept; outcomes of tasks stay in memory and are written when the disk has room again. After a failed sync the
  * segment is not trusted any more: only a new segment and a whole new state file end that condition.
  */
-import { closeSync, fdatasync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fdatasync, openSync, writeSync } from 'node:fs'
 import { unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncDirectory } from '../../shared/atomic-file.ts'
@@ -19,6 +19,7 @@ import { messageOf, ServiceError, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import { FrameBuffer, type FrameKind } from './journal-format.ts'
+import { SegmentRoom } from './segment-room.ts'
 
 export const segmentName = (number: number): string => `journal-${String(number).padStart(10, '0')}.log`
 
@@ -76,6 +77,7 @@ export class Journal {
   #oldestSegment: number
   #segment: number
   #fd: number
+  #room: SegmentRoom
   /** Bytes in the newest segment, and how many of them are known to be on disk. */
   #length = 0
   #synced = 0
@@ -97,6 +99,7 @@ export class Journal {
     this.#oldestSegment = oldestSegment
     this.#segment = firstSegment
     this.#fd = this.#open(firstSegment)
+    this.#room = new SegmentRoom(this.#fd)
   }
 
   /** Bytes in the newest segment. */
@@ -152,10 +155,11 @@ export class Journal {
         written += count
         this.#length += count
       }
+      this.#room.follow(this.#length)
     } catch (error) {
       // Half a frame with whole ones behind it would be damage, not a torn tail.
       this.#length = before
-      ftruncateSync(this.#fd, before)
+      this.#room.cut(before)
       throw error
     } finally {
       frames.clear()
@@ -240,6 +244,7 @@ export class Journal {
       if (this.isDistrusted) closeSync(this.#fd)
       else this.#unsynced.push(this.#fd)
       this.#fd = next
+      this.#room = new SegmentRoom(next)
       this.#segment++
       this.#length = 0
       this.#synced = 0
@@ -264,6 +269,7 @@ export class Journal {
   async close(): Promise<void> {
     await this.sync().catch(() => {})
     while (this.#isSyncing || this.#collectingSince !== undefined) await nextTurn()
+    this.#room.cut(this.#length)
     closeSync(this.#fd)
     if (this.#length === 0) await unlink(join(this.#dataDir, segmentName(this.#segment)))
   }

@@ -4,7 +4,7 @@
  * Method: the real journal on real files; its syncs are counted.
  */
 import { describe, expect, test } from 'bun:test'
-import { readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { Journal, NotWritten } from '../../../control/store/journal.ts'
 import { decodeSegment, type FrameKind } from '../../../control/store/journal-format.ts'
@@ -34,6 +34,12 @@ function framesIn(dataDir: string): [FrameKind, string][] {
       return segment.frames.map(({ kind, payload }): [FrameKind, string] => [kind, new TextDecoder().decode(payload)])
     })
 }
+
+const sizesIn = (dataDir: string): number[] =>
+  readdirSync(dataDir)
+    .filter((name) => name.startsWith('journal-'))
+    .sort()
+    .map((name) => statSync(join(dataDir, name)).size)
 
 const faultOf = (settled: PromiseSettledResult<void>): string =>
   settled.status === 'rejected' ? settled.reason.message : 'no fault'
@@ -103,6 +109,78 @@ describe('what is appended', () => {
     disk.free()
     await journal.append('g', ['after'])
     expect(framesIn(dataDir).map(([, text]) => text)).toEqual(['before', 'after'])
+    await journal.close()
+  })
+})
+
+describe('room for more', () => {
+  const ROW = 'x'.repeat(10_000)
+
+  test('is made once a segment is no longer small, again when it is used up, and is gone at the end', async () => {
+    using dir = tempDir()
+    const { journal } = journalIn(dir.path)
+    const texts = Array.from({ length: 100 }, (_, i) => `${i} ${ROW}`)
+    let growths = 0
+    let size = 0
+    for (const text of texts) {
+      await journal.append('g', [text])
+      const [now] = sizesIn(dir.path)
+      if (journal.length < 64 * 1024) expect(now).toBe(journal.length)
+      else expect(now).toBeGreaterThan(journal.length)
+      if (now !== size) growths++
+      size = now!
+    }
+    expect(growths).toBeLessThan(20)
+    expect(framesIn(dir.path).map(([, text]) => text)).toEqual(texts)
+    await journal.close()
+    expect(sizesIn(dir.path)).toEqual([journal.length])
+    expect(framesIn(dir.path).map(([, text]) => text)).toEqual(texts)
+  })
+
+  test('is made for each segment anew, and what is left of it behind the last frame is no damage', async () => {
+    using dir = tempDir()
+    const { journal } = journalIn(dir.path)
+    for (let i = 0; i < 20; i++) journal.write('t', [ROW])
+    const second = await journal.startSegment()
+    expect(sizesIn(dir.path)[1]).toBe(0)
+    for (let i = 0; i < 20; i++) await journal.append('g', [ROW])
+    expect(sizesIn(dir.path).every((size) => size > 20 * ROW.length + 64 * 1024)).toBe(true)
+    expect(framesIn(dir.path)).toHaveLength(40)
+    await journal.dropSegmentsBefore(second)
+    await journal.close()
+  })
+
+  test('with anything else than zeros in it is a torn tail', async () => {
+    using dir = tempDir()
+    const { journal } = journalIn(dir.path)
+    for (let i = 0; i < 20; i++) journal.write('t', [ROW])
+    const path = join(dir.path, readdirSync(dir.path)[0]!)
+    appendFileSync(path, 'x')
+    const segment = decodeSegment(new Uint8Array(readFileSync(path)))
+    expect(segment).toMatchObject({ end: 'torn', wholeBytes: journal.length })
+    await journal.close()
+  })
+
+  // Only root may mount a small disk.
+  test.skipIf(!canMount)('is done without on a full disk, and goes back to it when a frame does not fit', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    using disk = smallDisk(dataDir, 256 * 1024)
+    const { journal } = journalIn(dataDir)
+    const kept: string[] = []
+    const refused: string[] = []
+    for (let i = 0; i < 40; i++) {
+      const text = `${i} ${ROW}`
+      await journal.append('g', [text]).then(
+        () => kept.push(text),
+        () => refused.push(text),
+      )
+    }
+    expect(kept.length).toBeGreaterThan(10)
+    expect(refused.length).toBeGreaterThan(10)
+    expect(framesIn(dataDir).map(([, text]) => text)).toEqual(kept)
+    expect(sizesIn(dataDir)).toEqual([journal.length])
+    disk.free()
     await journal.close()
   })
 })
