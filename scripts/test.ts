@@ -47,7 +47,9 @@ if (!/^Ran \d+ tests? across \d+ files?\./m.test(withoutColours(output)))
   faults.push('the run ended without its closing line')
 if (exitCode !== 0 && failed === 0) faults.push(`bun test ended with exit code ${exitCode}`)
 for (const left of await leftProcesses()) faults.push(`a test left a process behind: ${left}`)
-for (const left of readdirSync(temp)) faults.push(`a test left ${left} in the temporary directory`)
+for (const left of readdirSync(temp)) {
+  faults.push(`a test left ${left} in the temporary directory: ${contentOf(join(temp, left))}`)
+}
 rmSync(temp, { recursive: true, force: true })
 
 for (const fault of faults) console.error(`fault: ${fault}`)
@@ -62,6 +64,15 @@ function showLines(text: string): void {
   unshown = lines.pop()!
   for (const line of lines) {
     if (!/^\(pass\)/.test(withoutColours(line))) process.stderr.write(`${line}\n`)
+  }
+}
+
+/** Tells whose directory it was. */
+function contentOf(path: string): string {
+  try {
+    return readdirSync(path, { recursive: true }).slice(0, 20).join(', ') || 'empty'
+  } catch {
+    return 'a file'
   }
 }
 

@@ -12,6 +12,10 @@ export function randomNumbers(seed: number): Random {
   }
 }
 
-/** Of tests that kill at random moments. */
-export const ROUNDS = process.env.TASKMILL_NIGHTLY === undefined ? 30 : 500
+/** How often a test kills at random moments. */
+export const roundsOf = ({ usual, nightly }: { usual: number; nightly: number }): number =>
+  process.env.TASKMILL_NIGHTLY === undefined ? usual : nightly
+
+/** Of most of them. */
+export const ROUNDS = roundsOf({ usual: 30, nightly: 500 })
 export const SEED = Number(process.env.TASKMILL_SEED ?? Date.now() % 1_000_000_000)
