@@ -59,6 +59,7 @@ export class Pair implements AsyncDisposable {
   async startRuntime(): Promise<Runtime> {
     const { runtimeFlags = [], runtimeEnv = {} } = this.#options
     const flags = ['--listen-addr', `127.0.0.1:${this.#port}`, ...runtimeFlags]
+    await this.#runtime?.dispose() // one that ended by itself
     this.#runtime = await startRuntime({ dataDir: this.file('runtime'), flags, env: runtimeEnv })
     return this.#runtime
   }
@@ -66,6 +67,7 @@ export class Pair implements AsyncDisposable {
   async startControl(more: readonly string[] = []): Promise<Control> {
     const { controlFlags = [], controlEnv = {}, runtimeUrl = (url) => url } = this.#options
     const flags = ['--runtime-url', runtimeUrl(this.runtimeUrl), ...controlFlags, ...more]
+    await this.#control?.dispose()
     this.#control = await startControl({ dataDir: this.file('control'), flags, env: controlEnv })
     return this.#control
   }

@@ -128,7 +128,9 @@ export class RemoteAttempt {
 
   /** Ends the attempt there, or leaves it to run on when it is only this service that stops. */
   async #stop(reason: StopReason): Promise<TaskStatusResponse> {
-    if (reason === 'interrupted' || this.#whereabouts === 'not sent') throw ended()
+    if (reason === 'interrupted') throw ended()
+    await this.#sent()
+    if (this.#whereabouts === 'not sent') throw ended()
     const { service, id, owner, context, letGo } = this.#options
     const patience = new Patience(STOP_AWAY_MS)
     for (;;) {
@@ -146,6 +148,21 @@ export class RemoteAttempt {
       }
     }
     return this.#follow(STOP_AWAY_MS)
+  }
+
+  /** What is under way must have arrived before it can be ended there, else it would run after we said that it does not. */
+  async #sent(): Promise<void> {
+    if (this.#whereabouts === 'taken' || this.#sending === undefined) return
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, STOP_AWAY_MS)
+    const arrived = this.#sending.then(
+      () => {
+        this.#whereabouts = 'taken'
+      },
+      () => {}, // where it is then, it has noted
+    )
+    await Promise.race([arrived, late])
+    clearTimeout(timer)
   }
 
   /** What was under way when the attempt was let go may take longer than `Orphans` looks for it. */
