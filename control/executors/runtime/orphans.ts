@@ -42,6 +42,8 @@ export class Orphans {
   readonly #log: Log
   readonly #orphans = new Map<string, Orphan>()
   #isWorking = false
+  /** One has come since the last round began. */
+  #hasNew = false
   /** Ends the pause between two rounds. */
   #wake: () => void = () => {}
 
@@ -65,6 +67,7 @@ export class Orphans {
       this.#forget(id, 'there are too many of them')
     }
     this.#write()
+    this.#hasNew = true
     this.#wake()
     void this.#work()
   }
@@ -78,8 +81,8 @@ export class Orphans {
       if (await this.#endAll()) pauseMs = FIRST_PAUSE_MS
       this.#write()
       if (this.#orphans.size === 0) break
-      const wasWoken = await this.#pause(pauseMs)
-      pauseMs = wasWoken ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, MAX_PAUSE_MS)
+      if (!this.#hasNew) await this.#pause(pauseMs)
+      pauseMs = this.#hasNew ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, MAX_PAUSE_MS)
     }
     this.#isWorking = false
   }
@@ -87,6 +90,7 @@ export class Orphans {
   /** One round, until the service is away; whether any of them was ended. */
   async #endAll(): Promise<boolean> {
     let isAnyDone = false
+    this.#hasNew = false
     for (const orphan of [...this.#orphans.values()]) {
       if (Date.now() - orphan.since > GIVE_UP_AFTER_MS) {
         this.#forget(orphan.handle_id, 'it could not be reached')
@@ -99,16 +103,14 @@ export class Orphans {
     return isAnyDone
   }
 
-  /** Whether another orphan came, which is not to wait for the others. */
-  async #pause(ms: number): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    const timer = setTimeout(() => resolve(false), ms)
+  /** Or until another one comes, which is not to wait for the others. */
+  async #pause(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, ms)
     timer.unref()
-    this.#wake = () => resolve(true)
-    const wasWoken = await promise
+    this.#wake = resolve
+    await promise
     clearTimeout(timer)
-    this.#wake = () => {}
-    return wasWoken
   }
 
   async #end(orphan: Orphan): Promise<'done' | 'away' | 'refused'> {

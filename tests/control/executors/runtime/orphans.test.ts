@@ -46,7 +46,7 @@ const LONG_PAUSES = 5
 
 test('one that comes does not wait for those that have been there for long', async () => {
   let isHelpful = false
-  await using world = killsAnsweredBy((id) => (id === 'new' || isHelpful ? 200 : 403))
+  await using world = killsAnsweredBy((id) => (id !== 'refused' || isHelpful ? 200 : 403))
   world.add('refused')
   await until(
     () => world.kills.length,
@@ -62,6 +62,24 @@ test('one that comes does not wait for those that have been there for long', asy
   isHelpful = true
   world.add('last')
   await world.allEnded()
+})
+
+test('one that comes in the middle of a round does not wait either', async () => {
+  let addedAt = 0
+  let endedAt = 0
+  await using world = killsAnsweredBy((id) => {
+    if (id === 'new') {
+      endedAt = performance.now()
+    } else if (world.kills.length === LONG_PAUSES) {
+      world.add('new') // there is no pause that it could end
+      addedAt = performance.now()
+    }
+    return endedAt === 0 ? 403 : 200
+  })
+  world.add('refused')
+  await world.allEnded()
+  expect(addedAt).toBeGreaterThan(0)
+  expect(endedAt - addedAt).toBeLessThan(1_000)
 })
 
 test('many of them do not wait ever longer because a call fails now and then', async () => {
