@@ -150,6 +150,7 @@ describe('after a restart of control', () => {
     await pair.control.process.exited
     expect((await pair.runtime.ended(task_id)).status).toBe('cancelled')
     link.loseAnswers(() => false)
+    await pair.stopControl('SIGKILL') // it is gone; what it had goes too
     await pair.startControl()
     const { here } = await pair.ended('a')
     expect(here).toMatchObject({ status: 'failed', attempt: 1, error: 'task timed out after 500ms' })
