@@ -1,5 +1,5 @@
 /** Processes of this machine as the kernel knows them: which one is meant, and which carry a mark of ours. Linux only. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** Tells a process from any other that ever had or will have its pid. */
 export interface ProcessIdentity {
@@ -37,14 +37,35 @@ export function isStillThere(identity: ProcessIdentity): boolean {
 }
 
 /** Pids of processes whose environment holds `mark`, a `NAME=VALUE` or its beginning. */
-export function markedProcesses(mark: string): number[] {
-  return allPids().filter((pid) => {
+export const markedProcesses = (mark: string): number[] => lookForMark(mark).marked
+
+/**
+ * The same, and the programs that have no environment: most of them never had one, but one that is just being started
+ * (exec) has none for a moment, whatever it will have.
+ */
+export function lookForMark(mark: string): { readonly marked: number[]; readonly bare: number[] } {
+  const marked: number[] = []
+  const bare: number[] = []
+  for (const pid of allPids()) {
     try {
-      return `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`.includes(`\0${mark}`)
+      const environment = readFileSync(`/proc/${pid}/environ`, 'latin1')
+      if (`\0${environment}`.includes(`\0${mark}`)) marked.push(pid)
+      else if (environment === '' && isProgram(pid)) bare.push(pid)
     } catch {
-      return false // ended, or another user's
+      // ended, or another user's
     }
-  })
+  }
+  return { marked, bare }
+}
+
+/** Not a thread of the kernel, and not a zombie: these have no environment either. */
+function isProgram(pid: number): boolean {
+  try {
+    readlinkSync(`/proc/${pid}/exe`)
+    return true
+  } catch {
+    return false
+  }
 }
 
 export interface ProcessStat {

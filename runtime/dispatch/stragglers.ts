@@ -2,7 +2,7 @@
  * Ends what a task left behind whose launcher is dead. A living launcher does that itself, and better: it is the parent
  * of every orphan. Without it there are two traces: the task's cgroup, and the mark in the environment of its processes.
  */
-import { markedProcesses } from '../../shared/processes.ts'
+import { lookForMark } from '../../shared/processes.ts'
 import { TASK_MARK } from '../launcher/task-mark.ts'
 
 /** Milliseconds between two looks while killed processes end. */
@@ -11,17 +11,21 @@ const LOOK_MS = 5
 /** Milliseconds after which what was killed and is still there cannot be killed: it hangs in the kernel. */
 const HOPELESS_MS = 5_000
 
+/** Milliseconds that the start of a program may take: until then one without an environment may be one of the task's. */
+const STARTING_MS = 1_000
+
 /** The mark of a task: tasks of other services on this machine may have the same id. */
 export const markOf = (serviceId: string, taskId: string): string => `${serviceId}:${taskId}`
 
 /** Kills the processes that carry `mark` until there are none; false when some would not go. */
 export async function endMarked(mark: string): Promise<boolean> {
-  const until = performance.now() + HOPELESS_MS
+  const start = performance.now()
   for (;;) {
-    const pids = markedProcesses(`${TASK_MARK}=${mark}\0`)
-    if (pids.length === 0) return true
-    if (performance.now() > until) return false
-    for (const pid of pids) killNow(pid)
+    const { marked, bare } = lookForMark(`${TASK_MARK}=${mark}\0`)
+    const passedMs = performance.now() - start
+    if (marked.length === 0 && (bare.length === 0 || passedMs > STARTING_MS)) return true
+    if (marked.length > 0 && passedMs > HOPELESS_MS) return false
+    for (const pid of marked) killNow(pid)
     await Bun.sleep(LOOK_MS)
   }
 }

@@ -84,7 +84,7 @@ describe.skipIf(missingVm !== undefined)(`a throw-away kernel${missingVm ? ` (sk
     async () => {
       writeFileSync(join(dir.path, 'seen'), 'yes\n')
       const script = `cat seen; echo made > made; for d in / /usr /etc /var /tmp /root; do echo x > $d/vm-was-here; done
-        kill -9 -1; exit 0`
+        kill -9 ${process.pid}; exit 0`
       const { stdout } = await vm(dir.path, ...sh(script))
       expect(stdout).toBe('yes\n')
       expect(await Bun.file(join(dir.path, 'made')).text()).toBe('made\n')
