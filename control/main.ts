@@ -12,20 +12,9 @@ import { inSlices, type Slices } from '../shared/slices.ts'
 import { readToken } from '../shared/token.ts'
 import { VERSION } from '../shared/version.ts'
 import { type ControlConfig, controlSettings, controlVariables } from './config.ts'
-import { CliSkillsExecutor } from './executors/cli-skills.ts'
-import type { Executor } from './executors/executor.ts'
 import { endLeftovers } from './executors/leftovers.ts'
+import { localExecutors, taskEnvironment } from './executors/local.ts'
 import { McpExecutor } from './executors/mcp.ts'
-import { dns } from './executors/os/dns.ts'
-import { file } from './executors/os/file.ts'
-import { FileRoot } from './executors/os/file-root.ts'
-import { http } from './executors/os/http.ts'
-import { noop } from './executors/os/noop.ts'
-import { OsExecutor } from './executors/os/os.ts'
-import { shell } from './executors/os/shell.ts'
-import type { ShellPolicy } from './executors/os/shell-policy.ts'
-import { sleep } from './executors/os/sleep.ts'
-import { tcp } from './executors/os/tcp.ts'
 import { ExecutorRegistry } from './executors/registry.ts'
 import { RuntimeChild } from './executors/runtime/child.ts'
 import { Orphans } from './executors/runtime/orphans.ts'
@@ -91,7 +80,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const guard = createGuard({ token, allowedHosts: config.allowedHost, listeningHost: address.hostname })
   bypassProxyForLoopback(process.env)
   const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
-  const executors = new ExecutorRegistry(localExecutors(config, skills, log))
+  const executors = new ExecutorRegistry(localExecutors({ config, env: process.env, skills, log }))
   const mcpConfigs = readMcpConfig(config.mcpConfig, process.env)
 
   makeDataDir(config.dataDir)
@@ -270,37 +259,6 @@ function runtimeParts(config: ControlConfig, token: string | undefined, log: Log
   const defaults = { tenant: SERVICE_RUNTIME_TENANT || undefined, owner: SERVICE_RUNTIME_OWNER || undefined }
   const isExpected = () => child?.isExpected ?? false
   return { executor: new RuntimeExecutor({ service, orphans, defaults, awayMs, isExpected }), orphans, child }
-}
-
-/** What runs tasks on this machine, by category. An executor of your own joins the list: docs/executors.md. */
-function localExecutors(config: ControlConfig, skills: SkillsDirectory, log: Log): Executor[] {
-  const root = new FileRoot(config.fileRoot === '' ? undefined : config.fileRoot)
-  const policy = shellPolicy(process.env.SERVICE_SHELL_POLICY, log)
-  const commands = { policy, killGraceMs: config.killGrace, env: taskEnvironment(process.env) } as const
-  return [
-    new OsExecutor([shell(commands), file(root), http(root), dns(), tcp, sleep, noop]),
-    new CliSkillsExecutor({ ...commands, skills }),
-  ]
-}
-
-function shellPolicy(variable: string | undefined, log: Log): ShellPolicy {
-  const asked = variable?.trim().toLowerCase() ?? ''
-  if (asked === 'open') return 'open'
-  if (asked !== '' && asked !== 'allowlist') {
-    log.warn('SERVICE_SHELL_POLICY is neither open nor allowlist: it means allowlist')
-  }
-  return 'allowlist'
-}
-
-/** What processes of tasks see of our environment: enough to find programs, nothing that is secret. */
-function taskEnvironment(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return {
-    PATH: env.PATH || '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-    HOME: env.HOME || '/',
-    LANG: env.LANG || 'C.UTF-8',
-    TMPDIR: env.TMPDIR || '/tmp',
-    USER: env.USER || 'taskmill',
-  }
 }
 
 function help(): string {

@@ -1,0 +1,56 @@
+/** The executors of tasks that run on this machine, as the service is set, and what their processes see of its environment. */
+import type { Log } from '../../shared/log.ts'
+import type { ControlConfig } from '../config.ts'
+import { CliSkillsExecutor } from './cli-skills.ts'
+import type { Executor } from './executor.ts'
+import { dns } from './os/dns.ts'
+import { file } from './os/file.ts'
+import { FileRoot } from './os/file-root.ts'
+import { http } from './os/http.ts'
+import { noop } from './os/noop.ts'
+import { OsExecutor } from './os/os.ts'
+import { shell } from './os/shell.ts'
+import type { ShellPolicy } from './os/shell-policy.ts'
+import { sleep } from './os/sleep.ts'
+import { tcp } from './os/tcp.ts'
+import type { SkillsDirectory } from './skills.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface LocalExecutorsOptions {
+  readonly config: ControlConfig
+  readonly env: Environment
+  readonly skills: SkillsDirectory
+  readonly log: Log
+}
+
+/** What runs tasks on this machine, by category. An executor of your own joins the list: docs/executors.md. */
+export function localExecutors({ config, env, skills, log }: LocalExecutorsOptions): Executor[] {
+  const root = new FileRoot(config.fileRoot === '' ? undefined : config.fileRoot)
+  const policy = shellPolicy(env.SERVICE_SHELL_POLICY, log)
+  const commands = { policy, killGraceMs: config.killGrace, env: taskEnvironment(env) } as const
+  return [
+    new OsExecutor([shell(commands), file(root), http(root), dns(), tcp, sleep, noop]),
+    new CliSkillsExecutor({ ...commands, skills }),
+  ]
+}
+
+function shellPolicy(variable: string | undefined, log: Log): ShellPolicy {
+  const asked = variable?.trim().toLowerCase() ?? ''
+  if (asked === 'open') return 'open'
+  if (asked !== '' && asked !== 'allowlist') {
+    log.warn('SERVICE_SHELL_POLICY is neither open nor allowlist: it means allowlist')
+  }
+  return 'allowlist'
+}
+
+/** What processes of tasks see of our environment: enough to find programs, nothing that is secret. */
+export function taskEnvironment(env: Environment): Record<string, string> {
+  return {
+    PATH: env.PATH || '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    HOME: env.HOME || '/',
+    LANG: env.LANG || 'C.UTF-8',
+    TMPDIR: env.TMPDIR || '/tmp',
+    USER: env.USER || 'taskmill',
+  }
+}
