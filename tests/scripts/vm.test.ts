@@ -4,7 +4,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from '../support/deploy-files.ts'
 import { testEnvironment } from '../support/service.ts'
-import { processesOf } from '../support/task-processes.ts'
+import { noProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { inVm, missingVm, VM_PATIENCE_MS } from '../support/vm.ts'
@@ -113,7 +113,7 @@ describe.skipIf(missingVm !== undefined)(`a throw-away kernel${missingVm ? ` (sk
       killed.kill('SIGTERM')
       expect(await killed.exited).toBe(143)
       expect(readdirSync(scratch.path)).toEqual([])
-      expect(processesOf(scratch.path)).toEqual([])
+      expect(await noProcessesOf(scratch.path)).toEqual([])
     },
     VM_PATIENCE_MS,
   )
