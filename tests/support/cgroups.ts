@@ -3,9 +3,7 @@
  *
  * A machine that lets us have none skips these tests with the reason in their names; TASKMILL_MUST_CGROUP=1 forbids it.
  */
-import { existsSync, rmdirSync } from 'node:fs'
-import { TaskCgroups } from '../../runtime/launcher/cgroup.ts'
-import { namesBelow } from '../../runtime/launcher/cgroup-files.ts'
+import { leaveCgroups, TaskCgroups } from '../../runtime/launcher/cgroup.ts'
 
 export interface TestCgroups extends AsyncDisposable {
   readonly tasks: TaskCgroups
@@ -20,21 +18,15 @@ export function testCgroups(serviceId = 'service'): TestCgroups {
     for (const taskId of tasks.taskIds()) {
       if (!(await tasks.end(taskId))) throw new Error(`the group of ${taskId} would not go`)
     }
-    removeEmpty(tasks)
+    leaveCgroups(tasks)
   }
   return { tasks, [Symbol.asyncDispose]: remove }
-}
-
-function removeEmpty(tasks: TaskCgroups): void {
-  for (const directory of new Set(Object.values(tasks.directories))) {
-    if (existsSync(directory) && namesBelow(directory).length === 0) rmdirSync(directory)
-  }
 }
 
 /** Why there can be no groups here, or undefined. */
 export const missingCgroups = ((): string | undefined => {
   const { tasks } = testCgroups()
-  removeEmpty(tasks)
+  leaveCgroups(tasks)
   if (tasks.missing.length === 0) return undefined
   const reason = tasks.missing.map((missing) => missing.reason).join('; ')
   if (process.env.TASKMILL_MUST_CGROUP === '1') throw new Error(`control groups cannot be used: ${reason}`)
