@@ -99,6 +99,10 @@ export class GroupCommit {
   settle(): void {
     this.flush()
     if (this.#unsynced.length === 0 && this.#syncing === undefined) return
+    if (this.#isLogDistrusted) {
+      this.#moveLog()
+      return
+    }
     const changes = this.#unsynced
     this.#unsynced = []
     try {
@@ -160,7 +164,9 @@ export class GroupCommit {
     this.#unsynced.unshift(...changes)
     this.#refuseRequests(error)
     this.#waitForDisk(error)
-    this.flush() // what was refused must be gone before anybody looks
+    // What was refused must be gone before anybody looks; that moves the log, too.
+    if (this.#waiting.length > 0) this.flush()
+    else this.#moveLog()
   }
 
   /** Takes back requests that were committed and cannot be promised. */

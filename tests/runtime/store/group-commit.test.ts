@@ -241,6 +241,29 @@ describe('a sync', () => {
     expect([ended, commit.fault]).toEqual([['1', '2'], undefined])
   })
 
+  test('that failed is not believed when another one succeeds, before the log was moved', async () => {
+    const { sync, ended, note, turn } = held()
+    const reader = new Database(join(temp.path, 'runtime.db'), { readonly: true })
+    reader.run('begin')
+    reader.query('select count(*) from numbers').get()
+    db.run('pragma busy_timeout = 0')
+    note('1', commit.fact(insert(1)))
+    await turn()
+    sync.isBroken = true
+    sync.end()
+    await turn()
+    sync.isBroken = false
+    commit.settle()
+    await turn()
+    expect(ended).toEqual([])
+    expect(commit.fault).toBeDefined()
+    reader.run('commit')
+    reader.close()
+    commit.settle()
+    await turn()
+    expect([ended, commit.fault]).toEqual([['1'], undefined])
+  })
+
   test('at once that fails does the same', async () => {
     const { sync, ended, note, turn } = held()
     sync.isBroken = true
