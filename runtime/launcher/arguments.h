@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "text.h"
 
@@ -48,6 +49,8 @@ struct arguments {
   int64_t lock_fd;
   int64_t notify_fd;
   int64_t kill_fd;
+  /* Not given, but known: of the spawner that forked us; ABSENT where that was somebody else. */
+  pid_t spawner_pid;
   char **command;
 };
 

@@ -33,11 +33,19 @@ static bool read_start_time(pid_t pid, int64_t *start_time) {
   return true;
 }
 
+/* Empty until it was read. */
+static char boot_id[BOOT_ID_BYTES];
+
+bool identity_read_boot(void) {
+  if (boot_id[0] != '\0') return true;
+  if (read_small_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id) < 0) return false;
+  boot_id[strcspn(boot_id, "\n")] = '\0';
+  return true;
+}
+
 struct fault identity_of(struct identity *identity, pid_t pid) {
   *identity = (struct identity){.launcher_pid = getpid(), .pid = pid, .started_ms = epoch_ms()};
-  if (!read_start_time(pid, &identity->start_time)) return fault_at(STEP_STARTED);
-  char *id = identity->boot_id;
-  if (read_small_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", id, BOOT_ID_BYTES) < 0) return fault_at(STEP_STARTED);
-  id[strcspn(id, "\n")] = '\0';
+  if (!read_start_time(pid, &identity->start_time) || !identity_read_boot()) return fault_at(STEP_STARTED);
+  memcpy(identity->boot_id, boot_id, sizeof boot_id);
   return no_fault();
 }

@@ -2,6 +2,7 @@
 #ifndef IDENTITY_H
 #define IDENTITY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -18,6 +19,9 @@ struct identity {
   /* Since 1970. */
   int64_t started_ms;
 };
+
+/* False with errno. It is read once, by a spawner for all that it forks. */
+bool identity_read_boot(void);
 
 struct fault identity_of(struct identity *identity, pid_t pid);
 

@@ -36,6 +36,7 @@
 #include "notify.h"
 #include "outcome.h"
 #include "probe.h"
+#include "signals.h"
 #include "spawner.h"
 #include "supervise.h"
 #include "task-dir.h"
@@ -124,7 +125,14 @@ static struct fault launch(const struct arguments *arguments, struct task_dir *d
   return fault;
 }
 
+/* A spawner, our parent then, ends when its service does. */
+static bool is_service_there(const struct arguments *arguments) {
+  return arguments->spawner_pid != ABSENT && getppid() == arguments->spawner_pid;
+}
+
 int main(int argc, char **argv) {
+  /* Ignored, SIGCHLD would have the kernel throw exit statuses away; a task would ignore whatever we do. */
+  signals_by_default();
   if (argc > 1 && strcmp(argv[1], "--probe") == 0) return probe(argv[2]);
   struct arguments arguments;
   struct text complaint;
@@ -155,9 +163,9 @@ int main(int argc, char **argv) {
   if (is_fault(fault)) return give_up(&arguments, fault, outcome_exit_code(&outcome));
   notify_ended(&arguments);
 
-  /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
   unlinkat(dir.fd, "kill", 0);
-  fault = record_sync(&record);
+  /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
+  fault = is_service_there(&arguments) ? no_fault() : record_sync(&record);
   if (is_fault(fault)) report(&arguments, fault);
   if (outcome.leftovers_alive == 0) family_leave();
   return outcome_exit_code(&outcome);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fleet.h"
+#include "identity.h"
 #include "inbox.h"
 #include "task-dir.h"
 #include "title.h"
@@ -19,6 +20,7 @@ struct spawner {
   struct fleet fleet;
   struct title title;
   int signal_fd;
+  pid_t pid;
 };
 
 /* Which process it is that returns. With the last two, the complaint says what is wrong. */
@@ -41,10 +43,10 @@ static bool complain(struct text *complaint, const char *what) {
 static bool begin(struct spawner *spawner, char **argv, struct text *complaint) {
   int64_t notify_fd;
   if (argv[2] == NULL || !arguments_parse_fd(argv[2], &notify_fd)) return complain(complaint, "--spawner needs a descriptor");
-  *spawner = (struct spawner){.inbox = {.fd = STDIN_FILENO}, .fleet = {.notify_fd = (int)notify_fd}};
+  *spawner = (struct spawner){
+    .inbox = {.fd = STDIN_FILENO}, .fleet = {.notify_fd = (int)notify_fd}, .pid = getpid()};
   title_find(&spawner->title, argv, environ);
-  /* Ignored by whoever started us, it would have the kernel throw exit statuses away. */
-  signal(SIGCHLD, SIG_DFL);
+  identity_read_boot(); /* if not now, each launcher tries, and says what is wrong */
   sigset_t all, children;
   sigfillset(&all);
   sigemptyset(&children);
@@ -64,6 +66,7 @@ static void become_launcher(const struct spawner *spawner, const struct request 
   environ = request->variables;
   title_show(&spawner->title, request->argv, request->variables);
   arguments->notify_fd = spawner->fleet.notify_fd;
+  arguments->spawner_pid = spawner->pid;
 }
 
 static enum side launch(struct spawner *spawner, const struct request *request, struct arguments *arguments,

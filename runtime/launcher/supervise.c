@@ -40,10 +40,7 @@ struct loop {
 };
 
 struct fault supervise_signals(int *signal_fd) {
-  signal(SIGPIPE, SIG_IGN);
-  /* Ignored by whoever started us, it would have the kernel throw exit statuses away. */
-  signal(SIGCHLD, SIG_DFL);
-  /* Nothing may end us by accident, but for KILL and our own faults. */
+  /* Nothing may end us by accident, a pipe without a reader neither, but for KILL and our own faults. */
   sigset_t all, read_ones;
   sigfillset(&all);
   sigemptyset(&read_ones);

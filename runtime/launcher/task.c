@@ -25,20 +25,10 @@
  */
 #define TASK_UMASK 022
 
-/* Signals that the kernel knows. */
-#define LAST_SIGNAL 64
 #define KERNEL_SIGSET_BYTES 8
 
-/* By the system calls: the C library keeps some signals for itself, and these may have been ignored as well. */
-static void reset_signals(void) {
-  struct {
-    void *handler;
-    unsigned long flags;
-    void *restorer;
-    unsigned long mask;
-  } by_default = {0};
-  for (int signal = 1; signal <= LAST_SIGNAL; signal++)
-    syscall(SYS_rt_sigaction, signal, &by_default, NULL, KERNEL_SIGSET_BYTES);
+/* By the system call: the C library keeps some signals for itself. What they do is the default since we began. */
+static void unblock_signals(void) {
   unsigned long none = 0;
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, KERNEL_SIGSET_BYTES);
 }
@@ -90,7 +80,7 @@ struct birth {
 _Noreturn static void begin(const struct task_setup *setup, const struct birth *birth) {
   struct fault fault = set_up(setup);
   if (is_fault(fault)) say_fault(birth->fault_fd, fault);
-  reset_signals();
+  unblock_signals();
   char word;
   if (read(birth->go_fd, &word, 1) != 1) _exit(NOT_THE_TASK);
   program_exec(setup->arguments->command);

@@ -12,19 +12,24 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { isLauncherAlive, readRecord } from '../../../runtime/launcher/spawn.ts'
 import { tryLock } from '../../../shared/directory-lock.ts'
+import { makeFifo } from '../../support/fifo.ts'
 import { describeLaunchers, sh, shippedLauncher } from '../../support/launchers.ts'
 import { BareSpawner } from '../../support/spawners.ts'
 import { childrenOf, stopProcess } from '../../support/task-processes.ts'
 import { tempDir } from '../../support/temp.ts'
-import { until } from '../../support/until.ts'
+import { missingTrace } from '../../support/trace.ts'
+import { isAlive, until } from '../../support/until.ts'
 
 const { EAGAIN, ENOENT } = constants.errno
+
+const whyNoTrace = missingTrace === undefined ? '' : ` (skipped: ${missingTrace})`
 
 const isRoot = process.getuid?.() === 0
 
@@ -129,4 +134,36 @@ describe('a spawner that may not fork', () => {
     await spawner.hears('gone')
     expect(spawner.said).toBe(`failed task-1 fork ${EAGAIN}\ngone task-1 5 125\n`)
   })
+})
+
+// A checker for leaks does not go with a tracer.
+describe('a spawner that is watched', () => {
+  test.skipIf(missingTrace !== undefined)(
+    `leaves the sync of outcomes to its service while it has one${whyNoTrace}`,
+    async () => {
+      using dir = tempDir()
+      const syncs = join(dir.path, 'syncs')
+      const gone = join(dir.path, 'gone')
+      const through = ['strace', '-f', '-qq', '-o', syncs, '-e', 'trace=fdatasync']
+      await using spawner = new BareSpawner(shippedLauncher, { through })
+      makeFifo(gone)
+      const waits = sh(`read line < ${gone}`)
+      spawner.write(spawner.request('task-1', sh('exit 4'), 1), spawner.request('task-2', waits, 2))
+      expect(await spawner.hears('gone')).toEqual(['gone task-1 1 4'])
+      await spawner.hears('started', 2)
+      expect(readFileSync(syncs, 'utf8')).toBe('')
+      const { launcher_pid } = readRecord(spawner.dirOf('task-2')).process!
+      const [traced] = childrenOf(spawner.pid)
+      spawner.process.stdin.end()
+      await until(
+        () => isAlive(traced!),
+        (alive) => !alive,
+      )
+      writeFileSync(gone, '\n')
+      await until(
+        () => readFileSync(syncs, 'utf8'),
+        (calls) => new RegExp(`^${launcher_pid} +fdatasync`, 'm').test(calls),
+      )
+    },
+  )
 })

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { drain, makeFifo, openBothEnds } from '../../support/fifo.ts'
 import { launch, run, sh, shippedLauncher } from '../../support/launchers.ts'
 import { tempDir } from '../../support/temp.ts'
+import { missingTrace } from '../../support/trace.ts'
 
 const { errno } = constants
 
@@ -27,10 +28,9 @@ function without(call: string, error: string, ...selection: string[]) {
   }
 }
 
-const canTrace = Bun.spawnSync(['sh', '-c', 'strace -qq -o /dev/null true']).exitCode === 0
-const why = canTrace ? '' : ' (skipped: strace is not here, or may not trace)'
+const why = missingTrace === undefined ? '' : ` (skipped: ${missingTrace})`
 
-describe.skipIf(!canTrace)(`a launcher${why}`, () => {
+describe.skipIf(missingTrace !== undefined)(`a launcher${why}`, () => {
   test('closes stray descriptors without close_range', async () => {
     using kernel = without('close_range', 'ENOSYS')
     using dir = tempDir()

@@ -10,13 +10,13 @@ import { explainFault } from '../../../runtime/launcher/faults.ts'
 import { sh, shippedLauncher } from '../../support/launchers.ts'
 import { missingSandbox, runIn, SANDBOX_UID, type Setting, testRootfs } from '../../support/sandboxes.ts'
 import { tempDir } from '../../support/temp.ts'
+import { missingTrace } from '../../support/trace.ts'
 
 const { errno } = constants
 const isRoot = process.getuid?.() === 0
 const setting: Setting = { variant: shippedLauncher, isRoot, uid: isRoot ? SANDBOX_UID : process.getuid!() }
 
-const canTrace = Bun.spawnSync(['sh', '-c', 'strace -qq -o /dev/null true']).exitCode === 0
-const why = missingSandbox ?? (canTrace ? undefined : 'strace is not here, or may not trace')
+const why = missingSandbox ?? missingTrace
 
 /** Lets calls fail, in the launcher and what it starts; `when` is which of them, as strace counts. */
 function failing(calls: string, error: string, when = '1+') {
