@@ -73,6 +73,7 @@ describeLaunchers('the record', (launcher) => {
   test('has its place on the disk before the program runs', async () => {
     await using task = launch(launcher, { command: sh('echo ready; sleep 600') })
     await task.printed('ready\n')
+    await task.started()
     expect(statSync(join(task.dir, 'started')).blocks * 512).toBeGreaterThanOrEqual(4_096)
   })
 
