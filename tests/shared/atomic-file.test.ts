@@ -1,8 +1,9 @@
 /** Goal: whoever looks at a replaced file sees the old or the new one. Method: real files, a reader beside the writer. */
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { replaceFile, syncDirectory } from '../../shared/atomic-file.ts'
+import { replaceFile, replaceFileNow, syncDirectory, syncDirectoryNow } from '../../shared/atomic-file.ts'
+import { watchSyncs } from '../support/syncs.ts'
 import { tempDir } from '../support/temp.ts'
 
 describe('replacing a file', () => {
@@ -75,5 +76,46 @@ describe('replacing a file', () => {
     const missing = join(dir.path, 'missing')
     await expect(replaceFile(join(missing, 'state.json'), async () => {})).rejects.toMatchObject({ code: 'ENOENT' })
     await expect(syncDirectory(missing)).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+})
+
+describe('replacing a file at once', () => {
+  test('leaves the new content and nothing else, for the owner only', () => {
+    using dir = tempDir()
+    const path = join(dir.path, 'orphans.json')
+    writeFileSync(path, 'the old content, which is longer')
+    replaceFileNow(path, 'new')
+    expect(readFileSync(path, 'utf8')).toBe('new')
+    expect(readdirSync(dir.path)).toEqual(['orphans.json'])
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+  })
+
+  test('syncs the file, then its name', () => {
+    using dir = tempDir()
+    using syncs = watchSyncs()
+    replaceFileNow(join(dir.path, 'orphans.json'), 'new')
+    expect(syncs.synced).toEqual(['file', 'directory'])
+  })
+
+  test('keeps the old file when the new one cannot be written, and clears away what it began', () => {
+    using dir = tempDir()
+    const path = join(dir.path, 'orphans.json')
+    writeFileSync(path, 'old')
+    using _syncs = watchSyncs(() => {
+      throw new Error('EIO')
+    })
+    expect(() => replaceFileNow(path, 'new')).toThrow('EIO')
+    expect(readFileSync(path, 'utf8')).toBe('old')
+    expect(readdirSync(dir.path)).toEqual(['orphans.json'])
+  })
+
+  test('fails with the system’s error where it cannot be done', () => {
+    using dir = tempDir()
+    const missing = join(dir.path, 'missing')
+    expect(() => replaceFileNow(join(missing, 'orphans.json'), 'new')).toThrow('ENOENT')
+    expect(() => syncDirectoryNow(missing)).toThrow('ENOENT')
+    const path = join(dir.path, 'orphans.json')
+    mkdirSync(`${path}.new`)
+    expect(() => replaceFileNow(path, 'new')).toThrow('EISDIR')
   })
 })

@@ -4,8 +4,9 @@
  * They are on disk, in a file of their own, before whoever lets one go goes on. So neither a crash of this service nor
  * a runtime service that is away for days leaves something running that was cancelled.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { replaceFileNow } from '../../../shared/atomic-file.ts'
 import { messageOf, UsageError } from '../../../shared/errors.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
 import type { Log } from '../../../shared/log.ts'
@@ -41,6 +42,8 @@ export class Orphans {
   readonly #service: RuntimeService
   readonly #log: Log
   readonly #orphans = new Map<string, Orphan>()
+  /** The file does not have the last change. */
+  #isUnwritten = false
   #isWorking = false
   /** One has come since the last round began. */
   #hasNew = false
@@ -62,6 +65,7 @@ export class Orphans {
 
   add(orphan: Orphan): void {
     this.#orphans.set(orphan.handle_id, orphan)
+    this.#isUnwritten = true
     for (const [id] of this.#orphans) {
       if (this.#orphans.size <= MAX_ORPHANS) break
       this.#forget(id, 'there are too many of them')
@@ -128,27 +132,26 @@ export class Orphans {
       if (!is_taken && Date.now() - since < ARRIVED_AFTER_MS) return 'refused'
     }
     // Meanwhile it may have been let go again, as more is known about it.
-    if (this.#orphans.get(handle_id) === orphan) this.#orphans.delete(handle_id)
+    if (this.#orphans.get(handle_id) === orphan) this.#delete(handle_id)
     return 'done'
   }
 
   #forget(handle_id: string, cause: string): void {
     this.#log.error('a task in the runtime service is given up, it may still run', { handle_id, cause })
-    this.#orphans.delete(handle_id)
+    this.#delete(handle_id)
   }
 
-  /** Synced, as a promise may depend on it. Nothing is more rarely done. */
+  #delete(handle_id: string): void {
+    this.#orphans.delete(handle_id)
+    this.#isUnwritten = true
+  }
+
+  /** Whatever has changed, synced before it returns, as a promise may depend on it. What a disk refuses is tried again. */
   #write(): void {
-    const aside = `${this.#path}.new`
+    if (!this.#isUnwritten) return
     try {
-      const file = openSync(aside, 'w', 0o600)
-      try {
-        writeSync(file, JSON.stringify({ orphans: [...this.#orphans.values()] }))
-        fsyncSync(file)
-      } finally {
-        closeSync(file)
-      }
-      renameSync(aside, this.#path)
+      replaceFileNow(this.#path, JSON.stringify({ orphans: [...this.#orphans.values()] }))
+      this.#isUnwritten = false
     } catch (error) {
       this.#log.error('cannot note which tasks are to be ended in the runtime service', { cause: messageOf(error) })
     }

@@ -3,9 +3,10 @@
  * Method: orphans of their own in a directory of their own, and a server that stands for the runtime service.
  */
 import { expect, test } from 'bun:test'
-import { Orphans } from '../../../../control/executors/runtime/orphans.ts'
+import { type Orphan, Orphans } from '../../../../control/executors/runtime/orphans.ts'
 import { RuntimeService } from '../../../../control/executors/runtime/service.ts'
 import { silentLog } from '../../../../shared/log.ts'
+import { watchSyncs } from '../../../support/syncs.ts'
 import { tempDir } from '../../../support/temp.ts'
 import { until } from '../../../support/until.ts'
 
@@ -27,6 +28,12 @@ function killsAnsweredBy(answer: (id: string) => number) {
   return {
     kills,
     add: (handle_id: string) => orphans.add({ handle_id, is_taken: true, since: Date.now() }),
+    /** None where there is no file. */
+    onDisk: async (): Promise<string[]> => {
+      const file = Bun.file(`${dir.path}/orphans.json`)
+      if (!(await file.exists())) return []
+      return (await file.json()).orphans.map((orphan: Orphan) => orphan.handle_id)
+    },
     /** No orphan is left, on disk. */
     allEnded: (patienceMs?: number) =>
       until(
@@ -88,4 +95,42 @@ test('many of them do not wait ever longer because a call fails now and then', a
   for (let i = 0; i < 20; i++) world.add(`orphan-${i}`)
   await world.allEnded(5_000) // ten failures, each of which would double the pause: minutes
   expect(new Set(world.kills).size).toBe(20)
+})
+
+test('one that is let go is on disk at once, and so is the name of the file', async () => {
+  await using world = killsAnsweredBy(() => 200)
+  using syncs = watchSyncs()
+  world.add('orphan')
+  expect(syncs.synced).toEqual(['file', 'directory'])
+  await world.allEnded()
+})
+
+test('a round that changes nothing writes nothing', async () => {
+  let isHelpful = false
+  await using world = killsAnsweredBy(() => (isHelpful ? 200 : 403))
+  using syncs = watchSyncs()
+  world.add('refused')
+  await until(
+    () => world.kills.length,
+    (count) => count === LONG_PAUSES,
+  )
+  expect(syncs.synced).toEqual(['file', 'directory'])
+  isHelpful = true
+  world.add('last')
+  await world.allEnded()
+})
+
+test('what the disk did not take is written by a later round', async () => {
+  let isHelpful = false
+  await using world = killsAnsweredBy(() => (isHelpful ? 200 : 403))
+  {
+    using _broken = watchSyncs(() => {
+      throw new Error('EIO')
+    })
+    world.add('refused')
+  }
+  await until(world.onDisk, (ids) => ids.includes('refused'))
+  isHelpful = true
+  world.add('last')
+  await world.allEnded()
 })

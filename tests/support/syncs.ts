@@ -1,0 +1,17 @@
+/** The syncs that are made before a call returns: what was synced, in order. */
+import { spyOn } from 'bun:test'
+import * as fs from 'node:fs'
+
+export interface WatchedSyncs extends Disposable {
+  readonly synced: readonly ('file' | 'directory')[]
+}
+
+/** With `sync` in place of the system's. */
+export function watchSyncs(sync: (fd: number) => void = fs.fsyncSync): WatchedSyncs {
+  const synced: ('file' | 'directory')[] = []
+  const spy = spyOn(fs, 'fsyncSync').mockImplementation((fd) => {
+    synced.push(fs.fstatSync(fd).isDirectory() ? 'directory' : 'file')
+    sync(fd)
+  })
+  return { synced, [Symbol.dispose]: () => spy.mockRestore() }
+}
