@@ -166,10 +166,12 @@ async function serve(config: ControlConfig): Promise<undefined> {
     await endLeftovers({ processes: leftProcesses, serviceId, graceMs: config.killGrace, log })
   mcpProcesses.forgetEarlier()
   for (const task of recovered.toLetGo) scheduler.letGo(task, task.handle!)
-  await runtime.child?.start()
   persistence.onKeepingAgain = () => scheduler.goOn()
   const server = await orLetGo(
-    () => listen(app, address, 'addr'),
+    async () => {
+      await runtime.child?.start()
+      return listen(app, address, 'addr')
+    },
     () => Promise.all([journal.close(), runtime.child?.stop()]),
   )
   const found = { recovered_graphs: recovered.graphs.length, cut_journal_bytes: recovered.cutBytes }
@@ -202,10 +204,10 @@ async function serve(config: ControlConfig): Promise<undefined> {
   process.on('SIGINT', stop)
 }
 
-/** A start that fails for its address leaves neither a segment nor a process behind. */
-async function orLetGo<T>(step: () => T, letGo: () => Promise<unknown>): Promise<T> {
+/** A start that fails for its address or its runtime service leaves neither a segment nor a process behind. */
+async function orLetGo<T>(step: () => Promise<T>, letGo: () => Promise<unknown>): Promise<T> {
   try {
-    return step()
+    return await step()
   } catch (error) {
     await letGo()
     throw error

@@ -3,7 +3,7 @@
  * Goal: it is started where none is, kept running, and ends with control; tasks never notice. The built executables.
  */
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram } from '../../scripts/build.ts'
 import { type Control, startControl } from '../support/control.ts'
@@ -36,6 +36,8 @@ function place() {
 const flagsFor = async (port?: number) => [
   ...['--with-runtime', '--runtime-url', `http://127.0.0.1:${port ?? (await freePort())}`],
 ]
+
+const segments = (dataDir: string) => readdirSync(dataDir).filter((name) => name.startsWith('journal-'))
 
 const runtimePid = (control: Control) =>
   Number(control.log.findLast(({ msg }) => msg === 'started a runtime service')?.runtime_pid)
@@ -153,6 +155,7 @@ test.each([
   expect(await child.exited).toBe(2)
   expect(stderr).toContain(`--with-runtime cannot start a runtime service at ${url}`)
   expect(stderr).toContain(why)
+  expect(segments(at.dataDir)).toEqual([])
 })
 
 test('a program that is not there is said so', async () => {
@@ -170,4 +173,21 @@ test('a program that is not there is said so', async () => {
     `--with-runtime: taskmill-runtime was not found: neither in ${at.file('bin')} nor in PATH`,
   )
   expect(await child.exited).toBe(2)
+  expect(segments(at.dataDir)).toEqual([])
+})
+
+test('one that ends at once is said so, and leaves nothing behind', async () => {
+  await using at = place()
+  mkdirSync(at.file('bin'))
+  const control = join(at.file('bin'), 'taskmill-control')
+  copyFileSync(await builtProgram('taskmill-control'), control)
+  chmodSync(control, 0o755)
+  writeFileSync(join(at.file('bin'), 'taskmill-runtime'), '#!/bin/sh\nexit 3\n', { mode: 0o755 })
+  const child = Bun.spawn([control, '--addr', '127.0.0.1:0', '--data-dir', at.dataDir, ...(await flagsFor())], {
+    env: testEnvironment(),
+    ...{ stdout: 'ignore', stderr: 'pipe' },
+  })
+  expect(await new Response(child.stderr).text()).toContain('it ended at once (exit code 3)')
+  expect(await child.exited).toBe(2)
+  expect(segments(at.dataDir)).toEqual([])
 })
