@@ -33,9 +33,10 @@ function place() {
   }
 }
 
-const flagsFor = async (port?: number) => [
-  ...['--with-runtime', '--runtime-url', `http://127.0.0.1:${port ?? (await freePort())}`],
-]
+async function flagsFor(port?: number): Promise<string[]> {
+  await builtProgram('taskmill-runtime') // control finds it beside itself
+  return ['--with-runtime', '--runtime-url', `http://127.0.0.1:${port ?? (await freePort())}`]
+}
 
 const segments = (dataDir: string) => readdirSync(dataDir).filter((name) => name.startsWith('journal-'))
 
