@@ -11,11 +11,8 @@ import { formatDuration } from '../../../shared/duration.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
 import { ExecutionError, type ExecutorContext, type StopReason } from '../executor.ts'
 import { failureOf } from './outcome.ts'
+import { Patience } from './patience.ts'
 import { isAway, type RuntimeService } from './service.ts'
-
-/** Milliseconds between two calls to a service that is away: at first, and at most. */
-const FIRST_PAUSE_MS = 25
-const MAX_PAUSE_MS = 1_000
 
 /** Milliseconds that an attempt which is to stop waits for a service that is away. */
 export const STOP_AWAY_MS = 10_000
@@ -218,30 +215,5 @@ async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
     return await Promise.race([work, aborted])
   } finally {
     signal.removeEventListener('abort', abort)
-  }
-}
-
-/** Pauses between calls, ever longer, until there have been enough of them. */
-class Patience {
-  readonly #until: number
-  readonly #signal: AbortSignal | undefined
-  #pauseMs = FIRST_PAUSE_MS
-
-  constructor(totalMs: number, signal?: AbortSignal) {
-    this.#until = performance.now() + totalMs
-    this.#signal = signal
-  }
-
-  /** False when it is used up, or the signal fired. */
-  async pause(): Promise<boolean> {
-    const left = this.#until - performance.now()
-    if (left <= 0 || this.#signal?.aborted) return false
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, Math.min(this.#pauseMs, left))
-    this.#signal?.addEventListener('abort', () => resolve(), { once: true })
-    await promise
-    clearTimeout(timer)
-    this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS)
-    return !this.#signal?.aborted
   }
 }
