@@ -1,4 +1,5 @@
 /** Waiting for something outside: not beyond the end of the attempt, and never longer than a limit. */
+import { unlessAborted } from '../../shared/unless-aborted.ts'
 import { ExecutionError } from './executor.ts'
 
 export interface WaitBounds {
@@ -16,18 +17,18 @@ export interface WaitBounds {
 /** Settles as `work` does, if that comes first. Rejects with `external_failure` at the limit and `cancelled` by the signal. */
 export async function boundedWait<T>(work: Promise<T>, bounds: WaitBounds): Promise<T> {
   const { signal, limitMs, what, missing, letGo } = bounds
-  const { promise: given, reject: giveUp } = Promise.withResolvers<never>()
+  const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
-    giveUp(new ExecutionError('external_failure', `${what}: no ${missing} within ${limitMs}ms`))
+    reject(new ExecutionError('external_failure', `${what}: no ${missing} within ${limitMs}ms`))
   }, limitMs)
-  const end = () => giveUp(new ExecutionError('cancelled', `${what} was ended`))
-  signal.addEventListener('abort', end, { once: true })
-  if (signal.aborted) end()
   try {
-    return await Promise.race([work, given])
+    return await unlessAborted(
+      Promise.race([work, late]),
+      signal,
+      () => new ExecutionError('cancelled', `${what} was ended`),
+    )
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', end)
     letGo()
   }
 }

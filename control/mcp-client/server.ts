@@ -5,6 +5,7 @@
  * connection may have done is not done again: its calls fail, and whether there is another attempt is said by the task.
  */
 import type { Tool } from '@modelcontextprotocol/client'
+import { unlessAborted } from '../../shared/unless-aborted.ts'
 import type { McpServerConfig } from './config.ts'
 import { type CallOptions, type ConnectionOptions, type Era, McpConnection, type ToolResult } from './connection.ts'
 import { McpFault } from './fault.ts'
@@ -31,20 +32,20 @@ export class McpServer {
 
   /** Throws `McpFault`, `cancelled` when `signal` fires. */
   async tools(signal: AbortSignal): Promise<readonly Tool[]> {
-    return await this.#with(signal, (connection) => inTime(connection.tools(), signal))
+    return await this.#with(signal, (connection) => unlessAborted(connection.tools(), signal, left))
   }
 
   /** Throws `McpFault`; what a tool says about its own failure is a result. */
   async call(tool: string, args: Record<string, unknown>, options: CallOptions): Promise<ToolResult> {
     return await this.#with(options.signal, async (connection) => {
-      await inTime(this.#checkTool(connection, tool), options.signal)
+      await unlessAborted(this.#checkTool(connection, tool), options.signal, left)
       return await connection.call(tool, args, options)
     })
   }
 
   /** Does `work` on the connection; on another one if the server had forgotten this one and has done nothing. */
   async #with<T>(signal: AbortSignal, work: (connection: McpConnection) => Promise<T>): Promise<T> {
-    const connection = await inTime(this.#connected(), signal)
+    const connection = await unlessAborted(this.#connected(), signal, left)
     try {
       return await work(connection)
     } catch (error) {
@@ -52,7 +53,7 @@ export class McpServer {
       this.#abandon(connection)
       if (error.lost === 'unknown') throw error
     }
-    return await work(await inTime(this.#connected(), signal))
+    return await work(await unlessAborted(this.#connected(), signal, left))
   }
 
   async #checkTool(connection: McpConnection, tool: string): Promise<void> {
@@ -123,15 +124,5 @@ export class McpServer {
   }
 }
 
-/** `work`, unless `signal` fires first: then `work` goes on for others. */
-async function inTime<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const leave = () => reject(new McpFault('cancelled', 'ended while an mcp server was waited for'))
-  signal.addEventListener('abort', leave, { once: true })
-  if (signal.aborted) leave()
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    signal.removeEventListener('abort', leave)
-  }
-}
+/** For a caller that has no more time; what it waited for goes on, for others. */
+const left = () => new McpFault('cancelled', 'ended while an mcp server was waited for')

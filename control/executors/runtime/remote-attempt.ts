@@ -9,6 +9,7 @@ import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import { hasEnded } from '../../../shared/contract/runtime-status.ts'
 import { formatDuration } from '../../../shared/duration.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
+import { unlessAborted } from '../../../shared/unless-aborted.ts'
 import { ExecutionError, type ExecutorContext, type StopReason } from '../executor.ts'
 import { failureOf } from './outcome.ts'
 import { Patience } from './patience.ts'
@@ -64,7 +65,7 @@ export class RemoteAttempt {
       if (signal.aborted) throw ended()
       try {
         this.#sending = this.#send(request, signal)
-        await orAborted(this.#sending, signal)
+        await unlessAborted(this.#sending, signal, ended)
         break
       } catch (error) {
         if (signal.aborted) throw ended()
@@ -205,15 +206,3 @@ export class RemoteAttempt {
 
 /** Why it is thrown is known to whoever made the signal fire. */
 const ended = () => new ExecutionError('cancelled', 'the attempt is not waited for any more')
-
-/** Settles as `work` does, or rejects at once when `signal` fires; `work` then goes on unheard. */
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(ended())
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
-}
