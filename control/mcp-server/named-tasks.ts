@@ -1,7 +1,8 @@
 /** The tasks that a call means: those it names, or those of a graph. */
 import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { inSlices, isYieldDue, type Slices } from '../../shared/slices.ts'
-import type { Graph, Task } from '../graph/task.ts'
+import type { Graph } from '../graph/graph.ts'
+import type { Task } from '../graph/task.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
 /** Throws 400 for a call that names none or both, 404 for what is not there. */

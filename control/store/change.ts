@@ -1,6 +1,7 @@
 /** What can happen to the tasks in memory: all of it passes through `TaskStore.apply`. */
 import type { ProcessIdentity } from '../../shared/processes.ts'
-import type { Failure, Graph, Handle, Task } from '../graph/task.ts'
+import type { Graph } from '../graph/graph.ts'
+import type { Failure, Handle, Task } from '../graph/task.ts'
 
 export type Ending =
   | { readonly status: 'success'; readonly result: unknown }

@@ -6,7 +6,7 @@
  */
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import type { Graph } from '../graph/task.ts'
+import type { Graph } from '../graph/graph.ts'
 import type { Change } from './change.ts'
 import type { TaskStore } from './tasks.ts'
 

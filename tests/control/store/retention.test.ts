@@ -3,7 +3,7 @@
  * Method: a real store; the time is passed in.
  */
 import { describe, expect, test } from 'bun:test'
-import type { Graph } from '../../../control/graph/task.ts'
+import type { Graph } from '../../../control/graph/graph.ts'
 import { Retention } from '../../../control/store/retention.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/log.ts'
