@@ -5,6 +5,7 @@
  * `/dev/stderr`, which scripts do all the time (`echo trouble > /dev/stderr` fails with ENXIO). A real pipe can.
  */
 import { ptr } from 'bun:ffi'
+import { closeSync } from 'node:fs'
 import { loadLibc } from './libc.ts'
 
 /** File descriptors, ours to close. Both are close-on-exec. */
@@ -26,3 +27,12 @@ export function openPipe(): Pipe | null {
   if (libc.pipe2(ptr(ends), O_CLOEXEC) !== 0) return null
   return { readEnd: ends[0]!, writeEnd: ends[1]! }
 }
+
+/** Closes that end of each pipe there is. */
+export function closeEnds(end: keyof Pipe, pipes: readonly (Pipe | null)[]): void {
+  for (const pipe of pipes) if (pipe !== null) closeSync(pipe[end])
+}
+
+/** What a child writes to `pipe`, or to the stream that Bun has made for it where there is no pipe. */
+export const streamOf = (pipe: Pipe | null, ofBun: unknown): ReadableStream<Uint8Array> =>
+  pipe === null ? (ofBun as ReadableStream<Uint8Array>) : Bun.file(pipe.readEnd).stream()

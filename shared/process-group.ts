@@ -11,7 +11,7 @@ import type { Subprocess } from 'bun'
 import { openAnonymousFile } from './anonymous-file.ts'
 import { type BoundedText, readBounded } from './bounded-output.ts'
 import { systemCodeOf } from './errors.ts'
-import { openPipe } from './pipe.ts'
+import { closeEnds, openPipe, streamOf } from './pipe.ts'
 import { allPids, processStat } from './processes.ts'
 
 export interface GroupOptions {
@@ -60,7 +60,7 @@ const SLOWEST_LOOK_MS = 20
 const KILLED_MS = 1_000
 
 /** Milliseconds that a process which left the group may hold up our reading of its output. */
-const STRAY_OUTPUT_MS = 200
+export const STRAY_OUTPUT_MS = 200
 
 const NOTHING: BoundedText = { text: '', truncated: false }
 
@@ -70,9 +70,6 @@ export function startGroup(options: GroupOptions): ProcessGroup {
   const input = stdin === '' ? null : openAnonymousFile(stdin)
   const out = openPipe()
   const err = mergeStreams ? null : openPipe()
-  const close = (end: 'readEnd' | 'writeEnd') => {
-    for (const pipe of [out, err]) if (pipe !== null) closeSync(pipe[end])
-  }
   let child: Subprocess<'ignore' | number, number | 'pipe', number | 'pipe' | 'ignore'>
   try {
     child = Bun.spawn(mergeStreams && out === null ? mergedByShell(options.command) : [...options.command], {
@@ -84,20 +81,16 @@ export function startGroup(options: GroupOptions): ProcessGroup {
       stderr: mergeStreams ? (out?.writeEnd ?? 'ignore') : (err?.writeEnd ?? 'pipe'),
     })
   } catch (error) {
-    close('readEnd')
+    closeEnds('readEnd', [out, err])
     throw error
   } finally {
-    close('writeEnd')
+    closeEnds('writeEnd', [out, err])
     if (input !== null) closeSync(input)
   }
 
   const letGo = new AbortController()
   const read = (pipe: typeof out, stream: unknown) =>
-    readBounded(
-      pipe === null ? (stream as ReadableStream<Uint8Array>) : Bun.file(pipe.readEnd).stream(),
-      maxStreamBytes,
-      { signal: letGo.signal },
-    )
+    readBounded(streamOf(pipe, stream), maxStreamBytes, { signal: letGo.signal })
   const output = Promise.all([read(out, child.stdout), mergeStreams ? NOTHING : read(err, child.stderr)])
 
   const finish = async (): Promise<FinishedGroup> => {
@@ -109,7 +102,7 @@ export function startGroup(options: GroupOptions): ProcessGroup {
       return { ending: endingOf(child), stdout, stderr }
     } finally {
       clearTimeout(timer)
-      close('readEnd')
+      closeEnds('readEnd', [out, err])
     }
   }
   return {

@@ -6,14 +6,13 @@
  * writes is bounded: a line that never ends costs it the connection, lines that are no messages are skipped (many a
  * server greets the world on its standard output), of its standard error only the end is kept.
  */
-import { closeSync } from 'node:fs'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import type { FileSink, Subprocess } from 'bun'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import { LineSplitter, LineTooLong } from '../../shared/line-splitter.ts'
 import type { Log } from '../../shared/log.ts'
-import { openPipe, type Pipe } from '../../shared/pipe.ts'
-import { endGroup } from '../../shared/process-group.ts'
+import { closeEnds, openPipe, streamOf } from '../../shared/pipe.ts'
+import { endGroup, STRAY_OUTPUT_MS } from '../../shared/process-group.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import { isObject } from '../graph/decode.ts'
 import type { StdioServerConfig } from './config.ts'
@@ -23,9 +22,6 @@ import { TextTail } from './text-tail.ts'
 
 /** Bytes that wait until the program reads its standard input. More means that it does not. */
 export const MAX_UNSENT_BYTES = 16 * 1024 * 1024
-
-/** Milliseconds that a process which left the group may hold up the end of our reading. */
-const STRAY_OUTPUT_MS = 200
 
 /** Of all that a server may tell without being asked, what somebody here listens to. */
 const WANTED_NOTIFICATIONS = new Set(['notifications/progress', 'notifications/tools/list_changed'])
@@ -74,17 +70,13 @@ export class StdioTransport implements Transport {
 
   async start(): Promise<void> {
     const [out, err] = [openPipe(), openPipe()]
-    const pipes = [out, err].filter((pipe) => pipe !== null)
-    const close = (end: keyof Pipe) => {
-      for (const pipe of pipes) closeSync(pipe[end])
-    }
     try {
       this.#child = this.#spawn(out?.writeEnd ?? 'pipe', err?.writeEnd ?? 'pipe')
     } catch (error) {
-      close('readEnd')
+      closeEnds('readEnd', [out, err])
       throw error
     } finally {
-      close('writeEnd')
+      closeEnds('writeEnd', [out, err])
     }
     const child = this.#child
     this.#options.onStarted(child.pid)
@@ -94,7 +86,7 @@ export class StdioTransport implements Transport {
     void receiving.then(() => this.#endGroup())
     const hearing = readAll(readers[1]!, (chunk) => this.#lastWords.push(chunk)).catch(() => {})
     const reading = Promise.all([receiving, hearing])
-    this.#finished = this.#finish(child, reading, readers).finally(() => close('readEnd'))
+    this.#finished = this.#finish(child, reading, readers).finally(() => closeEnds('readEnd', [out, err]))
   }
 
   #spawn(stdout: number | 'pipe', stderr: number | 'pipe') {
@@ -226,9 +218,6 @@ function parseMessage(line: string): Record<string, unknown> | undefined {
     return undefined
   }
 }
-
-const streamOf = (pipe: Pipe | null, stream: unknown): ReadableStream<Uint8Array> =>
-  pipe === null ? (stream as ReadableStream<Uint8Array>) : Bun.file(pipe.readEnd).stream()
 
 /** As much of it as is used here: Bun's own type of it has more than those of its streams. */
 interface Reader {
