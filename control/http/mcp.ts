@@ -31,8 +31,9 @@ export function addMcpRoutes(
     .get('/mcp/tools', async ({ request }): Promise<McpTools> => {
       app.server?.timeout(request, DISCOVER_TIMEOUT_SECONDS)
       try {
-        return toolList(await mcpServers.discover(undefined, new AbortController().signal))
+        return toolList(await mcpServers.discover(undefined, request.signal))
       } catch (error) {
+        if (request.signal.aborted) return { tools: [] } // nobody reads it
         throw error instanceof McpFault ? new ServiceError(503, error.message) : error // we are stopping
       }
     })

@@ -57,6 +57,30 @@ describe('a server that does not start', () => {
     expect((await mcp.control.ended('waiting')).status).toBe('cancelled')
   })
 
+  test('one that never says a word is asked for its tools only while somebody waits for them', async () => {
+    using dir = tempDir()
+    const heard = join(dir.path, 'heard')
+    await using mcp = await startMcpControl(
+      { odd: oddServer(['silent'], { LOG_FILE: heard }) },
+      { flags: ['--log-level', 'debug'] },
+    )
+    const client = new AbortController()
+    const asking = mcp.control.fetch('/mcp/tools', { signal: client.signal })
+    await until(
+      () => existsSync(heard),
+      (isAsked) => isAsked,
+    )
+    client.abort()
+    await expect(asking).rejects.toThrow()
+    // Long before the server would be given up.
+    await until(
+      () => mcp.control.log,
+      (log) => log.some(({ path }) => path === '/mcp/tools'),
+      { patienceMs: 10_000 },
+    )
+    expect(mcp.control.log.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
   test('one that ignores the question of the newer era is asked in the older one', async () => {
     await using mcp = await startMcpControl({ odd: oddServer(['ignores-the-newer-era']) })
     expect(textOf(await mcp.run('odd/say', { words: 'at last' }))).toBe('at last')
