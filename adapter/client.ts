@@ -1,4 +1,5 @@
 /** Calls to the control service, which all subcommands make. */
+import type { CalledService } from '../shared/connection-fault.ts'
 import { httpUrl, ServiceClient } from '../shared/http-client.ts'
 
 /** The address of the control service, as a flag of every subcommand that calls it. */
@@ -8,8 +9,12 @@ export const serviceUrlSetting = httpUrl({
   help: 'Base address of the control service.',
 })
 
+export const controlService: CalledService = {
+  name: 'control',
+  start: 'taskmill-control',
+  urlVariable: 'SERVICE_URL',
+  urlFlag: '--url',
+}
+
 export const controlClient = (url: string, token: string | undefined): ServiceClient =>
-  new ServiceClient(
-    { name: 'control', start: 'taskmill-control', urlVariable: 'SERVICE_URL', urlFlag: '--url' },
-    { url, token },
-  )
+  new ServiceClient(controlService, { url, token })

@@ -1,6 +1,6 @@
 /** One look at a service: is it there and ready, is something else there, or nobody? */
 import { readBounded } from '../shared/bounded-output.ts'
-import { messageOf, systemCodeOf } from '../shared/errors.ts'
+import { faultText, neverConnected } from '../shared/connection-fault.ts'
 
 export interface Target {
   /** Without a slash at its end. */
@@ -43,29 +43,15 @@ export async function probe({ baseUrl, path, token }: Target, timeoutMs = PROBE_
     const what = response.headers.get('content-type') ?? 'something else'
     return { outcome: 'answers', statusCode, fault: `GET ${url} answered with ${what} instead of a JSON object`, body }
   } catch (error) {
-    return { ...withoutAnswer(error, timeoutMs, url) }
+    return withoutAnswer(error, timeoutMs, url)
   }
 }
 
-function withoutAnswer(error: unknown, timeoutMs: number, url: string): Probe {
-  if ((error as Error).name === 'TimeoutError') {
-    return { outcome: 'silent', fault: `GET ${url}: no answer within ${Math.round(timeoutMs)} ms` }
-  }
-  switch (systemCodeOf(error)) {
-    case 'ECONNREFUSED':
-    case 'ConnectionRefused':
-      return { outcome: 'absent', fault: `GET ${url}: connection refused` }
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return { outcome: 'absent', fault: `GET ${url}: no such host` }
-    case 'ECONNRESET':
-    case 'ConnectionClosed':
-      // The port of a container takes connections before its service does.
-      return { outcome: 'silent', fault: `GET ${url}: the connection was closed without an answer` }
-    default:
-      return { outcome: 'silent', fault: `GET ${url}: ${messageOf(error)}` }
-  }
-}
+/** What closes a connection without an answer is there: the port of a container takes them before its service does. */
+const withoutAnswer = (error: unknown, timeoutMs: number, url: string): Probe => ({
+  outcome: neverConnected(error) ? 'absent' : 'silent',
+  fault: `GET ${url}: ${faultText(error, { timeoutMs })}`,
+})
 
 function isJsonObject(text: string): boolean {
   try {

@@ -4,7 +4,7 @@
  */
 import { ofetch } from 'ofetch'
 import { readBounded } from './bounded-output.ts'
-import { messageOf, systemCodeOf } from './errors.ts'
+import { type CalledService, faultText, isTimeout, neverConnected } from './connection-fault.ts'
 import { Expected, type Setting } from './flags.ts'
 
 /** Milliseconds for one request that the service has no reason to hold. */
@@ -29,17 +29,6 @@ export interface Call {
   readonly maxAnswerBytes?: number
   /** Ends the call, which rejects. */
   readonly signal?: AbortSignal | undefined
-}
-
-/** The service that is called, in words for people. */
-export interface CalledService {
-  /** `control`, `runtime`. */
-  readonly name: string
-  /** How one starts it. */
-  readonly start: string
-  /** What its address comes from. */
-  readonly urlVariable: string
-  readonly urlFlag: string
 }
 
 /** A call that failed, with what there was of an HTTP answer. */
@@ -140,36 +129,13 @@ export class ServiceClient {
         : { text: '', truncated: false }
       return { status: response.status, contentType: response.headers.get('content-type'), ...read }
     } catch (error) {
-      const message = `cannot reach the ${this.#service.name} service at ${this.baseUrl}: ${this.#faultOf(error, timeoutMs)}`
+      const fault = faultText(error, { service: this.#service, timeoutMs })
+      const message = `cannot reach the ${this.#service.name} service at ${this.baseUrl}: ${fault}`
       if (isTimeout(error)) throw new NoAnswerInTime(message)
-      throw new CallFailed(message, {
-        wasSent: !NOT_CONNECTED.has(systemCodeOf((error as Error).cause ?? error) ?? ''),
-      })
-    }
-  }
-
-  /** ofetch wraps what fetch threw; the cause says more. */
-  #faultOf(error: unknown, timeoutMs: number): string {
-    const { start, urlVariable, urlFlag } = this.#service
-    const cause = (error as Error).cause ?? error
-    if (isTimeout(error)) return `no answer within ${timeoutMs} ms`
-    switch (systemCodeOf(cause)) {
-      case 'ECONNREFUSED':
-      case 'ConnectionRefused':
-        return `connection refused (is it running? start it with ${start}, or set ${urlVariable})`
-      case 'ENOTFOUND':
-        return `no such host (check ${urlVariable} or ${urlFlag})`
-      case 'ECONNRESET':
-      case 'ConnectionClosed':
-        return 'the connection was closed before the answer was complete'
-      default:
-        return messageOf(cause)
+      throw new CallFailed(message, { wasSent: !neverConnected(error) })
     }
   }
 }
-
-/** What happened before there was a connection that a request could have gone through. */
-const NOT_CONNECTED: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ConnectionRefused', 'ENOTFOUND'])
 
 /** The base address of a service. */
 export const httpUrl = (setting: { variable: string; default: string; help: string }): Setting<string> => ({
@@ -199,5 +165,3 @@ function errorText(error: unknown): string {
   const message = (error as { message?: unknown } | null)?.message
   return typeof message === 'string' ? message : ''
 }
-
-const isTimeout = (error: unknown): boolean => (((error as Error).cause ?? error) as Error).name === 'TimeoutError'

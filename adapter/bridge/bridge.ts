@@ -7,8 +7,9 @@
  * for an answer; there always is one answer.
  */
 import { readBounded } from '../../shared/bounded-output.ts'
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { faultText } from '../../shared/connection-fault.ts'
 import { LineSplitter, LineTooLong } from '../../shared/line-splitter.ts'
+import { controlService } from '../client.ts'
 import { eventData } from './events.ts'
 import { answerIdsOf, asMessage, CODES, failure, headersFor, type Id, type Message } from './message.ts'
 
@@ -200,7 +201,7 @@ class Bridge {
   }
 
   #faultOf(error: unknown): string {
-    const reason = REASONS[systemCodeOf(error) ?? ''] ?? messageOf(error)
+    const reason = faultText(error, { service: controlService })
     return reason.startsWith(this.#url)
       ? reason
       : `cannot reach the control service at ${this.#options.baseUrl}: ${reason}`
@@ -219,14 +220,4 @@ function parsed(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-const REFUSED = 'connection refused (is it running? start it with taskmill-control, or set SERVICE_URL)'
-
-const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: REFUSED,
-  ConnectionRefused: REFUSED,
-  ENOTFOUND: 'no such host (check SERVICE_URL)',
-  ECONNRESET: 'the connection was closed before the answer was complete',
-  ConnectionClosed: 'the connection was closed before the answer was complete',
 }

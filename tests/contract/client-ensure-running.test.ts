@@ -210,7 +210,7 @@ describe('what is not there', () => {
     server.stop(true)
     expect(run.exitCode).toBe(4)
     expect(dataOf(run).control.attempt_note).toContain(
-      'the connection was closed without an answer; nothing was started',
+      'the connection was closed before the answer was complete; nothing was started',
     )
   })
 
