@@ -14,8 +14,9 @@ import type { Limits } from '../intake/limits.ts'
 import type { TaskRequest } from '../intake/validate.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { Refusal } from '../refusal.ts'
+import type { NewEvent } from '../store/events.ts'
 import type { GroupCommit } from '../store/group-commit.ts'
-import type { Change, LiveTask, NewEvent, TaskStore } from '../store/task-store.ts'
+import type { Change, LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import {
   type Ending,

@@ -1,7 +1,8 @@
 /** What the end of a task changes: its row and its events. Pure. */
 import type { ErrorInfo, ResourceUsage } from '../../shared/contract/runtime.ts'
 import type { RuntimeEnd } from '../../shared/contract/runtime-status.ts'
-import type { Change, NewEvent } from '../store/task-store.ts'
+import type { NewEvent } from '../store/events.ts'
+import type { Change } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 
 /** How a task ended, whoever says so: its launcher, or we who find it gone. Times are milliseconds since 1970. */

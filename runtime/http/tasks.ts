@@ -88,8 +88,8 @@ export const addTaskRoutes = (
       { query: optionalTexts('wait_ms') },
     )
     .get('/api/v1/tasks/:id/events', ({ params }) => {
-      known(params.id)
-      return store.events(params.id).map(eventRecord)
+      const { task_id } = known(params.id)
+      return store.events(task_id).map((event) => eventRecord(task_id, event))
     })
     .get(
       '/api/v1/tasks/:id/logs',

@@ -10,14 +10,15 @@ import { join } from 'node:path'
 import { messageOf, UsageError } from '../../shared/errors.ts'
 
 /** Raised by one with every entry of `MIGRATIONS`. */
-const SCHEMA_VERSION = 1
+const SCHEMA_VERSION = 2
 
 /**
  * Steps from one schema to the next; they stay as they are for ever, so that every old database can be opened.
  *
  * Times are milliseconds since 1970. Columns named after records of the wire (`error`, `usage`, `execution_plan`,
  * `reservation`, `limits`, `metadata`) hold them as JSON. `request` is the whole request of a task that has not ended: a
- * queued task can start from it whatever became of its directory. A reservation is live from `reserved_at` until
+ * queued task can start from it whatever became of its directory. `events` are those of the task, in their order, each as
+ * `[event_type, timestamp, message, data]`; before schema 2 they were rows. A reservation is live from `reserved_at` until
  * `released_at`; it stays for audit. `probe` is written to see whether one can.
  */
 const MIGRATIONS: readonly string[] = [
@@ -69,6 +70,14 @@ const MIGRATIONS: readonly string[] = [
     id integer primary key,
     written_at integer not null
   );
+  `,
+  `
+  alter table tasks add column events text not null default '[]';
+  update tasks set events = (
+    select json_group_array(json_array(event_type, timestamp, message, json(data)))
+    from (select * from events where events.task_id = tasks.task_id order by seq)
+  );
+  drop table events;
   `,
 ]
 

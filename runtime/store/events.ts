@@ -1,32 +1,51 @@
-/** The events of tasks: appended, read in their order. */
-import type { Database } from 'bun:sqlite'
+/**
+ * The events of a task: appended, read in their order, kept in the row of their task as one JSON text. Pure.
+ *
+ * A task has about eight of them, all of which are written when it changes. As rows of their own they cost twice the time
+ * of all the rest that is kept of a task: another tree, whose pages are as many as there are tasks.
+ */
 
-export interface EventRow {
+/** An event before it has its number. */
+export interface NewEvent {
+  readonly event_type: string
+  readonly message: string
+  readonly data?: object | undefined
+  /** Milliseconds since 1970; left out: now. */
+  readonly timestamp?: number
+}
+
+export interface TaskEvent {
+  /** From 1, without gaps. */
   readonly seq: number
-  readonly task_id: string
   readonly event_type: string
   /** Milliseconds since 1970. */
   readonly timestamp: number
   readonly message: string
-  /** JSON, or null. */
-  readonly data: string | null
+  readonly data: Readonly<Record<string, unknown>>
 }
 
-const ROW = '(?, ?, ?, ?, ?, ?)'
+/** As it is kept: type, time, message, data. Its number is its place. */
+type KeptEvent = readonly [
+  event_type: string,
+  timestamp: number,
+  message: string,
+  data: Readonly<Record<string, unknown>> | null,
+]
 
-/** One statement for all of them: most changes of a task have several. */
-export function insertEvents(db: Database, events: readonly EventRow[]): void {
-  if (events.length === 0) return
-  const values = events.flatMap(({ task_id, seq, event_type, timestamp, message, data }) => [
-    ...[task_id, seq, event_type, timestamp, message, data],
-  ])
-  const rows = events.map(() => ROW).join(', ')
-  db.query(`insert into events (task_id, seq, event_type, timestamp, message, data) values ${rows}`).run(...values)
+/** What is kept of events before there are any. */
+export const NO_EVENTS = '[]'
+
+/** The text of what was `kept`, and more. */
+export function withEvents(kept: string, events: readonly NewEvent[], now: number): string {
+  if (events.length === 0) return kept
+  const more = JSON.stringify(
+    events.map(({ event_type, timestamp = now, message, data = null }) => [event_type, timestamp, message, data]),
+  )
+  return kept === NO_EVENTS ? more : `${kept.slice(0, -1)},${more.slice(1)}`
 }
 
-export const eventsOf = (db: Database, task_id: string): EventRow[] =>
-  db.query<EventRow, [string]>('select * from events where task_id = ? order by seq').all(task_id)
-
-export const lastSeq = (db: Database, task_id: string): number =>
-  db.query<{ last: number | null }, [string]>('select max(seq) as last from events where task_id = ?').get(task_id)
-    ?.last ?? 0
+export const readEvents = (kept: string): TaskEvent[] =>
+  (JSON.parse(kept) as KeptEvent[]).map(([event_type, timestamp, message, data], i) => ({
+    ...{ seq: i + 1, event_type, timestamp, message },
+    data: data ?? {},
+  }))

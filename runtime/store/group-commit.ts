@@ -19,7 +19,7 @@ import type { Sync } from './wal-sync.ts'
 /** Milliseconds between two tries while the disk takes nothing. Every new request tries at once. */
 export const RETRY_MS = 500
 
-/** Milliseconds that a fact which nobody waits for may wait for others to share its sync with. */
+/** Milliseconds that a fact which nobody waits for may wait: the next one often makes it needless. */
 const UNHURRIED_MS = 20
 
 interface Change {
@@ -30,6 +30,10 @@ interface Change {
   readonly reject: (error: unknown) => void
 }
 
+interface UnhurriedChange extends Change {
+  readonly isMoot: () => boolean
+}
+
 /** What the disk may say today and take back tomorrow; anything else is a mistake of ours. */
 const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|BUSY|LOCKED|NOMEM|PERM)/
 
@@ -38,6 +42,8 @@ export class GroupCommit {
   readonly #sync: Sync
   readonly #log: Log
   #waiting: Change[] = []
+  /** Those that nobody waits for. */
+  #unhurried: UnhurriedChange[] = []
   /** Committed; a power cut would still lose them. */
   #unsynced: Change[] = []
   /** Those that the sync under way is for. */
@@ -45,7 +51,7 @@ export class GroupCommit {
   /** A sync has failed: what the log holds is not to be relied on. */
   #isLogDistrusted = false
   #isScheduled = false
-  #unhurried: ReturnType<typeof setTimeout> | undefined
+  #unhurriedTimer: ReturnType<typeof setTimeout> | undefined
   #retry: ReturnType<typeof setTimeout> | undefined
   #fault: unknown
   /** Called when writes succeed again after a failure. */
@@ -64,24 +70,31 @@ export class GroupCommit {
 
   /** Durable when it resolves; undone when it rejects, with 503 if the disk is to blame. `undo` takes back what `apply` did. */
   request(apply: () => void, undo: () => void): Promise<void> {
-    return this.#add({ apply, undo }, true)
+    return this.#add({ apply, undo })
   }
 
   /** Durable when it resolves. Never rejects for the disk's sake. */
   fact(apply: () => void): Promise<void> {
-    return this.#add({ apply }, true)
+    return this.#add({ apply })
   }
 
-  /** A fact that nobody waits for: it may wait a little for others. */
-  unhurriedFact(apply: () => void): void {
-    // A mistake of ours was logged where it was found; there is nobody else to tell.
-    this.#add({ apply }, false).catch(() => {})
+  /** A fact that nobody waits for: it may wait a little, and is left out if it is moot by then. */
+  unhurriedFact(apply: () => void, isMoot = () => false): void {
+    // A mistake of ours is logged where it is found; there is nobody else to tell.
+    this.#unhurried.push({ apply, isMoot, resolve: () => {}, reject: () => {} })
+    this.#unhurriedTimer ??= setTimeout(() => this.flush(), UNHURRIED_MS)
   }
 
-  /** Commits what is waiting now. */
+  /** Commits all that has changed. */
   flush(): void {
-    clearTimeout(this.#unhurried)
-    this.#unhurried = undefined
+    clearTimeout(this.#unhurriedTimer)
+    this.#unhurriedTimer = undefined
+    this.#waiting.push(...this.#unhurried.filter(({ isMoot }) => !isMoot()))
+    this.#unhurried = []
+    this.#flushUrgent()
+  }
+
+  #flushUrgent(): void {
     if (this.#waiting.length === 0) return
     const changes = this.#waiting
     this.#waiting = []
@@ -114,11 +127,10 @@ export class GroupCommit {
     this.#synced(changes)
   }
 
-  #add({ apply, undo }: Pick<Change, 'apply' | 'undo'>, isUrgent: boolean): Promise<void> {
+  #add({ apply, undo }: Pick<Change, 'apply' | 'undo'>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.push({ apply, undo, resolve, reject })
-    if (isUrgent) this.#schedule()
-    else this.#unhurried ??= setTimeout(() => this.flush(), UNHURRIED_MS)
+    this.#schedule()
     return promise
   }
 
@@ -128,7 +140,7 @@ export class GroupCommit {
     setImmediate(() => {
       this.#isScheduled = false
       // Whoever comes meanwhile has to wait for the next sync anyway, and shares one transaction until then.
-      if (this.#syncing === undefined) this.flush()
+      if (this.#syncing === undefined) this.#flushUrgent()
     })
   }
 
@@ -147,7 +159,7 @@ export class GroupCommit {
       this.#syncing = undefined
       if (fault === undefined) this.#synced(changes)
       else this.#syncFailed(changes, fault)
-      this.flush()
+      this.#flushUrgent()
       if (!this.#isLogDistrusted) this.#syncLater()
     }
     // Of several syncs under way only one is told of a fault.

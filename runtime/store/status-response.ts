@@ -10,7 +10,7 @@ import type {
   TaskSummary,
 } from '../../shared/contract/runtime.ts'
 import { isoTime } from '../../shared/iso-time.ts'
-import type { EventRow } from './events.ts'
+import type { TaskEvent } from './events.ts'
 import type { Output } from './output.ts'
 import type { TaskDir } from './task-dir.ts'
 import type { TaskRow } from './tasks.ts'
@@ -57,13 +57,13 @@ export function summaryResponse(row: TaskRow, dir: TaskDir): TaskSummary {
   }
 }
 
-export const eventRecord = (event: EventRow): EventRecord => ({
+export const eventRecord = (task_id: string, event: TaskEvent): EventRecord => ({
   seq: event.seq,
-  task_id: event.task_id,
+  task_id,
   event_type: event.event_type as EventType,
   timestamp: isoTime(event.timestamp),
   message: event.message,
-  data: parsed<Record<string, unknown>>(event.data) ?? {},
+  data: event.data,
 })
 
 const parsed = <T>(json: string | null): T | undefined => (json === null ? undefined : (JSON.parse(json) as T))

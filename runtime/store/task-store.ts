@@ -7,11 +7,12 @@
  */
 import type { Database } from 'bun:sqlite'
 import type { Reservation } from '../../shared/contract/runtime.ts'
-import { type EventRow, eventsOf, insertEvents, lastSeq } from './events.ts'
+import { type NewEvent, NO_EVENTS, readEvents, type TaskEvent, withEvents } from './events.ts'
 import type { GroupCommit } from './group-commit.ts'
 import {
   endedBefore,
   endTask,
+  eventsOf,
   hasTask,
   insertTask,
   lastOrdinal,
@@ -24,15 +25,6 @@ import {
   taskById,
   updateTask,
 } from './tasks.ts'
-
-/** An event before it has its number. */
-export interface NewEvent {
-  readonly event_type: string
-  readonly message: string
-  readonly data?: object | undefined
-  /** Milliseconds since 1970; left out: now. */
-  readonly timestamp?: number
-}
 
 /** What of a row may change; `updated_at` becomes now unless it is given. */
 export type TaskPatch = Partial<
@@ -70,17 +62,19 @@ export interface Acceptance {
 /** A task that has not ended. */
 export class LiveTask {
   row: TaskRow
-  /** Number of its last event. */
-  lastSeq: number
+  /** As they are kept (events.ts). */
+  events: string
+  /** Its end is being written, and with it all that has changed before. */
+  isEnding = false
   /** Of whose quota it takes, and what. */
   readonly tenant: string | undefined
   readonly reservation: Reservation
   /** What is answered about it once it has ended, JSON: for those who wait, so that it is made once. */
   finalStatus: string | undefined
   readonly #ended = Promise.withResolvers<TaskRow>()
-  constructor(row: TaskRow, seq: number) {
+  constructor(row: TaskRow, events: string) {
     this.row = row
-    this.lastSeq = seq
+    this.events = events
     this.tenant = row.tenant ?? undefined
     this.reservation = JSON.parse(row.reservation) as Reservation
   }
@@ -110,7 +104,8 @@ export class TaskStore {
     this.#db = db
     this.#commit = commit
     this.#lastOrdinal = lastOrdinal(db)
-    for (const row of liveTasks(db)) this.#live.set(row.task_id, new LiveTask(row, lastSeq(db, row.task_id)))
+    for (const row of liveTasks(db))
+      this.#live.set(row.task_id, new LiveTask(row, eventsOf(db, row.task_id) ?? NO_EVENTS))
   }
 
   /** Tasks that have not ended, in the order of their acceptance. */
@@ -142,9 +137,9 @@ export class TaskStore {
     return listTasks(this.#db, filter)
   }
 
-  events(id: string): EventRow[] {
+  events(id: string): TaskEvent[] {
     this.#commit.settle()
-    return eventsOf(this.#db, id)
+    return readEvents(eventsOf(this.#db, id) ?? NO_EVENTS)
   }
 
   /**
@@ -153,15 +148,12 @@ export class TaskStore {
    */
   async accept(fresh: Omit<TaskRow, 'ordinal'>, { request, events }: Acceptance): Promise<LiveTask> {
     const row: TaskRow = { ...fresh, ordinal: ++this.#lastOrdinal }
-    const task = new LiveTask(row, 0)
-    const rows = this.#numbered(task, events, row.created_at)
+    const task = new LiveTask(row, withEvents(NO_EVENTS, events, row.created_at))
+    const texts = { request, events: task.events }
     this.#arriving.add(task.task_id)
     try {
       await this.#commit.request(
-        () => {
-          insertTask(this.#db, row, request)
-          insertEvents(this.#db, rows)
-        },
+        () => insertTask(this.#db, row, texts),
         () => {
           removeTask(this.#db, row.task_id)
           this.#arriving.delete(row.task_id)
@@ -182,20 +174,18 @@ export class TaskStore {
     return this.#commit.fact(this.#applied(task, change))
   }
 
-  /** The same, where nobody waits for the disk. */
+  /** The same, where nobody waits for the disk; if the task ends soon it is written with that. */
   note(task: LiveTask, change: Change): void {
-    this.#commit.unhurriedFact(this.#applied(task, change))
+    this.#commit.unhurriedFact(this.#applied(task, change), () => task.isEnding)
   }
 
   /** The end of a task: seen by others when it is durable. `beforeSeen` is told how it will be seen. */
   async end(task: LiveTask, change: Change, beforeSeen: (row: TaskRow) => void): Promise<TaskRow> {
     const now = Date.now()
     const row = changed(task.row, change.patch, now)
-    const rows = this.#numbered(task, change.events, now)
-    await this.#commit.fact(() => {
-      endTask(this.#db, row)
-      insertEvents(this.#db, rows)
-    })
+    const events = withEvents(task.events, change.events, now)
+    task.isEnding = true
+    await this.#commit.fact(() => endTask(this.#db, row, events))
     beforeSeen(row)
     this.#live.delete(task.task_id)
     task.end(row)
@@ -221,26 +211,12 @@ export class TaskStore {
     return request
   }
 
+  /** Whatever is written of a task is its latest state, so it does not matter which of its changes is written when. */
   #applied(task: LiveTask, { patch, events }: Change): () => void {
     const now = Date.now()
-    const row = changed(task.row, patch, now)
-    task.row = row
-    const rows = this.#numbered(task, events, now)
-    return () => {
-      updateTask(this.#db, row)
-      insertEvents(this.#db, rows)
-    }
-  }
-
-  #numbered(task: LiveTask, events: readonly NewEvent[], now: number): EventRow[] {
-    return events.map(({ event_type, message, data, timestamp = now }) => ({
-      task_id: task.task_id,
-      seq: ++task.lastSeq,
-      event_type,
-      timestamp,
-      message,
-      data: data === undefined ? null : JSON.stringify(data),
-    }))
+    task.row = changed(task.row, patch, now)
+    task.events = withEvents(task.events, events, now)
+    return () => updateTask(this.#db, task.row, task.events)
   }
 }
 

@@ -36,6 +36,14 @@ export interface TaskRow {
   readonly metadata: string | null
 }
 
+/** What is kept of a task beyond its row: it is long, and seldom asked for. */
+export interface TaskTexts {
+  /** The whole request, from which the task can start. */
+  readonly request: string
+  /** Its events (events.ts). */
+  readonly events: string
+}
+
 /** What a task is for all its life. */
 const FIXED: readonly (keyof TaskRow)[] = [
   'ordinal',
@@ -72,28 +80,27 @@ const CHANGING: readonly (keyof TaskRow)[] = [
 
 const COLUMNS: readonly (keyof TaskRow)[] = [...FIXED, ...CHANGING]
 
-const INSERT = `insert into tasks (${COLUMNS.join(', ')}, request) values (${COLUMNS.map((name) => `$${name}`).join(', ')}, $request)`
-const CHANGES = CHANGING.map((name) => `${name} = $${name}`).join(', ')
-const UPDATE = `update tasks set ${CHANGES} where ordinal = $ordinal`
-const END = `update tasks set ${CHANGES}, request = null where ordinal = $ordinal`
+// By place: names would have to be looked up, for each value of each statement.
+const INSERT = `insert into tasks (${COLUMNS.join(', ')}, request, events) values (${COLUMNS.map(() => '?').join(', ')}, ?, ?)`
+const CHANGES = CHANGING.map((name) => `${name} = ?`).join(', ')
+const UPDATE = `update tasks set ${CHANGES}, events = ? where ordinal = ?`
+const END = `update tasks set ${CHANGES}, events = ?, request = null where ordinal = ?`
 const SELECT = `select ${COLUMNS.join(', ')} from tasks`
 
-const pick = (row: TaskRow, names: readonly (keyof TaskRow)[]) =>
-  Object.fromEntries(names.map((name) => [name, row[name]])) as Record<string, string | number | null>
+const pick = (row: TaskRow, names: readonly (keyof TaskRow)[]) => names.map((name) => row[name])
 
-/** A new task and its request (JSON), from which it can start. */
-export function insertTask(db: Database, row: TaskRow, request: string): void {
-  db.query(INSERT).run({ ...pick(row, COLUMNS), request })
+export function insertTask(db: Database, row: TaskRow, { request, events }: TaskTexts): void {
+  db.query(INSERT).run(...pick(row, COLUMNS), request, events)
 }
 
-/** Writes what may have changed of `row`. */
-export function updateTask(db: Database, row: TaskRow): void {
-  db.query(UPDATE).run(pick(row, ['ordinal', ...CHANGING]))
+/** Writes what may have changed of a task. */
+export function updateTask(db: Database, row: TaskRow, events: string): void {
+  db.query(UPDATE).run(...pick(row, CHANGING), events, row.ordinal)
 }
 
 /** The same for the last time: an ended task is never started again, so its request goes. */
-export function endTask(db: Database, row: TaskRow): void {
-  db.query(END).run(pick(row, ['ordinal', ...CHANGING]))
+export function endTask(db: Database, row: TaskRow, events: string): void {
+  db.query(END).run(...pick(row, CHANGING), events, row.ordinal)
 }
 
 export const taskById = (db: Database, task_id: string): TaskRow | null =>
@@ -101,6 +108,10 @@ export const taskById = (db: Database, task_id: string): TaskRow | null =>
 
 export const hasTask = (db: Database, task_id: string): boolean =>
   db.query('select 1 from tasks where task_id = ?').get(task_id) !== null
+
+/** The events of a task (events.ts). */
+export const eventsOf = (db: Database, task_id: string): string | null =>
+  db.query<{ events: string }, [string]>('select events from tasks where task_id = ?').get(task_id)?.events ?? null
 
 /** The request of a task that has not ended, as JSON. */
 export const requestOf = (db: Database, task_id: string): string | null =>
@@ -148,7 +159,6 @@ export const endedBefore = (db: Database, ms: number, limit: number): string[] =
     .all(ms, limit)
     .map(({ task_id }) => task_id)
 
-/** Removes every row of a task. */
 export function removeTask(db: Database, task_id: string): void {
-  for (const table of ['tasks', 'events']) db.query(`delete from ${table} where task_id = ?`).run(task_id)
+  db.query('delete from tasks where task_id = ?').run(task_id)
 }

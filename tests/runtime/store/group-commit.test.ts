@@ -63,13 +63,20 @@ describe('a turn of the event loop', () => {
     expect(seen).toEqual([1, 2, 3])
   })
 
-  test('that waits for nobody shares the sync of others, and comes by itself', async () => {
+  test('for which nobody waits comes by itself, and keeps others not waiting', async () => {
     commit.unhurriedFact(insert(1))
-    expect(committed()).toEqual([])
-    await until(committed, (numbers) => numbers.length === 1)
-    commit.unhurriedFact(insert(2))
-    await request(insert(3))
-    expect(committed()).toEqual([1, 2, 3])
+    await request(insert(2))
+    expect(committed()).toEqual([2])
+    await until(committed, (numbers) => numbers.length === 2)
+  })
+
+  test('for which nobody waits is left out when it is moot by then', async () => {
+    let isMoot = false
+    commit.unhurriedFact(insert(1), () => isMoot)
+    commit.unhurriedFact(insert(2), () => false)
+    isMoot = true
+    commit.flush()
+    expect(committed()).toEqual([2])
   })
 
   test('is written at once by a flush', () => {

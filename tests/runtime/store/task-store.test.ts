@@ -121,10 +121,31 @@ describe('a change', () => {
     expect(types('a')).toEqual(['1 accepted', '2 started', '3 kill_requested'])
   })
 
+  test('that nobody waits for is written with the next one, or with the end', async () => {
+    const [a, b] = [await accept('a'), await accept('b')]
+    const started = { patch: { pid: 7 }, events: [{ event_type: 'started', message: 'started' }] }
+    store.note(a, started)
+    store.note(b, started)
+    await store.change(a, { patch: {}, events: [{ event_type: 'kill_requested', message: 'kill' }] })
+    await end(b)
+    restart()
+    expect([store.get('a'), store.get('b')]).toMatchObject([{ pid: 7 }, { pid: 7, status: 'success' }])
+    expect(types('a')).toEqual(['1 accepted', '2 started', '3 kill_requested'])
+    expect(types('b')).toEqual(['1 accepted', '2 started', '3 finished'])
+  })
+
+  test('that nobody waits for does not come back after the end', async () => {
+    const task = await accept('a')
+    store.note(task, { patch: { status: 'running' }, events: [] })
+    await end(task)
+    commit.flush()
+    expect(store.get('a')?.status).toBe('success')
+  })
+
   test('is in the events that are read next, before it is durable', async () => {
     const task = await accept('a')
     store.note(task, { patch: {}, events: [{ event_type: 'started', message: 'started', data: { pid: 7 } }] })
-    expect(store.events('a').at(-1)).toMatchObject({ event_type: 'started', data: '{"pid":7}' })
+    expect(store.events('a').at(-1)).toMatchObject({ event_type: 'started', data: { pid: 7 } })
   })
 
   test('of a recovered task goes on with the number of its events', async () => {

@@ -1,0 +1,65 @@
+/** Databases of earlier versions open, with all that they hold; those of later ones are left as they are. */
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { databasePath, openDatabase } from '../../../runtime/store/database.ts'
+import { GroupCommit } from '../../../runtime/store/group-commit.ts'
+import { TaskStore } from '../../../runtime/store/task-store.ts'
+import { WalSync } from '../../../runtime/store/wal-sync.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { tempDir } from '../../support/temp.ts'
+
+/** What schema 1 was, with two tasks. */
+const SCHEMA_1 = `
+  create table tasks (
+    ordinal integer primary key, task_id text not null unique, status text not null, tenant text, owner text,
+    trace_id text, created_at integer not null, updated_at integer not null, reserved_at integer, released_at integer,
+    started_at integer, finished_at integer, launch_boot_id text, kill_requested_at integer, launcher_pid integer,
+    pid integer, pgid integer, exit_code integer, exit_signal integer, error text, usage text,
+    execution_plan text not null, reservation text not null, limits text not null, is_script integer not null,
+    metadata text, request text
+  );
+  create index tasks_by_status on tasks (status, ordinal);
+  create index tasks_by_tenant on tasks (tenant, ordinal) where tenant is not null;
+  create index tasks_by_end on tasks (finished_at) where finished_at is not null;
+  create table events (
+    task_id text not null, seq integer not null, event_type text not null, timestamp integer not null,
+    message text not null, data text, primary key (task_id, seq)
+  ) without rowid;
+  create table probe (id integer primary key, written_at integer not null);
+  insert into tasks (ordinal, task_id, status, created_at, updated_at, finished_at, execution_plan, reservation, limits, is_script, request)
+    values (1, 'ended', 'success', 1000, 3000, 3000, '{}', '{}', '{}', 0, null),
+           (2, 'waiting', 'accepted', 2000, 2000, null, '{}', '{}', '{}', 0, '{"task_id":"waiting"}');
+  insert into events (task_id, seq, event_type, timestamp, message, data)
+    values ('ended', 2, 'finished', 3000, 'a "quoted" end', '{"status":"success"}'),
+           ('ended', 1, 'accepted', 1000, 'taken in', null);
+  pragma user_version = 1;
+`
+
+test('a database of schema 1 keeps its tasks and their events', () => {
+  using dir = tempDir()
+  const old = new Database(databasePath(dir.path))
+  old.run(SCHEMA_1)
+  old.close()
+  for (const _ of ['the first start', 'the next one']) {
+    using db = openDatabase(dir.path)
+    const commit = new GroupCommit(db, new WalSync(databasePath(dir.path)), silentLog())
+    const store = new TaskStore(db, commit)
+    expect(store.events('ended')).toEqual([
+      { seq: 1, event_type: 'accepted', timestamp: 1000, message: 'taken in', data: {} },
+      { seq: 2, event_type: 'finished', timestamp: 3000, message: 'a "quoted" end', data: { status: 'success' } },
+    ])
+    expect(store.events('waiting')).toEqual([])
+    expect([...store.live].map(({ task_id }) => task_id)).toEqual(['waiting'])
+    expect(store.requestOf('waiting')).toBe('{"task_id":"waiting"}')
+  }
+})
+
+test('a database of a newer version is left as it is', () => {
+  using dir = tempDir()
+  const newer = new Database(databasePath(dir.path))
+  newer.run('pragma user_version = 99')
+  newer.close()
+  expect(() => openDatabase(dir.path)).toThrow('its schema is 99')
+  using db = new Database(databasePath(dir.path))
+  expect(db.query('pragma user_version').get()).toEqual({ user_version: 99 })
+})
