@@ -4,11 +4,10 @@
  * A start first locks the data directory, then takes up what an earlier service left, and listens last: whoever asks
  * finds every task that was ever accepted.
  */
-import { mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
+import { openSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { CAPABILITY_SNAPSHOT_VERSION, type RuntimeConfigSummary } from '../shared/contract/runtime-info.ts'
-import { lockDirectory } from '../shared/directory-lock.ts'
 import { messageOf, UsageError } from '../shared/errors.ts'
 import { createGuard, isLoopback } from '../shared/http-guard.ts'
 import { listen, parseListenAddress } from '../shared/http-service.ts'
@@ -43,10 +42,10 @@ import { Spawner } from './launcher/spawner.ts'
 import { trySandbox } from './launcher/trial.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
+import { lockDataDir, makeDataDir, serviceIdOf } from './store/data-dir.ts'
 import { databasePath, openDatabase } from './store/database.ts'
 import { GroupCommit } from './store/group-commit.ts'
 import { Readiness } from './store/readiness.ts'
-import { tasksDir } from './store/task-dir.ts'
 import { type LiveTask, TaskStore } from './store/task-store.ts'
 import { WalSync } from './store/wal-sync.ts'
 
@@ -55,9 +54,6 @@ const LAST_ANSWERS_MS = 1_000
 
 /** Milliseconds that the last log lines get to leave. */
 const LAST_LINES_MS = 1_000
-
-/** The lock of the data directory: a control service may have its files beside ours. */
-const LOCK_FILE = 'runtime.lock'
 
 /** Resolves when the service listens; it ends the process by itself. */
 export async function serve(
@@ -73,7 +69,7 @@ export async function serve(
 
   process.umask(0o077) // requests hold secrets
   const dataDir = makeDataDir(config.dataDir)
-  const directoryLockFd = lockDirectory(dataDir, LOCK_FILE)
+  const directoryLockFd = lockDataDir(dataDir)
   const launcher = launcherProgram(dataDir)
   const isRoot = process.getuid?.() === 0
   const sandboxUid = isRoot ? config.sandboxUid : undefined
@@ -209,20 +205,6 @@ export async function serve(
   process.on('SIGINT', stop)
 }
 
-/** The absolute path of the data directory, made if it was not there. Throws `UsageError`. */
-function makeDataDir(path: string): string {
-  try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
-    const dataDir = realpathSync(path)
-    mkdirSync(tasksDir(dataDir), { recursive: true, mode: 0o700 })
-    return dataDir
-  } catch (error) {
-    throw new UsageError(
-      `cannot make the data directory ${path}: ${messageOf(error)} (let the user of the service write there, or choose another with --data-dir)`,
-    )
-  }
-}
-
 /** Throws `UsageError` when the launcher cannot be put into the data directory, or cannot run there. */
 function launcherProgram(dataDir: string): LauncherProgram {
   try {
@@ -236,12 +218,6 @@ function openStore(dataDir: string, log: Log) {
   const db = openDatabase(dataDir)
   const commit = new GroupCommit(db, new WalSync(databasePath(dataDir)), log)
   return { db, commit, store: new TaskStore(db, commit) }
-}
-
-/** Names the service among those of this machine, for as long as its data directory is there. */
-function serviceIdOf(dataDir: string): string {
-  const { dev, ino } = statSync(dataDir)
-  return `${dev}-${ino}`
 }
 
 /** Control groups of tasks that do not run: a launcher was killed while we were not there. */
