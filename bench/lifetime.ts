@@ -3,8 +3,8 @@
  *
  * Each process leads a group of its own, so that a killed one takes its children along. Tasks of a runtime service do
  * not belong to its group, for they outlive it; their launchers are known by their home, a directory of ours. The `exit`
- * hook ends all of them and removes the directory, whether the bench is done, breaks or is interrupted. Being killed
- * outright (SIGKILL) is the one end that leaves something behind.
+ * hook ends all of them and removes their control groups and the directory, whether the bench is done, breaks or is
+ * interrupted. Being killed outright (SIGKILL) is the one end that leaves something behind.
  */
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
@@ -24,6 +24,7 @@ export class Lifetime {
   /** A directory of this run. */
   readonly dir = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-bench-')))
   readonly #children = new Set<Subprocess>()
+  readonly #lastSteps: (() => void)[] = []
 
   constructor() {
     spreadDirectories(this.dir)
@@ -45,6 +46,11 @@ export class Lifetime {
     return child
   }
 
+  /** Done when all processes have ended, before the directory goes. */
+  atEnd(step: () => void): void {
+    this.#lastSteps.push(step)
+  }
+
   async kill(child: Subprocess): Promise<void> {
     killGroup(child.pid)
     await child.exited
@@ -53,6 +59,7 @@ export class Lifetime {
   #end(): void {
     for (const { pid } of this.#children) killGroup(pid)
     endTasks(`HOME=${this.dir}/`)
+    for (const step of this.#lastSteps) step()
     rmSync(this.dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 })
   }
 }

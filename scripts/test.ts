@@ -2,12 +2,14 @@
  * `bun run test`: all tests, and what a test runner does not see by itself.
  *
  * The run must end with its own closing line (a test that ends the process would otherwise look like success), and it
- * must leave nothing behind: no process with the mark of this run, nothing in the temporary directory it got.
+ * must leave nothing behind: no process with the mark of this run, nothing in the temporary directory it got, no control
+ * group.
  * Ends with the line `N passed, N failed`. Arguments go to `bun test`.
  */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { controlGroups, leftGroups } from './left-groups.ts'
 
 const ROOT = dirname(import.meta.dir)
 
@@ -17,6 +19,8 @@ const TEST_TIMEOUT_MS = 60_000
 const run = `run-${process.pid}-${Date.now()}`
 const temp = mkdtempSync(join(tmpdir(), 'taskmill-tests-'))
 chmodSync(temp, 0o711) // tests run services as other users, who must be able to reach their directories
+
+const groupsBefore = new Set(controlGroups())
 
 const tests = Bun.spawn(
   [process.execPath, 'test', '--parallel=2', `--timeout=${TEST_TIMEOUT_MS}`, ...process.argv.slice(2)],
@@ -51,6 +55,7 @@ for (const left of readdirSync(temp)) {
   faults.push(`a test left ${left} in the temporary directory: ${contentOf(join(temp, left))}`)
 }
 rmSync(temp, { recursive: true, force: true })
+for (const left of await leftGroups(groupsBefore)) faults.push(`a test left the control group ${left}`)
 
 for (const fault of faults) console.error(`fault: ${fault}`)
 const isRed = faults.length > 0 || failed > 0 || passed === 0

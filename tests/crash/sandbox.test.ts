@@ -10,6 +10,7 @@ import { expect, test } from 'bun:test'
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseStarted } from '../../runtime/launcher/outcome.ts'
+import { TEST_CGROUP_ROOT } from '../../scripts/left-groups.ts'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
@@ -41,7 +42,7 @@ test.skipIf(missingSandbox !== undefined)(
   async () => {
     using dir = tempDir()
     const dataDir = join(dir.path, 'data')
-    const groupsRoot = `taskmill-test-crash-${process.pid}`
+    const groupsRoot = `${TEST_CGROUP_ROOT}-crash-${process.pid}`
     const options = { dataDir, flags: ['--termination-grace-ms', '100', '--cgroup-root', groupsRoot] }
     const random = randomNumbers(SEED)
     using seen = new SeenNamespaces()

@@ -4,13 +4,14 @@
  * A machine that lets us have none skips these tests with the reason in their names; TASKMILL_MUST_CGROUP=1 forbids it.
  */
 import { leaveCgroups, TaskCgroups } from '../../runtime/launcher/cgroup.ts'
+import { TEST_CGROUP_ROOT } from '../../scripts/left-groups.ts'
 
 export interface TestCgroups extends AsyncDisposable {
   readonly tasks: TaskCgroups
 }
 
 /** Several services of a test may share it. */
-const ROOT = `taskmill-test-${process.pid}`
+const ROOT = `${TEST_CGROUP_ROOT}-${process.pid}`
 
 export function testCgroups(serviceId = 'service'): TestCgroups {
   const tasks = TaskCgroups.prepare({ root: ROOT, serviceId })

@@ -3,6 +3,7 @@ import { chownSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { builtProgram, type ProgramName } from '../../scripts/build.ts'
+import { groupRemover } from '../../scripts/service-groups.ts'
 import { tempDir } from './temp.ts'
 
 export interface ServiceOptions {
@@ -66,9 +67,11 @@ export async function startService(
     // Control may have started the other service, whose lines are among its own.
     if (line.msg === 'listening' && program.endsWith(`-${line.service}`)) isListening(String(line.url))
   })
+  let removeGroup = () => {}
   const dispose = async () => {
     child.kill('SIGKILL')
     await Promise.all([child.exited, reading])
+    removeGroup()
     temp[Symbol.dispose]()
   }
   const url = await Promise.race([listening, child.exited.then(() => undefined)])
@@ -76,6 +79,7 @@ export async function startService(
     await dispose()
     throw new Error(`${program} did not start: ${await stderr}`)
   }
+  removeGroup = groupRemover(dataDir)
   return { url, cwd, dataDir, process: child, log, stderr, dispose }
 }
 
