@@ -82,6 +82,8 @@ export async function serve(
   const cgroups = config.disableCgroup
     ? undefined
     : TaskCgroups.prepare({ root: config.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId })
+  // Also when the start comes to nothing, as when the address is taken.
+  process.on('exit', () => cgroups !== undefined && leaveCgroups(cgroups))
   const capabilities = capabilitySet({
     ...{ isLauncherNative: launcher.isNative, isRoot },
     ...cgroupCapabilities(cgroups),
@@ -195,7 +197,6 @@ export async function serve(
     commit.settle()
     const isKept = commit.fault === undefined
     db.close()
-    if (cgroups !== undefined) leaveCgroups(cgroups)
     log.info('stopped')
     // Whoever does not read our lines does not keep us from ending.
     await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])

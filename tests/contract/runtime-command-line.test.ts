@@ -1,7 +1,9 @@
 /** The command line of `taskmill-runtime serve`. Source: contract 0, Binaries and flags. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { serviceIdOf } from '../../runtime/store/data-dir.ts'
+import { controlGroups } from '../../scripts/left-groups.ts'
 import type { RuntimeConfigSummary } from '../../shared/contract/runtime-info.ts'
 import { startControl } from '../support/control.ts'
 import { startRuntime } from '../support/runtime.ts'
@@ -179,12 +181,15 @@ describe('a start that cannot work fails with one line that names the reason', (
   test('a port in use', async () => {
     using taken = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
     const address = `127.0.0.1:${taken.port}`
-    const { exitCode, stdout, stderr } = await run(['serve', '--listen-addr', address])
+    const dataDir = join(temp.path, 'data')
+    const { exitCode, stdout, stderr } = await run(['serve', '--listen-addr', address, '--data-dir', dataDir])
     taken.stop(true)
     expect(exitCode).not.toBe(0)
     expect(stdout).not.toContain('"listening"')
     expect(stderr).toMatch(/^taskmill-runtime[^\n]*: [^\n]+\n$/)
     expect(stderr).toContain(address)
+    const name = serviceIdOf(dataDir)
+    expect(controlGroups().filter((group) => basename(group) === name)).toEqual([])
   })
 
   test('the port of another service of ours', async () => {
