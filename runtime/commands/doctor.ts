@@ -47,14 +47,14 @@ export async function doctor(
     : TaskCgroups.prepare({ root: values.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId: `doctor-${process.pid}` })
   if (cgroups !== undefined) leaveCgroups(cgroups)
   const isRoot = process.getuid?.() === 0
-  const capabilities = withLauncher((launcher) =>
+  const capabilities = await withLauncher(async (launcher) =>
     namedCapabilities(
       capabilitySet({
         ...{ isLauncherNative: launcher?.isNative === true, isRoot },
-        ...tryCapabilities({
+        ...(await tryCapabilities({
           ...{ launcher, cgroups, sandboxUid: isRoot ? values.sandboxUid : undefined },
           isSandboxDisabled: values.disableLinuxSandbox,
-        }),
+        })),
       }),
     ),
   )
@@ -84,10 +84,10 @@ const amount = (value: number | undefined, what: string, source: string | undefi
   value === undefined ? `${what} not known, so not limited together` : `${value} ${what} (${source})`
 
 /** The launcher of this platform, put somewhere for the occasion; undefined where none runs. */
-function withLauncher<T>(use: (launcher: LauncherProgram | undefined) => T): T {
+async function withLauncher<T>(use: (launcher: LauncherProgram | undefined) => Promise<T>): Promise<T> {
   const directory = mkdtempSync(join(tmpdir(), 'taskmill-doctor-'))
   try {
-    return use(tryLauncher(directory))
+    return await use(tryLauncher(directory))
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

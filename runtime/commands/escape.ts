@@ -17,7 +17,8 @@ import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgro
 import { chooseLauncher } from '../launcher/embedded.ts'
 import type { SandboxFeature } from '../launcher/plan.ts'
 import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
-import { tryCapabilities } from '../launcher/trial.ts'
+import type { SandboxCapabilities } from '../launcher/sandbox-capabilities.ts'
+import { trySandbox } from '../launcher/trial.ts'
 import type { escapeSettings } from './escape-settings.ts'
 
 /** Of the file system that the launcher makes for /tmp and /dev/shm together. */
@@ -43,7 +44,7 @@ export async function doctorEscape(
     const attempts = await tryToEscape({
       launcher,
       sandbox: {
-        features: featuresOf(tryCapabilities({ launcher, cgroups, sandboxUid: uid, isSandboxDisabled: false })),
+        features: featuresOf(await trySandbox({ launcher, sandboxUid: uid, isSandboxDisabled: false })),
         ...(uid !== undefined && { uid }),
         ...(values.rootfs !== '' && { rootfs: directoryAt(values.rootfs) }),
         ...findSandboxPaths({ ...values, dataDir: home }),
@@ -69,7 +70,7 @@ function directoryAt(path: string): string {
 }
 
 /** All that this host allows. What it does not is not blocked then, and the report says so. */
-function featuresOf({ linux_sandbox, namespaces, seccomp }: ReturnType<typeof tryCapabilities>): SandboxFeature[] {
+function featuresOf({ linux_sandbox, namespaces, seccomp }: SandboxCapabilities): SandboxFeature[] {
   if (!linux_sandbox.isAvailable) throw new NoSandbox(`${linux_sandbox.reason} (${linux_sandbox.remedy})`)
   const allowed = NAMESPACES.filter((name) => namespaces[name].isAvailable)
   return [...allowed, ...(seccomp.isAvailable ? (['seccomp'] as const) : [])]

@@ -22,23 +22,17 @@ export type SandboxProbe = Readonly<Record<Probed, ProbeFault | null>>
 /** Milliseconds that it may take on the busiest of machines. */
 const PROBE_MS = 10_000
 
-const commandOf = ({ command }: LauncherProgram, uid: number | undefined): string[] => [
-  ...command,
-  '--probe',
-  ...(uid === undefined ? [] : [String(uid)]),
-]
-
-const OPTIONS = { env: {}, stdio: ['ignore', 'pipe', 'ignore'], timeout: PROBE_MS, killSignal: 'SIGKILL' } as const
-
 /** `uid` is the user of sandboxes, for a service that is root. Undefined where the launcher does not answer. */
-export function probeSandbox(program: LauncherProgram, uid: number | undefined): SandboxProbe | undefined {
-  const { stdout, exitCode } = Bun.spawnSync(commandOf(program, uid), { ...OPTIONS, stdio: [...OPTIONS.stdio] })
-  return exitCode === 0 ? parseProbe(stdout.toString()) : undefined
-}
-
-/** The same for who has something else to do meanwhile. */
-export async function startProbe(program: LauncherProgram, uid: number | undefined): Promise<SandboxProbe | undefined> {
-  const child = Bun.spawn(commandOf(program, uid), { ...OPTIONS, stdio: [...OPTIONS.stdio] })
+export async function probeSandbox(
+  { command }: LauncherProgram,
+  uid: number | undefined,
+): Promise<SandboxProbe | undefined> {
+  const child = Bun.spawn([...command, '--probe', ...(uid === undefined ? [] : [String(uid)])], {
+    env: {},
+    stdio: ['ignore', 'pipe', 'ignore'],
+    timeout: PROBE_MS,
+    killSignal: 'SIGKILL',
+  })
   const text = await new Response(child.stdout).text()
   return (await child.exited) === 0 ? parseProbe(text) : undefined
 }

@@ -4,7 +4,7 @@ import type { TaskCgroups } from './cgroup.ts'
 import { cgroupCapabilities } from './cgroup-capabilities.ts'
 import type { LauncherProgram } from './embedded.ts'
 import { type SandboxCapabilities, sandboxCapabilities } from './sandbox-capabilities.ts'
-import { probeSandbox, type SandboxProbe, startProbe } from './sandbox-probe.ts'
+import { probeSandbox } from './sandbox-probe.ts'
 
 export interface SandboxTrialOptions {
   /** Undefined where none runs. */
@@ -19,31 +19,24 @@ export interface TrialOptions extends SandboxTrialOptions {
   readonly cgroups: TaskCgroups | undefined
 }
 
-export const tryCapabilities = (
+export const tryCapabilities = async (
   options: TrialOptions,
-): Omit<CapabilitySet, 'isRoot' | 'rlimit_cpu' | 'rlimit_memory'> => ({
+): Promise<Omit<CapabilitySet, 'isRoot' | 'rlimit_cpu' | 'rlimit_memory'>> => ({
   ...cgroupCapabilities(options.cgroups),
-  ...judge(options, canAsk(options) ? probeSandbox(options.launcher, options.sandboxUid) : undefined),
+  ...(await trySandbox(options)),
 })
 
 /** The part that takes a process and its time, for a start that has something else to do meanwhile. */
-export const trySandbox = async (options: SandboxTrialOptions): Promise<SandboxCapabilities> =>
-  judge(options, canAsk(options) ? await startProbe(options.launcher, options.sandboxUid) : undefined)
-
-const canAsk = (
-  options: SandboxTrialOptions,
-): options is SandboxTrialOptions & { readonly launcher: LauncherProgram } =>
-  options.launcher?.isNative === true && !options.isSandboxDisabled
-
-const judge = (
-  { launcher, sandboxUid, isSandboxDisabled }: SandboxTrialOptions,
-  probe: SandboxProbe | undefined,
-): SandboxCapabilities =>
-  sandboxCapabilities({
-    ...{
-      isLauncherNative: launcher?.isNative === true,
-      isDisabled: isSandboxDisabled,
-      isRoot: sandboxUid !== undefined,
-    },
-    probe,
+export async function trySandbox({
+  launcher,
+  sandboxUid,
+  isSandboxDisabled,
+}: SandboxTrialOptions): Promise<SandboxCapabilities> {
+  const asked = launcher?.isNative === true && !isSandboxDisabled ? launcher : undefined
+  return sandboxCapabilities({
+    isLauncherNative: launcher?.isNative === true,
+    isDisabled: isSandboxDisabled,
+    isRoot: sandboxUid !== undefined,
+    probe: asked && (await probeSandbox(asked, sandboxUid)),
   })
+}

@@ -59,9 +59,9 @@ export const launchIn = (setting: Setting, options: SandboxedOptions) =>
 export const runIn = (setting: Setting, options: SandboxedOptions) => run(setting.variant, optionsOf(setting, options))
 
 /** Why there can be no sandbox here, or undefined. */
-export const missingSandbox = ((): string | undefined => {
+export const missingSandbox = await (async (): Promise<string | undefined> => {
   const { command } = shippedLauncher
-  const probe = probeSandbox(
+  const probe = await probeSandbox(
     { command: command as [string], wrapEnvironment: (env) => env, isNative: true },
     isRoot ? SANDBOX_UID : undefined,
   )

@@ -106,27 +106,27 @@ describe.skipIf(missingSandbox !== undefined)(
     const program = { wrapEnvironment: (env: Readonly<Record<string, string>>) => env, isNative: true }
     const uid = process.getuid?.() === 0 ? SANDBOX_UID : undefined
 
-    test('can do it all, and says so', () => {
+    test('can do it all, and says so', async () => {
       const command = shippedLauncher.command as [string]
-      expect(probeSandbox({ ...program, command }, uid)).toEqual(hostWithout())
+      expect(await probeSandbox({ ...program, command }, uid)).toEqual(hostWithout())
     })
 
-    test('says what is missing where user namespaces are used up', () => {
+    test('says what is missing where user namespaces are used up', async () => {
       const script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
       const through = ['unshare', '-Ur', 'sh', '-c', script, 'sh', ...shippedLauncher.command] as [string, ...string[]]
       // In there the only user is root, and there is no other to become.
-      const probe = probeSandbox({ ...program, command: through }, SANDBOX_UID)
+      const probe = await probeSandbox({ ...program, command: through }, SANDBOX_UID)
       expect(probe?.none).toEqual({ step: 'sandbox_uid', errno: errno.EPERM })
       expect(probe?.rootless).toEqual({ step: 'sandbox_uid', errno: errno.EPERM })
     })
 
-    test('says what is missing for root without its rights: namespaces, but not the filter', () => {
+    test('says what is missing for root without its rights: namespaces, but not the filter', async () => {
       if (uid === undefined) return
       const through = ['setpriv', '--bounding-set', '-sys_admin', '--', ...shippedLauncher.command] as [
         string,
         ...string[],
       ]
-      const probe = probeSandbox({ ...program, command: through }, uid)
+      const probe = await probeSandbox({ ...program, command: through }, uid)
       for (const name of ['mount', 'pid', 'uts', 'ipc', 'net', 'chroot', 'whole'] as const) {
         expect([name, probe?.[name]]).toEqual([name, { step: 'namespaces', errno: errno.EPERM }])
       }
