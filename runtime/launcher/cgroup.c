@@ -10,26 +10,16 @@
 #include "files.h"
 #include "pids.h"
 
-static bool write_attribute(int group_fd, const char *name, const char *value) {
-  int fd = openat(group_fd, name, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  bool is_written = write_all(fd, value, strlen(value));
-  int error = errno;
-  close(fd);
-  errno = error;
-  return is_written;
-}
-
 static bool write_number(int group_fd, const char *name, int64_t number) {
   struct text text;
   text_clear(&text);
   text_add_number(&text, number);
-  return write_attribute(group_fd, name, text_string(&text));
+  return write_file(group_fd, name, text_string(&text));
 }
 
 /* An attribute that not every kernel has: without it we do without. */
 static bool write_if_there(int group_fd, const char *name, const char *value) {
-  return write_attribute(group_fd, name, value) || errno == ENOENT;
+  return write_file(group_fd, name, value) || errno == ENOENT;
 }
 
 /* A descriptor of a new group. An empty one that is there already, left by a crash, makes place for it. */
@@ -74,9 +64,9 @@ struct fault cgroup_join(const struct cgroup *group) {
    * process the kernel waits until no processor forks, which takes 9 ms of 14 when tasks come one by one.
    */
   const char *members = group->is_v2 ? "cgroup.procs" : "tasks";
-  if (group->pids_fd != ABSENT && !write_attribute(group->pids_fd, members, "0")) return fault_at(STEP_CGROUP_JOIN);
+  if (group->pids_fd != ABSENT && !write_file(group->pids_fd, members, "0")) return fault_at(STEP_CGROUP_JOIN);
   if (group->memory_fd != ABSENT && group->memory_fd != group->pids_fd &&
-      !write_attribute(group->memory_fd, members, "0"))
+      !write_file(group->memory_fd, members, "0"))
     return fault_at(STEP_CGROUP_JOIN);
   return no_fault();
 }
@@ -108,8 +98,8 @@ bool cgroup_signal(const struct cgroup *group, int signal, pid_t main_pid) {
 void cgroup_kill(const struct cgroup *group) {
   if (member_fd(group) == ABSENT) return;
   /* Without new ones the list gets shorter whatever they do. */
-  if (group->pids_fd != ABSENT) write_attribute(group->pids_fd, "pids.max", "0");
-  if (group->is_v2 && write_attribute(group->pids_fd, "cgroup.kill", "1")) return;
+  if (group->pids_fd != ABSENT) write_file(group->pids_fd, "pids.max", "0");
+  if (group->is_v2 && write_file(group->pids_fd, "cgroup.kill", "1")) return;
   cgroup_signal(group, SIGKILL, 0);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "arguments.h"
+#include "files.h"
 #include "mounts.h"
 #include "text.h"
 
@@ -33,8 +34,7 @@ static bool make_device(int dev_fd, const char *name, dev_t device, bool *is_mad
   *is_made = mknodat(dev_fd, name, S_IFCHR | 0666, device) == 0;
   if (*is_made) return true;
   if (errno != EPERM) return false;
-  int fd = openat(dev_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-  return fd >= 0 && close(fd) == 0;
+  return make_file(dev_fd, name);
 }
 
 /* Where one may be made, all may. */

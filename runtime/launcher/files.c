@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 bool write_all(int fd, const char *bytes, size_t length) {
@@ -50,4 +51,19 @@ ssize_t read_small_file(int dir_fd, const char *path, char *buffer, size_t size)
   close(fd);
   buffer[length] = '\0';
   return (ssize_t)length;
+}
+
+bool write_file(int dir_fd, const char *path, const char *content) {
+  int fd = openat(dir_fd, path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool is_written = write_all(fd, content, strlen(content));
+  int error = errno;
+  close(fd);
+  errno = error;
+  return is_written;
+}
+
+bool make_file(int dir_fd, const char *path) {
+  int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+  return fd >= 0 && close(fd) == 0;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "devices.h"
+#include "files.h"
 #include "mounts.h"
 #include "places.h"
 #include "text.h"
@@ -21,11 +22,6 @@ static const char *cover_of(struct text *name, int place) {
   text_add(name, "cover-");
   text_add_number(name, place);
   return text_string(name);
-}
-
-static bool make_file(const char *path) {
-  int fd = openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
-  return fd >= 0 && close(fd) == 0;
 }
 
 /* `path` below `top`, with all directories on the way. */
@@ -43,9 +39,8 @@ static bool make_ground(const char *top, const char *path, bool is_directory) {
       return false;
     }
     bool is_last = *at == '\0';
-    bool is_made = is_last && !is_directory ? make_file(text_string(&made))
-                                            : mkdir(text_string(&made), 0755) == 0 || errno == EEXIST;
-    if (!is_made) return false;
+    bool is_made = is_last && !is_directory ? make_file(AT_FDCWD, text_string(&made)) : mkdir(text_string(&made), 0755) == 0;
+    if (!is_made && errno != EEXIST) return false;
   }
   return true;
 }
@@ -53,7 +48,7 @@ static bool make_ground(const char *top, const char *path, bool is_directory) {
 /* What covers the places, with the ground for what lies in them. */
 static bool make_covers(const struct places *places) {
   struct text name;
-  if (!make_file(EMPTY_FILE)) return false;
+  if (!make_file(AT_FDCWD, EMPTY_FILE)) return false;
   for (int i = 0; i < places->count; i++) {
     const struct place *place = &places->all[i];
     if (place->kind == PLACE_MASK && place->is_directory && mkdir(cover_of(&name, i), 0755) != 0) return false;

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "paths.h"
 #include "text.h"
 
 /* Of <linux/mount.h>, which does not go together with <sys/mount.h>. */
@@ -63,11 +64,6 @@ static char *take_field(char **at) {
   return field;
 }
 
-static bool is_below(const char *path, const char *top) {
-  size_t length = strcmp(top, "/") == 0 ? 0 : strlen(top);
-  return strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == '\0');
-}
-
 static bool has_option(const char *options, const char *name) {
   size_t length = strlen(name);
   for (const char *at = options;; at++) {
@@ -83,7 +79,7 @@ static bool freeze_line(char *line, const char *top) {
   for (int skipped = 0; skipped < 4; skipped++) take_field(&line);
   const char *path = take_field(&line);
   const char *options = take_field(&line);
-  if (!is_below(path, top)) return true;
+  if (!is_within(path, top)) return true;
   unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | (has_option(options, "noexec") ? MS_NOEXEC : 0);
   /* One below another is out of reach, for the task as well. */
   return remount(path, flags) || errno == ENOENT || errno == EACCES || errno == EINVAL;

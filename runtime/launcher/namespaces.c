@@ -4,7 +4,6 @@
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -34,16 +33,6 @@ pid_t namespaces_fork(unsigned int flags) {
   return flags == 0 ? fork() : (pid_t)syscall(SYS_clone, (unsigned long)(flags | SIGCHLD), 0UL, 0UL, 0UL, 0UL);
 }
 
-static bool write_file(const char *path, const char *content) {
-  int fd = openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  bool is_written = write_all(fd, content, strlen(content));
-  int error = errno;
-  close(fd);
-  errno = error;
-  return is_written;
-}
-
 static bool write_map(const char *path, int64_t id) {
   struct text text;
   text_clear(&text);
@@ -51,12 +40,12 @@ static bool write_map(const char *path, int64_t id) {
   text_add(&text, " ");
   text_add_number(&text, id);
   text_add(&text, " 1\n");
-  return write_file(path, text_string(&text));
+  return write_file(AT_FDCWD, path, text_string(&text));
 }
 
 struct fault namespaces_map_user(uid_t uid, gid_t gid) {
   /* Without the right to drop groups; before 3.19 there was no such file, and no need. */
-  if (!write_file("/proc/self/setgroups", "deny") && errno != ENOENT) return fault_at(STEP_USER_MAP);
+  if (!write_file(AT_FDCWD, "/proc/self/setgroups", "deny") && errno != ENOENT) return fault_at(STEP_USER_MAP);
   return write_map("/proc/self/uid_map", uid) && write_map("/proc/self/gid_map", gid) ? no_fault() : fault_at(STEP_USER_MAP);
 }
 
@@ -66,7 +55,7 @@ struct fault namespaces_enter_user(uid_t uid, gid_t gid) {
   return namespaces_map_user(uid, gid);
 }
 
-bool namespaces_close_user(void) { return write_file("/proc/sys/user/max_user_namespaces", "0"); }
+bool namespaces_close_user(void) { return write_file(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "0"); }
 
 struct fault namespaces_enter_cgroup(void) {
   return unshare(CLONE_NEWCGROUP) == 0 ? no_fault() : fault_at(STEP_CGROUP_NAMESPACE);

@@ -6,14 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "paths.h"
+
 /* Private to each task. */
 #define TMP "/tmp"
-
-bool is_within(const char *path, const char *top) {
-  size_t length = strlen(top);
-  while (length > 0 && top[length - 1] == '/') length--;
-  return strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == '\0');
-}
 
 const char *path_within(const struct place *inner, const struct place *outer) {
   const char *rest = inner->path + strlen(outer->path);

@@ -36,9 +36,6 @@ bool places_find(struct places *places, const struct arguments *arguments);
 
 void places_close(struct places *places);
 
-/* Whether `path` is `top` or lies below it; by name alone. */
-bool is_within(const char *path, const char *top);
-
 /* The part of the path of `inner` below that of `outer`, which it lies in; without a slash in front. */
 const char *path_within(const struct place *inner, const struct place *outer);
 

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "devices.h"
+#include "files.h"
 #include "mounts.h"
-#include "places.h"
+#include "paths.h"
+#include "text.h"
 #include "view.h"
 
 /* Entries at the top of a tree; each becomes a mount. */
@@ -32,11 +34,6 @@ static bool copy_link(int tree_fd, const char *name) {
   return symlink(to, name) == 0;
 }
 
-static bool make_file(const char *name) {
-  int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-  return fd >= 0 && close(fd) == 0;
-}
-
 /* By a descriptor: what was looked at is what is mounted. Pipes, sockets and devices have no business there. */
 static bool add_entry(int tree_fd, const char *name) {
   struct stat status;
@@ -45,7 +42,7 @@ static bool add_entry(int tree_fd, const char *name) {
   bool is_added = true;
   if (S_ISLNK(status.st_mode)) is_added = copy_link(tree_fd, name);
   else if (S_ISDIR(status.st_mode)) is_added = mkdir(name, 0755) == 0 && bind_fd(fd, name);
-  else if (S_ISREG(status.st_mode)) is_added = make_file(name) && bind_fd(fd, name);
+  else if (S_ISREG(status.st_mode)) is_added = make_file(AT_FDCWD, name) && bind_fd(fd, name);
   int error = errno;
   close(fd);
   errno = error;
@@ -79,7 +76,8 @@ static bool add_entries(int tree_fd, bool has_script) {
 
 static bool make_places(bool has_script) {
   bool is_made = mkdir("proc", 0755) == 0 && mkdir("tmp", 01777) == 0 && mkdir(ROOT_WORKSPACE, 0755) == 0;
-  return is_made && mkdir(COVER, 0755) == 0 && make_file(COVER_FILE) && (!has_script || make_file(ROOT_SCRIPT));
+  return is_made && mkdir(COVER, 0755) == 0 && make_file(AT_FDCWD, COVER_FILE) &&
+         (!has_script || make_file(AT_FDCWD, ROOT_SCRIPT));
 }
 
 /* The name of the tree on the host, with no link in it. */
