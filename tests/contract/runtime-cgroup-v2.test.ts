@@ -9,7 +9,11 @@ import { inVm, missingVm, VM_PATIENCE_MS } from '../support/vm.ts'
 setDefaultTimeout(VM_PATIENCE_MS)
 
 /** Those that need groups; the others say the same here as there. */
-const SUITES = ['tests/runtime/launcher/cgroup.test.ts', 'tests/contract/runtime-sandbox.test.ts']
+const SUITES = [
+  'tests/runtime/launcher/cgroup.test.ts',
+  'tests/contract/runtime-sandbox.test.ts',
+  'tests/scripts/left-groups.test.ts',
+]
 
 /** Nothing may be skipped there, but what a kernel of this kind cannot run, and for a user what only root can arrange. */
 const MUST = { TASKMILL_MUST_CGROUP: '1', TASKMILL_MUST_SANDBOX: '1' }
