@@ -5,11 +5,16 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "clock.h"
 #include "notify.h"
 #include "outcome.h"
 
 /* Members for which there is room at the beginning. */
 #define FIRST_SIZE 64
+
+/* How long the line of one that ended in order waits for others, and how many of them wait. */
+#define GATHER_US 20000
+#define GATHERED_AT_ONCE 64
 
 /* pid of one that has ended, or never was. */
 #define NO_PID 0
@@ -23,6 +28,11 @@ struct member {
   struct fault fault;
   char task_id[MAX_TASK_ID_BYTES + 1];
 };
+
+static void note_untold(struct fleet *fleet, bool is_in_order) {
+  int64_t tell_at_us = is_in_order && fleet->untold < GATHERED_AT_ONCE ? monotonic_us() + GATHER_US : 0;
+  if (fleet->untold++ == 0 || tell_at_us < fleet->tell_at_us) fleet->tell_at_us = tell_at_us;
+}
 
 bool fleet_make_room(struct fleet *fleet) {
   if (fleet->count < fleet->size) return true;
@@ -49,7 +59,7 @@ void fleet_add_failed(struct fleet *fleet, const struct arguments *arguments, ui
   struct member *member = add(fleet, arguments, launch);
   member->fault = fault;
   member->exit_code = EXIT_NOT_STARTED;
-  fleet->untold++;
+  note_untold(fleet, false);
 }
 
 static void end(struct fleet *fleet, pid_t pid, int status) {
@@ -58,7 +68,7 @@ static void end(struct fleet *fleet, pid_t pid, int status) {
     if (member->pid != pid) continue;
     member->pid = NO_PID;
     member->exit_code = WIFSIGNALED(status) ? EXIT_SIGNAL_BASE + WTERMSIG(status) : WEXITSTATUS(status);
-    fleet->untold++;
+    note_untold(fleet, WIFEXITED(status) && WEXITSTATUS(status) != EXIT_NOT_STARTED);
     return;
   }
 }
@@ -79,6 +89,12 @@ static bool tell(const struct fleet *fleet, struct member *member) {
   if (is_fault(member->fault) && !notify_failed(&arguments, member->fault)) return false;
   member->fault = no_fault();
   return notify_gone(&arguments, member->launch, member->exit_code);
+}
+
+int fleet_tell_in_ms(const struct fleet *fleet) {
+  if (fleet->untold == 0) return -1;
+  int64_t left_us = fleet->tell_at_us - monotonic_us();
+  return left_us <= 0 ? 0 : (int)(left_us / US_PER_MS) + 1;
 }
 
 void fleet_tell(struct fleet *fleet) {

@@ -4,6 +4,9 @@
  * Every request is answered by one line `gone`, also when there could be no launcher. A service that hears of it may rely
  * on that, so it is never lost: when the pipe to the service is full, it is kept here and sent later. There are as many at
  * a time as the service has slots for running tasks.
+ *
+ * A launcher that ended in order has said itself how its task ended. Then the line only lets the service forget it: it
+ * waits for others, so that the service is not woken once more for each task.
  */
 #ifndef FLEET_H
 #define FLEET_H
@@ -25,6 +28,8 @@ struct fleet {
   size_t size;
   /* Members that have ended, and the service was not told. */
   size_t untold;
+  /* When it is to be told, on the monotonic clock, while there are such. */
+  int64_t tell_at_us;
 };
 
 /* Makes sure that one more can be added. False without memory. */
@@ -39,7 +44,10 @@ void fleet_add_failed(struct fleet *fleet, const struct arguments *arguments, ui
 /* Reaps those that have ended. */
 void fleet_reap(struct fleet *fleet);
 
-/* Tells the service of those that have ended, as far as its pipe has room. */
+/* Milliseconds until there is something to tell: 0 for now, -1 for never. */
+int fleet_tell_in_ms(const struct fleet *fleet);
+
+/* Tells the service of all that have ended, as far as its pipe has room. */
 void fleet_tell(struct fleet *fleet);
 
 #endif

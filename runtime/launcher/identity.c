@@ -43,8 +43,8 @@ bool identity_read_boot(void) {
   return true;
 }
 
-struct fault identity_of(struct identity *identity, pid_t pid) {
-  *identity = (struct identity){.launcher_pid = getpid(), .pid = pid, .started_ms = epoch_ms()};
+struct fault identity_of(struct identity *identity, pid_t launcher_pid, pid_t pid) {
+  *identity = (struct identity){.launcher_pid = launcher_pid, .pid = pid, .started_ms = epoch_ms()};
   if (!read_start_time(pid, &identity->start_time) || !identity_read_boot()) return fault_at(STEP_STARTED);
   memcpy(identity->boot_id, boot_id, sizeof boot_id);
   return no_fault();

@@ -23,6 +23,6 @@ struct identity {
 /* False with errno. It is read once, by a spawner for all that it forks. */
 bool identity_read_boot(void);
 
-struct fault identity_of(struct identity *identity, pid_t pid);
+struct fault identity_of(struct identity *identity, pid_t launcher_pid, pid_t pid);
 
 #endif

@@ -79,17 +79,12 @@ static int give_up(const struct arguments *arguments, struct fault fault, int ex
 /* From the fork to the end. A fault means that the task was not started. */
 static struct fault run_task(const struct task_setup *setup, int signal_fd, struct record *record, struct outcome *outcome) {
   struct task task;
-  int64_t started_us = monotonic_us();
-  struct fault fault = task_fork(&task, setup);
-  if (is_fault(fault)) return fault;
-
   struct identity identity;
+  int64_t started_us = monotonic_us();
+  struct fault fault = task_start(&task, setup, !task_dir_is_kill_asked(setup->dir), &identity, record);
+  if (task.pid == ABSENT) return fault;
   struct family family = {.main_pid = task.pid, .init_fd = task.init_fd};
-  fault = identity_of(&identity, task.main_pid);
-  if (!is_fault(fault)) fault = record_start(record, &identity);
   if (is_fault(fault)) {
-    task_never_mind(&task);
-    kill(task.pid, SIGKILL);
     family_end(&family, setup->group, monotonic_us() + setup->arguments->give_up_ms * US_PER_MS);
     return fault;
   }

@@ -14,7 +14,7 @@
 #include "fault.h"
 #include "identity.h"
 
-/* `started ID launcher_pid pid pgid start_time started_ms`: the program runs. */
+/* `started ID launcher_pid pid pgid start_time started_ms`: the program runs. Left out where that is over at once. */
 void notify_started(const struct arguments *arguments, const struct identity *identity);
 
 /* `ended ID`: the outcome is in place. */

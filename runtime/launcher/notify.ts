@@ -9,7 +9,7 @@ import { closeSync } from 'node:fs'
 import { openFifo } from './fifo.ts'
 
 export type LauncherEvent =
-  /** The program runs. */
+  /** The program runs. Not said of one that has ended soon after its start. */
   | {
       readonly event: 'started'
       readonly task_id: string

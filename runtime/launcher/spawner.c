@@ -118,12 +118,14 @@ bool spawner_run(char **argv, struct arguments *arguments, struct text *complain
   static struct spawner spawner;
   if (!begin(&spawner, argv, complaint)) return false;
   for (;;) {
+    int tell_in_ms = fleet_tell_in_ms(&spawner.fleet);
+    bool is_pipe_full = tell_in_ms == 0; /* or it would have been told */
     struct pollfd events[] = {
       {.fd = spawner.inbox.fd, .events = POLLIN},
       {.fd = spawner.signal_fd, .events = POLLIN},
-      {.fd = spawner.fleet.untold > 0 ? spawner.fleet.notify_fd : ABSENT, .events = POLLOUT},
+      {.fd = is_pipe_full ? spawner.fleet.notify_fd : ABSENT, .events = POLLOUT},
     };
-    if (poll(events, sizeof events / sizeof events[0], -1) < 0) continue;
+    if (poll(events, sizeof events / sizeof events[0], is_pipe_full ? -1 : tell_in_ms) < 0) continue;
     if (events[1].revents != 0) {
       hear_signals(spawner.signal_fd);
       fleet_reap(&spawner.fleet);
@@ -134,6 +136,6 @@ bool spawner_run(char **argv, struct arguments *arguments, struct text *complain
       enum side side = launch_all(&spawner, arguments, complaint);
       if (side != SIDE_SPAWNER) return side == SIDE_LAUNCHER;
     }
-    if (spawner.fleet.untold > 0) fleet_tell(&spawner.fleet);
+    if (fleet_tell_in_ms(&spawner.fleet) == 0) fleet_tell(&spawner.fleet);
   }
 }

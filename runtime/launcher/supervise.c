@@ -23,6 +23,10 @@
 /* Between two looks at the size of the logs. A task may write beyond its limit for as long as that. */
 #define OUTPUT_LOOK_US 200000
 
+/* Most programs that are quick are over by then, and the word of their end says it all. */
+#define SAY_STARTED_AFTER_US 20000
+#define NEVER INT64_MAX
+
 /* A request on the FIFO of kill requests. */
 #define KILL_REQUEST 'k'
 
@@ -36,6 +40,8 @@ struct loop {
   /* The end of the present phase. */
   int64_t deadline_us;
   int64_t output_look_us;
+  /* When our service is told that the program runs; NEVER before it does, and afterwards. */
+  int64_t say_started_us;
   struct fault fault;
 };
 
@@ -101,11 +107,11 @@ static bool is_terminated(const struct loop *loop) {
 }
 
 static void hear_child(struct loop *loop) {
-  struct supervision *given = loop->given;
-  loop->fault = task_read_fault(given->task);
+  struct task *task = loop->given->task;
+  loop->fault = task->fault_fd == ABSENT ? task->fault : task_read_fault(task);
   /* A child that we ended may have been silent for that reason. */
   if (is_fault(loop->fault) || loop->phase != PHASE_RUNNING) return;
-  notify_started(given->arguments, given->identity);
+  loop->say_started_us = monotonic_us() + SAY_STARTED_AFTER_US;
 }
 
 static bool is_output_too_large(const struct loop *loop) {
@@ -116,6 +122,10 @@ static bool is_output_too_large(const struct loop *loop) {
 /* False when the main process does not end at all. */
 static bool heed_clock(struct loop *loop) {
   int64_t now_us = monotonic_us();
+  if (now_us >= loop->say_started_us) {
+    loop->say_started_us = NEVER;
+    notify_started(loop->given->arguments, loop->given->identity);
+  }
   if (now_us >= loop->deadline_us) {
     if (loop->phase == PHASE_KILLED) return false;
     if (loop->phase == PHASE_ASKED) kill_task(loop, now_us);
@@ -131,7 +141,7 @@ static bool heed_clock(struct loop *loop) {
 }
 
 static void await_event(struct loop *loop) {
-  int64_t next_us = loop->deadline_us;
+  int64_t next_us = loop->deadline_us < loop->say_started_us ? loop->deadline_us : loop->say_started_us;
   if (loop->phase != PHASE_KILLED && loop->output_look_us < next_us) next_us = loop->output_look_us;
   struct timespec timeout = timespec_of_us(loop->given->family->has_more ? 0 : next_us - monotonic_us());
   struct pollfd events[] = {
@@ -179,10 +189,12 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
     .signal_fd = signal_fd,
     .deadline_us = supervision->started_us + supervision->arguments->wall_time_ms * US_PER_MS,
     .output_look_us = supervision->started_us + OUTPUT_LOOK_US,
+    .say_started_us = NEVER,
   };
   /* A request that was there before us: then there is nothing to start. */
   if (is_kill_requested(&loop)) end_because(&loop, REASON_KILL);
   else task_go(supervision->task);
+  if (supervision->task->fault_fd == ABSENT) hear_child(&loop); /* it borrowed our memory: all is said */
 
   while (!supervision->family->has_main_ended) {
     await_event(&loop);

@@ -1,6 +1,7 @@
 #include "task-dir.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,6 +34,11 @@ struct fault task_dir_open_kill(struct task_dir *dir) {
     return fault_at(STEP_KILL_PIPE);
   dir->kill_fd = openat(dir->fd, "kill", O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
   return dir->kill_fd < 0 ? fault_at(STEP_KILL_PIPE) : no_fault();
+}
+
+bool task_dir_is_kill_asked(const struct task_dir *dir) {
+  struct pollfd event = {.fd = dir->kill_fd, .events = POLLIN};
+  return poll(&event, 1, 0) > 0;
 }
 
 /* Append, always: a task that opens /dev/stdout again, cutting it or not, must not leave a hole where it wrote before. */

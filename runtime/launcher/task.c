@@ -67,6 +67,12 @@ _Noreturn static void say_fault(int fault_fd, struct fault fault) {
   _exit(NOT_THE_TASK);
 }
 
+/* Before the program runs it is known who that will be. */
+static struct fault write_down(pid_t pid, struct identity *identity, struct record *record) {
+  struct fault fault = identity_of(identity, identity->launcher_pid, pid);
+  return is_fault(fault) ? fault : record_start(record, identity);
+}
+
 /* The child's ends, and what it must know of its birth. */
 struct birth {
   int go_fd;
@@ -134,7 +140,7 @@ static struct fault give_up_child(struct task *task, enum step step) {
 
 static int ms_of(int64_t ms) { return ms > INT_MAX ? INT_MAX : (int)ms; }
 
-struct fault task_fork(struct task *task, const struct task_setup *setup) {
+static struct fault start_copy(struct task *task, const struct task_setup *setup) {
   int go[2], said[2];
   int ours = ABSENT, theirs = ABSENT;
   unsigned int flags = sandbox_birth_flags(setup->sandbox);
@@ -160,14 +166,58 @@ struct fault task_fork(struct task *task, const struct task_setup *setup) {
   return is_there ? no_fault() : give_up_child(task, STEP_INIT);
 }
 
-void task_go(struct task *task) {
-  ssize_t written = write(task->go_fd, "g", 1); /* a child that is gone already needs no word */
-  (void)written;
-  close(task->go_fd);
-  task->go_fd = ABSENT;
+/* It shares our memory, stack and all: it must not return from here. */
+_Noreturn static void begin_borrowing(struct task *task, const struct task_setup *setup, pid_t parent,
+                                      struct identity *identity, struct record *record) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(NOT_THE_TASK);
+  task->fault = cgroup_join(setup->group);
+  if (!is_fault(task->fault)) task->fault = set_up(setup);
+  if (!is_fault(task->fault)) task->fault = write_down(getpid(), identity, record);
+  if (is_fault(task->fault)) _exit(NOT_THE_TASK);
+  unblock_signals();
+  program_exec(setup->arguments->command);
+  task->fault = fault_at(STEP_EXEC);
+  _exit(NOT_THE_TASK);
 }
 
-void task_never_mind(struct task *task) {
+static struct fault start_borrowing(struct task *task, const struct task_setup *setup, struct identity *identity,
+                                    struct record *record) {
+  pid_t parent = getpid();
+  pid_t pid = vfork();
+  if (pid == 0) begin_borrowing(task, setup, parent, identity, record);
+  if (pid < 0) return fault_at(STEP_FORK);
+  task->pid = task->main_pid = pid;
+  return no_fault();
+}
+
+/* Whether the child needs nothing that would be done to us as well, and nothing that a hang of it would be. */
+static bool can_borrow(const struct task_setup *setup) {
+  return !setup->sandbox->is_on && cgroup_birth_fd(setup->group) == ABSENT;
+}
+
+struct fault task_start(struct task *task, const struct task_setup *setup, bool may_borrow, struct identity *identity,
+                        struct record *record) {
+  *task = (struct task){
+    .pid = ABSENT, .main_pid = ABSENT, .init_fd = ABSENT, .go_fd = ABSENT, .fault_fd = ABSENT, .fault = no_fault()};
+  *identity = (struct identity){.launcher_pid = getpid()};
+  if (may_borrow && can_borrow(setup)) return start_borrowing(task, setup, identity, record);
+  struct fault fault = start_copy(task, setup);
+  if (is_fault(fault)) {
+    task->pid = ABSENT;
+    return fault;
+  }
+  fault = write_down(task->main_pid, identity, record);
+  if (!is_fault(fault)) return fault;
+  close(task->go_fd); /* then it never begins */
+  kill(task->pid, SIGKILL);
+  return fault;
+}
+
+void task_go(struct task *task) {
+  if (task->go_fd == ABSENT) return;
+  ssize_t written = write(task->go_fd, "g", 1); /* a child that is gone already needs no word */
+  (void)written;
   close(task->go_fd);
   task->go_fd = ABSENT;
 }

@@ -150,7 +150,7 @@ describe('a spawner that is watched', () => {
       const waits = sh(`read line < ${gone}`)
       spawner.write(spawner.request('task-1', sh('exit 4'), 1), spawner.request('task-2', waits, 2))
       expect(await spawner.hears('gone')).toEqual(['gone task-1 1 4'])
-      await spawner.hears('started', 2)
+      await spawner.hears('started task-2')
       expect(readFileSync(syncs, 'utf8')).toBe('')
       const { launcher_pid } = readRecord(spawner.dirOf('task-2')).process!
       const [traced] = childrenOf(spawner.pid)

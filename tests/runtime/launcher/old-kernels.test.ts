@@ -97,7 +97,7 @@ describe.skipIf(missingTrace !== undefined)(`a launcher${why}`, () => {
   }
 
   test('has only its exit code and the pipe to speak when the record cannot have its name', async () => {
-    using kernel = without('rename,renameat,renameat2', 'EIO')
+    using kernel = without('rename,renameat,renameat2', 'EIO', '-f')
     const { task: launched, exitCode, said } = await runWithout(kernel)
     await using task = launched
     expect([exitCode, kernel.hasAsked()]).toEqual([125, true])

@@ -45,7 +45,9 @@ describeHosts('a service', (variant) => {
 
   test('starts a launcher, hears when the program runs and when it has ended, and reads how', async () => {
     await using our = service()
-    const task = our.start('task-1', sh('exit 3'))
+    const task = our.start('task-1', sh('until test -e go; do sleep 0.01; done; exit 3'))
+    await our.said('started', 'task-1')
+    writeFileSync(join(task.dir, 'go'), '')
     expect(await task.gone).toEqual({ exitCode: 3 })
     await our.said('ended', 'task-1')
     const { process: who, outcome } = readRecord(task.dir)
