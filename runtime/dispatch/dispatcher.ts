@@ -71,7 +71,7 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #running = new Map<string, RunningTask>()
   #isStopping = false
-  /** Told of each task whose process runs. */
+  /** Told of each task whose process runs, or did so unheard until it had ended. */
   onRunning: () => void = () => {}
   /** Told of each task that has ended, once that is durable. */
   onEnded: (row: TaskRow) => void = () => {}
@@ -224,6 +224,7 @@ export class Dispatcher {
     const { ledger } = this.#options
     const { task } = running
     running.isEnding = true
+    if (ending.started !== undefined && task.row.started_at === null) this.onRunning()
     running.settle()
     ledger.release(task.task_id)
     this.#running.delete(task.task_id)

@@ -16,7 +16,7 @@ import { explainFault } from '../launcher/faults.ts'
 import type { Launched, LauncherHost } from '../launcher/launcher-host.ts'
 import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
 import { isLauncherAlive, readRecord, requestKill, type TaskRecord } from '../launcher/spawn.ts'
-import { readOutput } from '../store/output.ts'
+import { NO_OUTPUT, readOutput } from '../store/output.ts'
 import { statusResponse } from '../store/status-response.ts'
 import { letPass, makeTaskDir, type TaskDir, taskDir, writeResultFile } from '../store/task-dir.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
@@ -120,7 +120,10 @@ export class Launches {
   async ending({ task, asked, isAdopted }: RunningTask, exitCode?: number): Promise<Ending> {
     try {
       const { outcome } = this.#recordOf(task)
-      if (outcome !== undefined) return endingOf(outcome, asked ?? this.#askedOf(task, this.#storedRequest(task)))
+      if (outcome !== undefined) {
+        task.isSilent = outcome.stdout_bytes === 0 && outcome.stderr_bytes === 0
+        return endingOf(outcome, asked ?? this.#askedOf(task, this.#storedRequest(task)))
+      }
       await this.#endWhatIsLeft(task)
       return lost(task.row, isAdopted, exitCode)
     } catch (error) {
@@ -174,7 +177,8 @@ export class Launches {
     const { dataDir, log } = this.#options
     const dir = taskDir(dataDir, row.task_id)
     try {
-      task.finalStatus = JSON.stringify(statusResponse(row, dir, readOutput(row, dir)))
+      const output = task.isSilent ? NO_OUTPUT : readOutput(row, dir)
+      task.finalStatus = JSON.stringify(statusResponse(row, dir, output))
       writeResultFile(dir, task.finalStatus)
     } catch (error) {
       log.warn('cannot write the result file: the status is in the database', {

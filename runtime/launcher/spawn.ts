@@ -9,7 +9,7 @@
  * `launch` has returned in which a launcher that is about to begin looks as if it were gone, or cannot be told to end. For
  * the compiled one that is the spawner's business (spawner.ts).
  */
-import { closeSync, constants as files, fstatSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, constants as files, openSync, readSync, unlinkSync, writeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
@@ -46,8 +46,9 @@ export interface RunningLauncher {
 /** The descriptors that a launcher sees, after its three standard streams. */
 const DESCRIPTORS = { lock_fd: 3, notify_fd: 4, kill_fd: 5 } as const
 
-/** Ten times what a launcher writes. */
+/** Ten times what a launcher writes; and room for that, of which one byte more would be used. */
 const MAX_RECORD_BYTES = 64 * 1024
+const recordRoom = Buffer.alloc(MAX_RECORD_BYTES + 1)
 
 const KILL_REQUEST = 'k'
 
@@ -195,7 +196,8 @@ function readOr(path: string, otherwise: string): string {
     throw error
   }
   try {
-    return fstatSync(fd).size > MAX_RECORD_BYTES ? otherwise : readFileSync(fd, 'utf8')
+    const length = readSync(fd, recordRoom)
+    return length > MAX_RECORD_BYTES ? otherwise : recordRoom.toString('utf8', 0, length)
   } finally {
     closeSync(fd)
   }

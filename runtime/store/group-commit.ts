@@ -208,10 +208,10 @@ export class GroupCommit {
   }
 
   #commit(changes: readonly Change[]): void {
-    this.#db.run('begin immediate')
+    this.#db.query('begin immediate').run() // prepared once, unlike with `db.run`
     try {
       for (const { apply } of changes) apply()
-      this.#db.run('commit')
+      this.#db.query('commit').run()
     } catch (error) {
       // SQLite rolls back by itself after some faults; then there is no transaction any more.
       if (this.#db.inTransaction) this.#db.run('rollback')

@@ -16,6 +16,9 @@ export interface InlineText {
 
 const NOTHING: InlineText = { text: '', truncated: false }
 
+/** Of a task that printed nothing. */
+export const NO_OUTPUT: Output = { stdout: NOTHING, stderr: NOTHING }
+
 /** The first `maxBytes` of an output, cut where a character ends. A file that is gone or no file is empty. */
 export function readInline(path: string, maxBytes: number): InlineText {
   const fd = openPlainFile(path)
@@ -66,7 +69,7 @@ export interface Output {
 
 /** What `row` printed so far, within its limits. Nothing is shown of a task that is not known to run. */
 export function readOutput({ status, limits }: TaskRow, { stdout_path, stderr_path }: TaskDir): Output {
-  if (status === 'accepted') return { stdout: NOTHING, stderr: NOTHING }
+  if (status === 'accepted') return NO_OUTPUT
   const { stdout_max_bytes, stderr_max_bytes } = JSON.parse(limits) as Limits
   return { stdout: readInline(stdout_path, stdout_max_bytes), stderr: readInline(stderr_path, stderr_max_bytes) }
 }

@@ -4,17 +4,7 @@
  * Only its owner may look into it (0700). Workspace and script of a task that runs as another user belong to that; the
  * rest stays out of its reach.
  */
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  constants,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, chownSync, closeSync, constants, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { removeTree } from './removal.ts'
@@ -65,17 +55,32 @@ export function makeTaskDir(dir: TaskDir, { request, script, workspaceSubdir, ow
   }
   try {
     makeWorkspace(dir.workspace, workspaceSubdir, owner)
-    writeFileSync(dir.request_path, request, { mode: 0o600 })
+    makeFile(dir.request_path, request, 0o600)
     if (script !== undefined) {
-      writeFileSync(dir.script_path, script, { mode: 0o700 })
+      makeFile(dir.script_path, script, 0o700)
       if (owner !== undefined) chownSync(dir.script_path, owner, owner)
     }
-    writeFileSync(dir.stdout_path, '', { mode: 0o600 })
-    writeFileSync(dir.stderr_path, '', { mode: 0o600 })
+    makeFile(dir.stdout_path, '', 0o600)
+    makeFile(dir.stderr_path, '', 0o600)
   } catch (error) {
     removeTaskDirNow(dir)
     throw error
   }
+}
+
+/** There is none of that name. `writeFileSync` would cut it to its length as well, which file systems take their time for. */
+function makeFile(path: string, text: string, mode: number): void {
+  const fd = openSync(path, 'wx', mode)
+  try {
+    if (text !== '') writeWhole(fd, text)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function writeWhole(fd: number, text: string): void {
+  const bytes = Buffer.from(text)
+  for (let written = 0; written < bytes.length; ) written += writeSync(fd, bytes, written)
 }
 
 /** Nobody but us is in there yet. */
@@ -100,7 +105,7 @@ const RESULT_FLAGS =
 export function writeResultFile({ result_path }: TaskDir, text: string): void {
   const fd = openSync(result_path, RESULT_FLAGS, 0o600)
   try {
-    writeFileSync(fd, text)
+    writeWhole(fd, text)
   } finally {
     closeSync(fd)
   }

@@ -64,6 +64,8 @@ export class LiveTask {
   row: TaskRow
   /** As they are kept (events.ts). */
   events: string
+  /** Its launcher has seen that it printed nothing. */
+  isSilent = false
   /** Its end is being written, and with it all that has changed before. */
   isEnding = false
   /** Of whose quota it takes, and what. */

@@ -216,6 +216,7 @@ describe('metrics', () => {
     const value = (name: string, labels?: Record<string, string>) =>
       sampleValue(metrics, `service_runtime_${name}`, labels)
     expect({
+      started: value('tasks_total', { status: 'running' }),
       success: value('tasks_total', { status: 'success' }),
       failed: value('tasks_total', { status: 'failed' }),
       cancelled: value('tasks_total', { status: 'cancelled' }),
@@ -225,7 +226,7 @@ describe('metrics', () => {
       timeout: value('task_errors_total', { code: 'timeout' }),
       cancelledErrors: value('task_errors_total', { code: 'cancelled' }),
     }).toEqual({
-      ...{ success: 2, failed: 3, cancelled: 2, running: 0 },
+      ...{ started: 5, success: 2, failed: 3, cancelled: 2, running: 0 },
       ...{ exitNonzero: 1, launchFailed: 1, timeout: 1, cancelledErrors: 2 },
     })
   })
