@@ -31,6 +31,7 @@ import { Scheduler } from './scheduler/scheduler.ts'
 import { Counters } from './store/counters.ts'
 import { DiskReserve } from './store/disk-reserve.ts'
 import { Handles } from './store/handles.ts'
+import { takeHeapHeadroom } from './store/heap-headroom.ts'
 import { IdempotencyKeys } from './store/idempotency.ts'
 import { Journal } from './store/journal.ts'
 import { Persistence } from './store/persistence.ts'
@@ -181,7 +182,10 @@ async function serve(config: ControlConfig): Promise<undefined> {
   }
   runtime.orphans.start()
   void inSlices(resumeAll(scheduler, recovered.graphs))
-  setTimeout(prepareDecoding, PREPARE_AFTER_MS).unref()
+  setTimeout(() => {
+    prepareDecoding()
+    takeHeapHeadroom()
+  }, PREPARE_AFTER_MS).unref()
 
   const stop = async (signal: NodeJS.Signals) => {
     if (isDraining) {
