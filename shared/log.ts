@@ -21,18 +21,23 @@ export interface LineSink {
   drain(): Promise<void>
 }
 
+type WriteLine = (time: number, level: string, msg: unknown, fields: unknown) => void
+
 export class Log {
   readonly #consola: ConsolaInstance
+  readonly #writeLine: WriteLine
   readonly #fields: LogFields | undefined
-  constructor(consola: ConsolaInstance, fields?: LogFields) {
+  constructor(consola: ConsolaInstance, writeLine: WriteLine, fields?: LogFields) {
     this.#consola = consola
+    this.#writeLine = writeLine
     this.#fields = fields
   }
   debug(msg: string, fields?: LogFields): void {
     this.#consola.debug(msg, this.#all(fields))
   }
+  /** What a service says all day: on its way through consola two such lines cost 4 % of the graphs that are taken in. */
   info(msg: string, fields?: LogFields): void {
-    this.#consola.info(msg, this.#all(fields))
+    if (this.#consola.level >= LogLevels.info) this.#writeLine(Date.now(), 'info', msg, this.#all(fields))
   }
   warn(msg: string, fields?: LogFields): void {
     this.#consola.warn(msg, this.#all(fields))
@@ -45,7 +50,7 @@ export class Log {
   }
   /** A log whose every line also carries `fields`. */
   with(fields: LogFields): Log {
-    return new Log(this.#consola, { ...this.#fields, ...fields })
+    return new Log(this.#consola, this.#writeLine, { ...this.#fields, ...fields })
   }
   get debugging(): boolean {
     return this.#consola.level >= LogLevels.debug
@@ -54,22 +59,18 @@ export class Log {
 
 /** `service` is in every line: those of several services often end up in one stream. */
 export function createLog(sink: LineSink, level: LogLevel, service: string): Log {
+  const writeLine: WriteLine = (time, level, msg, fields) => {
+    const line = { time: isoTime(time), level, service, msg, ...(fields as LogFields) }
+    sink.write(JSON.stringify(line) + '\n')
+  }
   const consola = createConsola({
     level: LogLevels[level],
     // consola folds repeated lines into one; a log that others count must not.
     throttle: 0,
     throttleMin: Number.MAX_SAFE_INTEGER,
-    reporters: [
-      {
-        log: ({ date, type, args }) => {
-          const head = { time: isoTime(date.getTime()), level: type, service, msg: args[0] }
-          const line = { ...head, ...(args[1] as LogFields) }
-          sink.write(JSON.stringify(line) + '\n')
-        },
-      },
-    ],
+    reporters: [{ log: ({ date, type, args: [msg, fields] }) => writeLine(date.getTime(), type, msg, fields) }],
   })
-  return new Log(consola)
+  return new Log(consola, writeLine)
 }
 
 /** A log that goes nowhere, for parts that are used on their own. */
