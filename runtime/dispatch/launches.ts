@@ -119,13 +119,14 @@ export class Launches {
   /** How a task ended whose launcher is done or gone. `exitCode` is its own, where that was seen. Never rejects. */
   async ending({ task, asked, isAdopted }: RunningTask, exitCode?: number): Promise<Ending> {
     try {
-      const { outcome } = this.#recordOf(task)
+      const { outcome, process } = this.#recordOf(task)
       if (outcome !== undefined) {
         task.isSilent = outcome.stdout_bytes === 0 && outcome.stderr_bytes === 0
         return endingOf(outcome, asked ?? this.#askedOf(task, this.#storedRequest(task)))
       }
       await this.#endWhatIsLeft(task)
-      return lost(task.row, isAdopted, exitCode)
+      const started = process === undefined ? undefined : startedProcess(process)
+      return { ...lost(task.row, isAdopted, exitCode), started }
     } catch (error) {
       await this.#endWhatIsLeft(task)
       return internal(task.row, `cannot read how the task ended: ${messageOf(error)}`)

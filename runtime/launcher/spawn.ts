@@ -198,6 +198,9 @@ function readOr(path: string, otherwise: string): string {
   try {
     const length = readSync(fd, recordRoom)
     return length > MAX_RECORD_BYTES ? otherwise : recordRoom.toString('utf8', 0, length)
+  } catch (error) {
+    if (systemCodeOf(error) === 'EISDIR') return otherwise
+    throw error
   } finally {
     closeSync(fd)
   }

@@ -24,7 +24,7 @@
 #define OUTPUT_LOOK_US 200000
 
 /* Most programs that are quick are over by then, and the word of their end says it all. */
-#define SAY_STARTED_AFTER_US 20000
+#define SAY_STARTED_AFTER_US 5000
 #define NEVER INT64_MAX
 
 /* A request on the FIFO of kill requests. */

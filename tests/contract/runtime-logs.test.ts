@@ -121,7 +121,10 @@ describe('of a task that runs', () => {
     await response.body!.getReader().read()
     abort.abort()
     expect((await runtime.runScript('echo fine')).stdout).toBe('fine\n')
-    expect((await runtime.get(id)).status).toBe('running')
+    await until(
+      () => runtime.get(id),
+      ({ status }) => status === 'running',
+    )
     await runtime.kill(id)
     await runtime.ended(id)
   })
