@@ -43,7 +43,9 @@ test.skipIf(missingSandbox !== undefined)(
     using dir = tempDir()
     const dataDir = join(dir.path, 'data')
     const groupsRoot = `${TEST_CGROUP_ROOT}-crash-${process.pid}`
-    const options = { dataDir, flags: ['--termination-grace-ms', '100', '--cgroup-root', groupsRoot] }
+    // More wait than by default may, on a machine that has other things to do.
+    const flags = ['--termination-grace-ms', '100', '--cgroup-root', groupsRoot, '--max-queued-tasks', '10000']
+    const options = { dataDir, flags }
     const random = randomNumbers(SEED)
     using seen = new SeenNamespaces()
     for (let round = 0; round < ROUNDS; round++) {
