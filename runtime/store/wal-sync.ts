@@ -5,8 +5,9 @@
  * the pool, or at once where somebody is to be told of it now. Everything committed before a sync began is on disk when
  * it is done. SQLite itself syncs before it moves the log into the database, and when it begins the log anew.
  */
-import { closeSync, fdatasync, fdatasyncSync, fsyncSync, openSync } from 'node:fs'
+import { fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { syncDirectoryNow } from '../../shared/atomic-file.ts'
 
 /** What `GroupCommit` needs of it. */
 export interface Sync {
@@ -23,9 +24,7 @@ export class WalSync implements Sync {
   constructor(path: string) {
     this.#file = openSync(`${path}-wal`, 'r')
     // A log whose name is lost is lost.
-    const directory = openSync(dirname(path), 'r')
-    fsyncSync(directory)
-    closeSync(directory)
+    syncDirectoryNow(dirname(path))
   }
 
   later(): Promise<void> {
