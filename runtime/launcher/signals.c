@@ -1,5 +1,6 @@
 #include "signals.h"
 
+#include <signal.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 #define LAST_SIGNAL 64
 #define KERNEL_SIGSET_BYTES 8
 
-/* By the system call: the C library keeps some signals for itself, and these may have been ignored as well. */
+/* By the system calls: the C library keeps some signals for itself, and these may have been ignored as well. */
 void signals_by_default(void) {
   struct {
     void *handler;
@@ -18,4 +19,9 @@ void signals_by_default(void) {
   } by_default = {0};
   for (int signal = 1; signal <= LAST_SIGNAL; signal++)
     syscall(SYS_rt_sigaction, signal, &by_default, NULL, KERNEL_SIGSET_BYTES);
+}
+
+void signals_unblock(void) {
+  unsigned long none = 0;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, KERNEL_SIGSET_BYTES);
 }

@@ -46,8 +46,9 @@ export interface RunningLauncher {
 /** The descriptors that a launcher sees, after its three standard streams. */
 const DESCRIPTORS = { lock_fd: 3, notify_fd: 4, kill_fd: 5 } as const
 
-/** Ten times what a launcher writes; and room for that, of which one byte more would be used. */
+/** Ten times what a launcher writes. */
 const MAX_RECORD_BYTES = 64 * 1024
+/** A record is read into it in one go; the last byte is used by one that is too long. */
 const recordRoom = Buffer.alloc(MAX_RECORD_BYTES + 1)
 
 const KILL_REQUEST = 'k'

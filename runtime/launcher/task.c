@@ -15,6 +15,7 @@
 #include "limits.h"
 #include "namespaces.h"
 #include "program.h"
+#include "signals.h"
 
 /* Exit code of a child that could not become the task; the fault pipe says why. */
 #define NOT_THE_TASK 127
@@ -24,14 +25,6 @@
  * make for others on purpose: archives, installed files, web roots.
  */
 #define TASK_UMASK 022
-
-#define KERNEL_SIGSET_BYTES 8
-
-/* By the system call: the C library keeps some signals for itself. What they do is the default since we began. */
-static void unblock_signals(void) {
-  unsigned long none = 0;
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, KERNEL_SIGSET_BYTES);
-}
 
 static struct fault connect_stdio(const struct task_dir *dir) {
   int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -86,7 +79,7 @@ struct birth {
 _Noreturn static void begin(const struct task_setup *setup, const struct birth *birth) {
   struct fault fault = set_up(setup);
   if (is_fault(fault)) say_fault(birth->fault_fd, fault);
-  unblock_signals();
+  signals_unblock();
   char word;
   if (read(birth->go_fd, &word, 1) != 1) _exit(NOT_THE_TASK);
   program_exec(setup->arguments->command);
@@ -175,7 +168,7 @@ _Noreturn static void begin_borrowing(struct task *task, const struct task_setup
   if (!is_fault(task->fault)) task->fault = set_up(setup);
   if (!is_fault(task->fault)) task->fault = write_down(getpid(), identity, record);
   if (is_fault(task->fault)) _exit(NOT_THE_TASK);
-  unblock_signals();
+  signals_unblock();
   program_exec(setup->arguments->command);
   task->fault = fault_at(STEP_EXEC);
   _exit(NOT_THE_TASK);
@@ -191,7 +184,7 @@ static struct fault start_borrowing(struct task *task, const struct task_setup *
   return no_fault();
 }
 
-/* Whether the child needs nothing that would be done to us as well, and nothing that a hang of it would be. */
+/* A sandbox may take long to set up, while we could not end it; and to be born into a group takes another call. */
 static bool can_borrow(const struct task_setup *setup) {
   return !setup->sandbox->is_on && cgroup_birth_fd(setup->group) == ABSENT;
 }
