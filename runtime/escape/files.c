@@ -74,8 +74,8 @@ static struct result hard_link_system(const struct baits *baits) {
 /* What lies beside the workspace: the records and the logs of the task. */
 static struct result look_beside(const struct baits *baits) {
   (void)baits;
-  static const char *const PATHS[] = {"../secret", "../request.json", "../outcome", "../lock", "../kill",
-                                      "../stdout.log", "../../../runtime.db"};
+  static const char *const PATHS[] = {"../secret", "../request.json", "../outcome", "../lock", "../stdout.log",
+                                      "../../../runtime.db"};
   return any_opens(PATHS, COUNT_OF(PATHS), O_RDONLY);
 }
 

@@ -56,7 +56,6 @@ static const struct option OPTIONS[] = {
   PATHS("--sandbox-expose", sandbox_exposed),
   NUMBER("--lock-fd", lock_fd, false, MIN_FD, MAX_FD),
   NUMBER("--notify-fd", notify_fd, false, MIN_FD, MAX_FD),
-  NUMBER("--kill-fd", kill_fd, false, MIN_FD, MAX_FD),
 };
 #define OPTION_COUNT (sizeof OPTIONS / sizeof OPTIONS[0])
 

@@ -48,7 +48,6 @@ struct arguments {
   struct path_list sandbox_exposed;
   int64_t lock_fd;
   int64_t notify_fd;
-  int64_t kill_fd;
   /* Not given, but known: of the spawner that forked us; ABSENT where that was somebody else. */
   pid_t spawner_pid;
   char **command;

@@ -22,7 +22,6 @@ export function launcherArguments(plan: LaunchPlan, descriptors: LaunchDescripto
     ...(plan.sandbox === undefined ? [] : sandboxArguments(plan.sandbox)),
     ...limit('--lock-fd', descriptors.lock_fd),
     ...limit('--notify-fd', descriptors.notify_fd),
-    ...limit('--kill-fd', descriptors.kill_fd),
     ...['--', ...plan.command],
   ]
 }

@@ -7,11 +7,20 @@
 
 #define US_PER_MS 1000
 #define US_PER_SEC 1000000
+/* The kernel's USER_HZ, the same on every machine that we are built for. */
+#define TICKS_PER_SEC 100
 
 static inline int64_t monotonic_us(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * US_PER_SEC + now.tv_nsec / 1000;
+}
+
+/* Hundredths of a second since the system was started, as /proc has them. */
+static inline int64_t boot_ticks(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return (int64_t)now.tv_sec * TICKS_PER_SEC + now.tv_nsec / (1000000000 / TICKS_PER_SEC);
 }
 
 /* Milliseconds since 1970. */

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define GIVEN_COUNT 3
+#define GIVEN_COUNT 2
 
 static bool is_given(const int *given, int fd) {
   for (int i = 0; i < GIVEN_COUNT; i++)
@@ -53,19 +53,17 @@ struct fault descriptors_tidy(const struct arguments *arguments) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return fault_at(STEP_DESCRIPTORS);
 
-  int given[GIVEN_COUNT] = {(int)arguments->lock_fd, (int)arguments->notify_fd, (int)arguments->kill_fd};
+  int given[GIVEN_COUNT] = {(int)arguments->lock_fd, (int)arguments->notify_fd};
   for (int i = 0; i < GIVEN_COUNT; i++)
     if (given[i] != ABSENT && fcntl(given[i], F_SETFD, FD_CLOEXEC) != 0) return fault_at(STEP_DESCRIPTORS);
-  /* Pipes that others write or read, too: they must never hold us up. */
-  for (int i = 1; i < GIVEN_COUNT; i++) {
-    int flags = given[i] == ABSENT ? O_NONBLOCK : fcntl(given[i], F_GETFL);
-    if (flags >= 0 && (flags & O_NONBLOCK) == 0) fcntl(given[i], F_SETFL, flags | O_NONBLOCK);
-  }
+  /* A pipe that others write, too: it must never hold us up. */
+  int flags = arguments->notify_fd == ABSENT ? O_NONBLOCK : fcntl((int)arguments->notify_fd, F_GETFL);
+  if (flags >= 0 && (flags & O_NONBLOCK) == 0) fcntl((int)arguments->notify_fd, F_SETFL, flags | O_NONBLOCK);
   return close_others(given) ? no_fault() : fault_at(STEP_DESCRIPTORS);
 }
 
 void descriptors_keep_only(int fd) {
-  const int kept[GIVEN_COUNT] = {fd, fd, fd};
+  const int kept[GIVEN_COUNT] = {fd, fd};
   unsigned int number = (unsigned int)fd;
   bool is_closed = (fd == 0 || syscall(SYS_close_range, 0, number - 1, 0) == 0) &&
                    syscall(SYS_close_range, number + 1, UINT_MAX, 0) == 0;

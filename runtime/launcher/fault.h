@@ -17,7 +17,6 @@
   X(STEP_TASK_DIR, "task_dir", LAUNCH)                                                                                 \
   X(STEP_LOCK, "lock", LAUNCH)                                                                                         \
   X(STEP_OUTCOME, "outcome", LAUNCH)                                                                                   \
-  X(STEP_KILL_PIPE, "kill_pipe", LAUNCH)                                                                               \
   X(STEP_LOGS, "logs", LAUNCH)                                                                                         \
   X(STEP_CGROUP_CREATE, "cgroup_create", SANDBOX)                                                                      \
   X(STEP_CGROUP_MEMORY, "cgroup_memory", SANDBOX)                                                                      \

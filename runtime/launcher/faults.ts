@@ -40,11 +40,6 @@ const STEPS: Readonly<Record<string, { what: string; remedy: string; errors?: Re
       EDQUOT: 'raise the disk quota of the service',
     },
   },
-  kill_pipe: {
-    what: 'the pipe for kill requests cannot be made',
-    remedy: 'the data directory must be on a file system with FIFOs',
-    errors: { ENOSPC: 'free some space, or inodes, on the disk of the data directory' },
-  },
   logs: {
     what: 'the log files cannot be opened',
     remedy: 'check that the data directory is writable and its disk sound',

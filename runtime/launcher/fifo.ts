@@ -1,10 +1,9 @@
 /** A FIFO: a pipe with a name, so that whoever comes later finds it again. */
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, lstatSync, openSync, unlinkSync } from 'node:fs'
-import { systemCodeOf } from '../../shared/errors.ts'
 import { loadLibc } from '../../shared/libc.ts'
 
-const { O_NOFOLLOW, O_NONBLOCK, O_RDWR, O_WRONLY } = constants
+const { O_NOFOLLOW, O_NONBLOCK, O_RDWR } = constants
 
 /** For the owner alone. */
 const MODE = 0o600
@@ -21,16 +20,6 @@ export function openFifo(path: string): number {
   const isMade = libc !== null && libc.mkfifo(ptr(Buffer.from(`${path}\0`)), MODE) === 0
   if (!isMade && !isFifo(path)) throw reasonAgainst(path)
   return openSync(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
-}
-
-/** The end for writing, or undefined when nobody has the FIFO open for reading, or it is not there. */
-export function openForReader(path: string): number | undefined {
-  try {
-    return openSync(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW)
-  } catch (error) {
-    if (['ENOENT', 'ENXIO'].includes(systemCodeOf(error) ?? '')) return undefined
-    throw error
-  }
 }
 
 /** The system's error, which a call into the C library does not tell: a file of the usual kind fails for the same reason. */

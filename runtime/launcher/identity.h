@@ -23,6 +23,10 @@ struct identity {
 /* False with errno. It is read once, by a spawner for all that it forks. */
 bool identity_read_boot(void);
 
-struct fault identity_of(struct identity *identity, pid_t launcher_pid, pid_t pid);
+/* What is known of a process that we are about to make: who makes it, and before what time it is not there. */
+struct identity identity_before_birth(void);
+
+/* The rest, once it is there. */
+struct fault identity_after_birth(struct identity *identity, pid_t pid);
 
 #endif

@@ -8,7 +8,6 @@
  *
  *   lock          held (flock) by the launcher for its life: whether it lives is asked of the lock, not of a pid
  *   stdout.log stderr.log  the task's streams, appended to
- *   kill          a FIFO: the byte `k` asks for the task's end; gone when the launcher is
  *   started       who runs (identity.h); there before the program is
  *   outcome       how it ended (outcome.h); there when nothing of the task is left, and never without its last line
  *
@@ -81,7 +80,7 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
   struct task task;
   struct identity identity;
   int64_t started_us = monotonic_us();
-  struct fault fault = task_start(&task, setup, !task_dir_is_kill_asked(setup->dir), &identity, record);
+  struct fault fault = task_start(&task, setup, !signals_is_kill_asked(), &identity, record);
   if (task.pid == ABSENT) return fault;
   struct family family = {.main_pid = task.pid, .init_fd = task.init_fd};
   if (is_fault(fault)) {
@@ -105,8 +104,7 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
 static struct fault launch(const struct arguments *arguments, struct task_dir *dir, int signal_fd, struct record *record,
                            struct outcome *outcome) {
   struct cgroup group = {.pids_fd = ABSENT, .memory_fd = ABSENT};
-  struct fault fault = task_dir_open_kill(dir);
-  if (!is_fault(fault)) fault = task_dir_open_logs(dir, arguments->sandbox_uid);
+  struct fault fault = task_dir_open_logs(dir, arguments->sandbox_uid);
   if (!is_fault(fault)) fault = family_found();
   struct sandbox sandbox = sandbox_of(arguments);
   if (!is_fault(fault)) fault = cgroup_create(&group, arguments, sandbox_has(&sandbox, FEATURE_PID) ? 1 : 0);
@@ -158,7 +156,6 @@ int main(int argc, char **argv) {
   if (is_fault(fault)) return give_up(&arguments, fault, outcome_exit_code(&outcome));
   notify_ended(&arguments);
 
-  unlinkat(dir.fd, "kill", 0);
   /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
   fault = is_service_there(&arguments) ? no_fault() : record_sync(&record);
   if (is_fault(fault)) report(&arguments, fault);

@@ -17,8 +17,8 @@
  *   exit_code=    0 to 255; with how=exited only
  *   signal=       its number; with how=signaled only
  *   step= errno=  what failed (fault.h) and the system's reason; with launch_failed and sandbox_setup_failed only
- *   reason=       what made us end it, the first if there were several: none, wall_time, kill (a request through our
- *                 FIFO), output_limit, terminated (a signal to the launcher, by somebody else). Set only when a signal
+ *   reason=       what made us end it, the first if there were several: none, wall_time, kill (a request of our
+ *                 service), output_limit, terminated (a signal to the launcher, by somebody else). Set only when a signal
  *                 was sent because of it: a task that came to its end before has none.
  *   finished_ms=  when the main process had ended, or we gave up (milliseconds since 1970)
  *   duration_ms=  from its start to its end, by a clock that never jumps; 0 when no process was made

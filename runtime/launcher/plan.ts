@@ -65,6 +65,4 @@ export interface LaunchDescriptors {
   readonly lock_fd?: number
   /** Of the FIFO for lines to the service. */
   readonly notify_fd?: number
-  /** Of the FIFO `kill` in the task directory, so that requests wait in it before the launcher has begun. */
-  readonly kill_fd?: number
 }

@@ -1,6 +1,5 @@
 #include "signals.h"
 
-#include <signal.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +18,11 @@ void signals_by_default(void) {
   } by_default = {0};
   for (int signal = 1; signal <= LAST_SIGNAL; signal++)
     syscall(SYS_rt_sigaction, signal, &by_default, NULL, KERNEL_SIGSET_BYTES);
+}
+
+bool signals_is_kill_asked(void) {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && sigismember(&pending, SIGNAL_OF_KILL) == 1;
 }
 
 void signals_unblock(void) {

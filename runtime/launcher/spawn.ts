@@ -2,25 +2,25 @@
  * Asking about launchers, and starting the portable one as a child of the service.
  *
  * A launcher needs nothing of the service: it runs on when that ends or crashes. So all that may be asked of one later
- * goes through the directory of its task: whether it lives, by the lock that it holds; an early end, by the FIFO `kill`;
- * who runs and how it ended, by the record. No pid is ever signalled.
+ * goes through the directory of its task: whether it lives, by the lock that it holds; who runs and how it ended, by the
+ * record. An early end is asked for by a signal to the launcher that the record names, while the lock says that it lives.
  *
- * Where the service starts a launcher itself, lock and FIFO are made here and inherited. So there is no moment after
- * `launch` has returned in which a launcher that is about to begin looks as if it were gone, or cannot be told to end. For
- * the compiled one that is the spawner's business (spawner.ts).
+ * Where the service starts a launcher itself, the lock is taken here and inherited. So there is no moment after `launch`
+ * has returned in which a launcher that is about to begin looks as if it were gone. For the compiled one that is the
+ * spawner's business (spawner.ts).
  */
-import { closeSync, constants as files, openSync, readSync, unlinkSync, writeSync } from 'node:fs'
-import { constants } from 'node:os'
+import { closeSync, constants as files, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { launcherArguments } from './arguments.ts'
 import type { TaskError } from './classification.ts'
 import type { LauncherProgram } from './embedded.ts'
-import { type Explanation, explainFault, explainSpawnFailure } from './faults.ts'
-import { openFifo, openForReader } from './fifo.ts'
+import { explainSpawnFailure } from './faults.ts'
+import { KILL_SIGNAL } from './kill-signal.ts'
 import type { Environment, Launched, LauncherHost } from './launcher-host.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from './outcome.ts'
+import { signalIf } from './pidfd.ts'
 import type { LaunchPlan } from './plan.ts'
 
 /** What launchers of a service have in common. */
@@ -44,14 +44,12 @@ export interface RunningLauncher {
 }
 
 /** The descriptors that a launcher sees, after its three standard streams. */
-const DESCRIPTORS = { lock_fd: 3, notify_fd: 4, kill_fd: 5 } as const
+const DESCRIPTORS = { lock_fd: 3, notify_fd: 4 } as const
 
 /** Ten times what a launcher writes. */
 const MAX_RECORD_BYTES = 64 * 1024
 /** A record is read into it in one go; the last byte is used by one that is too long. */
 const recordRoom = Buffer.alloc(MAX_RECORD_BYTES + 1)
-
-const KILL_REQUEST = 'k'
 
 /**
  * Starts a launcher for `plan`, with `env` as the whole environment of the task. Throws when the directory of the task
@@ -63,37 +61,21 @@ export function launch(
   { program, notifyFd, complaintsFd }: LaunchSurroundings,
 ): Launch {
   const lockFd = lockTask(plan.task_dir)
-  const killPath = join(plan.task_dir, 'kill')
-  let killFd: number | undefined
   try {
-    killFd = openFifo(killPath)
-    return { launcher: spawn([...program.command, ...launcherArguments(plan, DESCRIPTORS)], killFd) }
+    const child = Bun.spawn([...program.command, ...launcherArguments(plan, DESCRIPTORS)], {
+      env: { ...program.wrapEnvironment(env) },
+      detached: true,
+      stdio: ['ignore', 'ignore', complaintsFd, lockFd, notifyFd],
+    })
+    child.unref()
+    return { launcher: { pid: child.pid, exited: child.exited } }
   } catch (error) {
-    const code = systemCodeOf(error) ?? ''
-    const explained = killFd === undefined ? explainFifoFailure(code) : explainSpawnFailure(code)
-    if (killFd !== undefined) unlinkSync(killPath)
+    const explained = explainSpawnFailure(systemCodeOf(error) ?? '')
     if (explained === undefined) throw error
     return { error: { code: 'launch_failed', ...explained } }
   } finally {
     closeSync(lockFd)
-    if (killFd !== undefined) closeSync(killFd)
   }
-
-  function spawn(command: string[], killFd: number): RunningLauncher {
-    const child = Bun.spawn(command, {
-      env: { ...program.wrapEnvironment(env) },
-      detached: true,
-      stdio: ['ignore', 'ignore', complaintsFd, lockFd, notifyFd, killFd],
-    })
-    child.unref()
-    return { pid: child.pid, exited: child.exited }
-  }
-}
-
-/** The launcher would fail at the same step, had it to make the FIFO. */
-function explainFifoFailure(code: string): Explanation | undefined {
-  const errno = (constants.errno as Readonly<Record<string, number>>)[code]
-  return errno === undefined ? undefined : explainFault('kill_pipe', errno)
 }
 
 function lockTask(taskDir: string): number {
@@ -147,22 +129,12 @@ export function isLauncherAlive(taskDir: string): boolean {
 }
 
 /**
- * Asks the launcher of a task to end it: TERM, grace, KILL. False when there is no launcher any more. True means that it
- * was told; a task that came to its end in the same moment still has its own outcome.
+ * Asks the launcher of a task to end it: TERM, grace, KILL. False when there is none any more, or none that has written
+ * down who it is. True means that it was told; a task that came to its end in the same moment still has its own outcome.
  */
 export function requestKill(taskDir: string): boolean {
-  const fd = openForReader(join(taskDir, 'kill'))
-  if (fd === undefined) return false
-  try {
-    writeSync(fd, KILL_REQUEST)
-  } catch (error) {
-    const code = systemCodeOf(error)
-    if (code === 'EPIPE') return false // it ended since
-    if (code !== 'EAGAIN') throw error // so full of requests that one more makes no difference
-  } finally {
-    closeSync(fd)
-  }
-  return true
+  const pid = readRecord(taskDir).process?.launcher_pid
+  return pid !== undefined && signalIf(() => isLauncherAlive(taskDir), pid, KILL_SIGNAL)
 }
 
 /** Who runs, or ran, and how it ended. Each is absent as long as it is not known. */

@@ -61,7 +61,7 @@ static bool begin(struct spawner *spawner, char **argv, struct text *complaint) 
 
 /* What a fork leaves to be done; the rest is that of every launcher, which closes what it was not given. */
 static void become_launcher(const struct spawner *spawner, const struct request *request, struct arguments *arguments) {
-  setsid();
+  setpgid(0, 0); /* whoever ends a group means one of us; the session is ours, and has no terminal */
   close(STDIN_FILENO);
   environ = request->variables;
   title_show(&spawner->title, request->argv, request->variables);

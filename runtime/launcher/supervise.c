@@ -1,8 +1,8 @@
 /*
  * The loop that waits for a task.
  *
- * It sleeps in one ppoll() on four descriptors: signals (a child ended, or somebody wants us to end), the FIFO of kill
- * requests, the pipe on which the child says whether it became the program, and the words of an init; its timeout is the nearest deadline. A
+ * It sleeps in one ppoll() on three descriptors: signals (a child ended, our service wants the task to end, or somebody
+ * else wants us to), the pipe on which the child says whether it became the program, and the words of an init; its timeout is the nearest deadline. A
  * task is RUNNING until there is a first reason to end it; then it is ASKED, with TERM, and has until its grace is over;
  * then it is KILLED, and has until we give up on it. Whatever comes first decides the reason: children are reaped before
  * anything else is looked at, and once more before a signal is sent, so that a task that came to its end by itself keeps
@@ -19,6 +19,7 @@
 
 #include "clock.h"
 #include "notify.h"
+#include "signals.h"
 
 /* Between two looks at the size of the logs. A task may write beyond its limit for as long as that. */
 #define OUTPUT_LOOK_US 200000
@@ -26,9 +27,6 @@
 /* Most programs that are quick are over by then, and the word of their end says it all. */
 #define SAY_STARTED_AFTER_US 5000
 #define NEVER INT64_MAX
-
-/* A request on the FIFO of kill requests. */
-#define KILL_REQUEST 'k'
 
 enum phase { PHASE_RUNNING, PHASE_ASKED, PHASE_KILLED };
 
@@ -50,7 +48,7 @@ struct fault supervise_signals(int *signal_fd) {
   sigset_t all, read_ones;
   sigfillset(&all);
   sigemptyset(&read_ones);
-  const int watched[] = {SIGCHLD, SIGTERM, SIGINT, SIGQUIT, SIGHUP};
+  const int watched[] = {SIGCHLD, SIGNAL_OF_KILL, SIGTERM, SIGINT, SIGQUIT, SIGHUP};
   for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++) sigaddset(&read_ones, watched[i]);
   if (sigprocmask(SIG_SETMASK, &all, NULL) != 0) return fault_at(STEP_SUPERVISION);
   *signal_fd = signalfd(-1, &read_ones, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -89,21 +87,15 @@ static void end_because(struct loop *loop, enum reason reason) {
   else ask_task(loop, monotonic_us());
 }
 
-static bool is_kill_requested(const struct loop *loop) {
-  char requests[64];
-  bool is_requested = false;
-  for (ssize_t got; (got = read(loop->given->dir->kill_fd, requests, sizeof requests)) > 0;)
-    for (ssize_t i = 0; i < got; i++) is_requested = is_requested || requests[i] == KILL_REQUEST;
-  return is_requested;
-}
-
-/* Whether somebody other than our service wants us to end. */
-static bool is_terminated(const struct loop *loop) {
+/* Why we are to end the task: our service asks for it, before that somebody else ends us; or nobody does. */
+static enum reason heed_signals(const struct loop *loop) {
   struct signalfd_siginfo info;
-  bool is_terminated = false;
-  while (read(loop->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
-    is_terminated = is_terminated || info.ssi_signo != SIGCHLD;
-  return is_terminated;
+  enum reason reason = REASON_NONE;
+  while (read(loop->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+    if (info.ssi_signo == SIGNAL_OF_KILL) reason = REASON_KILL;
+    else if (info.ssi_signo != SIGCHLD && reason == REASON_NONE) reason = REASON_TERMINATED;
+  }
+  return reason;
 }
 
 static void hear_child(struct loop *loop) {
@@ -146,16 +138,13 @@ static void await_event(struct loop *loop) {
   struct timespec timeout = timespec_of_us(loop->given->family->has_more ? 0 : next_us - monotonic_us());
   struct pollfd events[] = {
     {.fd = loop->signal_fd, .events = POLLIN},
-    {.fd = loop->given->dir->kill_fd, .events = POLLIN},
     {.fd = loop->given->task->fault_fd, .events = POLLIN}, /* ABSENT, once it was heard, is passed over */
     {.fd = loop->given->family->init_fd, .events = POLLIN},
   };
   if (ppoll(events, sizeof events / sizeof events[0], &timeout, NULL) <= 0) return;
-  if (events[2].revents != 0) hear_child(loop);
-  bool is_told = events[0].revents != 0 && is_terminated(loop);
-  if (has_ended(loop)) return;
-  if (is_told) end_because(loop, REASON_TERMINATED);
-  if (events[1].revents != 0 && is_kill_requested(loop)) end_because(loop, REASON_KILL);
+  if (events[1].revents != 0) hear_child(loop);
+  enum reason asked = events[0].revents != 0 ? heed_signals(loop) : REASON_NONE;
+  if (!has_ended(loop) && asked != REASON_NONE) end_because(loop, asked);
 }
 
 static void conclude(struct loop *loop, struct outcome *outcome) {
@@ -192,7 +181,7 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
     .say_started_us = NEVER,
   };
   /* A request that was there before us: then there is nothing to start. */
-  if (is_kill_requested(&loop)) end_because(&loop, REASON_KILL);
+  if (signals_is_kill_asked()) end_because(&loop, REASON_KILL);
   else task_go(supervision->task);
   if (supervision->task->fault_fd == ABSENT) hear_child(&loop); /* it borrowed our memory: all is said */
 

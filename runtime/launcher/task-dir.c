@@ -1,7 +1,6 @@
 #include "task-dir.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,27 +17,14 @@ struct fault task_dir_lock(int *fd, const char *path) {
 }
 
 struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments) {
-  *dir = (struct task_dir){.kill_fd = (int)arguments->kill_fd, .stdout_fd = ABSENT, .stderr_fd = ABSENT};
-  dir->fd = open(arguments->task_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  *dir = (struct task_dir){.stdout_fd = ABSENT, .stderr_fd = ABSENT};
+  /* A spawner has opened the directory to lock it; others may lock a file of their choice. */
+  bool is_open = arguments->spawner_pid != ABSENT;
+  dir->fd = is_open ? (int)arguments->lock_fd : open(arguments->task_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir->fd < 0) return fault_at(STEP_TASK_DIR);
   dir->lock_fd = arguments->lock_fd == ABSENT ? dir->fd : (int)arguments->lock_fd;
   if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) != 0) return fault_at(STEP_LOCK);
   return has_run(dir->fd) ? (struct fault){STEP_TASK_DIR, EEXIST} : no_fault();
-}
-
-struct fault task_dir_open_kill(struct task_dir *dir) {
-  if (dir->kill_fd != ABSENT) return no_fault();
-  /* One that is there belonged to a launcher that is gone: we have the lock. */
-  if (mkfifoat(dir->fd, "kill", 0600) != 0 &&
-      (errno != EEXIST || unlinkat(dir->fd, "kill", 0) != 0 || mkfifoat(dir->fd, "kill", 0600) != 0))
-    return fault_at(STEP_KILL_PIPE);
-  dir->kill_fd = openat(dir->fd, "kill", O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-  return dir->kill_fd < 0 ? fault_at(STEP_KILL_PIPE) : no_fault();
-}
-
-bool task_dir_is_kill_asked(const struct task_dir *dir) {
-  struct pollfd event = {.fd = dir->kill_fd, .events = POLLIN};
-  return poll(&event, 1, 0) > 0;
 }
 
 /* Append, always: a task that opens /dev/stdout again, cutting it or not, must not leave a hole where it wrote before. */

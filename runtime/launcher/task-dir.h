@@ -12,7 +12,6 @@ struct task_dir {
   int fd;
   /* Holds the lock; the same as `fd` unless it came with the arguments. */
   int lock_fd;
-  int kill_fd;
   int stdout_fd;
   int stderr_fd;
 };
@@ -22,12 +21,6 @@ struct fault task_dir_lock(int *fd, const char *path);
 
 /* Takes the lock: whoever has it is the launcher of this task, until it ends in whatever way. Refuses a task that ran. */
 struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments);
-
-/* The FIFO of kill requests, unless one came with the arguments. We hold a writing end, so there is never an end of file. */
-struct fault task_dir_open_kill(struct task_dir *dir);
-
-/* Whether an early end was asked for already. */
-bool task_dir_is_kill_asked(const struct task_dir *dir);
 
 /* The logs belong to the user `owner` who writes them, or to us if ABSENT: only an owner can open /dev/stdout again. */
 struct fault task_dir_open_logs(struct task_dir *dir, int64_t owner);

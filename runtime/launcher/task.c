@@ -62,7 +62,7 @@ _Noreturn static void say_fault(int fault_fd, struct fault fault) {
 
 /* Before the program runs it is known who that will be. */
 static struct fault write_down(pid_t pid, struct identity *identity, struct record *record) {
-  struct fault fault = identity_of(identity, identity->launcher_pid, pid);
+  struct fault fault = identity_after_birth(identity, pid);
   return is_fault(fault) ? fault : record_start(record, identity);
 }
 
@@ -193,7 +193,7 @@ struct fault task_start(struct task *task, const struct task_setup *setup, bool 
                         struct record *record) {
   *task = (struct task){
     .pid = ABSENT, .main_pid = ABSENT, .init_fd = ABSENT, .go_fd = ABSENT, .fault_fd = ABSENT, .fault = no_fault()};
-  *identity = (struct identity){.launcher_pid = getpid()};
+  *identity = identity_before_birth();
   if (may_borrow && can_borrow(setup)) return start_borrowing(task, setup, identity, record);
   struct fault fault = start_copy(task, setup);
   if (is_fault(fault)) {

@@ -183,8 +183,9 @@ export class LaunchedTask implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.launcher.exitCode === null && this.launcher.signalCode === null) {
-      // Not by a signal: what we started may be something that runs the launcher.
-      if (!requestKill(this.dir)) this.launcher.kill('SIGTERM')
+      // What we started may be something that runs the launcher.
+      if (!requestKill(this.dir))
+        process.kill(readRecord(this.dir).process?.launcher_pid ?? this.launcher.pid, 'SIGTERM')
       await Promise.race([this.exited, Bun.sleep(10_000).then(() => this.launcher.kill('SIGKILL'))])
     }
     await this.exited

@@ -22,7 +22,6 @@ const NUMBERS = {
   '--address-space-bytes': { min: 1, isRequired: false },
   '--lock-fd': { min: 3, isRequired: false },
   '--notify-fd': { min: 3, isRequired: false },
-  '--kill-fd': { min: 3, isRequired: false },
 } as const
 
 type NumberFlag = keyof typeof NUMBERS
@@ -73,7 +72,6 @@ function orderOf(given: ReadonlyMap<string, string>, command: LaunchPlan['comman
     descriptors: {
       ...optional('lock_fd', '--lock-fd'),
       ...optional('notify_fd', '--notify-fd'),
-      ...optional('kill_fd', '--kill-fd'),
     },
   }
 }

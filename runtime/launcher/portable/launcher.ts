@@ -7,11 +7,10 @@
  * group of the task are not found, and a launcher that is killed does not take its task along. The program may run a
  * moment before it is written down who runs. The task's environment comes wrapped (environment.ts).
  */
-import { constants, existsSync, fstatSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { constants, existsSync, fstatSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { getSystemErrorMap } from 'node:util'
 import { tryLock } from '../../../shared/directory-lock.ts'
-import { openFifo } from '../fifo.ts'
 import type { LaunchedProcess, Outcome } from '../outcome.ts'
 import type { LaunchDescriptors, LaunchPlan } from '../plan.ts'
 import { Complaint, parseArguments } from './arguments.ts'
@@ -76,12 +75,11 @@ class Launcher {
     let logs: Logs | undefined
     let process: LaunchedProcess | undefined
     try {
-      const killPipe = this.descriptors.kill_fd ?? attempt('kill_pipe', () => openFifo(join(task_dir, 'kill')))
       logs = attempt('logs', () => openLogs(task_dir))
       limitOurselves()
       globalThis.process.umask(TASK_UMASK)
       const program = findProgram(command[0], workdir, this.env.PATH)
-      const ended = await supervise({ plan: this.plan, program, env: this.env, logs, killPipe }, (started) => {
+      const ended = await supervise({ plan: this.plan, program, env: this.env, logs }, (started) => {
         process = started
         attempt('started', () => record.start(started))
         const { launcher_pid, pid, pgid, start_time, started_ms } = started
@@ -92,8 +90,6 @@ class Launcher {
       if (!(error instanceof Fault)) throw error
       this.report(error)
       return notStarted(error, logs, process)
-    } finally {
-      if (existsSync(join(task_dir, 'kill'))) unlinkSync(join(task_dir, 'kill'))
     }
   }
 

@@ -2,11 +2,12 @@
  * Waiting for a task, as supervise.c does: it is running until there is a first reason to end it, then asked by TERM, then
  * killed, then given up. Here events come from the event loop, and everything is about the group of the task.
  */
-import { fstatSync, readSync } from 'node:fs'
+import { fstatSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Subprocess } from 'bun'
 import { systemCodeOf } from '../../../shared/errors.ts'
 import { killGroup } from '../../../shared/process-group.ts'
+import { KILL_SIGNAL } from '../kill-signal.ts'
 import type { Ending, LaunchedProcess, Outcome, Reason } from '../outcome.ts'
 import type { LaunchPlan } from '../plan.ts'
 import { attempt } from './fault.ts'
@@ -24,8 +25,6 @@ export interface Supervised {
   readonly program: string
   readonly env: Readonly<Record<string, string>>
   readonly logs: Logs
-  /** Descriptor of the FIFO for kill requests, open at both ends. */
-  readonly killPipe: number
 }
 
 /** Milliseconds between two looks at the size of the logs, and at the clock. */
@@ -33,24 +32,16 @@ const LOOK_MS = 200
 
 const DEFAULT_GIVE_UP_MS = 30_000
 
-const KILL_REQUEST = 'k'.charCodeAt(0)
-
 const TERMINATING = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const
 
 /** Signals that would end us by accident. */
-const MEANINGLESS = ['SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGPIPE', 'SIGTSTP', 'SIGXCPU', 'SIGIO'] as const
+const MEANINGLESS = ['SIGUSR1', 'SIGALRM', 'SIGPIPE', 'SIGTSTP', 'SIGXCPU', 'SIGIO'] as const
 
 /** Runs the task to its end; `onStarted` may throw, which ends it. Throws the `Fault` of a program that cannot start. */
 export async function supervise(
   given: Supervised,
   onStarted: (process: LaunchedProcess) => void,
 ): Promise<Omit<Outcome, 'process'>> {
-  const pending = Buffer.alloc(64)
-  if (readNow(given.killPipe, pending).includes(KILL_REQUEST)) {
-    // It was there before us: then there is nothing to start.
-    const ending: Ending = { how: 'signaled', signal: constants.signals.SIGTERM }
-    return { ending, reason: 'kill', finished_ms: Date.now(), duration_ms: 0, leftovers_killed: 0, leftovers_alive: 0 }
-  }
   return await new Supervision(given).run(onStarted)
 }
 
@@ -71,6 +62,7 @@ class Supervision {
     this.giveUpMs = plan.give_up_ms ?? DEFAULT_GIVE_UP_MS
     this.deadlineMs = this.startedAtMs + plan.wall_time_ms
     for (const signal of MEANINGLESS) process.on(signal, () => {})
+    process.on(KILL_SIGNAL, () => this.endBecause('kill'))
     for (const signal of TERMINATING) process.on(signal, () => this.endBecause('terminated'))
     this.child = attempt('exec', () =>
       Bun.spawn(underLimits(plan, program, plan.command.slice(1)), {
@@ -91,28 +83,16 @@ class Supervision {
       await killGroup(child.pid, this.giveUpMs)
       throw error
     }
-    const reader = Bun.file(this.given.killPipe).stream().getReader()
-    const reading = this.heed(reader)
     this.awaitLook()
     await Promise.race([child.exited, this.gaveUp.promise])
     const ended = { finished_ms: Date.now(), duration_ms: Math.round(performance.now() - this.startedAtMs) }
     clearTimeout(this.timer)
     const leftovers = await this.endGroup()
-    await reader.cancel()
-    await reading
     return { ...this.ending(), reason: this.reason, ...ended, ...this.usage(), ...this.logSizes(), ...leftovers }
   }
 
   private get hasEnded(): boolean {
     return this.child.exitCode !== null || this.child.signalCode !== null
-  }
-
-  private async heed(reader: { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }> }): Promise<void> {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return
-      if (value?.includes(KILL_REQUEST)) this.endBecause('kill')
-    }
   }
 
   /** Heeds the clock and the logs. */
@@ -198,15 +178,5 @@ class Supervision {
   private logSizes(): { stdout_bytes: number; stderr_bytes: number } {
     const { stdout, stderr } = this.given.logs
     return { stdout_bytes: fstatSync(stdout).size, stderr_bytes: fstatSync(stderr).size }
-  }
-}
-
-/** What is in the pipe now. */
-function readNow(fd: number, buffer: Buffer): Buffer {
-  try {
-    return buffer.subarray(0, readSync(fd, buffer))
-  } catch (error) {
-    if (systemCodeOf(error) === 'EAGAIN') return buffer.subarray(0, 0)
-    throw error
   }
 }

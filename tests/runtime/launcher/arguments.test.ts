@@ -97,10 +97,10 @@ describe('the arguments of a launcher', () => {
   })
 
   test('name the descriptors that go with it', () => {
-    expect(launcherArguments(MINIMAL, { lock_fd: 3, notify_fd: 4, kill_fd: 5 })).toEqual([
+    expect(launcherArguments(MINIMAL, { lock_fd: 3, notify_fd: 4 })).toEqual([
       ...['--task-id', 'task-1', '--task-dir', '/data/tasks/task-1', '--workdir', '/data/tasks/task-1/workspace'],
       ...['--wall-time-ms', '300000', '--grace-ms', '5000', '--max-output-bytes', '1073741824'],
-      ...['--lock-fd', '3', '--notify-fd', '4', '--kill-fd', '5', '--', 'echo', 'hello'],
+      ...['--lock-fd', '3', '--notify-fd', '4', '--', 'echo', 'hello'],
     ])
   })
 

@@ -75,7 +75,6 @@ describe.skipIf(missingTrace !== undefined)(`a launcher${why}`, () => {
   test.each([
     ['prctl', 'EINVAL', 'supervision', errno.EINVAL],
     ['fork,clone,vfork', 'EAGAIN', 'fork', errno.EAGAIN],
-    ['mknod,mknodat', 'EPERM', 'kill_pipe', errno.EPERM],
   ])('says so when it has no %s', async (call, error, step, errno) => {
     using kernel = without(call, error)
     await using task = launch(launcher, { command: ['true'], through: kernel.through })

@@ -29,7 +29,7 @@ const plan = fc.record(
   },
   { requiredKeys: ['task_id', 'task_dir', 'workdir', 'command', 'wall_time_ms', 'grace_ms', 'max_output_bytes'] },
 )
-const descriptors = fc.record({ lock_fd: fd, notify_fd: fd, kill_fd: fd }, { requiredKeys: [] })
+const descriptors = fc.record({ lock_fd: fd, notify_fd: fd }, { requiredKeys: [] })
 
 test('a command line is read back as the plan it was made of', () => {
   fc.assert(

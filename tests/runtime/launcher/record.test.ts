@@ -211,7 +211,6 @@ describeLaunchers('the lock', (launcher) => {
   test('is taken over from a launcher that was killed before it began', async () => {
     using dir = tempDir()
     for (const left of ['outcome.new', 'stdout.log', 'stderr.log']) writeFileSync(join(dir.path, left), '')
-    Bun.spawnSync(['mkfifo', join(dir.path, 'kill')])
     const ended = await run(launcher, { command: sh('echo hello'), task_dir: dir.path })
     expect([ended.ending, ended.stdout]).toEqual([{ how: 'exited', exit_code: 0 }, 'hello\n'])
   })

@@ -1,0 +1,52 @@
+/**
+ * Goal: a signal goes to the process that is meant, or to nobody. Method: processes of the test, with what the system has
+ * for that and without it.
+ */
+import { describe, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { signalIf } from '../../../runtime/launcher/pidfd.ts'
+import { sh } from '../../support/launchers.ts'
+import { until } from '../../support/until.ts'
+
+const sleeper = () => Bun.spawn(['sleep', '600'], { stdio: ['ignore', 'ignore', 'ignore'] })
+
+describe.each([
+  ['by what holds on to it', undefined],
+  ['by its pid alone', null],
+] as const)('a signal to a process, %s', (_, call) => {
+  test('reaches it', async () => {
+    const child = sleeper()
+    expect(signalIf(() => true, child.pid, 'SIGUSR2', call)).toBe(true)
+    await child.exited
+    expect(child.signalCode).toBe('SIGUSR2')
+  })
+
+  test('does not reach one that is not meant', async () => {
+    const child = sleeper()
+    expect(signalIf(() => false, child.pid, 'SIGUSR2', call)).toBe(false)
+    child.kill('SIGTERM')
+    await child.exited
+    expect(child.signalCode).toBe('SIGTERM')
+  })
+
+  test('finds nobody where it has ended', async () => {
+    const child = Bun.spawn(sh('exit 0'), { stdio: ['ignore', 'ignore', 'ignore'] })
+    await child.exited
+    expect(signalIf(() => true, child.pid, 'SIGUSR2', call)).toBe(false)
+  })
+
+  test.each([0, 1, -1, -process.pid])('is not sent to %d: that would be many, or the first of all', (pid) => {
+    expect(signalIf(() => true, pid, 'SIGUSR2', call)).toBe(false)
+  })
+})
+
+test('no descriptor stays open', async () => {
+  const open = () => readdirSync('/proc/self/fd').length
+  const child = sleeper()
+  signalIf(() => false, child.pid, 'SIGUSR2')
+  const before = open()
+  for (let i = 0; i < 10; i++) signalIf(() => false, child.pid, 'SIGUSR2')
+  signalIf(() => true, child.pid, 'SIGUSR2')
+  await child.exited
+  await until(open, (count) => count <= before)
+})
