@@ -126,7 +126,7 @@ export async function serve(
   commit.onRecovered = () => dispatcher.startWhatFits()
 
   const intake = new Intake({
-    ...{ store, ledger, dispatcher, capabilities, totals, dataDir, sandbox, log },
+    ...{ store, ledger, dispatcher, launches, capabilities, totals, dataDir, sandbox, log },
     defaultCapabilityMode: config.defaultCapabilityMode,
     maxQueuedTasks: config.maxQueuedTasks,
   })

@@ -11,7 +11,6 @@ import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Limits } from '../intake/limits.ts'
-import type { TaskRequest } from '../intake/validate.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { Refusal } from '../refusal.ts'
 import type { NewEvent } from '../store/events.ts'
@@ -27,7 +26,7 @@ import {
   type StartedProcess,
   startedChange,
 } from './ending.ts'
-import type { Launches } from './launches.ts'
+import type { Launches, PreparedLaunch } from './launches.ts'
 import { RunningTask } from './running-task.ts'
 import type { WaitingQueue } from './waiting-queue.ts'
 
@@ -153,13 +152,16 @@ export class Dispatcher {
   async #reserveAndLaunch(task: LiveTask): Promise<void> {
     const place = this.reserve(task)
     const running = this.#track(new RunningTask(task, false))
-    await this.#options.store.change(task, place)
-    await this.#start(running, undefined)
+    let prepared: PreparedLaunch | undefined
+    await this.#options.store.change(task, place, () => {
+      prepared = this.#options.launches.prepare(task)
+    })
+    await this.#start(running, prepared!)
   }
 
   /** Starts a task whose place is written down. */
-  launch(task: LiveTask, request: TaskRequest): void {
-    this.#inBackground(task, this.#start(this.#track(new RunningTask(task, false)), request))
+  launch(task: LiveTask, prepared: PreparedLaunch): void {
+    this.#inBackground(task, this.#start(this.#track(new RunningTask(task, false)), prepared))
   }
 
   #track(running: RunningTask): RunningTask {
@@ -167,8 +169,8 @@ export class Dispatcher {
     return running
   }
 
-  async #start(running: RunningTask, request: TaskRequest | undefined): Promise<void> {
-    await this.#end(running, await this.#options.launches.run(running, request))
+  async #start(running: RunningTask, prepared: PreparedLaunch): Promise<void> {
+    await this.#end(running, await this.#options.launches.run(running, prepared))
   }
 
   /** A task that an earlier service launched, and whose launcher lives. */

@@ -21,6 +21,7 @@ import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { SandboxSettings } from './launch-plan.ts'
+import type { Launches, PreparedLaunch } from './launches.ts'
 import { needsPassage, taskDirContent } from './task-dir-content.ts'
 import type { Totals } from './totals.ts'
 
@@ -28,6 +29,7 @@ export interface IntakeOptions {
   readonly store: TaskStore
   readonly ledger: Ledger
   readonly dispatcher: Dispatcher
+  readonly launches: Launches
   readonly capabilities: CapabilitySet
   readonly defaultCapabilityMode: CapabilityMode
   readonly maxQueuedTasks: number
@@ -56,7 +58,7 @@ export class Intake {
   /** The id of the task that `body` describes, once it is durable. Throws a `Refusal`, or 503. */
   async submit(body: Uint8Array, traceId: string): Promise<string> {
     if (this.#isStopping) throw stopping()
-    const { store, ledger, dispatcher, capabilities, defaultCapabilityMode, maxQueuedTasks, totals, log } =
+    const { store, ledger, dispatcher, launches, capabilities, defaultCapabilityMode, maxQueuedTasks, totals, log } =
       this.#options
     const request = readRequest(body, crypto.randomUUID())
     checkRootfs(request)
@@ -85,14 +87,18 @@ export class Intake {
     try {
       const text = JSON.stringify(request)
       this.#makeDirectory(request, text, plan)
+      let prepared: PreparedLaunch | undefined
       const task = await store.accept(
         { ...row, ...place?.patch },
         { request: text, events: [...events, ...(place?.events ?? [])] },
+        (arriving) => {
+          if (place !== undefined) prepared = launches.prepare(arriving, request)
+        },
       )
+      if (prepared === undefined) dispatcher.enqueue(task)
+      else dispatcher.launch(task, prepared)
       totals.accepted()
       log.info('task accepted', { trace_id: traceId, task_id })
-      if (place === undefined) dispatcher.enqueue(task)
-      else dispatcher.launch(task, request)
       return task_id
     } catch (error) {
       if (place !== undefined) dispatcher.giveBack(task_id)

@@ -11,7 +11,7 @@ import type { Log } from '../../shared/log.ts'
 import type { Limits } from '../intake/limits.ts'
 import type { TaskRequest } from '../intake/validate.ts'
 import type { TaskCgroups } from '../launcher/cgroup.ts'
-import { type Asked, classify } from '../launcher/classification.ts'
+import { type Asked, classify, type TaskError } from '../launcher/classification.ts'
 import { explainFault } from '../launcher/faults.ts'
 import type { Launched, LauncherHost } from '../launcher/launcher-host.ts'
 import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
@@ -46,6 +46,15 @@ export interface LauncherFault {
   readonly errno: number
 }
 
+/** All that a launch needs, or why there will be none. */
+export type PreparedLaunch =
+  | {
+      /** What was asked of the task, as far as its ending needs it. */
+      readonly asked: Asked
+      readonly start: () => Launched
+    }
+  | { readonly error: TaskError }
+
 interface Heard {
   readonly outcome: PromiseWithResolvers<void>
   readonly fault: PromiseWithResolvers<LauncherFault>
@@ -79,12 +88,12 @@ export class Launches {
   }
 
   /** Runs the launcher of a task whose place is written down, and gives its ending. Never rejects. */
-  async run(running: RunningTask, given: TaskRequest | undefined): Promise<Ending> {
+  async run(running: RunningTask, prepared: PreparedLaunch): Promise<Ending> {
     const { task } = running
     const heard: Heard = { outcome: Promise.withResolvers(), fault: Promise.withResolvers() }
     this.#heard.set(task.task_id, heard)
     try {
-      const launched = this.#launch(running, given)
+      const launched = launchOf(running, prepared)
       if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
       // It says that the outcome is there before it syncs that and ends: what we commit now is as durable, and sooner.
       const { exitCode, error } = (await Promise.race([launched.gone, heard.outcome.promise])) ?? {}
@@ -96,23 +105,22 @@ export class Launches {
     }
   }
 
-  #launch(running: RunningTask, given: TaskRequest | undefined): Launched {
+  /** For a task that has a place, while that is being written down. `given` is its request where it is at hand. Never throws. */
+  prepare(task: LiveTask, given?: TaskRequest): PreparedLaunch {
     const { host, settings, cgroups } = this.#options
-    const { task } = running
     try {
       const request = given ?? this.#storedRequest(task)
-      running.asked = this.#askedOf(task, request)
       const dir = this.#dirOf(task)
       const plan = JSON.parse(task.row.execution_plan) as ExecutionPlan
       if (given === undefined) this.#remakeIfGone(dir, request, plan)
       const context = { dir, cgroup: cgroups?.forTask(task.task_id), mark: this.#markOf(task) }
-      return host.launch(
+      const start = host.prepare(
         launchPlan(request, plan, context, settings),
         taskEnvironment(request, plan, context, settings),
       )
+      return { asked: this.#askedOf(task, request), start }
     } catch (error) {
-      const message = `cannot start the launcher of the task: ${messageOf(error)}`
-      return { error: { code: 'launch_failed', message } }
+      return { error: cannotStart(error) }
     }
   }
 
@@ -230,6 +238,21 @@ export class Launches {
     log.error('processes of a task whose launcher is gone cannot be killed', { task_id: task.task_id })
   }
 }
+
+function launchOf(running: RunningTask, prepared: PreparedLaunch): Launched {
+  if ('error' in prepared) return prepared
+  running.asked = prepared.asked
+  try {
+    return prepared.start()
+  } catch (error) {
+    return { error: cannotStart(error) }
+  }
+}
+
+const cannotStart = (cause: unknown): TaskError => ({
+  code: 'launch_failed',
+  message: `cannot start the launcher of the task: ${messageOf(cause)}`,
+})
 
 /** The disk was full, or the directory was gone: there is no outcome, and there was no process. */
 async function notBegun({ fault }: Heard): Promise<Ending> {

@@ -53,12 +53,12 @@ function decodedObject({ properties, additionalProperties }: TSchema, value: Mem
       throw invalidInput(`${path}.${shortened(unknown)} is unknown (known: ${Object.keys(properties).join(', ')})`)
     }
   }
-  return Object.fromEntries(
-    Object.entries<TSchema>(properties).flatMap(([key, schema]) => {
-      const member = value[key] ?? null
-      return member === null ? [] : [[key, decoded(schema, member, path === '' ? key : `${path}.${key}`)]]
-    }),
-  )
+  const members: Record<string, unknown> = {}
+  for (const key in properties) {
+    const member = value[key] ?? null
+    if (member !== null) members[key] = decoded(properties[key], member, path === '' ? key : `${path}.${key}`)
+  }
+  return members
 }
 
 function expectText(value: unknown, path: string): void {

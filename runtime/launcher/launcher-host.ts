@@ -25,10 +25,10 @@ export interface LauncherEnd {
 
 export interface LauncherHost {
   /**
-   * Starts a launcher for `plan`, with `env` as the whole environment of the task. It may take a moment until there is
-   * one. Throws when the directory of the task cannot be used.
+   * Gets a launcher for `plan` ready, with `env` as the whole environment of the task. What is returned starts it, once. It
+   * may take a moment until there is one. Throws when the directory of the task cannot be used.
    */
-  launch(plan: LaunchPlan, env: Environment): Launched
+  prepare(plan: LaunchPlan, env: Environment): () => Launched
   /** To be called for everything that launchers say. */
   heard(event: LauncherEvent): void
   /** A safety net, to be called now and then: looks for launchers of whose end nobody will hear. */

@@ -118,10 +118,13 @@ class Lines {
 
   constructor(text: string) {
     if (!text.endsWith('\n')) throw new Malformed()
-    for (const line of text.slice(0, -1).split('\n')) {
-      const [, key, value] = /^([a-z_]+)=(.*)$/.exec(line) ?? []
-      if (key === undefined || value === undefined || this.values.has(key)) throw new Malformed()
-      this.values.set(key, value)
+    for (let begin = 0; begin < text.length; ) {
+      const end = text.indexOf('\n', begin)
+      const equals = text.indexOf('=', begin)
+      const key = text.slice(begin, equals)
+      if (equals <= begin || equals > end || this.values.has(key)) throw new Malformed()
+      this.values.set(key, text.slice(equals + 1, end))
+      begin = end + 1
     }
     if (this.values.get('version') !== VERSION) throw new Malformed()
   }

@@ -94,11 +94,13 @@ export class ChildLaunchers implements LauncherHost {
     this.#surroundings = surroundings
   }
 
-  launch(plan: LaunchPlan, env: Environment): Launched {
-    if (this.#isClosed) return { gone: new Promise(() => {}) }
-    const launched = launch(plan, env, this.#surroundings)
-    if ('error' in launched) return launched
-    return { gone: launched.launcher.exited.then((exitCode) => ({ exitCode })) }
+  prepare(plan: LaunchPlan, env: Environment): () => Launched {
+    return () => {
+      if (this.#isClosed) return { gone: new Promise(() => {}) }
+      const launched = launch(plan, env, this.#surroundings)
+      if ('error' in launched) return launched
+      return { gone: launched.launcher.exited.then((exitCode) => ({ exitCode })) }
+    }
   }
 
   /** A child that ends is heard of by the system. */

@@ -15,7 +15,7 @@ import type { Log } from '../../shared/log.ts'
 import { launcherArguments } from './arguments.ts'
 import type { TaskError } from './classification.ts'
 import { explainSpawnFailure } from './faults.ts'
-import { launchRequest, MAX_LAUNCH } from './launch-request.ts'
+import { type LaunchRequest, launchRequest, MAX_LAUNCH } from './launch-request.ts'
 import type { Environment, Launched, LauncherEnd, LauncherHost } from './launcher-host.ts'
 import type { LauncherEvent } from './notify.ts'
 import type { LaunchPlan } from './plan.ts'
@@ -31,6 +31,15 @@ const MAX_TRIES = 3
 /** Milliseconds that the spawner gets, at the end, to start what it was asked for. */
 const LAST_LAUNCHES_MS = 1_000
 
+/** A launcher, ready to be asked for. */
+interface Order {
+  readonly plan: LaunchPlan
+  readonly env: Environment
+  /** Its number. */
+  readonly launch: number
+  readonly request: LaunchRequest
+}
+
 /** A launcher that was asked for, and of whose end we have not heard. */
 interface Asked {
   readonly task_id: string
@@ -39,7 +48,7 @@ interface Asked {
   launch: number
   tries: number
   /** To ask for it again; undefined once it has begun. */
-  again: { readonly plan: LaunchPlan; readonly env: Environment } | undefined
+  again: Pick<Order, 'plan' | 'env'> | undefined
   /** Its spawner is gone: nobody will tell of its end. */
   isOrphan: boolean
 }
@@ -65,13 +74,18 @@ export class Spawner implements LauncherHost {
     return this.#process?.pid
   }
 
-  launch(plan: LaunchPlan, env: Environment): Launched {
-    const { task_id, task_dir } = plan
+  prepare(plan: LaunchPlan, env: Environment): () => Launched {
+    const order = this.#order(plan, env)
+    return () => this.#launch(order)
+  }
+
+  #launch(order: Order): Launched {
     const gone = Promise.withResolvers<LauncherEnd>()
     // The next service finds that this task has not begun, and starts it.
     if (this.#isClosed) return { gone: gone.promise }
-    const asked: Asked = { task_id, task_dir, gone, launch: 0, tries: 0, again: { plan, env }, isOrphan: false }
-    const error = this.#ask(asked, plan, env)
+    const { task_id, task_dir } = order.plan
+    const asked: Asked = { task_id, task_dir, gone, launch: order.launch, tries: 0, again: order, isOrphan: false }
+    const error = this.#ask(asked, order)
     if (error !== undefined) return { error }
     this.#asked.set(task_id, asked)
     return { gone: gone.promise }
@@ -100,12 +114,16 @@ export class Spawner implements LauncherHost {
     asked.gone.resolve(end)
   }
 
-  /** Why that is not possible, or undefined. */
-  #ask(asked: Asked, plan: LaunchPlan, env: Environment): TaskError | undefined {
+  #order(plan: LaunchPlan, env: Environment): Order {
     this.#lastLaunch = (this.#lastLaunch % MAX_LAUNCH) + 1
-    asked.launch = this.#lastLaunch
+    const launch = this.#lastLaunch
+    return { plan, env, launch, request: launchRequest(launch, launcherArguments(plan), env) }
+  }
+
+  /** Why that is not possible, or undefined. */
+  #ask(asked: Asked, { launch, request }: Order): TaskError | undefined {
+    asked.launch = launch
     asked.tries++
-    const request = launchRequest(asked.launch, launcherArguments(plan), env)
     if ('code' in request) return launchFailed(request.code)
     try {
       this.#process ??= this.#start()
@@ -137,7 +155,7 @@ export class Spawner implements LauncherHost {
     else if (asked.again === undefined || hasBegun(asked)) this.#end(asked, {})
     else if (asked.tries >= MAX_TRIES) this.#end(asked, { error: triedTooOften })
     else {
-      const error = this.#ask(asked, asked.again.plan, asked.again.env)
+      const error = this.#ask(asked, this.#order(asked.again.plan, asked.again.env))
       if (error !== undefined) this.#end(asked, { error })
     }
   }

@@ -26,6 +26,8 @@ interface Change {
   readonly apply: () => void
   /** Of a request: takes back what was committed. Absent for a fact. */
   readonly undo?: (() => void) | undefined
+  /** Work that can be done while the disk syncs: called once it is committed, before the promise resolves. Must not throw. */
+  readonly meanwhile?: (() => void) | undefined
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
 }
@@ -69,13 +71,13 @@ export class GroupCommit {
   }
 
   /** Durable when it resolves; undone when it rejects, with 503 if the disk is to blame. `undo` takes back what `apply` did. */
-  request(apply: () => void, undo: () => void): Promise<void> {
-    return this.#add({ apply, undo })
+  request(apply: () => void, undo: () => void, meanwhile?: () => void): Promise<void> {
+    return this.#add({ apply, undo, meanwhile })
   }
 
   /** Durable when it resolves. Never rejects for the disk's sake. */
-  fact(apply: () => void): Promise<void> {
-    return this.#add({ apply })
+  fact(apply: () => void, meanwhile?: () => void): Promise<void> {
+    return this.#add({ apply, meanwhile })
   }
 
   /** A fact that nobody waits for: it may wait a little, and is left out if it is moot by then. */
@@ -127,9 +129,9 @@ export class GroupCommit {
     this.#synced(changes)
   }
 
-  #add({ apply, undo }: Pick<Change, 'apply' | 'undo'>): Promise<void> {
+  #add(change: Pick<Change, 'apply' | 'undo' | 'meanwhile'>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#waiting.push({ apply, undo, resolve, reject })
+    this.#waiting.push({ ...change, resolve, reject })
     this.#schedule()
     return promise
   }
@@ -148,6 +150,7 @@ export class GroupCommit {
     this.#unsynced.push(...changes)
     if (this.#isLogDistrusted) this.#moveLog()
     else this.#syncLater()
+    for (const { meanwhile } of changes) meanwhile?.()
   }
 
   #syncLater(): void {

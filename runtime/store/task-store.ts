@@ -146,9 +146,13 @@ export class TaskStore {
 
   /**
    * Takes in a task with its first events; its id is free. Resolves when that is durable, and rejects when it cannot be;
-   * then nothing of the task is left.
+   * then nothing of the task is left. `meanwhile` is called while the disk syncs, and must not throw.
    */
-  async accept(fresh: Omit<TaskRow, 'ordinal'>, { request, events }: Acceptance): Promise<LiveTask> {
+  async accept(
+    fresh: Omit<TaskRow, 'ordinal'>,
+    { request, events }: Acceptance,
+    meanwhile: (task: LiveTask) => void = () => {},
+  ): Promise<LiveTask> {
     const row: TaskRow = { ...fresh, ordinal: ++this.#lastOrdinal }
     const task = new LiveTask(row, withEvents(NO_EVENTS, events, row.created_at))
     const texts = { request, events: task.events }
@@ -160,6 +164,7 @@ export class TaskStore {
           removeTask(this.#db, row.task_id)
           this.#arriving.delete(row.task_id)
         },
+        () => meanwhile(task),
       )
       this.#live.set(task.task_id, task)
       this.#arriving.delete(task.task_id)
@@ -171,9 +176,9 @@ export class TaskStore {
     }
   }
 
-  /** A change in the life of a task. Resolves when it is durable. */
-  change(task: LiveTask, change: Change): Promise<void> {
-    return this.#commit.fact(this.#applied(task, change))
+  /** A change in the life of a task. Resolves when it is durable; `meanwhile` is called while the disk syncs. */
+  change(task: LiveTask, change: Change, meanwhile?: () => void): Promise<void> {
+    return this.#commit.fact(this.#applied(task, change), meanwhile)
   }
 
   /** The same, where nobody waits for the disk; if the task ends soon it is written with that. */
@@ -181,14 +186,16 @@ export class TaskStore {
     this.#commit.unhurriedFact(this.#applied(task, change), () => task.isEnding)
   }
 
-  /** The end of a task: seen by others when it is durable. `beforeSeen` is told how it will be seen. */
+  /** The end of a task: seen by others when it is durable. `beforeSeen`, which must not throw, is told how it will be seen. */
   async end(task: LiveTask, change: Change, beforeSeen: (row: TaskRow) => void): Promise<TaskRow> {
     const now = Date.now()
     const row = changed(task.row, change.patch, now)
     const events = withEvents(task.events, change.events, now)
     task.isEnding = true
-    await this.#commit.fact(() => endTask(this.#db, row, events))
-    beforeSeen(row)
+    await this.#commit.fact(
+      () => endTask(this.#db, row, events),
+      () => beforeSeen(row),
+    )
     this.#live.delete(task.task_id)
     task.end(row)
     return row

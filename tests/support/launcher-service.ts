@@ -82,7 +82,7 @@ export class LauncherService implements AsyncDisposable {
   /** Starts a launcher; fails when there could be none. */
   start(task_id: string, command: LaunchPlan['command'], env: Environment = taskEnv): StartedTask {
     const plan = this.planOf(task_id, command)
-    const launched = this.host.launch(plan, env)
+    const launched = this.host.prepare(plan, env)()
     if ('error' in launched) throw new Error(launched.error.message)
     return { dir: plan.task_dir, gone: launched.gone }
   }

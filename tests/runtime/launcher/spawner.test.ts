@@ -82,7 +82,7 @@ function cases(variant: LauncherVariant) {
     await using our = service()
     const env = { ...taskEnv, TASKMILL_TASK: 'x'.repeat(5_000) }
     const plan = { ...our.planOf('task-1', sh('exit 4')), workdir: `${our.path}${'/.'.repeat(1_000)}` }
-    const launched = our.host.launch(plan, env)
+    const launched = our.host.prepare(plan, env)()
     expect('gone' in launched && (await launched.gone)).toEqual({ exitCode: 4 })
     expect(our.complaints()).toBe('')
   })
