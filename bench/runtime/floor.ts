@@ -5,8 +5,12 @@
  * before it is answered and started, its end before anybody hears of it. It trusts every body, keeps nothing but ids and
  * exit codes, makes no files for a task, throws its output away, limits nothing, and forgets everything when it ends.
  *
- * Usage: floor --port N --slots N --journal FILE
+ * With --tasks a task has what users of the API find of it, a directory with its request, its output, its workspace and
+ * its result; and a parent of its own (parents.c), so that the end of the server loses no exit code.
+ *
+ * Usage: floor --port N --slots N --journal FILE [--tasks DIR --parents PROGRAM]
  */
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import type { SubmitTaskResponse } from '../../shared/contract/runtime.ts'
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
@@ -23,8 +27,15 @@ interface FloorTask {
 }
 
 const { values } = parseArgs({
-  options: { port: { type: 'string' }, slots: { type: 'string' }, journal: { type: 'string' } },
+  options: {
+    port: { type: 'string' },
+    slots: { type: 'string' },
+    journal: { type: 'string' },
+    tasks: { type: 'string' },
+    parents: { type: 'string' },
+  },
 })
+const { tasks: tasksDir } = values
 const journal = new Journal(values.journal!)
 const tasks = new Map<string, FloorTask>()
 const waiting: FloorTask[] = []
@@ -37,21 +48,59 @@ function startWhatFits(): void {
 
 function start(task: FloorTask): void {
   freeSlots--
-  const child = Bun.spawn([...task.command], { env, stdio: ['ignore', 'ignore', 'ignore'] })
   task.status = 'running'
+  if (parents !== undefined) {
+    parents.stdin.write(`${task.task_id} ${tasksDir}/${task.task_id}\n`)
+    parents.stdin.flush()
+    return
+  }
+  const child = Bun.spawn([...task.command], { env, stdio: ['ignore', 'ignore', 'ignore'] })
   task.pid = child.pid
-  child.exited.then(async (exitCode) => {
-    freeSlots++
-    startWhatFits()
-    await journal.append(`{"task_id":"${task.task_id}","exit_code":${exitCode}}\n`)
-    task.status = exitCode === 0 ? 'success' : 'failed'
-    task.exit_code = exitCode
-    task.ended.resolve()
-  })
+  child.exited.then((exitCode) => end(task, exitCode))
 }
 
-const statusOf = ({ task_id, status, pid, exit_code }: FloorTask) =>
-  Response.json({ task_id, handle_id: task_id, status, pid, exit_code })
+async function end(task: FloorTask, exitCode: number): Promise<void> {
+  freeSlots++
+  startWhatFits()
+  await journal.append(`{"task_id":"${task.task_id}","exit_code":${exitCode}}\n`)
+  task.status = exitCode === 0 ? 'success' : 'failed'
+  task.exit_code = exitCode
+  if (tasksDir !== undefined) writeFileSync(`${tasksDir}/${task.task_id}/result.json`, JSON.stringify(recordOf(task)))
+  task.ended.resolve()
+}
+
+const parents =
+  values.parents === undefined
+    ? undefined
+    : Bun.spawn([values.parents], { env, stdio: ['pipe', 'pipe', 'inherit'], detached: true })
+if (parents !== undefined) void readEnds(parents.stdout)
+
+async function readEnds(stdout: ReadableStream<Uint8Array>): Promise<void> {
+  const decoder = new TextDecoder()
+  let begun = ''
+  for await (const chunk of stdout) {
+    const lines = (begun + decoder.decode(chunk, { stream: true })).split('\n')
+    begun = lines.pop()!
+    for (const line of lines) {
+      const [id, exitCode] = line.split(' ')
+      void end(tasks.get(id!)!, Number(exitCode))
+    }
+  }
+}
+
+function makeDirectory(task_id: string, request: string): void {
+  const dir = `${tasksDir}/${task_id}`
+  mkdirSync(dir)
+  mkdirSync(`${dir}/workspace`)
+  writeFileSync(`${dir}/request.json`, request)
+}
+
+const recordOf = ({ task_id, status, pid, exit_code }: FloorTask) => ({
+  ...{ task_id, handle_id: task_id },
+  ...{ status, pid, exit_code },
+})
+
+const statusOf = (task: FloorTask) => Response.json(recordOf(task))
 
 Bun.serve({
   hostname: '127.0.0.1',
@@ -64,6 +113,7 @@ Bun.serve({
         const { program, args } = execution as { program: string; args?: readonly string[] }
         const command = [program, ...(args ?? [])]
         const task: FloorTask = { task_id: task_id!, command, ended: Promise.withResolvers(), status: 'accepted' }
+        if (tasksDir !== undefined) makeDirectory(task.task_id, text)
         await journal.append(`${text}\n`)
         tasks.set(task.task_id, task)
         waiting.push(task)
@@ -88,7 +138,7 @@ Bun.serve({
     '/api/v1/tasks/:id/kill': {
       POST: (request) => {
         const task = tasks.get(request.params.id)!
-        if (task.status === 'running') process.kill(task.pid!, 'SIGTERM')
+        if (task.pid !== undefined && task.status === 'running') process.kill(task.pid, 'SIGTERM')
         return statusOf(task)
       },
     },

@@ -1,5 +1,6 @@
 /** The runtime service beside the least that a server of its API has to do, and the most that the machine can. */
 import { join } from 'node:path'
+import { compiledC } from '../compiled-c.ts'
 import type { BenchConfig } from '../config.ts'
 import type { Lifetime } from '../lifetime.ts'
 import { FLOOR } from '../report.ts'
@@ -14,6 +15,9 @@ import { single } from './single.ts'
 import { FULL, QUICK } from './sizes.ts'
 import { HELD_TENANT, onServers, type RuntimeTarget } from './targets.ts'
 
+/** The same with files and a parent for each task. */
+const FULL_FLOOR = 'floor+task'
+
 const KIND: ServerKind = { healthPath: '/healthz', fill: { slots: '4' } }
 
 export const runtime = suiteOf({
@@ -25,6 +29,14 @@ export const runtime = suiteOf({
   workloads: [single, rate, running, queue, onServers(start)],
 })
 
+/** The floor of what a task must have; only where there is a compiler: nobody needs one for anything else. */
+async function fullFloor(floor: string, lifetime: Lifetime): Promise<RuntimeTarget[]> {
+  const parents = await compiledC(join(import.meta.dir, 'parents.c'), ['-static'], lifetime)
+  if (parents === undefined) return []
+  const command = `${floor} --port {port} --slots {slots} --journal {dir}/journal --tasks {dir} --parents ${quoted(parents)}`
+  return [commandTarget(FULL_FLOOR, command, KIND, lifetime)]
+}
+
 async function prepare(config: BenchConfig, lifetime: Lifetime): Promise<RuntimeTarget[]> {
   const ours = quoted(await copiedProgram('taskmill-runtime', lifetime))
   const floor = quoted(await compiledHere(join(import.meta.dir, 'floor.ts'), 'runtime-floor', lifetime))
@@ -33,6 +45,7 @@ async function prepare(config: BenchConfig, lifetime: Lifetime): Promise<Runtime
   return [
     commandTarget('runtime', command, KIND, lifetime),
     commandTarget(FLOOR, `${floor} --port {port} --slots {slots} --journal {dir}/journal`, KIND, lifetime),
+    ...(await fullFloor(floor, lifetime)),
     ...givenTargets(config, KIND, lifetime),
     ...(await spawnLoops(lifetime)),
   ]
