@@ -4,10 +4,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define GIVEN_COUNT 2
 
 static bool is_given(const int *given, int fd) {
   for (int i = 0; i < GIVEN_COUNT; i++)
@@ -49,21 +48,22 @@ static bool close_others(int *given) {
   return syscall(SYS_close_range, first, UINT_MAX, 0) == 0 || close_one_by_one(given, STDERR_FILENO + 1);
 }
 
-struct fault descriptors_tidy(const struct arguments *arguments) {
+struct fault descriptors_tidy(const int given[GIVEN_COUNT], int shared_fd) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return fault_at(STEP_DESCRIPTORS);
 
-  int given[GIVEN_COUNT] = {(int)arguments->lock_fd, (int)arguments->notify_fd};
   for (int i = 0; i < GIVEN_COUNT; i++)
     if (given[i] != ABSENT && fcntl(given[i], F_SETFD, FD_CLOEXEC) != 0) return fault_at(STEP_DESCRIPTORS);
-  /* A pipe that others write, too: it must never hold us up. */
-  int flags = arguments->notify_fd == ABSENT ? O_NONBLOCK : fcntl((int)arguments->notify_fd, F_GETFL);
-  if (flags >= 0 && (flags & O_NONBLOCK) == 0) fcntl((int)arguments->notify_fd, F_SETFL, flags | O_NONBLOCK);
-  return close_others(given) ? no_fault() : fault_at(STEP_DESCRIPTORS);
+  /* It must never hold us up. */
+  int flags = shared_fd == ABSENT ? O_NONBLOCK : fcntl(shared_fd, F_GETFL);
+  if (flags >= 0 && (flags & O_NONBLOCK) == 0) fcntl(shared_fd, F_SETFL, flags | O_NONBLOCK);
+  int kept[GIVEN_COUNT];
+  memcpy(kept, given, sizeof kept);
+  return close_others(kept) ? no_fault() : fault_at(STEP_DESCRIPTORS);
 }
 
 void descriptors_keep_only(int fd) {
-  const int kept[GIVEN_COUNT] = {fd, fd};
+  const int kept[GIVEN_COUNT] = {fd, fd, fd, fd};
   unsigned int number = (unsigned int)fd;
   bool is_closed = (fd == 0 || syscall(SYS_close_range, 0, number - 1, 0) == 0) &&
                    syscall(SYS_close_range, number + 1, UINT_MAX, 0) == 0;

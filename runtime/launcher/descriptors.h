@@ -5,11 +5,14 @@
 #include "arguments.h"
 #include "fault.h"
 
+/* Descriptors that may be given; ABSENT where one is not. */
+#define GIVEN_COUNT 4
+
 /*
  * Opens standard streams that are closed onto /dev/null, so that no file of ours is mistaken for one; closes what was
- * inherited by accident; keeps the descriptors of the arguments from the task.
+ * inherited by accident; keeps those that were `given` from the task. `shared_fd` is one of them, a pipe that others write, too.
  */
-struct fault descriptors_tidy(const struct arguments *arguments);
+struct fault descriptors_tidy(const int given[GIVEN_COUNT], int shared_fd);
 
 /* Closes all others. */
 void descriptors_keep_only(int fd);

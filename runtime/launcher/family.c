@@ -64,7 +64,8 @@ void family_reap(struct family *family) {
   family->has_more = true;
   for (int64_t reaped = 0; reaped < family->seen + REAPED_AT_ONCE; reaped++) {
     int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
+    struct rusage resources;
+    pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &resources);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) {
       family->is_empty = pid < 0;
@@ -73,7 +74,10 @@ void family_reap(struct family *family) {
     }
     if (WIFSTOPPED(status)) {
       family_let_go(pid, WSTOPSIG(status));
-    } else if (pid == family->main_pid) {
+      continue;
+    }
+    usage_add(&family->usage, usage_of(&resources));
+    if (pid == family->main_pid) {
       hear_init(family);
       if (!family->has_main_ended) end_main(family, status);
     } else if (family->has_main_ended && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
@@ -176,12 +180,20 @@ static void go_first(void) {
   syscall(SYS_sched_setscheduler, 0, SCHED_RR, &lowest_of_real_time);
 }
 
-void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us) {
+static void go_back(void) {
+  struct sched_param usual = {.sched_priority = 0};
+  syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &usual);
+}
+
+static void end_all(struct family *family, const struct cgroup *group, int64_t give_up_us) {
   int round = 0;
   for (family_reap(family); !family->is_empty; family_reap(family)) {
     /* A cgroup cannot be removed before its last member is gone. */
     if (family->is_init_done && !cgroup_is_there(group)) return;
-    if (++round == CALM_ROUNDS) go_first();
+    if (++round == CALM_ROUNDS) {
+      family->has_gone_first = true;
+      go_first();
+    }
     int64_t left_us = give_up_us - monotonic_us();
     if (left_us <= 0) {
       family->leftovers_alive = family_count();
@@ -198,12 +210,18 @@ void family_end(struct family *family, const struct cgroup *group, int64_t give_
   }
 }
 
-void family_leave(void) {
+void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us) {
+  end_all(family, group, give_up_us);
+  if (family->has_gone_first) go_back();
+}
+
+bool family_leave(void) {
   int64_t until_us = monotonic_us() + INIT_PATIENCE_US;
   for (;;) {
     pid_t pid = waitpid(-1, NULL, WNOHANG | __WALL);
     int64_t left_us = until_us - monotonic_us();
-    if (pid < 0 || left_us <= 0) return;
+    if (pid < 0 && errno != EINTR) return true;
+    if (left_us <= 0) return false;
     if (pid == 0) await_child(left_us);
   }
 }

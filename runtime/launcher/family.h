@@ -38,7 +38,11 @@ struct family {
   bool is_empty;
   /* The init says that it is the last, and what it has seen used. */
   bool is_init_done;
-  struct init_usage init_usage;
+  struct usage init_usage;
+  /* Of all that we have reaped. */
+  struct usage usage;
+  /* We have gone before all other processes, to be through with a storm. */
+  bool has_gone_first;
   /* There may be children that have ended and were not reaped yet. */
   bool has_more;
   /* Children at the last look. */
@@ -64,8 +68,8 @@ void family_signal(const struct family *family, int signal);
 /* Kills and reaps until nothing of the task is left (an init without a cgroup may still be ending), or `give_up_us` of the monotonic clock has come. The main process has ended. */
 void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us);
 
-/* Waits a moment for an init that is still ending. */
-void family_leave(void);
+/* Waits a moment for an init that is still ending. False when there is still a child. */
+bool family_leave(void);
 
 /* Counts what is there, without doing anything about it. */
 int64_t family_count(void);

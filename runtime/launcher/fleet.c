@@ -1,6 +1,5 @@
 #include "fleet.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -62,25 +61,29 @@ void fleet_add_failed(struct fleet *fleet, const struct arguments *arguments, ui
   note_untold(fleet, false);
 }
 
-static void end(struct fleet *fleet, pid_t pid, int status) {
-  for (size_t i = 0; i < fleet->count; i++) {
-    struct member *member = &fleet->members[i];
-    if (member->pid != pid) continue;
-    member->pid = NO_PID;
-    member->exit_code = WIFSIGNALED(status) ? EXIT_SIGNAL_BASE + WTERMSIG(status) : WEXITSTATUS(status);
-    note_untold(fleet, WIFEXITED(status) && WEXITSTATUS(status) != EXIT_NOT_STARTED);
-    return;
-  }
+static void end(struct fleet *fleet, struct member *member, int exit_code, bool is_in_order) {
+  member->pid = NO_PID;
+  member->exit_code = exit_code;
+  note_untold(fleet, is_in_order);
 }
 
-void fleet_reap(struct fleet *fleet) {
-  for (;;) {
-    int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG);
-    if (pid < 0 && errno == EINTR) continue;
-    if (pid <= 0) return;
-    end(fleet, pid, status);
-  }
+/* The one that the process has now. */
+static struct member *find(struct fleet *fleet, pid_t pid) {
+  for (size_t i = 0; i < fleet->count; i++)
+    if (fleet->members[i].pid == pid) return &fleet->members[i];
+  return NULL;
+}
+
+void fleet_end(struct fleet *fleet, pid_t pid, uint32_t launch, int exit_code) {
+  struct member *member = find(fleet, pid);
+  if (member != NULL && member->launch == launch) end(fleet, member, exit_code, true);
+}
+
+void fleet_end_process(struct fleet *fleet, pid_t pid, int status) {
+  struct member *member = find(fleet, pid);
+  if (member == NULL) return;
+  bool is_in_order = WIFEXITED(status) && WEXITSTATUS(status) != EXIT_NOT_STARTED;
+  end(fleet, member, WIFSIGNALED(status) ? EXIT_SIGNAL_BASE + WTERMSIG(status) : WEXITSTATUS(status), is_in_order);
 }
 
 /* False when the pipe is full. */

@@ -1,5 +1,5 @@
 /*
- * The launchers that a spawner has forked, until the service knows of their end.
+ * The launches that a spawner was asked for, until the service knows of their end.
  *
  * Every request is answered by one line `gone`, also when there could be no launcher. A service that hears of it may rely
  * on that, so it is never lost: when the pipe to the service is full, it is kept here and sent later. There are as many at
@@ -35,14 +35,17 @@ struct fleet {
 /* Makes sure that one more can be added. False without memory. */
 bool fleet_make_room(struct fleet *fleet);
 
-/* A launcher that was forked. */
+/* A launcher that was forked for it, or passed it. */
 void fleet_add(struct fleet *fleet, const struct arguments *arguments, uint32_t launch, pid_t pid);
 
 /* One that could not be. */
 void fleet_add_failed(struct fleet *fleet, const struct arguments *arguments, uint32_t launch, struct fault fault);
 
-/* Reaps those that have ended. */
-void fleet_reap(struct fleet *fleet);
+/* One that was passed its next task says that it is through with this one. */
+void fleet_end(struct fleet *fleet, pid_t pid, uint32_t launch, int exit_code);
+
+/* What is known of the end of a launcher itself, as wait() gave it. */
+void fleet_end_process(struct fleet *fleet, pid_t pid, int status);
 
 /* Milliseconds until there is something to tell: 0 for now, -1 for never. */
 int fleet_tell_in_ms(const struct fleet *fleet);

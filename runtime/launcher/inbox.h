@@ -25,6 +25,9 @@
 #define MAX_REQUEST_BYTES (8 * 1024 * 1024)
 
 struct request {
+  /* As it came, the first number included. */
+  const char *bytes;
+  size_t length;
   uint32_t launch;
   /* As for execve; they point into the inbox. */
   char **argv;
@@ -55,6 +58,15 @@ enum inbox_state inbox_read(struct inbox *inbox, struct text *complaint);
 
 /* The next whole request. It is valid until the next inbox_read; request_free is to be called before that. */
 enum inbox_state inbox_take(struct inbox *inbox, struct request *request, struct text *complaint);
+
+/*
+ * The same between a spawner and a launcher that waits for a task: a whole request as one message, and with it the
+ * descriptor that holds the lock of the task. False with errno; EMSGSIZE when it is too long for that.
+ */
+bool inbox_pass(const struct request *request, int channel_fd, int lock_fd);
+
+/* Waits for one. False at the end of the channel. */
+bool inbox_receive(struct inbox *inbox, int channel_fd, struct request *request, int *lock_fd, struct text *complaint);
 
 void request_free(struct request *request);
 

@@ -56,12 +56,9 @@ static bool reap(struct init *init, bool may_wait) {
   }
 }
 
-static int64_t us_of(struct timeval time) { return (int64_t)time.tv_sec * US_PER_SEC + time.tv_usec; }
-
-static struct init_usage used(void) {
-  struct rusage usage;
-  if (getrusage(RUSAGE_CHILDREN, &usage) != 0) return (struct init_usage){0, 0, 0};
-  return (struct init_usage){us_of(usage.ru_utime), us_of(usage.ru_stime), (int64_t)usage.ru_maxrss * 1024};
+static struct usage used(void) {
+  struct rusage resources;
+  return getrusage(RUSAGE_CHILDREN, &resources) == 0 ? usage_of(&resources) : (struct usage){0, 0, 0};
 }
 
 /* Those from inside are not for us: anybody there may send them. Who is outside has no pid here. */

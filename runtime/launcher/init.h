@@ -17,23 +17,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "usage.h"
+
 /* The task is there, and has not begun; how it ended; nothing of it is left. */
 enum init_word_kind { INIT_BEGINS = 1, INIT_ENDED, INIT_DONE };
-
-/* What all that it has waited for used. */
-struct init_usage {
-  int64_t user_us;
-  int64_t system_us;
-  int64_t max_rss_bytes;
-};
 
 struct init_word {
   enum init_word_kind kind;
   /* With INIT_ENDED: as wait() gave it. */
   int status;
-  /* With INIT_DONE: what was killed after the task had ended. */
+  /* With INIT_DONE: what was killed after the task had ended, and what all that it has waited for used. */
   int64_t leftovers;
-  struct init_usage usage;
+  struct usage usage;
 };
 
 /* Two ends; the first hears who speaks. */

@@ -39,6 +39,7 @@
 #include "spawner.h"
 #include "supervise.h"
 #include "task-dir.h"
+#include "worker.h"
 
 /* One line on standard error, whatever was given. */
 static void print_line(struct text *line) {
@@ -80,7 +81,8 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
   struct task task;
   struct identity identity;
   int64_t started_us = monotonic_us();
-  struct fault fault = task_start(&task, setup, !signals_is_kill_asked(), &identity, record);
+  bool is_kill_asked = signals_take_kill(0);
+  struct fault fault = task_start(&task, setup, !is_kill_asked, &identity, record);
   if (task.pid == ABSENT) return fault;
   struct family family = {.main_pid = task.pid, .init_fd = task.init_fd};
   if (is_fault(fault)) {
@@ -94,9 +96,11 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
     .identity = &identity,
     .task = &task,
     .family = &family,
+    .is_kill_asked = is_kill_asked,
     .started_us = started_us,
   };
   supervise(&supervision, signal_fd, outcome);
+  task_close(&task);
   return outcome->fault;
 }
 
@@ -111,10 +115,11 @@ static struct fault launch(const struct arguments *arguments, struct task_dir *d
   struct task_setup setup = {.arguments = arguments, .dir = dir, .group = &group, .sandbox = &sandbox};
   if (!is_fault(fault)) fault = run_task(&setup, signal_fd, record, outcome);
 
-  outcome->usage = cgroup_read(&group);
+  outcome->group_usage = cgroup_read(&group);
   outcome->stdout_bytes = log_bytes(dir->stdout_fd);
   outcome->stderr_bytes = log_bytes(dir->stderr_fd);
   cgroup_remove(&group); /* one that would not go is swept by the service */
+  cgroup_close(&group);
   return fault;
 }
 
@@ -123,42 +128,58 @@ static bool is_service_there(const struct arguments *arguments) {
   return arguments->spawner_pid != ABSENT && getppid() == arguments->spawner_pid;
 }
 
+/* One task from its beginning to its end. Its exit code; `is_clean` when nothing at all is left of it. */
+static int serve(const struct arguments *arguments, int signal_fd, bool *is_clean) {
+  struct task_dir dir;
+  struct record record;
+  *is_clean = false;
+  struct fault fault = task_dir_open(&dir, arguments);
+  if (!is_fault(fault)) fault = record_reserve(&record, dir.fd);
+  if (is_fault(fault)) return give_up(arguments, fault, EXIT_NOT_STARTED);
+
+  struct outcome outcome = {.finished_ms = epoch_ms()};
+  outcome.fault = launch(arguments, &dir, signal_fd, &record, &outcome);
+  if (is_fault(outcome.fault)) {
+    outcome.how = HOW_NOT_STARTED;
+    report(arguments, outcome.fault);
+  }
+  fault = record_end(&record, &outcome);
+  if (is_fault(fault)) return give_up(arguments, fault, outcome_exit_code(&outcome));
+  notify_ended(arguments);
+
+  /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
+  fault = is_service_there(arguments) ? no_fault() : record_sync(&record);
+  if (is_fault(fault)) report(arguments, fault);
+  *is_clean = outcome.leftovers_alive == 0 && family_leave() && !is_fault(outcome.fault) && !is_fault(fault);
+  record_close(&record);
+  task_dir_close(&dir);
+  return outcome_exit_code(&outcome);
+}
+
 int main(int argc, char **argv) {
   /* Ignored, SIGCHLD would have the kernel throw exit statuses away; a task would ignore whatever we do. */
   signals_by_default();
   if (argc > 1 && strcmp(argv[1], "--probe") == 0) return probe(argv[2]);
   struct arguments arguments;
+  struct worker worker = worker_alone();
   struct text complaint;
   text_clear(&complaint);
   if (spawner_is_wanted(argv)) {
-    bool is_launcher = spawner_run(argv, &arguments, &complaint);
+    bool is_launcher = spawner_run(argv, &arguments, &worker, &complaint);
     if (!is_launcher) return complaint.length == 0 ? 0 : refuse_usage(&complaint);
   } else if (!arguments_parse(&arguments, argv, &complaint)) {
     return refuse_usage(&complaint);
   }
 
-  struct task_dir dir;
-  struct record record;
   int signal_fd;
-  struct fault fault = descriptors_tidy(&arguments);
+  int given[GIVEN_COUNT] = {(int)arguments.lock_fd, (int)arguments.notify_fd, worker.channel_fd, worker.done_fd};
+  struct fault fault = descriptors_tidy(given, (int)arguments.notify_fd);
   if (!is_fault(fault)) fault = supervise_signals(&signal_fd);
-  if (!is_fault(fault)) fault = task_dir_open(&dir, &arguments);
-  if (!is_fault(fault)) fault = record_reserve(&record, dir.fd);
   if (is_fault(fault)) return give_up(&arguments, fault, EXIT_NOT_STARTED);
-
-  struct outcome outcome = {.finished_ms = epoch_ms()};
-  outcome.fault = launch(&arguments, &dir, signal_fd, &record, &outcome);
-  if (is_fault(outcome.fault)) {
-    outcome.how = HOW_NOT_STARTED;
-    report(&arguments, outcome.fault);
+  for (;;) {
+    bool is_clean;
+    int exit_code = serve(&arguments, signal_fd, &is_clean);
+    if (!is_clean || !worker_next(&worker, &arguments, exit_code)) return exit_code;
+    signals_forget(signal_fd);
   }
-  fault = record_end(&record, &outcome);
-  if (is_fault(fault)) return give_up(&arguments, fault, outcome_exit_code(&outcome));
-  notify_ended(&arguments);
-
-  /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
-  fault = is_service_there(&arguments) ? no_fault() : record_sync(&record);
-  if (is_fault(fault)) report(&arguments, fault);
-  if (outcome.leftovers_alive == 0) family_leave();
-  return outcome_exit_code(&outcome);
 }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -75,16 +74,10 @@ static void add_if_known(struct text *text, const char *key, int64_t value) {
   if (value != ABSENT) text_add_count(text, key, value);
 }
 
-static int64_t us_of(struct timeval time) { return (int64_t)time.tv_sec * US_PER_SEC + time.tv_usec; }
-
-/* Of all children that were reaped, with those that they had reaped. */
-static void add_usage(struct text *text, const struct init_usage *more) {
-  struct rusage usage;
-  if (getrusage(RUSAGE_CHILDREN, &usage) != 0) return;
-  int64_t max_rss_bytes = (int64_t)usage.ru_maxrss * 1024;
-  text_add_count(text, "user_cpu_ms", (us_of(usage.ru_utime) + more->user_us) / US_PER_MS);
-  text_add_count(text, "system_cpu_ms", (us_of(usage.ru_stime) + more->system_us) / US_PER_MS);
-  text_add_count(text, "max_rss_bytes", more->max_rss_bytes > max_rss_bytes ? more->max_rss_bytes : max_rss_bytes);
+static void add_usage(struct text *text, const struct usage *usage) {
+  text_add_count(text, "user_cpu_ms", usage->user_us / US_PER_MS);
+  text_add_count(text, "system_cpu_ms", usage->system_us / US_PER_MS);
+  text_add_count(text, "max_rss_bytes", usage->max_rss_bytes);
 }
 
 static void describe(const struct outcome *outcome, struct text *text) {
@@ -98,9 +91,9 @@ static void describe(const struct outcome *outcome, struct text *text) {
   text_add_pair(text, "reason", REASONS[outcome->reason]);
   text_add_count(text, "finished_ms", outcome->finished_ms);
   text_add_count(text, "duration_ms", outcome->duration_us / US_PER_MS);
-  add_usage(text, &outcome->init_usage);
-  add_if_known(text, "memory_peak_bytes", outcome->usage.memory_peak_bytes);
-  add_if_known(text, "oom_kills", outcome->usage.oom_kills);
+  add_usage(text, &outcome->usage);
+  add_if_known(text, "memory_peak_bytes", outcome->group_usage.memory_peak_bytes);
+  add_if_known(text, "oom_kills", outcome->group_usage.oom_kills);
   add_if_known(text, "stdout_bytes", outcome->stdout_bytes);
   add_if_known(text, "stderr_bytes", outcome->stderr_bytes);
   text_add_count(text, "leftovers_killed", outcome->leftovers_killed);
@@ -119,6 +112,8 @@ struct fault record_end(struct record *record, const struct outcome *outcome) {
 struct fault record_sync(const struct record *record) {
   return fdatasync(record->fd) == 0 ? no_fault() : fault_at(STEP_OUTCOME);
 }
+
+void record_close(struct record *record) { close(record->fd); }
 
 int outcome_exit_code(const struct outcome *outcome) {
   if (outcome->how == HOW_NOT_STARTED || outcome->how == HOW_ABANDONED) return EXIT_NOT_STARTED;

@@ -45,7 +45,7 @@
 #include "cgroup.h"
 #include "fault.h"
 #include "identity.h"
-#include "init.h"
+#include "usage.h"
 
 enum how { HOW_EXITED, HOW_SIGNALED, HOW_ABANDONED, HOW_NOT_STARTED };
 
@@ -60,9 +60,8 @@ struct outcome {
   struct fault fault;
   int64_t finished_ms;
   int64_t duration_us;
-  struct cgroup_usage usage;
-  /* Of what was waited for by an init that we have not waited for. */
-  struct init_usage init_usage;
+  struct cgroup_usage group_usage;
+  struct usage usage;
   int64_t stdout_bytes;
   int64_t stderr_bytes;
   int64_t leftovers_killed;
@@ -91,6 +90,9 @@ struct fault record_end(struct record *record, const struct outcome *outcome);
 
 /* From then on also after a power cut. */
 struct fault record_sync(const struct record *record);
+
+/* It stays in its directory. */
+void record_close(struct record *record);
 
 #define EXIT_NOT_STARTED 125
 #define EXIT_SIGNAL_BASE 128

@@ -1,4 +1,5 @@
 /** A process that is held on to: its pid may be given to another one meanwhile, which is not meant then. */
+import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { systemCodeOf } from '../../shared/errors.ts'
@@ -20,24 +21,47 @@ function linuxCall(): SystemCall | null {
   return systemCall
 }
 
+/** A signal, with a number for whoever gets it. */
+export interface NumberedSignal {
+  readonly name: NodeJS.Signals
+  readonly value: number
+}
+
 /**
  * Sends `signal` to the process `pid` if `isMeant` says so once it is held on to. False when it is not there, or not meant.
- * Where the system cannot hold on to a process (Linux before 5.3, macOS) it is signalled by its pid right after that.
+ * Where the system cannot hold on to a process (Linux before 5.3, macOS) it is signalled by its pid right after that, and
+ * without the number.
  */
 export function signalIf(
   isMeant: () => boolean,
   pid: number,
-  signal: NodeJS.Signals,
+  signal: NumberedSignal,
   call: SystemCall | null = linuxCall(),
 ): boolean {
   if (pid <= 1) return false // a group, or everybody
   const fd = Number(call?.(PIDFD_OPEN, pid, 0, 0, 0) ?? -1)
-  if (fd < 0) return isMeant() && sendByPid(pid, signal)
+  if (fd < 0) return isMeant() && sendByPid(pid, signal.name)
   try {
-    return isMeant() && Number(call!(PIDFD_SEND_SIGNAL, fd, constants.signals[signal], 0, 0)) === 0
+    const number = constants.signals[signal.name]
+    return isMeant() && Number(call!(PIDFD_SEND_SIGNAL, fd, number, ptr(signalInfo(number, signal.value)), 0)) === 0
   } finally {
     closeSync(fd)
   }
+}
+
+/** As sigqueue() makes it: struct siginfo of 64-bit Linux. */
+const SIGINFO_INTS = 32
+const SI_QUEUE = -1
+const [AT_SIGNAL, AT_CODE, AT_PID, AT_UID, AT_VALUE] = [0, 2, 4, 5, 6]
+
+function signalInfo(signal: number, value: number): Int32Array {
+  const info = new Int32Array(SIGINFO_INTS)
+  info[AT_SIGNAL] = signal
+  info[AT_CODE] = SI_QUEUE
+  info[AT_PID] = process.pid
+  info[AT_UID] = process.getuid!()
+  info[AT_VALUE] = value
+  return info
 }
 
 function sendByPid(pid: number, signal: NodeJS.Signals): boolean {

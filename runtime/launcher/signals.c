@@ -1,7 +1,9 @@
 #include "signals.h"
 
 #include <stddef.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Signals that the kernel knows. */
@@ -20,9 +22,21 @@ void signals_by_default(void) {
     syscall(SYS_rt_sigaction, signal, &by_default, NULL, KERNEL_SIGSET_BYTES);
 }
 
-bool signals_is_kill_asked(void) {
-  sigset_t pending;
-  return sigpending(&pending) == 0 && sigismember(&pending, SIGNAL_OF_KILL) == 1;
+bool signals_mean_task(int code, int value, pid_t pid) { return code != SI_QUEUE || value == pid; }
+
+bool signals_take_kill(pid_t pid) {
+  sigset_t kill_signal;
+  sigemptyset(&kill_signal);
+  sigaddset(&kill_signal, SIGNAL_OF_KILL);
+  siginfo_t info;
+  struct timespec no_time = {0, 0};
+  return sigtimedwait(&kill_signal, &info, &no_time) == SIGNAL_OF_KILL &&
+         signals_mean_task(info.si_code, info.si_value.sival_int, pid);
+}
+
+void signals_forget(int signal_fd) {
+  struct signalfd_siginfo info;
+  while (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info) continue;
 }
 
 void signals_unblock(void) {

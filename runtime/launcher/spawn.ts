@@ -135,8 +135,11 @@ export function isLauncherAlive(taskDir: string): boolean {
  * down who it is. True means that it was told; a task that came to its end in the same moment still has its own outcome.
  */
 export function requestKill(taskDir: string): boolean {
-  const pid = readRecord(taskDir).process?.launcher_pid
-  return pid !== undefined && signalIf(() => isLauncherAlive(taskDir), pid, KILL_SIGNAL)
+  const found = readRecord(taskDir).process
+  if (found === undefined) return false
+  // The launcher of the compiled kind may have another task by the time it hears of this.
+  const signal = { name: KILL_SIGNAL, value: found.pid } as const
+  return signalIf(() => isLauncherAlive(taskDir), found.launcher_pid, signal)
 }
 
 /** Who runs, or ran, and how it ended. Each is absent as long as it is not known. */

@@ -5,11 +5,14 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "crew.h"
 #include "fleet.h"
 #include "identity.h"
 #include "inbox.h"
+#include "signals.h"
 #include "task-dir.h"
 #include "title.h"
 
@@ -18,6 +21,7 @@ extern char **environ;
 struct spawner {
   struct inbox inbox;
   struct fleet fleet;
+  struct crew crew;
   struct title title;
   int signal_fd;
   pid_t pid;
@@ -53,24 +57,49 @@ static bool begin(struct spawner *spawner, char **argv, struct text *complaint) 
   sigaddset(&children, SIGCHLD);
   if (sigprocmask(SIG_SETMASK, &all, NULL) == 0) {
     spawner->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (spawner->signal_fd >= 0) return true;
+    if (spawner->signal_fd >= 0 && crew_found(&spawner->crew)) return true;
   }
   text_add(complaint, "cannot watch launchers: ");
   return complain(complaint, strerror(errno));
 }
 
 /* What a fork leaves to be done; the rest is that of every launcher, which closes what it was not given. */
-static void become_launcher(const struct spawner *spawner, const struct request *request, struct arguments *arguments) {
+static void become_launcher(const struct spawner *spawner, const struct request *request, struct arguments *arguments,
+                            int lock_fd, int channel_fd, struct worker *worker) {
   setpgid(0, 0); /* whoever ends a group means one of us; the session is ours, and has no terminal */
   close(STDIN_FILENO);
-  environ = request->variables;
-  title_show(&spawner->title, request->argv, request->variables);
-  arguments->notify_fd = spawner->fleet.notify_fd;
-  arguments->spawner_pid = spawner->pid;
+  *worker = (struct worker){
+    .channel_fd = channel_fd,
+    .done_fd = channel_fd == ABSENT ? ABSENT : spawner->crew.done_write_fd,
+    .spawner_pid = spawner->pid,
+    .notify_fd = spawner->fleet.notify_fd,
+    .title = spawner->title,
+    .inbox = spawner->inbox,
+    .request = *request,
+  };
+  worker_take(worker, arguments, lock_fd);
+}
+
+/* The pid of a launcher that was not there before; 0 in that itself, -1 with errno. */
+static pid_t fork_launcher(struct spawner *spawner, const struct request *request, struct arguments *arguments, int lock_fd,
+                           struct worker *worker) {
+  int ours, its;
+  crew_make_channel(&spawner->crew, &ours, &its);
+  pid_t pid = fork();
+  if (pid == 0) {
+    become_launcher(spawner, request, arguments, lock_fd, its, worker);
+    return pid;
+  }
+  int error = errno;
+  if (its != ABSENT) close(its);
+  if (pid > 0) crew_add(&spawner->crew, pid, ours);
+  else if (ours != ABSENT) close(ours);
+  errno = error;
+  return pid;
 }
 
 static enum side launch(struct spawner *spawner, const struct request *request, struct arguments *arguments,
-                        struct text *complaint) {
+                        struct worker *worker, struct text *complaint) {
   struct fleet *fleet = &spawner->fleet;
   bool is_sound = arguments_parse(arguments, request->argv, complaint);
   if (!arguments_name_task(arguments)) return SIDE_BROKEN; /* there is nobody to tell of */
@@ -81,13 +110,12 @@ static enum side launch(struct spawner *spawner, const struct request *request, 
   }
   int lock_fd = ABSENT;
   struct fault fault = is_sound ? task_dir_lock(&lock_fd, arguments->task_dir) : no_fault();
-  pid_t pid = is_fault(fault) ? ABSENT : fork();
-  if (pid == 0) {
-    become_launcher(spawner, request, arguments);
-    arguments->lock_fd = lock_fd;
-    return is_sound ? SIDE_LAUNCHER : SIDE_SENSELESS_LAUNCHER;
+  pid_t pid = !is_fault(fault) && is_sound ? crew_pass(&spawner->crew, request, lock_fd) : ABSENT;
+  if (!is_fault(fault) && pid == ABSENT) {
+    pid = fork_launcher(spawner, request, arguments, lock_fd, worker);
+    if (pid == 0) return is_sound ? SIDE_LAUNCHER : SIDE_SENSELESS_LAUNCHER;
+    if (pid < 0) fault = fault_at(STEP_FORK);
   }
-  if (!is_fault(fault) && pid < 0) fault = fault_at(STEP_FORK);
   if (is_fault(fault)) fleet_add_failed(fleet, arguments, request->launch, fault);
   else fleet_add(fleet, arguments, request->launch, pid);
   if (lock_fd >= 0) close(lock_fd); /* now the launcher's alone */
@@ -95,25 +123,44 @@ static enum side launch(struct spawner *spawner, const struct request *request, 
   return SIDE_SPAWNER;
 }
 
-static enum side launch_all(struct spawner *spawner, struct arguments *arguments, struct text *complaint) {
+static enum side launch_all(struct spawner *spawner, struct arguments *arguments, struct worker *worker,
+                            struct text *complaint) {
   for (;;) {
     struct request request;
     enum inbox_state state = inbox_take(&spawner->inbox, &request, complaint);
     if (state == INBOX_WAITS) return SIDE_SPAWNER;
     if (state == INBOX_BROKEN) return SIDE_BROKEN;
-    enum side side = launch(spawner, &request, arguments, complaint);
+    enum side side = launch(spawner, &request, arguments, worker, complaint);
     if (side == SIDE_LAUNCHER || side == SIDE_SENSELESS_LAUNCHER) return side; /* and the request is its own */
     request_free(&request);
     if (side == SIDE_BROKEN) return side;
   }
 }
 
-static void hear_signals(int signal_fd) {
-  struct signalfd_siginfo info;
-  while (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info) continue;
+static void hear_done(struct spawner *spawner) {
+  struct done_word word;
+  while (crew_hear(&spawner->crew, &word)) fleet_end(&spawner->fleet, word.pid, word.launch, word.exit_code);
 }
 
-bool spawner_run(char **argv, struct arguments *arguments, struct text *complaint) {
+static void reap(struct spawner *spawner) {
+  for (;;) {
+    int status;
+    pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid <= 0) return;
+    hear_done(spawner); /* its last word came before its end */
+    crew_remove(&spawner->crew, pid);
+    fleet_end_process(&spawner->fleet, pid, status);
+  }
+}
+
+/* The one that comes first; either is -1 for never. */
+static int earlier_ms(int one_ms, int other_ms) {
+  if (one_ms < 0) return other_ms;
+  return other_ms < 0 || one_ms < other_ms ? one_ms : other_ms;
+}
+
+bool spawner_run(char **argv, struct arguments *arguments, struct worker *worker, struct text *complaint) {
   /* Not on the stack, so that a checker for leaks finds what it holds in every process. */
   static struct spawner spawner;
   if (!begin(&spawner, argv, complaint)) return false;
@@ -123,19 +170,23 @@ bool spawner_run(char **argv, struct arguments *arguments, struct text *complain
     struct pollfd events[] = {
       {.fd = spawner.inbox.fd, .events = POLLIN},
       {.fd = spawner.signal_fd, .events = POLLIN},
+      {.fd = spawner.crew.done_fd, .events = POLLIN},
       {.fd = is_pipe_full ? spawner.fleet.notify_fd : ABSENT, .events = POLLOUT},
     };
-    if (poll(events, sizeof events / sizeof events[0], is_pipe_full ? -1 : tell_in_ms) < 0) continue;
+    int timeout_ms = earlier_ms(is_pipe_full ? -1 : tell_in_ms, crew_let_go_in_ms(&spawner.crew));
+    if (poll(events, sizeof events / sizeof events[0], timeout_ms) < 0) continue;
     if (events[1].revents != 0) {
-      hear_signals(spawner.signal_fd);
-      fleet_reap(&spawner.fleet);
+      signals_forget(spawner.signal_fd);
+      reap(&spawner);
     }
+    if (events[2].revents != 0) hear_done(&spawner);
     if (events[0].revents != 0) {
       enum inbox_state state = inbox_read(&spawner.inbox, complaint);
       if (state == INBOX_ENDED || state == INBOX_BROKEN) return false;
-      enum side side = launch_all(&spawner, arguments, complaint);
+      enum side side = launch_all(&spawner, arguments, worker, complaint);
       if (side != SIDE_SPAWNER) return side == SIDE_LAUNCHER;
     }
     if (fleet_tell_in_ms(&spawner.fleet) == 0) fleet_tell(&spawner.fleet);
+    crew_let_go(&spawner.crew);
   }
 }

@@ -87,13 +87,14 @@ static void end_because(struct loop *loop, enum reason reason) {
   else ask_task(loop, monotonic_us());
 }
 
-/* Why we are to end the task: our service asks for it, before that somebody else ends us; or nobody does. */
+/* Why we are to end the task: because our service asks for it, which counts first, or somebody else ends us; or no reason. */
 static enum reason heed_signals(const struct loop *loop) {
   struct signalfd_siginfo info;
   enum reason reason = REASON_NONE;
   while (read(loop->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-    if (info.ssi_signo == SIGNAL_OF_KILL) reason = REASON_KILL;
-    else if (info.ssi_signo != SIGCHLD && reason == REASON_NONE) reason = REASON_TERMINATED;
+    bool is_kill = info.ssi_signo == SIGNAL_OF_KILL;
+    if (is_kill && signals_mean_task(info.ssi_code, info.ssi_int, loop->given->identity->pid)) reason = REASON_KILL;
+    else if (!is_kill && info.ssi_signo != SIGCHLD && reason == REASON_NONE) reason = REASON_TERMINATED;
   }
   return reason;
 }
@@ -167,7 +168,9 @@ static void conclude(struct loop *loop, struct outcome *outcome) {
   }
   outcome->finished_ms = family->ended_epoch_ms;
   outcome->duration_us = family->ended_us - loop->given->started_us;
-  if (!family->is_empty) outcome->init_usage = family->init_usage;
+  outcome->usage = family->usage;
+  /* One that we have not waited for yet says itself what it has waited for. */
+  if (!family->is_empty) usage_add(&outcome->usage, family->init_usage);
   outcome->leftovers_killed = family->leftovers_killed;
   outcome->leftovers_alive = family->leftovers_alive;
 }
@@ -181,7 +184,7 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
     .say_started_us = NEVER,
   };
   /* A request that was there before us: then there is nothing to start. */
-  if (signals_is_kill_asked()) end_because(&loop, REASON_KILL);
+  if (supervision->is_kill_asked || signals_take_kill(supervision->identity->pid)) end_because(&loop, REASON_KILL);
   else task_go(supervision->task);
   if (supervision->task->fault_fd == ABSENT) hear_child(&loop); /* it borrowed our memory: all is said */
 

@@ -14,6 +14,8 @@ struct supervision {
   const struct identity *identity;
   struct task *task;
   struct family *family;
+  /* An end was asked for before the task was made. */
+  bool is_kill_asked;
   /* Of the monotonic clock. */
   int64_t started_us;
 };

@@ -40,6 +40,13 @@ struct fault task_dir_open_logs(struct task_dir *dir, int64_t owner) {
   return dir->stderr_fd < 0 ? fault_at(STEP_LOGS) : no_fault();
 }
 
+void task_dir_close(struct task_dir *dir) {
+  close(dir->stdout_fd);
+  close(dir->stderr_fd);
+  if (dir->lock_fd != dir->fd) close(dir->lock_fd);
+  close(dir->fd);
+}
+
 int64_t log_bytes(int fd) {
   struct stat status;
   return fd == ABSENT || fstat(fd, &status) != 0 ? ABSENT : (int64_t)status.st_size;

@@ -25,6 +25,9 @@ struct fault task_dir_open(struct task_dir *dir, const struct arguments *argumen
 /* The logs belong to the user `owner` who writes them, or to us if ABSENT: only an owner can open /dev/stdout again. */
 struct fault task_dir_open_logs(struct task_dir *dir, int64_t owner);
 
+/* Closes all of it, and lets go of the lock. */
+void task_dir_close(struct task_dir *dir);
+
 /* Bytes in a log, or ABSENT. */
 int64_t log_bytes(int fd);
 

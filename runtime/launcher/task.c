@@ -215,6 +215,13 @@ void task_go(struct task *task) {
   task->go_fd = ABSENT;
 }
 
+void task_close(struct task *task) {
+  const int fds[] = {task->init_fd, task->go_fd, task->fault_fd};
+  for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+    if (fds[i] != ABSENT) close(fds[i]);
+  task->init_fd = task->go_fd = task->fault_fd = ABSENT;
+}
+
 struct fault task_read_fault(struct task *task) {
   struct fault fault;
   ssize_t got;

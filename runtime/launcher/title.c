@@ -22,9 +22,14 @@ void title_find(struct title *title, char **argv, char **variables) {
   if (title->mark != NULL) title->mark_bytes = strlen(title->mark) + 1;
 }
 
+void title_hide(const struct title *title) {
+  if (title->arguments != NULL) memset(title->arguments, 0, title->arguments_bytes);
+  if (title->mark != NULL) memset(title->mark, 0, title->mark_bytes);
+}
+
 void title_show(const struct title *title, char **argv, char **variables) {
+  title_hide(title);
   if (title->arguments != NULL) {
-    memset(title->arguments, 0, title->arguments_bytes);
     size_t at = 0;
     for (char **next = argv + 1; *next != NULL; next++) {
       size_t length = strlen(*next) + 1;
@@ -35,6 +40,5 @@ void title_show(const struct title *title, char **argv, char **variables) {
   }
   const char *mark = mark_of(variables);
   if (title->mark == NULL || mark == NULL || strlen(mark) >= title->mark_bytes) return;
-  memset(title->mark, 0, title->mark_bytes);
   memcpy(title->mark, mark, strlen(mark));
 }

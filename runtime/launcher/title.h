@@ -24,6 +24,9 @@ struct title {
 /* Finds the room: the arguments after the name of the program, and the value of the mark. */
 void title_find(struct title *title, char **argv, char **variables);
 
+/* Shows nothing. */
+void title_hide(const struct title *title);
+
 /* Shows as many of `argv` after the name as there is room for, and the mark of `variables`. */
 void title_show(const struct title *title, char **argv, char **variables);
 

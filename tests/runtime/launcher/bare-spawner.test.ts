@@ -77,10 +77,6 @@ describeLaunchers(
         () => [0, 1, 2, 3, 4].filter((i) => existsSync(join(spawner.dirOf(`task-${i}`), 'outcome'))).length,
         (ended) => ended === 5,
       )
-      await until(
-        () => childrenOf(spawner.pid),
-        (children) => children.length === 0,
-      )
       const lines = await until(
         () => spawner.said.replaceAll('x', '').trim().split('\n'),
         (said) => said.length === 7,

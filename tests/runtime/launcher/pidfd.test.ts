@@ -8,6 +8,8 @@ import { signalIf } from '../../../runtime/launcher/pidfd.ts'
 import { sh } from '../../support/launchers.ts'
 import { until } from '../../support/until.ts'
 
+const signal = { name: 'SIGUSR2', value: 7 } as const
+
 const sleeper = () => Bun.spawn(['sleep', '600'], { stdio: ['ignore', 'ignore', 'ignore'] })
 
 describe.each([
@@ -16,14 +18,14 @@ describe.each([
 ] as const)('a signal to a process, %s', (_, call) => {
   test('reaches it', async () => {
     const child = sleeper()
-    expect(signalIf(() => true, child.pid, 'SIGUSR2', call)).toBe(true)
+    expect(signalIf(() => true, child.pid, signal, call)).toBe(true)
     await child.exited
     expect(child.signalCode).toBe('SIGUSR2')
   })
 
   test('does not reach one that is not meant', async () => {
     const child = sleeper()
-    expect(signalIf(() => false, child.pid, 'SIGUSR2', call)).toBe(false)
+    expect(signalIf(() => false, child.pid, signal, call)).toBe(false)
     child.kill('SIGTERM')
     await child.exited
     expect(child.signalCode).toBe('SIGTERM')
@@ -32,21 +34,21 @@ describe.each([
   test('finds nobody where it has ended', async () => {
     const child = Bun.spawn(sh('exit 0'), { stdio: ['ignore', 'ignore', 'ignore'] })
     await child.exited
-    expect(signalIf(() => true, child.pid, 'SIGUSR2', call)).toBe(false)
+    expect(signalIf(() => true, child.pid, signal, call)).toBe(false)
   })
 
   test.each([0, 1, -1, -process.pid])('is not sent to %d: that would be many, or the first of all', (pid) => {
-    expect(signalIf(() => true, pid, 'SIGUSR2', call)).toBe(false)
+    expect(signalIf(() => true, pid, signal, call)).toBe(false)
   })
 })
 
 test('no descriptor stays open', async () => {
   const open = () => readdirSync('/proc/self/fd').length
   const child = sleeper()
-  signalIf(() => false, child.pid, 'SIGUSR2')
+  signalIf(() => false, child.pid, signal)
   const before = open()
-  for (let i = 0; i < 10; i++) signalIf(() => false, child.pid, 'SIGUSR2')
-  signalIf(() => true, child.pid, 'SIGUSR2')
+  for (let i = 0; i < 10; i++) signalIf(() => false, child.pid, signal)
+  signalIf(() => true, child.pid, signal)
   await child.exited
   await until(open, (count) => count <= before)
 })

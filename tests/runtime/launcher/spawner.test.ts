@@ -16,6 +16,9 @@ import { isAlive, until } from '../../support/until.ts'
 
 const { ENOENT, EEXIST } = constants.errno
 
+/** Launchers that a spawner keeps for further tasks (crew.h). */
+const MAX_CREW = 32
+
 describeLaunchers('the launchers of a spawner', cases, { isPortableIncluded: false })
 
 function cases(variant: LauncherVariant) {
@@ -65,7 +68,8 @@ function cases(variant: LauncherVariant) {
     const fds = readdirSync(`/proc/${launcher_pid}/fd`).map((fd) => readlinkSync(`/proc/${launcher_pid}/fd/${fd}`))
     expect(fds).toContain(task.dir)
     expect(fds).not.toContain(join(our.path, 'lock'))
-    expect(fds.filter((name) => name.startsWith('socket:'))).toEqual([])
+    // Of its own channel to the spawner.
+    expect(fds.filter((name) => name.startsWith('socket:'))).toHaveLength(1)
     expect(fds.filter((name) => name.includes('signalfd'))).toHaveLength(1)
     const [program, ...shown] = readFileSync(`/proc/${launcher_pid}/cmdline`, 'utf8').split('\0')
     expect(program).toContain('launcher')
@@ -103,13 +107,22 @@ function cases(variant: LauncherVariant) {
     const count = variant.command[0]!.includes('checked') ? 100 : 2_000
     await our.start('first', ['/bin/true']).gone
     const { pid } = our.spawner
-    const look = () => ({ fds: readdirSync(`/proc/${pid}/fd`).length, children: childrenOf(pid!) })
-    const before = look()
+    const fdsOf = (process: number) => readdirSync(`/proc/${process}/fd`).length
+    const before = fdsOf(pid!)
+    const [first] = childrenOf(pid!)
+    const beforeOfFirst = fdsOf(first!)
     for (let i = 0; i < count; ) {
       const some = Array.from({ length: 50 }, () => our.start(`task-${i++}`, ['/bin/true']).gone)
       expect(new Set((await Promise.all(some)).map(({ exitCode }) => exitCode))).toEqual(new Set([0]))
     }
-    expect([look(), our.spawner.pid]).toEqual([before, pid])
+    // Those beyond what is kept have ended, and a spawner has one descriptor for each that it keeps.
+    const kept = await until(
+      () => childrenOf(pid!),
+      (children) => children.length <= MAX_CREW,
+    )
+    expect(kept).toContain(first!)
+    expect(kept.map(fdsOf)).toEqual(kept.map(() => beforeOfFirst))
+    expect([fdsOf(pid!), our.spawner.pid]).toEqual([before + kept.length - 1, pid])
     expect(our.log.texts).toEqual([])
   }, 60_000)
 }

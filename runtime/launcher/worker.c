@@ -1,0 +1,43 @@
+#include "worker.h"
+
+#include <unistd.h>
+
+extern char **environ;
+
+struct worker worker_alone(void) {
+  return (struct worker){.channel_fd = ABSENT, .done_fd = ABSENT, .spawner_pid = ABSENT, .notify_fd = ABSENT};
+}
+
+void worker_take(struct worker *worker, struct arguments *arguments, int lock_fd) {
+  environ = worker->request.variables;
+  title_show(&worker->title, worker->request.argv, worker->request.variables);
+  arguments->notify_fd = worker->notify_fd;
+  arguments->spawner_pid = worker->spawner_pid;
+  arguments->lock_fd = lock_fd;
+}
+
+/* A service that looks for what a task left behind must not find us any more. */
+static void forget_task(struct worker *worker) {
+  static char *nothing[] = {NULL};
+  environ = nothing;
+  title_hide(&worker->title);
+  request_free(&worker->request);
+}
+
+static bool say_done(const struct worker *worker, int exit_code) {
+  struct done_word word = {getpid(), worker->request.launch, exit_code};
+  return write(worker->done_fd, &word, sizeof word) == (ssize_t)sizeof word;
+}
+
+bool worker_next(struct worker *worker, struct arguments *arguments, int exit_code) {
+  if (worker->channel_fd == ABSENT) return false;
+  forget_task(worker);
+  struct text complaint; /* not needed: the spawner has parsed the same before */
+  text_clear(&complaint);
+  int lock_fd;
+  if (!say_done(worker, exit_code)) return false;
+  if (!inbox_receive(&worker->inbox, worker->channel_fd, &worker->request, &lock_fd, &complaint)) return false;
+  if (!arguments_parse(arguments, worker->request.argv, &complaint)) return false;
+  worker_take(worker, arguments, lock_fd);
+  return true;
+}

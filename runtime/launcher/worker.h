@@ -1,0 +1,50 @@
+/*
+ * A launcher that takes one task after the other.
+ *
+ * To fork a launcher and to let it end takes the processors 0.1 ms, as much as all else that it does for a short task. So
+ * a spawner does not let all of them end: one that is done with its task says so and waits, and is passed the next request
+ * as it came, with the descriptor that holds the lock of the task, in one message (inbox.h). A launcher has one task or
+ * none at any time, and of a task that has ended nothing is left in it: no child, no descriptor, no signal, not its name.
+ * Where it cannot be sure of that it ends, as one does that a service started itself.
+ */
+#ifndef WORKER_H
+#define WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "arguments.h"
+#include "inbox.h"
+#include "title.h"
+
+/* What the spawner is told of a task that has ended in order. It is less than PIPE_BUF: written whole or not at all. */
+struct done_word {
+  pid_t pid;
+  uint32_t launch;
+  int32_t exit_code;
+};
+
+struct worker {
+  /* For the next request, and for the word; ABSENT in a launcher that takes one task only. */
+  int channel_fd;
+  int done_fd;
+  /* What a spawner has given it for good. */
+  pid_t spawner_pid;
+  int notify_fd;
+  struct title title;
+  struct inbox inbox;
+  /* The request of the task that it has. */
+  struct request request;
+};
+
+/* The launcher of a service that forks its own. */
+struct worker worker_alone(void);
+
+/* Makes the task of `worker->request` ours: its environment, its title, `arguments` beyond what the request says. */
+void worker_take(struct worker *worker, struct arguments *arguments, int lock_fd);
+
+/* Says that the task is over, and waits for the next one. False when there is none: then we are to end. */
+bool worker_next(struct worker *worker, struct arguments *arguments, int exit_code);
+
+#endif

@@ -1,0 +1,173 @@
+/**
+ * Goal: a launcher that takes one task after the other has nothing of an earlier one, and harms neither. Method: a real
+ * spawner and tasks that come one by one, so that each finds a launcher that waits.
+ */
+import { expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import { KILL_SIGNAL } from '../../../runtime/launcher/kill-signal.ts'
+import type { LaunchedProcess, Outcome } from '../../../runtime/launcher/outcome.ts'
+import { signalIf } from '../../../runtime/launcher/pidfd.ts'
+import { readRecord } from '../../../runtime/launcher/spawn.ts'
+import { markedProcesses } from '../../../shared/processes.ts'
+import { LauncherService, type StartedTask } from '../../support/launcher-service.ts'
+import { describeLaunchers, sh, taskEnv } from '../../support/launchers.ts'
+import { childrenOf, gone } from '../../support/task-processes.ts'
+import { isAlive, until } from '../../support/until.ts'
+
+const { SIGTERM } = constants.signals
+
+describeLaunchers('a launcher that waits for another task', cases, { isPortableIncluded: false })
+
+function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) {
+  const service = () => new LauncherService({ variant })
+
+  const endOf = async ({ dir, gone }: StartedTask): Promise<{ process: LaunchedProcess; outcome: Outcome }> => {
+    await gone
+    const { process, outcome } = readRecord(dir)
+    return { process: process!, outcome: outcome! }
+  }
+
+  test('takes it, whatever became of the one before', async () => {
+    await using our = service()
+    const scripts = [
+      'exit 0',
+      'exit 3',
+      'kill -KILL $$',
+      '(setsid sleep 600 &) ; exit 4',
+      'exec /no/such/program',
+      'exit 5',
+    ]
+    const launchers = new Set<number>()
+    const endings: unknown[] = []
+    for (const [i, script] of scripts.entries()) {
+      const { process, outcome } = await endOf(our.start(`task-${i}`, sh(script)))
+      launchers.add(process.launcher_pid)
+      endings.push([outcome.ending, outcome.leftovers_killed])
+    }
+    expect(endings).toEqual([
+      [{ how: 'exited', exit_code: 0 }, 0],
+      [{ how: 'exited', exit_code: 3 }, 0],
+      [{ how: 'signaled', signal: constants.signals.SIGKILL }, 0],
+      [{ how: 'exited', exit_code: 4 }, 1],
+      [{ how: 'exited', exit_code: 127 }, 0],
+      [{ how: 'exited', exit_code: 5 }, 0],
+    ])
+    expect(launchers.size).toBe(1)
+    expect(our.complaints()).toBe('')
+  })
+
+  test('ends when its task could not be started, and another comes', async () => {
+    await using our = service()
+    const first = await endOf(our.start('first', ['/bin/true']))
+    const { ending } = (await endOf(our.start('none', ['/no/such/program']))).outcome
+    expect(ending).toMatchObject({ how: 'launch_failed', step: 'exec' })
+    await gone(first.process.launcher_pid)
+    const { process, outcome } = await endOf(our.start('next', sh('exit 6')))
+    expect(outcome.ending).toEqual({ how: 'exited', exit_code: 6 })
+    expect(process.launcher_pid).not.toBe(first.process.launcher_pid)
+  })
+
+  test('has nothing of the one before: no name, no mark, no descriptor, no variable', async () => {
+    await using our = service()
+    const env = { ...taskEnv, SECRET: 'of the first', TASKMILL_TASK: 'mark-of:first' }
+    const { launcher_pid } = (await endOf(our.start('first', ['/bin/true'], env))).process
+    const names = () =>
+      readdirSync(`/proc/${launcher_pid}/fd`)
+        .map((fd) => Number(fd))
+        .toSorted((a, b) => a - b)
+    const before = names()
+    expect(readFileSync(`/proc/${launcher_pid}/cmdline`, 'utf8')).not.toContain('first')
+    expect(markedProcesses('TASKMILL_TASK=mark-of:first\0')).toEqual([])
+    const second = our.start('second', sh('env > environment; echo second'), {
+      ...taskEnv,
+      TASKMILL_TASK: 'mark-of:second',
+    })
+    expect((await endOf(second)).process.launcher_pid).toBe(launcher_pid)
+    expect(readFileSync(join(second.dir, 'environment'), 'utf8')).not.toContain('SECRET')
+    expect(readFileSync(join(second.dir, 'stdout.log'), 'utf8')).toBe('second\n')
+    expect(names()).toEqual(before)
+  })
+
+  test('counts what the next one uses alone', async () => {
+    await using our = service()
+    const busy = 'x=$(head -c 50000000 /dev/zero | tr "\\0" x); i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'
+    const first = await endOf(our.start('first', sh(busy)))
+    const second = await endOf(our.start('second', ['/bin/true']))
+    expect(second.process.launcher_pid).toBe(first.process.launcher_pid)
+    expect(first.outcome.max_rss_bytes).toBeGreaterThan(50_000_000)
+    expect(second.outcome.max_rss_bytes).toBeLessThan(20_000_000)
+    const cpuOf = ({ user_cpu_ms, system_cpu_ms }: Outcome) => user_cpu_ms! + system_cpu_ms!
+    expect(cpuOf(second.outcome)).toBeLessThan(cpuOf(first.outcome))
+  })
+
+  test('does not take a request to end one task for the next', async () => {
+    await using our = service()
+    const first = (await endOf(our.start('first', ['/bin/true']))).process
+    const second = our.start('second', sh('echo ready; until test -e go; do sleep 0.01; done; exit 7'))
+    await until(
+      () => existsSync(join(second.dir, 'stdout.log')) && readFileSync(join(second.dir, 'stdout.log'), 'utf8'),
+      (stdout) => stdout === 'ready\n',
+    )
+    const { launcher_pid, pid } = readRecord(second.dir).process!
+    expect(launcher_pid).toBe(first.launcher_pid)
+    expect(signalIf(() => true, launcher_pid, { name: KILL_SIGNAL, value: first.pid })).toBe(true)
+    writeFileSync(join(second.dir, 'go'), '')
+    expect((await endOf(second)).outcome).toMatchObject({ ending: { how: 'exited', exit_code: 7 }, reason: 'none' })
+
+    // Nor one that comes while it waits; and it still hears those that are meant.
+    expect(signalIf(() => true, launcher_pid, { name: KILL_SIGNAL, value: pid })).toBe(true)
+    const third = our.start('third', sh('exec sleep 600'))
+    const { pid: sleeping, launcher_pid: same } = await our.said('started', 'third')
+    expect(same).toBe(launcher_pid)
+    expect(signalIf(() => true, launcher_pid, { name: KILL_SIGNAL, value: sleeping })).toBe(true)
+    const { outcome } = await endOf(third)
+    expect(outcome).toMatchObject({ ending: { how: 'signaled', signal: SIGTERM }, reason: 'kill' })
+  })
+
+  test('that is killed is not missed', async () => {
+    await using our = service()
+    const { launcher_pid } = (await endOf(our.start('first', ['/bin/true']))).process
+    process.kill(launcher_pid, 'SIGKILL')
+    await gone(launcher_pid)
+    const { process: next, outcome } = await endOf(our.start('second', sh('exit 8')))
+    expect(outcome.ending).toEqual({ how: 'exited', exit_code: 8 })
+    expect(next.launcher_pid).not.toBe(launcher_pid)
+  })
+
+  test('leaves what is too long for a message to one that is forked', async () => {
+    await using our = service()
+    const { launcher_pid } = (await endOf(our.start('first', ['/bin/true']))).process
+    const long = Array.from({ length: 10 }, () => 'x'.repeat(10_000))
+    const { process, outcome } = await endOf(our.start('second', [...sh('exit $#'), ...long]))
+    expect(outcome.ending).toEqual({ how: 'exited', exit_code: 9 })
+    expect(process.launcher_pid).not.toBe(launcher_pid)
+    expect((await endOf(our.start('third', ['/bin/true']))).outcome.ending).toEqual({ how: 'exited', exit_code: 0 })
+  })
+
+  test('ends with its spawner', async () => {
+    await using our = service()
+    const { launcher_pid } = (await endOf(our.start('first', ['/bin/true']))).process
+    process.kill(our.spawner.pid!, 'SIGKILL')
+    await gone(launcher_pid)
+    const next = (await endOf(our.start('second', ['/bin/true']))).process.launcher_pid
+    expect(childrenOf(our.spawner.pid!)).toEqual([next])
+    await our.host.close()
+    await gone(next)
+  })
+
+  test('ends with its task when its spawner is gone by then', async () => {
+    await using our = service()
+    await our.start('first', ['/bin/true']).gone
+    const task = our.start('second', sh('until test -e go; do sleep 0.01; done; exit 9'))
+    const { launcher_pid } = await our.said('started', 'second')
+    const { pid } = our.spawner
+    process.kill(pid!, 'SIGKILL')
+    await gone(pid!)
+    expect(await isAlive(launcher_pid)).toBe(true)
+    writeFileSync(join(task.dir, 'go'), '')
+    await gone(launcher_pid)
+    expect(readRecord(task.dir).outcome!.ending).toEqual({ how: 'exited', exit_code: 9 })
+  })
+}
