@@ -6,7 +6,8 @@
  * exit codes, makes no files for a task, throws its output away, limits nothing, and forgets everything when it ends.
  *
  * With --tasks a task has what users of the API find of it, a directory with its request, its output, its workspace and
- * its result; and a parent of its own (parents.c), so that the end of the server loses no exit code.
+ * its result; and a parent of its own (parents.c), so that the end of the server loses no exit code. It is /bin/true then,
+ * whatever was asked for.
  *
  * Usage: floor --port N --slots N --journal FILE [--tasks DIR --parents PROGRAM]
  */
