@@ -112,6 +112,22 @@ describe('a full disk', () => {
     expect(recovered).toBe(1)
   })
 
+  test('has nothing done on what is not committed', async () => {
+    const done: string[] = []
+    fillDisk()
+    const refused = commit.request(
+      insert(1),
+      () => {},
+      () => done.push('request'),
+    )
+    const fact = commit.fact(insert(2), () => done.push('fact'))
+    expect(await refused.catch((error: unknown) => error)).toMatchObject({ status: 503 })
+    expect(done).toEqual([])
+    emptyDisk()
+    await fact
+    expect(done).toEqual(['fact'])
+  })
+
   test('notices by itself that there is room again', async () => {
     fillDisk()
     expect(await refusal(insert(1))).toMatchObject({ status: 503 })
@@ -186,6 +202,33 @@ describe('a sync', () => {
     sync.end()
     await turn()
     expect([ended, sync.count]).toEqual([['1', '2', '3'], 0])
+  })
+
+  test('leaves time for work on what is committed, before anybody is told', async () => {
+    const { sync, ended, note, turn } = held()
+    const done: [string, number[]][] = []
+    note(
+      '1',
+      commit.request(
+        insert(1),
+        () => {},
+        () => done.push(['1', committed()]),
+      ),
+    )
+    note(
+      '2',
+      commit.fact(insert(2), () => done.push(['2', committed()])),
+    )
+    expect(done).toEqual([])
+    await turn()
+    const both: [string, number[]][] = [
+      ['1', [1, 2]],
+      ['2', [1, 2]],
+    ]
+    expect([done, ended, sync.count]).toEqual([both, [], 1])
+    sync.end()
+    await turn()
+    expect([done, ended]).toEqual([both, ['1', '2']])
   })
 
   test('comes at once where somebody is to be told', async () => {
