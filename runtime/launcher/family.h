@@ -65,7 +65,10 @@ void family_reap(struct family *family);
 /* Signals the main process and its group; with an init, all there are. */
 void family_signal(const struct family *family, int signal);
 
-/* Kills and reaps until nothing of the task is left (an init without a cgroup may still be ending), or `give_up_us` of the monotonic clock has come. The main process has ended. */
+/*
+ * Kills and reaps until nothing of the task is left (an init without a cgroup may still be ending), or `give_up_us` of the
+ * monotonic clock has come. The main process has ended.
+ */
 void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us);
 
 /* Waits a moment for an init that is still ending. False when there is still a child. */

@@ -1,12 +1,13 @@
 /*
- * taskmill-launcher: the parent of one task.
+ * taskmill-launcher: the parent of a task.
  *
  * Three processes take part. The service has a launcher per task started, by a process of its own for that (spawner.h),
  * and may come and go as it likes. The launcher sets up what the task gets (a log for each stream, limits, a cgroup),
  * forks the child that becomes the task, waits for it, enforces the limit on its wall time, ends what it left behind, and
  * writes down how it ended. Everything goes through the task's directory:
  *
- *   lock          held (flock) by the launcher for its life: whether it lives is asked of the lock, not of a pid
+ *   lock          held (flock) by the launcher until it is through with the task, or killed: whether there is one is asked
+ *                 of the lock, not of a pid
  *   stdout.log stderr.log  the task's streams, appended to
  *   started       who runs (identity.h); there before the program is
  *   outcome       how it ended (outcome.h); there when nothing of the task is left, and never without its last line
@@ -19,11 +20,10 @@
  *
  * The launcher's environment is the task's, so that no secret stands among arguments, where everybody could read it. It
  * reads no configuration. It ends with the task's exit code as far as that goes (outcome_exit_code), 125 when the task
- * was not started.
+ * was not started; or it tells that to its spawner, and waits for another task (worker.h).
  */
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "arguments.h"

@@ -8,10 +8,11 @@
  *
  * What it may be relied on for:
  *
- *   the lock         of a task is taken before the fork and inherited. So whoever finds the spawner gone, and the lock of a
- *                    task free, knows that no launcher of that task is on its way
- *   gone             is told of every launcher that was asked for, once it is through or has ended in whatever way (fleet.h). What goes
- *                    with it, `started`, `ended` and `failed`, the launchers say themselves, as far as they can
+ *   the lock         of a task is taken before the fork and inherited, or passed on with the request. So whoever finds the
+ *                    spawner gone, and the lock of a task free, knows that no launcher of that task is on its way
+ *   gone             is told of every launcher that was asked for, once it is through with its task or has ended in
+ *                    whatever way (fleet.h). What goes with it, `started`, `ended` and `failed`, the launchers say
+ *                    themselves, as far as they can
  *   the end of file  means that the service is gone. What it had asked for is launched still, then the spawner ends; its
  *                    launchers live on. It keeps open whatever else it was given: with the lock of the service's
  *                    directory among that, no other service begins before
@@ -32,8 +33,8 @@
 bool spawner_is_wanted(char **argv);
 
 /*
- * Returns true in each launcher that it forks, with what it is to do. False: it is over, with a sentence in `complaint` unless all is
- * well; that may also be said of a launcher, by itself, whose arguments cannot be meant.
+ * Returns true in each launcher that it forks, with what it is to do. False: it is over, with a sentence in `complaint`
+ * unless all is well; that may also be said of a launcher, by itself, whose arguments cannot be meant.
  */
 bool spawner_run(char **argv, struct arguments *arguments, struct worker *worker, struct text *complaint);
 

@@ -2,11 +2,11 @@
  * The loop that waits for a task.
  *
  * It sleeps in one ppoll() on three descriptors: signals (a child ended, our service wants the task to end, or somebody
- * else wants us to), the pipe on which the child says whether it became the program, and the words of an init; its timeout is the nearest deadline. A
- * task is RUNNING until there is a first reason to end it; then it is ASKED, with TERM, and has until its grace is over;
- * then it is KILLED, and has until we give up on it. Whatever comes first decides the reason: children are reaped before
- * anything else is looked at, and once more before a signal is sent, so that a task that came to its end by itself keeps
- * its true outcome.
+ * else wants us to), the pipe on which the child says whether it became the program, and the words of an init; its
+ * timeout is the nearest deadline. A task is RUNNING until there is a first reason to end it; then it is ASKED, with
+ * TERM, and has until its grace is over; then it is KILLED, and has until we give up on it. Whatever comes first decides
+ * the reason: children are reaped before anything else is looked at, and once more before a signal is sent, so that a
+ * task that came to its end by itself keeps its true outcome.
  */
 #include "supervise.h"
 
