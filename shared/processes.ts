@@ -48,8 +48,8 @@ export function lookForMark(mark: string): { readonly marked: number[]; readonly
   const bare: number[] = []
   for (const pid of allPids()) {
     try {
-      const environment = readFileSync(`/proc/${pid}/environ`, 'latin1')
-      if (`\0${environment}`.includes(`\0${mark}`)) marked.push(pid)
+      const environment = environmentOf(pid)
+      if (isMarked(environment, mark)) marked.push(pid)
       else if (environment === '' && isProgram(pid)) bare.push(pid)
     } catch {
       // ended, or another user's
@@ -57,6 +57,13 @@ export function lookForMark(mark: string): { readonly marked: number[]; readonly
   }
   return { marked, bare }
 }
+
+/** Whether the environment of a process holds `mark` (see above). Throws where it cannot be read. */
+export const carriesMark = (pid: number, mark: string): boolean => isMarked(environmentOf(pid), mark)
+
+const environmentOf = (pid: number): string => readFileSync(`/proc/${pid}/environ`, 'latin1')
+
+const isMarked = (environment: string, mark: string): boolean => `\0${environment}`.includes(`\0${mark}`)
 
 /** Not a thread of the kernel, and not a zombie: these have no environment either. */
 function isProgram(pid: number): boolean {

@@ -48,6 +48,9 @@ const UNHEARD_MS = 2_000
 /** Milliseconds until a kill that the launcher could not take yet is sent again. */
 const KILL_AGAIN_MS = 10
 
+/** The same for one that it was told: signals may get lost among others, and one more makes no difference. */
+const KILL_TOLD_AGAIN_MS = 1_000
+
 export interface DispatcherOptions {
   readonly store: TaskStore
   readonly commit: GroupCommit
@@ -237,7 +240,10 @@ export class Dispatcher {
 
   async #seenAsEnded(task: LiveTask, change: Change): Promise<void> {
     const { store, launches, log } = this.#options
-    const row = await store.end(task, change, (ended) => launches.writeResult(task, ended))
+    const row = await store.end(task, change, {
+      meanwhile: (ended) => launches.prepareResult(task, ended),
+      beforeSeen: () => launches.writeResult(task),
+    })
     log.info('task ended', endedFields(row))
     this.onEnded(row)
   }
@@ -282,10 +288,26 @@ export class Dispatcher {
   }
 
   #sendKill(running: RunningTask): void {
-    // Written down before it was launched: between the two there is nobody to tell, for as long as a commit takes.
     running.killedSince ??= performance.now()
-    if (running.isEnding || this.#options.launches.sendKill(running.task)) return
-    setTimeout(() => this.#sendKill(running), KILL_AGAIN_MS)
+    if (running.isEnding) return
+    setTimeout(() => this.#sendKill(running), this.#isKillTold(running) ? KILL_TOLD_AGAIN_MS : KILL_AGAIN_MS).unref()
+  }
+
+  /** False while there is nobody to tell: between the launch and the record of it, or when the record cannot be read. */
+  #isKillTold(running: RunningTask): boolean {
+    const { launches, log } = this.#options
+    try {
+      return launches.sendKill(running.task)
+    } catch (error) {
+      if (!running.isKillHindered) {
+        log.warn('cannot ask a launcher to end its task yet', {
+          task_id: running.task.task_id,
+          cause: messageOf(error),
+        })
+      }
+      running.isKillHindered = true
+      return false
+    }
   }
 
   /** No task starts any more. Those that run go on, whether we are here or not. */

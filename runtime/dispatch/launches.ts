@@ -152,9 +152,11 @@ export class Launches {
     this.#options.host.lookAround()
   }
 
-  /** False when there is no launcher any more, or not yet. */
+  /** False when there is no launcher any more, or not yet. Throws when it cannot be found out who it is. */
   sendKill(task: LiveTask): boolean {
-    return requestKill(this.#dirOf(task).task_dir)
+    const { launcher_pid, pid } = task.row
+    const known = launcher_pid === null || pid === null ? undefined : { launcher_pid, pid }
+    return requestKill(this.#dirOf(task).task_dir, known)
   }
 
   isLive(task: LiveTask): boolean {
@@ -181,20 +183,32 @@ export class Launches {
     }
   }
 
-  /** Writes the final status beside the output, and leaves it for those who wait for it. */
-  writeResult(task: LiveTask, row: TaskRow): void {
-    const { dataDir, log } = this.#options
-    const dir = taskDir(dataDir, row.task_id)
+  /** Makes the final status, as its file has it and those get it who wait for it. Never throws. */
+  prepareResult(task: LiveTask, row: TaskRow): void {
+    const dir = this.#dirOf(task)
     try {
       const output = task.isSilent ? NO_OUTPUT : readOutput(row, dir)
       task.finalStatus = JSON.stringify(statusResponse(row, dir, output))
-      writeResultFile(dir, task.finalStatus)
     } catch (error) {
-      log.warn('cannot write the result file: the status is in the database', {
-        task_id: row.task_id,
-        cause: messageOf(error),
-      })
+      this.#warnOfResult(task, error)
     }
+  }
+
+  /** Writes it beside the output. */
+  writeResult(task: LiveTask): void {
+    if (task.finalStatus === undefined) return
+    try {
+      writeResultFile(this.#dirOf(task), task.finalStatus)
+    } catch (error) {
+      this.#warnOfResult(task, error)
+    }
+  }
+
+  #warnOfResult({ task_id }: LiveTask, error: unknown): void {
+    this.#options.log.warn('cannot write the result file: the status is in the database', {
+      task_id,
+      cause: messageOf(error),
+    })
   }
 
   #dirOf(task: LiveTask): TaskDir {

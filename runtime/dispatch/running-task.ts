@@ -16,6 +16,8 @@ export class RunningTask {
   killedSince: number | undefined
   /** It was killed together with its launcher, which did not do it. */
   isForced = false
+  /** It could not be found out whom to ask for its end: said once. */
+  isKillHindered = false
   /** Its end is being collected. */
   isEnding = false
   readonly #settled = Promise.withResolvers<void>()

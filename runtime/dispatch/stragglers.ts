@@ -2,7 +2,8 @@
  * Ends what a task left behind whose launcher is dead. A living launcher does that itself, and better: it is the parent
  * of every orphan. Without it there are two traces: the task's cgroup, and the mark in the environment of its processes.
  */
-import { lookForMark } from '../../shared/processes.ts'
+import { carriesMark, lookForMark } from '../../shared/processes.ts'
+import { signalIf } from '../launcher/pidfd.ts'
 import { TASK_MARK } from '../launcher/task-mark.ts'
 
 /** Milliseconds between two looks while killed processes end. */
@@ -25,14 +26,15 @@ export async function endMarked(mark: string): Promise<boolean> {
     const passedMs = performance.now() - start
     if (marked.length === 0 && (bare.length === 0 || passedMs > STARTING_MS)) return true
     if (marked.length > 0 && passedMs > HOPELESS_MS) return false
-    for (const pid of marked) killNow(pid)
+    for (const pid of marked) killNow(pid, mark)
     await Bun.sleep(LOOK_MS)
   }
 }
 
-function killNow(pid: number): void {
+/** Looked at once more: it took a while to find them all, and a launcher may have another task by now. */
+function killNow(pid: number, mark: string): void {
   try {
-    process.kill(pid, 'SIGKILL')
+    signalIf(() => carriesMark(pid, `${TASK_MARK}=${mark}\0`), pid, { name: 'SIGKILL', value: 0 })
   } catch {
     // ended just now, or another user's
   }

@@ -18,10 +18,11 @@ bool crew_found(struct crew *crew) {
   return true;
 }
 
-void crew_make_channel(const struct crew *crew, int *ours, int *its) {
+void crew_make_channel(const struct crew *crew, const struct request *request, int *ours, int *its) {
   int ends[2];
   *ours = *its = ABSENT;
-  if (crew->count == MAX_CREW || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return;
+  if (crew->count == MAX_CREW || request->length > MAX_PASSED_BYTES) return;
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return;
   *ours = ends[0];
   *its = ends[1];
 }

@@ -35,8 +35,11 @@ struct crew {
 /* False with errno. */
 bool crew_found(struct crew *crew);
 
-/* The two ends of the channel of one that is about to be forked; both are ABSENT where it shall take one task only. */
-void crew_make_channel(const struct crew *crew, int *ours, int *its);
+/*
+ * The two ends of the channel of one that is about to be forked for a request; both are ABSENT where it shall take one task
+ * only. That is so with a long request, too: as long as it lives it is as large as that, and the kernel says so of each task.
+ */
+void crew_make_channel(const struct crew *crew, const struct request *request, int *ours, int *its);
 
 /* One that was forked, with our end of its channel. */
 void crew_add(struct crew *crew, pid_t pid, int channel_fd);

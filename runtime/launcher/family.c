@@ -180,12 +180,7 @@ static void go_first(void) {
   syscall(SYS_sched_setscheduler, 0, SCHED_RR, &lowest_of_real_time);
 }
 
-static void go_back(void) {
-  struct sched_param usual = {.sched_priority = 0};
-  syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &usual);
-}
-
-static void end_all(struct family *family, const struct cgroup *group, int64_t give_up_us) {
+void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us) {
   int round = 0;
   for (family_reap(family); !family->is_empty; family_reap(family)) {
     /* A cgroup cannot be removed before its last member is gone. */
@@ -208,11 +203,6 @@ static void end_all(struct family *family, const struct cgroup *group, int64_t g
     family->seen = kill_children();
     if (!family->has_more) await_child(left_us);
   }
-}
-
-void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us) {
-  end_all(family, group, give_up_us);
-  if (family->has_gone_first) go_back();
 }
 
 bool family_leave(void) {

@@ -41,7 +41,7 @@ struct family {
   struct usage init_usage;
   /* Of all that we have reaped. */
   struct usage usage;
-  /* We have gone before all other processes, to be through with a storm. */
+  /* We go before all other processes since, to be through with a storm. */
   bool has_gone_first;
   /* There may be children that have ended and were not reaped yet. */
   bool has_more;

@@ -41,7 +41,7 @@ void fleet_add(struct fleet *fleet, const struct arguments *arguments, uint32_t 
 /* One that could not be. */
 void fleet_add_failed(struct fleet *fleet, const struct arguments *arguments, uint32_t launch, struct fault fault);
 
-/* One that was passed its next task says that it is through with this one. */
+/* A launcher says that it is through with this one, and waits for another. */
 void fleet_end(struct fleet *fleet, pid_t pid, uint32_t launch, int exit_code);
 
 /* What is known of the end of a launcher itself, as wait() gave it. */

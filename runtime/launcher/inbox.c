@@ -10,7 +10,7 @@
 #define HEADER_BYTES (4 * BYTES_OF_NUMBER)
 
 /* Room for what is read at once; more only for a request that is larger, and only until it is taken. */
-#define READ_BYTES 65536
+#define READ_BYTES MAX_PASSED_BYTES
 
 static uint32_t number_at(const char *bytes) {
   const unsigned char *digits = (const unsigned char *)bytes;
@@ -110,7 +110,7 @@ union rights {
 
 bool inbox_pass(const struct request *request, int channel_fd, int lock_fd) {
   errno = EMSGSIZE;
-  if (request->length > READ_BYTES) return false;
+  if (request->length > MAX_PASSED_BYTES) return false;
   union rights rights = {.bytes = {0}};
   struct iovec part = {.iov_base = (void *)(uintptr_t)request->bytes, .iov_len = request->length};
   struct msghdr message = {
@@ -132,19 +132,27 @@ static int passed_fd(struct msghdr *message) {
   return fd;
 }
 
-bool inbox_receive(struct inbox *inbox, int channel_fd, struct request *request, int *lock_fd, struct text *complaint) {
+enum inbox_state inbox_receive(struct inbox *inbox, int channel_fd, struct request *request, int *lock_fd,
+                               struct text *complaint) {
   inbox->at = inbox->length = 0;
-  if (!make_room(inbox)) return false;
+  if (!make_room(inbox)) return broken(complaint, "no memory for a request");
   union rights rights;
   struct iovec part = {.iov_base = inbox->bytes, .iov_len = inbox->size};
   struct msghdr message = {
     .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights.bytes, .msg_controllen = sizeof rights.bytes};
   ssize_t got;
   while ((got = recvmsg(channel_fd, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
-  if (got <= 0) return false;
+  if (got == 0) return INBOX_ENDED;
+  if (got < 0) return broken(complaint, "cannot read a request that was passed on");
   inbox->length = (size_t)got;
   *lock_fd = passed_fd(&message);
-  return *lock_fd >= 0 && inbox_take(inbox, request, complaint) == INBOX_HAS_REQUEST;
+  if (*lock_fd < 0) return broken(complaint, "cannot take the lock of a request that was passed on");
+  return inbox_take(inbox, request, complaint);
+}
+
+void inbox_clear(struct inbox *inbox) {
+  if (inbox->length > 0) explicit_bzero(inbox->bytes, inbox->length);
+  inbox->at = inbox->length = 0;
 }
 
 void request_free(struct request *request) {

@@ -59,14 +59,21 @@ enum inbox_state inbox_read(struct inbox *inbox, struct text *complaint);
 /* The next whole request. It is valid until the next inbox_read; request_free is to be called before that. */
 enum inbox_state inbox_take(struct inbox *inbox, struct request *request, struct text *complaint);
 
+/* Bytes of the longest request that goes through a channel. */
+#define MAX_PASSED_BYTES 65536
+
 /*
  * The same between a spawner and a launcher that waits for a task: a whole request as one message, and with it the
  * descriptor that holds the lock of the task. False with errno; EMSGSIZE when it is too long for that.
  */
 bool inbox_pass(const struct request *request, int channel_fd, int lock_fd);
 
-/* Waits for one. False at the end of the channel. */
-bool inbox_receive(struct inbox *inbox, int channel_fd, struct request *request, int *lock_fd, struct text *complaint);
+/* Waits for one. Never INBOX_WAITS; INBOX_ENDED at the end of the channel. */
+enum inbox_state inbox_receive(struct inbox *inbox, int channel_fd, struct request *request, int *lock_fd,
+                               struct text *complaint);
+
+/* Leaves nothing in memory of what was read. */
+void inbox_clear(struct inbox *inbox);
 
 void request_free(struct request *request);
 

@@ -10,7 +10,10 @@ export type Environment = Readonly<Record<string, string>>
 
 export type Launched =
   | {
-      /** Resolves when the launcher is gone, in whatever way; never rejects. It may have said `ended` long before. */
+      /**
+       * Resolves when the launcher is through with the task or gone, in whatever way; never rejects. It may have said
+       * `ended` long before.
+       */
       readonly gone: Promise<LauncherEnd>
     }
   /** There could be no launcher, for a reason that the task or the machine gave. */

@@ -150,7 +150,8 @@ static int serve(const struct arguments *arguments, int signal_fd, bool *is_clea
   /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
   fault = is_service_there(arguments) ? no_fault() : record_sync(&record);
   if (is_fault(fault)) report(arguments, fault);
-  *is_clean = outcome.leftovers_alive == 0 && family_leave() && !is_fault(outcome.fault) && !is_fault(fault);
+  bool is_nothing_left = outcome.leftovers_alive == 0 && family_leave();
+  *is_clean = is_nothing_left && outcome.are_we_the_same && !is_fault(outcome.fault) && !is_fault(fault);
   record_close(&record);
   task_dir_close(&dir);
   return outcome_exit_code(&outcome);
@@ -179,7 +180,9 @@ int main(int argc, char **argv) {
   for (;;) {
     bool is_clean;
     int exit_code = serve(&arguments, signal_fd, &is_clean);
-    if (!is_clean || !worker_next(&worker, &arguments, exit_code)) return exit_code;
+    enum worker_state state = is_clean ? worker_next(&worker, &arguments, exit_code, &complaint) : WORKER_ENDED;
+    if (state == WORKER_ENDED) return exit_code;
+    if (state == WORKER_BROKEN) return refuse_usage(&complaint);
     signals_forget(signal_fd);
   }
 }

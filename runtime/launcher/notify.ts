@@ -23,7 +23,7 @@ export type LauncherEvent =
   | { readonly event: 'ended'; readonly task_id: string }
   /** The launcher could not even make a record: there will be no outcome. */
   | { readonly event: 'failed'; readonly task_id: string; readonly step: string; readonly errno: number }
-  /** Of the spawner: the launcher with this number is no more, or never was. Unlike all others it is never lost. */
+  /** Of the spawner: the launch with this number is over, or never was. Unlike all others it is never lost. */
   | { readonly event: 'gone'; readonly task_id: string; readonly launch: number; readonly exit_code: number }
 
 const ID = '([A-Za-z0-9._-]{1,128})'

@@ -66,6 +66,8 @@ struct outcome {
   int64_t stderr_bytes;
   int64_t leftovers_killed;
   int64_t leftovers_alive;
+  /* We are as we were before the task. Not written down. */
+  bool are_we_the_same;
 };
 
 /* The file, under whatever name it has by now. */

@@ -5,18 +5,19 @@ import { constants } from 'node:os'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { loadLibc } from '../../shared/libc.ts'
 
-/** Numbers of system calls, the same on every machine that we are built for. */
+/** Numbers of system calls, as the machines that we are built for have them. */
 const PIDFD_SEND_SIGNAL = 424
-const PIDFD_OPEN = 434
+export const PIDFD_OPEN = 434
+const RT_SIGQUEUEINFO = process.arch === 'x64' ? 129 : 138
 
 const load = () =>
   loadLibc({ syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' } } as const)?.syscall ?? null
-type SystemCall = NonNullable<ReturnType<typeof load>>
+export type SystemCall = NonNullable<ReturnType<typeof load>>
 
 let systemCall: SystemCall | null | undefined
 
-/** The function for system calls by their number, where there are these two: on Linux. */
-function linuxCall(): SystemCall | null {
+/** The function for system calls by their number, on Linux. */
+export function linuxCall(): SystemCall | null {
   if (systemCall === undefined) systemCall = process.platform === 'linux' ? load() : null
   return systemCall
 }
@@ -29,8 +30,8 @@ export interface NumberedSignal {
 
 /**
  * Sends `signal` to the process `pid` if `isMeant` says so once it is held on to. False when it is not there, or not meant.
- * Where the system cannot hold on to a process (Linux before 5.3, macOS) it is signalled by its pid right after that, and
- * without the number.
+ * Where the system cannot hold on to a process (Linux before 5.3) it is signalled by its pid right after that; where it
+ * knows no such numbers (macOS), without that.
  */
 export function signalIf(
   isMeant: () => boolean,
@@ -39,11 +40,13 @@ export function signalIf(
   call: SystemCall | null = linuxCall(),
 ): boolean {
   if (pid <= 1) return false // a group, or everybody
-  const fd = Number(call?.(PIDFD_OPEN, pid, 0, 0, 0) ?? -1)
-  if (fd < 0) return isMeant() && sendByPid(pid, signal.name)
+  if (call === null) return isMeant() && sendByPid(pid, signal.name)
+  const number = constants.signals[signal.name]
+  const info = signalInfo(number, signal.value)
+  const fd = Number(call(PIDFD_OPEN, pid, 0, 0, 0))
+  if (fd < 0) return isMeant() && Number(call(RT_SIGQUEUEINFO, pid, number, ptr(info), 0)) === 0
   try {
-    const number = constants.signals[signal.name]
-    return isMeant() && Number(call!(PIDFD_SEND_SIGNAL, fd, number, ptr(signalInfo(number, signal.value)), 0)) === 0
+    return isMeant() && Number(call(PIDFD_SEND_SIGNAL, fd, number, ptr(info), 0)) === 0
   } finally {
     closeSync(fd)
   }

@@ -133,9 +133,10 @@ export function isLauncherAlive(taskDir: string): boolean {
 /**
  * Asks the launcher of a task to end it: TERM, grace, KILL. False when there is none any more, or none that has written
  * down who it is. True means that it was told; a task that came to its end in the same moment still has its own outcome.
+ * `known` is who runs where that was heard; otherwise the record is asked, and what keeps it from being read is thrown.
  */
-export function requestKill(taskDir: string): boolean {
-  const found = readRecord(taskDir).process
+export function requestKill(taskDir: string, known?: Pick<LaunchedProcess, 'launcher_pid' | 'pid'>): boolean {
+  const found = known ?? readRecord(taskDir).process
   if (found === undefined) return false
   // The launcher of the compiled kind may have another task by the time it hears of this.
   const signal = { name: KILL_SIGNAL, value: found.pid } as const
@@ -177,7 +178,7 @@ function readOr(path: string, otherwise: string): string {
     const length = readSync(fd, recordRoom)
     return length > MAX_RECORD_BYTES ? otherwise : recordRoom.toString('utf8', 0, length)
   } catch (error) {
-    if (systemCodeOf(error) === 'EISDIR') return otherwise
+    if (['EISDIR', 'EAGAIN'].includes(systemCodeOf(error) ?? '')) return otherwise
     throw error
   } finally {
     closeSync(fd)

@@ -66,7 +66,7 @@ static bool begin(struct spawner *spawner, char **argv, struct text *complaint) 
 /* What a fork leaves to be done; the rest is that of every launcher, which closes what it was not given. */
 static void become_launcher(const struct spawner *spawner, const struct request *request, struct arguments *arguments,
                             int lock_fd, int channel_fd, struct worker *worker) {
-  setpgid(0, 0); /* whoever ends a group means one of us; the session is ours, and has no terminal */
+  setsid();
   close(STDIN_FILENO);
   *worker = (struct worker){
     .channel_fd = channel_fd,
@@ -84,7 +84,7 @@ static void become_launcher(const struct spawner *spawner, const struct request 
 static pid_t fork_launcher(struct spawner *spawner, const struct request *request, struct arguments *arguments, int lock_fd,
                            struct worker *worker) {
   int ours, its;
-  crew_make_channel(&spawner->crew, &ours, &its);
+  crew_make_channel(&spawner->crew, request, &ours, &its);
   pid_t pid = fork();
   if (pid == 0) {
     become_launcher(spawner, request, arguments, lock_fd, its, worker);

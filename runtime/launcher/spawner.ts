@@ -1,11 +1,12 @@
 /**
  * Has launchers started by a spawner (spawner.h), which costs the service one small write for each.
  *
- * A spawner tells of the end of each launcher that it was asked for, by `gone`, so all is well as long as it lives. When
- * it ends all the same, the files of each task say how far it came. A launcher that lives goes on, and is looked at now and
- * then, for nobody will tell of its end if it cannot do so itself. One that was never started is asked for again, of
- * another spawner. That is safe, for the lock of a task is taken before its launcher is forked: with the spawner gone and
- * the lock free, none is on its way.
+ * A spawner tells when each launcher that it was asked for is through with its task, or has ended, by `gone`, so all is well
+ * as long as it lives. When it ends all the same, the files of each task say how far it came. A launcher that has the task
+ * goes on, and is looked at now and then, for nobody will tell of its end if it cannot do so itself. One that was never
+ * started is asked for again, of another spawner. That is safe, for the lock of a task is taken before its launcher is
+ * forked or passed the request: with the spawner gone and the lock free, none is on its way. So is one that was killed
+ * before it had begun, as it may be that has waited for a task.
  *
  * Each time a launcher is asked for it gets another number, so that a `gone` that is still in the pipe, from another
  * spawner or for an earlier task of the same name, is not taken for its own.
@@ -28,6 +29,9 @@ import { SpawnerProcess, type SpawnerSurroundings } from './spawner-process.ts'
  */
 const MAX_TRIES = 3
 
+/** Exit codes above it stand for signals. */
+const EXIT_SIGNAL_BASE = 128
+
 /** Milliseconds that the spawner gets, at the end, to start what it was asked for. */
 const LAST_LAUNCHES_MS = 1_000
 
@@ -40,7 +44,7 @@ interface Order {
   readonly request: LaunchRequest
 }
 
-/** A launcher that was asked for, and of whose end we have not heard. */
+/** A launcher that was asked for, and that is not through with its task as far as we have heard. */
 interface Asked {
   readonly task_id: string
   readonly task_dir: string
@@ -95,7 +99,7 @@ export class Spawner implements LauncherHost {
     const asked = this.#asked.get(event.task_id)
     if (asked === undefined) return
     if (event.event === 'started' || event.event === 'ended') asked.again = undefined
-    else if (event.event === 'gone' && event.launch === asked.launch) this.#end(asked, { exitCode: event.exit_code })
+    else if (event.event === 'gone' && event.launch === asked.launch) this.#afterLauncher(asked, event.exit_code)
   }
 
   lookAround(): void {
@@ -107,6 +111,17 @@ export class Spawner implements LauncherHost {
     if (this.#process === undefined) return
     this.#process.close()
     await Promise.race([this.#process.exited, Bun.sleep(LAST_LAUNCHES_MS)])
+  }
+
+  #afterLauncher(asked: Asked, exitCode: number): void {
+    const wasKilled = exitCode > EXIT_SIGNAL_BASE && asked.again !== undefined && !hasBegun(asked)
+    if (wasKilled && asked.tries < MAX_TRIES) this.#askAgain(asked, asked.again!)
+    else this.#end(asked, { exitCode })
+  }
+
+  #askAgain(asked: Asked, { plan, env }: Pick<Order, 'plan' | 'env'>): void {
+    const error = this.#ask(asked, this.#order(plan, env))
+    if (error !== undefined) this.#end(asked, { error })
   }
 
   #end(asked: Asked, end: LauncherEnd): void {
@@ -154,10 +169,7 @@ export class Spawner implements LauncherHost {
     if (isAlive(asked)) asked.isOrphan = true
     else if (asked.again === undefined || hasBegun(asked)) this.#end(asked, {})
     else if (asked.tries >= MAX_TRIES) this.#end(asked, { error: triedTooOften })
-    else {
-      const error = this.#ask(asked, this.#order(asked.again.plan, asked.again.env))
-      if (error !== undefined) this.#end(asked, { error })
-    }
+    else this.#askAgain(asked, asked.again)
   }
 }
 

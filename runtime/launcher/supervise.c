@@ -173,6 +173,7 @@ static void conclude(struct loop *loop, struct outcome *outcome) {
   if (!family->is_empty) usage_add(&outcome->usage, family->init_usage);
   outcome->leftovers_killed = family->leftovers_killed;
   outcome->leftovers_alive = family->leftovers_alive;
+  outcome->are_we_the_same = !family->has_gone_first;
 }
 
 void supervise(struct supervision *supervision, int signal_fd, struct outcome *outcome) {

@@ -22,6 +22,7 @@ static void forget_task(struct worker *worker) {
   environ = nothing;
   title_hide(&worker->title);
   request_free(&worker->request);
+  inbox_clear(&worker->inbox);
 }
 
 static bool say_done(const struct worker *worker, int exit_code) {
@@ -29,15 +30,15 @@ static bool say_done(const struct worker *worker, int exit_code) {
   return write(worker->done_fd, &word, sizeof word) == (ssize_t)sizeof word;
 }
 
-bool worker_next(struct worker *worker, struct arguments *arguments, int exit_code) {
-  if (worker->channel_fd == ABSENT) return false;
+enum worker_state worker_next(struct worker *worker, struct arguments *arguments, int exit_code, struct text *complaint) {
+  if (worker->channel_fd == ABSENT) return WORKER_ENDED;
   forget_task(worker);
-  struct text complaint; /* not needed: the spawner has parsed the same before */
-  text_clear(&complaint);
+  if (!say_done(worker, exit_code)) return WORKER_ENDED;
+  text_clear(complaint);
   int lock_fd;
-  if (!say_done(worker, exit_code)) return false;
-  if (!inbox_receive(&worker->inbox, worker->channel_fd, &worker->request, &lock_fd, &complaint)) return false;
-  if (!arguments_parse(arguments, worker->request.argv, &complaint)) return false;
+  enum inbox_state state = inbox_receive(&worker->inbox, worker->channel_fd, &worker->request, &lock_fd, complaint);
+  if (state == INBOX_ENDED) return WORKER_ENDED;
+  if (state != INBOX_HAS_REQUEST || !arguments_parse(arguments, worker->request.argv, complaint)) return WORKER_BROKEN;
   worker_take(worker, arguments, lock_fd);
-  return true;
+  return WORKER_HAS_TASK;
 }

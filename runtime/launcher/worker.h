@@ -4,8 +4,9 @@
  * To fork a launcher and to let it end takes the processors 0.1 ms, as much as all else that it does for a short task. So
  * a spawner does not let all of them end: one that is done with its task says so and waits, and is passed the next request
  * as it came, with the descriptor that holds the lock of the task, in one message (inbox.h). A launcher has one task or
- * none at any time, and of a task that has ended nothing is left in it: no child, no descriptor, no signal, not its name.
- * Where it cannot be sure of that it ends, as one does that a service started itself.
+ * none at any time, and of a task that has ended nothing is left in it: no child, no descriptor, no signal, no name, no
+ * variable. Where it cannot be sure of that it ends, as one does that a service started itself. What a task of the same
+ * user has done to it from outside (its limits, its priority) is not undone; such a task could do that to the spawner.
  */
 #ifndef WORKER_H
 #define WORKER_H
@@ -44,7 +45,15 @@ struct worker worker_alone(void);
 /* Makes the task of `worker->request` ours: its environment, its title, `arguments` beyond what the request says. */
 void worker_take(struct worker *worker, struct arguments *arguments, int lock_fd);
 
-/* Says that the task is over, and waits for the next one. False when there is none: then we are to end. */
-bool worker_next(struct worker *worker, struct arguments *arguments, int exit_code);
+enum worker_state {
+  WORKER_HAS_TASK,
+  /* It is not wanted any more. */
+  WORKER_ENDED,
+  /* It was given a task that it cannot take, as the complaint says. */
+  WORKER_BROKEN,
+};
+
+/* Says that the task is over, and waits for the next one. */
+enum worker_state worker_next(struct worker *worker, struct arguments *arguments, int exit_code, struct text *complaint);
 
 #endif

@@ -59,6 +59,14 @@ export interface Acceptance {
   readonly events: readonly NewEvent[]
 }
 
+/** What is to be done about the end of a task, told how it will be seen. Neither may throw. */
+export interface EndHooks {
+  /** While the disk syncs. */
+  readonly meanwhile?: (row: TaskRow) => void
+  /** Once it is durable. */
+  readonly beforeSeen?: (row: TaskRow) => void
+}
+
 /** A task that has not ended. */
 export class LiveTask {
   row: TaskRow
@@ -186,16 +194,17 @@ export class TaskStore {
     this.#commit.unhurriedFact(this.#applied(task, change), () => task.isEnding)
   }
 
-  /** The end of a task: seen by others when it is durable. `beforeSeen`, which must not throw, is told how it will be seen. */
-  async end(task: LiveTask, change: Change, beforeSeen: (row: TaskRow) => void): Promise<TaskRow> {
+  /** The end of a task: seen by others when it is durable. */
+  async end(task: LiveTask, change: Change, { meanwhile, beforeSeen }: EndHooks = {}): Promise<TaskRow> {
     const now = Date.now()
     const row = changed(task.row, change.patch, now)
     const events = withEvents(task.events, change.events, now)
     task.isEnding = true
     await this.#commit.fact(
       () => endTask(this.#db, row, events),
-      () => beforeSeen(row),
+      () => meanwhile?.(row),
     )
+    beforeSeen?.(row)
     this.#live.delete(task.task_id)
     task.end(row)
     return row

@@ -50,6 +50,25 @@ describe('a task that spoils its own directory ends, and the service goes on', (
     await expectUnharmed(task)
   })
 
+  test.each([
+    ['once it has', 'rm started; mkfifo started; exec 3<>started; echo ready; sleep 600'],
+    ['before anybody looks, and then', 'rm started; echo ready; sleep 1; mkfifo started; exec 3<>started; sleep 600'],
+    [
+      'as a link to itself, once it has',
+      'rm started; ln -s outcome outcome; ln -s started started; echo ready; sleep 600',
+    ],
+  ])(
+    'puts a pipe where the record of its launcher is: it is still ended, %s',
+    async (_, text) => {
+      const id = await runtime.script(`cd ..; ${text}`)
+      await runtime.printed(id)
+      expect((await runtime.kill(id)).status).toBe(200)
+      expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled' })
+      await expectUnharmed(await runtime.ended(id))
+    },
+    30_000,
+  )
+
   test('what is behind a link that it put in the place of its output is not shown', async () => {
     const task = await runtime.runScript(
       'echo sesame > ../../../secret; cd ..; rm stdout.log; ln -s ../../secret stdout.log',

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
-import { signalIf } from '../../../runtime/launcher/pidfd.ts'
+import { linuxCall, PIDFD_OPEN, type SystemCall, signalIf } from '../../../runtime/launcher/pidfd.ts'
 import { sh } from '../../support/launchers.ts'
 import { until } from '../../support/until.ts'
 
@@ -12,8 +12,13 @@ const signal = { name: 'SIGUSR2', value: 7 } as const
 
 const sleeper = () => Bun.spawn(['sleep', '600'], { stdio: ['ignore', 'ignore', 'ignore'] })
 
+/** As with a kernel before 5.3. */
+const withoutPidfd = ((call: number, ...rest: [number, number, number, number]) =>
+  call === PIDFD_OPEN ? -1n : linuxCall()!(call, ...rest)) as SystemCall
+
 describe.each([
   ['by what holds on to it', undefined],
+  ['by its pid, with its number', withoutPidfd],
   ['by its pid alone', null],
 ] as const)('a signal to a process, %s', (_, call) => {
   test('reaches it', async () => {

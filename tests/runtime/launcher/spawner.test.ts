@@ -42,7 +42,7 @@ function cases(variant: LauncherVariant) {
     expect(readRecord(task.dir).outcome!.ending).toEqual({ how: 'launch_failed', step: 'exec', errno: ENOENT })
   })
 
-  test('give their tasks the environment that was asked for, a group, and three descriptors', async () => {
+  test('give their tasks the environment that was asked for, a session, and three descriptors', async () => {
     await using our = service()
     const script = 'env; echo; for fd in /proc/$$/fd/*; do readlink $fd; done; cat /proc/$PPID/stat'
     const task = our.start('task-1', sh(script), { PATH: '/usr/bin:/bin', B: '2', TASKMILL_TASK: 's:task-1' })
@@ -56,8 +56,8 @@ function cases(variant: LauncherVariant) {
     expect(more.join('\n')).not.toMatch(/socket:|signalfd|notify|launchers\.log|lock$/m)
     const { launcher_pid } = readRecord(task.dir).process!
     const stat = more.at(-1)!
-    const [, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    expect(group).toBe(String(launcher_pid))
+    const [, , group, session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    expect([group, session]).toEqual([String(launcher_pid), String(launcher_pid)])
   })
 
   test('keep no descriptor of the spawner, and show whose they are', async () => {

@@ -3,17 +3,17 @@
  * spawner and tasks that come one by one, so that each finds a launcher that waits.
  */
 import { expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { KILL_SIGNAL } from '../../../runtime/launcher/kill-signal.ts'
 import type { LaunchedProcess, Outcome } from '../../../runtime/launcher/outcome.ts'
-import { signalIf } from '../../../runtime/launcher/pidfd.ts'
-import { readRecord } from '../../../runtime/launcher/spawn.ts'
+import { linuxCall, PIDFD_OPEN, type SystemCall, signalIf } from '../../../runtime/launcher/pidfd.ts'
+import { isLauncherAlive, readRecord } from '../../../runtime/launcher/spawn.ts'
 import { markedProcesses } from '../../../shared/processes.ts'
 import { LauncherService, type StartedTask } from '../../support/launcher-service.ts'
-import { describeLaunchers, sh, taskEnv } from '../../support/launchers.ts'
-import { childrenOf, gone } from '../../support/task-processes.ts'
+import { describeLaunchers, sh, shippedLauncher, taskEnv } from '../../support/launchers.ts'
+import { childrenOf, gone, stopProcess } from '../../support/task-processes.ts'
 import { isAlive, until } from '../../support/until.ts'
 
 const { SIGTERM } = constants.signals
@@ -102,8 +102,16 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     expect(cpuOf(second.outcome)).toBeLessThan(cpuOf(first.outcome))
   })
 
-  test('does not take a request to end one task for the next', async () => {
+  const withoutPidfd = ((call: number, ...rest: [number, number, number, number]) =>
+    call === PIDFD_OPEN ? -1n : linuxCall()!(call, ...rest)) as SystemCall
+
+  test.each([
+    ['', undefined],
+    [', nor without pidfd', withoutPidfd],
+  ] as const)('does not take a request to end one task for the next%s', async (_, call) => {
     await using our = service()
+    const request = (launcher: number, task: number) =>
+      expect(signalIf(() => true, launcher, { name: KILL_SIGNAL, value: task }, call)).toBe(true)
     const first = (await endOf(our.start('first', ['/bin/true']))).process
     const second = our.start('second', sh('echo ready; until test -e go; do sleep 0.01; done; exit 7'))
     await until(
@@ -112,18 +120,27 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     )
     const { launcher_pid, pid } = readRecord(second.dir).process!
     expect(launcher_pid).toBe(first.launcher_pid)
-    expect(signalIf(() => true, launcher_pid, { name: KILL_SIGNAL, value: first.pid })).toBe(true)
+    request(launcher_pid, first.pid)
     writeFileSync(join(second.dir, 'go'), '')
     expect((await endOf(second)).outcome).toMatchObject({ ending: { how: 'exited', exit_code: 7 }, reason: 'none' })
 
     // Nor one that comes while it waits; and it still hears those that are meant.
-    expect(signalIf(() => true, launcher_pid, { name: KILL_SIGNAL, value: pid })).toBe(true)
+    request(launcher_pid, pid)
     const third = our.start('third', sh('exec sleep 600'))
     const { pid: sleeping, launcher_pid: same } = await our.said('started', 'third')
     expect(same).toBe(launcher_pid)
-    expect(signalIf(() => true, launcher_pid, { name: KILL_SIGNAL, value: sleeping })).toBe(true)
+    request(launcher_pid, sleeping)
     const { outcome } = await endOf(third)
     expect(outcome).toMatchObject({ ending: { how: 'signaled', signal: SIGTERM }, reason: 'kill' })
+  })
+
+  test('is not moved by signals, and its next task neither', async () => {
+    await using our = service()
+    const { launcher_pid } = (await endOf(our.start('first', ['/bin/true']))).process
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', KILL_SIGNAL] as const) process.kill(launcher_pid, signal)
+    const { process: next, outcome } = await endOf(our.start('second', sh('exit 7')))
+    expect(outcome).toMatchObject({ ending: { how: 'exited', exit_code: 7 }, reason: 'none' })
+    expect(next.launcher_pid).toBe(launcher_pid)
   })
 
   test('that is killed is not missed', async () => {
@@ -136,6 +153,38 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     expect(next.launcher_pid).not.toBe(launcher_pid)
   })
 
+  test('that is killed with a request on its way to it has that taken by another, once', async () => {
+    await using our = service()
+    const { launcher_pid } = (await endOf(our.start('first', ['/bin/true']))).process
+    await stopProcess(launcher_pid)
+    const second = our.start('second', sh('echo ran >> ran; exit 8'))
+    const inode = String(statSync(second.dir).ino)
+    // To try the lock could take it from the spawner.
+    await until(
+      () => readFileSync('/proc/locks', 'utf8'),
+      (locks) => locks.includes(`:${inode} `),
+    )
+    process.kill(launcher_pid, 'SIGKILL')
+    const { process: next, outcome } = await endOf(second)
+    expect(outcome.ending).toEqual({ how: 'exited', exit_code: 8 })
+    expect(next.launcher_pid).not.toBe(launcher_pid)
+    expect(readFileSync(join(second.dir, 'ran'), 'utf8')).toBe('ran\n')
+  })
+
+  // The checker for leaks needs descriptors of its own at the end.
+  const withoutChecker = variant === shippedLauncher ? test : ((() => {}) as unknown as typeof test)
+  withoutChecker('that cannot take the next task says so, and not the exit code of the one before', async () => {
+    await using our = service()
+    const { launcher_pid } = (await endOf(our.start('first', sh('exit 3')))).process
+    // No descriptor fits any more, that of the lock neither.
+    expect(Bun.spawnSync(['prlimit', `--pid=${launcher_pid}`, '--nofile=3:3']).exitCode).toBe(0)
+    const second = our.start('second', ['/bin/true'])
+    expect(await second.gone).toEqual({ exitCode: 125 })
+    expect([readRecord(second.dir), isLauncherAlive(second.dir)]).toEqual([{}, false])
+    expect(our.complaints()).toMatch(/^taskmill-launcher: cannot take the lock [^\n]+\n$/)
+    expect((await endOf(our.start('third', sh('exit 4')))).outcome.ending).toEqual({ how: 'exited', exit_code: 4 })
+  })
+
   test('leaves what is too long for a message to one that is forked', async () => {
     await using our = service()
     const { launcher_pid } = (await endOf(our.start('first', ['/bin/true']))).process
@@ -143,7 +192,9 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     const { process, outcome } = await endOf(our.start('second', [...sh('exit $#'), ...long]))
     expect(outcome.ending).toEqual({ how: 'exited', exit_code: 9 })
     expect(process.launcher_pid).not.toBe(launcher_pid)
-    expect((await endOf(our.start('third', ['/bin/true']))).outcome.ending).toEqual({ how: 'exited', exit_code: 0 })
+    // Which would be as large as that for ever.
+    await gone(process.launcher_pid)
+    expect((await endOf(our.start('third', ['/bin/true']))).process.launcher_pid).toBe(launcher_pid)
   })
 
   test('ends with its spawner', async () => {

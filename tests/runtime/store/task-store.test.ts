@@ -66,14 +66,10 @@ const row = (task_id: string, more: Partial<TaskRow> = {}): Omit<TaskRow, 'ordin
 const accept = (id: string, more: Partial<TaskRow> = {}): Promise<LiveTask> =>
   store.accept(row(id, more), { request: `{"id":"${id}"}`, events: [{ event_type: 'accepted', message: 'accepted' }] })
 const end = (task: LiveTask, patch: Partial<TaskRow> = {}) =>
-  store.end(
-    task,
-    {
-      patch: { status: 'success', finished_at: 5_000, ...patch },
-      events: [{ event_type: 'finished', message: 'done' }],
-    },
-    () => {},
-  )
+  store.end(task, {
+    patch: { status: 'success', finished_at: 5_000, ...patch },
+    events: [{ event_type: 'finished', message: 'done' }],
+  })
 const types = (id: string) => store.events(id).map(({ seq, event_type }) => `${seq} ${event_type}`)
 
 describe('a task that is being accepted', () => {
@@ -170,13 +166,17 @@ describe('an end', () => {
     expect(() => store.requestOf('a')).toThrow()
   })
 
-  test('is told before anybody sees it', async () => {
+  test('is told before anybody sees it, first while it is being written', async () => {
     const task = await accept('a')
-    let seen: string | undefined
-    await store.end(task, { patch: { status: 'failed' }, events: [] }, (last) => {
-      seen = `${last.status} while others see ${store.get('a')?.status}`
-    })
-    expect(seen).toBe('failed while others see accepted')
+    const seen: string[] = []
+    const look = (when: string) => (last: TaskRow) =>
+      seen.push(`${when}: ${last.status}, seen ${store.get('a')?.status}`)
+    const hooks = { meanwhile: look('meanwhile'), beforeSeen: look('before') }
+    const ended = store.end(task, { patch: { status: 'failed' }, events: [] }, hooks)
+    expect(seen).toEqual([])
+    await ended
+    expect(seen).toEqual(['meanwhile: failed, seen accepted', 'before: failed, seen accepted'])
+    expect(store.get('a')).toMatchObject({ status: 'failed' })
   })
 
   test('keeps its reservation, and when that was released', async () => {
