@@ -135,7 +135,9 @@ export function readCommandLine<S extends Settings>(
     const name = flagName(key)
     const repeated = flags.get(name)
     if (repeated !== undefined) {
-      const given = setting.repeatable ? repeated.join(',') : String(parsed[name])
+      // Of a switch citty takes anything for true.
+      const last = setting.isSwitch ? repeated.at(-1)! : String(parsed[name])
+      const given = setting.repeatable ? repeated.join(',') : last
       values[key] = settingValue(setting, given, `value "${given}" for --${name}`)
       continue
     }

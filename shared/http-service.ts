@@ -25,6 +25,8 @@ export interface HttpServiceOptions {
   readonly guard: Guard
   /** Turns an error into the body of this service's contract. */
   readonly errorBody: ErrorBody
+  /** A request that says it has a longer body is refused, also where nobody reads that. */
+  readonly maxBodyBytes: number
 }
 
 /** The headers an Elysia handler sets; ours always hold the trace id. */
@@ -34,7 +36,7 @@ type ResponseSettings = { headers: Record<string, string | number | undefined> }
 export const traceIdOf = (set: ResponseSettings): string => String(set.headers[TRACE_HEADER])
 
 /** An Elysia app with our limits and errors. Add routes to it, then call `refuseOtherMethods`. */
-export function httpService({ log, guard, errorBody }: HttpServiceOptions) {
+export function httpService({ log, guard, errorBody, maxBodyBytes }: HttpServiceOptions) {
   const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
   app
     .onRequest(({ request, set }) => {
@@ -43,6 +45,7 @@ export function httpService({ log, guard, errorBody }: HttpServiceOptions) {
       set.headers[TRACE_HEADER] = traceIdFrom(request.headers.get(TRACE_HEADER))
       set.headers['content-type'] = 'application/json'
       guard(request, pathOf(request))
+      if (hasBody && Number(request.headers.get('content-length')) > maxBodyBytes) throw bodyTooLarge(maxBodyBytes)
     })
     .onError(({ code, error, set, request }) => {
       const refusal = asServiceError(code, error, request)

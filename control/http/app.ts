@@ -25,6 +25,7 @@ export function controlApp(options: ControlAppOptions): AnyElysia {
     log: options.log,
     guard: options.guard,
     errorBody: (error): ErrorResponse => ({ error: error.message }),
+    maxBodyBytes: options.maxBodyBytes,
   }
   const app: AnyElysia = httpService(service)
   addTaskRoutes(app, service, options)

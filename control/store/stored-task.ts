@@ -99,13 +99,18 @@ export function recoverGraph(
     task.isDeleted = position >= entries.length || entry.deleted === true
     if (!task.isTerminal && !task.isDeleted) graph.live++
   })
-  if (graph.live === 0)
-    graph.endedAt = graph.tasks.reduce((last, task) => Math.max(last, task.finishedAt ?? task.updatedAt ?? 0), 0)
+  if (graph.live === 0) graph.endedAt = endOf(graph) ?? Date.now()
   for (const task of graph.tasks) {
     if (task.status !== 'success') continue
     for (let i = 0; i < graph.dependentCount(task); i++) graph.missing[graph.dependent(task, i).position]!--
   }
   return graph
+}
+
+/** Undefined where nobody wrote down when it was: a state file of somebody else's need not. */
+function endOf({ tasks }: Graph): number | undefined {
+  const times = tasks.flatMap(({ finishedAt, updatedAt }) => finishedAt ?? updatedAt ?? [])
+  return times.length === 0 ? undefined : times.reduce((last, time) => Math.max(last, time))
 }
 
 type Outcome = TaskStatus | 'deleted'

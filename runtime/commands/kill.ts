@@ -1,5 +1,6 @@
 /** `taskmill-runtime kill`: asks for the end of a task. */
 import { text } from '../../shared/flags.ts'
+import { headerValue } from '../../shared/header-text.ts'
 import { defineCommand, taskPath } from './command.ts'
 
 export const kill = defineCommand({
@@ -14,7 +15,7 @@ export const kill = defineCommand({
   },
   takesTaskId: true,
   async run({ values, taskId, client }) {
-    const headers = values.owner === '' ? undefined : { 'x-service-owner': values.owner }
+    const headers = values.owner === '' ? undefined : { 'x-service-owner': headerValue(values.owner) }
     return { body: await client.call({ method: 'POST', path: taskPath(taskId, '/kill'), headers }), exitCode: 0 }
   },
 })

@@ -14,7 +14,7 @@ import type { Limits } from '../intake/limits.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { Refusal } from '../refusal.ts'
 import type { NewEvent } from '../store/events.ts'
-import type { GroupCommit } from '../store/group-commit.ts'
+import { type GroupCommit, unavailable } from '../store/group-commit.ts'
 import type { Change, LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import {
@@ -270,12 +270,11 @@ export class Dispatcher {
     if (task === undefined) return
     if (queue.remove(taskId) !== undefined) {
       log.info('task killed before it started', { trace_id: traceId, task_id: taskId })
-      const ended = this.#seenAsEnded(task, killedBeforeStart(Date.now()))
+      this.#inBackground(task, this.#seenAsEnded(task, killedBeforeStart(Date.now())))
       this.startWhatFits()
-      return await within(SETTLE_MS, ended)
     }
     const running = this.#running.get(taskId)
-    if (running === undefined) return await within(SETTLE_MS, task.ended)
+    if (running === undefined) return await this.#endedBeforeStart(task)
     await within(SETTLE_MS, running.settled)
     if (running.isEnding) return await within(SETTLE_MS, task.ended)
     if (task.row.kill_requested_at !== null) return
@@ -285,6 +284,14 @@ export class Dispatcher {
     commit.flush()
     // A disk that takes nothing is no reason to let the task run, nor to leave the caller waiting.
     if (commit.fault === undefined) await written
+  }
+
+  /** It will not start here; but nobody may be told so if the next service may not know of it. */
+  async #endedBeforeStart(task: LiveTask): Promise<void> {
+    const { commit } = this.#options
+    commit.flush()
+    if (commit.fault === undefined) await within(SETTLE_MS, task.ended)
+    if (commit.fault !== undefined) throw unavailable(commit.fault)
   }
 
   #sendKill(running: RunningTask): void {

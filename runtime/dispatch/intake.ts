@@ -5,6 +5,7 @@
 import { realpathSync, statSync } from 'node:fs'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { CapabilityMode } from '../../shared/contract/runtime-request.ts'
+import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { SandboxPaths } from '../host/sandbox-paths.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
@@ -103,10 +104,20 @@ export class Intake {
     } catch (error) {
       if (place !== undefined) dispatcher.giveBack(task_id)
       // Nobody may have this id until nothing is left of it.
-      if (!store.has(task_id)) removeTaskDirNow(taskDir(this.#options.dataDir, task_id))
+      if (!store.has(task_id)) this.#removeDirectory(task_id)
       throw error
     } finally {
       if (place === undefined) this.#arriving--
+    }
+  }
+
+  /** What a disk that takes nothing does not let us remove goes when the next service begins. */
+  #removeDirectory(task_id: string): void {
+    const { dataDir, log } = this.#options
+    try {
+      removeTaskDirNow(taskDir(dataDir, task_id))
+    } catch (error) {
+      log.warn('cannot remove the directory of a task that was refused', { task_id, cause: messageOf(error) })
     }
   }
 
@@ -124,8 +135,8 @@ export class Intake {
 }
 
 /** What only the host can say of a request. It is looked at again when the task starts. */
-function checkRootfs({ sandbox: { chroot, rootfs } }: TaskRequest): void {
-  if (!chroot || rootfs === undefined) return
+function checkRootfs({ sandbox: { rootfs } }: TaskRequest): void {
+  if (rootfs === undefined) return
   const found = statSync(rootfs, { throwIfNoEntry: false })
   if (found?.isDirectory()) return
   throw invalidInput(`sandbox.rootfs ${rootfs} is ${found === undefined ? 'not there' : 'no directory'} on this host`)

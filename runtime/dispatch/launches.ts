@@ -6,8 +6,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
-import { messageOf } from '../../shared/errors.ts'
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import type { CapabilitySet } from '../intake/capability-set.ts'
 import type { Limits } from '../intake/limits.ts'
 import type { TaskRequest } from '../intake/validate.ts'
 import type { TaskCgroups } from '../launcher/cgroup.ts'
@@ -23,6 +24,7 @@ import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Ending, StartedProcess } from './ending.ts'
 import { type LaunchSettings, launchPlan, taskEnvironment } from './launch-plan.ts'
+import { lostCapability } from './lost-capability.ts'
 import type { RunningTask } from './running-task.ts'
 import { endMarked, markOf } from './stragglers.ts'
 import { needsPassage, taskDirContent } from './task-dir-content.ts'
@@ -32,6 +34,7 @@ export interface LaunchesOptions {
   readonly settings: LaunchSettings
   /** Undefined where they are disabled. */
   readonly cgroups: TaskCgroups | undefined
+  readonly capabilities: CapabilitySet
   /** Absolute. */
   readonly dataDir: string
   /** Tells our tasks from those of other services of this machine. */
@@ -66,10 +69,18 @@ const NOT_STARTED = 125
 /** Milliseconds that what a launcher said last may be behind its end. */
 const LAST_WORDS_MS = 100
 
+/** Result files that are tried again; beyond that the status in the database has to do. */
+const MAX_UNWRITTEN = 1_000
+
+const isDiskFault = (error: unknown): boolean =>
+  ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'].includes(systemCodeOf(error) ?? '')
+
 export class Launches {
   readonly #options: LaunchesOptions
   /** What was heard of the launchers that were started for us. */
   readonly #heard = new Map<string, Heard>()
+  /** Ended tasks without a result file. */
+  readonly #unwritten = new Set<LiveTask>()
 
   constructor(options: LaunchesOptions) {
     this.#options = options
@@ -107,11 +118,14 @@ export class Launches {
 
   /** For a task that has a place, while that is being written down. `given` is its request where it is at hand. Never throws. */
   prepare(task: LiveTask, given?: TaskRequest): PreparedLaunch {
-    const { host, settings, cgroups } = this.#options
+    const { host, settings, cgroups, capabilities } = this.#options
     try {
       const request = given ?? this.#storedRequest(task)
       const dir = this.#dirOf(task)
       const plan = JSON.parse(task.row.execution_plan) as ExecutionPlan
+      const lost = lostCapability(plan, capabilities)
+      if (lost !== undefined)
+        return { error: { code: 'sandbox_setup_failed', message: `${lost} (it was there when the task was accepted)` } }
       if (given === undefined) this.#remakeIfGone(dir, request, plan)
       const context = { dir, cgroup: cgroups?.forTask(task.task_id), mark: this.#markOf(task) }
       const start = host.prepare(
@@ -150,6 +164,7 @@ export class Launches {
   /** A safety net, for launchers of whose end nobody tells. */
   lookAround(): void {
     this.#options.host.lookAround()
+    this.#writeResultsAgain()
   }
 
   /** False when there is no launcher any more, or not yet. Throws when it cannot be found out who it is. */
@@ -201,6 +216,19 @@ export class Launches {
       writeResultFile(this.#dirOf(task), task.finalStatus)
     } catch (error) {
       this.#warnOfResult(task, error)
+      if (this.#unwritten.size < MAX_UNWRITTEN) this.#unwritten.add(task)
+    }
+  }
+
+  /** Those that the disk did not take. One whose directory has gone, or holds something else of that name, gets none. */
+  #writeResultsAgain(): void {
+    for (const task of this.#unwritten) {
+      try {
+        writeResultFile(this.#dirOf(task), task.finalStatus!)
+      } catch (error) {
+        if (isDiskFault(error)) return
+      }
+      this.#unwritten.delete(task)
     }
   }
 

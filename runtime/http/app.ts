@@ -15,7 +15,7 @@ export interface RuntimeAppOptions extends TaskRoutes, InfoRoutes, HealthRoutes,
 }
 
 export function runtimeApp(options: RuntimeAppOptions): AnyElysia {
-  const app: AnyElysia = httpService({ log: options.log, guard: options.guard, errorBody })
+  const app: AnyElysia = httpService({ ...options, errorBody })
   addTaskRoutes(app, options)
   addInfoRoutes(app, options)
   addHealthRoutes(app, options)

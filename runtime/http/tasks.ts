@@ -2,6 +2,7 @@
 import { type AnyElysia, t } from 'elysia'
 import type { SubmitTaskResponse, TaskListResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { hasEnded, RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
+import { headerText } from '../../shared/header-text.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Intake } from '../dispatch/intake.ts'
@@ -109,7 +110,8 @@ export const addTaskRoutes = (
       '/api/v1/tasks/:id/kill',
       async ({ params, request, set }) => {
         known(params.id)
-        await dispatcher.kill(params.id, request.headers.get('x-service-owner'), traceIdOf(set))
+        const owner = request.headers.get('x-service-owner')
+        await dispatcher.kill(params.id, owner === null ? null : headerText(owner), traceIdOf(set))
         return statusOf(known(params.id))
       },
       { parse: 'none' },

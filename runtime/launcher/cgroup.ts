@@ -10,7 +10,7 @@
  * Nothing is guessed: a controller counts as usable once it has limited a group made for the purpose.
  */
 import { mkdirSync, rmdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import { ownCgroup } from '../host/own-cgroup.ts'
 import {
@@ -29,7 +29,10 @@ import type { TaskCgroup } from './plan.ts'
 export const DEFAULT_CGROUP_ROOT = 'taskmill'
 
 export interface CgroupOptions {
-  /** Name below the service's own group; with a slash in front, a path from the top of each hierarchy. */
+  /**
+   * Name below the service's own group; with a slash in front, a path from the top of each hierarchy, or the directory of
+   * such a group in one of them.
+   */
   readonly root: string
   /** Tells the tasks of one service from those of others: the same after a restart, without dots and slashes. */
   readonly serviceId: string
@@ -55,6 +58,8 @@ export class TaskCgroups {
     readonly serviceId: string,
     /** Where the groups of the tasks lie, by controller; in version 2 the same for all. Without those that cannot be used. */
     readonly directories: Readonly<Partial<Record<Controller, string>>>,
+    /** The topmost directory that was made for each of them, where one was. */
+    readonly made: ReadonlyMap<string, string>,
     readonly missing: readonly MissingController[],
   ) {}
 
@@ -63,17 +68,21 @@ export class TaskCgroups {
     const homes = new Map(CONTROLLERS.map((controller) => [controller, ownCgroup(controller)]))
     const version = [...homes.values()].some((home) => home?.version === 1) ? 1 : 2
     const directories: Partial<Record<Controller, string>> = {}
+    const made = new Map<string, string>()
     const missing: MissingController[] = []
+    const mountPoints = [...homes.values()].flatMap((home) => home?.directories.at(-1) ?? [])
+    const root = pathInHierarchy(options.root, mountPoints)
     for (const [controller, home] of homes) {
       try {
         if (home?.version !== version) {
           throw new Error(`there is no control group hierarchy with the ${controller} controller`)
         }
         const [own, mountPoint] = [home.directories[0]!, home.directories.at(-1)!]
-        const top = options.root.startsWith('/') ? mountPoint : version === 2 ? topOf(own) : own
-        const directory = join(top, options.root)
+        const top = root.startsWith('/') ? mountPoint : version === 2 ? topOf(own) : own
+        const directory = join(top, root)
         if (version === 2) enableDownTo(top, directory, controller)
-        mkdirSync(directory, { recursive: true })
+        const firstMade = mkdirSync(directory, { recursive: true })
+        if (firstMade !== undefined) made.set(directory, firstMade)
         prove(join(directory, `${options.serviceId}~probe`), controller, version)
         // Empty; as long as it is there, no other service takes the directory away from us.
         mkdirSync(join(directory, options.serviceId), { recursive: true })
@@ -82,7 +91,7 @@ export class TaskCgroups {
         missing.push({ controller, reason: messageOf(error), remedy: REMEDY })
       }
     }
-    return new TaskCgroups(version, options.serviceId, directories, missing)
+    return new TaskCgroups(version, options.serviceId, directories, made, missing)
   }
 
   /** The group of a task, for its plan; undefined where there can be none. */
@@ -125,10 +134,21 @@ export class TaskCgroups {
   }
 }
 
+/** What is the same in all hierarchies of the path of a directory in one of them, which is what `config` shows. */
+function pathInHierarchy(root: string, mountPoints: readonly string[]): string {
+  const mountPoint = mountPoints.find((path) => root === path || root.startsWith(`${path}/`))
+  return mountPoint === undefined ? root : root.slice(mountPoint.length) || '/'
+}
+
+/** A directory with those above it, as far as we made them. */
+function* madeAbove(directory: string, top = directory): Generator<string> {
+  for (let path = directory; path.startsWith(top); path = dirname(path)) yield path
+}
+
 /** Nothing is left of a directory that nobody uses; one with groups in it, of running tasks or another service, stays. */
-export function leaveCgroups({ directories, serviceId }: TaskCgroups): void {
+export function leaveCgroups({ directories, serviceId, made }: TaskCgroups): void {
   for (const directory of new Set(Object.values(directories))) {
-    for (const group of [join(directory, serviceId), directory]) {
+    for (const group of [join(directory, serviceId), ...madeAbove(directory, made.get(directory))]) {
       try {
         rmdirSync(group)
       } catch {

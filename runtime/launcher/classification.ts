@@ -58,6 +58,9 @@ export interface Asked {
  */
 const USED_UP_SHARE = 0.75
 
+/** The same for SIGXCPU, which hardly anybody else sends. */
+const USED_UP_SHARE_OF_XCPU = 0.5
+
 /** Seconds between SIGXCPU and KILL. */
 const CPU_GRACE_SEC = 1
 
@@ -86,22 +89,20 @@ export function classify(outcome: Outcome, asked: Asked): Classified {
 
 function errorOf(outcome: Outcome, asked: Asked): TaskError | undefined {
   const error =
-    endedByUs(outcome, asked) ?? notStarted(outcome, asked) ?? endedByKernel(outcome, asked) ?? endedItself(outcome)
+    endedByUs(outcome, asked) ??
+    wroteTooMuch(outcome, asked) ??
+    notStarted(outcome, asked) ??
+    endedByKernel(outcome, asked) ??
+    endedItself(outcome)
   if (error === undefined || outcome.leftovers_alive === 0) return error
   // They run on, or hang in the kernel: somebody has to look.
   return { ...error, details: { ...error.details, leftovers_alive: outcome.leftovers_alive } }
 }
 
-function endedByUs({ reason, stdout_bytes = 0 }: Outcome, asked: Asked): TaskError | undefined {
-  const { wall_time_ms, max_output_bytes } = asked
+function endedByUs({ reason }: Outcome, { wall_time_ms }: Asked): TaskError | undefined {
   if (reason === 'kill') return { code: 'cancelled', message: 'task was cancelled' }
   if (reason === 'wall_time')
     return { code: 'timeout', message: 'task exceeded wall_time_ms', details: { wall_time_ms } }
-  if (reason === 'output_limit') {
-    const stream = stdout_bytes > max_output_bytes ? 'stdout' : 'stderr'
-    const message = `task wrote more than ${max_output_bytes} bytes to ${stream}`
-    return { code: 'resource_limit_exceeded', message, details: { stream, max_output_bytes } }
-  }
   if (reason === 'terminated') {
     const message = 'task was ended from outside: something other than this service told its launcher to terminate'
     const remedy = 'let the service manager end the service alone (systemd: KillMode=process); tasks then run on'
@@ -110,8 +111,20 @@ function endedByUs({ reason, stdout_bytes = 0 }: Outcome, asked: Asked): TaskErr
   return undefined
 }
 
-function notStarted({ ending }: Outcome, { program, workdir }: Asked): TaskError | undefined {
+/** Whether it was ended for that or had come to its end before anybody looked. */
+function wroteTooMuch(outcome: Outcome, { max_output_bytes }: Asked): TaskError | undefined {
+  const { reason, stdout_bytes = 0, stderr_bytes = 0 } = outcome
+  const isTooMuch = Math.max(stdout_bytes, stderr_bytes) > max_output_bytes
+  if (reason !== 'output_limit' && !isTooMuch) return undefined
+  const stream = stdout_bytes > max_output_bytes ? 'stdout' : 'stderr'
+  const message = `task wrote more than ${max_output_bytes} bytes to ${stream}`
+  return { code: 'resource_limit_exceeded', message, details: { stream, max_output_bytes } }
+}
+
+function notStarted({ ending, oom_kills = 0 }: Outcome, { program, workdir }: Asked): TaskError | undefined {
   if (ending.how !== 'launch_failed' && ending.how !== 'sandbox_setup_failed') return undefined
+  // Its memory did not even do for the start: the step that failed is only where that was noticed.
+  if (oom_kills > 0) return undefined
   const subject = ending.step === 'exec' ? program : ending.step === 'workdir' ? workdir : undefined
   return { code: ending.how, ...explainFault(ending.step, ending.errno, subject) }
 }
@@ -127,11 +140,11 @@ function endedByKernel(outcome: Outcome, { cpu_time_sec, memory_bytes }: Asked):
   return { code: 'cpu_limit_exceeded', message: 'task exceeded cpu_time_sec', details: { cpu_time_sec } }
 }
 
-function hasUsedUp({ ending, user_cpu_ms = 0, system_cpu_ms = 0 }: Outcome, cpu_time_sec: number): boolean {
-  const used = (sec: number) => user_cpu_ms + system_cpu_ms >= sec * 1_000 * USED_UP_SHARE
+function hasUsedUp({ ending, user_cpu_ms, system_cpu_ms }: Outcome, cpu_time_sec: number): boolean {
+  const used = (sec: number, share = USED_UP_SHARE) => (user_cpu_ms ?? 0) + (system_cpu_ms ?? 0) >= sec * 1_000 * share
   if (ending.how === 'signaled') {
-    // Nobody else has a reason to send SIGXCPU.
-    return ending.signal === SIGXCPU || (ending.signal === SIGKILL && used(cpu_time_sec + CPU_GRACE_SEC))
+    if (ending.signal === SIGXCPU) return user_cpu_ms === undefined || used(cpu_time_sec, USED_UP_SHARE_OF_XCPU)
+    return ending.signal === SIGKILL && used(cpu_time_sec + CPU_GRACE_SEC)
   }
   return ending.how === 'exited' && ending.exit_code === SHELL_SIGNAL_BASE + SIGXCPU && used(cpu_time_sec)
 }

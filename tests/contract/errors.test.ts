@@ -29,6 +29,7 @@ const REFUSALS: Refusal[] = [
   ['POST', '/tasks', 400, '{"tasks": [{"id": "x", "type": "nope"}]}'],
   ['POST', '/tasks', 409, '{"tasks": [{"id": "active", "type": "noop"}]}'],
   ['POST', '/tasks', 413, 'x'.repeat(4097)],
+  ['POST', '/tasks/active/cancel', 413, 'x'.repeat(4097)],
   ['GET', '/tasks/unknown', 404, null],
   ['DELETE', '/tasks/unknown', 404, null],
   ['GET', '/nowhere', 404, null],

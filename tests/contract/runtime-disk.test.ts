@@ -3,7 +3,7 @@
  * Source: contract 4 (When it cannot keep what it accepts) and 5 (503 `unavailable`).
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
 import { startRuntime } from '../support/runtime.ts'
@@ -163,6 +163,52 @@ describe.skipIf(!canMount)('a full disk (needs root, to mount a small one)', () 
     full.free()
     if (response.status === 503) expect((await runtime.kill(id)).status).toBe(200)
     expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } })
+  })
+
+  test('a kill of a task that waits is 503 on it, and it does not start here; asked again it is cancelled', async () => {
+    await using at = place()
+    await using runtime = await startRuntime({ dataDir: at.dataDir, flags: ['--max-running-tasks', '1'] })
+    const first = await runtime.submit(SLEEP)
+    const id = await runtime.script(`echo ran > ${at.file('ran')}`)
+    using full = at.fill()
+    for (let i = 0; i < 2; i++) {
+      expect((await refused(await runtime.kill(id))).slice(0, 2)).toEqual([503, 'unavailable'])
+    }
+    await runtime.kill(first)
+    full.free()
+    await until(
+      () => runtime.kill(id).then((response) => response.status),
+      (status) => status === 200,
+    )
+    expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled' })
+    expect(existsSync(at.file('ran'))).toBe(false)
+  })
+
+  test('a disk that is read-only refuses with 503, and what ends meanwhile has its result file afterwards', async () => {
+    await using at = place()
+    await using runtime = await startRuntime({ dataDir: at.dataDir })
+    const id = await runtime.script(`until test -e ${at.file('go')}; do sleep 0.01; done; echo done`)
+    await until(
+      () => runtime.get(id),
+      ({ status }) => status === 'running',
+    )
+    const mount = (...argv: string[]) => expect(Bun.spawnSync(['mount', ...argv]).exitCode).toBe(0)
+    mount('--bind', at.dataDir, at.dataDir)
+    try {
+      mount('-o', 'remount,bind,ro', at.dataDir)
+      expect((await refused(await runtime.post(SLEEP))).slice(0, 2)).toEqual([503, 'unavailable'])
+      expect((await runtime.fetch('/readyz')).status).toBe(503)
+      writeFileSync(at.file('go'), '')
+      expect(await runtime.ended(id)).toMatchObject({ status: 'success', stdout: 'done\n' })
+    } finally {
+      expect(Bun.spawnSync(['umount', at.dataDir]).exitCode).toBe(0)
+    }
+    const { artifacts } = await runtime.get(id)
+    await until(
+      () => existsSync(artifacts.result_path),
+      (isThere) => isThere,
+    )
+    expect(JSON.parse(readFileSync(artifacts.result_path, 'utf8'))).toEqual(await runtime.get(id))
   })
 
   test('a task that fills it fails by itself, and the service goes on', async () => {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import { headerValue } from '../../shared/header-text.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { refused, SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
 import { noProcessesOf } from '../support/task-processes.ts'
@@ -245,6 +246,15 @@ describe('x-service-owner', () => {
     expect((await runtime.get(id)).status).toBe('running')
     expect(await count(id, 'kill_requested')).toBe(0)
     await kill(id, { 'X-Service-Owner': 'team-a' })
+    expect(await runtime.ended(id)).toMatchObject(CANCELLED)
+  })
+
+  test.each(['ада', 'é', '😀 & co'])('may be any text that a task may have: %s', async (owner) => {
+    const id = await runtime.submit(owned(owner))
+    await running(id)
+    expect((await runtime.kill(id, { 'x-service-owner': headerValue('ä') })).status).toBe(403)
+    // As the bytes are that curl sends.
+    await kill(id, { 'x-service-owner': Buffer.from(owner).toString('latin1') })
     expect(await runtime.ended(id)).toMatchObject(CANCELLED)
   })
 

@@ -309,6 +309,16 @@ describe('a state file that cannot be read', () => {
 })
 
 describe('a state file of the older form', () => {
+  test('loads without times: who knows when it ended keeps it as if that was now', async () => {
+    mkdirSync(dataDir)
+    const entry = { id: 'done', type: 'noop', params: { message: 'hi' }, status: 'success' }
+    writeFileSync(stateFile, JSON.stringify({ done: entry }))
+    await using control = await start()
+    expect(await control.get('done')).toMatchObject({ status: 'success' })
+    await control.run({ id: 'next', type: 'noop', params: { message: 'more' } })
+    expect(await control.get('done')).toMatchObject({ status: 'success' })
+  })
+
   test('loads: terminal tasks stay, the others run', async () => {
     const times = { created_at: '2024-05-01T10:00:00.123456789+02:00', updated_at: '2024-05-01T10:00:01.5+02:00' }
     const common = { retry: 0, timeout: 0, depends_on: null, result: null, error: '', ...times }

@@ -9,21 +9,16 @@ import {
   choice,
   describeSettings,
   duration,
+  flag,
   flagName,
   integer,
   list,
   optionalInteger,
   readCommandLine,
-  type Setting,
   text,
 } from '../../shared/flags.ts'
 
-const verbose: Setting<boolean> = {
-  help: 'Say more.',
-  isSwitch: true,
-  parse: (given) => given === 'true',
-  absent: false,
-}
+const verbose = flag({ help: 'Say more.' })
 
 const settings = {
   addr: text({ variable: 'X_ADDR', default: '127.0.0.1:8080', value: 'host:port', help: 'Address to listen on.' }),
@@ -165,6 +160,10 @@ describe('a mistake', () => {
       'invalid value "601s" for --kill-grace: expected a duration from 0s to 10m, such as 500ms, 30s or 2m',
     ],
     [['--log-level', 'loud'], 'invalid value "loud" for --log-level: expected debug or info or warn'],
+    ...['maybe', '0', ''].map((value): [string[], string] => [
+      [`--verbose=${value}`],
+      `invalid value "${value}" for --verbose: expected true or false`,
+    ]),
     [['--allowed-host', 'a,,b'], 'invalid value "a,,b" for --allowed-host: expected a comma-separated list'],
     [
       ['--allowed-host', 'a', '--allowed-host='],

@@ -1,5 +1,6 @@
 /** The runtime service, as an attempt calls it. */
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
+import { headerValue } from '../../../shared/header-text.ts'
 import { CallFailed, ServiceClient } from '../../../shared/http-client.ts'
 
 /** Milliseconds for a call that the service has no reason to hold. */
@@ -90,7 +91,7 @@ export class RuntimeService {
   }
 
   async kill(id: string, owner: string | undefined, traceId: string): Promise<void> {
-    const headers = { ...trace(traceId), ...(owner !== undefined && { 'x-service-owner': owner }) }
+    const headers = { ...trace(traceId), ...(owner !== undefined && { 'x-service-owner': headerValue(owner) }) }
     await this.#client.call({ method: 'POST', path: `${TASKS}/${id}/kill`, headers, timeoutMs: CALL_TIMEOUT_MS })
   }
 }

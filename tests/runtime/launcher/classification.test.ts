@@ -123,6 +123,44 @@ describe('an outcome means', () => {
       },
     ],
     [
+      'too much by itself, before anybody looked',
+      { ...exited(0), stdout_bytes: 101 },
+      {},
+      {
+        exit_code: 0,
+        error: {
+          code: 'resource_limit_exceeded',
+          message: 'task wrote more than 100 bytes to stdout',
+          details: { stream: 'stdout', max_output_bytes: 100 },
+        },
+      },
+    ],
+    [
+      'its memory before it began',
+      { ending: { how: 'sandbox_setup_failed', step: 'init', errno: 3 }, oom_kills: 1 },
+      { memory_bytes: 1 },
+      {
+        error: {
+          code: 'memory_limit_exceeded',
+          message: 'task exceeded memory_bytes',
+          details: { oom_kills: 1, memory_bytes: 1 },
+        },
+      },
+    ],
+    [
+      "a SIGXCPU that is not the kernel's",
+      { ...signaled(signals.SIGXCPU), user_cpu_ms: 0, system_cpu_ms: 3 },
+      { cpu_time_sec: 50 },
+      {
+        exit_signal: 24,
+        error: {
+          code: 'exit_nonzero',
+          message: 'task terminated by signal SIGXCPU',
+          details: { signal: 'SIGXCPU' },
+        },
+      },
+    ],
+    [
       'its CPU time, by SIGXCPU',
       { ...signaled(signals.SIGXCPU), user_cpu_ms: 700, system_cpu_ms: 5 },
       { cpu_time_sec: 1 },

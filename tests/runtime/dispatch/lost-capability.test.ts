@@ -1,0 +1,26 @@
+/** What a plan promises and a host has lost is told with its remedy; what nobody was promised does not matter. */
+import { expect, test } from 'bun:test'
+import { lostCapability } from '../../../runtime/dispatch/lost-capability.ts'
+import { AVAILABLE, type CapabilitySet, missing } from '../../../runtime/intake/capability-set.ts'
+import type { ExecutionPlan } from '../../../shared/contract/runtime.ts'
+
+const GONE = missing('--disable-cgroup is set', 'Start it without that flag.')
+
+const capabilities = (...gone: string[]) =>
+  Object.fromEntries(
+    ['linux_sandbox', 'memory_cgroup', 'pids_cgroup'].map((name) => [name, gone.includes(name) ? GONE : AVAILABLE]),
+  ) as unknown as CapabilitySet
+
+const planOf = (profile: 'process' | 'linux_sandbox', oom_detection = false, pids_enforced = false) =>
+  ({ effective_sandbox: { profile }, resource_enforcement: { oom_detection, pids_enforced } }) as ExecutionPlan
+
+test.each([
+  ['a sandbox', planOf('linux_sandbox'), 'linux_sandbox', 'sandbox.profile=linux_sandbox'],
+  ['memory by a cgroup', planOf('linux_sandbox', true), 'memory_cgroup', 'limits.memory_bytes by a cgroup'],
+  ['a number of processes', planOf('process', false, true), 'pids_cgroup', 'limits.pids_max'],
+])('%s is missed where it was promised', (_, plan, name, what) => {
+  const sentence = `${what} is unavailable: --disable-cgroup is set. Start it without that flag.`
+  expect(lostCapability(plan, capabilities(name))).toBe(sentence)
+  expect(lostCapability(plan, capabilities())).toBeUndefined()
+  expect(lostCapability(planOf('process'), capabilities(name))).toBeUndefined()
+})
