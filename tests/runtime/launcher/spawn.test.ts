@@ -101,6 +101,7 @@ describeHosts('a service', (variant) => {
       () => (existsSync(log) ? readFileSync(log, 'utf8') : ''),
       (stdout) => stdout === 'ready\n',
     )
+    await our.said('started', 'task-1')
     expect(requestKill(task.dir)).toBe(true)
     for (let i = 0; i < 100; i++) requestKill(task.dir)
     await task.gone
