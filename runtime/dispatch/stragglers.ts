@@ -1,6 +1,7 @@
 /**
  * Ends what a task left behind whose launcher is dead. A living launcher does that itself, and better: it is the parent
- * of every orphan. Without it there are two traces: the task's cgroup, and the mark in the environment of its processes.
+ * of every orphan; without it the spawner is, if it is still there that forked the launcher. Two traces remain besides: the
+ * task's cgroup, and the mark in the environment of its processes.
  */
 import { carriesMark, lookForMark } from '../../shared/processes.ts'
 import { signalIf } from '../launcher/pidfd.ts'

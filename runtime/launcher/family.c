@@ -1,28 +1,21 @@
 #include "family.h"
 
-#include <dirent.h>
-#include <fcntl.h>
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "clock.h"
-#include "files.h"
 #include "init.h"
-#include "pids.h"
 
 /* Children that are reaped in one go, beyond those that were there at the last look: a storm ends them as fast as we
  * can reap, so without a bound there would be no time for anything else, and with a fixed one they would pile up. */
 #define REAPED_AT_ONCE 1024
-
-/* Children that are killed in a round, the youngest: they are the ones that may still be alive. */
-#define KILLED_AT_ONCE 16384
 
 /* Rounds after which it is a storm, not just a family. */
 #define CALM_ROUNDS 8
@@ -36,9 +29,6 @@
 struct fault family_found(void) {
   return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? no_fault() : fault_at(STEP_SUPERVISION);
 }
-
-/* A task may ask to be traced by its parent. We do not: it goes on, with the signal it stopped for. */
-void family_let_go(pid_t pid, int signal) { ptrace(PTRACE_DETACH, pid, 0, signal == SIGTRAP ? 0 : signal); }
 
 static void end_main(struct family *family, int status) {
   family->has_main_ended = true;
@@ -73,7 +63,7 @@ void family_reap(struct family *family) {
       return;
     }
     if (WIFSTOPPED(status)) {
-      family_let_go(pid, WSTOPSIG(status));
+      child_let_go(pid, WSTOPSIG(status));
       continue;
     }
     usage_add(&family->usage, usage_of(&resources));
@@ -89,76 +79,6 @@ void family_reap(struct family *family) {
 void family_signal(const struct family *family, int signal) {
   /* Until the child leads its group there is only the child itself. An init passes it on. */
   if (family->init_fd != ABSENT || kill(-family->main_pid, signal) != 0) kill(family->main_pid, signal);
-}
-
-static bool is_child(const char *pid) {
-  struct text path;
-  text_clear(&path);
-  text_add(&path, "/proc/");
-  text_add(&path, pid);
-  text_add(&path, "/stat");
-  char stat[1024];
-  if (read_small_file(AT_FDCWD, text_string(&path), stat, sizeof stat) < 0) return false;
-  /* `pid (name) state ppid ...`, where the name may hold anything. */
-  const char *end_of_name = strrchr(stat, ')');
-  return end_of_name != NULL && strlen(end_of_name) > 4 && atoi(end_of_name + 4) == getpid();
-}
-
-/* For kernels that do not list children (CONFIG_PROC_CHILDREN). */
-static void search_children(pid_visitor *visit, void *context) {
-  DIR *directory = opendir("/proc");
-  if (directory == NULL) return;
-  for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-    pid_t pid = atoi(entry->d_name);
-    if (pid > 1 && is_child(entry->d_name)) visit(pid, context);
-  }
-  closedir(directory);
-}
-
-static void for_each_child(pid_visitor *visit, void *context) {
-  if (!for_each_pid(AT_FDCWD, "/proc/thread-self/children", visit, context)) search_children(visit, context);
-}
-
-/* The last children in the order of the list, which is that of their arrival. */
-struct last_children {
-  int64_t count;
-  pid_t pids[KILLED_AT_ONCE];
-};
-
-static void remember_child(pid_t pid, void *context) {
-  struct last_children *children = context;
-  children->pids[children->count++ % KILLED_AT_ONCE] = pid;
-}
-
-/*
- * The youngest first. Each with its group, for a session of the task's holds nobody else, and a signal to a group leaves
- * no gap to fork in: the group of one that has just ended may hold a child that did not get away from it yet.
- */
-static int64_t kill_children(void) {
-  static struct last_children children;
-  children.count = 0;
-  for_each_child(remember_child, &children);
-  int64_t first = children.count > KILLED_AT_ONCE ? children.count - KILLED_AT_ONCE : 0;
-  pid_t last_group = 0;
-  for (int64_t i = children.count - 1; i >= first; i--) {
-    pid_t pid = children.pids[i % KILLED_AT_ONCE];
-    pid_t group = getpgid(pid);
-    if (group > 1 && group != last_group && group != getpgrp()) kill(-group, SIGKILL);
-    last_group = group;
-    kill(pid, SIGKILL);
-  }
-  return children.count;
-}
-
-static void count_child(pid_t pid, void *context) {
-  (void)pid;
-  ++*(int64_t *)context;
-}
-
-int64_t family_count(void) {
-  int64_t count = 0;
-  for_each_child(count_child, &count);
-  return count;
 }
 
 /* Until a child ends, or it is time for another look. */
@@ -191,7 +111,7 @@ void family_end(struct family *family, const struct cgroup *group, int64_t give_
     }
     int64_t left_us = give_up_us - monotonic_us();
     if (left_us <= 0) {
-      family->leftovers_alive = family_count();
+      family->leftovers_alive = children_count();
       return;
     }
     if (family->init_fd != ABSENT && left_us > give_up_us - family->ended_us - INIT_PATIENCE_US) {
@@ -200,7 +120,7 @@ void family_end(struct family *family, const struct cgroup *group, int64_t give_
       continue;
     }
     cgroup_kill(group);
-    family->seen = kill_children();
+    family->seen = children_kill(NULL, NULL);
     if (!family->has_more) await_child(left_us);
   }
 }

@@ -56,9 +56,6 @@ struct family {
 /* Makes us the reaper. To be called before the first child is born. */
 struct fault family_found(void);
 
-/* Lets a child go on that has stopped because it wants to be traced by us. */
-void family_let_go(pid_t pid, int signal);
-
 /* Reaps those that have ended, or some of them if there are very many. */
 void family_reap(struct family *family);
 
@@ -73,8 +70,5 @@ void family_end(struct family *family, const struct cgroup *group, int64_t give_
 
 /* Waits a moment for an init that is still ending. False when there is still a child. */
 bool family_leave(void);
-
-/* Counts what is there, without doing anything about it. */
-int64_t family_count(void);
 
 #endif

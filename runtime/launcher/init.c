@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "clock.h"
 #include "descriptors.h"
-#include "family.h"
 
 bool init_channel(int *ours, int *theirs) {
   int ends[2];
@@ -51,7 +51,7 @@ static bool reap(struct init *init, bool may_wait) {
     pid_t pid = waitpid(-1, &status, __WALL | (may_wait ? 0 : WNOHANG));
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) return pid == 0;
-    if (WIFSTOPPED(status)) family_let_go(pid, WSTOPSIG(status));
+    if (WIFSTOPPED(status)) child_let_go(pid, WSTOPSIG(status));
     else note(init, pid, status);
   }
 }

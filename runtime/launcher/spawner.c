@@ -8,23 +8,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "crew.h"
 #include "fleet.h"
 #include "identity.h"
 #include "inbox.h"
+#include "orphans.h"
 #include "signals.h"
 #include "task-dir.h"
 #include "title.h"
 
 extern char **environ;
 
+/* Children that are reaped in one go: orphans that fork may end as fast as we can reap, and others wait for us, too. */
+#define REAPED_AT_ONCE 1024
+
 struct spawner {
   struct inbox inbox;
   struct fleet fleet;
   struct crew crew;
+  struct orphans orphans;
   struct title title;
   int signal_fd;
   pid_t pid;
+  /* There may be children that have ended and were not reaped yet. */
+  bool has_more;
 };
 
 /* Which process it is that returns. With the last two, the complaint says what is wrong. */
@@ -57,7 +65,7 @@ static bool begin(struct spawner *spawner, char **argv, struct text *complaint) 
   sigaddset(&children, SIGCHLD);
   if (sigprocmask(SIG_SETMASK, &all, NULL) == 0) {
     spawner->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (spawner->signal_fd >= 0 && crew_found(&spawner->crew)) return true;
+    if (spawner->signal_fd >= 0 && crew_found(&spawner->crew) && orphans_found(&spawner->orphans)) return true;
   }
   text_add(complaint, "cannot watch launchers: ");
   return complain(complaint, strerror(errno));
@@ -92,8 +100,12 @@ static pid_t fork_launcher(struct spawner *spawner, const struct request *reques
   }
   int error = errno;
   if (its != ABSENT) close(its);
-  if (pid > 0) crew_add(&spawner->crew, pid, ours);
-  else if (ours != ABSENT) close(ours);
+  if (pid > 0) {
+    orphans_add_launcher(&spawner->orphans, pid);
+    crew_add(&spawner->crew, pid, ours);
+  } else if (ours != ABSENT) {
+    close(ours);
+  }
   errno = error;
   return pid;
 }
@@ -103,7 +115,7 @@ static enum side launch(struct spawner *spawner, const struct request *request, 
   struct fleet *fleet = &spawner->fleet;
   bool is_sound = arguments_parse(arguments, request->argv, complaint);
   if (!arguments_name_task(arguments)) return SIDE_BROKEN; /* there is nobody to tell of */
-  if (!fleet_make_room(fleet)) {
+  if (!fleet_make_room(fleet) || !orphans_make_room(&spawner->orphans)) {
     text_clear(complaint);
     text_add(complaint, "no memory for another launcher");
     return SIDE_BROKEN;
@@ -143,14 +155,23 @@ static void hear_done(struct spawner *spawner) {
 }
 
 static void reap(struct spawner *spawner) {
-  for (;;) {
+  spawner->has_more = true;
+  for (int reaped = 0; reaped < REAPED_AT_ONCE; reaped++) {
     int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG);
+    pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
     if (pid < 0 && errno == EINTR) continue;
-    if (pid <= 0) return;
+    if (pid <= 0) {
+      spawner->has_more = false;
+      return;
+    }
+    if (WIFSTOPPED(status)) {
+      child_let_go(pid, WSTOPSIG(status)); /* an orphan */
+      continue;
+    }
     hear_done(spawner); /* its last word came before its end */
     crew_remove(&spawner->crew, pid);
     fleet_end_process(&spawner->fleet, pid, status);
+    orphans_note_end(&spawner->orphans, pid, status);
   }
 }
 
@@ -174,11 +195,11 @@ bool spawner_run(char **argv, struct arguments *arguments, struct worker *worker
       {.fd = is_pipe_full ? spawner.fleet.notify_fd : ABSENT, .events = POLLOUT},
     };
     int timeout_ms = earlier_ms(is_pipe_full ? -1 : tell_in_ms, crew_let_go_in_ms(&spawner.crew));
+    timeout_ms = earlier_ms(timeout_ms, spawner.has_more ? 0 : orphans_look_in_ms(&spawner.orphans));
     if (poll(events, sizeof events / sizeof events[0], timeout_ms) < 0) continue;
-    if (events[1].revents != 0) {
-      signals_forget(spawner.signal_fd);
-      reap(&spawner);
-    }
+    if (events[1].revents != 0) signals_forget(spawner.signal_fd);
+    if (events[1].revents != 0 || spawner.has_more) reap(&spawner);
+    orphans_kill(&spawner.orphans); /* before anybody is told of the end of their launcher */
     if (events[2].revents != 0) hear_done(&spawner);
     if (events[0].revents != 0) {
       enum inbox_state state = inbox_read(&spawner.inbox, complaint);

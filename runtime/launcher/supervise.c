@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "clock.h"
 #include "notify.h"
 #include "signals.h"
@@ -156,7 +157,7 @@ static void conclude(struct loop *loop, struct outcome *outcome) {
     outcome->how = HOW_ABANDONED;
     family->ended_us = monotonic_us();
     family->ended_epoch_ms = epoch_ms();
-    family->leftovers_alive = family_count();
+    family->leftovers_alive = children_count();
   } else if (is_fault(loop->fault)) {
     outcome->how = HOW_NOT_STARTED;
   } else if (WIFSIGNALED(family->status)) {

@@ -1,0 +1,152 @@
+/**
+ * Goal: nothing of a task outlives its launcher, though that was killed and what is left wears no mark and is in no group
+ * or session of the task's, and nobody else is harmed. Method: such tasks beside others of the same spawner, whose
+ * launchers have a task, wait for one, or are stopped.
+ */
+import { expect, test } from 'bun:test'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readRecord } from '../../../runtime/launcher/spawn.ts'
+import { tryLock } from '../../../shared/directory-lock.ts'
+import { LauncherService, type StartedTask } from '../../support/launcher-service.ts'
+import { describeLaunchers, type LauncherVariant, sh, shippedLauncher } from '../../support/launchers.ts'
+import { BareSpawner } from '../../support/spawners.ts'
+import { childrenOf, endProcessesOf, gone, stopProcess } from '../../support/task-processes.ts'
+import { tempDir } from '../../support/temp.ts'
+import { missingTrace } from '../../support/trace.ts'
+import { isAlive, until } from '../../support/until.ts'
+
+/** A process that nothing leads to but its parents: writes its pid to a file of that name, runs `more`, and sleeps. */
+const hidden = (name: string, more = ''): string =>
+  `env -i setsid sh -c 'echo $$ > ${name}.new; mv ${name}.new ${name}; ${more} exec sleep 600' &`
+
+/** A child of its own, hidden like itself. */
+const nested = (name: string): string =>
+  `env -i setsid sh -c "echo \\$\\$ > ${name}.new; mv ${name}.new ${name}; exec sleep 600" &`
+
+/** The pids that processes have written below `dir`. */
+const pidsOf = (dir: string, names: readonly string[]) =>
+  until(
+    () =>
+      names.filter((name) => existsSync(join(dir, name))).map((name) => Number(readFileSync(join(dir, name), 'utf8'))),
+    (pids) => pids.length === names.length,
+  )
+
+describeLaunchers('orphans of a launcher that is killed', cases, { isPortableIncluded: false })
+
+function cases(variant: LauncherVariant) {
+  const service = () => new LauncherService({ variant })
+
+  async function killLauncherOf(our: LauncherService, task_id: string, task: StartedTask) {
+    const { launcher_pid } = await our.said('started', task_id)
+    process.kill(launcher_pid, 'SIGKILL')
+    expect(await task.gone).toEqual({ exitCode: 137 })
+  }
+
+  test('end, and what they have started, too', async () => {
+    await using our = service()
+    const names = ['one', 'two', 'three', 'four']
+    const script = `(${hidden('one')}) ; ${hidden('two', nested('three'))} (${hidden('four')}) ; exec sleep 600`
+    const task = our.start('task-1', sh(script))
+    await using _ = endProcessesOf(task.dir)
+    const pids = await pidsOf(task.dir, names)
+    await killLauncherOf(our, 'task-1', task)
+    for (const pid of pids) await gone(pid)
+    // Nor are they left as zombies.
+    await until(
+      () => childrenOf(our.spawner.pid!),
+      (children) => children.length === 0,
+    )
+    expect(our.complaints()).toBe('')
+  })
+
+  test('end though they fork and leave their parents all the time', async () => {
+    await using our = service()
+    // All of them hold the lock that the first one has taken.
+    const lock = 'open F, ">", "held" or die; flock F, 2'
+    const storm = 'exit if fork; while (1) { setsid; exit if fork; select undef, undef, undef, 0.001 }'
+    const task = our.start('task-1', sh(`env -i perl -e 'use POSIX; ${lock}; ${storm}'; echo ready; exec sleep 600`))
+    await using _ = endProcessesOf(task.dir)
+    await until(
+      () => existsSync(join(task.dir, 'stdout.log')) && readFileSync(join(task.dir, 'stdout.log'), 'utf8'),
+      (stdout) => stdout === 'ready\n',
+    )
+    const held = openSync(join(task.dir, 'held'), 'r')
+    expect(tryLock(held)).toBe(false)
+    await killLauncherOf(our, 'task-1', task)
+    await until(() => tryLock(held), Boolean)
+    closeSync(held)
+  })
+
+  test('go alone: tasks of others run on, with all that they have, and launchers wait for the next one', async () => {
+    await using our = service()
+    // At the same time, so that each has a launcher of its own.
+    const meet = sh('touch ../here-$$; until [ "$(ls .. | grep -c here-)" = 3 ]; do sleep 0.01; done')
+    await Promise.all(['first', 'second', 'third'].map((id) => our.start(id, meet).gone))
+    const waiting = childrenOf(our.spawner.pid!)
+    expect(waiting).toHaveLength(3)
+    const other = our.start('other', sh(`${hidden('one')} until test -e go; do sleep 0.01; done; exit 5`))
+    const [ofOther] = await pidsOf(other.dir, ['one'])
+    const task = our.start('task-1', sh(`(${hidden('one')}) ; exec sleep 600`))
+    await using _ = endProcessesOf(task.dir)
+    const [orphan] = await pidsOf(task.dir, ['one'])
+    const { launcher_pid } = await our.said('started', 'task-1')
+    await killLauncherOf(our, 'task-1', task)
+    await gone(orphan!)
+    await until(
+      () => childrenOf(our.spawner.pid!).toSorted(),
+      (children) => Bun.deepEquals(children, waiting.filter((pid) => pid !== launcher_pid).toSorted()),
+    )
+    expect(await isAlive(ofOther!)).toBe(true)
+    expect(await our.start('fourth', sh('exit 6')).gone).toEqual({ exitCode: 6 })
+    expect(waiting).toContain(readRecord(join(our.path, 'fourth')).process!.launcher_pid)
+    writeFileSync(join(other.dir, 'go'), '')
+    expect(await other.gone).toEqual({ exitCode: 5 })
+    await gone(ofOther!)
+  })
+
+  test('do not include a launcher that was let go and has not ended yet', async () => {
+    await using our = service()
+    await our.start('first', sh('exit 0')).gone
+    const [letGo] = childrenOf(our.spawner.pid!)
+    const fds = () => readdirSync(`/proc/${our.spawner.pid}/fd`).length
+    const before = fds()
+    await stopProcess(letGo!)
+    // Its channel is closed when it has waited for too long (crew.c).
+    await until(fds, (count) => count < before)
+    const task = our.start('task-1', sh(`(${hidden('one')}) ; exec sleep 600`))
+    await using _ = endProcessesOf(task.dir)
+    const [orphan] = await pidsOf(task.dir, ['one'])
+    await killLauncherOf(our, 'task-1', task)
+    await gone(orphan!)
+    expect(await isAlive(letGo!)).toBe(true)
+    process.kill(letGo!, 'SIGCONT')
+    await gone(letGo!)
+    expect(await our.start('second', sh('exit 6')).gone).toEqual({ exitCode: 6 })
+  }, 40_000)
+}
+
+// A checker for leaks does not go with a tracer.
+const whyNoTrace = missingTrace === undefined ? '' : ` (skipped: ${missingTrace})`
+test.skipIf(missingTrace !== undefined)(
+  `orphans are killed before it is told what left them${whyNoTrace}`,
+  async () => {
+    using dir = tempDir()
+    const calls = join(dir.path, 'calls')
+    const through = ['strace', '-qq', '-o', calls, '-e', 'trace=kill,write', '-e', 'signal=none']
+    await using spawner = new BareSpawner(shippedLauncher, { through })
+    spawner.write(spawner.request('task-1', sh(`(${hidden('one')}) ; exec sleep 600`), 7))
+    await using _ = endProcessesOf(spawner.dirOf('task-1'))
+    const [orphan] = await pidsOf(spawner.dirOf('task-1'), ['one'])
+    process.kill(readRecord(spawner.dirOf('task-1')).process!.launcher_pid, 'SIGKILL')
+    expect(await spawner.hears('gone')).toEqual(['gone task-1 7 137'])
+    const lines = await until(
+      () => readFileSync(calls, 'utf8').split('\n'),
+      (said) => said.some((line) => line.startsWith('write(3, "gone task-1')),
+    )
+    const kill = lines.findIndex((line) => line.startsWith(`kill(${orphan}, SIGKILL)`))
+    expect(kill).toBeGreaterThanOrEqual(0)
+    expect(kill).toBeLessThan(lines.findIndex((line) => line.startsWith('write(3, "gone task-1')))
+    await gone(orphan!)
+  },
+)
