@@ -92,6 +92,7 @@ export async function serve(
   const notifications = new NotifyPipe(join(dataDir, 'launchers'), (event) => {
     launchers.heard(event)
     if (event.event === 'started') dispatcher.onStarted(event.task_id, startedProcess(event))
+    else if (event.event === 'timeout') dispatcher.onTimeout(event.task_id)
     else if (event.event === 'failed') launches.onFault(event.task_id, event)
     else if (event.event === 'ended' && !launches.onOutcome(event.task_id)) dispatcher.onLauncherGone(event.task_id)
   })

@@ -25,6 +25,7 @@ import {
   killRequested,
   type StartedProcess,
   startedChange,
+  timeoutEvents,
 } from './ending.ts'
 import type { Launches, PreparedLaunch } from './launches.ts'
 import { RunningTask } from './running-task.ts'
@@ -212,6 +213,14 @@ export class Dispatcher {
     running.settle()
   }
 
+  /** The launcher of a task says that its wall time is over. A line that was lost is made up for by the end. */
+  onTimeout(taskId: string): void {
+    const running = this.#running.get(taskId)
+    if (running === undefined || running.isEnding || running.task.row.started_at === null) return
+    const events = timeoutEvents(running.task.events)
+    if (events.length > 0) this.#options.store.note(running.task, { patch: {}, events })
+  }
+
   /** The launcher of a task that we adopted says, or we saw, that it is done. */
   onLauncherGone(taskId: string): void {
     const running = this.#running.get(taskId)
@@ -233,7 +242,7 @@ export class Dispatcher {
     running.settle()
     ledger.release(task.task_id)
     this.#running.delete(task.task_id)
-    const seen = this.#seenAsEnded(task, endChange(task.row, ending))
+    const seen = this.#seenAsEnded(task, endChange(task, ending))
     this.startWhatFits() // in the same group commit
     await seen
   }

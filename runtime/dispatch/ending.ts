@@ -1,9 +1,10 @@
 /** What the end of a task changes: its row and its events. Pure. */
 import type { ErrorInfo, ResourceUsage } from '../../shared/contract/runtime.ts'
 import type { RuntimeEnd } from '../../shared/contract/runtime-status.ts'
-import type { NewEvent } from '../store/events.ts'
-import type { Change } from '../store/task-store.ts'
-import type { TaskRow } from '../store/tasks.ts'
+import { hasEvent, type NewEvent } from '../store/events.ts'
+import type { Change, LiveTask } from '../store/task-store.ts'
+
+const TIMEOUT_TRIGGERED = 'timeout_triggered'
 
 /** How a task ended, whoever says so: its launcher, or we who find it gone. Times are milliseconds since 1970. */
 export interface Ending {
@@ -32,18 +33,22 @@ export const startedChange = ({ launcherPid, pid, pgid, startedAt }: StartedProc
   events: [{ event_type: 'started', message: `process ${pid} started`, data: { pid, pgid }, timestamp: startedAt }],
 })
 
+/** What is added to the events that are `kept` of a task whose wall time is over: nothing where that is among them. */
+export function timeoutEvents(kept: string, timestamp?: number): NewEvent[] {
+  if (hasEvent(kept, TIMEOUT_TRIGGERED)) return []
+  const message = 'wall_time_ms is over: the task is ended'
+  return [{ event_type: TIMEOUT_TRIGGERED, message, ...(timestamp !== undefined && { timestamp }) }]
+}
+
 /** The change of a task that held a reservation. A start of which nothing was heard before is part of it. */
-export function endChange(row: TaskRow, ending: Ending): Change {
+export function endChange({ row, events }: Pick<LiveTask, 'row' | 'events'>, ending: Ending): Change {
   const { started, finishedAt } = ending
   const start = started !== undefined && row.started_at === null ? startedChange(started) : undefined
-  const timeout: NewEvent[] = ending.isTimeout
-    ? [{ event_type: 'timeout_triggered', message: 'wall_time_ms is over: the task is ended', timestamp: finishedAt }]
-    : []
   return {
     patch: { ...start?.patch, ...endPatch(ending), released_at: finishedAt },
     events: [
       ...(start?.events ?? []),
-      ...timeout,
+      ...(ending.isTimeout ? timeoutEvents(events, finishedAt) : []),
       { event_type: 'resource_released', message: 'reservation released', data: JSON.parse(row.reservation) as object },
       endEvent(ending),
     ],

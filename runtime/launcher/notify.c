@@ -33,12 +33,17 @@ void notify_started(const struct arguments *arguments, const struct identity *id
   send_line(&line, arguments);
 }
 
-void notify_ended(const struct arguments *arguments) {
+/* A line that says no more than that. */
+static void send_word(const char *word, const struct arguments *arguments) {
   if (arguments->notify_fd == ABSENT) return;
   struct text line;
-  start_line(&line, "ended", arguments);
+  start_line(&line, word, arguments);
   send_line(&line, arguments);
 }
+
+void notify_timeout(const struct arguments *arguments) { send_word("timeout", arguments); }
+
+void notify_ended(const struct arguments *arguments) { send_word("ended", arguments); }
 
 bool notify_failed(const struct arguments *arguments, struct fault fault) {
   if (arguments->notify_fd == ABSENT) return true;

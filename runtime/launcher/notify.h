@@ -17,6 +17,9 @@
 /* `started ID launcher_pid pid pgid start_time started_ms`: the program runs. Left out where that is over at once. */
 void notify_started(const struct arguments *arguments, const struct identity *identity);
 
+/* `timeout ID`: the wall time of a program that runs is over, and it was asked to end. */
+void notify_timeout(const struct arguments *arguments);
+
 /* `ended ID`: the outcome is in place. */
 void notify_ended(const struct arguments *arguments);
 

@@ -19,6 +19,8 @@ export type LauncherEvent =
       readonly start_time: number
       readonly started_ms: number
     }
+  /** Its wall time is over, and it was asked to end. */
+  | { readonly event: 'timeout'; readonly task_id: string }
   /** The outcome is in place. */
   | { readonly event: 'ended'; readonly task_id: string }
   /** The launcher could not even make a record: there will be no outcome. */
@@ -29,6 +31,7 @@ export type LauncherEvent =
 const ID = '([A-Za-z0-9._-]{1,128})'
 const COUNT = '(\\d{1,15})'
 const STARTED = new RegExp(`^started ${ID} ${COUNT} ${COUNT} ${COUNT} ${COUNT} ${COUNT}$`)
+const TIMEOUT = new RegExp(`^timeout ${ID}$`)
 const ENDED = new RegExp(`^ended ${ID}$`)
 const FAILED = new RegExp(`^failed ${ID} ([a-z_]+) ${COUNT}$`)
 const GONE = new RegExp(`^gone ${ID} ${COUNT} ${COUNT}$`)
@@ -49,6 +52,8 @@ export function parseEvent(line: string): LauncherEvent | undefined {
   }
   const ended = ENDED.exec(line)
   if (ended !== null) return { event: 'ended', task_id: ended[1]! }
+  const timeout = TIMEOUT.exec(line)
+  if (timeout !== null) return { event: 'timeout', task_id: timeout[1]! }
   const gone = GONE.exec(line)
   if (gone !== null) return { event: 'gone', task_id: gone[1]!, launch: Number(gone[2]), exit_code: Number(gone[3]) }
   const failed = FAILED.exec(line)

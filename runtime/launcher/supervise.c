@@ -80,12 +80,25 @@ static void ask_task(struct loop *loop, int64_t now_us) {
   loop->deadline_us = now_us + loop->given->arguments->grace_ms * US_PER_MS;
 }
 
+/* That the program runs, unless it is said already, or not known. */
+static void say_started(struct loop *loop) {
+  if (loop->say_started_us == NEVER) return;
+  loop->say_started_us = NEVER;
+  notify_started(loop->given->arguments, loop->given->identity);
+}
+
 /* The first reason counts; one that comes too late is none. */
 static void end_because(struct loop *loop, enum reason reason) {
   if (loop->phase != PHASE_RUNNING || has_ended(loop)) return;
   loop->reason = reason;
-  if (reason == REASON_OUTPUT_LIMIT) kill_task(loop, monotonic_us());
-  else ask_task(loop, monotonic_us());
+  if (reason == REASON_OUTPUT_LIMIT) {
+    kill_task(loop, monotonic_us());
+    return;
+  }
+  ask_task(loop, monotonic_us());
+  if (reason != REASON_WALL_TIME) return;
+  say_started(loop);
+  notify_timeout(loop->given->arguments);
 }
 
 /* Why we are to end the task: because our service asks for it, which counts first, or somebody else ends us; or no reason. */
@@ -116,10 +129,7 @@ static bool is_output_too_large(const struct loop *loop) {
 /* False when the main process does not end at all. */
 static bool heed_clock(struct loop *loop) {
   int64_t now_us = monotonic_us();
-  if (now_us >= loop->say_started_us) {
-    loop->say_started_us = NEVER;
-    notify_started(loop->given->arguments, loop->given->identity);
-  }
+  if (now_us >= loop->say_started_us) say_started(loop);
   if (now_us >= loop->deadline_us) {
     if (loop->phase == PHASE_KILLED) return false;
     if (loop->phase == PHASE_ASKED) kill_task(loop, now_us);

@@ -44,6 +44,10 @@ export function withEvents(kept: string, events: readonly NewEvent[], now: numbe
   return kept === NO_EVENTS ? more : `${kept.slice(0, -1)},${more.slice(1)}`
 }
 
+/** Whether one of this type was kept. */
+export const hasEvent = (kept: string, eventType: string): boolean =>
+  readEvents(kept).some(({ event_type }) => event_type === eventType)
+
 export const readEvents = (kept: string): TaskEvent[] =>
   (JSON.parse(kept) as KeptEvent[]).map(([event_type, timestamp, message, data], i) => ({
     ...{ seq: i + 1, event_type, timestamp, message },

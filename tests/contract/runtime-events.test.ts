@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, SLEEP, script } from '../support/runtime-tasks.ts'
-import { until } from '../support/until.ts'
+import { isAlive, until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
@@ -87,6 +87,24 @@ describe('the order', () => {
     expect(await runtime.eventTypes(task_id)).toEqual([
       ...[...STARTED, 'timeout_triggered', 'resource_released', 'failed'],
     ])
+  })
+
+  test('of wall-time expiry: timeout_triggered is there while the task has its grace, and once', async () => {
+    const script = 'trap "" TERM; echo on; while :; do sleep 0.01; done'
+    await using patient = await startRuntime({ flags: ['--termination-grace-ms', '60000'] })
+    const id = await patient.script(script, { limits: { wall_time_ms: 500 } })
+    const events = await until(
+      () => patient.eventTypes(id),
+      (types) => types.includes('timeout_triggered'),
+    )
+    expect(events).toEqual([...STARTED, 'timeout_triggered'])
+    const { status, pid } = await patient.get(id)
+    expect([status, await isAlive(pid!)]).toEqual(['running', true])
+    await patient.kill(id)
+    process.kill(pid!, 'SIGKILL')
+    expect(await patient.ended(id)).toMatchObject({ finished_at: expect.any(String) })
+    const after = [...STARTED, 'timeout_triggered', 'kill_requested', 'resource_released']
+    expect((await patient.eventTypes(id)).slice(0, -1)).toEqual(after)
   })
 
   test('of a kill', async () => {

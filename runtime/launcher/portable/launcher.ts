@@ -79,12 +79,19 @@ class Launcher {
       limitOurselves()
       globalThis.process.umask(TASK_UMASK)
       const program = findProgram(command[0], workdir, this.env.PATH)
-      const ended = await supervise({ plan: this.plan, program, env: this.env, logs }, (started) => {
-        process = started
-        attempt('started', () => record.start(started))
-        const { launcher_pid, pid, pgid, start_time, started_ms } = started
-        this.notify(`started ${this.plan.task_id} ${launcher_pid} ${pid} ${pgid} ${start_time} ${started_ms}`)
-      })
+      const { task_id } = this.plan
+      const ended = await supervise(
+        { plan: this.plan, program, env: this.env, logs },
+        {
+          onStarted: (started) => {
+            process = started
+            attempt('started', () => record.start(started))
+            const { launcher_pid, pid, pgid, start_time, started_ms } = started
+            this.notify(`started ${task_id} ${launcher_pid} ${pid} ${pgid} ${start_time} ${started_ms}`)
+          },
+          onTimeout: () => this.notify(`timeout ${task_id}`),
+        },
+      )
       return { ...ended, ...(process === undefined ? {} : { process }) }
     } catch (error) {
       if (!(error instanceof Fault)) throw error

@@ -27,6 +27,14 @@ export interface Supervised {
   readonly logs: Logs
 }
 
+/** Told of what becomes of a task before it has ended. */
+export interface Listeners {
+  /** May throw, which ends the task. */
+  readonly onStarted: (process: LaunchedProcess) => void
+  /** Its wall time is over, and it was asked to end. */
+  readonly onTimeout: () => void
+}
+
 /** Milliseconds between two looks at the size of the logs, and at the clock. */
 const LOOK_MS = 200
 
@@ -37,12 +45,9 @@ const TERMINATING = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const
 /** Signals that would end us by accident. */
 const MEANINGLESS = ['SIGUSR1', 'SIGALRM', 'SIGPIPE', 'SIGTSTP', 'SIGXCPU', 'SIGIO'] as const
 
-/** Runs the task to its end; `onStarted` may throw, which ends it. Throws the `Fault` of a program that cannot start. */
-export async function supervise(
-  given: Supervised,
-  onStarted: (process: LaunchedProcess) => void,
-): Promise<Omit<Outcome, 'process'>> {
-  return await new Supervision(given).run(onStarted)
+/** Runs the task to its end. Throws the `Fault` of a program that cannot start. */
+export async function supervise(given: Supervised, listeners: Listeners): Promise<Omit<Outcome, 'process'>> {
+  return await new Supervision(given, listeners).run()
 }
 
 class Supervision {
@@ -57,7 +62,10 @@ class Supervision {
   private timer: Timer | undefined
   private readonly gaveUp = Promise.withResolvers<void>()
 
-  constructor(private readonly given: Supervised) {
+  constructor(
+    private readonly given: Supervised,
+    private readonly listeners: Listeners,
+  ) {
     const { plan, program, env, logs } = given
     this.giveUpMs = plan.give_up_ms ?? DEFAULT_GIVE_UP_MS
     this.deadlineMs = this.startedAtMs + plan.wall_time_ms
@@ -75,10 +83,10 @@ class Supervision {
     )
   }
 
-  async run(onStarted: (process: LaunchedProcess) => void): Promise<Omit<Outcome, 'process'>> {
+  async run(): Promise<Omit<Outcome, 'process'>> {
     const { child } = this
     try {
-      onStarted(launchedProcess(child.pid, this.startedEpochMs))
+      this.listeners.onStarted(launchedProcess(child.pid, this.startedEpochMs))
     } catch (error) {
       await killGroup(child.pid, this.giveUpMs)
       throw error
@@ -129,6 +137,7 @@ class Supervision {
     this.signal('SIGCONT') // a stopped one would not hear it
     this.deadlineMs = performance.now() + this.given.plan.grace_ms
     this.awaitLook()
+    if (reason === 'wall_time') this.listeners.onTimeout()
   }
 
   private kill(): void {

@@ -14,6 +14,7 @@ describe('a line of a launcher', () => {
       ...{ event: 'started', task_id: 'a-b_c.9', launcher_pid: 11, pid: 12, pgid: 12 },
       ...{ start_time: 3_456, started_ms: 1_700_000_000_000 },
     })
+    expect(parseEvent('timeout x')).toEqual({ event: 'timeout', task_id: 'x' })
     expect(parseEvent('ended x')).toEqual({ event: 'ended', task_id: 'x' })
     expect(parseEvent('gone x 4294967295 137')).toEqual({
       ...{ event: 'gone', task_id: 'x', launch: 4_294_967_295, exit_code: 137 },
@@ -30,6 +31,8 @@ describe('a line of a launcher', () => {
     'ENDED a',
     'ended a/b',
     `ended ${'x'.repeat(129)}`,
+    'timeout',
+    'timeout a b',
     'started a 1 2 3 4',
     'gone a 1',
   ])('is none of another form: %p', (line) => expect(parseEvent(line)).toBeUndefined())

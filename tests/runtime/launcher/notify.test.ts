@@ -57,6 +57,34 @@ describeLaunchers('the lines to the service', (launcher) => {
     }
   })
 
+  test('tell when the wall time is over, while the task still has its grace, once', async () => {
+    using pipe = notifyPipe()
+    const command = sh('trap "" TERM; while [ ! -e go ]; do sleep 0.01; done; exit 3')
+    await using task = launch(launcher, { command, wall_time_ms: 100, grace_ms: 60_000, ...pipe.options })
+    let said = ''
+    await until(
+      () => (said += drain(pipe.fd)),
+      (text) => text.includes('timeout'),
+    )
+    expect(said).toMatch(/^started task-1( \d+){5}\ntimeout task-1\n$/)
+    openAndClose(join(task.workdir, 'go'))
+    expect(await task.outcome()).toMatchObject({ ending: { how: 'exited', exit_code: 3 }, reason: 'wall_time' })
+    expect(drain(pipe.fd)).toBe('ended task-1\n')
+  })
+
+  test('say nothing of the wall time where something else ends the task', async () => {
+    using pipe = notifyPipe()
+    await using task = launch(launcher, {
+      command: sh('trap "" TERM; echo on; sleep 600'),
+      grace_ms: 10,
+      ...pipe.options,
+    })
+    await task.printed('on\n')
+    task.launcher.kill('SIGTERM')
+    expect(await task.outcome()).toMatchObject({ reason: 'terminated' })
+    expect(drain(pipe.fd)).not.toContain('timeout')
+  })
+
   test('do not say started of a program that could not be', async () => {
     using pipe = notifyPipe()
     await run(launcher, { command: ['/no/such/program'], ...pipe.options })
