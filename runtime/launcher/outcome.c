@@ -91,7 +91,7 @@ static void describe(const struct outcome *outcome, struct text *text) {
   text_add_pair(text, "reason", REASONS[outcome->reason]);
   text_add_count(text, "finished_ms", outcome->finished_ms);
   text_add_count(text, "duration_ms", outcome->duration_us / US_PER_MS);
-  add_usage(text, &outcome->usage);
+  if (!outcome->is_usage_lost) add_usage(text, &outcome->usage);
   add_if_known(text, "memory_peak_bytes", outcome->group_usage.memory_peak_bytes);
   add_if_known(text, "oom_kills", outcome->group_usage.oom_kills);
   add_if_known(text, "stdout_bytes", outcome->stdout_bytes);

@@ -24,7 +24,7 @@
  *   duration_ms=  from its start to its end, by a clock that never jumps; 0 when no process was made
  *   user_cpu_ms= system_cpu_ms= max_rss_bytes=
  *                 of the main process and everything of the task that was waited for, by it or by us; the memory is that
- *                 of the largest single process
+ *                 of the largest single process; absent where an init was killed, and what it had waited for is lost
  *   memory_peak_bytes= oom_kills=
  *                 of the memory cgroup; absent without one, or where the kernel does not say
  *   stdout_bytes= stderr_bytes=
@@ -62,6 +62,8 @@ struct outcome {
   int64_t duration_us;
   struct cgroup_usage group_usage;
   struct usage usage;
+  /* Who could have told did not live to. */
+  bool is_usage_lost;
   int64_t stdout_bytes;
   int64_t stderr_bytes;
   int64_t leftovers_killed;

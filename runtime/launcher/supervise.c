@@ -182,6 +182,7 @@ static void conclude(struct loop *loop, struct outcome *outcome) {
   outcome->usage = family->usage;
   /* One that we have not waited for yet says itself what it has waited for. */
   if (!family->is_empty) usage_add(&outcome->usage, family->init_usage);
+  outcome->is_usage_lost = outcome->how != HOW_NOT_STARTED && family->init_fd != ABSENT && !family->is_init_done;
   outcome->leftovers_killed = family->leftovers_killed;
   outcome->leftovers_alive = family->leftovers_alive;
   outcome->are_we_the_same = !family->has_gone_first;

@@ -110,6 +110,30 @@ describeSandboxes('the end of a task in a sandbox', (setting) => {
     expect(ended.duration_ms).toBeGreaterThanOrEqual(400)
   })
 
+  test('has the usage of all that was waited for, or none at all where that is lost with the init', async () => {
+    const usageOf = async (script: string, features = USUAL) => {
+      const given = { wall_time_ms: 500, grace_ms: 100, sandbox: { features } }
+      const ended = await runIn(setting, { command: sh(script), ...given })
+      expect(ended.reason).toBe('wall_time')
+      const { user_cpu_ms, system_cpu_ms, max_rss_bytes } = ended
+      return { signal: ended.ending, user_cpu_ms, system_cpu_ms, max_rss_bytes }
+    }
+    const signaled = (signal: number) => ({ signal: { how: 'signaled' as const, signal } })
+    const known = {
+      user_cpu_ms: expect.any(Number),
+      system_cpu_ms: expect.any(Number),
+      max_rss_bytes: expect.any(Number),
+    }
+    const lost = { user_cpu_ms: undefined, system_cpu_ms: undefined, max_rss_bytes: undefined }
+    const busy = 'while :; do :; done'
+    const withoutInit = USUAL.filter((feature) => feature !== 'pid')
+    expect(await usageOf(busy)).toEqual({ ...signaled(15), ...known })
+    expect(await usageOf(`trap "" TERM; ${busy}`)).toEqual({ ...signaled(9), ...lost })
+    const used = await usageOf(`trap "" TERM; ${busy}`, withoutInit)
+    expect(used).toEqual({ ...signaled(9), ...known })
+    expect(used.max_rss_bytes).toBeGreaterThan(0)
+  })
+
   test('can be requested, also of a stopped one', async () => {
     await using task = launchIn(setting, { command: sh('echo ready; kill -STOP $$; exit 5') })
     await task.printed('ready\n')
