@@ -22,8 +22,14 @@
 #include "notify.h"
 #include "signals.h"
 
-/* Between two looks at the size of the logs. A task may write beyond its limit for as long as that. */
-#define OUTPUT_LOOK_US 200000
+/*
+ * Between two looks at the size of the logs. A task may write beyond its limit for as long as that, so a look is due when
+ * what is left could be full: at a rate that a page cache takes, not a disk. Below the least, tasks that are close to their
+ * limit would cost more to watch than what they may write; above the most there is nothing to gain.
+ */
+#define MIN_OUTPUT_LOOK_US 10000
+#define MAX_OUTPUT_LOOK_US 200000
+#define OUTPUT_BYTES_PER_US 1000
 
 /* Most programs that are quick are over by then, and the word of their end says it all. */
 #define SAY_STARTED_AFTER_US 5000
@@ -121,9 +127,17 @@ static void hear_child(struct loop *loop) {
   loop->say_started_us = monotonic_us() + SAY_STARTED_AFTER_US;
 }
 
-static bool is_output_too_large(const struct loop *loop) {
-  int64_t max_bytes = loop->given->arguments->max_output_bytes;
-  return log_bytes(loop->given->dir->stdout_fd) > max_bytes || log_bytes(loop->given->dir->stderr_fd) > max_bytes;
+/* What may still be written to the log that is larger; negative when that is too large. */
+static int64_t output_room(const struct loop *loop) {
+  int64_t stdout_bytes = log_bytes(loop->given->dir->stdout_fd);
+  int64_t stderr_bytes = log_bytes(loop->given->dir->stderr_fd);
+  return loop->given->arguments->max_output_bytes - (stdout_bytes > stderr_bytes ? stdout_bytes : stderr_bytes);
+}
+
+static int64_t output_look_in_us(int64_t room_bytes) {
+  int64_t full_in_us = room_bytes / OUTPUT_BYTES_PER_US;
+  if (full_in_us < MIN_OUTPUT_LOOK_US) return MIN_OUTPUT_LOOK_US;
+  return full_in_us < MAX_OUTPUT_LOOK_US ? full_in_us : MAX_OUTPUT_LOOK_US;
 }
 
 /* False when the main process does not end at all. */
@@ -136,8 +150,9 @@ static bool heed_clock(struct loop *loop) {
     else end_because(loop, REASON_WALL_TIME);
   }
   if (now_us >= loop->output_look_us && loop->phase != PHASE_KILLED) {
-    loop->output_look_us = now_us + OUTPUT_LOOK_US;
-    if (!is_output_too_large(loop)) return true;
+    int64_t room_bytes = output_room(loop);
+    loop->output_look_us = now_us + output_look_in_us(room_bytes);
+    if (room_bytes >= 0) return true;
     end_because(loop, REASON_OUTPUT_LIMIT);
     if (loop->phase == PHASE_ASKED) kill_task(loop, now_us);
   }
@@ -193,7 +208,7 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
     .given = supervision,
     .signal_fd = signal_fd,
     .deadline_us = supervision->started_us + supervision->arguments->wall_time_ms * US_PER_MS,
-    .output_look_us = supervision->started_us + OUTPUT_LOOK_US,
+    .output_look_us = supervision->started_us + output_look_in_us(supervision->arguments->max_output_bytes),
     .say_started_us = NEVER,
   };
   /* A request that was there before us: then there is nothing to start. */

@@ -115,6 +115,17 @@ describeLaunchers('the output limit', (launcher) => {
     }
   })
 
+  compiledOnly(launcher)('is looked at soon where little is left of it', async () => {
+    const tookMs: number[] = []
+    for (let i = 0; i < 5; i++) {
+      const ended = await run(launcher, { command: sh('echo too much; exec sleep 600'), max_output_bytes: 1 })
+      expect([ended.ending, ended.reason]).toEqual([{ how: 'signaled', signal: SIGKILL }, 'output_limit'])
+      tookMs.push(ended.duration_ms)
+    }
+    // A busy machine may be late, but not each time.
+    expect(Math.min(...tookMs)).toBeLessThan(150)
+  })
+
   test('leaves a task alone that writes just as much as it may', async () => {
     // It outlives several looks at its output.
     const ended = await run(launcher, { command: sh('head -c 1000 /dev/zero; sleep 0.7'), max_output_bytes: 1_000 })
