@@ -112,7 +112,7 @@ describeSandboxes('the end of a task in a sandbox', (setting) => {
 
   test('has the usage of all that was waited for, or none at all where that is lost with the init', async () => {
     const usageOf = async (script: string, features = USUAL) => {
-      const given = { wall_time_ms: 500, grace_ms: 100, sandbox: { features } }
+      const given = { wall_time_ms: 700, grace_ms: 100, sandbox: { features } }
       const ended = await runIn(setting, { command: sh(script), ...given })
       expect(ended.reason).toBe('wall_time')
       const { user_cpu_ms, system_cpu_ms, max_rss_bytes } = ended
