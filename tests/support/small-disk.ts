@@ -27,7 +27,7 @@ export function smallDisk(path: string, bytes: number): SmallDisk {
 
 /** Writes to `path` until the disk takes no more. */
 function fillDisk(path: string): void {
-  for (const size of [4096, 1]) {
+  for (const size of [1024 * 1024, 4096, 1]) {
     try {
       for (;;) appendFileSync(path, Buffer.alloc(size))
     } catch {
