@@ -22,6 +22,7 @@ import { Intake } from './dispatch/intake.ts'
 import { baseEnvironment, type SandboxSettings } from './dispatch/launch-plan.ts'
 import { Launches, startedProcess } from './dispatch/launches.ts'
 import { recoverTasks } from './dispatch/recovery.ts'
+import { ResultFiles } from './dispatch/result-files.ts'
 import { Retention } from './dispatch/retention.ts'
 import { Totals } from './dispatch/totals.ts'
 import { WaitingQueue } from './dispatch/waiting-queue.ts'
@@ -116,7 +117,11 @@ export async function serve(
     ...{ cgroups, capabilities, dataDir, serviceId, store, log },
   })
   const graceMs = config.terminationGraceMs
-  const dispatcher = new Dispatcher({ store, commit, ledger, queue, launches, bootId: bootId(), graceMs, log })
+  const results = new ResultFiles(dataDir, log)
+  const dispatcher = new Dispatcher({
+    ...{ store, commit, ledger, queue, launches, results, graceMs, log },
+    bootId: bootId(),
+  })
   const totals = new Totals()
   dispatcher.onRunning = () => totals.started()
   dispatcher.onEnded = (row) => totals.ended(row)

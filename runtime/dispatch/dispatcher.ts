@@ -28,6 +28,7 @@ import {
   timeoutEvents,
 } from './ending.ts'
 import type { Launches, PreparedLaunch } from './launches.ts'
+import type { ResultFiles } from './result-files.ts'
 import { RunningTask } from './running-task.ts'
 import type { WaitingQueue } from './waiting-queue.ts'
 
@@ -58,6 +59,7 @@ export interface DispatcherOptions {
   readonly ledger: Ledger
   readonly queue: WaitingQueue<LiveTask>
   readonly launches: Launches
+  readonly results: ResultFiles
   readonly bootId: string
   /** Milliseconds between TERM and KILL. */
   readonly graceMs: number
@@ -188,8 +190,9 @@ export class Dispatcher {
    * net, for those that an earlier service had started, and those of which nothing was heard.
    */
   lookAround(): void {
-    const { launches } = this.#options
+    const { launches, results } = this.#options
     launches.lookAround()
+    results.writeAgain()
     for (const running of this.#running.values()) {
       const { task, isAdopted, since } = running
       if (isAdopted && !launches.isLive(task)) this.onLauncherGone(task.task_id)
@@ -248,10 +251,10 @@ export class Dispatcher {
   }
 
   async #seenAsEnded(task: LiveTask, change: Change): Promise<void> {
-    const { store, launches, log } = this.#options
+    const { store, results, log } = this.#options
     const row = await store.end(task, change, {
-      meanwhile: (ended) => launches.prepareResult(task, ended),
-      beforeSeen: () => launches.writeResult(task),
+      meanwhile: (ended) => results.prepare(task, ended),
+      beforeSeen: () => results.write(task),
     })
     log.info('task ended', endedFields(row))
     this.onEnded(row)
@@ -298,7 +301,7 @@ export class Dispatcher {
   /** It will not start here; but nobody may be told so if the next service may not know of it. */
   async #endedBeforeStart(task: LiveTask): Promise<void> {
     const { commit } = this.#options
-    commit.flush()
+    if (commit.fault !== undefined) commit.flush() // the disk may take it by now
     if (commit.fault === undefined) await within(SETTLE_MS, task.ended)
     if (commit.fault !== undefined) throw unavailable(commit.fault)
   }

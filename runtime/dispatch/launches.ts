@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
 import type { Limits } from '../intake/limits.ts'
@@ -17,9 +17,7 @@ import { explainFault } from '../launcher/faults.ts'
 import type { Launched, LauncherHost } from '../launcher/launcher-host.ts'
 import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
 import { isLauncherAlive, readRecord, requestKill, type TaskRecord } from '../launcher/spawn.ts'
-import { NO_OUTPUT, readOutput } from '../store/output.ts'
-import { statusResponse } from '../store/status-response.ts'
-import { letPass, makeTaskDir, type TaskDir, taskDir, writeResultFile } from '../store/task-dir.ts'
+import { letPass, makeTaskDir, type TaskDir, taskDir } from '../store/task-dir.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Ending, StartedProcess } from './ending.ts'
@@ -69,18 +67,10 @@ const NOT_STARTED = 125
 /** Milliseconds that what a launcher said last may be behind its end. */
 const LAST_WORDS_MS = 100
 
-/** Result files that are tried again; beyond that the status in the database has to do. */
-const MAX_UNWRITTEN = 1_000
-
-const isDiskFault = (error: unknown): boolean =>
-  ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'].includes(systemCodeOf(error) ?? '')
-
 export class Launches {
   readonly #options: LaunchesOptions
   /** What was heard of the launchers that were started for us. */
   readonly #heard = new Map<string, Heard>()
-  /** Ended tasks without a result file. */
-  readonly #unwritten = new Set<LiveTask>()
 
   constructor(options: LaunchesOptions) {
     this.#options = options
@@ -123,10 +113,14 @@ export class Launches {
       const request = given ?? this.#storedRequest(task)
       const dir = this.#dirOf(task)
       const plan = JSON.parse(task.row.execution_plan) as ExecutionPlan
-      const lost = lostCapability(plan, capabilities)
-      if (lost !== undefined)
-        return { error: { code: 'sandbox_setup_failed', message: `${lost} (it was there when the task was accepted)` } }
-      if (given === undefined) this.#remakeIfGone(dir, request, plan)
+      if (given === undefined) {
+        const lost = lostCapability(plan, capabilities)
+        if (lost !== undefined)
+          return {
+            error: { code: 'sandbox_setup_failed', message: `${lost} (it was there when the task was accepted)` },
+          }
+        this.#remakeIfGone(dir, request, plan)
+      }
       const context = { dir, cgroup: cgroups?.forTask(task.task_id), mark: this.#markOf(task) }
       const start = host.prepare(
         launchPlan(request, plan, context, settings),
@@ -164,7 +158,6 @@ export class Launches {
   /** A safety net, for launchers of whose end nobody tells. */
   lookAround(): void {
     this.#options.host.lookAround()
-    this.#writeResultsAgain()
   }
 
   /** False when there is no launcher any more, or not yet. Throws when it cannot be found out who it is. */
@@ -196,47 +189,6 @@ export class Launches {
     } catch {
       return true // what cannot be read is there: only a task puts anything else where its record should be
     }
-  }
-
-  /** Makes the final status, as its file has it and those get it who wait for it. Never throws. */
-  prepareResult(task: LiveTask, row: TaskRow): void {
-    const dir = this.#dirOf(task)
-    try {
-      const output = task.isSilent ? NO_OUTPUT : readOutput(row, dir)
-      task.finalStatus = JSON.stringify(statusResponse(row, dir, output))
-    } catch (error) {
-      this.#warnOfResult(task, error)
-    }
-  }
-
-  /** Writes it beside the output. */
-  writeResult(task: LiveTask): void {
-    if (task.finalStatus === undefined) return
-    try {
-      writeResultFile(this.#dirOf(task), task.finalStatus)
-    } catch (error) {
-      this.#warnOfResult(task, error)
-      if (this.#unwritten.size < MAX_UNWRITTEN) this.#unwritten.add(task)
-    }
-  }
-
-  /** Those that the disk did not take. One whose directory has gone, or holds something else of that name, gets none. */
-  #writeResultsAgain(): void {
-    for (const task of this.#unwritten) {
-      try {
-        writeResultFile(this.#dirOf(task), task.finalStatus!)
-      } catch (error) {
-        if (isDiskFault(error)) return
-      }
-      this.#unwritten.delete(task)
-    }
-  }
-
-  #warnOfResult({ task_id }: LiveTask, error: unknown): void {
-    this.#options.log.warn('cannot write the result file: the status is in the database', {
-      task_id,
-      cause: messageOf(error),
-    })
   }
 
   #dirOf(task: LiveTask): TaskDir {

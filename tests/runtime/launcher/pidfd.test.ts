@@ -4,17 +4,14 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
-import { linuxCall, PIDFD_OPEN, type SystemCall, signalIf } from '../../../runtime/launcher/pidfd.ts'
+import { signalIf } from '../../../runtime/launcher/pidfd.ts'
 import { sh } from '../../support/launchers.ts'
 import { until } from '../../support/until.ts'
+import { withoutPidfd } from '../../support/without-pidfd.ts'
 
 const signal = { name: 'SIGUSR2', value: 7 } as const
 
 const sleeper = () => Bun.spawn(['sleep', '600'], { stdio: ['ignore', 'ignore', 'ignore'] })
-
-/** As with a kernel before 5.3. */
-const withoutPidfd = ((call: number, ...rest: [number, number, number, number]) =>
-  call === PIDFD_OPEN ? -1n : linuxCall()!(call, ...rest)) as SystemCall
 
 describe.each([
   ['by what holds on to it', undefined],

@@ -8,13 +8,14 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { KILL_SIGNAL } from '../../../runtime/launcher/kill-signal.ts'
 import type { LaunchedProcess, Outcome } from '../../../runtime/launcher/outcome.ts'
-import { linuxCall, PIDFD_OPEN, type SystemCall, signalIf } from '../../../runtime/launcher/pidfd.ts'
+import { signalIf } from '../../../runtime/launcher/pidfd.ts'
 import { isLauncherAlive, readRecord } from '../../../runtime/launcher/spawn.ts'
 import { markedProcesses } from '../../../shared/processes.ts'
 import { LauncherService, type StartedTask } from '../../support/launcher-service.ts'
 import { describeLaunchers, sh, shippedLauncher, taskEnv } from '../../support/launchers.ts'
 import { childrenOf, gone, stopProcess } from '../../support/task-processes.ts'
 import { isAlive, until } from '../../support/until.ts'
+import { withoutPidfd } from '../../support/without-pidfd.ts'
 
 const { SIGTERM } = constants.signals
 
@@ -101,9 +102,6 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     const cpuOf = ({ user_cpu_ms, system_cpu_ms }: Outcome) => user_cpu_ms! + system_cpu_ms!
     expect(cpuOf(second.outcome)).toBeLessThan(cpuOf(first.outcome))
   })
-
-  const withoutPidfd = ((call: number, ...rest: [number, number, number, number]) =>
-    call === PIDFD_OPEN ? -1n : linuxCall()!(call, ...rest)) as SystemCall
 
   test.each([
     ['', undefined],
