@@ -121,7 +121,8 @@ describe.skipIf(missingSandbox !== undefined).each(SERVICES)(
       ],
       [
         'directories that nobody may enter',
-        'mkdir -p closed/below; echo x > closed/below/file; chmod 000 closed/below closed .',
+        'p=closed; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do p=$p/below; done; mkdir -p $p; echo x > $p/file; ' +
+          'find closed -depth -type d -exec chmod 000 {} ";"; chmod 000 .',
       ],
       ['names of every kind', 'touch -- "-rf" "$(printf "a\\nb")" "$(printf "\\377")"; mkdir ...'],
       ['many files', 'i=0; while [ $i -lt 2000 ]; do : > f$i; i=$((i+1)); done'],

@@ -1,0 +1,74 @@
+import { expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { removeTree } from '../../../runtime/store/removal.ts'
+
+function scratch() {
+  const dir = mkdtempSync(join(tmpdir(), 'taskmill-removal-'))
+  return { dir, tree: join(dir, 'tree'), [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }) }
+}
+
+/** A chain of directories, made from its bottom up: no path is ever long. */
+function makeChain(path: string, length: number): void {
+  mkdirSync(path)
+  for (let i = 1; i < length; i++) {
+    mkdirSync(`${path}.above`)
+    renameSync(path, `${path}.above/d`)
+    renameSync(`${path}.above`, path)
+  }
+}
+
+test('directories nested far deeper than a path can be long', async () => {
+  using made = scratch()
+  makeChain(made.tree, 20_000)
+  await removeTree(made.tree)
+  expect(existsSync(made.tree)).toBe(false)
+}, 60_000)
+
+test('wide and deep, with files on every level', async () => {
+  using made = scratch()
+  for (let branch = 0; branch < 20; branch++) {
+    let path = join(made.tree, `${branch}`)
+    for (let level = 0; level < 30; level++) {
+      mkdirSync(path, { recursive: true })
+      writeFileSync(join(path, 'file'), 'x')
+      path = join(path, 'below')
+    }
+  }
+  await removeTree(made.tree)
+  expect(existsSync(made.tree)).toBe(false)
+})
+
+test('names that are no text, deep enough to be moved', async () => {
+  using made = scratch()
+  const name = Buffer.from([0x2f, 0xff, 0xfe, 0x80])
+  let path = Buffer.from(made.tree)
+  mkdirSync(path)
+  for (let level = 0; level < 20; level++) {
+    path = Buffer.concat([path, name])
+    mkdirSync(path)
+    writeFileSync(Buffer.concat([path, Buffer.from('/f'), Buffer.from([0xff])]), 'x')
+  }
+  await removeTree(made.tree)
+  expect(existsSync(made.tree)).toBe(false)
+})
+
+test('what links point to stays, also that of links to directories', async () => {
+  using made = scratch()
+  const outside = join(made.dir, 'outside')
+  mkdirSync(join(outside, 'below'), { recursive: true })
+  writeFileSync(join(outside, 'below/precious'), 'x')
+  mkdirSync(made.tree)
+  symlinkSync(outside, join(made.tree, 'link'))
+  symlinkSync(join(outside, 'below/precious'), join(made.tree, 'file'))
+  await removeTree(made.tree)
+  expect(existsSync(made.tree)).toBe(false)
+  expect(existsSync(join(outside, 'below/precious'))).toBe(true)
+})
+
+test('nothing there is fine', async () => {
+  using made = scratch()
+  await removeTree(made.tree)
+  expect(existsSync(made.tree)).toBe(false)
+})
