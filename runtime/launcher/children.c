@@ -4,28 +4,18 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ptrace.h>
 #include <unistd.h>
 
-#include "files.h"
 #include "pids.h"
-#include "text.h"
+#include "process-stat.h"
 
 /* Children that are killed in a round, the youngest: they are the ones that may still be alive. */
 #define KILLED_AT_ONCE 16384
 
-static bool is_child(const char *pid) {
-  struct text path;
-  text_clear(&path);
-  text_add(&path, "/proc/");
-  text_add(&path, pid);
-  text_add(&path, "/stat");
-  char stat[1024];
-  if (read_small_file(AT_FDCWD, text_string(&path), stat, sizeof stat) < 0) return false;
-  /* `pid (name) state ppid ...`, where the name may hold anything. */
-  const char *end_of_name = strrchr(stat, ')');
-  return end_of_name != NULL && strlen(end_of_name) > 4 && atoi(end_of_name + 4) == getpid();
+static bool is_child(pid_t pid) {
+  int64_t parent;
+  return process_stat(pid, STAT_PARENT, &parent) && parent == getpid();
 }
 
 /* For kernels that do not list children (CONFIG_PROC_CHILDREN). */
@@ -34,7 +24,7 @@ static void search_children(pid_visitor *visit, void *context) {
   if (directory == NULL) return;
   for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
     pid_t pid = atoi(entry->d_name);
-    if (pid > 1 && is_child(entry->d_name)) visit(pid, context);
+    if (pid > 1 && is_child(pid)) visit(pid, context);
   }
   closedir(directory);
 }

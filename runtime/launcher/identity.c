@@ -1,37 +1,12 @@
 #include "identity.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "files.h"
-#include "text.h"
-
-/* Fields of /proc/PID/stat, from 1. */
-#define FIELD_STATE 3
-#define FIELD_START_TIME 22
-
-static bool read_start_time(pid_t pid, int64_t *start_time) {
-  struct text path;
-  text_clear(&path);
-  text_add(&path, "/proc/");
-  text_add_number(&path, pid);
-  text_add(&path, "/stat");
-  char stat[1024];
-  if (read_small_file(AT_FDCWD, text_string(&path), stat, sizeof stat) < 0) return false;
-  /* `pid (name) state ppid ...`, where the name may hold anything. */
-  const char *at = strrchr(stat, ')');
-  if (at != NULL) at++;
-  for (int field = FIELD_STATE; at != NULL && field < FIELD_START_TIME; field++) at = strchr(at + 1, ' ');
-  if (at == NULL) {
-    errno = EPROTO;
-    return false;
-  }
-  *start_time = strtoll(at, NULL, 10);
-  return true;
-}
+#include "process-stat.h"
 
 /* Empty until it was read. */
 static char boot_id[BOOT_ID_BYTES];
@@ -46,7 +21,7 @@ bool identity_read_boot(void) {
 /* One that was born within this tick needs no look: that takes the kernel a hundredth of all that a short task does. */
 static bool find_start_time(struct identity *identity) {
   int64_t now = boot_ticks();
-  return identity->start_time == now || read_start_time(identity->pid, &identity->start_time);
+  return identity->start_time == now || process_stat(identity->pid, STAT_START_TIME, &identity->start_time);
 }
 
 struct identity identity_before_birth(void) {

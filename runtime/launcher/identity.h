@@ -13,7 +13,7 @@
 struct identity {
   pid_t launcher_pid;
   pid_t pid;
-  /* Clock ticks between boot and start: field 22 of /proc/PID/stat. */
+  /* Clock ticks between boot and start. */
   int64_t start_time;
   char boot_id[BOOT_ID_BYTES];
   /* Since 1970. */
