@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs'
 import { lockDirectory } from '../shared/directory-lock.ts'
-import { UsageError } from '../shared/errors.ts'
+import { startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { createGuard, isLoopback } from '../shared/http-guard.ts'
 import { listen, parseListenAddress, type RunningHttpService } from '../shared/http-service.ts'
@@ -33,7 +33,7 @@ import { DiskReserve } from './store/disk-reserve.ts'
 import { Handles } from './store/handles.ts'
 import { takeHeapHeadroom } from './store/heap-headroom.ts'
 import { IdempotencyKeys } from './store/idempotency.ts'
-import { Journal } from './store/journal.ts'
+import { FIRST_SEGMENT, Journal } from './store/journal.ts'
 import { Persistence } from './store/persistence.ts'
 import { recover } from './store/recovery.ts'
 import { ResultFiles } from './store/result-files.ts'
@@ -67,9 +67,10 @@ async function main(): Promise<number | undefined> {
     else return await serve(values)
     return 0
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error
-    console.error(`taskmill-control: ${error.message}`)
-    return 2
+    const fault = startFault(error)
+    if (fault === undefined) throw error
+    console.error(`taskmill-control: ${fault.message}`)
+    return fault.exitCode
   }
 }
 
@@ -92,7 +93,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const serviceId = `${dev}-${ino}`
   const recovered = await recover(config.dataDir)
   const { segments, lastSeq, lastOrdinal } = recovered
-  const firstSegment = (segments?.newest ?? 0) + 1
+  const firstSegment = segments === undefined ? FIRST_SEGMENT : segments.newest + 1
   const store = new TaskStore({ lastSeq, lastOrdinal })
   for (const graph of recovered.graphs) store.apply({ kind: 'graph-recovered', graph })
   const oldestSegment = segments?.oldest ?? firstSegment

@@ -4,7 +4,7 @@
  * `serve` is the service; the other subcommands are thin clients of it, print its response on standard output and
  * say what went wrong on standard error. Each role is loaded when it is asked for.
  */
-import { messageOf, UsageError } from '../shared/errors.ts'
+import { messageOf, startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { VERSION } from '../shared/version.ts'
 import { serveSettings, serveVariables } from './config.ts'
@@ -18,9 +18,10 @@ try {
   const exitCode = await main(process.argv.slice(2))
   if (exitCode !== undefined) process.exit(exitCode)
 } catch (error) {
-  if (!(error instanceof UsageError)) throw error
-  console.error(`taskmill-runtime: ${error.message}`)
-  process.exit(2)
+  const fault = startFault(error)
+  if (fault === undefined) throw error
+  console.error(`taskmill-runtime: ${fault.message}`)
+  process.exit(fault.exitCode)
 }
 
 /** The exit code, or undefined while the service runs. */

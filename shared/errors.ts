@@ -32,3 +32,13 @@ export const systemCodeOf = (thrown: unknown): string | undefined => {
   const code = (thrown as { code?: unknown } | null)?.code
   return typeof code === 'string' ? code : undefined
 }
+
+/**
+ * What a program says, in one line, that could not do what it was started for, and how it exits: 2 for a mistake of the
+ * caller, 1 for a refusal of the system (a full disk), which may pass. Undefined for a mistake of ours: its stack is wanted.
+ */
+export function startFault(error: unknown): { readonly message: string; readonly exitCode: 1 | 2 } | undefined {
+  if (error instanceof UsageError) return { message: error.message, exitCode: 2 }
+  if (!/^E[A-Z0-9]+$/.test(systemCodeOf(error) ?? '')) return undefined
+  return { message: `cannot start: ${messageOf(error)}`, exitCode: 1 }
+}

@@ -7,6 +7,7 @@
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { ExecutionError, type Executor, type ExecutorContext, type StopReason } from '../executors/executor.ts'
+import { isWithinDepth, MAX_JSON_DEPTH } from '../graph/decode.ts'
 import type { Failure, Handle, Task } from '../graph/task.ts'
 
 export type AttemptOutcome =
@@ -117,7 +118,7 @@ export class Attempt implements ExecutorContext {
   }
 
   progress(message?: string, data?: unknown): void {
-    this.#host.progress(this.task, this.attempt, message, data)
+    this.#host.progress(this.task, this.attempt, message, unlessTooDeep(data))
   }
 
   /** Asks the executor to end what it started. Only the first reason counts, but a service that stops waits for nobody. */
@@ -189,6 +190,7 @@ export class Attempt implements ExecutorContext {
   }
 
   #succeeded(result: unknown): AttemptOutcome {
+    if (!isWithinDepth(result)) return this.#failed(tooDeep())
     if (this.#timer !== undefined) clearTimeout(this.#timer)
     if (this.#isUnrecorded) return { kind: 'unrecorded' }
     if (this.#stopReason !== undefined) return this.#stopped(result)
@@ -199,12 +201,14 @@ export class Attempt implements ExecutorContext {
     clearTimeout(this.#timer)
     if (this.#isUnrecorded) return { kind: 'unrecorded' }
     const known = error instanceof ExecutionError ? error : undefined
-    if (this.#stopReason !== undefined) return this.#stopped(known?.result)
+    const result = unlessTooDeep(known?.result)
+    if (this.#stopReason !== undefined) return this.#stopped(result)
     if (known === undefined) {
       this.log.error('executor broke', { cause: error instanceof Error ? error.stack : String(error) })
       return { kind: 'failure', failure: { code: 'internal', message: `internal error: ${messageOf(error)}` } }
     }
-    const { code, message, retryable, source, details, result } = known
+    const { code, message, retryable, source } = known
+    const details = unlessTooDeep(known.details)
     if (this.#wasTimedOut(known)) return this.#timedOut(result)
     const failure: Failure = {
       ...{ code, message },
@@ -226,3 +230,9 @@ export class Attempt implements ExecutorContext {
     return { kind: 'failure', failure, ...(result !== undefined && { result }) }
   }
 }
+
+/** What is kept is written as JSON again and again: what cannot be would keep all else from being written. */
+const tooDeep = () =>
+  new ExecutionError('external_failure', `the result is nested deeper than ${MAX_JSON_DEPTH} levels`)
+
+const unlessTooDeep = <Value>(value: Value): Value | undefined => (isWithinDepth(value) ? value : undefined)

@@ -21,6 +21,9 @@ import { nextTurn } from '../../shared/slices.ts'
 import { FrameBuffer, type FrameKind } from './journal-format.ts'
 import { SegmentRoom } from './segment-room.ts'
 
+/** Number of the first segment of a data directory. */
+export const FIRST_SEGMENT = 1
+
 export const segmentName = (number: number): string => `journal-${String(number).padStart(10, '0')}.log`
 
 /** The number in the name of a segment, or undefined for other files. */

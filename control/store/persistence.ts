@@ -79,7 +79,7 @@ export class Persistence {
       this.#keep()
       this.#options.journal.sync().catch(() => {}) // the journal has said so
     } catch {
-      this.#flushTimer = setTimeout(() => this.#flushAndSync(), RETRY_MS)
+      this.#tryAgainLater()
     }
   }
 
@@ -134,6 +134,11 @@ export class Persistence {
       this.#options.log.error('cannot write the journal: nothing new is taken in or started until it can be', { cause })
     }
     this.#isFailing = true
+    this.#tryAgainLater()
+  }
+
+  /** One timer at a time: each of two would set two more. */
+  #tryAgainLater(): void {
     this.#flushTimer ??= setTimeout(() => this.#flushAndSync(), RETRY_MS)
   }
 

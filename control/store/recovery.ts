@@ -7,6 +7,7 @@
  */
 import { readdirSync, readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
+import { UsageError } from '../../shared/errors.ts'
 import { parseJson } from '../../shared/json-slices.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { atOnce } from '../../shared/slices.ts'
@@ -16,10 +17,10 @@ import { normalizeTool } from '../graph/normalize.ts'
 import type { Task } from '../graph/task.ts'
 import type { KeptKey } from './idempotency.ts'
 import { readIdempotencyKeys } from './idempotency-file.ts'
-import { segmentName, segmentNumber } from './journal.ts'
+import { FIRST_SEGMENT, segmentName, segmentNumber } from './journal.ts'
 import { decodeSegment, type Frame } from './journal-format.ts'
 import { decodeStates, type JournaledState } from './journaled-state.ts'
-import { readSnapshot, refuseAccess, refuseFile, statePath } from './snapshot.ts'
+import { hasSnapshot, readSnapshot, refuseAccess, refuseFile, statePath } from './snapshot.ts'
 import { recoverGraph, type StoredTask } from './stored-task.ts'
 
 /** The payload of a frame of kind `g`. `body` is the submission as it came. */
@@ -58,6 +59,9 @@ export async function recover(dataDir: string): Promise<Recovered> {
     .map(segmentNumber)
     .filter((number) => number !== undefined)
     .sort((a, b) => a - b)
+  // Segments go once a state file holds what they held, and the first of all has number 1.
+  if (numbers.length > 0 && numbers[0] !== FIRST_SEGMENT && !hasSnapshot(dataDir))
+    throw lostSnapshot(dataDir, numbers[0]!)
   const cuts: { path: string; length: number; torn: number }[] = []
   const steps: (() => void)[] = []
   for (const number of numbers) {
@@ -88,6 +92,12 @@ export async function recover(dataDir: string): Promise<Recovered> {
     cutBytes: cuts.reduce((sum, { torn }) => sum + torn, 0),
   }
 }
+
+const lostSnapshot = (dataDir: string, oldest: number) =>
+  new UsageError(
+    `the state file ${statePath(dataDir)} is gone, and ${segmentName(oldest)} holds only what came after it: ` +
+      'put it back, or move the journal files away as well to begin anew',
+  )
 
 function readSegment(path: string): Uint8Array {
   try {

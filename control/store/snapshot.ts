@@ -6,7 +6,7 @@
  * restart needs (`stored-task.ts`). A file of the older form, which has none of these, loads too. A file that cannot be
  * read stops the start and stays as it is.
  */
-import { existsSync, mkdirSync } from 'node:fs'
+import { lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { replaceFile } from '../../shared/atomic-file.ts'
 import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
@@ -60,12 +60,16 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
   return characters
 }
 
+/** Whether there is a state file; a link to a place that is gone is one that cannot be read. */
+export const hasSnapshot = (dataDir: string): boolean =>
+  lstatSync(statePath(dataDir), { throwIfNoEntry: false }) !== undefined
+
 /** The entries of the state file in `dataDir`, by id, in the order of the file; none when there is no file. Throws `UsageError`. */
 export async function readSnapshot(dataDir: string): Promise<Map<string, StoredTask>> {
   const path = statePath(dataDir)
   // A name that stands twice counts by its last value, as in every reader of JSON.
   const byId = new Map<string, StoredTask>()
-  if (!existsSync(path)) return byId
+  if (!hasSnapshot(dataDir)) return byId
   const refuse = refuseFile('state file', path)
   let entries: [string, unknown][]
   try {

@@ -3,7 +3,18 @@
  * service, with its real files.
  */
 import { describe, expect, test } from 'bun:test'
-import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
 import { startControl } from '../support/control.ts'
@@ -251,6 +262,28 @@ describe('the journal', () => {
 const sizeIfThere = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
 describe('a full disk', () => {
+  test.skipIf(!canMount)(
+    'that has no room for an outcome: it is tried again now and then, and SIGTERM ends the service',
+    async () => {
+      using dir = tempDir()
+      const dataDir = join(dir.path, 'data')
+      using _disk = smallDisk(dataDir, 1500 * 1024)
+      await using control = await startControl({ dataDir, env: open, flags: NO_SNAPSHOT })
+      const command = { command: 'head', args: ['-c', '1000000', '/dev/zero'] }
+      await control.submit([{ id: 'large', type: 'shell', params: command }])
+      await until(
+        () => control.log.map(({ msg }) => String(msg)),
+        (lines) => lines.some((line) => line.startsWith('cannot write the journal')),
+      )
+      const ticks = Date.now() + 2_500 // enough tries for each to have made two of its own
+      await until(
+        () => Date.now(),
+        (now) => now > ticks,
+      )
+      expect(await control.stop()).toBe(1)
+    },
+  )
+
   // Only root may mount a small disk.
   test.skipIf(!canMount)('503, nothing half-stored, and it recovers when the disk does', async () => {
     using dir = tempDir()
@@ -361,6 +394,45 @@ test.skipIf(!canMount)('on a full disk no attempt that acts is started; it is on
   expect((await control.ended('act')).status).toBe('success')
   expect(readFileSync(done, 'utf8').trim().split('\n').length).toBe(1)
   await control.stop()
+})
+
+test('a state file that is gone, while the journal goes on from one, stops the start', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  {
+    await using control = await startControl({ dataDir, flags: ['--persist-interval', '20ms'] })
+    await control.run({ type: 'noop' })
+    await until(
+      () => segments(dataDir),
+      (names) => names.length === 1 && names[0] !== 'journal-0000000001.log',
+    )
+    await control.run({ type: 'noop' })
+    await control.stop('SIGKILL')
+  }
+  const stateFile = join(dataDir, 'state.json')
+  renameSync(stateFile, join(dir.path, 'aside'))
+  await expect(startControl({ dataDir })).rejects.toThrow(
+    /the state file .*state.json is gone, and journal-.*: put it back/,
+  )
+  symlinkSync(join(dir.path, 'nowhere'), stateFile)
+  await expect(startControl({ dataDir })).rejects.toThrow(/cannot read the state file .*state.json: /)
+  rmSync(stateFile)
+  renameSync(join(dir.path, 'aside'), stateFile)
+  await using control = await startControl({ dataDir })
+  expect((await control.list()).length).toBe(2)
+  await control.stop()
+})
+
+test('a start that the system refuses says why in one line', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  mkdirSync(dataDir)
+  writeFileSync(join(dataDir, 'results'), '')
+  const child = Bun.spawn([await binary('taskmill-control'), '--addr', '127.0.0.1:0', '--data-dir', dataDir], {
+    ...{ env: testEnvironment(), stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' },
+  })
+  expect(await new Response(child.stderr).text()).toMatch(/^taskmill-control: cannot start: .*results.*\n$/)
+  expect(await child.exited).toBe(1)
 })
 
 test('a second service on the same data directory refuses to start and says why', async () => {

@@ -67,6 +67,30 @@ describe('an attempt', () => {
     expect(failing.run()).toEqual(brokenOutcome)
   })
 
+  test('keeps nothing that is nested so deep that it could not be written', () => {
+    let deep: unknown = 1
+    for (let level = 0; level < 100_000; level++) deep = [deep]
+    const loop: Record<string, unknown> = {}
+    loop.loop = loop
+    for (const result of [deep, { usage: deep }, loop]) {
+      const message = 'the result is nested deeper than 200 levels'
+      const failure = { code: 'external_failure', message } as const
+      expect(attemptOf(() => result).run()).toEqual({ kind: 'failure', failure })
+      const failing = attemptOf(() => {
+        throw new ExecutionError('exit_nonzero', 'broken', { result, details: { result } })
+      })
+      expect(failing.run()).toEqual({ kind: 'failure', failure: { code: 'exit_nonzero', message: 'broken' } })
+    }
+    const seen: unknown[] = []
+    const reporting = attemptOf(
+      ({ progress }) => progress('half', deep),
+      {},
+      { progress: (...report) => seen.push(report[3]) },
+    )
+    reporting.run()
+    expect(seen).toEqual([undefined])
+  })
+
   test('that is answered later has the same outcomes later', async () => {
     expect(await attemptOf(async () => ({ ok: true })).run()).toEqual({ kind: 'success', result: { ok: true } })
     expect(await attemptOf(() => Promise.reject(broken)).run()).toEqual(brokenOutcome)
