@@ -150,9 +150,11 @@ export class Dispatcher {
 
   /** Nobody waits for it; what fails all the same is a mistake of ours, and must be seen. */
   #inBackground(task: LiveTask, work: Promise<void>): void {
-    work.catch((error) => {
-      this.#options.log.error('a task cannot be looked after', { task_id: task.task_id, cause: messageOf(error) })
-    })
+    work.catch((error) => this.#cannotLookAfter(task, error))
+  }
+
+  #cannotLookAfter({ task_id }: LiveTask, error: unknown): void {
+    this.#options.log.error('a task cannot be looked after', { task_id, cause: messageOf(error) })
   }
 
   async #reserveAndLaunch(task: LiveTask): Promise<void> {
@@ -194,17 +196,27 @@ export class Dispatcher {
     launches.lookAround()
     results.writeAgain()
     for (const running of this.#running.values()) {
-      const { task, isAdopted, since } = running
-      if (isAdopted && !launches.isLive(task)) this.onLauncherGone(task.task_id)
-      else if (this.#isOverdue(running)) {
-        running.isForced = true
-        this.#inBackground(task, launches.endByForce(task))
-      } else if (task.row.started_at === null && performance.now() - since > UNHEARD_MS) {
-        const started = launches.startedProcess(task)
-        if (started !== undefined) this.onStarted(task.task_id, started)
+      try {
+        this.#lookAt(running)
+      } catch (error) {
+        this.#cannotLookAfter(running.task, error)
       }
     }
     this.startWhatFits()
+  }
+
+  #lookAt(running: RunningTask): void {
+    const { launches } = this.#options
+    const { task, isAdopted, isForced, since } = running
+    // Of one that was killed and still cannot be asked for, nothing will be heard.
+    if (isAdopted && !(launches.isLive(task) ?? !isForced)) this.onLauncherGone(task.task_id)
+    else if (this.#isOverdue(running)) {
+      running.isForced = true
+      this.#inBackground(task, launches.endByForce(task))
+    } else if (task.row.started_at === null && performance.now() - since > UNHEARD_MS) {
+      const started = launches.startedProcess(task)
+      if (started !== undefined) this.onStarted(task.task_id, started)
+    }
   }
 
   /** The launcher of a task says, or we saw, that its process runs. */

@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
-import { messageOf } from '../../shared/errors.ts'
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
 import type { Limits } from '../intake/limits.ts'
@@ -63,6 +63,12 @@ interface Heard {
 
 /** The exit code of a launcher that started no task. */
 const NOT_STARTED = 125
+
+/**
+ * Why no launcher will ever be found where a task was: something else is in the place of its directory, or somebody else's.
+ * What runs of it is found by its mark.
+ */
+const OUT_OF_REACH: readonly string[] = ['ENOTDIR', 'ELOOP', 'EACCES', 'EPERM']
 
 /** Milliseconds that what a launcher said last may be behind its end. */
 const LAST_WORDS_MS = 100
@@ -167,8 +173,13 @@ export class Launches {
     return requestKill(this.#dirOf(task).task_dir, known)
   }
 
-  isLive(task: LiveTask): boolean {
-    return isLauncherAlive(this.#dirOf(task).task_dir)
+  /** Whether the launcher of a task is at work; undefined where that cannot be asked now. Never throws. */
+  isLive(task: LiveTask): boolean | undefined {
+    try {
+      return isLauncherAlive(this.#dirOf(task).task_dir)
+    } catch (error) {
+      return OUT_OF_REACH.includes(systemCodeOf(error) ?? '') ? false : undefined
+    }
   }
 
   /** The process of a task, where its launcher came as far as that. */
@@ -183,6 +194,7 @@ export class Launches {
 
   /** Whether the launcher of a task came as far as making a process, or an outcome without one. */
   hasBegun(task: LiveTask): boolean {
+    if (task.row.started_at !== null) return true // whatever has become of its record
     try {
       const { process, outcome } = this.#recordOf(task)
       return process !== undefined || outcome !== undefined

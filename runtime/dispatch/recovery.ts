@@ -6,6 +6,7 @@
  * to be launched, never started, and the machine has not been rebooted since, waits again as if nothing had happened.
  */
 
+import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -35,10 +36,21 @@ export interface Recovered {
 export function recoverTasks(options: RecoveryOptions): Recovered {
   const found: Recovered = { waiting: 0, running: 0, ended: 0 }
   for (const task of [...options.store.live]) {
-    if (task.row.launch_boot_id === null) found[waitAgain(options, task)]++
-    else found[takeUp(options, task)]++
+    found[takeUpSafely(options, task)]++
   }
   return found
+}
+
+/** A task that cannot be taken up must not keep the others, and the service, from going on. */
+function takeUpSafely(options: RecoveryOptions, task: LiveTask): keyof Recovered {
+  try {
+    return task.row.launch_boot_id === null ? waitAgain(options, task) : takeUp(options, task)
+  } catch (error) {
+    const cause = messageOf(error)
+    options.log.error('a task of an earlier service cannot be taken up', { task_id: task.task_id, cause })
+    options.dispatcher.giveUp(task, `the task could not be taken up after a restart: ${cause}`)
+    return 'ended'
+  }
 }
 
 /** A task whose turn had not come. It may be that it never comes: the capacity may have become smaller. */
@@ -55,7 +67,8 @@ function waitAgain({ ledger, dispatcher }: RecoveryOptions, task: LiveTask): key
 function takeUp(options: RecoveryOptions, task: LiveTask): keyof Recovered {
   const { store, ledger, dispatcher, launches, bootId } = options
   const { tenant, reservation, task_id } = task
-  const isLive = launches.isLive(task) // before its outcome is looked for: whoever holds no lock writes none
+  // Before its outcome is looked for: whoever holds no lock writes none. Where it cannot be asked yet, it may live.
+  const isLive = launches.isLive(task) ?? true
   if (!isLive && task.row.launch_boot_id === bootId && !launches.hasBegun(task)) {
     store.note(task, { patch: { launch_boot_id: null, released_at: Date.now() }, events: [notStarted(task)] })
     return waitAgain(options, task)

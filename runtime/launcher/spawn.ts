@@ -10,7 +10,8 @@
  * spawner's business (spawner.ts).
  */
 import { closeSync, constants as files, openSync, readSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { giveOwner } from '../../shared/closed-path.ts'
 import { tryLock } from '../../shared/directory-lock.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { launcherArguments } from './arguments.ts'
@@ -112,9 +113,19 @@ export class ChildLaunchers implements LauncherHost {
   }
 }
 
-const openDirectory = (path: string): number => openSync(path, files.O_RDONLY | files.O_DIRECTORY)
+/** Opens the directory of a task, which may have closed it, or one of those of the service above it. */
+function openDirectory(path: string): number {
+  const open = () => openSync(path, files.O_RDONLY | files.O_DIRECTORY)
+  try {
+    return open()
+  } catch (error) {
+    if (systemCodeOf(error) !== 'EACCES') throw error
+    for (const closed of [dirname(dirname(path)), dirname(path), path]) giveOwner(closed, 0o700)
+    return open()
+  }
+}
 
-/** Whether a launcher is at work in the directory of a task. */
+/** Whether a launcher is at work in the directory of a task. Throws when that cannot be asked. */
 export function isLauncherAlive(taskDir: string): boolean {
   let fd: number
   try {
