@@ -10,6 +10,7 @@
 import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
+import { nextTurn } from '../../shared/slices.ts'
 import type { Limits } from '../intake/limits.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { Refusal } from '../refusal.ts'
@@ -18,6 +19,7 @@ import { type GroupCommit, unavailable } from '../store/group-commit.ts'
 import type { Change, LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import {
+  cancelledBeforeStart,
   type Ending,
   endChange,
   endWithoutPlace,
@@ -138,6 +140,11 @@ export class Dispatcher {
     this.#inBackground(task, this.#seenAsEnded(task, endWithoutPlace(ending)))
   }
 
+  /** A task without a place that was asked to end. */
+  endKilled(task: LiveTask): void {
+    this.#inBackground(task, this.#seenAsEnded(task, killedBeforeStart(task, Date.now())))
+  }
+
   /** Starts waiting tasks for which there is room now. */
   startWhatFits(): void {
     const { queue, commit } = this.#options
@@ -177,8 +184,11 @@ export class Dispatcher {
     return running
   }
 
+  /** One that was killed while its place was being written down, which takes long on a full disk, is not launched. */
   async #start(running: RunningTask, prepared: PreparedLaunch): Promise<void> {
-    await this.#end(running, await this.#options.launches.run(running, prepared))
+    const isKilled = running.task.row.kill_requested_at !== null
+    const ending = isKilled ? cancelledBeforeStart(Date.now()) : await this.#options.launches.run(running, prepared)
+    await this.#end(running, ending)
   }
 
   /** A task that an earlier service launched, and whose launcher lives. */
@@ -292,16 +302,21 @@ export class Dispatcher {
       throw new Refusal('permission_denied', `kill requires owner '${wanted}'`, { header: 'x-service-owner' })
     }
     if (task === undefined) return
+    // Accepted, and not queued or launched yet: it is in a moment.
+    if (!task.isEnding && !queue.has(taskId) && !this.#running.has(taskId)) await nextTurn()
     if (queue.remove(taskId) !== undefined) {
       log.info('task killed before it started', { trace_id: traceId, task_id: taskId })
-      this.#inBackground(task, this.#seenAsEnded(task, killedBeforeStart(Date.now())))
+      this.endKilled(task)
       this.startWhatFits()
     }
     const running = this.#running.get(taskId)
     if (running === undefined) return await this.#endedBeforeStart(task)
     await within(SETTLE_MS, running.settled)
     if (running.isEnding) return await within(SETTLE_MS, task.ended)
-    if (task.row.kill_requested_at !== null) return
+    if (task.row.kill_requested_at !== null) {
+      if (running.killedSince === undefined) this.#sendKill(running)
+      return
+    }
     log.info('kill requested', { trace_id: traceId, task_id: taskId })
     const written = store.change(task, { patch: { kill_requested_at: Date.now() }, events: [killRequested()] })
     this.#sendKill(running)

@@ -58,14 +58,18 @@ export function endChange({ row, events }: Pick<LiveTask, 'row' | 'events'>, end
 /** The change of a task that never had a place. */
 export const endWithoutPlace = (ending: Ending): Change => ({ patch: endPatch(ending), events: [endEvent(ending)] })
 
-/** The change of a task that was killed while it waited for its place. */
-export function killedBeforeStart(now: number): Change {
-  const error: ErrorInfo = { code: 'cancelled', message: 'task was cancelled before it started' }
-  const ending: Ending = { status: 'cancelled', error, finishedAt: now }
-  return {
-    patch: { ...endPatch(ending), kill_requested_at: now },
-    events: [killRequested(), endEvent(ending)],
-  }
+/** How a task ended that was killed before its process was started. */
+export const cancelledBeforeStart = (now: number): Ending => ({
+  status: 'cancelled',
+  error: { code: 'cancelled', message: 'task was cancelled before it started' },
+  finishedAt: now,
+})
+
+/** The change of a task that was killed while it waited for its place: now, or so that an earlier service wrote it down. */
+export function killedBeforeStart({ row }: Pick<LiveTask, 'row'>, now: number): Change {
+  const { patch, events } = endWithoutPlace(cancelledBeforeStart(now))
+  if (row.kill_requested_at !== null) return { patch, events }
+  return { patch: { ...patch, kill_requested_at: now }, events: [killRequested(), ...events] }
 }
 
 export const killRequested = (): NewEvent => ({ event_type: 'kill_requested', message: 'kill requested' })

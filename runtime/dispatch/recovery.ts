@@ -3,7 +3,8 @@
  *
  * Tasks outlive their service. A launcher that lives is known by the lock it holds, one that is done by its outcome,
  * which counts whatever happened since, a reboot too. With neither, the task is lost. One exception: a task that was about
- * to be launched, never started, and the machine has not been rebooted since, waits again as if nothing had happened.
+ * to be launched, never started, and the machine has not been rebooted since, waits again as if nothing had happened; one
+ * that was asked to end before it started has ended.
  */
 
 import { messageOf } from '../../shared/errors.ts'
@@ -55,6 +56,10 @@ function takeUpSafely(options: RecoveryOptions, task: LiveTask): keyof Recovered
 
 /** A task whose turn had not come. It may be that it never comes: the capacity may have become smaller. */
 function waitAgain({ ledger, dispatcher }: RecoveryOptions, task: LiveTask): keyof Recovered {
+  if (task.row.kill_requested_at !== null) {
+    dispatcher.endKilled(task)
+    return 'ended'
+  }
   const shortfall = ledger.shortfallOf(task)
   if (shortfall === null) {
     dispatcher.add(task)
@@ -69,7 +74,8 @@ function takeUp(options: RecoveryOptions, task: LiveTask): keyof Recovered {
   const { tenant, reservation, task_id } = task
   // Before its outcome is looked for: whoever holds no lock writes none. Where it cannot be asked yet, it may live.
   const isLive = launches.isLive(task) ?? true
-  if (!isLive && task.row.launch_boot_id === bootId && !launches.hasBegun(task)) {
+  const mayWait = task.row.launch_boot_id === bootId || task.row.kill_requested_at !== null
+  if (!isLive && mayWait && !launches.hasBegun(task)) {
     store.note(task, { patch: { launch_boot_id: null, released_at: Date.now() }, events: [notStarted(task)] })
     return waitAgain(options, task)
   }
@@ -90,6 +96,6 @@ const recovered = (isLive: boolean): NewEvent => ({
 
 const notStarted = ({ reservation }: LiveTask): NewEvent => ({
   event_type: 'resource_released',
-  message: 'the service was restarted before the task was: it waits again',
+  message: 'the service was restarted before the task was started',
   data: reservation,
 })

@@ -184,6 +184,26 @@ describe.skipIf(!canMount)('a full disk (needs root, to mount a small one)', () 
     expect(existsSync(at.file('ran'))).toBe(false)
   })
 
+  test('a task that is killed while its place cannot be written down never runs', async () => {
+    await using at = place()
+    await using runtime = await startRuntime({ dataDir: at.dataDir, flags: ['--max-running-tasks', '1'] })
+    const first = await runtime.script(`echo on; ${waitFor(at.file('go'))}`)
+    const id = await runtime.script(`echo ran > ${at.file('ran')}`)
+    await runtime.printed(first)
+    using full = at.fill()
+    await Bun.write(at.file('go'), '')
+    await until(
+      () => runtime.resources(),
+      ({ accepted_waiting_tasks }) => accepted_waiting_tasks === 0,
+    )
+    expect((await runtime.kill(id)).status).toBe(200)
+    full.free()
+    expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } })
+    expect((await runtime.eventTypes(id)).slice(-3)).toEqual(['kill_requested', 'resource_released', 'cancelled'])
+    expect((await runtime.ended(first)).status).toBe('success')
+    expect(existsSync(at.file('ran'))).toBe(false)
+  })
+
   test('a disk that is read-only refuses with 503, and what ends meanwhile has its result file afterwards', async () => {
     await using at = place()
     await using runtime = await startRuntime({ dataDir: at.dataDir })

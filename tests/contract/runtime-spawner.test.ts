@@ -105,6 +105,28 @@ test('what a killed service asked of it is started once, and no other service be
   expect(readFileSync(runs, 'utf8').trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7'])
 })
 
+test('a task that was killed before it started does not start after a crash', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  await using _ = endProcessesOf(dir.path)
+  {
+    await using runtime = await startRuntime({ dataDir })
+    await runtime.runScript('true')
+    const spawner = await spawnerOf(runtime)
+    await stopProcess(spawner)
+    await runtime.script(`echo ran > ${join(dir.path, 'ran')}`, { task_id: 'killed' })
+    expect((await runtime.kill('killed')).status).toBe(200)
+    await runtime.stop('SIGKILL')
+    process.kill(spawner, 'SIGKILL')
+  }
+  await using runtime = await startRuntime({ dataDir })
+  expect(await runtime.ended('killed')).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } })
+  expect((await runtime.eventTypes('killed')).filter((type) => type === 'kill_requested')).toEqual(['kill_requested'])
+  expect((await runtime.runScript('echo next')).stdout).toBe('next\n')
+  expect((await runtime.resources()).active_reservations).toEqual([])
+  expect(existsSync(join(dir.path, 'ran'))).toBe(false)
+})
+
 test.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)('it ends with its service, by %s', async (signal) => {
   await using runtime = await startRuntime()
   await runtime.runScript('true')
