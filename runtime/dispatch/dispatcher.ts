@@ -217,13 +217,13 @@ export class Dispatcher {
 
   #lookAt(running: RunningTask): void {
     const { launches } = this.#options
-    const { task, isAdopted, isForced, since } = running
+    const { task, isAdopted, isForced, launchedSince } = running
     // Of one that was killed and still cannot be asked for, nothing will be heard.
     if (isAdopted && !(launches.isLive(task) ?? !isForced)) this.onLauncherGone(task.task_id)
     else if (this.#isOverdue(running)) {
       running.isForced = true
       this.#inBackground(task, launches.endByForce(task))
-    } else if (task.row.started_at === null && performance.now() - since > UNHEARD_MS) {
+    } else if (task.row.started_at === null && performance.now() - (launchedSince ?? Infinity) > UNHEARD_MS) {
       const started = launches.startedProcess(task)
       if (started !== undefined) this.onStarted(task.task_id, started)
     }
@@ -283,10 +283,10 @@ export class Dispatcher {
   }
 
   /** Whether the launcher of a task should have ended it long ago. A task of the profile process can stop its launcher. */
-  #isOverdue({ task: { row }, isEnding, isForced, since, killedSince }: RunningTask): boolean {
-    if (isEnding || isForced || row.started_at === null) return false
+  #isOverdue({ task: { row }, isEnding, isForced, launchedSince, killedSince }: RunningTask): boolean {
+    if (isEnding || isForced || launchedSince === undefined || row.started_at === null) return false
     const { wall_time_ms } = JSON.parse(row.limits) as Limits
-    const endsAt = Math.min(since + wall_time_ms, killedSince ?? Number.POSITIVE_INFINITY)
+    const endsAt = Math.min(launchedSince + wall_time_ms, killedSince ?? Number.POSITIVE_INFINITY)
     return performance.now() > endsAt + this.#options.graceMs + OVERDUE_MS
   }
 

@@ -248,6 +248,7 @@ export class Launches {
 function launchOf(running: RunningTask, prepared: PreparedLaunch): Launched {
   if ('error' in prepared) return prepared
   running.asked = prepared.asked
+  running.launchedSince = performance.now()
   try {
     return prepared.start()
   } catch (error) {

@@ -9,10 +9,11 @@ export class RunningTask {
   /** What was asked of it, as far as its ending needs it; undefined for one of an earlier service. */
   asked: Asked | undefined
   /**
-   * `performance.now()` when we first knew of it, and when its end was asked for: the clock of launchers does not jump with
-   * the one on the wall, and neither must ours.
+   * `performance.now()` when it was launched, or adopted, and when its end was asked for: the clock of launchers does not
+   * jump with the one on the wall, and neither must ours. Undefined before that: on a full disk it may take a while until
+   * the place of a task is written down.
    */
-  readonly since = performance.now()
+  launchedSince: number | undefined
   killedSince: number | undefined
   /** It was killed together with its launcher, which did not do it. */
   isForced = false
@@ -25,6 +26,7 @@ export class RunningTask {
   constructor(task: LiveTask, isAdopted: boolean) {
     this.task = task
     this.isAdopted = isAdopted
+    if (isAdopted) this.launchedSince = performance.now()
     if (task.row.started_at !== null) this.settle()
   }
 

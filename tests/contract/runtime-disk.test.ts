@@ -204,6 +204,28 @@ describe.skipIf(!canMount)('a full disk (needs root, to mount a small one)', () 
     expect(existsSync(at.file('ran'))).toBe(false)
   })
 
+  test('a task whose place cannot be written down for long runs as long as it may afterwards', async () => {
+    await using at = place()
+    const flags = ['--max-running-tasks', '1', '--termination-grace-ms', '10']
+    await using runtime = await startRuntime({ dataDir: at.dataDir, flags })
+    const first = await runtime.script(`echo on; ${waitFor(at.file('go'))}`)
+    const id = await runtime.script('sleep 1; echo whole', { limits: { wall_time_ms: 1_500 } })
+    await runtime.printed(first)
+    using full = at.fill()
+    await Bun.write(at.file('go'), '')
+    await until(
+      () => runtime.resources(),
+      ({ accepted_waiting_tasks }) => accepted_waiting_tasks === 0,
+    )
+    const since = performance.now()
+    await until(
+      () => performance.now() - since,
+      (ms) => ms > 7_000, // its wall time, and all that a launcher is given to end it
+    )
+    full.free()
+    expect(await runtime.ended(id)).toMatchObject({ status: 'success', stdout: 'whole\n' })
+  })
+
   test('a disk that is read-only refuses with 503, and what ends meanwhile has its result file afterwards', async () => {
     await using at = place()
     await using runtime = await startRuntime({ dataDir: at.dataDir })
