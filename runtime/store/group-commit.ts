@@ -30,6 +30,8 @@ interface Change {
   readonly meanwhile?: (() => void) | undefined
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
+  /** The disk has not taken it, and is to be asked again. */
+  hasFailed?: true
 }
 
 interface UnhurriedChange extends Change {
@@ -37,7 +39,7 @@ interface UnhurriedChange extends Change {
 }
 
 /** What the disk may say today and take back tomorrow; anything else is a mistake of ours. */
-const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|BUSY|LOCKED|NOMEM|PERM)/
+const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|BUSY|LOCKED|NOMEM|PERM|PROTOCOL|CORRUPT|NOTADB)/
 
 export class GroupCommit {
   readonly #db: Database
@@ -222,15 +224,15 @@ export class GroupCommit {
     }
   }
 
-  /** One of `changes` is wrong in itself: the others must not suffer for it. */
+  /** One of `changes` is wrong in itself: the others must not suffer for it, nor come in another order. */
   #oneByOne(changes: readonly Change[], found: unknown): void {
-    for (const change of changes) {
+    for (const [i, change] of changes.entries()) {
       try {
         this.#commit([change])
       } catch (error) {
         if (isDiskFault(error)) {
-          this.#keepFacts([change], error)
-          continue
+          this.#keepFacts(changes.slice(i), error)
+          return
         }
         this.#log.error('a change of the database failed', { cause: messageOf(error), first: messageOf(found) })
         change.reject(error)
@@ -241,7 +243,9 @@ export class GroupCommit {
   }
 
   #keepFacts(changes: readonly Change[], error: unknown): void {
-    this.#waiting.unshift(...changes.filter(({ undo }) => undo === undefined))
+    const facts = changes.filter(({ undo }) => undo === undefined)
+    for (const fact of facts) fact.hasFailed = true
+    this.#waiting.unshift(...facts)
     this.#waitForDisk(error)
     for (const { undo, reject } of changes) {
       if (undo !== undefined) reject(unavailable(error))
@@ -270,8 +274,9 @@ export class GroupCommit {
     this.#db.query('replace into probe (id, written_at) values (1, ?)').run(Date.now())
   }
 
+  /** Something was written: all is well, unless something else is not, which was tried while that was under way. */
   #isWritable(): void {
-    if (this.#fault === undefined) return
+    if (this.#fault === undefined || this.#waiting.some(({ hasFailed }) => hasFailed)) return
     this.#fault = undefined
     clearTimeout(this.#retry)
     this.#retry = undefined

@@ -112,6 +112,38 @@ describe('a full disk', () => {
     expect(recovered).toBe(1)
   })
 
+  test('is not over because a sync succeeds that was under way', async () => {
+    let recovered = 0
+    const sync = new HeldSync()
+    commit = new GroupCommit(db, sync, silentLog())
+    commit.onRecovered = () => recovered++
+    const early = commit.fact(insert(1))
+    commit.flush()
+    fillDisk()
+    const late = commit.fact(insert(2))
+    commit.flush()
+    sync.end()
+    await early
+    expect([recovered, commit.fault === undefined]).toEqual([0, false])
+    emptyDisk()
+    commit.flush()
+    sync.end()
+    await late
+    expect([recovered, commit.fault]).toEqual([1, undefined])
+  })
+
+  test('keeps facts in their order although one among them is wrong in itself', async () => {
+    fillDisk()
+    const wrong = commit.fact(() => void db.run('insert into nowhere values (1)')).catch(() => 'wrong')
+    const facts = [insert(1), insert(2), () => void db.run('update numbers set n = n + 10')].map((fact) =>
+      commit.fact(fact),
+    )
+    expect(await wrong).toBe('wrong')
+    emptyDisk()
+    await Promise.all(facts)
+    expect(committed()).toEqual([11, 12])
+  })
+
   test('has nothing done on what is not committed', async () => {
     const done: string[] = []
     fillDisk()
@@ -343,3 +375,19 @@ test('a change that is wrong in itself fails alone', async () => {
   expect(committed()).toEqual([1, 2])
   expect(commit.fault).toBeUndefined()
 })
+
+test.each(['SQLITE_FULL', 'SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_PROTOCOL', 'SQLITE_IOERR_WRITE'])(
+  'a fact that meets %s is kept until it is in',
+  async (code) => {
+    let isBroken = true
+    const fact = commit.fact(() => {
+      if (isBroken) throw Object.assign(new Error('the disk says no'), { code })
+      insert(1)()
+    })
+    commit.flush()
+    expect(commit.fault).toMatchObject({ code })
+    isBroken = false
+    await fact
+    expect([committed(), commit.fault]).toEqual([[1], undefined])
+  },
+)
