@@ -95,7 +95,7 @@ export async function serve(
     if (event.event === 'started') dispatcher.onStarted(event.task_id, startedProcess(event))
     else if (event.event === 'timeout') dispatcher.onTimeout(event.task_id)
     else if (event.event === 'failed') launches.onFault(event.task_id, event)
-    else if (event.event === 'ended' && !launches.onOutcome(event.task_id)) dispatcher.onLauncherGone(event.task_id)
+    else if (event.event === 'ended') dispatcher.onOutcome(event.task_id)
   })
   const descriptors = { notifyFd: notifications.fd, complaintsFd: openSync(join(dataDir, 'launchers.log'), 'a') }
   const launchers: LauncherHost = launcher.isNative

@@ -220,13 +220,29 @@ export class Dispatcher {
     const { task, isAdopted, isForced, launchedSince } = running
     // Of one that was killed and still cannot be asked for, nothing will be heard.
     if (isAdopted && !(launches.isLive(task) ?? !isForced)) this.onLauncherGone(task.task_id)
-    else if (this.#isOverdue(running)) {
-      running.isForced = true
-      this.#inBackground(task, launches.endByForce(task))
-    } else if (task.row.started_at === null && performance.now() - (launchedSince ?? Infinity) > UNHEARD_MS) {
+    else if (this.#isOverdue(running)) this.#inBackground(task, this.#endByForce(running))
+    else if (task.row.started_at === null && performance.now() - (launchedSince ?? Infinity) > UNHEARD_MS) {
       const started = launches.startedProcess(task)
       if (started !== undefined) this.onStarted(task.task_id, started)
     }
+  }
+
+  async #endByForce(running: RunningTask): Promise<void> {
+    const { launches } = this.#options
+    const { task, isEnding } = running
+    if (isEnding || running.isForced) return
+    running.isForced = true
+    try {
+      if (await launches.endByForce(task)) this.onOutcome(task.task_id)
+    } catch (error) {
+      running.isForced = false // at the next look
+      throw error
+    }
+  }
+
+  /** The launcher of a task says, or we did it in its place, that the outcome is there. */
+  onOutcome(taskId: string): void {
+    if (!this.#options.launches.onOutcome(taskId)) this.onLauncherGone(taskId)
   }
 
   /** The launcher of a task says, or we saw, that its process runs. */
@@ -282,9 +298,12 @@ export class Dispatcher {
     this.onEnded(row)
   }
 
-  /** Whether the launcher of a task should have ended it long ago. A task of the profile process can stop its launcher. */
+  /**
+   * Whether the launcher of a task should have ended it long ago, started or not. A task of the profile process can stop
+   * its launcher, that of another task too, and the spawner.
+   */
   #isOverdue({ task: { row }, isEnding, isForced, launchedSince, killedSince }: RunningTask): boolean {
-    if (isEnding || isForced || launchedSince === undefined || row.started_at === null) return false
+    if (isEnding || isForced || launchedSince === undefined) return false
     const { wall_time_ms } = JSON.parse(row.limits) as Limits
     const endsAt = Math.min(launchedSince + wall_time_ms, killedSince ?? Number.POSITIVE_INFINITY)
     return performance.now() > endsAt + this.#options.graceMs + OVERDUE_MS
@@ -295,7 +314,7 @@ export class Dispatcher {
    * has ended stays as it is.
    */
   async kill(taskId: string, owner: string | null, traceId: string): Promise<void> {
-    const { store, queue, log, commit } = this.#options
+    const { store, queue, launches, log, commit } = this.#options
     const task = store.liveTask(taskId)
     const wanted = (task?.row ?? store.get(taskId))?.owner ?? null
     if (wanted !== null && wanted !== owner) {
@@ -323,6 +342,9 @@ export class Dispatcher {
     commit.flush()
     // A disk that takes nothing is no reason to let the task run, nor to leave the caller waiting.
     if (commit.fault === undefined) await written
+    // What did not begin in all that time, nobody can be asked to end.
+    const isUnbegun = running.launchedSince !== undefined && !launches.hasBegun(task)
+    if (isUnbegun && !running.isEnding) this.#inBackground(task, this.#endByForce(running))
   }
 
   /** It will not start here; but nobody may be told so if the next service may not know of it. */

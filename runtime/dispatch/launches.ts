@@ -21,6 +21,7 @@ import { letPass, makeTaskDir, type TaskDir, taskDir } from '../store/task-dir.t
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Ending, StartedProcess } from './ending.ts'
+import { forestall } from './forestall.ts'
 import { type LaunchSettings, launchPlan, taskEnvironment } from './launch-plan.ts'
 import { lostCapability } from './lost-capability.ts'
 import type { RunningTask } from './running-task.ts'
@@ -155,10 +156,19 @@ export class Launches {
     }
   }
 
-  /** Ends a task that its launcher does not end, whatever keeps it from doing so; the launcher ends with it. */
-  async endByForce(task: LiveTask): Promise<void> {
-    this.#options.log.error('a launcher did not end its task in time: both are killed', { task_id: task.task_id })
+  /**
+   * Ends a task that its launcher does not end, or not start, whatever keeps it from doing so; the launcher ends with it.
+   * True for one that had not begun: it has its outcome, of which nobody else will tell. Rejects when it may still begin.
+   */
+  async endByForce(task: LiveTask): Promise<boolean> {
+    const { log } = this.#options
+    const { task_id, row } = task
+    const isUnbegun = !this.hasBegun(task)
+    const what = `a launcher did not ${isUnbegun ? 'start' : 'end'} its task in time: both are killed`
+    if (isUnbegun) forestall(this.#dirOf(task).task_dir, row.kill_requested_at === null ? 'none' : 'kill', log)
+    log.error(what, { task_id })
     await this.#endWhatIsLeft(task)
+    return isUnbegun
   }
 
   /** A safety net, for launchers of whose end nobody tells. */

@@ -12,8 +12,14 @@ const NAMESPACES_REMEDY =
 const MOUNTS_REMEDY =
   'let the service mount: in a container --cap-add SYS_ADMIN, --security-opt apparmor=unconfined and seccomp=unconfined'
 
-/** Each step as the end of `cannot start the task: `, and what helps. A remedy in `errors` beats the general one. */
-const STEPS: Readonly<Record<string, { what: string; remedy: string; errors?: Readonly<Record<string, string>> }>> = {
+/** As the end of `cannot start the task: `, and what helps. A remedy in `errors` beats the general one. */
+interface StepWords {
+  readonly what: string
+  readonly remedy: string
+  readonly errors?: Readonly<Record<string, string>>
+}
+
+const STEPS: Readonly<Record<string, StepWords>> = {
   descriptors: {
     what: 'the launcher cannot use the descriptors it was given',
     remedy: 'this is a fault of the service: please report it',
@@ -172,6 +178,14 @@ const STEPS: Readonly<Record<string, { what: string; remedy: string; errors?: Re
   },
 }
 
+/** What the service alone can say of a launcher. */
+export const UNBEGUN_STEP = 'unbegun'
+
+const UNBEGUN: StepWords = {
+  what: 'its launcher did not begin in time',
+  remedy: 'look for launchers, and their spawner, that are stopped, and for a machine that has far too much to do',
+}
+
 export interface Explanation {
   /** One line: what failed, why, and the remedy. */
   readonly message: string
@@ -188,7 +202,7 @@ export interface Failure {
 
 export function failureOf(step: string, errno: number): Failure {
   const [name, reason] = getSystemErrorMap().get(-errno) ?? [`error ${errno}`, `error ${errno}`]
-  const known = STEPS[step]
+  const known = step === UNBEGUN_STEP ? UNBEGUN : STEPS[step]
   const remedy = known?.errors?.[name] ?? known?.remedy
   return {
     what: known?.what ?? `step ${step} failed`,

@@ -2,7 +2,7 @@
  * The process that starts tasks for serve may be killed, stopped or left alone: no task is lost, run twice or harmed by
  * that. Against the built service, whose spawner is found as its child. Source: spec, Events; contract 2, 4 and 5, Runtime.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
@@ -103,6 +103,57 @@ test('what a killed service asked of it is started once, and no other service be
   const ended = await Promise.all(ids.map((id) => runtime.ended(id)))
   expect(ended.map(({ exit_code }) => exit_code)).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
   expect(readFileSync(runs, 'utf8').trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7'])
+})
+
+/** Stops whatever would start the next task, and tells whom. */
+const HANGING = [
+  ['the spawner', (spawner: number) => [spawner]],
+  ['the launcher that waits for it', childrenOf],
+] as const
+
+describe.each(HANGING)('a task that does not start because %s hangs', (_, hangingOf) => {
+  async function hang(runtime: Runtime): Promise<Disposable> {
+    await runtime.runScript('true')
+    const pids = hangingOf(await spawnerOf(runtime))
+    expect(pids).toHaveLength(1)
+    for (const pid of pids) await stopProcess(pid)
+    const goOn = () => {
+      for (const pid of pids.splice(0)) process.kill(pid, 'SIGCONT')
+    }
+    return { [Symbol.dispose]: goOn }
+  }
+
+  /** It has its end, gives its place back, and does not run when what hung goes on. */
+  async function expectNeverRun(runtime: Runtime, id: string, hanging: Disposable): Promise<void> {
+    expect((await runtime.resources()).active_reservations).toEqual([])
+    const ended = await runtime.get(id)
+    hanging[Symbol.dispose]()
+    expect((await runtime.runScript('echo next')).stdout).toBe('next\n')
+    expect(await runtime.get(id)).toEqual(ended)
+    expect(ended.stdout).toBe('')
+    expect(readFileSync(ended.artifacts.stdout_path, 'utf8')).toBe('')
+    expect(await runtime.eventTypes(id)).not.toContain('started')
+  }
+
+  test('is ended by a kill', async () => {
+    await using runtime = await startRuntime()
+    using hanging = await hang(runtime)
+    const id = await runtime.script('echo ran')
+    expect((await runtime.kill(id)).status).toBe(200)
+    expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } })
+    await expectNeverRun(runtime, id, hanging)
+  })
+
+  test('fails when its wall time, and all that a launcher is given to end it, is over', async () => {
+    await using runtime = await startRuntime()
+    using hanging = await hang(runtime)
+    const id = await runtime.script('echo ran', { limits: { wall_time_ms: 100 } })
+    expect(await runtime.ended(id)).toMatchObject({
+      status: 'failed',
+      error: { code: 'launch_failed', message: expect.stringContaining('did not begin in time') },
+    })
+    await expectNeverRun(runtime, id, hanging)
+  })
 })
 
 test('a task that was killed before it started does not start after a crash', async () => {
