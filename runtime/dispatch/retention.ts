@@ -3,9 +3,11 @@
  * came to be. A few at a time, so that nobody waits for it.
  */
 import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
+import { isLauncherAlive } from '../launcher/spawn.ts'
 import { discardTaskDir, emptyTrash, removeTaskDir, taskDir, tasksDir } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
 
@@ -76,13 +78,25 @@ export class Retention {
 
   /** Removes directories that no task has: a crash came between them and their row. */
   async removeStrays(): Promise<void> {
-    const { store, dataDir } = this.#options
+    const { store, dataDir, log } = this.#options
     for (const name of await namesIn(tasksDir(dataDir))) {
       if (this.#isStopped) return
       // Asked just before it goes: a task of that name may have been accepted since the directory was read.
-      if (!store.has(name)) discardTaskDir(dataDir, name)
+      if (store.has(name)) continue
+      if (hasLauncher(join(tasksDir(dataDir), name))) {
+        log.warn('a launcher is at work in a directory that no task has: it stays', { task_id: name })
+      } else discardTaskDir(dataDir, name)
     }
     await emptyTrash(dataDir)
+  }
+}
+
+/** What cannot be asked is no directory of a task. */
+function hasLauncher(path: string): boolean {
+  try {
+    return isLauncherAlive(path)
+  } catch {
+    return false
   }
 }
 

@@ -5,9 +5,10 @@
  * synced, which `group-commit.ts` sees to: one sync serves all that was committed before it began.
  */
 import { Database } from 'bun:sqlite'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { messageOf, UsageError } from '../../shared/errors.ts'
+import { messageOf, systemCodeOf, UsageError } from '../../shared/errors.ts'
+import { tasksDir } from './task-dir.ts'
 
 /** Raised by one with every entry of `MIGRATIONS`. */
 const SCHEMA_VERSION = 2
@@ -83,35 +84,59 @@ const MIGRATIONS: readonly string[] = [
 
 export const databasePath = (dataDir: string): string => join(dataDir, 'runtime.db')
 
-/** Opens `<dataDir>/runtime.db`, or makes it. Throws `UsageError` when it cannot be read; then it is left as it is. */
+/**
+ * Opens `<dataDir>/runtime.db`, or makes it. Throws `UsageError` when it cannot be read, or is gone while there are tasks:
+ * then everything is left as it is.
+ */
 export function openDatabase(dataDir: string): Database {
   const path = databasePath(dataDir)
   const isNew = !existsSync(path)
+  if (isNew) refuseToForget(dataDir)
   try {
     const db = new Database(path, { create: true, readwrite: true, strict: true })
+    const found = schemaOf(db, path)
+    if (found === 0) refuseToForget(dataDir)
     // The order matters: the journal mode is a property of the file, the rest of the connection.
     db.run('pragma journal_mode = wal')
     db.run('pragma synchronous = normal')
     db.run('pragma foreign_keys = off')
     db.run('pragma temp_store = memory')
-    migrate(db, path)
+    migrate(db, found)
+    // On the disk before there is a task: only a database that was lost is without a schema then.
+    if (found === 0) db.run('pragma wal_checkpoint(truncate)')
     return db
   } catch (error) {
     if (error instanceof UsageError) throw error
     const what = isNew ? 'cannot make the database' : 'cannot read the database'
+    const remedy = isNew || isFull(error) ? 'free some space' : 'restore it from a backup'
     throw new UsageError(
-      `${what} ${path}: ${messageOf(error)} (${isNew ? 'free some space, or ' : 'restore it from a backup, or '}choose another directory with --data-dir)`,
+      `${what} ${path}: ${messageOf(error)} (${remedy}, or choose another directory with --data-dir)`,
     )
   }
 }
 
-function migrate(db: Database, path: string): void {
+/** To read it takes a little room as well: for the memory that its users share, and for what a crash left in its log. */
+const isFull = (error: unknown): boolean =>
+  /^SQLITE_(FULL|IOERR_WRITE|IOERR_SHM\w+|IOERR_TRUNCATE)$/.test(systemCodeOf(error) ?? '')
+
+/** A database without tables was just made, or emptied: whatever has a directory would be taken for a leftover. */
+function refuseToForget(dataDir: string): void {
+  const tasks = tasksDir(dataDir)
+  if (!existsSync(tasks) || readdirSync(tasks).length === 0) return
+  throw new UsageError(
+    `there are tasks in ${tasks}, but no database that knows them (restore ${databasePath(dataDir)} from a backup, choose another directory with --data-dir, or move ${tasks} away to begin anew)`,
+  )
+}
+
+function schemaOf(db: Database, path: string): number {
   const { user_version: found } = db.query<{ user_version: number }, []>('pragma user_version').get()!
-  if (found > SCHEMA_VERSION) {
-    throw new UsageError(
-      `the database ${path} was written by a newer taskmill-runtime (its schema is ${found}, this one knows ${SCHEMA_VERSION}): use that one, or choose another directory with --data-dir`,
-    )
-  }
+  if (found <= SCHEMA_VERSION) return found
+  throw new UsageError(
+    `the database ${path} was written by a newer taskmill-runtime (its schema is ${found}, this one knows ${SCHEMA_VERSION}): use that one, or choose another directory with --data-dir`,
+  )
+}
+
+function migrate(db: Database, found: number): void {
   db.transaction(() => {
     for (const step of MIGRATIONS.slice(found)) db.run(step)
     db.run(`pragma user_version = ${SCHEMA_VERSION}`)

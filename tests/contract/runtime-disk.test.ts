@@ -267,8 +267,16 @@ describe.skipIf(!canMount)('a full disk (needs root, to mount a small one)', () 
     )
   })
 
-  test('a start on it either works or fails with one line that says why', async () => {
+  test.each([
+    ['the first', false],
+    ['another', true],
+  ])('a start on it, %s, either works or fails with one line that says why', async (_, isAnother) => {
     await using at = place()
+    if (isAnother) {
+      await using runtime = await startRuntime({ dataDir: at.dataDir })
+      await runtime.runScript('true')
+      await runtime.stop('SIGKILL')
+    }
     using _full = at.fill()
     const start = startRuntime({ dataDir: at.dataDir })
     const outcome = await start.then(
@@ -278,7 +286,9 @@ describe.skipIf(!canMount)('a full disk (needs root, to mount a small one)', () 
       },
       (error: Error) => error.message,
     )
-    if (outcome !== 'started') expect(outcome).toMatch(/taskmill-runtime: [^\n]*(space|full|disk|ENOSPC)[^\n]*\n$/)
+    if (outcome === 'started') return
+    expect(outcome).toMatch(/taskmill-runtime: [^\n]*(space|full|disk|ENOSPC)[^\n]*\n$/)
+    expect(outcome).not.toContain('backup')
   })
 })
 

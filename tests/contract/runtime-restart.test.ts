@@ -4,7 +4,7 @@
  * Source: spec, Events; contract 2 (last item), 4 (one service per data directory) and 5, Runtime.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { EventRecord, TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
@@ -463,6 +463,59 @@ test('SIGTERM of serve: exit 0 within a moment, although somebody waits and foll
     expect(await isAlive(pid!)).toBe(true)
   }
   await using _next = await startRuntime(at) // ends the task, and what belongs to it
+})
+
+describe('a start without the database of the tasks', () => {
+  test('is refused, and harms neither them nor their files', async () => {
+    await using at = place()
+    let before: TaskStatusResponse
+    {
+      await using runtime = await startRuntime(at)
+      before = await printed(runtime, await runtime.script('echo on; sleep 600'))
+      await runtime.stop('SIGKILL')
+    }
+    const database = ['', '-wal', '-shm'].map((end) => join(at.dataDir, `runtime.db${end}`))
+    for (const path of database) renameSync(path, `${path}.away`)
+    for (const isEmpty of [false, true]) {
+      if (isEmpty) writeFileSync(database[0]!, '')
+      await expect(startRuntime(at)).rejects.toThrow(/no database that knows them .*restore .*runtime\.db/)
+      expect(await isAlive(before.pid!)).toBe(true)
+      expect(readFileSync(before.artifacts.stdout_path, 'utf8')).toBe('on\n')
+    }
+    for (const path of database) renameSync(`${path}.away`, path)
+    await using runtime = await startRuntime(at)
+    expect((await runtime.get(before.task_id)).status).toBe('running')
+  })
+
+  test('never removes a directory that a launcher is at work in', async () => {
+    await using at = place()
+    let before: TaskStatusResponse
+    {
+      await using runtime = await startRuntime(at)
+      before = await printed(runtime, await runtime.script('echo on; sleep 600'))
+      await runtime.stop('SIGKILL')
+    }
+    for (const end of ['', '-wal', '-shm']) rmSync(join(at.dataDir, `runtime.db${end}`), { force: true })
+    const tasks = join(at.dataDir, 'tasks')
+    renameSync(tasks, at.file('tasks'))
+    {
+      await using runtime = await startRuntime(at) // a database that knows no task
+      await runtime.stop('SIGKILL')
+    }
+    rmSync(tasks, { recursive: true })
+    renameSync(at.file('tasks'), tasks)
+    await Bun.write(join(tasks, 'stray', 'request.json'), '')
+    await using runtime = await startRuntime(at)
+    await until(
+      () => existsSync(join(tasks, 'stray')),
+      (exists) => !exists,
+    )
+    await until(
+      () => runtime.log,
+      (log) => log.some(({ level, task_id }) => level === 'warn' && task_id === before.task_id),
+    )
+    expect(readFileSync(before.artifacts.stdout_path, 'utf8')).toBe('on\n')
+  })
 })
 
 describe('one service per data directory', () => {

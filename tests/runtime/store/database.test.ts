@@ -1,8 +1,11 @@
 /** Databases of earlier versions open, with all that they hold; those of later ones are left as they are. */
 import { Database } from 'bun:sqlite'
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
+import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { databasePath, openDatabase } from '../../../runtime/store/database.ts'
 import { GroupCommit } from '../../../runtime/store/group-commit.ts'
+import { tasksDir } from '../../../runtime/store/task-dir.ts'
 import { TaskStore } from '../../../runtime/store/task-store.ts'
 import { WalSync } from '../../../runtime/store/wal-sync.ts'
 import { silentLog } from '../../../shared/log.ts'
@@ -62,4 +65,37 @@ test('a database of a newer version is left as it is', () => {
   expect(() => openDatabase(dir.path)).toThrow('its schema is 99')
   using db = new Database(databasePath(dir.path))
   expect(db.query('pragma user_version').get()).toEqual({ user_version: 99 })
+})
+
+describe('a database that is gone while there are tasks', () => {
+  test.each([
+    ['missing', () => {}],
+    ['empty', (path: string) => writeFileSync(path, '')],
+  ])('is not made anew when it is %s, and says what to do', (_, make) => {
+    using dir = tempDir()
+    mkdirSync(join(tasksDir(dir.path), 'a'), { recursive: true })
+    make(databasePath(dir.path))
+    const before = readdirSync(dir.path)
+    for (let i = 0; i < 2; i++) {
+      expect(() => openDatabase(dir.path)).toThrow(/no database that knows them .*restore .*--data-dir.*move .* away/)
+      expect(readdirSync(dir.path)).toEqual(before)
+    }
+  })
+
+  test('is none that has no task yet: a first start crashed', () => {
+    using dir = tempDir()
+    mkdirSync(tasksDir(dir.path))
+    openDatabase(dir.path).close()
+    mkdirSync(join(tasksDir(dir.path), 'a'))
+    openDatabase(dir.path).close()
+  })
+
+  test('is told from one that was just made by what is on the disk before there is a task', () => {
+    using dir = tempDir()
+    using _db = openDatabase(dir.path)
+    const copy = join(dir.path, 'copy.db') // without the log, of which a power cut may leave nothing
+    copyFileSync(databasePath(dir.path), copy)
+    using found = new Database(copy)
+    expect(found.query<{ user_version: number }, []>('pragma user_version').get()!.user_version).toBeGreaterThan(0)
+  })
 })
