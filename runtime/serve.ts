@@ -28,6 +28,7 @@ import { Totals } from './dispatch/totals.ts'
 import { WaitingQueue } from './dispatch/waiting-queue.ts'
 import { capabilityManifest, capabilitySet } from './host/capabilities.ts'
 import { findCapacity } from './host/capacity.ts'
+import { ownGroups } from './host/own-groups.ts'
 import { platformOf } from './host/platform.ts'
 import { findSandboxPaths } from './host/sandbox-paths.ts'
 import { serviceUser } from './host/service-user.ts'
@@ -86,7 +87,7 @@ export async function serve(
   // Also when the start comes to nothing, as when the address is taken.
   process.on('exit', () => cgroups !== undefined && leaveCgroups(cgroups))
   const capabilities = capabilitySet({
-    ...{ isLauncherNative: launcher.isNative, isRoot },
+    ...{ isLauncherNative: launcher.isNative, isRoot, own_groups: ownGroups() },
     ...cgroupCapabilities(cgroups),
     ...(await trial),
   })

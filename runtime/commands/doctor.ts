@@ -12,6 +12,7 @@ import { describeSettings, readCommandLine } from '../../shared/flags.ts'
 import { serveSettings } from '../config.ts'
 import { capabilitySet, namedCapabilities } from '../host/capabilities.ts'
 import { findCapacity } from '../host/capacity.ts'
+import { ownGroups } from '../host/own-groups.ts'
 import { platformOf } from '../host/platform.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgroup.ts'
 import { chooseLauncher, type LauncherProgram } from '../launcher/embedded.ts'
@@ -50,7 +51,7 @@ export async function doctor(
   const capabilities = await withLauncher(async (launcher) =>
     namedCapabilities(
       capabilitySet({
-        ...{ isLauncherNative: launcher?.isNative === true, isRoot },
+        ...{ isLauncherNative: launcher?.isNative === true, isRoot, own_groups: ownGroups() },
         ...(await tryCapabilities({
           ...{ launcher, cgroups, sandboxUid: isRoot ? values.sandboxUid : undefined },
           isSandboxDisabled: values.disableLinuxSandbox,

@@ -7,7 +7,14 @@ import type { Capacity, Platform, RuntimeCapabilities } from '../../shared/contr
 import { CAPABILITY_SNAPSHOT_VERSION } from '../../shared/contract/runtime-info.ts'
 import { NAMESPACES, type Namespace } from '../../shared/contract/runtime-request.ts'
 import { isoTime } from '../../shared/iso-time.ts'
-import { AVAILABLE, type Capability, type CapabilitySet, missing, unavailable } from '../intake/capability-set.ts'
+import {
+  AVAILABLE,
+  type Capability,
+  type CapabilitySet,
+  missing,
+  unavailable,
+  WITHOUT_GROUPS,
+} from '../intake/capability-set.ts'
 
 /** What was tried at start: everything but what a launcher can do in any case. */
 export interface Tried extends Omit<CapabilitySet, 'rlimit_cpu' | 'rlimit_memory'> {
@@ -99,13 +106,14 @@ export const namedCapabilities = (set: CapabilitySet): readonly (readonly [name:
 ]
 
 /** Nothing where the profile itself is missing: that says it all. */
-const sandboxParts = ({ linux_sandbox, namespaces, chroot, seccomp, rootless }: CapabilitySet) =>
+const sandboxParts = ({ linux_sandbox, namespaces, chroot, seccomp, rootless, own_groups }: CapabilitySet) =>
   linux_sandbox.isAvailable
     ? [
         ...NAMESPACES.map((name) => [`sandbox.namespaces.${name}`, namespaces[name]] as const),
         ['sandbox.chroot', chroot] as const,
         ['the system call filter of linux_sandbox', seccomp] as const,
         ['linux_sandbox without being root', rootless] as const,
+        [WITHOUT_GROUPS, own_groups] as const,
       ]
     : []
 

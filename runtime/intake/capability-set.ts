@@ -35,6 +35,8 @@ export interface CapabilitySet {
   readonly chroot: Capability
   /** The profile without being root. */
   readonly rootless: Capability
+  /** The profile without the rights of groups that the service is in: only root can drop those. */
+  readonly own_groups: Capability
   /** The version that is in use; 0 where none is. */
   readonly cgroup_version: 0 | 1 | 2
   /** Memory of a whole task, told apart when it runs out. */
@@ -49,3 +51,6 @@ export interface CapabilitySet {
 /** The sentence on what is missing: for a refusal, and for the warnings of the manifest. */
 export const unavailable = (what: string, { reason, remedy }: Missing): string =>
   `${what} is unavailable: ${reason}. ${remedy}`
+
+/** What is said to be missing where tasks keep groups of the service. */
+export const WITHOUT_GROUPS = 'linux_sandbox without groups of the service'

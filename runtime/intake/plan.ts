@@ -10,7 +10,7 @@
  */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { CapabilityMode } from '../../shared/contract/runtime-request.ts'
-import type { CapabilitySet } from './capability-set.ts'
+import { type CapabilitySet, unavailable, WITHOUT_GROUPS } from './capability-set.ts'
 import { effectiveSandbox } from './effective-sandbox.ts'
 import { enforcementOf } from './enforcement.ts'
 import { Shortages } from './shortages.ts'
@@ -36,15 +36,18 @@ export function planTask(request: TaskRequest, capabilities: CapabilitySet, defa
     degraded: shortages.reasons.length > 0,
     fallback_reasons: shortages.reasons,
   }
-  return { ...plan, capability_warnings: surprisesOf(plan) }
+  return { ...plan, capability_warnings: surprisesOf(plan, capabilities) }
 }
 
 /** What is as it was asked for, or means nothing, and may not be what was meant. */
-function surprisesOf({
-  requested_sandbox: requested,
-  effective_sandbox: effective,
-  resource_enforcement: { memory_enforced, oom_detection },
-}: Omit<ExecutionPlan, 'capability_warnings'>): string[] {
+function surprisesOf(
+  {
+    requested_sandbox: requested,
+    effective_sandbox: effective,
+    resource_enforcement: { memory_enforced, oom_detection },
+  }: Omit<ExecutionPlan, 'capability_warnings'>,
+  { own_groups }: CapabilitySet,
+): string[] {
   const surprises: string[] = []
   if (requested.profile === 'process' && requested.namespaces !== undefined) {
     surprises.push('sandbox.namespaces means nothing with sandbox.profile=process')
@@ -59,6 +62,9 @@ function surprisesOf({
   }
   if (effective.namespaces?.pid === true && !effective.namespaces.mount) {
     surprises.push('sandbox.namespaces.pid without mount: /proc shows the processes of the host')
+  }
+  if (effective.profile === 'linux_sandbox' && !own_groups.isAvailable) {
+    surprises.push(unavailable(WITHOUT_GROUPS, own_groups))
   }
   if (memory_enforced && !oom_detection) {
     surprises.push(

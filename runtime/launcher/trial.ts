@@ -21,7 +21,7 @@ export interface TrialOptions extends SandboxTrialOptions {
 
 export const tryCapabilities = async (
   options: TrialOptions,
-): Promise<Omit<CapabilitySet, 'isRoot' | 'rlimit_cpu' | 'rlimit_memory'>> => ({
+): Promise<Omit<CapabilitySet, 'isRoot' | 'own_groups' | 'rlimit_cpu' | 'rlimit_memory'>> => ({
   ...cgroupCapabilities(options.cgroups),
   ...(await trySandbox(options)),
 })

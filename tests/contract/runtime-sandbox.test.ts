@@ -4,8 +4,6 @@
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import {
-  chmodSync,
-  copyFileSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -16,10 +14,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { builtProgram } from '../../scripts/build.ts'
 import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import { missingCgroups } from '../support/cgroups.ts'
+import { asOrdinaryUser, ORDINARY_UID } from '../support/ordinary-user.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused, script } from '../support/runtime-tasks.ts'
 import { missingSandbox, SANDBOX_UID, testRootfs } from '../support/sandboxes.ts'
@@ -29,25 +27,10 @@ import { tempDir } from '../support/temp.ts'
 setDefaultTimeout(60_000)
 
 const MEBIBYTE = 1024 * 1024
-const ORDINARY_UID = 61_235
 const isRoot = process.getuid?.() === 0
 const sandbox = { profile: 'linux_sandbox' } as const
 const STRICT = { policy: { capability_mode: 'strict' } } as const
 const lines = (text: string | undefined): string[] => (text ?? '').split('\n').filter((line) => line !== '')
-
-/** Root's checkout may be closed to others, so a service of another user runs a copy of the executable. */
-const programs = tempDir()
-afterAll(() => programs[Symbol.dispose]())
-chmodSync(programs.path, 0o755)
-const program = join(programs.path, 'taskmill-runtime')
-if (isRoot) copyFileSync(await builtProgram('taskmill-runtime'), program)
-const asOrdinaryUser = {
-  through: [
-    ...['setpriv', '--reuid', String(ORDINARY_UID), '--regid', String(ORDINARY_UID), '--clear-groups', '--'],
-    ...['sh', '-c', `shift; exec ${program} "$@"`, 'sh'],
-  ],
-  ownerUid: ORDINARY_UID,
-}
 
 const why = missingSandbox === undefined ? '' : ` (skipped: ${missingSandbox})`
 const skip = missingSandbox !== undefined
@@ -55,7 +38,7 @@ const skip = missingSandbox !== undefined
 const settings: readonly (readonly [string, number, Parameters<typeof startRuntime>[0]])[] = isRoot
   ? [
       ['as root', SANDBOX_UID, {}],
-      ['as an ordinary user', ORDINARY_UID, asOrdinaryUser],
+      ['as an ordinary user', ORDINARY_UID, await asOrdinaryUser()],
     ]
   : [['as an ordinary user', process.getuid?.() ?? 0, {}]]
 

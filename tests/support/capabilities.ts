@@ -9,6 +9,7 @@ const PARTS = [
   'seccomp',
   'chroot',
   'rootless',
+  'own_groups',
   'memory_cgroup',
   'pids_cgroup',
   'rlimit_cpu',

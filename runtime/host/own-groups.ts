@@ -1,0 +1,29 @@
+/**
+ * The groups that a task in a sandbox would keep of its service.
+ *
+ * Who is not root cannot drop its groups: before a user namespace setgroups() takes a right that it does not have, and in
+ * one that it made by itself the kernel forbids it for good.
+ */
+import { AVAILABLE, type Capability, missing } from '../intake/capability-set.ts'
+
+export interface Identity {
+  readonly uid: number | undefined
+  readonly gid: number | undefined
+  readonly groups: readonly number[]
+}
+
+const ourIdentity = (): Identity => ({
+  uid: process.getuid?.(),
+  gid: process.getgid?.(),
+  groups: process.getgroups?.() ?? [],
+})
+
+/** Whether tasks in a sandbox are in no group but their own. */
+export function ownGroups({ uid, gid, groups }: Identity = ourIdentity()): Capability {
+  const kept = [...new Set(groups)].filter((group) => group !== gid).sort((a, b) => a - b)
+  if (uid === 0 || kept.length === 0) return AVAILABLE
+  return missing(
+    `the service is not root, so its tasks stay in its groups ${kept.join(', ')} and may do what these may`,
+    'Start it without them: as a user of its own who is in no other group, or by setpriv --clear-groups.',
+  )
+}
