@@ -15,8 +15,8 @@
 /* The highest user id: the one above it means none. */
 #define MAX_UID 4294967294
 
-/* Paths of one option that may be given again and again. */
-#define MAX_PATHS 128
+/* Paths of one option that may be given again and again: some more than a service takes (host/sandbox-paths.ts). */
+#define MAX_PATHS 136
 
 struct path_list {
   int count;

@@ -9,7 +9,11 @@
 #include "paths.h"
 
 /* Private to each task. */
-#define TMP "/tmp"
+static const struct {
+  enum place_kind kind;
+  const char *path;
+} OWN[] = {{PLACE_TMP, "/tmp"}, {PLACE_DEV, "/dev"}, {PLACE_SHM, "/dev/shm"}, {PLACE_PROC, "/proc"}};
+#define OWN_COUNT (sizeof OWN / sizeof OWN[0])
 
 const char *path_within(const struct place *inner, const struct place *outer) {
   const char *rest = inner->path + strlen(outer->path);
@@ -28,9 +32,13 @@ static void insert(struct places *places, enum place_kind kind, const char *path
   places->all[at] = place;
 }
 
+enum place_kind kind_around(const struct places *places, const struct place *place) {
+  return place->within == ABSENT ? PLACE_SCRIPT : places->all[place->within].kind;
+}
+
 /* Nothing is covered twice, and nothing shown that is seen anyway. */
 static bool is_needed(const struct places *places, const struct place *place) {
-  bool is_covered = place->within != ABSENT && places->all[place->within].kind <= PLACE_TMP;
+  bool is_covered = kind_around(places, place) < PLACE_PROC;
   if (place->kind == PLACE_MASK) return !is_covered;
   return place->kind != PLACE_EXPOSED || is_covered;
 }
@@ -38,7 +46,7 @@ static bool is_needed(const struct places *places, const struct place *place) {
 /* False when it is not there. */
 static bool look(struct place *place) {
   struct stat status;
-  if (place->kind <= PLACE_TMP) {
+  if (place->kind < PLACE_EXPOSED) {
     if (stat(place->path, &status) != 0) return false;
   } else {
     place->fd = openat(AT_FDCWD, place->path, O_PATH | O_CLOEXEC);
@@ -47,6 +55,9 @@ static bool look(struct place *place) {
   place->is_directory = S_ISDIR(status.st_mode);
   return true;
 }
+
+/* Without it there is no view. */
+static bool is_vital(enum place_kind kind) { return kind == PLACE_DEV || kind == PLACE_PROC || kind >= PLACE_WORKSPACE; }
 
 static bool has_path(const struct path_list *list, const char *path) {
   for (int i = 0; i < list->count; i++)
@@ -57,7 +68,7 @@ static bool has_path(const struct path_list *list, const char *path) {
 bool places_find(struct places *places, const struct arguments *arguments) {
   struct places given;
   given.count = places->count = 0;
-  insert(&given, PLACE_TMP, TMP);
+  for (size_t i = 0; i < OWN_COUNT; i++) insert(&given, OWN[i].kind, OWN[i].path);
   /* What is shown as a whole needs no cover; mounted over one, it would bring that along. */
   for (int i = 0; i < arguments->sandbox_masks.count; i++) {
     const char *path = arguments->sandbox_masks.paths[i];
@@ -74,7 +85,7 @@ bool places_find(struct places *places, const struct arguments *arguments) {
       if (is_within(place.path, places->all[outer].path)) place.within = outer;
     if (!is_needed(places, &place)) continue;
     if (look(&place)) places->all[places->count++] = place;
-    else if (place.kind >= PLACE_WORKSPACE || (errno != ENOENT && errno != ENOTDIR)) return false;
+    else if (is_vital(place.kind) || (errno != ENOENT && errno != ENOTDIR)) return false;
   }
   return true;
 }

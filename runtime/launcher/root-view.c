@@ -18,12 +18,12 @@
 /* Entries at the top of a tree; each becomes a mount. */
 #define MAX_ENTRIES 256
 
-/* What the root has of us, whatever the tree has under these names. */
-static bool is_ours(const char *name, bool has_script) {
+/* What the root has of us, whatever the tree has under these names: the first name of `path` is one of them. */
+static bool is_ours(const char *path, bool has_script) {
   static const char *const OURS[] = {".", "..", "dev", "proc", "tmp", ROOT_WORKSPACE};
   for (size_t i = 0; i < sizeof OURS / sizeof OURS[0]; i++)
-    if (strcmp(name, OURS[i]) == 0) return true;
-  return has_script && strcmp(name, ROOT_SCRIPT) == 0;
+    if (is_within(path, OURS[i])) return true;
+  return has_script && is_within(path, ROOT_SCRIPT);
 }
 
 static bool copy_link(int tree_fd, const char *name) {
@@ -99,14 +99,32 @@ static bool is_shown(const struct arguments *arguments, const char *tree, const 
   return false;
 }
 
-static bool cover(const char *path) {
+/* What covers hidden places, where its names are covered by then. */
+struct covers {
+  int directory_fd;
+  int file_fd;
+};
+
+static bool covers_open(struct covers *covers) {
+  covers->directory_fd = open(COVER, O_PATH | O_CLOEXEC);
+  covers->file_fd = open(COVER_FILE, O_PATH | O_CLOEXEC);
+  return covers->directory_fd >= 0 && covers->file_fd >= 0;
+}
+
+static void covers_close(const struct covers *covers) {
+  if (covers->directory_fd >= 0) close(covers->directory_fd);
+  if (covers->file_fd >= 0) close(covers->file_fd);
+}
+
+static bool cover(const struct covers *covers, const char *path) {
   struct stat status;
   if (lstat(path, &status) != 0) return errno == ENOENT || errno == ENOTDIR;
-  return bind_path(S_ISDIR(status.st_mode) ? COVER : COVER_FILE, path);
+  return bind_fd(S_ISDIR(status.st_mode) ? covers->directory_fd : covers->file_fd, path);
 }
 
 /* What is hidden of the host stays so in a tree that holds it; a tree that is itself hidden is no root. */
-static struct fault cover_hidden(const struct arguments *arguments, int tree_fd) {
+static struct fault cover_hidden(const struct arguments *arguments, const struct covers *covers, int tree_fd,
+                                 bool has_script) {
   char tree[PATH_MAX];
   if (!real_path(tree_fd, tree, sizeof tree)) return fault_at(STEP_ROOTFS);
   for (int i = 0; i < arguments->sandbox_masks.count; i++) {
@@ -114,7 +132,7 @@ static struct fault cover_hidden(const struct arguments *arguments, int tree_fd)
     if (is_within(tree, mask) && !is_shown(arguments, tree, mask)) return (struct fault){STEP_ROOTFS, EACCES};
     if (!is_within(mask, tree) || is_within(tree, mask)) continue;
     const char *below = mask + (strcmp(tree, "/") == 0 ? 1 : strlen(tree) + 1);
-    if (!cover(below)) return fault_at(STEP_MASK);
+    if (!is_ours(below, has_script) && !cover(covers, below)) return fault_at(STEP_MASK);
   }
   return no_fault();
 }
@@ -123,6 +141,16 @@ static struct fault cover_hidden(const struct arguments *arguments, int tree_fd)
 static bool mount_proc(bool has_own_pids) {
   if (has_own_pids) return mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
   return bind_path("/proc", "proc") && remount("proc", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+}
+
+/* Much is the same in every /proc. */
+static struct fault cover_in_proc(const struct arguments *arguments, const struct covers *covers) {
+  for (int i = 0; i < arguments->sandbox_masks.count; i++) {
+    const char *mask = arguments->sandbox_masks.paths[i];
+    bool is_below = is_within(mask, "/proc") && !is_within("/proc", mask);
+    if (is_below && !cover(covers, mask + 1)) return fault_at(STEP_MASK);
+  }
+  return no_fault();
 }
 
 static bool mount_workspace(int fd) {
@@ -148,16 +176,12 @@ struct sources {
   int script_fd;
 };
 
-static struct fault build(const struct arguments *arguments, const struct sources *sources, bool has_own_pids) {
+/* The scaffold, with all that a task sees. Takes the descriptor of the tree over. */
+static struct fault fill(const struct arguments *arguments, const struct sources *sources, const struct covers *covers,
+                         bool has_devices, bool has_own_pids) {
   bool has_script = sources->script_fd != ABSENT;
-  if (!mounts_part() || mount("tmpfs", SCAFFOLD_AT, "tmpfs", MS_NOSUID, SCAFFOLD_OPTIONS) != 0 ||
-      chdir(SCAFFOLD_AT) != 0)
-    return fault_at(STEP_SCAFFOLD);
-  bool has_devices;
-  if (!devices_make(&has_devices)) return fault_at(STEP_DEVICES);
-  if (!make_places(has_script)) return fault_at(STEP_SCAFFOLD);
   if (!add_entries(sources->tree_fd, has_script)) return fault_at(STEP_ROOTFS);
-  struct fault fault = cover_hidden(arguments, sources->name_fd);
+  struct fault fault = cover_hidden(arguments, covers, sources->name_fd, has_script);
   if (is_fault(fault)) return fault;
   if (!mounts_freeze(".")) return fault_at(STEP_FREEZE);
   if (!bind_path("dev", "dev") || !remount("dev", MS_RDONLY | MS_NOSUID | MS_NOEXEC) ||
@@ -166,7 +190,20 @@ static struct fault build(const struct arguments *arguments, const struct source
   if (!bind_path("tmp", "tmp") || !remount("tmp", MS_NOSUID | MS_NODEV)) return fault_at(STEP_TMP);
   if (sources->workspace_fd != ABSENT && !mount_workspace(sources->workspace_fd)) return fault_at(STEP_WORKSPACE);
   if (has_script && !mount_script(sources->script_fd)) return fault_at(STEP_SCRIPT);
-  if (!mount_proc(has_own_pids)) return fault_at(STEP_PROC);
+  return mount_proc(has_own_pids) ? cover_in_proc(arguments, covers) : fault_at(STEP_PROC);
+}
+
+static struct fault build(const struct arguments *arguments, const struct sources *sources, bool has_own_pids) {
+  if (!mounts_part() || mount("tmpfs", SCAFFOLD_AT, "tmpfs", MS_NOSUID, SCAFFOLD_OPTIONS) != 0 ||
+      chdir(SCAFFOLD_AT) != 0)
+    return fault_at(STEP_SCAFFOLD);
+  bool has_devices;
+  struct covers covers;
+  if (!devices_make(&has_devices)) return fault_at(STEP_DEVICES);
+  if (!make_places(sources->script_fd != ABSENT) || !covers_open(&covers)) return fault_at(STEP_SCAFFOLD);
+  struct fault fault = fill(arguments, sources, &covers, has_devices, has_own_pids);
+  covers_close(&covers);
+  if (is_fault(fault)) return fault;
   return pivot() ? no_fault() : fault_at(STEP_PIVOT);
 }
 

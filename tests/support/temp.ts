@@ -7,7 +7,7 @@ export interface TempDir extends Disposable {
   readonly path: string
 }
 
-export function tempDir(): TempDir {
-  const path = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-')))
+export function tempDir(parent = tmpdir()): TempDir {
+  const path = realpathSync(mkdtempSync(join(parent, 'taskmill-')))
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }

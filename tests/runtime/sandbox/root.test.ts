@@ -55,6 +55,16 @@ describe.skipIf(!hasShell)(`rootfs${why}`, () => {
       expect(stdout).not.toContain('pipe')
     })
 
+    test('has a /proc in which is hidden what is masked, and a /dev of its own whatever is', async () => {
+      using rootfs = testRootfs()!
+      const masks = ['/proc/cpuinfo', '/proc/sys/kernel', `/proc/${process.pid}`, '/dev/shm']
+      const script = 'cat /proc/cpuinfo; ls /proc/sys/kernel; cat /proc/sys/fs/nr_open > /dev/shm/x && echo the rest'
+      for (const tree of [rootfs.path, '/']) {
+        const { stdout } = await runIn(setting, { command: sh(script), sandbox: { rootfs: tree, masks } })
+        expect(lines(stdout)).toEqual(['the rest'])
+      }
+    })
+
     test('has the script at /script', async () => {
       using rootfs = testRootfs()!
       const script = join(rootfs.path, 'etc/given')

@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sh } from '../../support/launchers.ts'
-import { describeSandboxes, launchIn, MASKS, runIn } from '../../support/sandboxes.ts'
+import { describeSandboxes, launchIn, MASKS, runIn, USUAL } from '../../support/sandboxes.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 
 /** Files that everybody may read and write, with places below that are hidden or shown. */
@@ -107,6 +107,36 @@ describeSandboxes('the view of a sandbox', (setting) => {
     const script = `cd ${tree.path}; wc -c < plain; cat secret/key secret/part/inner/key; echo x 2> /dev/null > secret/key; cat secret/key`
     const { stdout } = await runIn(setting, { command: sh(script), sandbox })
     expect(lines(stdout)).toEqual(['0', 'secret/key', 'secret/part/inner/key', 'secret/key'])
+  })
+
+  test('has a /dev/shm of its own, whatever is hidden there, and shows parts of that of the host', async () => {
+    using shm = tempDir('/dev/shm')
+    mkdirSync(join(shm.path, 'hidden'))
+    mkdirSync(join(shm.path, 'shown'))
+    writeFileSync(join(shm.path, 'shown/file'), 'shown\n')
+    chmodSync(shm.path, 0o755)
+    const sandbox = { masks: [shm.path, join(shm.path, 'hidden')], exposed: [join(shm.path, 'shown')] }
+    const script = `cd ${shm.path}; find . | sort; cat shown/file; echo x 2> /dev/null > shown/file || echo x > /dev/shm/x && cat /dev/shm/x`
+    const { stdout } = await runIn(setting, { command: sh(script), sandbox })
+    expect(lines(stdout)).toEqual(['.', './shown', './shown/file', 'shown', 'x'])
+  })
+
+  test('shows devices of the host that are exposed, to be opened by whom their mode lets, and no others', async () => {
+    const names = ['full', 'null', ...(existsSync('/dev/kmsg') ? ['kmsg'] : [])]
+    const sandbox = { exposed: [...names, 'missing'].map((name) => `/dev/${name}`) }
+    const script = `ls /dev | tr '\\n' ' '; echo; echo x > /dev/null && echo x 2>&- > /dev/full || echo full`
+    const { stdout } = await runIn(setting, { command: sh(script), sandbox })
+    const own = ['fd', 'ptmx', 'pts', 'random', 'shm', 'stderr', 'stdin', 'stdout', 'tty', 'urandom', 'zero']
+    expect(lines(stdout)).toEqual([`${[...own, ...names].sort().join(' ')} `, 'full'])
+  })
+
+  test('hides what is masked of /proc, in a new one as in that of the host', async () => {
+    const sandbox = { masks: ['/proc/cpuinfo', '/proc/sys/kernel', '/proc/sys/kernel/random', `/proc/${process.pid}`] }
+    const script = 'wc -c < /proc/cpuinfo; ls /proc/sys/kernel; cat /proc/sys/fs/nr_open > /dev/null && echo the rest'
+    for (const features of [USUAL, USUAL.filter((feature) => feature !== 'pid')]) {
+      const { stdout } = await runIn(setting, { command: sh(script), sandbox: { ...sandbox, features } })
+      expect(lines(stdout)).toEqual(['0', 'the rest'])
+    }
   })
 
   test('has the script at its place, to be read and not written', async () => {
