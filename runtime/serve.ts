@@ -71,6 +71,7 @@ export async function serve(
 
   process.umask(0o077) // requests hold secrets
   const dataDir = makeDataDir(config.dataDir)
+  const sandboxPaths = findSandboxPaths({ ...config, dataDir })
   const directoryLockFd = lockDataDir(dataDir)
   const launcher = launcherProgram(dataDir)
   const isRoot = process.getuid?.() === 0
@@ -105,7 +106,7 @@ export async function serve(
   const sandbox: SandboxSettings = {
     user: sandboxUid === undefined ? undefined : { uid: sandboxUid, name: serviceUser(sandboxUid) },
     canFilter: capabilities.seccomp.isAvailable,
-    ...findSandboxPaths({ ...config, dataDir }),
+    ...sandboxPaths,
   }
   const launches = new Launches({
     host: launchers,

@@ -5,12 +5,19 @@
  * from connecting to a socket.
  */
 import { realpathSync } from 'node:fs'
+import { UsageError } from '../../shared/errors.ts'
 
 /** On any host. /tmp is not among them: each task has its own. */
 export const DEFAULT_MASKS = ['/run', '/home', '/root', '/var/tmp'] as const
 
 /** Often a link into /run: without it no name of another host can be looked up. */
 const RESOLVER = '/etc/resolv.conf'
+
+/** Places that are hidden, or shown: as many as a launcher takes (MAX_PATHS of arguments.h), but for some of its own. */
+export const MAX_SANDBOX_PATHS = 128
+
+/** What each task has of its own, or nothing would be left of. */
+const INDISPENSABLE = ['/', '/dev', '/proc']
 
 export interface SandboxPaths {
   /** Real paths, where there is something. */
@@ -25,12 +32,46 @@ export interface SandboxPathSettings {
   readonly sandboxExpose: readonly string[]
 }
 
+/** Throws `UsageError` for what no sandbox could be made with. */
 export function findSandboxPaths({ dataDir, sandboxMask, sandboxExpose }: SandboxPathSettings): SandboxPaths {
+  for (const path of sandboxMask) checkMask(path, realPath(path))
+  for (const path of sandboxExpose) checkExposed(path, realPath(path))
   const resolver = realPath(RESOLVER)
   return {
-    masks: distinct([...DEFAULT_MASKS, dataDir, ...sandboxMask].map(realPath)),
-    exposed: distinct([...sandboxExpose.map(realPath), ...(resolver === RESOLVER ? [] : [resolver])]),
+    masks: counted('--sandbox-mask', [...DEFAULT_MASKS, dataDir, ...sandboxMask].map(realPath)),
+    exposed: counted('--sandbox-expose', [
+      ...sandboxExpose.map(realPath),
+      ...(resolver === RESOLVER ? [] : [resolver]),
+    ]),
   }
+}
+
+function checkMask(path: string, real: string): void {
+  if (INDISPENSABLE.includes(real)) {
+    throw new UsageError(
+      `--sandbox-mask ${path}: no task runs without ${real} (name the parts of it that are to be hidden)`,
+    )
+  }
+  // A link such as /proc/mounts leads to ourselves, whom no task sees.
+  if (/^\/proc\/\d+(\/|$)/.test(real)) {
+    throw new UsageError(`--sandbox-mask ${path}: what /proc has of a process cannot be hidden from that process`)
+  }
+}
+
+function checkExposed(path: string, real: string): void {
+  if (real === '/dev') {
+    throw new UsageError(
+      `--sandbox-expose ${path}: tasks have a /dev of their own (name what they are to see of that of the host)`,
+    )
+  }
+}
+
+function counted(flag: string, paths: readonly string[]): string[] {
+  const found = distinct(paths)
+  if (found.length <= MAX_SANDBOX_PATHS) return found
+  throw new UsageError(
+    `${flag}: ${found.length} places, with those that are always among them (at most ${MAX_SANDBOX_PATHS}: name directories that hold several)`,
+  )
 }
 
 const distinct = (paths: readonly string[]): string[] => [...new Set(paths)]

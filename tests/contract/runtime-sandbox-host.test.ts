@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
 import { asOrdinaryUser, becoming, openProgram } from '../support/ordinary-user.ts'
 import { startRuntime } from '../support/runtime.ts'
+import { runRuntime } from '../support/runtime-command.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
@@ -54,4 +55,61 @@ describe.skipIf(missingSandbox !== undefined || !isRoot)(`a service in groups be
     const { execution_plan } = await runtime.runScript('true', { sandbox, ...STRICT })
     expect(execution_plan.capability_warnings).toEqual([])
   })
+})
+
+const settings = isRoot ? (['as root', 'as an ordinary user'] as const) : (['as an ordinary user'] as const)
+
+describe.skipIf(missingSandbox !== undefined).each([...settings])(`a service %s${why}`, (who) => {
+  const options = async () => (isRoot && who !== 'as root' ? await asOrdinaryUser() : {})
+
+  test('may have its data directory in /dev/shm', async () => {
+    using shm = tempDir('/dev/shm')
+    const given = await options()
+    if (given.ownerUid !== undefined) chownSync(shm.path, given.ownerUid, given.ownerUid)
+    await using runtime = await startRuntime({ ...given, dataDir: join(shm.path, 'data') })
+    const { task_id, ...task } = await runtime.runScript(
+      'pwd; echo x > file && cat file; ls /dev/shm/* /dev/shm/*/data',
+      {
+        sandbox,
+        ...STRICT,
+      },
+    )
+    const workspace = join(shm.path, 'data/tasks', task_id, 'workspace')
+    expect(task).toMatchObject({ status: 'success', stderr: '' })
+    expect(task.stdout?.split('\n')).toEqual([
+      workspace,
+      'x',
+      `${shm.path}:`,
+      'data',
+      '',
+      `${shm.path}/data:`,
+      'tasks',
+      '',
+    ])
+  })
+
+  test('hides what it is told to of /proc', async () => {
+    const flags = ['--sandbox-mask', '/proc/cpuinfo', '--sandbox-mask', '/proc/sys/kernel']
+    await using runtime = await startRuntime({ ...(await options()), flags })
+    const task = await runtime.runScript('cat /proc/cpuinfo; ls /proc/sys/kernel', { sandbox, ...STRICT })
+    expect(task).toMatchObject({ status: 'success', stdout: '' })
+  })
+})
+
+test('what no sandbox can be made with is refused at the start, and by doctor --escape', async () => {
+  const many = Array.from({ length: 130 }, (_, i) => `/srv/place-${i}`).join(',')
+  using dir = tempDir()
+  for (const [value, message] of [
+    ['/proc', /^taskmill-runtime: --sandbox-mask \/proc: no task runs without \/proc .*\n$/],
+    [many, /^taskmill-runtime: --sandbox-mask: 1\d\d places, .*at most 128.*\n$/],
+  ] as const) {
+    for (const command of [
+      ['serve', '--data-dir', join(dir.path, 'data')],
+      ['doctor', '--escape'],
+    ]) {
+      const { exitCode, stderr } = await runRuntime([...command, '--sandbox-mask', value])
+      expect([command[0], exitCode]).toEqual([command[0], 2])
+      expect(stderr).toMatch(message)
+    }
+  }
 })

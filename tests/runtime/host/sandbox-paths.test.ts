@@ -1,8 +1,9 @@
 /** Goal: what is hidden from tasks is known by its real path, once. Method: links in a directory of the test. */
 import { expect, test } from 'bun:test'
-import { mkdirSync, realpathSync, symlinkSync } from 'node:fs'
+import { mkdirSync, readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { DEFAULT_MASKS, findSandboxPaths } from '../../../runtime/host/sandbox-paths.ts'
+import { DEFAULT_MASKS, findSandboxPaths, MAX_SANDBOX_PATHS } from '../../../runtime/host/sandbox-paths.ts'
+import { UsageError } from '../../../shared/errors.ts'
 import { tempDir } from '../../support/temp.ts'
 
 test('the data directory and the usual places are hidden, and what the settings name', () => {
@@ -28,4 +29,36 @@ test('names of hosts can be looked up, wherever the file for that lies', () => {
   const resolver = realpathSync('/etc/resolv.conf')
   const { exposed } = findSandboxPaths({ dataDir: '/data', sandboxMask: [], sandboxExpose: [] })
   expect(exposed).toEqual(resolver === '/etc/resolv.conf' ? [] : [resolver])
+})
+
+const given = (sandboxMask: readonly string[], sandboxExpose: readonly string[] = []) =>
+  findSandboxPaths({ dataDir: '/data', sandboxMask, sandboxExpose })
+
+test.each([
+  ['/', /^--sandbox-mask \/: no task runs without \/ /],
+  ['/proc', /^--sandbox-mask \/proc: no task runs without \/proc /],
+  ['/dev', /^--sandbox-mask \/dev: /],
+  ['/dev/../proc/', /^--sandbox-mask \/dev\/..\/proc\/: no task runs without \/proc /],
+  ['/proc/self/environ', /^--sandbox-mask \/proc\/self\/environ: what \/proc has of a process cannot be hidden/],
+  ['/proc/mounts', /^--sandbox-mask \/proc\/mounts: /],
+])('what no task runs without, or no sandbox hides, is refused: %p', (path, message) => {
+  expect(() => given([path])).toThrow(UsageError)
+  expect(() => given([path])).toThrow(message)
+})
+
+test('parts of /proc and /dev may be hidden, and shown', () => {
+  const { masks, exposed } = given(['/proc/cpuinfo', '/proc/sys/kernel', '/dev/shm'], ['/dev/full'])
+  expect(masks.slice(-3)).toEqual(['/proc/cpuinfo', '/proc/sys/kernel', realpathSync('/dev/shm')])
+  expect(exposed).toContain('/dev/full')
+  expect(() => given([], ['/dev'])).toThrow('--sandbox-expose /dev: tasks have a /dev of their own')
+})
+
+test('no more places than a launcher takes', () => {
+  const places = (count: number) => Array.from({ length: count }, (_, i) => `/srv/place-${i}`)
+  const usual = given([]).masks.length
+  expect(given(places(MAX_SANDBOX_PATHS - usual)).masks).toHaveLength(MAX_SANDBOX_PATHS)
+  expect(() => given(places(MAX_SANDBOX_PATHS - usual + 1))).toThrow('--sandbox-mask: 129 places')
+  expect(() => given([], places(MAX_SANDBOX_PATHS + 1))).toThrow(/^--sandbox-expose: 1\d\d places.*at most 128/)
+  const header = readFileSync(join(import.meta.dir, '../../../runtime/launcher/arguments.h'), 'utf8')
+  expect(Number(/#define MAX_PATHS (\d+)/.exec(header)?.[1])).toBeGreaterThan(MAX_SANDBOX_PATHS)
 })
