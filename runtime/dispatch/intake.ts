@@ -5,11 +5,12 @@
 import { realpathSync, statSync } from 'node:fs'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { CapabilityMode } from '../../shared/contract/runtime-request.ts'
-import { messageOf } from '../../shared/errors.ts'
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { SandboxPaths } from '../host/sandbox-paths.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
 import { planTask } from '../intake/plan.ts'
+import { shortened } from '../intake/text.ts'
 import { readRequest, type TaskRequest } from '../intake/validate.ts'
 import { reservationFor } from '../ledger/amounts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -137,7 +138,7 @@ export class Intake {
 /** What only the host can say of a request. It is looked at again when the task starts. */
 function checkRootfs({ sandbox: { rootfs } }: TaskRequest): void {
   if (rootfs === undefined) return
-  const found = statSync(rootfs, { throwIfNoEntry: false })
+  const found = asRootfs(rootfs, () => statSync(rootfs, { throwIfNoEntry: false }))
   if (found?.isDirectory()) return
   throw invalidInput(`sandbox.rootfs ${rootfs} is ${found === undefined ? 'not there' : 'no directory'} on this host`)
 }
@@ -145,12 +146,30 @@ function checkRootfs({ sandbox: { rootfs } }: TaskRequest): void {
 /** A part of the host that is hidden from tasks is no root for them either. */
 function checkRootIsShown({ effective_sandbox: { rootfs } }: ExecutionPlan, { masks, exposed }: SandboxPaths): void {
   if (rootfs === undefined) return
-  const root = realpathSync(rootfs)
+  const root = asRootfs(rootfs, () => realpathSync(rootfs))
   const mask = masks.find((mask) => isWithin(root, mask))
   if (mask === undefined || exposed.some((path) => isWithin(root, path) && isWithin(path, mask))) return
   throw invalidInput(
     `sandbox.rootfs ${rootfs} lies in ${mask}, which is hidden from tasks (have it shown with --sandbox-expose, or put it elsewhere)`,
   )
+}
+
+const PATH_FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: 'it is not there',
+  ENOTDIR: 'a part of its path is no directory',
+  EACCES: 'the service may not pass a directory on its path (let its user pass, or put the root elsewhere)',
+  ELOOP: 'its links lead in a circle',
+  ENAMETOOLONG: 'a name in its path is too long',
+}
+
+/** What `look` finds out; a path that the host will not follow is a fault of the request. */
+function asRootfs<T>(rootfs: string, look: () => T): T {
+  try {
+    return look()
+  } catch (error) {
+    const reason = PATH_FAULTS[systemCodeOf(error) ?? ''] ?? messageOf(error)
+    throw invalidInput(`sandbox.rootfs ${shortened(rootfs)} cannot be used on this host: ${reason}`)
+  }
 }
 
 const isWithin = (path: string, top: string): boolean => `${path}/`.startsWith(`${top.replace(/\/$/, '')}/`)

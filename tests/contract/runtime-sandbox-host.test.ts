@@ -3,12 +3,13 @@
  * used, tasks that get away from a launcher. Source: docs/sandbox.md; contract 2.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, chownSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
 import { asOrdinaryUser, becoming, openProgram } from '../support/ordinary-user.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { runRuntime } from '../support/runtime-command.ts'
+import { command, refused } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
@@ -112,4 +113,33 @@ test('what no sandbox can be made with is refused at the start, and by doctor --
       expect(stderr).toMatch(message)
     }
   }
+})
+
+test('a rootfs that the host will not follow is invalid input, with the reason', async () => {
+  using dir = tempDir()
+  symlinkSync('loop', join(dir.path, 'loop'))
+  await using runtime = await startRuntime()
+  for (const [rootfs, reason] of [
+    ['/etc/passwd/x', 'a part of its path is no directory'],
+    [`/${'x'.repeat(300)}`, 'a name in its path is too long'],
+    [join(dir.path, 'loop'), 'its links lead in a circle'],
+  ] as const) {
+    for (const chroot of [true, false]) {
+      const answer = await runtime.post({ ...command('/bin/true'), sandbox: { ...sandbox, chroot, rootfs } })
+      const [status, code, message] = await refused(answer)
+      expect([status, code]).toEqual([400, 'invalid_input'])
+      expect(message).toStartWith('sandbox.rootfs ')
+      expect(message).toEndWith(` cannot be used on this host: ${reason}`)
+    }
+  }
+})
+
+test.skipIf(!isRoot)(`a rootfs behind a directory that the service may not pass, too${whyUser}`, async () => {
+  using dir = tempDir() // 0700, of root
+  await using runtime = await startRuntime(await asOrdinaryUser())
+  const rootfs = join(dir.path, 'root')
+  const answer = await runtime.post({ ...command('/bin/true'), sandbox: { ...sandbox, chroot: true, rootfs } })
+  const [status, code, message] = await refused(answer)
+  expect([status, code]).toEqual([400, 'invalid_input'])
+  expect(message).toMatch(/cannot be used on this host: the service may not pass a directory on its path \(let .*\)$/)
 })
