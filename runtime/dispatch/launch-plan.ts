@@ -34,10 +34,11 @@ export interface LaunchContext {
 
 export function launchPlan(
   { task_id, execution, limits, sandbox }: TaskRequest,
-  { resource_enforcement, effective_sandbox }: ExecutionPlan,
+  plan: ExecutionPlan,
   { dir, cgroup }: LaunchContext,
   { graceMs, maxOutputBytes, sandbox: settings }: LaunchSettings,
 ): LaunchPlan {
+  const { resource_enforcement, effective_sandbox } = plan
   const { wall_time_ms, cpu_time_sec, memory_bytes, pids_max } = limits
   // Both would be one too many: address space is not memory, and its limit breaks programs that only reserve it.
   const isMemoryByCgroup = resource_enforcement.oom_detection
@@ -61,13 +62,28 @@ export function launchPlan(
       sandbox: launchSandbox(effective_sandbox, dir, execution.kind === 'script', settings),
     }),
     ...(cpu_time_sec !== undefined && { cpu_time_sec }),
-    // Making, joining and removing one costs milliseconds: the kernel waits for all its processors. A launcher ends all of
-    // a task without it too.
-    ...(cgroup !== undefined && resource_enforcement.cgroup_enforced && { cgroup }),
+    ...groupOf(cgroup, plan),
     ...(memory_bytes !== undefined &&
       (isMemoryByCgroup ? { memory_max: memory_bytes } : { address_space_bytes: memory_bytes })),
     ...(pids_max !== undefined && resource_enforcement.pids_enforced && { pids_max }),
   }
+}
+
+/**
+ * Making, joining and removing a group costs milliseconds: the kernel waits for all its processors. A launcher ends all of
+ * a task without it too, and so does the end of a pid namespace where the launcher itself is killed. Without either what
+ * such a task started could get away, so it has a group, if only to end it: in version 1 one is enough for that.
+ */
+function groupOf(
+  cgroup: TaskCgroup | undefined,
+  { resource_enforcement, effective_sandbox }: ExecutionPlan,
+): Pick<LaunchPlan, 'cgroup'> {
+  if (cgroup === undefined) return {}
+  if (resource_enforcement.cgroup_enforced) return { cgroup }
+  if (effective_sandbox.profile !== 'linux_sandbox' || effective_sandbox.namespaces?.pid) return {}
+  if (cgroup.version === 2) return { cgroup }
+  const { pids_path, memory_path } = cgroup
+  return { cgroup: { version: 1, ...(pids_path === undefined ? { memory_path: memory_path! } : { pids_path }) } }
 }
 
 /** Where the task finds what is its own. */

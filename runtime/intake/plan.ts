@@ -46,7 +46,7 @@ function surprisesOf(
     effective_sandbox: effective,
     resource_enforcement: { memory_enforced, oom_detection },
   }: Omit<ExecutionPlan, 'capability_warnings'>,
-  { own_groups }: CapabilitySet,
+  { own_groups, cgroup_version, pids_cgroup }: CapabilitySet,
 ): string[] {
   const surprises: string[] = []
   if (requested.profile === 'process' && requested.namespaces !== undefined) {
@@ -62,6 +62,12 @@ function surprisesOf(
   }
   if (effective.namespaces?.pid === true && !effective.namespaces.mount) {
     surprises.push('sandbox.namespaces.pid without mount: /proc shows the processes of the host')
+  }
+  if (effective.profile === 'linux_sandbox' && !effective.namespaces?.pid && cgroup_version === 0) {
+    const remedy = pids_cgroup.isAvailable ? '' : `. ${pids_cgroup.remedy}`
+    surprises.push(
+      `without sandbox.namespaces.pid and without a cgroup: what the task starts may outlive it where its launcher is killed${remedy}`,
+    )
   }
   if (effective.profile === 'linux_sandbox' && !own_groups.isAvailable) {
     surprises.push(unavailable(WITHOUT_GROUPS, own_groups))

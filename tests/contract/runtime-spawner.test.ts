@@ -8,20 +8,13 @@ import { join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
-import { childrenOf, endProcessesOf, gone, stopProcess } from '../support/task-processes.ts'
+import { endProcessesOf, gone, spawnerOf as spawnerOfService, stopProcess } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
-import { isAlive, until } from '../support/until.ts'
+import { isAlive } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
-/** The spawner of a service, once there is one. */
-function spawnerOf(runtime: Runtime): Promise<number> {
-  const isSpawner = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0--spawner\0')
-  return until(
-    () => childrenOf(runtime.process.pid).find(isSpawner)!,
-    (pid) => pid !== undefined,
-  )
-}
+const spawnerOf = (runtime: Runtime): Promise<number> => spawnerOfService(runtime.process.pid)
 
 test('tasks run on when it is killed, and others are started', async () => {
   using dir = tempDir()

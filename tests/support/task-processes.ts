@@ -88,3 +88,12 @@ export async function stopProcess(pid: number): Promise<void> {
     (state) => state === 'T',
   )
 }
+
+/** The process that starts tasks for a service, once there is one. */
+export function spawnerOf(service: number): Promise<number> {
+  const isSpawner = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0--spawner\0')
+  return until(
+    () => childrenOf(service).find(isSpawner)!,
+    (pid) => pid !== undefined,
+  )
+}

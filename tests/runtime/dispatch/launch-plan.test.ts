@@ -81,6 +81,18 @@ describe('a launcher', () => {
     expect(launched({ sandbox }, { given, lacking: ['seccomp'] }).launch.sandbox?.features).not.toContain('seccomp')
   })
 
+  test('of a sandbox without pids of its own gets a cgroup to be ended by, whatever its limits, and others do not', () => {
+    const shared = { sandbox: { ...sandbox, namespaces: { pid: false } } }
+    expect(launched(shared).launch).toMatchObject({ cgroup: context.cgroup })
+    expect(launched({ sandbox }, { lacking: ['pid'] }).launch).toMatchObject({ cgroup: context.cgroup })
+    for (const none of [launched({ sandbox }), launched({})]) expect(none.launch).not.toHaveProperty('cgroup')
+    const v1 = { version: 1, pids_path: '/pids/task', memory_path: '/memory/task' } as const
+    const { asked, plan } = launched(shared)
+    expect(launchPlan(asked, plan, { ...context, cgroup: v1 }, settings).cgroup).toEqual({
+      ...{ version: 1, pids_path: '/pids/task' },
+    })
+  })
+
   test('limits memory once: by the cgroup, or by address space', () => {
     const limits = { memory_bytes: 5, pids_max: 6 }
     expect(launched({ sandbox, limits }).launch).toMatchObject({ memory_max: 5, pids_max: 6, cgroup: context.cgroup })

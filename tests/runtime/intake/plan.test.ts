@@ -71,6 +71,16 @@ describe('on a host that can do everything', () => {
     })
   })
 
+  test('a sandbox without pids of its own warns where no cgroup ends what it starts', () => {
+    const shared = { sandbox: { profile: 'linux_sandbox', namespaces: { pid: false } } } as const
+    const noGroups = { ...hostWithout('memory_cgroup', 'pids_cgroup'), cgroup_version: 0 } as const
+    expect(plan(shared).capability_warnings).toEqual([])
+    expect(plan({ sandbox: { profile: 'linux_sandbox' } }, noGroups).capability_warnings).toEqual([])
+    expect(plan(shared, noGroups).capability_warnings).toEqual([
+      'without sandbox.namespaces.pid and without a cgroup: what the task starts may outlive it where its launcher is killed. Mend it.',
+    ])
+  })
+
   test('memory in the process profile is address space, and the plan says so', () => {
     const { resource_enforcement, degraded, capability_warnings } = plan({ limits: { memory_bytes: 5 } })
     expect(resource_enforcement).toMatchObject({ memory_bytes: 5, memory_enforced: true, oom_detection: false })
