@@ -39,7 +39,7 @@ async function main([name, ...rest]: readonly string[]): Promise<number | undefi
   if (name === 'doctor') {
     const { doctor } = await import('./commands/doctor.ts')
     const { text, exitCode } = await doctor(rest, process.env)
-    return await print(text, exitCode)
+    return text === '' ? exitCode : await print(text, exitCode)
   }
   return await client(name, rest)
 }

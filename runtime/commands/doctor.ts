@@ -4,21 +4,21 @@
  * It takes the flags of serve that matter to it, and needs no service. The exit code is 0 when everything is there, 1 when
  * something is missing, so that a script can ask.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
 import { UsageError } from '../../shared/errors.ts'
-import { describeSettings, readCommandLine } from '../../shared/flags.ts'
+import { describeSettings, readCommandLine, type SettingValues } from '../../shared/flags.ts'
 import { serveSettings } from '../config.ts'
 import { capabilitySet, namedCapabilities } from '../host/capabilities.ts'
 import { findCapacity } from '../host/capacity.ts'
+import { ownDir, removeLeftDirs } from '../host/own-dirs.ts'
 import { ownGroups } from '../host/own-groups.ts'
 import { platformOf } from '../host/platform.ts'
-import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgroup.ts'
 import { chooseLauncher, type LauncherProgram } from '../launcher/embedded.ts'
 import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
 import { tryCapabilities } from '../launcher/trial.ts'
 import { escapeSettings } from './escape-settings.ts'
+import { Interrupted, interruptible } from './interruption.ts'
+import { ownCgroups } from './own-cgroups.ts'
 
 const { cgroupRoot, disableCgroup, disableLinuxSandbox, sandboxUid } = serveSettings
 const { maxRunningTasks, capacityMemoryBytes, capacityPids } = serveSettings
@@ -28,32 +28,46 @@ const doctorSettings = {
   ...escapeSettings,
 }
 
+interface Doctored {
+  readonly text: string
+  readonly exitCode: number
+}
+
 /** What to print, and how to exit. Throws `UsageError`. */
 export async function doctor(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
-): Promise<{ readonly text: string; readonly exitCode: 0 | 1 }> {
+): Promise<Doctored> {
   const { values, positionals, asked } = readCommandLine(argv, env, doctorSettings)
   if (asked !== undefined) return { text: help(), exitCode: 0 }
   if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals[0]}" (see doctor --help)`)
-  if (values.escape) {
-    const { doctorEscape } = await import('./escape.ts')
-    return await doctorEscape(values, env)
+  if (values.rootfs !== '' && !values.escape) throw new UsageError('--rootfs is for doctor --escape')
+  try {
+    return await interruptible(async (signal) => {
+      if (!values.escape) return await look(values, env)
+      const { doctorEscape } = await import('./escape.ts')
+      return await doctorEscape(values, env, signal)
+    })
+  } catch (error) {
+    if (error instanceof Interrupted) return { text: '', exitCode: error.exitCode }
+    throw error
   }
-  if (values.rootfs !== '') throw new UsageError('--rootfs is for doctor --escape')
+}
 
+async function look(
+  values: SettingValues<typeof doctorSettings>,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Doctored> {
   const { capacity, sources } = findCapacity(values)
-  const cgroups = values.disableCgroup
-    ? undefined
-    : TaskCgroups.prepare({ root: values.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId: `doctor-${process.pid}` })
-  if (cgroups !== undefined) leaveCgroups(cgroups)
+  removeLeftDirs()
+  await using cgroups = await ownCgroups('doctor', values)
   const isRoot = process.getuid?.() === 0
   const capabilities = await withLauncher(async (launcher) =>
     namedCapabilities(
       capabilitySet({
         ...{ isLauncherNative: launcher?.isNative === true, isRoot, own_groups: ownGroups() },
         ...(await tryCapabilities({
-          ...{ launcher, cgroups, sandboxUid: isRoot ? values.sandboxUid : undefined },
+          ...{ launcher, cgroups: cgroups.tasks, sandboxUid: isRoot ? values.sandboxUid : undefined },
           isSandboxDisabled: values.disableLinuxSandbox,
         })),
       }),
@@ -86,7 +100,7 @@ const amount = (value: number | undefined, what: string, source: string | undefi
 
 /** The launcher of this platform, put somewhere for the occasion; undefined where none runs. */
 async function withLauncher<T>(use: (launcher: LauncherProgram | undefined) => Promise<T>): Promise<T> {
-  const directory = mkdtempSync(join(tmpdir(), 'taskmill-doctor-'))
+  const directory = ownDir('doctor')
   try {
     return await use(tryLauncher(directory))
   } finally {

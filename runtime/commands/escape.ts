@@ -4,52 +4,49 @@
  * It tries what a task could try, with the rights of one, in throw-away sandboxes with everything in them that this host
  * allows. A line for each attempt; the exit code is 1 when one is not blocked, or when there can be no sandbox.
  */
-import { mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { realpathSync, rmSync, statSync } from 'node:fs'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
-import { UsageError } from '../../shared/errors.ts'
+import { messageOf, UsageError } from '../../shared/errors.ts'
 import type { SettingValues } from '../../shared/flags.ts'
 import type { Attempt, Verdict } from '../escape/attempts.ts'
 import { NoSandbox, tryToEscape } from '../escape/escape.ts'
+import { ownDir } from '../host/own-dirs.ts'
 import { findSandboxPaths } from '../host/sandbox-paths.ts'
-import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgroup.ts'
-import { chooseLauncher } from '../launcher/embedded.ts'
+import { chooseLauncher, type LauncherProgram } from '../launcher/embedded.ts'
 import type { SandboxFeature } from '../launcher/plan.ts'
 import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
 import type { SandboxCapabilities } from '../launcher/sandbox-capabilities.ts'
 import { trySandbox } from '../launcher/trial.ts'
 import type { escapeSettings } from './escape-settings.ts'
+import { type CgroupSettings, ownCgroups } from './own-cgroups.ts'
 
 /** Of the file system that the launcher makes for /tmp and /dev/shm together. */
 const MEMORY_FILES_BYTES = 512 * 1024 * 1024
 
-export type EscapeValues = SettingValues<typeof escapeSettings> & {
-  readonly cgroupRoot: string
-  readonly disableCgroup: boolean
-}
+export type EscapeValues = SettingValues<typeof escapeSettings> &
+  CgroupSettings & { readonly disableLinuxSandbox: boolean }
 
-/** What to print, and how to exit. */
+/** What to print, and how to exit. Throws `UsageError`, and the reason of `signal` when that came. */
 export async function doctorEscape(
   values: EscapeValues,
   { HOME }: Readonly<Record<string, string | undefined>>,
+  signal: AbortSignal,
 ): Promise<{ readonly text: string; readonly exitCode: 0 | 1 }> {
-  const cgroups = values.disableCgroup
-    ? undefined
-    : TaskCgroups.prepare({ root: values.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId: `escape-${process.pid}` })
-  const home = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-doctor-')))
+  const home = ownDir('doctor')
   try {
-    const launcher = chooseLauncher(home, [process.execPath, PORTABLE_LAUNCHER])
+    const launcher = launcherIn(home)
     const uid = process.getuid?.() === 0 ? values.sandboxUid : undefined
+    const isSandboxDisabled = values.disableLinuxSandbox
+    const sandbox = {
+      features: featuresOf(await trySandbox({ launcher, sandboxUid: uid, isSandboxDisabled })),
+      ...(uid !== undefined && { uid }),
+      ...(values.rootfs !== '' && { rootfs: directoryAt(values.rootfs) }),
+      ...findSandboxPaths({ ...values, dataDir: home }),
+    }
+    await using cgroups = await ownCgroups('escape', values)
     const attempts = await tryToEscape({
-      launcher,
-      sandbox: {
-        features: featuresOf(await trySandbox({ launcher, sandboxUid: uid, isSandboxDisabled: false })),
-        ...(uid !== undefined && { uid }),
-        ...(values.rootfs !== '' && { rootfs: directoryAt(values.rootfs) }),
-        ...findSandboxPaths({ ...values, dataDir: home }),
-      },
-      groupOf: (name) => cgroups?.forTask(name),
+      ...{ launcher, sandbox, signal },
+      groupOf: (name) => cgroups.tasks?.forTask(name),
       hiddenDirectories: HOME === undefined ? [] : [HOME],
       memoryFilesBytes: MEMORY_FILES_BYTES,
     })
@@ -58,8 +55,15 @@ export async function doctorEscape(
     if (!(error instanceof NoSandbox)) throw error
     return { text: `NOT BLOCKED  there is no sandbox to escape from: ${error.message}`, exitCode: 1 }
   } finally {
-    if (cgroups !== undefined) leaveCgroups(cgroups)
     rmSync(home, { recursive: true, force: true })
+  }
+}
+
+function launcherIn(home: string): LauncherProgram {
+  try {
+    return chooseLauncher(home, [process.execPath, PORTABLE_LAUNCHER])
+  } catch (error) {
+    throw new UsageError(messageOf(error))
   }
 }
 

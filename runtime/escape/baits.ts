@@ -5,9 +5,10 @@
  * Permissions must not be what protects them: everybody may read the files and connect to the sockets. Whoever connects
  * is noticed on this side, so that the verdict does not rest on the word of the program inside alone.
  */
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
+import { ownDirIn } from '../host/own-dirs.ts'
 
 export interface Baits extends AsyncDisposable {
   /** `KIND=VALUE`, as the program takes them. */
@@ -47,7 +48,7 @@ export async function layBaits(program: string, hiddenDirectories: readonly stri
 
 function makeIn(directory: string): string[] {
   try {
-    const made = mkdtempSync(join(directory, 'taskmill-escape-'))
+    const made = ownDirIn(directory, 'escape')
     chmodSync(made, 0o755)
     return [made]
   } catch {

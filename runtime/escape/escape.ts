@@ -4,9 +4,9 @@
  * Baits lie on the host, where a sandbox is not to reach them. One sandbox is for all attempts that leave it alone; each
  * of those that may end the whole sandbox gets one to itself.
  */
-import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { ownDir, removeLeftDirs } from '../host/own-dirs.ts'
 import type { LauncherProgram } from '../launcher/embedded.ts'
 import { explainFault } from '../launcher/faults.ts'
 import type { LaunchSandbox, TaskCgroup } from '../launcher/plan.ts'
@@ -26,6 +26,8 @@ export interface EscapeOptions {
   readonly hiddenDirectories: readonly string[]
   /** The size of /tmp and /dev/shm, which are memory. */
   readonly memoryFilesBytes: number
+  /** Ends it before its time, with nothing left. */
+  readonly signal?: AbortSignal
 }
 
 /** The sandbox could not be made: nothing was tried. */
@@ -47,17 +49,17 @@ const PIDS_MAX = 32
 /** Directories of a host that its sandboxes do not show, as far as they are there: whoever is not root has some of them. */
 const HIDDEN_DIRECTORIES = ['/run', `/run/user/${process.getuid?.()}`, '/home', '/root', '/tmp', '/var/tmp']
 
-/** Throws `NoSandbox`. */
+/** Throws `NoSandbox`, and the reason of `signal` when that came. */
 export async function tryToEscape(options: EscapeOptions): Promise<Attempt[]> {
-  const place = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-escape-')))
+  const hidden = [...HIDDEN_DIRECTORIES, ...options.hiddenDirectories]
+  removeLeftDirs(hidden)
+  const place = ownDir('escape')
   try {
     chmodSync(place, 0o755)
     const program = join(place, PROGRAM)
     putEscapeProgram(program)
     const listed = parseList(Bun.spawnSync([program, '--list'], { env: {} }).stdout.toString())
-    await using baits = await layBaits(program, [
-      ...new Set([...HIDDEN_DIRECTORIES, ...options.hiddenDirectories, place]),
-    ])
+    await using baits = await layBaits(program, [...new Set([...hidden, place])])
     const hasNetwork = options.sandbox.features.includes('net')
     const list = baits.list.filter((bait) => hasNetwork || !/^(abstract|tcp)=/.test(bait))
     const together = await run(options, 'escape', list, [])
@@ -71,7 +73,7 @@ export async function tryToEscape(options: EscapeOptions): Promise<Attempt[]> {
 }
 
 async function run(options: EscapeOptions, name: string, baits: readonly string[], only: string[]): Promise<EscapeRun> {
-  const { launcher, sandbox, groupOf, memoryFilesBytes } = options
+  const { launcher, sandbox, groupOf, memoryFilesBytes, signal } = options
   const isRoot = sandbox.uid !== undefined
   const hasMounts = sandbox.features.includes('mount')
   const limits = limitsIn(groupOf(name))
@@ -86,6 +88,7 @@ async function run(options: EscapeOptions, name: string, baits: readonly string[
     sandbox,
     command: [`./${PROGRAM}`, ...only, ...all.flatMap((bait) => ['--bait', bait])],
     limits,
+    ...(signal !== undefined && { signal }),
     prepare: ({ workspace }) => {
       putEscapeProgram(join(workspace, PROGRAM))
       if (isRoot) putEscapeProgram(join(workspace, PROGRAM_OF_ROOT), SETUID_MODE)

@@ -3,10 +3,11 @@
  *
  * Everything is made for the occasion, in a temporary directory, and gone at the end.
  */
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Subprocess } from 'bun'
 import { messageOf } from '../../shared/errors.ts'
+import { ownDir } from '../host/own-dirs.ts'
 import { launcherArguments } from './arguments.ts'
 import type { LauncherProgram } from './embedded.ts'
 import { type Outcome, parseOutcome } from './outcome.ts'
@@ -22,6 +23,8 @@ export interface ThrowAwayOptions {
   readonly limits?: Pick<LaunchPlan, 'cgroup' | 'memory_max' | 'pids_max' | 'cpu_time_sec'>
   /** Called once the directories are there, before anything runs. */
   readonly prepare?: (places: { readonly workspace: string; readonly taskDir: string }) => void
+  /** Ends it before its time. */
+  readonly signal?: AbortSignal
 }
 
 export interface ThrowAwayEnding {
@@ -37,9 +40,10 @@ const WALL_TIME_MS = 30_000
 const GRACE_MS = 1_000
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
+/** Throws the reason of `signal` when that came, once nothing is left. */
 export async function runInSandbox(program: LauncherProgram, options: ThrowAwayOptions): Promise<ThrowAwayEnding> {
-  const { sandbox, command, env = {}, wallTimeMs = WALL_TIME_MS, limits, prepare } = options
-  const top = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-sandbox-')))
+  const { sandbox, command, env = {}, wallTimeMs = WALL_TIME_MS, limits, prepare, signal } = options
+  const top = ownDir('sandbox')
   const [taskDir, workspace] = [join(top, 'task'), join(top, 'workspace')]
   try {
     chmodSync(top, 0o711) // a task without mounts of its own has to get through
@@ -63,8 +67,7 @@ export async function runInSandbox(program: LauncherProgram, options: ThrowAwayO
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],
     })
-    const complaints = await new Response(launcher.stderr).text()
-    await launcher.exited
+    const complaints = await endedBy(launcher, signal)
     const read = (name: string) => readOr(join(taskDir, name), '')
     return {
       outcome: parseOutcome(read('outcome')),
@@ -75,6 +78,26 @@ export async function runInSandbox(program: LauncherProgram, options: ThrowAwayO
   } finally {
     rmSync(top, { recursive: true, force: true })
   }
+}
+
+/** Milliseconds that a launcher which was told to end gets for that, with the grace of its task. */
+const END_MS = GRACE_MS + 2_000
+
+/** What a launcher had to say, once it has ended: by itself, or because it was told to. */
+async function endedBy(launcher: Subprocess<'ignore', 'ignore', 'pipe'>, signal?: AbortSignal): Promise<string> {
+  let giveUp: Timer | undefined
+  const tell = () => {
+    launcher.kill('SIGTERM')
+    giveUp = setTimeout(() => launcher.kill('SIGKILL'), END_MS)
+  }
+  if (signal?.aborted) tell()
+  else signal?.addEventListener('abort', tell, { once: true })
+  const complaints = await new Response(launcher.stderr).text()
+  await launcher.exited
+  signal?.removeEventListener('abort', tell)
+  clearTimeout(giveUp)
+  signal?.throwIfAborted()
+  return complaints
 }
 
 /** Why not, or undefined: who is root in a container may have no such user. */

@@ -40,6 +40,15 @@ describe('doctor', () => {
     expect(await runRuntime(['doctor', 'me'])).toMatchObject({ exitCode: 2 })
   })
 
+  test.each([[['doctor']], [['doctor', '--escape']]])(
+    'says where it could not make a directory: %p',
+    async (command) => {
+      const { exitCode, stdout, stderr } = await runRuntime(command, { env: { TMPDIR: '/no/such/place' } })
+      expect([exitCode, stdout]).toEqual([2, ''])
+      expect(stderr).toMatch(/^taskmill-runtime: cannot make a temporary directory in \/no\/such\/place: .*TMPDIR.*\n$/)
+    },
+  )
+
   test('leaves nothing behind', async () => {
     using dir = tempDir()
     await runRuntime(['doctor'], { cwd: dir.path, env: { TMPDIR: dir.path } })

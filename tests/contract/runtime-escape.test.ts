@@ -4,9 +4,20 @@
  * own as root. And it says so, and fails, where something is not blocked. Source: architecture of the sandbox.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
+import {
+  accessSync,
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  constants as fsConstants,
+  mkdirSync,
+  readdirSync,
+  symlinkSync,
+} from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { builtProgram } from '../../scripts/build.ts'
+import { controlGroups } from '../../scripts/left-groups.ts'
 import { missingCgroups } from '../support/cgroups.ts'
 import { listed } from '../support/escape.ts'
 import { mustSandbox } from '../support/must-sandbox.ts'
@@ -14,6 +25,7 @@ import { runRuntime } from '../support/runtime-command.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
 import { inVm, missingVm, VM_PATIENCE_MS } from '../support/vm.ts'
 
 setDefaultTimeout(VM_PATIENCE_MS)
@@ -68,6 +80,15 @@ function smallRoot(top: string): string {
   symlinkSync('busybox', join(top, 'bin/sh'))
   chmodSync(top, 0o755)
   return top
+}
+
+function canRead(path: string): boolean {
+  try {
+    accessSync(path, fsConstants.R_OK)
+    return true
+  } catch {
+    return false
+  }
 }
 
 const missingBusybox = mustSandbox(Bun.which('busybox') === null ? 'busybox is not installed' : undefined)
@@ -151,6 +172,57 @@ describe.skipIf(missingSandbox !== undefined)(`doctor --escape${skipped(missingS
       expect(await child.exited).toBe(1)
     },
   )
+
+  test('says that there is no sandbox where the service would have none', async () => {
+    const run = await runRuntime(['doctor', '--escape', '--disable-linux-sandbox'])
+    expect(run).toMatchObject({
+      stdout:
+        'NOT BLOCKED  there is no sandbox to escape from: --disable-linux-sandbox is set (Start the service without that flag.)\n',
+      exitCode: 1,
+    })
+  })
+
+  /** One that has laid its baits and is in a sandbox. */
+  async function underWay(tmp: string) {
+    const child = Bun.spawn([await builtProgram('taskmill-runtime'), 'doctor', '--escape'], {
+      cwd: '/',
+      env: testEnvironment({ TMPDIR: tmp }),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    await until(
+      () => readdirSync(tmp).some((name) => name.startsWith('taskmill-sandbox-')),
+      (isInOne) => isInOne,
+    )
+    return child
+  }
+
+  /** What a run has left anywhere. */
+  function leftBy(pid: number, tmp: string): string[] {
+    const directories = [tmp, '/run', '/home', '/root', '/tmp', '/var/tmp'].filter(canRead)
+    const files = directories.flatMap((path) => readdirSync(path).filter((name) => name.includes(`-${pid}-`)))
+    return [...files, ...controlGroups().filter((path) => path.includes(`/escape-${pid}`))]
+  }
+
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('leaves nothing when it is interrupted by %s', async (signal) => {
+    using tmp = tempDir()
+    const child = await underWay(tmp.path)
+    child.kill(signal)
+    expect(await child.exited).toBe(128 + constants.signals[signal])
+    expect(await new Response(child.stdout).text()).toBe('')
+    expect(leftBy(child.pid, tmp.path)).toEqual([])
+    expect(readdirSync(tmp.path)).toEqual([])
+  })
+
+  test('removes what one has left that was killed', async () => {
+    using tmp = tempDir()
+    const child = await underWay(tmp.path)
+    child.kill('SIGKILL')
+    await child.exited
+    expect(leftBy(child.pid, tmp.path)).not.toEqual([])
+    await runRuntime(['doctor', '--escape'], { env: { TMPDIR: tmp.path } })
+    expect(leftBy(child.pid, tmp.path)).toEqual([])
+    expect(readdirSync(tmp.path)).toEqual([])
+  })
 
   test('refuses a root that is none', async () => {
     expect(await runRuntime(['doctor', '--escape', '--rootfs', '/no/such/root'])).toMatchObject({

@@ -1,0 +1,41 @@
+/** Control groups for the occasion: made by a command, and gone with it and all that is in them. */
+import { isThere } from '../host/own-dirs.ts'
+import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgroup.ts'
+import { namesBelow } from '../launcher/cgroup-files.ts'
+
+export interface CgroupSettings {
+  readonly cgroupRoot: string
+  readonly disableCgroup: boolean
+}
+
+/** As who a command makes them: what it is, and its pid. */
+const OWNER = /^((?:doctor|escape)-(\d+))(?:[.~]|$)/
+
+export interface OwnCgroups extends AsyncDisposable {
+  /** Undefined where they are disabled. */
+  readonly tasks: TaskCgroups | undefined
+}
+
+/** Also ends and removes those of commands that were killed. */
+export async function ownCgroups(
+  kind: 'doctor' | 'escape',
+  { cgroupRoot, disableCgroup }: CgroupSettings,
+): Promise<OwnCgroups> {
+  if (disableCgroup) return { tasks: undefined, [Symbol.asyncDispose]: async () => {} }
+  const root = cgroupRoot || DEFAULT_CGROUP_ROOT
+  const tasks = TaskCgroups.prepare({ root, serviceId: `${kind}-${process.pid}` })
+  for (const serviceId of left(tasks)) await end(TaskCgroups.prepare({ root, serviceId }))
+  return { tasks, [Symbol.asyncDispose]: () => end(tasks) }
+}
+
+function left({ directories }: TaskCgroups): Set<string> {
+  const owners = Object.values(directories)
+    .flatMap(namesBelow)
+    .map((name) => OWNER.exec(name))
+  return new Set(owners.flatMap((owner) => (owner === null || isThere(Number(owner[2])) ? [] : [owner[1]!])))
+}
+
+async function end(cgroups: TaskCgroups): Promise<void> {
+  for (const name of cgroups.taskIds()) await cgroups.end(name).catch(() => false) // not ours to end
+  leaveCgroups(cgroups)
+}

@@ -1,0 +1,64 @@
+/**
+ * Directories for the occasion: made by a command, and gone with it.
+ *
+ * Their names tell whose they are, so that a later run finds what one that was killed has left.
+ */
+import { lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { messageOf, systemCodeOf, UsageError } from '../../shared/errors.ts'
+
+/** What they are for. */
+const KINDS = ['doctor', 'escape', 'sandbox'] as const
+export type OwnDirKind = (typeof KINDS)[number]
+
+const NAME = new RegExp(`^taskmill-(?:${KINDS.join('|')})-(\\d+)-`)
+
+/** A new directory in `parent`, by its real path. Throws what the system says. */
+export const ownDirIn = (parent: string, kind: OwnDirKind): string =>
+  realpathSync(mkdtempSync(join(parent, `taskmill-${kind}-${process.pid}-`)))
+
+/** The same where temporary files go. Throws `UsageError` where none can be made. */
+export function ownDir(kind: OwnDirKind): string {
+  try {
+    return ownDirIn(tmpdir(), kind)
+  } catch (error) {
+    throw new UsageError(
+      `cannot make a temporary directory in ${tmpdir()}: ${messageOf(error)} (set TMPDIR to one that can be written)`,
+    )
+  }
+}
+
+/** Removes what processes that are gone have left in `parents` and where temporary files go. What does not go stays. */
+export function removeLeftDirs(parents: readonly string[] = []): void {
+  for (const parent of new Set([tmpdir(), ...parents])) for (const path of leftIn(parent)) remove(path)
+}
+
+function leftIn(parent: string): string[] {
+  try {
+    const ours = readdirSync(parent).filter((name) => NAME.test(name))
+    return ours.filter((name) => !isThere(Number(NAME.exec(name)![1]))).map((name) => join(parent, name))
+  } catch {
+    return [] // it is not there, or not ours to look at
+  }
+}
+
+/** In /tmp everybody may have made one of that name: then it is theirs. */
+function remove(path: string): void {
+  try {
+    const { uid } = lstatSync(path)
+    if (uid === process.getuid?.()) rmSync(path, { recursive: true, force: true })
+  } catch {
+    // somebody else was quicker, or the disk does not let it go
+  }
+}
+
+/** Whether there is a process with that pid. */
+export function isThere(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return systemCodeOf(error) !== 'ESRCH'
+  }
+}
