@@ -7,6 +7,9 @@
  *
  * A launcher that ended in order has said itself how its task ended. Then the line only lets the service forget it: it
  * waits for others, so that the service is not woken once more for each task.
+ *
+ * Of one that was killed the line is held until what it left behind is gone (orphans.h), for until then the task has not
+ * ended, and no other launcher may begin with it. What hangs in the kernel does not hold it for ever.
  */
 #ifndef FLEET_H
 #define FLEET_H
@@ -30,6 +33,8 @@ struct fleet {
   size_t untold;
   /* When it is to be told, on the monotonic clock, while there are such. */
   int64_t tell_at_us;
+  /* Members that were killed, and may have left something. */
+  size_t held;
 };
 
 /* Makes sure that one more can be added. False without memory. */
@@ -46,6 +51,12 @@ void fleet_end(struct fleet *fleet, pid_t pid, uint32_t launch, int exit_code);
 
 /* What is known of the end of a launcher itself, as wait() gave it. */
 void fleet_end_process(struct fleet *fleet, pid_t pid, int status);
+
+/* Lets those be told that were held: all of them when nothing is left behind by any, otherwise those held for too long. */
+void fleet_release(struct fleet *fleet, bool is_nothing_left);
+
+/* Milliseconds until one will have been held for too long: 0 for now, -1 for never. */
+int fleet_release_in_ms(const struct fleet *fleet);
 
 /* Milliseconds until there is something to tell: 0 for now, -1 for never. */
 int fleet_tell_in_ms(const struct fleet *fleet);

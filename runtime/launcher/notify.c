@@ -55,10 +55,11 @@ bool notify_failed(const struct arguments *arguments, struct fault fault) {
   return send_line(&line, arguments);
 }
 
-bool notify_gone(const struct arguments *arguments, uint32_t launch, int exit_code) {
+bool notify_gone(const struct arguments *arguments, uint32_t launch, int exit_code, bool is_killed) {
   struct text line;
   start_line(&line, "gone", arguments);
   add_field(&line, launch);
   add_field(&line, exit_code);
+  if (is_killed) text_add(&line, " killed");
   return send_line(&line, arguments);
 }

@@ -26,7 +26,11 @@ void notify_ended(const struct arguments *arguments);
 /* `failed ID step errno`: there will be no outcome. False when the pipe is full. */
 bool notify_failed(const struct arguments *arguments, struct fault fault);
 
-/* `gone ID launch exit_code`: the spawner has reaped the launcher (fleet.h). False when the pipe is full. */
-bool notify_gone(const struct arguments *arguments, uint32_t launch, int exit_code);
+/*
+ * `gone ID launch exit_code`: of the spawner, that the launcher is through with the task (fleet.h). Behind it ` killed` where
+ * a signal ended the launcher itself: a task that exits with 128 + n, or is ended by a signal, has the same exit code.
+ * False when the pipe is full.
+ */
+bool notify_gone(const struct arguments *arguments, uint32_t launch, int exit_code, bool is_killed);
 
 #endif

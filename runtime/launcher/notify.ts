@@ -26,7 +26,15 @@ export type LauncherEvent =
   /** The launcher could not even make a record: there will be no outcome. */
   | { readonly event: 'failed'; readonly task_id: string; readonly step: string; readonly errno: number }
   /** Of the spawner: the launch with this number is over, or never was. Unlike all others it is never lost. */
-  | { readonly event: 'gone'; readonly task_id: string; readonly launch: number; readonly exit_code: number }
+  | {
+      readonly event: 'gone'
+      readonly task_id: string
+      readonly launch: number
+      /** 128 + n where the launcher was ended by signal n, or its task was. */
+      readonly exit_code: number
+      /** The launcher itself. What it left behind is gone as well. */
+      readonly is_killed: boolean
+    }
 
 const ID = '([A-Za-z0-9._-]{1,128})'
 const COUNT = '(\\d{1,15})'
@@ -34,7 +42,7 @@ const STARTED = new RegExp(`^started ${ID} ${COUNT} ${COUNT} ${COUNT} ${COUNT} $
 const TIMEOUT = new RegExp(`^timeout ${ID}$`)
 const ENDED = new RegExp(`^ended ${ID}$`)
 const FAILED = new RegExp(`^failed ${ID} ([a-z_]+) ${COUNT}$`)
-const GONE = new RegExp(`^gone ${ID} ${COUNT} ${COUNT}$`)
+const GONE = new RegExp(`^gone ${ID} ${COUNT} ${COUNT}( killed)?$`)
 
 /** Pure. Undefined for anything that a launcher does not write. */
 export function parseEvent(line: string): LauncherEvent | undefined {
@@ -55,7 +63,11 @@ export function parseEvent(line: string): LauncherEvent | undefined {
   const timeout = TIMEOUT.exec(line)
   if (timeout !== null) return { event: 'timeout', task_id: timeout[1]! }
   const gone = GONE.exec(line)
-  if (gone !== null) return { event: 'gone', task_id: gone[1]!, launch: Number(gone[2]), exit_code: Number(gone[3]) }
+  if (gone !== null) {
+    const [, task_id, launch, exit_code, killed] = gone
+    const numbers = { launch: Number(launch), exit_code: Number(exit_code) }
+    return { event: 'gone', task_id: task_id!, ...numbers, is_killed: killed !== undefined }
+  }
   const failed = FAILED.exec(line)
   return failed === null
     ? undefined

@@ -43,6 +43,8 @@ void orphans_note_end(struct orphans *orphans, pid_t pid, int status) {
   if (launcher != NULL) *launcher = orphans->launchers[--orphans->count];
 }
 
+bool orphans_are_gone(const struct orphans *orphans) { return orphans->look_at_us == NEVER; }
+
 int orphans_look_in_ms(const struct orphans *orphans) {
   if (orphans->look_at_us == NEVER) return -1;
   int64_t left_us = orphans->look_at_us - monotonic_us();

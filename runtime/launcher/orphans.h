@@ -38,6 +38,9 @@ void orphans_add_launcher(struct orphans *orphans, pid_t pid);
 /* A child of any kind has ended, as wait() gave it, and was reaped. */
 void orphans_note_end(struct orphans *orphans, pid_t pid, int status);
 
+/* Whether there are none, as far as the last look and all ends since then say. */
+bool orphans_are_gone(const struct orphans *orphans);
+
 /* Milliseconds until orphans are to be killed, should there be any: 0 for now, -1 for never. */
 int orphans_look_in_ms(const struct orphans *orphans);
 

@@ -195,11 +195,13 @@ bool spawner_run(char **argv, struct arguments *arguments, struct worker *worker
       {.fd = is_pipe_full ? spawner.fleet.notify_fd : ABSENT, .events = POLLOUT},
     };
     int timeout_ms = earlier_ms(is_pipe_full ? -1 : tell_in_ms, crew_let_go_in_ms(&spawner.crew));
+    timeout_ms = earlier_ms(timeout_ms, fleet_release_in_ms(&spawner.fleet));
     timeout_ms = earlier_ms(timeout_ms, spawner.has_more ? 0 : orphans_look_in_ms(&spawner.orphans));
     if (poll(events, sizeof events / sizeof events[0], timeout_ms) < 0) continue;
     if (events[1].revents != 0) signals_forget(spawner.signal_fd);
     if (events[1].revents != 0 || spawner.has_more) reap(&spawner);
-    orphans_kill(&spawner.orphans); /* before anybody is told of the end of their launcher */
+    orphans_kill(&spawner.orphans);
+    fleet_release(&spawner.fleet, orphans_are_gone(&spawner.orphans)); /* nobody is told before of the end of their launcher */
     if (events[2].revents != 0) hear_done(&spawner);
     if (events[0].revents != 0) {
       enum inbox_state state = inbox_read(&spawner.inbox, complaint);

@@ -13,8 +13,8 @@
  *   gone             is told of every launcher that was asked for, once it is through with its task or has ended in
  *                    whatever way (fleet.h). What goes with it, `started`, `ended` and `failed`, the launchers say
  *                    themselves, as far as they can
- *   orphans          of a task whose launcher was killed are killed before the end of that is told, and so is what they had
- *                    started (orphans.h)
+ *   orphans          of a task whose launcher was killed are gone before the end of that is told, and so is what they had
+ *                    started (orphans.h); but for what KILL does not end within seconds (fleet.c)
  *   the end of file  means that the service is gone. What it had asked for is launched still, then the spawner ends; its
  *                    launchers live on. It keeps open whatever else it was given: with the lock of the service's
  *                    directory among that, no other service begins before

@@ -17,7 +17,10 @@ describe('a line of a launcher', () => {
     expect(parseEvent('timeout x')).toEqual({ event: 'timeout', task_id: 'x' })
     expect(parseEvent('ended x')).toEqual({ event: 'ended', task_id: 'x' })
     expect(parseEvent('gone x 4294967295 137')).toEqual({
-      ...{ event: 'gone', task_id: 'x', launch: 4_294_967_295, exit_code: 137 },
+      ...{ event: 'gone', task_id: 'x', launch: 4_294_967_295, exit_code: 137, is_killed: false },
+    })
+    expect(parseEvent('gone x 1 137 killed')).toEqual({
+      ...{ event: 'gone', task_id: 'x', launch: 1, exit_code: 137, is_killed: true },
     })
     expect(parseEvent('failed x task_dir 13')).toEqual({ event: 'failed', task_id: 'x', step: 'task_dir', errno: 13 })
   })
@@ -35,6 +38,7 @@ describe('a line of a launcher', () => {
     'timeout a b',
     'started a 1 2 3 4',
     'gone a 1',
+    'gone a 1 2 by-someone',
   ])('is none of another form: %p', (line) => expect(parseEvent(line)).toBeUndefined())
 
   test('is none when it is anything else', () => {

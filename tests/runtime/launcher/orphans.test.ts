@@ -20,6 +20,9 @@ import { isAlive, until } from '../../support/until.ts'
 const hidden = (name: string, more = ''): string =>
   `env -i setsid sh -c 'echo $$ > ${name}.new; mv ${name}.new ${name}; ${more} exec sleep 600' &`
 
+/** Processes of a chain, each in a session of its own. */
+const CHAIN = 60
+
 /** A child of its own, hidden like itself. */
 const nested = (name: string): string =>
   `env -i setsid sh -c "echo \\$\\$ > ${name}.new; mv ${name}.new ${name}; exec sleep 600" &`
@@ -58,6 +61,22 @@ function cases(variant: LauncherVariant) {
       (children) => children.length === 0,
     )
     expect(our.complaints()).toBe('')
+  })
+
+  test('are gone, however deep they go, before it is told of the end of their launcher', async () => {
+    await using our = service()
+    const chain = `use POSIX;
+      for (1..${CHAIN}) { if (fork) { sleep 600; exit } setsid; open F, ">>", "pids"; print F "$$\n"; close F }
+      sleep 600`
+    const task = our.start('task-1', ['/usr/bin/env', '-i', '/usr/bin/perl', '-e', chain])
+    await using _ = endProcessesOf(task.dir)
+    const pids = await until(
+      () => (existsSync(join(task.dir, 'pids')) ? readFileSync(join(task.dir, 'pids'), 'utf8').trim().split('\n') : []),
+      (written) => written.length === CHAIN,
+    )
+    await killLauncherOf(our, 'task-1', task)
+    const alive = await Promise.all(pids.map((pid) => isAlive(Number(pid))))
+    expect(alive.filter(Boolean)).toEqual([])
   })
 
   test('end though they fork and leave their parents all the time', async () => {
@@ -141,7 +160,7 @@ test.skipIf(missingTrace !== undefined)(
     await using _ = endProcessesOf(spawner.dirOf('task-1'))
     const [orphan] = await pidsOf(spawner.dirOf('task-1'), ['one'])
     process.kill(readRecord(spawner.dirOf('task-1')).process!.launcher_pid, 'SIGKILL')
-    expect(await spawner.hears('gone')).toEqual(['gone task-1 7 137'])
+    expect(await spawner.hears('gone')).toEqual(['gone task-1 7 137 killed'])
     const lines = await until(
       () => readFileSync(calls, 'utf8').split('\n'),
       (said) => said.some((line) => line.startsWith('write(3, "gone task-1')),

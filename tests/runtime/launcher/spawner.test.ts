@@ -187,8 +187,8 @@ describeLaunchers(
       const task = our.start('task-1', sh('exec sleep 600'))
       const { launcher_pid } = await our.said('started', 'task-1')
       for (const launch of [0, 1]) {
-        our.host.heard({ event: 'gone', task_id: 'task-1', launch, exit_code: 125 })
-        our.host.heard({ event: 'gone', task_id: 'task-2', launch, exit_code: 125 })
+        our.host.heard({ event: 'gone', task_id: 'task-1', launch, exit_code: 125, is_killed: false })
+        our.host.heard({ event: 'gone', task_id: 'task-2', launch, exit_code: 125, is_killed: false })
       }
       process.kill(launcher_pid, 'SIGKILL')
       expect(await task.gone).toEqual({ exitCode: 137 })
