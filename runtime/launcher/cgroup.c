@@ -7,8 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "files.h"
 #include "pids.h"
+
+/* How long members of a group that was left get to be gone, and between two looks. */
+#define LEFT_PATIENCE_US 1000000
+#define LEFT_LOOK_US 1000
 
 static bool write_number(int group_fd, const char *name, int64_t number) {
   struct text text;
@@ -22,11 +27,6 @@ static bool write_if_there(int group_fd, const char *name, const char *value) {
   return write_file(group_fd, name, value) || errno == ENOENT;
 }
 
-/* A descriptor of a new group. An empty one that is there already, left by a crash, makes place for it. */
-static int make_group(const char *path) {
-  if (mkdir(path, 0755) != 0 && (errno != EEXIST || rmdir(path) != 0 || mkdir(path, 0755) != 0)) return ABSENT;
-  return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
 
 static bool limit_memory(const struct cgroup *group, int64_t bytes) {
   if (group->is_v2)
@@ -36,6 +36,26 @@ static bool limit_memory(const struct cgroup *group, int64_t bytes) {
   /* Memory and swap together may not be less than memory alone, so in this order. */
   return write_number(group->memory_fd, "memory.limit_in_bytes", bytes) &&
          (write_number(group->memory_fd, "memory.memsw.limit_in_bytes", bytes) || errno == ENOENT);
+}
+
+/*
+ * A group that is there already was left by a launcher that was killed before its task had begun. What may be in it still is
+ * a child of that, which is killed with it and ends in a moment. Whoever else is in there has it for good.
+ */
+static bool remove_left(const char *path) {
+  int64_t until_us = monotonic_us() + LEFT_PATIENCE_US;
+  while (rmdir(path) != 0) {
+    if (errno != EBUSY || monotonic_us() >= until_us) return errno == ENOENT;
+    struct timespec pause = timespec_of_us(LEFT_LOOK_US);
+    nanosleep(&pause, NULL);
+  }
+  return true;
+}
+
+/* A descriptor of a new group. */
+static int make_group(const char *path) {
+  if (mkdir(path, 0755) != 0 && (errno != EEXIST || !remove_left(path) || mkdir(path, 0755) != 0)) return ABSENT;
+  return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 struct fault cgroup_create(struct cgroup *group, const struct arguments *arguments, int own_processes) {

@@ -20,7 +20,8 @@
  *
  * The launcher's environment is the task's, so that no secret stands among arguments, where everybody could read it. It
  * reads no configuration. It ends with the task's exit code as far as that goes (outcome_exit_code), 125 when the task
- * was not started; or it tells that to its spawner, and waits for another task (worker.h).
+ * was not started, 123 when its outcome could not be written down; or it tells that to its spawner, and waits for another
+ * task (worker.h).
  */
 #include <signal.h>
 #include <string.h>
@@ -144,7 +145,8 @@ static int serve(const struct arguments *arguments, int signal_fd, bool *is_clea
     report(arguments, outcome.fault);
   }
   fault = record_end(&record, &outcome);
-  if (is_fault(fault)) return give_up(arguments, fault, outcome_exit_code(&outcome));
+  if (is_fault(fault))
+    return give_up(arguments, fault, outcome.how == HOW_NOT_STARTED ? EXIT_NOT_STARTED : EXIT_OUTCOME_LOST);
   notify_ended(arguments);
 
   /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */

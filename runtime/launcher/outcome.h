@@ -99,6 +99,8 @@ struct fault record_sync(const struct record *record);
 void record_close(struct record *record);
 
 #define EXIT_NOT_STARTED 125
+/* The task was started and has ended, but how could not be written down. */
+#define EXIT_OUTCOME_LOST 123
 #define EXIT_SIGNAL_BASE 128
 
 /* As far as an exit code can say it: the task's own, 128 + signal, 124 wall time, 125 not started or abandoned. */

@@ -4,9 +4,13 @@
  * A spawner tells when each launcher that it was asked for is through with its task, or has ended, by `gone`, so all is well
  * as long as it lives. When it ends all the same, the files of each task say how far it came. A launcher that has the task
  * goes on, and is looked at now and then, for nobody will tell of its end if it cannot do so itself. One that was never
- * started is asked for again, of another spawner. That is safe, for the lock of a task is taken before its launcher is
- * forked or passed the request: with the spawner gone and the lock free, none is on its way. So is one that was killed
- * before it had begun, as it may be that has waited for a task.
+ * started is asked for again, of another spawner: the lock of a task is taken before its launcher is forked or passed the
+ * request, so with the spawner gone and the lock free, none is on its way.
+ *
+ * A launcher that was ended before its task had begun is asked for again, too: by a signal, or because it could not take
+ * the task and has said nothing of why, as may be with one that has waited for it and that somebody has meddled with. What
+ * the first has left is gone by then (fleet.h), or holds the lock for a moment, until which we wait. Whether a task has
+ * begun its record says; one that removes that, and then ends, ends its launcher with an exit code that is neither.
  *
  * Each time a launcher is asked for it gets another number, so that a `gone` that is still in the pipe, from another
  * spawner or for an earlier task of the same name, is not taken for its own.
@@ -29,8 +33,11 @@ import { SpawnerProcess, type SpawnerSurroundings } from './spawner-process.ts'
  */
 const MAX_TRIES = 3
 
-/** Exit codes above it stand for signals. */
-const EXIT_SIGNAL_BASE = 128
+/** The exit code of a launcher that started no task (outcome.h). */
+const EXIT_NOT_STARTED = 125
+
+/** Milliseconds for which a lock is waited for that a launcher held which is gone: then what holds it hangs in the kernel. */
+const LOCK_PATIENCE_MS = 10_000
 
 /** Milliseconds that the spawner gets, at the end, to start what it was asked for. */
 const LAST_LAUNCHES_MS = 1_000
@@ -53,8 +60,10 @@ interface Asked {
   tries: number
   /** To ask for it again; undefined once it has begun. */
   again: Pick<Order, 'plan' | 'env'> | undefined
-  /** Its spawner is gone: nobody will tell of its end. */
-  isOrphan: boolean
+  /** The launcher has said why it could not begin. */
+  hasFault: boolean
+  /** Until when its lock is looked at, as nobody will tell that it is free; undefined while its spawner will. */
+  watchedUntilMs: number | undefined
 }
 
 export class Spawner implements LauncherHost {
@@ -88,7 +97,11 @@ export class Spawner implements LauncherHost {
     // The next service finds that this task has not begun, and starts it.
     if (this.#isClosed) return { gone: gone.promise }
     const { task_id, task_dir } = order.plan
-    const asked: Asked = { task_id, task_dir, gone, launch: order.launch, tries: 0, again: order, isOrphan: false }
+    const { plan, env, launch } = order // without the bytes of the request, which are many
+    const asked: Asked = {
+      ...{ task_id, task_dir, gone, launch, tries: 0, again: { plan, env } },
+      ...{ hasFault: false, watchedUntilMs: undefined },
+    }
     const error = this.#ask(asked, order)
     if (error !== undefined) return { error }
     this.#asked.set(task_id, asked)
@@ -99,11 +112,17 @@ export class Spawner implements LauncherHost {
     const asked = this.#asked.get(event.task_id)
     if (asked === undefined) return
     if (event.event === 'started' || event.event === 'ended') asked.again = undefined
-    else if (event.event === 'gone' && event.launch === asked.launch) this.#afterLauncher(asked, event.exit_code)
+    else if (event.event === 'failed') asked.hasFault = true
+    else if (event.event === 'gone' && event.launch === asked.launch) this.#afterLauncher(asked, event)
   }
 
   lookAround(): void {
-    for (const asked of this.#asked.values()) if (asked.isOrphan && !isAlive(asked)) this.#end(asked, {})
+    const now = performance.now()
+    for (const asked of [...this.#asked.values()]) {
+      if (asked.watchedUntilMs === undefined) continue
+      if (!isAlive(asked)) this.#afterWatch(asked)
+      else if (now > asked.watchedUntilMs) this.#end(asked, { error: lockIsHeld })
+    }
   }
 
   async close(): Promise<void> {
@@ -113,13 +132,25 @@ export class Spawner implements LauncherHost {
     await Promise.race([this.#process.exited, Bun.sleep(LAST_LAUNCHES_MS)])
   }
 
-  #afterLauncher(asked: Asked, exitCode: number): void {
-    const wasKilled = exitCode > EXIT_SIGNAL_BASE && asked.again !== undefined && !hasBegun(asked)
-    if (wasKilled && asked.tries < MAX_TRIES) this.#askAgain(asked, asked.again!)
-    else this.#end(asked, { exitCode })
+  #afterLauncher(asked: Asked, { exit_code, is_killed }: { exit_code: number; is_killed: boolean }): void {
+    const isNoFaultOfTask = is_killed || (exit_code === EXIT_NOT_STARTED && !asked.hasFault)
+    const mayAskAgain = isNoFaultOfTask && asked.again !== undefined && asked.tries < MAX_TRIES && !hasBegun(asked)
+    if (!mayAskAgain) this.#end(asked, { exitCode: exit_code })
+    // By what it left, and what did not end while its spawner waited for that.
+    else if (isAlive(asked)) asked.watchedUntilMs = performance.now() + LOCK_PATIENCE_MS
+    else this.#askAgain(asked, asked.again!)
+  }
+
+  /** Its lock is free, and its spawner, or its launcher, is gone. */
+  #afterWatch(asked: Asked): void {
+    asked.watchedUntilMs = undefined
+    if (asked.again === undefined || hasBegun(asked)) this.#end(asked, {})
+    else if (asked.tries >= MAX_TRIES) this.#end(asked, { error: triedTooOften })
+    else this.#askAgain(asked, asked.again)
   }
 
   #askAgain(asked: Asked, { plan, env }: Pick<Order, 'plan' | 'env'>): void {
+    if (this.#isClosed) return // the next service does so
     const error = this.#ask(asked, this.#order(plan, env))
     if (error !== undefined) this.#end(asked, { error })
   }
@@ -139,6 +170,7 @@ export class Spawner implements LauncherHost {
   #ask(asked: Asked, { launch, request }: Order): TaskError | undefined {
     asked.launch = launch
     asked.tries++
+    asked.hasFault = false
     if ('code' in request) return launchFailed(request.code)
     try {
       this.#process ??= this.#start()
@@ -161,19 +193,20 @@ export class Spawner implements LauncherHost {
     this.#log.warn('the process that starts launchers ended: another takes its place (see launchers.log)', {
       exit_code: exitCode,
     })
-    for (const asked of [...this.#asked.values()]) this.#takeUp(asked)
+    for (const asked of [...this.#asked.values()]) if (asked.watchedUntilMs === undefined) this.#takeUp(asked)
   }
 
   /** Its spawner has ended. */
   #takeUp(asked: Asked): void {
-    if (isAlive(asked)) asked.isOrphan = true
-    else if (asked.again === undefined || hasBegun(asked)) this.#end(asked, {})
-    else if (asked.tries >= MAX_TRIES) this.#end(asked, { error: triedTooOften })
-    else this.#askAgain(asked, asked.again)
+    if (isAlive(asked)) asked.watchedUntilMs = Number.POSITIVE_INFINITY
+    else this.#afterWatch(asked)
   }
 }
 
-/** What cannot be asked counts as no: to ask for a launcher once more than needed does no harm, it finds the lock taken. */
+/**
+ * Whether its lock is held. What cannot be asked counts as no: to ask for a launcher once more than needed does no harm, it
+ * finds the lock taken.
+ */
 function isAlive({ task_dir }: Asked): boolean {
   try {
     return isLauncherAlive(task_dir)
@@ -198,4 +231,9 @@ function launchFailed(code: string): TaskError | undefined {
 const triedTooOften: TaskError = {
   code: 'launch_failed',
   message: `cannot start the task: the process that starts launchers ended each of ${MAX_TRIES} times (see launchers.log in the data directory)`,
+}
+
+const lockIsHeld: TaskError = {
+  code: 'launch_failed',
+  message: `cannot start the task: its launcher was killed, and what that left does not end within ${LOCK_PATIENCE_MS / 1_000} s (it hangs in the kernel: check the disks and mounts of the host)`,
 }

@@ -10,7 +10,7 @@
 struct task_dir {
   /* Of the directory itself. */
   int fd;
-  /* Holds the lock; the same as `fd` unless it came with the arguments. */
+  /* Holds the lock. The same as `fd`, unless we were given one of a file of somebody's choice. */
   int lock_fd;
   int stdout_fd;
   int stderr_fd;
@@ -27,6 +27,9 @@ struct fault task_dir_open_logs(struct task_dir *dir, int64_t owner);
 
 /* Closes all of it, and lets go of the lock. */
 void task_dir_close(struct task_dir *dir);
+
+/* Of a copy of us: lets go of the lock without taking it from us, keeping the logs. */
+void task_dir_leave(const struct task_dir *dir);
 
 /* Bytes in a log, or ABSENT. */
 int64_t log_bytes(int fd);

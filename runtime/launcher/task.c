@@ -105,6 +105,8 @@ _Noreturn static void become_task(const struct task_setup *setup, const struct b
   /* Takes us along when the launcher is killed. It may be gone already: then somebody else is our parent, or, where we
    * cannot see our parent, the pipe on which we wait for its word has an end. */
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  /* The lock says that there is a launcher, which we are not. Killed in the middle of our set-up we may outlive it. */
+  task_dir_leave(setup->dir);
   if (birth->init_fd == ABSENT && getppid() != birth->parent) _exit(NOT_THE_TASK);
   struct fault fault = birth->has_joined ? no_fault() : cgroup_join(setup->group);
   if (!is_fault(fault) && enters_early(setup->sandbox)) fault = enter_workdir(setup);

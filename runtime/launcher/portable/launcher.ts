@@ -21,6 +21,7 @@ import { findProgram } from './program.ts'
 import { RecordFile } from './record.ts'
 import { type Logs, supervise } from './supervise.ts'
 
+const EXIT_OUTCOME_LOST = 123
 const EXIT_WALL_TIME = 124
 const EXIT_NOT_STARTED = 125
 const EXIT_SIGNAL_BASE = 128
@@ -59,14 +60,13 @@ class Launcher {
       return this.giveUp(error, EXIT_NOT_STARTED)
     }
     const outcome = await this.runTask(record)
-    const exitCode = exitCodeOf(outcome)
     try {
       attempt('outcome', () => record.end(outcome))
     } catch (error) {
-      return this.giveUp(error, exitCode)
+      return this.giveUp(error, hasRun(outcome) ? EXIT_OUTCOME_LOST : EXIT_NOT_STARTED)
     }
     this.notify(`ended ${plan.task_id}`)
-    return exitCode
+    return exitCodeOf(outcome)
   }
 
   /** From here on each fault stands in the outcome. */
@@ -151,6 +151,8 @@ function notStarted({ step, errno }: Fault, logs?: Logs, process?: LaunchedProce
     ...(logs === undefined ? {} : { stdout_bytes: 0, stderr_bytes: 0 }),
   }
 }
+
+const hasRun = ({ ending }: Outcome): boolean => ending.how !== 'launch_failed'
 
 /** As far as an exit code can say it: see outcome.c. */
 function exitCodeOf({ ending, reason }: Outcome): number {

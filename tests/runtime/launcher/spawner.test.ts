@@ -16,6 +16,9 @@ import { isAlive, until } from '../../support/until.ts'
 
 const { ENOENT, EEXIST } = constants.errno
 
+/** The exit code of a launcher whose task has ended, and that could not write down how (outcome.h). */
+const EXIT_OUTCOME_LOST = 123
+
 /** Launchers that a spawner keeps for further tasks (crew.h). */
 const MAX_CREW = 32
 
@@ -89,6 +92,13 @@ function cases(variant: LauncherVariant) {
     const launched = our.host.prepare(plan, env)()
     expect('gone' in launched && (await launched.gone)).toEqual({ exitCode: 4 })
     expect(our.complaints()).toBe('')
+  })
+
+  test.each([125, 137])('take a task once that removes its record and exits with %i', async (code) => {
+    await using our = service()
+    const task = our.start('task-1', sh(`echo ran >> ran; rm started; exit ${code}`))
+    expect(await task.gone).toEqual({ exitCode: EXIT_OUTCOME_LOST })
+    expect(readFileSync(join(task.dir, 'ran'), 'utf8')).toBe('ran\n')
   })
 
   test('say when they could not begin', async () => {

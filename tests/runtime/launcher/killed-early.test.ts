@@ -1,0 +1,100 @@
+/**
+ * Goal: to kill a launcher before its task has begun harms nobody: another takes the task, which runs once, and what the
+ * first had made for it is not in the way. Method: tasks in sandboxes, which take a while to set up, with control groups;
+ * the launcher of each is killed a moment after it was asked for.
+ */
+import { describe, expect, test } from 'bun:test'
+import { chownSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { writeAttribute } from '../../../runtime/launcher/cgroup-files.ts'
+import type { LaunchPlan } from '../../../runtime/launcher/plan.ts'
+import { readRecord } from '../../../runtime/launcher/spawn.ts'
+import { missingCgroups, testCgroups } from '../../support/cgroups.ts'
+import { LauncherService } from '../../support/launcher-service.ts'
+import { describeLaunchers, launch, sh, taskEnv } from '../../support/launchers.ts'
+import { MASKS, missingSandbox, SANDBOX_UID, USUAL } from '../../support/sandboxes.ts'
+import { childrenOf } from '../../support/task-processes.ts'
+import { until } from '../../support/until.ts'
+
+const TASKS = 60
+const isRoot = process.getuid?.() === 0
+
+const missing = missingSandbox ?? missingCgroups
+const why = missing === undefined ? '' : ` (skipped: ${missing})`
+
+/** As a sandbox of `workspace`, which is given to its user. */
+function sandboxOf(workspace: string): Pick<LaunchPlan, 'sandbox' | 'workdir'> {
+  mkdirSync(workspace)
+  if (isRoot) chownSync(workspace, SANDBOX_UID, SANDBOX_UID)
+  const uid = isRoot ? { uid: SANDBOX_UID } : {}
+  return { workdir: workspace, sandbox: { features: USUAL, masks: MASKS, workspace, ...uid } }
+}
+
+describe.skipIf(missing !== undefined)(`with sandboxes and control groups${why}`, () => {
+  describeLaunchers(
+    'a launcher that is killed early',
+    (variant) => {
+      test('is replaced by another, and the task runs once', async () => {
+        await using groups = testCgroups()
+        await using our = new LauncherService({ variant })
+        let replaced = 0
+        for (let i = 0; i < TASKS; i++) {
+          const id = `task-${i}`
+          const plan = our.planOf(id, sh('echo ran >> ran'))
+          const workspace = join(plan.task_dir, 'workspace')
+          const limits = { cgroup: groups.tasks.forTask(id)!, memory_max: 2 ** 28, pids_max: 16 }
+          const launched = our.host.prepare({ ...plan, ...sandboxOf(workspace), ...limits }, taskEnv)()
+          if ('error' in launched) throw new Error(launched.error.message)
+          const pid = our.spawner.pid!
+          await until(
+            () => childrenOf(pid),
+            (children) => children.length > 0,
+          )
+          const until_ms = performance.now() + (i % 12) / 4
+          while (performance.now() < until_ms);
+          for (const launcher of childrenOf(pid)) process.kill(launcher, 'SIGKILL')
+          const { exitCode } = await launched.gone
+          const ran = existsSync(join(workspace, 'ran')) ? readFileSync(join(workspace, 'ran'), 'utf8') : ''
+          if (exitCode === 0) {
+            replaced++
+            expect([id, ran, groups.tasks.taskIds()]).toEqual([id, 'ran\n', []])
+          } else {
+            // It had begun: a task is never run twice.
+            expect([id, exitCode, Object.keys(readRecord(plan.task_dir))]).toEqual([id, 137, ['process']])
+            expect(['', 'ran\n']).toContain(ran)
+            expect(await groups.tasks.end(id)).toBe(true)
+          }
+        }
+        expect(replaced).toBeGreaterThan(0)
+        expect(our.complaints()).toBe('')
+      }, 120_000)
+    },
+    { isPortableIncluded: false },
+  )
+})
+
+describe.skipIf(missingCgroups !== undefined)(`with control groups${why}`, () => {
+  describeLaunchers(
+    'a launcher that comes after one that was killed',
+    (variant) => {
+      test('waits for what is being ended in the group of its task', async () => {
+        await using groups = testCgroups()
+        const cgroup = groups.tasks.forTask('task-1')!
+        const left = Bun.spawn(['sleep', '600'])
+        for (const path of cgroup.version === 2 ? [cgroup.path] : [cgroup.pids_path!, cgroup.memory_path!]) {
+          mkdirSync(path)
+          writeAttribute(path, 'cgroup.procs', String(left.pid))
+        }
+        await using task = launch(variant, { command: sh('exit 3'), cgroup, pids_max: 4 })
+        await until(
+          () => existsSync(join(task.dir, 'stderr.log')),
+          (isUnderWay) => isUnderWay,
+        )
+        left.kill('SIGKILL')
+        expect((await task.outcome()).ending).toEqual({ how: 'exited', exit_code: 3 })
+        expect(groups.tasks.taskIds()).toEqual([])
+      })
+    },
+    { isPortableIncluded: false },
+  )
+})
