@@ -179,6 +179,7 @@ int main(int argc, char **argv) {
   struct fault fault = descriptors_tidy(given, (int)arguments.notify_fd);
   if (!is_fault(fault)) fault = supervise_signals(&signal_fd);
   if (is_fault(fault)) return give_up(&arguments, fault, EXIT_NOT_STARTED);
+  worker_begin(&worker);
   for (;;) {
     bool is_clean;
     int exit_code = serve(&arguments, signal_fd, &is_clean);

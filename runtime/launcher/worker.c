@@ -2,10 +2,22 @@
 
 #include <unistd.h>
 
+#include "sandbox.h"
+
 extern char **environ;
 
 struct worker worker_alone(void) {
   return (struct worker){.channel_fd = ABSENT, .done_fd = ABSENT, .spawner_pid = ABSENT, .notify_fd = ABSENT};
+}
+
+void worker_begin(struct worker *worker) {
+  if (worker->channel_fd != ABSENT) condition_note(&worker->condition);
+}
+
+/* Those in a pid namespace of their own have no name for us. */
+static bool can_reach_us(const struct arguments *arguments) {
+  struct sandbox sandbox = sandbox_of(arguments);
+  return !sandbox.is_on || !sandbox_has(&sandbox, FEATURE_PID);
 }
 
 void worker_take(struct worker *worker, struct arguments *arguments, int lock_fd) {
@@ -32,6 +44,7 @@ static bool say_done(const struct worker *worker, int exit_code) {
 
 enum worker_state worker_next(struct worker *worker, struct arguments *arguments, int exit_code, struct text *complaint) {
   if (worker->channel_fd == ABSENT) return WORKER_ENDED;
+  if (can_reach_us(arguments) && !condition_holds(&worker->condition)) return WORKER_ENDED;
   forget_task(worker);
   if (!say_done(worker, exit_code)) return WORKER_ENDED;
   text_clear(complaint);

@@ -5,8 +5,9 @@
  * a spawner does not let all of them end: one that is done with its task says so and waits, and is passed the next request
  * as it came, with the descriptor that holds the lock of the task, in one message (inbox.h). A launcher has one task or
  * none at any time, and of a task that has ended nothing is left in it: no child, no descriptor, no signal, no name, no
- * variable. Where it cannot be sure of that it ends, as one does that a service started itself. What a task of the same
- * user has done to it from outside (its limits, its priority) is not undone; such a task could do that to the spawner.
+ * variable, and no change that a task of the same user has made to it from outside (condition.h). Where it cannot be sure of
+ * that it ends, as one does that a service started itself. Tasks that run at the same time are not kept from each other:
+ * one of the same user could do as much to the launcher of another, or to the spawner.
  */
 #ifndef WORKER_H
 #define WORKER_H
@@ -16,6 +17,7 @@
 #include <sys/types.h>
 
 #include "arguments.h"
+#include "condition.h"
 #include "inbox.h"
 #include "title.h"
 
@@ -35,12 +37,17 @@ struct worker {
   int notify_fd;
   struct title title;
   struct inbox inbox;
+  /* As it was before its first task. */
+  struct condition condition;
   /* The request of the task that it has. */
   struct request request;
 };
 
 /* The launcher of a service that forks its own. */
 struct worker worker_alone(void);
+
+/* To be called before its first task, with no descriptors but those that it keeps. */
+void worker_begin(struct worker *worker);
 
 /* Makes the task of `worker->request` ours: its environment, its title, `arguments` beyond what the request says. */
 void worker_take(struct worker *worker, struct arguments *arguments, int lock_fd);
@@ -53,7 +60,7 @@ enum worker_state {
   WORKER_BROKEN,
 };
 
-/* Says that the task is over, and waits for the next one. */
+/* Says that the task of `arguments` is over, and waits for the next one. */
 enum worker_state worker_next(struct worker *worker, struct arguments *arguments, int exit_code, struct text *complaint);
 
 #endif

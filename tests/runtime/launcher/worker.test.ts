@@ -4,13 +4,14 @@
  */
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { constants } from 'node:os'
+import { availableParallelism, constants } from 'node:os'
 import { join } from 'node:path'
 import { KILL_SIGNAL } from '../../../runtime/launcher/kill-signal.ts'
 import type { LaunchedProcess, Outcome } from '../../../runtime/launcher/outcome.ts'
 import { signalIf } from '../../../runtime/launcher/pidfd.ts'
 import { readRecord } from '../../../runtime/launcher/spawn.ts'
 import { markedProcesses } from '../../../shared/processes.ts'
+import { missingCgroups, testCgroups } from '../../support/cgroups.ts'
 import { LauncherService, type StartedTask } from '../../support/launcher-service.ts'
 import { describeLaunchers, sh, shippedLauncher, taskEnv } from '../../support/launchers.ts'
 import { childrenOf, gone, stopProcess } from '../../support/task-processes.ts'
@@ -18,6 +19,18 @@ import { isAlive, until } from '../../support/until.ts'
 import { withoutPidfd } from '../../support/without-pidfd.ts'
 
 const { SIGTERM } = constants.signals
+
+/** What a task can do to its launcher from outside, and what of that its children would have. */
+const MEDDLING = [
+  'renice -n 15 -p $PPID',
+  'echo 900 > /proc/$PPID/oom_score_adj',
+  ...(availableParallelism() > 1 ? ['taskset -p 1 $PPID'] : []),
+  'prlimit --pid $PPID --nofile=100:100',
+  'ionice -c 3 -p $PPID',
+  'chrt --batch -p 0 $PPID',
+]
+const CONDITION =
+  'nice; cat /proc/self/oom_score_adj; taskset -p $$ | tail -c 3; ulimit -n; ionice -p $$; chrt -p $$ | tail -n 2 | cut -d: -f2'
 
 describeLaunchers('a launcher that waits for another task', cases, { isPortableIncluded: false })
 
@@ -130,6 +143,40 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     request(launcher_pid, sleeping)
     const { outcome } = await endOf(third)
     expect(outcome).toMatchObject({ ending: { how: 'signaled', signal: SIGTERM }, reason: 'kill' })
+  })
+
+  test.each(MEDDLING)('is not one that its task has changed: %s', async (meddling) => {
+    await using our = service()
+    const first = await endOf(our.start('first', sh(CONDITION)))
+    const meddler = await endOf(our.start('meddler', sh(`{ ${meddling}; } >&2; exit 5`)))
+    expect(meddler.outcome.ending).toEqual({ how: 'exited', exit_code: 5 })
+    const next = our.start('next', sh(CONDITION))
+    const { process, outcome } = await endOf(next)
+    expect(readFileSync(join(next.dir, 'stdout.log'), 'utf8')).toBe(
+      readFileSync(join(our.path, 'first', 'stdout.log'), 'utf8'),
+    )
+    expect([outcome.ending, readFileSync(join(next.dir, 'stderr.log'), 'utf8')]).toEqual([
+      { how: 'exited', exit_code: 0 },
+      '',
+    ])
+    expect(meddler.process.launcher_pid).toBe(first.process.launcher_pid)
+    expect(process.launcher_pid).not.toBe(meddler.process.launcher_pid)
+    expect(our.complaints()).toBe('')
+  })
+
+  const why = missingCgroups === undefined ? '' : ` (skipped: ${missingCgroups})`
+  test.skipIf(missingCgroups !== undefined)(`is not one that its task has taken into its group${why}`, async () => {
+    await using groups = testCgroups()
+    await using our = service()
+    const cgroup = groups.tasks.forTask('first')!
+    const paths = cgroup.version === 2 ? [cgroup.path] : [cgroup.pids_path!, cgroup.memory_path!]
+    const plan = our.planOf('first', sh(paths.map((path) => `echo $PPID > ${path}/cgroup.procs;`).join(' ')))
+    const launched = our.host.prepare({ ...plan, cgroup }, taskEnv)()
+    if ('error' in launched) throw new Error(launched.error.message)
+    const first = await endOf({ dir: plan.task_dir, gone: launched.gone })
+    const next = our.start('next', sh('cat /proc/self/cgroup'))
+    expect((await endOf(next)).process.launcher_pid).not.toBe(first.process.launcher_pid)
+    expect(readFileSync(join(next.dir, 'stdout.log'), 'utf8')).not.toContain('service.first')
   })
 
   test('is not moved by signals, and its next task neither', async () => {
