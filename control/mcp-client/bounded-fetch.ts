@@ -3,15 +3,18 @@
  *
  * Nothing is read without a limit: an answer, or one event of a stream, has at most `MAX_MESSAGE_BYTES`. A stream that
  * ends without having brought the answer would have its caller wait for ever: `onLost` is told, unless the stream had
- * event ids, by which the SDK takes it up again. And a request that was cancelled is let go of once the server has been
+ * event ids, by which the SDK takes it up again. It is told of an answer that is none, too. And a request that was cancelled is let go of once the server has been
  * told, whether or not it cares.
  */
 import { isObject } from '../graph/decode.ts'
-import { MAX_MESSAGE_BYTES } from './limits.ts'
+import { answerFault, isAnswer } from './answer-fault.ts'
+import { boundedBody } from './bounded-body.ts'
 
 export interface BoundedFetchOptions {
-  /** Called with the id of a request that cannot be answered any more. */
-  readonly onLost: (id: number) => void
+  /** Whether the SDK takes `value` for an answer. */
+  readonly isRight: (value: unknown) => boolean
+  /** Called with the id of a request that cannot be answered any more, and why. */
+  readonly onLost: (id: number, reason: string) => void
 }
 
 /** Milliseconds after the end of a stream in which what came before it is certainly read. */
@@ -20,10 +23,16 @@ const LOST_AFTER_MS = 100
 /** For the SDK this says that the server has no streams of its own, and it asks no more. */
 const METHOD_NOT_ALLOWED = 405
 
+/** The answer may come another way: in the stream of the session. */
+const ACCEPTED = 202
+
+const STREAM_ENDED = 'the stream ended before the answer'
+
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
 export class BoundedFetch {
-  readonly #onLost: (id: number) => void
+  readonly #isRight: BoundedFetchOptions['isRight']
+  readonly #onLost: BoundedFetchOptions['onLost']
   /** Requests that are not answered yet, and what lets go of each. */
   readonly #open = new Map<number, AbortController>()
   /** Those of them whose stream has ended and can be taken up again. */
@@ -31,7 +40,8 @@ export class BoundedFetch {
   /** False once the server has said that it does not let one take up a stream again. */
   #mayResume = true
 
-  constructor({ onLost }: BoundedFetchOptions) {
+  constructor({ isRight, onLost }: BoundedFetchOptions) {
+    this.#isRight = isRight
     this.#onLost = onLost
   }
 
@@ -71,27 +81,51 @@ export class BoundedFetch {
   loseResumable(): void {
     const lost = [...this.#resumable]
     this.#resumable.clear()
-    for (const id of lost) this.#lose(id)
+    for (const id of lost) this.#lose(id, STREAM_ENDED)
   }
 
-  #lose(id: number): void {
-    if (this.#open.delete(id)) this.#onLost(id)
+  #lose(id: number, reason: string): void {
+    if (!this.#open.has(id)) return
+    this.answered(id)
+    this.#onLost(id, reason)
+  }
+
+  /** Looks for a wrong answer to the request `id`, or, in a stream that was taken up again, to any. */
+  #checkMessage(message: unknown, id: number | undefined): void {
+    if (!isAnswer(message)) return
+    const fault = answerFault(message, this.#isRight)
+    if (fault !== undefined) this.#lose(id ?? Number(message.id), fault)
+  }
+
+  /** The SDK makes an error of a body that is no JSON, but waits on where one holds no answer. */
+  #checkWhole(text: string, id: number): void {
+    const value = parsed(text)
+    if (value === undefined && text !== '') return
+    const messages = Array.isArray(value) ? value : [value]
+    for (const message of messages) this.#checkMessage(message, id)
+    if (!messages.some((message) => isAnswer(message) && Number(message.id) === id)) this.#lose(id, 'it sent no answer')
   }
 
   #bounded(response: Response, id: number | undefined): Response {
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
-    const end = (hasEventIds: boolean) => {
-      if (id === undefined || !this.#open.has(id)) return
-      if (!isStream) this.#open.delete(id)
-      else if (hasEventIds && this.#mayResume) this.#resumable.add(id)
-      else setTimeout(() => this.#lose(id), LOST_AFTER_MS)
+    const { body, ok, status, statusText, headers } = response
+    if (isStream && body !== null) {
+      const end = (hasEventIds: boolean) => {
+        if (id === undefined || !this.#open.has(id)) return
+        if (hasEventIds && this.#mayResume) this.#resumable.add(id)
+        else setTimeout(() => this.#lose(id, STREAM_ENDED), LOST_AFTER_MS)
+      }
+      const onData = (data: string) => this.#checkMessage(parsed(data), id)
+      return new Response(boundedBody(body, { kind: 'stream', onData, end }), { status, statusText, headers })
     }
-    if (response.body === null) {
-      end(false)
-      return response
+    const end = (text: string | undefined) => {
+      if (id === undefined) return
+      if (ok && status !== ACCEPTED && text !== undefined) this.#checkWhole(text, id)
+      this.#open.delete(id)
     }
-    const body = boundedBody(response.body, isStream, end)
-    return new Response(body, { status: response.status, statusText: response.statusText, headers: response.headers })
+    if (body !== null) return new Response(boundedBody(body, { kind: 'whole', end }), { status, statusText, headers })
+    end('')
+    return response
   }
 }
 
@@ -102,82 +136,14 @@ interface Message {
 }
 
 function asMessage(body: unknown): Message | undefined {
-  if (typeof body !== 'string') return undefined
+  const value = typeof body === 'string' ? parsed(body) : undefined
+  return isObject(value) ? value : undefined
+}
+
+function parsed(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(body)
-    return isObject(value) ? value : undefined
+    return JSON.parse(text)
   } catch {
     return undefined
   }
-}
-
-/** How large a body, or an event of it, has become; and whether its events have ids. */
-class MessageSize {
-  readonly #isStream: boolean
-  #bytes = 0
-  #lastCharacters = ''
-  hasEventIds = false
-
-  constructor(isStream: boolean) {
-    this.#isStream = isStream
-  }
-
-  /** Throws when it is too large. */
-  add(chunk: Uint8Array): void {
-    let from = 0
-    if (this.#isStream) {
-      const text = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString('latin1')
-      this.hasEventIds ||= /(^|\n)id:/.test(this.#lastCharacters + text)
-      this.#lastCharacters = (this.#lastCharacters + text).slice(-3)
-      for (const { index } of text.matchAll(/\n\r?\n/g)) {
-        this.#count(index - from)
-        this.#bytes = 0
-        from = index
-      }
-    }
-    this.#count(chunk.length - from)
-  }
-
-  #count(bytes: number): void {
-    this.#bytes += bytes
-    if (this.#bytes > MAX_MESSAGE_BYTES) throw new Error(`it sent a message of more than ${MAX_MESSAGE_BYTES} bytes`)
-  }
-}
-
-/** `body`, which fails when it, or one of its events, is too large. `end` is called once, whatever the end is. */
-function boundedBody(
-  body: ReadableStream<Uint8Array>,
-  isStream: boolean,
-  end: (hasEventIds: boolean) => void,
-): ReadableStream<Uint8Array> {
-  const reader = body.getReader()
-  const size = new MessageSize(isStream)
-  let isEnded = false
-  const finish = () => {
-    if (isEnded) return
-    isEnded = true
-    end(size.hasEventIds)
-  }
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const { done, value } = await reader.read()
-        if (done) {
-          controller.close()
-          finish()
-          return
-        }
-        size.add(value)
-        controller.enqueue(value)
-      } catch (error) {
-        void reader.cancel().catch(() => {})
-        controller.error(error)
-        finish()
-      }
-    },
-    cancel(reason) {
-      finish()
-      return reader.cancel(reason)
-    },
-  })
 }

@@ -126,7 +126,8 @@ export class McpConnection {
       })
       return new McpConnection(client, transport, faults)
     } catch (error) {
-      const wasGone = isGone()
+      // Over an answer that it does not like the SDK ends the server.
+      const wasGone = isGone() && !(error instanceof sdk.ProtocolError)
       await transport.close().catch(() => {})
       if (performance.now() - startedAt >= CONNECT_TIMEOUT_MS) {
         const detail = explain()
@@ -221,15 +222,14 @@ function transportTo(
   server: McpServerConfig,
   options: ConnectionOptions,
 ): { transport: Transport } & Pick<FaultContext, 'isGone' | 'explain'> {
+  const rules = { isRight: sdk.isJSONRPCResponse, faultCode: sdk.ProtocolErrorCode.InternalError }
   if (server.kind === 'stdio') {
-    const transport = new StdioTransport({ ...options, server })
+    const transport = new StdioTransport({ ...options, server }, rules)
     return { transport, isGone: () => transport.isGone, explain: () => transport.explain() }
   }
   const bounded = new BoundedFetch({
-    onLost: (id) => {
-      const error = { code: sdk.ProtocolErrorCode.InternalError, message: 'the stream ended before the answer' }
-      transport.onmessage?.({ jsonrpc: '2.0', id, error })
-    },
+    isRight: rules.isRight,
+    onLost: (id, message) => transport.onmessage?.({ jsonrpc: '2.0', id, error: { code: rules.faultCode, message } }),
   })
   const transport = new sdk.StreamableHTTPClientTransport(new URL(server.url), {
     fetch: bounded.fetch,

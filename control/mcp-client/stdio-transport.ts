@@ -15,6 +15,7 @@ import { closeEnds, openPipe, streamOf } from '../../shared/pipe.ts'
 import { endGroup, STRAY_OUTPUT_MS } from '../../shared/process-group.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import { isObject } from '../graph/decode.ts'
+import { answerFault, isAnswer } from './answer-fault.ts'
 import type { StdioServerConfig } from './config.ts'
 import { McpFault, shortened } from './fault.ts'
 import { MAX_MESSAGE_BYTES } from './limits.ts'
@@ -41,11 +42,20 @@ export interface StdioTransportOptions {
   readonly log: Log
 }
 
+/** What the transport needs of the SDK. */
+export interface AnswerRules {
+  /** Whether it takes `value` for an answer. */
+  readonly isRight: (value: unknown) => boolean
+  /** The code of an answer that we make up for one that is wrong. */
+  readonly faultCode: number
+}
+
 export class StdioTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
   onmessage?: (message: JSONRPCMessage) => void
   readonly #options: StdioTransportOptions
+  readonly #rules: AnswerRules
   readonly #lines = new LineSplitter(MAX_MESSAGE_BYTES)
   readonly #lastWords = new TextTail()
   #child: Subprocess<'pipe', number | 'pipe', number | 'pipe'> | undefined
@@ -58,8 +68,9 @@ export class StdioTransport implements Transport {
   /** The first line that was no message. */
   #strayLine: string | undefined
 
-  constructor(options: StdioTransportOptions) {
+  constructor(options: StdioTransportOptions, rules: AnswerRules) {
     this.#options = options
+    this.#rules = rules
   }
 
   /** The SDK knows by these two that it speaks to a program: one that is silent when probed is of the older era. */
@@ -125,13 +136,21 @@ export class StdioTransport implements Transport {
       if (line.trim() === '') continue
       const message = parseMessage(line)
       if (message === undefined) this.#noteStray(line)
-      else if (message.id !== undefined) this.onmessage?.(message as unknown as JSONRPCMessage)
+      else if (message.id !== undefined) this.onmessage?.(this.#readable(message))
       else if (WANTED_NOTIFICATIONS.has(String(message.method))) {
         this.onmessage?.(message as unknown as JSONRPCMessage)
         // The SDK hands notifications on a turn later. By then the answer in the next line would have ended the call.
         await nextTurn()
       }
     }
+  }
+
+  /** A wrong answer, which nobody would be told of, becomes an error that says so. */
+  #readable(message: Record<string, unknown>): JSONRPCMessage {
+    const { isRight, faultCode: code } = this.#rules
+    const fault = isAnswer(message) ? answerFault(message, isRight) : undefined
+    if (fault === undefined) return message as unknown as JSONRPCMessage
+    return { jsonrpc: '2.0', id: message.id as number, error: { code, message: fault } }
   }
 
   #noteStray(line: string): void {
@@ -213,7 +232,7 @@ export class StdioTransport implements Transport {
 function parseMessage(line: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(line)
-    return isObject(value) && value.jsonrpc === '2.0' ? value : undefined
+    return isObject(value) && (value.jsonrpc === '2.0' || isAnswer(value)) ? value : undefined
   } catch {
     return undefined
   }

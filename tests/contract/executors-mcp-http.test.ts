@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import { freePort } from '../support/free-port.ts'
-import { startMcpControl, textOf } from '../support/mcp.ts'
+import { startMcpControl, textOf, WRONG_ANSWERS } from '../support/mcp.ts'
 import { startMcpHttpServer } from '../support/mcp-http-server.ts'
 import { until } from '../support/until.ts'
 
@@ -54,6 +54,7 @@ test.each([
   ['cut-for-good', /^mcp server web: the stream ended before the answer$/],
   ['cut-and-refused', /^mcp server web: the stream ended before the answer$/],
   ['broken', /^mcp server web answered HTTP 500: .*no luck today/],
+  ['nothing', /^mcp server web: it sent no answer$/],
   ['page', /^mcp server web: Unexpected content type: text\/html/],
   ['garbage', /^mcp server web: /],
   ['elsewhere', /^mcp server web answered HTTP 307: .*redirect/],
@@ -65,6 +66,17 @@ test.each([
   const task = await mcp.run(`web/${tool}`)
   expect(task.error).toMatch(error)
   expect(task.runtime?.error?.code).toBe('external_failure')
+  expect(textOf(await mcp.run('web/say', { words: 'still there' }))).toBe('still there')
+})
+
+test.each([false, true])('an answer that is no MCP result fails the task (in a stream: %p)', async (inStream) => {
+  await using server = startMcpHttpServer()
+  await using mcp = await startMcpControl({ web: { url: server.url } })
+  for (const [members, fault] of WRONG_ANSWERS) {
+    const task = await mcp.run('web/raw', { members, inStream }, { timeout: 5_000 })
+    expect(task.error).toBe(`mcp server web: its answer is no MCP result: ${fault}`)
+    expect(task.runtime?.error?.code).toBe('external_failure')
+  }
   expect(textOf(await mcp.run('web/say', { words: 'still there' }))).toBe('still there')
 })
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { McpTools } from '../../shared/contract/mcp.ts'
-import { oddServer, startMcpControl, textOf } from '../support/mcp.ts'
+import { oddServer, startMcpControl, textOf, WRONG_ANSWERS } from '../support/mcp.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 
@@ -226,6 +226,25 @@ describe('a server that lies', () => {
     expect(task.error).toMatch(error)
     expect(task.runtime?.error?.code).toBe('external_failure')
     expect((await mcp.run('odd/structured', { value: 7 })).result).toMatchObject({ structuredContent: { value: 7 } })
+  })
+
+  test('an answer that is no MCP result fails the task', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    for (const [members, fault] of WRONG_ANSWERS) {
+      const task = await mcp.run('odd/raw', { members }, { timeout: 5_000 })
+      expect(task.error).toBe(`mcp server odd: its answer is no MCP result: ${fault}`)
+      expect(task.runtime?.error?.code).toBe('external_failure')
+    }
+    expect(textOf(await mcp.run('odd/say', { words: 'next' }))).toBe('next')
+  })
+
+  test.each([
+    ['no-list', 'mcp server odd: its answer is no MCP result: result: expected object, got null'],
+    ['no-handshake', 'mcp server odd: its answer is no MCP result: result: expected object, got string'],
+  ])('so does one to what is asked before (%s)', async (manner, error) => {
+    await using mcp = await startMcpControl({ odd: oddServer([manner]) })
+    const task = await mcp.run('odd/say', {}, { timeout: 5_000 })
+    expect([task.error, task.runtime?.error?.code]).toEqual([error, 'external_failure'])
   })
 
   test('a server that asks for what nobody offered is told so', async () => {

@@ -245,7 +245,7 @@ describe('configured servers', () => {
   test.each([
     [
       'odd/nonsense',
-      /^unknown tool "nonsense" of mcp server odd \(available: ask, be-killed, big, .*, turn-deaf, twice and 1 more\)$/,
+      /^unknown tool "nonsense" of mcp server odd \(available: ask, be-killed, big, .*, structured, turn-deaf and 2 more\)$/,
     ],
     ['else/say', /^unknown mcp server "else" \(available: builtin, odd, other\)$/],
     ['builtin/nonsense', /^unknown tool "nonsense" of mcp server builtin \(available: echo\)$/],

@@ -47,6 +47,18 @@ export function startMcpHttpServer(): McpHttpServer {
       const progress = { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress: 3 } }
       return new Response(event(progress) + event(answer(id, text('streamed'))), EVENTS)
     },
+    /** Answers with the members that it is given; in a stream, it leaves that open. */
+    raw: ({ id, params }, request) => {
+      const { members, inStream } = params!.arguments as { members: object; inStream: boolean }
+      const message = { jsonrpc: '2.0', id, ...members }
+      if (!inStream) return json(message)
+      const start = (controller: ReadableStreamDefaultController) => {
+        controller.enqueue(new TextEncoder().encode(event(message)))
+        request.signal.addEventListener('abort', () => controller.close())
+      }
+      return new Response(new ReadableStream({ start }), EVENTS)
+    },
+    nothing: () => json([]),
     cut: () => new Response(': nothing will come\n\n', EVENTS),
     'cut-for-good': () => new Response(`id: 1\nretry: 10\ndata:\n\n`, EVENTS),
     'cut-and-refused': () => new Response(`id: refused\nretry: 10\ndata:\n\n`, EVENTS),

@@ -58,3 +58,19 @@ export async function startMcpControl(
 /** The text that a tool answered. */
 export const textOf = ({ result }: TaskRecord): string =>
   (result as { content: { text: string }[] }).content.map(({ text }) => text).join('')
+
+/** Members of answers that are none, and what is said of them. */
+export const WRONG_ANSWERS: readonly (readonly [members: object, fault: string])[] = [
+  [{ result: null }, 'result: expected object, got null'],
+  [{ result: 's' }, 'result: expected object, got string'],
+  [{ result: [] }, 'result: expected object, got array'],
+  [{}, 'it has neither a result nor an error'],
+  [{ error: null }, 'error: expected object, got null'],
+  [{ error: 's' }, 'error: expected object, got string'],
+  [{ error: { code: 'x', message: 5 } }, 'error.code: expected integer, got string'],
+  [{ error: { code: 1, message: 5 } }, 'error.message: expected string, got number'],
+  [{ result: {}, error: { code: 1, message: 'm' } }, 'it has both a result and an error'],
+  [{ result: { content: [] }, comment: 1 }, 'it has a member "comment"'],
+  [{ result: { content: [], _meta: 5 } }, 'its _meta is malformed'],
+  [{ jsonrpc: '1.0', result: { content: [] } }, 'jsonrpc: expected "2.0", got string'],
+]
