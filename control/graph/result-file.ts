@@ -8,8 +8,11 @@ export class ResultFile {
   constructor(readonly name: string) {}
 }
 
-/** Names of result files: graph, position, attempt. Nothing else is ever opened or removed. */
-export const RESULT_FILE_NAME = /^\d+-\d+-\d+\.json$/
+/** Names of result files: graph, position, attempt, checksum. Nothing else is ever opened or removed. */
+export const RESULT_FILE_NAME = /^\d+-\d+-\d+(?:-([0-9a-f]{8}))?\.json$/
+
+/** A result that was in a file, as JSON text, or what became of it. */
+export type StoredResult = { readonly json: string } | { readonly lost: string }
 
 /** What a number, a boolean or null counts. */
 const SCALAR_CHARACTERS = 4

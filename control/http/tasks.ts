@@ -5,7 +5,7 @@ import { ServiceError } from '../../shared/errors.ts'
 import { addBusyRoute, type HttpServiceOptions, readBody, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { nextTurn, SLICE_MS } from '../../shared/slices.ts'
 import { taskRecord } from '../graph/record.ts'
-import { ResultFile } from '../graph/result-file.ts'
+import { ResultFile, type StoredResult } from '../graph/result-file.ts'
 import type { Task } from '../graph/task.ts'
 import { cancelTask } from '../scheduler/cancel.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
@@ -99,10 +99,13 @@ function recordJson(task: Task, resultFiles: ResultFiles): string | Promise<stri
   return result instanceof ResultFile ? withResult(task, resultFiles.read(result)) : JSON.stringify(taskRecord(task))
 }
 
-async function withResult(task: Task, reading: Promise<string | undefined>): Promise<string> {
+/** A result that is lost is said to be: in `error`, after what is there. */
+async function withResult(task: Task, reading: Promise<StoredResult>): Promise<string> {
   const { result_file, ...record } = taskRecord(task)
   const result = await reading
-  return result === undefined ? JSON.stringify(record) : `${JSON.stringify(record).slice(0, -1)},"result":${result}}`
+  if ('json' in result) return `${JSON.stringify(record).slice(0, -1)},"result":${result.json}}`
+  const { error } = record
+  return JSON.stringify({ ...record, error: error === undefined ? result.lost : `${error}; ${result.lost}` })
 }
 
 /** Characters of records that are handed to the socket at once. */

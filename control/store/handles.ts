@@ -31,8 +31,7 @@ export class Handles {
   json(id: string): string | Promise<string> | undefined {
     const task = this.#call(id)
     if (task === undefined) return undefined
-    const text = JSON.stringify(handleRecord(task))
-    return task.result instanceof ResultFile ? this.#withOutput(text, task.result) : text
+    return task.result instanceof ResultFile ? this.#withOutput(task, task.result) : JSON.stringify(handleRecord(task))
   }
 
   /** The record, or undefined when there is no such call. */
@@ -41,9 +40,13 @@ export class Handles {
     return text === undefined ? undefined : JSON.parse(text)
   }
 
-  async #withOutput(record: string, file: ResultFile): Promise<string> {
+  async #withOutput(task: Task, file: ResultFile): Promise<string> {
+    const record = handleRecord(task)
     const output = await this.#resultFiles.read(file)
-    return output === undefined ? record : `${record.slice(0, -1)},"output":${output}}`
+    if ('json' in output) return `${JSON.stringify(record).slice(0, -1)},"output":${output.json}}`
+    const { error } = record
+    const message = error === undefined ? output.lost : `${error.message}; ${output.lost}`
+    return JSON.stringify({ ...record, error: { code: 'internal', ...error, message } })
   }
 
   #call(id: string): Task | undefined {

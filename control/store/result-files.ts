@@ -1,7 +1,8 @@
 /**
  * `<data-dir>/results/`: large results, a file each.
  *
- * A file is on disk before the state that names it is written. One that is not needed any more goes after the next
+ * A file is on disk before the state that names it is written. Its name ends in the checksum of what is in it, so that
+ * whoever reads it knows whether that is what was written; files of earlier versions have none and must be JSON. One that is not needed any more goes after the next
  * snapshot, when nothing on disk names it; what a crash leaves in between is found at the next start.
  */
 import { mkdirSync, readdirSync, unlinkSync } from 'node:fs'
@@ -11,13 +12,15 @@ import { syncDirectory } from '../../shared/atomic-file.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Graph } from '../graph/graph.ts'
-import { isLargeJson, RESULT_FILE_NAME, ResultFile } from '../graph/result-file.ts'
+import { isLargeJson, RESULT_FILE_NAME, ResultFile, type StoredResult } from '../graph/result-file.ts'
 import type { Task } from '../graph/task.ts'
 
 export class ResultFiles {
   readonly #directory: string
   readonly #log: Log
   #dropped: ResultFile[] = []
+  /** Those that cannot be read and that the log has a line of. */
+  readonly #toldOf = new WeakSet<ResultFile>()
 
   /** Makes the directory, and removes what none of `graphs` names. */
   constructor(dataDir: string, graphs: readonly Graph[], log: Log) {
@@ -39,12 +42,13 @@ export class ResultFiles {
   }
 
   async #save(task: Task, result: unknown): Promise<unknown> {
-    const name = `${task.graph.ordinal}-${task.position}-${task.attempt}.json`
+    const json = Buffer.from(JSON.stringify(result))
+    const name = `${task.graph.ordinal}-${task.position}-${task.attempt}-${checksumOf(json)}.json`
     const path = join(this.#directory, name)
     try {
       const file = await open(path, 'w', 0o600)
       try {
-        await file.writeFile(JSON.stringify(result))
+        await file.writeFile(json)
         await file.datasync()
       } finally {
         await file.close()
@@ -59,14 +63,25 @@ export class ResultFiles {
     }
   }
 
-  /** The result as JSON text, or undefined when its file is gone. */
-  async read({ name }: ResultFile): Promise<string | undefined> {
+  /** The result, if its file is there and holds what was written. */
+  async read(file: ResultFile): Promise<StoredResult> {
+    const { name } = file
     try {
-      return await readFile(join(this.#directory, name), 'utf8')
+      const bytes = await readFile(join(this.#directory, name))
+      const checksum = RESULT_FILE_NAME.exec(name)?.[1]
+      const json = bytes.toString('utf8')
+      if (checksum === undefined ? isJson(json) : checksum === checksumOf(bytes)) return { json }
+      return this.#lost(file, 'is not what was written')
     } catch (error) {
-      this.#log.error('cannot read a large result', { file: name, cause: messageOf(error) })
-      return undefined
+      return this.#lost(file, systemCodeOf(error) === 'ENOENT' ? 'is gone' : `cannot be read: ${messageOf(error)}`)
     }
+  }
+
+  #lost(file: ResultFile, how: string): StoredResult {
+    const lost = `the result is lost: its file results/${file.name} in the data directory ${how}`
+    if (!this.#toldOf.has(file)) this.#log.warn('a large result is lost', { file: file.name, cause: lost })
+    this.#toldOf.add(file)
+    return { lost }
   }
 
   /** The task that had it is gone. */
@@ -94,5 +109,16 @@ export class ResultFiles {
   /** Files whose snapshot failed: they are still named on disk. */
   giveBack(files: readonly ResultFile[]): void {
     this.#dropped.push(...files)
+  }
+}
+
+const checksumOf = (bytes: Uint8Array): string => Bun.hash.crc32(bytes).toString(16).padStart(8, '0')
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
   }
 }

@@ -1,8 +1,9 @@
 /** Results over 64 KiB lie in files beside the state; nobody notices. Against the built service, across kills. */
-import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { describe, expect, test } from 'bun:test'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startControl } from '../support/control.ts'
+import { connectClient } from '../support/mcp-client.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -38,7 +39,7 @@ test('the output of a command that fails is kept whole, that of an attempt which
   const task = await control.run({ type: 'shell', retry: 2, params: { script } })
   expect(task).toMatchObject({ status: 'failed', attempt: 3, result: { exit_code: 3 } })
   expect((task.result as { stdout: string }).stdout.length).toBe(300_000)
-  expect(resultFiles(control.dataDir)).toEqual(['1-0-3.json'])
+  expect(resultFiles(control.dataDir)).toEqual([expect.stringMatching(/^1-0-3-[0-9a-f]{8}\.json$/)])
 })
 
 test('a file goes with its task: deleted, replaced or retired', async () => {
@@ -68,11 +69,59 @@ test('what a crash left is removed at the next start, and nothing else', async (
   expect((await control.fetch('/health')).status).toBe(200)
 })
 
-test('a file that somebody removed costs only the result', async () => {
-  await using control = await startControl()
-  await control.run(noop('a', large))
-  rmSync(join(control.dataDir, 'results', '1-0-1.json'))
-  expect(await control.get('a')).not.toHaveProperty('result')
-  expect((await control.list()).map(({ id }) => id)).toEqual(['a'])
-  expect(existsSync(join(control.dataDir, 'results'))).toBe(true)
+describe('a file that is damaged costs only the result, and its task says so', () => {
+  const damages: Record<string, [damage: (paths: string[]) => void, what: string]> = {
+    removed: [([a]) => rmSync(a!), 'is gone'],
+    cut: [([a]) => truncateSync(a!, 1_000), 'is not what was written'],
+    emptied: [([a]) => truncateSync(a!, 0), 'is not what was written'],
+    'in the place of another': [([a, b]) => copyFileSync(b!, a!), 'is not what was written'],
+  }
+  test.each(Object.entries(damages))('%s', async (_, [damage, what]) => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    const before = await startControl({ dataDir })
+    await before.run({ id: 'a', type: 'mcp', tool_name: 'echo', input: { large } })
+    await before.run(noop('b', large))
+    await before.stop('SIGTERM')
+    await before.dispose()
+    const names = resultFiles(dataDir).sort()
+    damage(names.map((name) => join(dataDir, 'results', name)))
+    await using control = await startControl({ dataDir })
+    const lost = `the result is lost: its file results/${names[0]} in the data directory ${what}`
+    for (let i = 0; i < 2; i++) {
+      const [a, b] = await control.list()
+      expect(a).toMatchObject({ id: 'a', status: 'success', error: lost })
+      expect(a).not.toHaveProperty('result')
+      expect(b!.result).toEqual({ ok: true, message: large })
+    }
+    expect((await control.get('a')).error).toBe(lost)
+    const handle = await (await control.fetch('/mcp/tasks/a')).json()
+    expect(handle).toMatchObject({ status: 'success', error: { code: 'internal', message: lost } })
+    await using agent = await connectClient(control.url)
+    expect(await agent.call('get_logs', { task_id: 'a' })).toMatchObject({ isError: true, text: lost })
+    expect(control.log.filter(({ msg }) => msg === 'a large result is lost').length).toBe(1)
+  })
+})
+
+test('the error of a task that failed stays, before what is said of its result', async () => {
+  await using control = await startControl({ env: open })
+  const { id } = await control.run({ type: 'shell', params: { script: 'head -c 300000 /dev/zero; exit 3' } })
+  rmSync(join(control.dataDir, 'results', resultFiles(control.dataDir)[0]!))
+  expect((await control.get(id)).error).toMatch(/^command failed: exit status 3; the result is lost: .* is gone$/)
+})
+
+test('a file of an earlier version, which has no checksum, is read if it is JSON', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  const entry = (file: string) => ({ type: 'os', tool_name: 'noop', status: 'success', result_file: file })
+  mkdirSync(join(dataDir, 'results'), { recursive: true })
+  writeFileSync(
+    join(dataDir, 'state.json'),
+    JSON.stringify({ a: { id: 'a', ...entry('1-0-1.json') }, b: { id: 'b', ...entry('1-1-1.json') } }),
+  )
+  writeFileSync(join(dataDir, 'results', '1-0-1.json'), '{"ok":true}')
+  writeFileSync(join(dataDir, 'results', '1-1-1.json'), '{"ok":tr')
+  await using control = await startControl({ dataDir })
+  expect((await control.get('a')).result).toEqual({ ok: true })
+  expect((await control.get('b')).error).toMatch(/^the result is lost: .* is not what was written$/)
 })

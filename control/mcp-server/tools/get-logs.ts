@@ -1,10 +1,10 @@
 /** `get_logs`: what a task has written, or its whole result, a page at a time. */
 import { GetLogsAnswer, GetLogsInput } from '../../../shared/contract/mcp-server.ts'
-import { badRequest } from '../../../shared/errors.ts'
+import { badRequest, ServiceError } from '../../../shared/errors.ts'
 import { ResultFile } from '../../graph/result-file.ts'
 import { page, streamsOf } from '../log-page.ts'
 import { namedTask } from '../named-tasks.ts'
-import { defineTool } from '../tool.ts'
+import { defineTool, type ToolParts } from '../tool.ts'
 
 export const getLogsTool = defineTool({
   name: 'get_logs',
@@ -18,8 +18,7 @@ export const getLogsTool = defineTool({
     persistence.expose()
     const task = namedTask(intake.store, task_id)
     const { result } = task
-    const stored = result instanceof ResultFile ? await resultFiles.read(result) : undefined
-    const streams = streamsOf(result instanceof ResultFile ? parsed(stored) : result)
+    const streams = streamsOf(result instanceof ResultFile ? await stored(result, resultFiles) : result)
     const names = [...streams.keys()]
     const chosen = stream ?? names[0] ?? 'result'
     const text = streams.get(chosen)
@@ -40,4 +39,8 @@ export const getLogsTool = defineTool({
   },
 })
 
-const parsed = (json: string | undefined): unknown => (json === undefined ? undefined : JSON.parse(json))
+async function stored(file: ResultFile, resultFiles: ToolParts['resultFiles']): Promise<unknown> {
+  const result = await resultFiles.read(file)
+  if ('json' in result) return JSON.parse(result.json)
+  throw new ServiceError(500, result.lost)
+}

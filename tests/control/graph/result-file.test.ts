@@ -25,9 +25,11 @@ test('deep values are no recursion', () => {
   expect(isLargeJson(deep, 1_000_000)).toBe(false)
 })
 
-test('names of files are numbers', () => {
-  expect(['1-0-1.json', '12-345-6.json'].every((name) => RESULT_FILE_NAME.test(name))).toBe(true)
+test('names of files are numbers and a checksum', () => {
+  expect(['1-0-1.json', '12-345-6.json', '1-0-1-0123abcd.json'].every((name) => RESULT_FILE_NAME.test(name))).toBe(true)
   expect(
-    ['../1-0-1.json', '1-0-1.json/x', '1-0.json', '1-0-1.json\n'].some((name) => RESULT_FILE_NAME.test(name)),
+    ['../1-0-1.json', '1-0-1.json/x', '1-0.json', '1-0-1.json\n', '1-0-1-123.json'].some((name) =>
+      RESULT_FILE_NAME.test(name),
+    ),
   ).toBe(false)
 })
