@@ -5,6 +5,7 @@
 import { ofetch } from 'ofetch'
 import { readBounded } from './bounded-output.ts'
 import { type CalledService, faultText, isTimeout, neverConnected } from './connection-fault.ts'
+import { fetchAsIs, hasDotSegment } from './fetch-as-is.ts'
 import { Expected, type Setting } from './flags.ts'
 
 /** Milliseconds for one request that the service has no reason to hold. */
@@ -65,6 +66,12 @@ interface Exchange {
   readonly signal: AbortSignal | undefined
 }
 
+interface Sending {
+  readonly method: string
+  readonly headers: Record<string, string>
+  readonly signal: AbortSignal
+}
+
 export class ServiceClient {
   /** Without a slash at its end. */
   readonly baseUrl: string
@@ -89,7 +96,7 @@ export class ServiceClient {
   }: Call): Promise<object> {
     const url = this.baseUrl + path
     const request = { method, body, headers, timeoutMs, maxAnswerBytes, signal }
-    const { status, text, truncated, contentType } = await this.#exchange(url, request)
+    const { status, text, truncated, contentType } = await this.#exchange(path, request)
     const answer = { statusCode: status, body: text.slice(0, MAX_REPEATED_BODY) }
     if (truncated) throw new CallFailed(`${method} ${url} answered with more than ${maxAnswerBytes} bytes`, answer)
     const parsed = parseObject(text)
@@ -108,22 +115,17 @@ export class ServiceClient {
     return parsed
   }
 
-  async #exchange(url: string, { method, body, headers: others, timeoutMs, maxAnswerBytes, signal }: Exchange) {
+  async #exchange(path: string, { method, body, headers: others, timeoutMs, maxAnswerBytes, signal }: Exchange) {
     const inTime = AbortSignal.timeout(timeoutMs)
     const headers: Record<string, string> = { accept: 'application/json', ...others }
     if (body !== undefined) headers['content-type'] = 'application/json'
     if (this.#token !== '') headers.authorization = `Bearer ${this.#token}`
+    const ending = signal === undefined ? inTime : AbortSignal.any([signal, inTime])
     try {
-      const response = await ofetch.raw(url, {
-        method,
-        headers,
-        ...(body !== undefined && { body }),
-        signal: signal === undefined ? inTime : AbortSignal.any([signal, inTime]),
-        retry: 0,
-        ignoreResponseError: true,
-        responseType: 'stream',
-      })
-      const stream = response._data as ReadableStream<Uint8Array> | undefined
+      const { response, stream } =
+        body === undefined && hasDotSegment(path)
+          ? await this.#sentAsIs(path, { method, headers, signal: ending })
+          : await this.#sent(path, { method, headers, signal: ending, ...(body !== undefined && { body }) })
       const read = stream
         ? await readBounded(stream, maxAnswerBytes, { stopAtLimit: true })
         : { text: '', truncated: false }
@@ -134,6 +136,21 @@ export class ServiceClient {
       if (isTimeout(error)) throw new NoAnswerInTime(message)
       throw new CallFailed(message, { wasSent: !neverConnected(error) })
     }
+  }
+
+  async #sent(path: string, options: Sending & { readonly body?: Uint8Array }) {
+    const response = await ofetch.raw(this.baseUrl + path, {
+      ...options,
+      retry: 0,
+      ignoreResponseError: true,
+      responseType: 'stream',
+    })
+    return { response, stream: response._data as ReadableStream<Uint8Array> | undefined }
+  }
+
+  async #sentAsIs(path: string, options: Sending) {
+    const response = await fetchAsIs(this.baseUrl, path, options)
+    return { response, stream: response.body ?? undefined }
   }
 }
 

@@ -44,8 +44,18 @@ export function httpService({ log, guard, errorBody, maxBodyBytes }: HttpService
       app.server?.timeout(request, hasBody ? READ_TIMEOUT_SECONDS : WRITE_TIMEOUT_SECONDS)
       set.headers[TRACE_HEADER] = traceIdFrom(request.headers.get(TRACE_HEADER))
       set.headers['content-type'] = 'application/json'
-      guard(request, pathOf(request))
+      const path = pathOf(request)
+      guard(request, path)
+      if (path.includes('%') && !isDecodable(path)) {
+        throw new ServiceError(400, `malformed escape in the path: ${path} (expected UTF-8, percent-encoded)`)
+      }
       if (hasBody && Number(request.headers.get('content-length')) > maxBodyBytes) throw bodyTooLarge(maxBodyBytes)
+    })
+    .onBeforeHandle(({ request, route, params }) => {
+      // The server finds the route by the path as it came, and the path that was guarded is another one then: in a URL
+      // `/tasks/..` is `/`.
+      const id = (params as { id?: string } | undefined)?.id
+      if (id === '..' || id === '.') guard(request, route)
     })
     .onError(({ code, error, set, request }) => {
       const refusal = asServiceError(code, error, request)
@@ -138,6 +148,16 @@ export const pathOf = (request: Request): string => {
   const start = request.url.indexOf('/', request.url.indexOf('://') + 3)
   const end = request.url.indexOf('?', start)
   return request.url.slice(start, end < 0 ? undefined : end)
+}
+
+/** The server itself reads what is not UTF-8, or no escape at all, as some other character. */
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function asServiceError(code: string | number, error: unknown, request: Request): ServiceError {

@@ -92,6 +92,8 @@ function checkFields(tasks: readonly TaskInput[], from: number, to: number): voi
     const task = tasks[i]!
     if (hasFields(task)) continue
     if (!task.id) throw badRequest('task id is required')
+    // In no path can it be named: that would be no UTF-8.
+    if (!task.id.isWellFormed()) throw badRequest(`task ${task.id}: id has half of a character (a lone surrogate)`)
     if (!task.type) throw badRequest(`task ${task.id}: type is required`)
     throw badRequest(`task ${task.id}: retry must be a non-negative integer`)
   }
@@ -100,7 +102,7 @@ function checkFields(tasks: readonly TaskInput[], from: number, to: number): voi
 /** Whether a task of the right shape has what every task needs. */
 export function hasFields(task: TaskInput): task is ValidTask {
   const { id, type, retry } = task
-  return !!id && !!type && (retry == null || (Number.isSafeInteger(retry) && retry >= 0))
+  return !!id && id.isWellFormed() && !!type && (retry == null || (Number.isSafeInteger(retry) && retry >= 0))
 }
 
 function checkUnique(tasks: readonly ValidTask[], positions: Map<string, number>, from: number, to: number): void {

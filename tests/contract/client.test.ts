@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { freePort } from '../support/free-port.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -187,6 +188,17 @@ describe('wait', () => {
       { id: odd, status: 'success' },
       { id: plain, status: 'success' },
     ])
+  })
+
+  test.each(['.', '..'])('reaches a task of the id %s, which is a step elsewhere in paths', async (id) => {
+    await control.submit([{ id, type: 'sleep', params: { duration_ms: 600_000 } }])
+    const cancelled = await client(['cancel', id, '--wait'])
+    expect(cancelled.envelope.data).toMatchObject({ tasks: [{ task_id: id }], all_terminal: true })
+    const { exitCode, envelope } = await client(['wait', id])
+    expect(exitCode).toBe(0)
+    expect(envelope.data?.tasks).toEqual([{ id, status: 'cancelled' }])
+    const away = await client(['wait', id], { url: `http://127.0.0.1:${await freePort()}` })
+    expect(away.envelope.error?.message).toContain('connection refused')
   })
 
   test('running out of time prints ok: true with all_terminal: false and exits 3', async () => {

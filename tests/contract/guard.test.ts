@@ -79,6 +79,19 @@ describe('with a token', () => {
     expect((await runClient(['submit'], { ...options, env: { SERVICE_TOKEN: 'sesame-42' } })).exitCode).toBe(0)
   })
 
+  test('a path that is another one for whoever parses it as a URL needs it', async () => {
+    await using control = await startControl({ env: { SERVICE_TOKEN: 'sesame-42' } })
+    const tasks = ['.', '..'].map((id) => ({ id, type: 'noop' }))
+    await control.submit(tasks, { authorization })
+    const { host } = new URL(control.url)
+    for (const path of ['/tasks/..', '/tasks/%2e%2E', '/tasks/.']) {
+      expect([path, await rawStatus(control, `GET ${path} HTTP/1.1`, [`Host: ${host}`])]).toEqual([path, 401])
+    }
+    expect(await rawStatus(control, 'DELETE /tasks/.. HTTP/1.1', [`Host: ${host}`])).toBe(401)
+    const lines = [`Host: ${host}`, `Authorization: ${authorization}`]
+    expect(await rawStatus(control, 'GET /tasks/.. HTTP/1.1', lines)).toBe(200)
+  })
+
   test('it may be in a file, which beats the variable, and never appears in the log', async () => {
     using dir = tempDir()
     const file = join(dir.path, 'token')

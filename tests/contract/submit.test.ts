@@ -145,6 +145,12 @@ describe('check 3: every task needs a non-empty id and type', () => {
     expect(await refused({ tasks: [{ ...id, type: 'noop' }] })).toContain('task id is required')
   })
 
+  test('an id that no path can hold, as it is no Unicode, is refused', async () => {
+    const error = 'task a\ud800: id has half of a character (a lone surrogate)'
+    expect(await refused('{"tasks": [{"id": "a\\ud800", "type": "noop"}]}')).toContain(error)
+    expect(await refused({ tasks: [noop('a\ud800')] })).toContain(error)
+  })
+
   test.each([{}, { type: '' }, { type: null }])('a task without type is named: %j', async (type) => {
     expect(await refused({ tasks: [{ id: 'bare', ...type }] })).toContain('task bare: type is required')
   })
