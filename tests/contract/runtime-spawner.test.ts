@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
-import { endProcessesOf, gone, spawnerOf as spawnerOfService, stopProcess } from '../support/task-processes.ts'
+import { childrenOf, endProcessesOf, gone, spawnerOf as spawnerOfService, stopProcess } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive } from '../support/until.ts'
 
