@@ -72,7 +72,12 @@ describe.each(SIGNALS)('a running task, over a %s', (signal) => {
       await using pair = await startPair({
         controlFlags: [...HURRY.controlFlags, '--persist-interval', isLater ? '20ms' : '1h'],
       })
-      await pair.script('a', gated(pair))
+      const script = {
+        id: 'a',
+        type: 'runtime.script',
+        params: { script: gated(pair), control_context: { owner: 'ada' } },
+      }
+      await pair.control.submit([script])
       const { pid } = await pair.running('a')
       expect((await pair.control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
       if (isLater)
