@@ -1,6 +1,6 @@
 /** Why a task can never run here: it asks for more than the runtime or its tenant has, even with nothing else running. */
 import { Refusal } from '../refusal.ts'
-import type { Resource } from './amounts.ts'
+import { type Resource, UNLIMITED } from './amounts.ts'
 
 export interface Shortfall {
   readonly resource: Resource
@@ -17,12 +17,14 @@ const NAMES: Readonly<Record<Resource, { readonly field: string; readonly flag: 
   pids: { field: 'limits.pids_max', flag: '--capacity-pids' },
 }
 
-/** The shortfall as an answer. */
+/** The shortfall as an answer. More than can be counted arrives here as the most that can (`intake/limits.ts`). */
 export function insufficientResources(shortfall: Shortfall): Refusal {
   const { resource, requested, capacity, tenant } = shortfall
   const { field, flag } = NAMES[resource]
   const whose = tenant === undefined ? 'the runtime capacity' : `the quota of tenant ${JSON.stringify(tenant)}`
   const remedy = tenant === undefined ? flag : '--tenant-quota'
-  const message = `${field}=${requested} exceeds ${whose}, which is ${capacity} (ask for less, or have ${remedy} raised)`
-  return new Refusal('insufficient_resources', message, shortfall)
+  const isAtLeast = requested >= UNLIMITED
+  const asked = isAtLeast ? `${field} (${requested} or more)` : `${field}=${requested}`
+  const message = `${asked} exceeds ${whose}, which is ${capacity} (ask for less, or have ${remedy} raised)`
+  return new Refusal('insufficient_resources', message, { ...shortfall, ...(isAtLeast && { is_at_least: true }) })
 }

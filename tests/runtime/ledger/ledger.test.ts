@@ -55,6 +55,11 @@ describe('a task that asks for more than there is', () => {
       { resource: 'memory_bytes', requested: 51, capacity: 50, tenant: 'a' },
     ],
     [
+      of(Number.MAX_SAFE_INTEGER),
+      'limits.memory_bytes (9007199254740991 or more) exceeds the runtime capacity, which is 100 (ask for less, or have --capacity-memory-bytes raised)',
+      { resource: 'memory_bytes', requested: Number.MAX_SAFE_INTEGER, capacity: 100, is_at_least: true },
+    ],
+    [
       { reservation: { task_slots: 3 } },
       'task_slots=3 exceeds the runtime capacity, which is 2 (ask for less, or have --max-running-tasks raised)',
       { resource: 'task_slots', requested: 3, capacity: 2 },
