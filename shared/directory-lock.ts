@@ -6,6 +6,7 @@ import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'nod
 import { join } from 'node:path'
 import { messageOf, systemCodeOf, UsageError } from './errors.ts'
 import { loadLibc } from './libc.ts'
+import { isThere } from './processes.ts'
 
 const LOCK_EXCLUSIVE = 2
 const LOCK_NOT_BLOCKING = 4
@@ -65,14 +66,6 @@ function tryLockPatiently(fd: number, path: string): boolean {
 function holderOf(path: string): number | undefined {
   const pid = Number(readFileSync(path, 'utf8').trim())
   return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined
-}
-
-function isThere(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return systemCodeOf(error) === 'EPERM'
-  }
 }
 
 function openLock(path: string, directory: string): number {

@@ -1,5 +1,6 @@
 /** Processes of this machine as the kernel knows them: which one is meant, and which carry a mark of ours. Linux only. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { systemCodeOf } from './errors.ts'
 
 /** Tells a process from any other that ever had or will have its pid. */
 export interface ProcessIdentity {
@@ -20,6 +21,15 @@ export function bootId(): string {
     knownBootId = ''
   }
   return knownBootId
+}
+
+/** Whether any process has that pid, be it a zombie; on every system. */
+export function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return systemCodeOf(error) === 'EPERM'
+  }
 }
 
 /** Undefined when there is no such process, or no way to tell. */

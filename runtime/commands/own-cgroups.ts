@@ -1,5 +1,5 @@
 /** Control groups for the occasion: made by a command, and gone with it and all that is in them. */
-import { isThere } from '../host/own-dirs.ts'
+import { isThere } from '../../shared/processes.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgroup.ts'
 import { namesBelow } from '../launcher/cgroup-files.ts'
 

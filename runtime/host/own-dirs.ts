@@ -6,7 +6,8 @@
 import { lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { messageOf, systemCodeOf, UsageError } from '../../shared/errors.ts'
+import { messageOf, UsageError } from '../../shared/errors.ts'
+import { isThere } from '../../shared/processes.ts'
 
 /** What they are for. */
 const KINDS = ['doctor', 'escape', 'sandbox'] as const
@@ -50,15 +51,5 @@ function remove(path: string): void {
     if (uid === process.getuid?.()) rmSync(path, { recursive: true, force: true })
   } catch {
     // somebody else was quicker, or the disk does not let it go
-  }
-}
-
-/** Whether there is a process with that pid. */
-export function isThere(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return systemCodeOf(error) !== 'ESRCH'
   }
 }
