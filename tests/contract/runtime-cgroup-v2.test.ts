@@ -12,6 +12,7 @@ setDefaultTimeout(VM_PATIENCE_MS)
 const SUITES = [
   'tests/runtime/launcher/cgroup.test.ts',
   'tests/contract/runtime-sandbox.test.ts',
+  'tests/contract/runtime-sandbox-pids.test.ts',
   'tests/scripts/left-groups.test.ts',
 ]
 

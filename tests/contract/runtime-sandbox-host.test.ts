@@ -1,21 +1,18 @@
 /**
  * The profile linux_sandbox in odd surroundings: groups of the service, places below /dev and /proc, roots that cannot be
- * used, tasks that get away from a launcher. Source: docs/sandbox.md; contract 2.
+ * used. Source: docs/sandbox.md; contract 2.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, chownSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
-import { missingCgroups } from '../support/cgroups.ts'
 import { asOrdinaryUser, becoming, openProgram } from '../support/ordinary-user.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { runRuntime } from '../support/runtime-command.ts'
 import { command, refused } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { testEnvironment } from '../support/service.ts'
-import { endProcessesOf, noProcessesOf, processesOf, spawnerOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
-import { until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
@@ -146,31 +143,3 @@ test.skipIf(!isRoot)(`a rootfs behind a directory that the service may not pass,
   expect([status, code]).toEqual([400, 'invalid_input'])
   expect(message).toMatch(/cannot be used on this host: the service may not pass a directory on its path \(let .*\)$/)
 })
-
-describe.skipIf(missingSandbox !== undefined || missingCgroups !== undefined)(
-  `a task that sees the processes of the host${missingCgroups === undefined ? why : ` (skipped: ${missingCgroups})`}`,
-  () => {
-    test('leaves nothing when its launcher and the spawner are killed, however far it went', async () => {
-      using marks = tempDir()
-      const stay = join(marks.path, 'stay')
-      await using _ = endProcessesOf(stay)
-      await using runtime = await startRuntime()
-      // Another session, no mark, no parent, nothing open: by no name of ours to be found.
-      const away = `cd /; setsid env -i sh -c 'while :; do sleep 0.2; done # ${stay}' < /dev/null > /dev/null 2>&1 &`
-      const id = await runtime.script(`${away} echo ready; sleep 600`, {
-        sandbox: { ...sandbox, namespaces: { pid: false } },
-        ...STRICT,
-      })
-      const { shim_pid } = await runtime.printed(id)
-      await until(
-        () => processesOf(stay),
-        (pids) => pids.length > 0,
-      )
-      const spawner = await spawnerOf(runtime.process.pid)
-      process.kill(spawner, 'SIGKILL')
-      process.kill(shim_pid!, 'SIGKILL')
-      expect(await runtime.ended(id)).toMatchObject({ status: 'failed', error: { code: 'internal' } })
-      await noProcessesOf(stay)
-    })
-  },
-)
