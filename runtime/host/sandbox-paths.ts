@@ -16,8 +16,8 @@ const RESOLVER = '/etc/resolv.conf'
 /** Places that are hidden, or shown: as many as a launcher takes (MAX_PATHS of arguments.h), but for some of its own. */
 export const MAX_SANDBOX_PATHS = 128
 
-/** What each task has of its own, or nothing would be left of. */
-const INDISPENSABLE = ['/', '/dev', '/proc']
+/** What each task has of its own, and the file by which the launcher forbids it further user namespaces. */
+const INDISPENSABLE = ['/dev', '/proc', '/proc/sys/user/max_user_namespaces']
 
 export interface SandboxPaths {
   /** Real paths, where there is something. */
@@ -47,9 +47,10 @@ export function findSandboxPaths({ dataDir, sandboxMask, sandboxExpose }: Sandbo
 }
 
 function checkMask(path: string, real: string): void {
-  if (INDISPENSABLE.includes(real)) {
+  const needed = INDISPENSABLE.find((one) => `${one}/`.startsWith(real === '/' ? real : `${real}/`))
+  if (needed !== undefined) {
     throw new UsageError(
-      `--sandbox-mask ${path}: no task runs without ${real} (name the parts of it that are to be hidden)`,
+      `--sandbox-mask ${path}: no sandbox can be made without ${needed} (name single parts that are to be hidden)`,
     )
   }
   // A link such as /proc/mounts leads to ourselves, whom no task sees.

@@ -101,7 +101,7 @@ test('what no sandbox can be made with is refused at the start, and by doctor --
   const many = Array.from({ length: 130 }, (_, i) => `/srv/place-${i}`).join(',')
   using dir = tempDir()
   for (const [value, message] of [
-    ['/proc', /^taskmill-runtime: --sandbox-mask \/proc: no task runs without \/proc .*\n$/],
+    ['/proc', /^taskmill-runtime: --sandbox-mask \/proc: no sandbox can be made without \/proc .*\n$/],
     [many, /^taskmill-runtime: --sandbox-mask: 1\d\d places, .*at most 128.*\n$/],
   ] as const) {
     for (const command of [

@@ -35,13 +35,15 @@ const given = (sandboxMask: readonly string[], sandboxExpose: readonly string[] 
   findSandboxPaths({ dataDir: '/data', sandboxMask, sandboxExpose })
 
 test.each([
-  ['/', /^--sandbox-mask \/: no task runs without \/ /],
-  ['/proc', /^--sandbox-mask \/proc: no task runs without \/proc /],
-  ['/dev', /^--sandbox-mask \/dev: /],
-  ['/dev/../proc/', /^--sandbox-mask \/dev\/..\/proc\/: no task runs without \/proc /],
+  ['/', /^--sandbox-mask \/: no sandbox can be made without \/dev /],
+  ['/dev', /^--sandbox-mask \/dev: no sandbox can be made without \/dev /],
+  ['/proc', /^--sandbox-mask \/proc: no sandbox can be made without \/proc /],
+  ['/dev/../proc/', /^--sandbox-mask \/dev\/..\/proc\/: no sandbox can be made without \/proc /],
+  ['/proc/sys', /^--sandbox-mask \/proc\/sys: no sandbox can be made without .*max_user_namespaces /],
+  ['/proc/sys/user/max_user_namespaces', / without \/proc\/sys\/user\/max_user_namespaces /],
   ['/proc/self/environ', /^--sandbox-mask \/proc\/self\/environ: what \/proc has of a process cannot be hidden/],
   ['/proc/mounts', /^--sandbox-mask \/proc\/mounts: /],
-])('what no task runs without, or no sandbox hides, is refused: %p', (path, message) => {
+])('what no sandbox can be made without, or cannot hide, is refused: %p', (path, message) => {
   expect(() => given([path])).toThrow(UsageError)
   expect(() => given([path])).toThrow(message)
 })
