@@ -10,6 +10,9 @@ import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { ownDirIn } from '../host/own-dirs.ts'
 
+/** The kind of a bait that is a socket with a path. */
+const SOCKET = 'unix='
+
 export interface Baits extends AsyncDisposable {
   /** `KIND=VALUE`, as the program takes them. */
   readonly list: readonly string[]
@@ -20,10 +23,18 @@ export interface Baits extends AsyncDisposable {
 /** Lays out baits, in each of `hiddenDirectories` that we may write; `program` is taskmill-escape, on the host. */
 export async function layBaits(program: string, hiddenDirectories: readonly string[]): Promise<Baits> {
   const directories = hiddenDirectories.flatMap(makeIn)
+  try {
+    return await layIn(program, directories)
+  } catch (error) {
+    remove(directories)
+    throw error
+  }
+}
+
+async function layIn(program: string, directories: readonly string[]): Promise<Baits> {
   const secrets = directories.map((directory) => join(directory, 'secret'))
   for (const secret of secrets) writeFileSync(secret, 'nobody in a sandbox reads this\n')
-  const sockets = directories.map((directory) => join(directory, 'socket'))
-  const keeper = Bun.spawn([program, '--keep-baits', ...sockets], {
+  const keeper = Bun.spawn([program, '--keep-baits', ...directories.map((directory) => join(directory, 'socket'))], {
     env: {},
     stdin: 'pipe',
     stdout: 'pipe',
@@ -32,7 +43,8 @@ export async function layBaits(program: string, hiddenDirectories: readonly stri
   const lines = linesOf(keeper.stdout)
   const kept: string[] = []
   for (let line = await next(lines); line !== ''; line = await next(lines)) kept.push(line)
-  for (const socket of sockets) chmodSync(socket, 0o777)
+  // Not where the path is longer than a socket may have.
+  for (const bait of kept) if (bait.startsWith(SOCKET)) chmodSync(bait.slice(SOCKET.length), 0o777)
 
   let collected: Promise<string[]> | undefined
   const collect = () => {
@@ -71,8 +83,12 @@ async function takeAway(
   keeper.stdin.end()
   for await (const line of lines) taken.push(line)
   await keeper.exited
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
+  remove(directories)
   return taken
+}
+
+function remove(directories: readonly string[]): void {
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
 }
 
 async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string, void> {

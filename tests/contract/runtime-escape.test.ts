@@ -213,6 +213,16 @@ describe.skipIf(missingSandbox !== undefined)(`doctor --escape${skipped(missingS
     expect(readdirSync(tmp.path)).toEqual([])
   })
 
+  test('may have its temporary directory deeper than a socket can lie', async () => {
+    using dir = tempDir()
+    chmodSync(dir.path, 0o755)
+    const deep = join(dir.path, 'd'.repeat(120))
+    mkdirSync(deep)
+    const { stdout, stderr, exitCode } = await runRuntime(['doctor', '--escape'], { env: { TMPDIR: deep } })
+    expect([stderr, exitCode, readdirSync(deep)]).toEqual(['', 0, []])
+    expect(stdout).toContain(', 0 NOT BLOCKED, ')
+  })
+
   test('removes what one has left that was killed', async () => {
     using tmp = tempDir()
     const child = await underWay(tmp.path)
