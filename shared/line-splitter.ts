@@ -26,6 +26,11 @@ export class LineSplitter {
     if (from < chunk.length) this.#keep(chunk.slice(from)) // a copy: whoever read the chunk may use its memory again
   }
 
+  /** What there is of the line that is not complete: its first `maxBytes`. After `LineTooLong` it is that line. */
+  rest(maxBytes = this.#maxBytes): string {
+    return Buffer.concat(this.#parts, Math.min(this.#bytes, maxBytes)).toString('utf8')
+  }
+
   #complete(last: Uint8Array): string {
     this.#keep(last)
     const line = Buffer.concat(this.#parts, this.#bytes).toString('utf8')
@@ -36,7 +41,7 @@ export class LineSplitter {
 
   #keep(part: Uint8Array): void {
     this.#bytes += part.length
-    if (this.#bytes > this.#maxBytes) throw new LineTooLong(`a line of more than ${this.#maxBytes} bytes`)
     this.#parts.push(part)
+    if (this.#bytes > this.#maxBytes) throw new LineTooLong(`a line of more than ${this.#maxBytes} bytes`)
   }
 }

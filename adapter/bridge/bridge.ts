@@ -11,10 +11,13 @@ import { faultText } from '../../shared/connection-fault.ts'
 import { LineSplitter, LineTooLong } from '../../shared/line-splitter.ts'
 import { controlService } from '../client.ts'
 import { eventData } from './events.ts'
-import { answerIdsOf, asMessage, CODES, failure, headersFor, type Id, type Message } from './message.ts'
+import { answerIdsOf, asMessage, CODES, failure, headersFor, type Id, idAtStart, type Message } from './message.ts'
 
 /** Bytes of a message; the service takes no larger ones. */
 export const MAX_LINE_BYTES = 4 * 1024 * 1024
+
+/** Bytes of a message that is too large in which its id is looked for. */
+const MAX_START_BYTES = 64 * 1024
 
 /** Bytes of an answer, or of an event of one. Those of the service are far smaller. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -52,10 +55,15 @@ async function passOnAll(bridge: Bridge, options: BridgeOptions): Promise<void> 
     for await (const chunk of options.input) {
       for (const line of lines.push(chunk)) bridge.receive(line)
     }
+    bridge.receive(lines.rest()) // the end of the input ends a line, too
   } catch (error) {
     if (!(error instanceof LineTooLong)) throw error
     // Where the next message begins is unknown now.
-    bridge.refuse(null, CODES.invalidRequest, `a message has more than ${MAX_LINE_BYTES} bytes`)
+    bridge.refuse(
+      idAtStart(lines.rest(MAX_START_BYTES)) ?? null,
+      CODES.invalidRequest,
+      `a message has more than ${MAX_LINE_BYTES} bytes`,
+    )
     await bridge.finish()
     throw new Error(`a message has more than ${MAX_LINE_BYTES} bytes`)
   }

@@ -22,6 +22,28 @@ export const answerIdsOf = (value: unknown): Id[] =>
     return method !== undefined && (typeof id === 'string' || typeof id === 'number') ? [id] : []
   })
 
+/** A member whose value is no object and no list, with the comma behind it. */
+const STRING = String.raw`"(?:[^"\\]|\\.)*"`
+const MEMBER = new RegExp(String.raw`\s*(${STRING})\s*:\s*(${STRING}|[\w.+-]+)\s*,`, 'y')
+
+/** The id of a message of which only the beginning is there, if it stands before anything large. */
+export function idAtStart(text: string): Id | undefined {
+  MEMBER.lastIndex = text.indexOf('{') + 1
+  for (let member = MEMBER.exec(text); member !== null; member = MEMBER.exec(text)) {
+    if (member[1] === '"id"') return asId(member[2]!)
+  }
+  return undefined
+}
+
+function asId(json: string): Id | undefined {
+  try {
+    const id: unknown = JSON.parse(json)
+    return typeof id === 'string' || typeof id === 'number' ? id : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** The codes of JSON-RPC, and the first that is left to servers. */
 export const CODES = { parseError: -32700, invalidRequest: -32600, unreachable: -32000 } as const
 

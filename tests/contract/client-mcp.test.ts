@@ -222,6 +222,25 @@ test('a message that is too large ends it with an error', async () => {
   expect(await bridge.process.exited).toBe(1)
 })
 
+test('that error has the id of the message where it stands before what is large', async () => {
+  for (const id of [7, 'seven']) {
+    await using bridge = await startBridge('http://127.0.0.1:9')
+    bridge.write(
+      `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"x","params":{"a":"${'x'.repeat(4 * 1024 * 1024)}`,
+    )
+    expect((await bridge.answer(id)).error?.code).toBe(-32600)
+    expect(await bridge.process.exited).toBe(1)
+  }
+})
+
+test('a last line without an end is answered', async () => {
+  await using control = await startControl()
+  await using bridge = await startBridge(control.url)
+  bridge.write('{"jsonrpc":"2.0","id":1,"method":"ping"}')
+  expect(await bridge.end()).toBe(0)
+  expect(bridge.printed).toMatchObject([{ id: 1 }])
+})
+
 test('more requests at a time than are let through are refused, not left unread', async () => {
   await using control = await startControl()
   await using bridge = await startBridge(control.url)

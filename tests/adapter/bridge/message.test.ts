@@ -1,7 +1,7 @@
 /** What HTTP wants to know of a message, and whose answers are waited for. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { answerIdsOf, headersFor, type Message } from '../../../adapter/bridge/message.ts'
+import { answerIdsOf, headersFor, idAtStart, type Message } from '../../../adapter/bridge/message.ts'
 
 describe('headersFor', () => {
   const modern = (method: string, params: Record<string, unknown>): Message => ({
@@ -66,3 +66,16 @@ test.each<[unknown, unknown[]]>([
 ])('%j waits for %j', (value, ids) => {
   expect(answerIdsOf(value)).toEqual(ids as never)
 })
+
+test.each([
+  ['{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"', 7],
+  ['{ "method" : "a\\"b,", "id" : "x\\"y" , "params"', 'x"y'],
+  ['{"a":true,"b":-1.5e3,"id":-3,', -3],
+  ['{"id":null,"params":{"id":7,', undefined],
+  ['{"params":{"id":7,"a":"', undefined],
+  ['{"id":7', undefined],
+  ['{"id":-,"a":1', undefined],
+  ['{"id":"\\q","a":1', undefined],
+  ['xxxx', undefined],
+  ['', undefined],
+])('the id at the start of %j is %p', (text, id) => expect(idAtStart(text)).toBe(id))
