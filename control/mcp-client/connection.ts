@@ -10,7 +10,7 @@ import { VERSION } from '../../shared/version.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../graph/decode.ts'
 import { BoundedFetch } from './bounded-fetch.ts'
 import type { McpServerConfig } from './config.ts'
-import { McpFault } from './fault.ts'
+import { McpFault, namesText } from './fault.ts'
 import { asFault, type FaultContext } from './fault-text.ts'
 import { MAX_TOOLS } from './limits.ts'
 import { loadSdk, type Sdk } from './sdk.ts'
@@ -59,6 +59,14 @@ export interface ToolResult {
   readonly isError?: boolean
 }
 
+/** What a server offers. */
+export interface ToolList {
+  /** Each by a name of its own. */
+  readonly tools: readonly Tool[]
+  /** What had to be left out, in words. */
+  readonly fault: string | undefined
+}
+
 export class McpConnection {
   readonly era: Era
   /** Resolves when it is lost or closed. */
@@ -66,7 +74,7 @@ export class McpConnection {
   readonly #client: Client
   readonly #transport: Transport
   readonly #faults: FaultContext
-  #tools: Promise<readonly Tool[]> | undefined
+  #tools: Promise<ToolList> | undefined
   /** Calls that are not answered yet. */
   #openCalls = 0
   #isRetired = false
@@ -145,7 +153,7 @@ export class McpConnection {
   }
 
   /** The tools that the server offers, as it told last. Throws `McpFault`. */
-  tools(): Promise<readonly Tool[]> {
+  tools(): Promise<ToolList> {
     if (this.#tools === undefined) {
       const listing = this.#listTools()
       this.#tools = listing
@@ -161,12 +169,11 @@ export class McpConnection {
     this.#tools = undefined
   }
 
-  async #listTools(): Promise<readonly Tool[]> {
-    if (this.#client.getServerCapabilities()?.tools === undefined) return []
+  async #listTools(): Promise<ToolList> {
+    if (this.#client.getServerCapabilities()?.tools === undefined) return { tools: [], fault: undefined }
     try {
       const { tools } = await this.#client.listTools(undefined, { timeout: LIST_TIMEOUT_MS, cacheMode: 'refresh' })
-      // A schema that is too deep could not be shown to anybody.
-      return tools.slice(0, MAX_TOOLS).filter((tool) => isWithinDepth(tool))
+      return usable(tools.slice(0, MAX_TOOLS), this.#faults.server.name)
     } catch (error) {
       throw asFault(error, this.#faults)
     }
@@ -212,6 +219,17 @@ export class McpConnection {
     await this.#client.close().catch(() => {})
     await this.#transport.close().catch(() => {})
   }
+}
+
+/** Of tools with the same name the first counts. A schema that is too deep could not be shown to anybody. */
+function usable(listed: readonly Tool[], server: string): ToolList {
+  const byName = new Map<string, Tool>()
+  for (const tool of listed) if (!byName.has(tool.name)) byName.set(tool.name, tool)
+  const all = [...byName.values()]
+  const tools = all.filter((tool) => isWithinDepth(tool))
+  const deep = all.filter((tool) => !tools.includes(tool)).map(({ name }) => name)
+  const fault = `mcp server ${server}: tools nested deeper than ${MAX_JSON_DEPTH} levels are left out: ${namesText(deep)}`
+  return { tools, fault: deep.length === 0 ? undefined : fault }
 }
 
 /** The server ended during the handshake, maybe over the question for its era. */

@@ -21,6 +21,15 @@ export class McpFault extends Error {
 /** Characters of a server's own words that an error text repeats. */
 export const MAX_REPEATED_CHARACTERS = 2_000
 
+/** Names that an error text has; the rest are counted. */
+const MAX_NAMES_IN_ERROR = 20
+
+/** `names`, in their order, for an error message. */
+export function namesText(names: readonly string[]): string {
+  const more = names.length > MAX_NAMES_IN_ERROR ? ` and ${names.length - MAX_NAMES_IN_ERROR} more` : ''
+  return `${[...names].sort().slice(0, MAX_NAMES_IN_ERROR).join(', ')}${more}`
+}
+
 /** `text` for an error message: whatever the server says, it is not a page. */
 export const shortened = (text: string, max = MAX_REPEATED_CHARACTERS): string =>
   text.length <= max ? text : `${text.slice(0, max)}... (${text.length - max} more characters)`

@@ -7,13 +7,17 @@
 import type { Tool } from '@modelcontextprotocol/client'
 import { unlessAborted } from '../../shared/unless-aborted.ts'
 import type { McpServerConfig } from './config.ts'
-import { type CallOptions, type ConnectionOptions, type Era, McpConnection, type ToolResult } from './connection.ts'
-import { McpFault } from './fault.ts'
+import {
+  type CallOptions,
+  type ConnectionOptions,
+  type Era,
+  McpConnection,
+  type ToolList,
+  type ToolResult,
+} from './connection.ts'
+import { McpFault, namesText } from './fault.ts'
 
 export type ServerOptions = Omit<ConnectionOptions, 'era' | 'signal'>
-
-/** Names of tools that an error text has; the rest are counted. */
-const MAX_NAMES_IN_ERROR = 20
 
 export class McpServer {
   readonly config: McpServerConfig
@@ -31,7 +35,7 @@ export class McpServer {
   }
 
   /** Throws `McpFault`, `cancelled` when `signal` fires. */
-  async tools(signal: AbortSignal): Promise<readonly Tool[]> {
+  async tools(signal: AbortSignal): Promise<ToolList> {
     return await this.#with(signal, (connection) => unlessAborted(connection.tools(), signal, left))
   }
 
@@ -58,16 +62,14 @@ export class McpServer {
 
   async #checkTool(connection: McpConnection, tool: string): Promise<void> {
     const isTool = ({ name }: Tool) => name === tool
-    if ((await connection.tools()).some(isTool)) return
+    if ((await connection.tools()).tools.some(isTool)) return
     connection.forgetTools() // it may have come since
-    const tools = await connection.tools()
+    const { tools, fault } = await connection.tools()
     if (tools.some(isTool)) return
-    const names = tools.map(({ name }) => name).sort()
-    const more = names.length > MAX_NAMES_IN_ERROR ? ` and ${names.length - MAX_NAMES_IN_ERROR} more` : ''
-    const available = names.slice(0, MAX_NAMES_IN_ERROR).join(', ') || 'none'
+    const available = namesText(tools.map(({ name }) => name)) || 'none'
     throw new McpFault(
       'invalid_input',
-      `unknown tool "${tool}" of mcp server ${this.config.name} (available: ${available}${more})`,
+      `unknown tool "${tool}" of mcp server ${this.config.name} (available: ${available})${fault === undefined ? '' : `; ${fault}`}`,
     )
   }
 

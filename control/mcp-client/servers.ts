@@ -25,7 +25,7 @@ export interface NamedTool {
 
 export interface FoundTools {
   readonly tools: readonly NamedTool[]
-  /** Servers that could not be asked, and why. */
+  /** Servers that could not be asked, or tools of which were left out, and why. */
   readonly errors: readonly { readonly server: string; readonly error: string }[]
 }
 
@@ -104,14 +104,16 @@ export class McpServers {
   /** The tools of `server`, or throws; without one, those of all servers that can be asked. */
   async discover(server: string | undefined, signal: AbortSignal): Promise<FoundTools> {
     if (server === BUILTIN_SERVER) return { tools: [echoTool], errors: [] }
-    if (server !== undefined) return { tools: await this.#toolsOf(await this.#named(server), signal), errors: [] }
+    if (server !== undefined) return await this.#toolsOf(await this.#named(server), signal)
     const servers = [...(await this.#loaded()).values()].sort((a, b) => (a.config.name < b.config.name ? -1 : 1))
     const found = await Promise.allSettled(servers.map((each) => this.#toolsOf(each, signal)))
     if (signal.aborted) throw new McpFault('cancelled', 'ended while mcp servers were asked for their tools')
     return {
-      tools: [echoTool, ...found.flatMap((each) => (each.status === 'fulfilled' ? each.value : []))],
+      tools: [echoTool, ...found.flatMap((each) => (each.status === 'fulfilled' ? each.value.tools : []))],
       errors: found.flatMap((each, i) =>
-        each.status === 'rejected' ? [{ server: servers[i]!.config.name, error: messageOf(each.reason) }] : [],
+        each.status === 'rejected'
+          ? [{ server: servers[i]!.config.name, error: messageOf(each.reason) }]
+          : each.value.errors,
       ),
     }
   }
@@ -166,14 +168,18 @@ export class McpServers {
     )
   }
 
-  async #toolsOf(server: McpServer, signal: AbortSignal): Promise<NamedTool[]> {
-    const tools = await server.tools(signal)
-    return tools.map(({ name, description, inputSchema }) => ({
-      server: server.config.name,
-      name,
-      ...(description !== undefined && { description }),
-      inputSchema,
-    }))
+  async #toolsOf(server: McpServer, signal: AbortSignal): Promise<FoundTools> {
+    const { tools, fault } = await server.tools(signal)
+    const { name: serverName } = server.config
+    return {
+      tools: tools.map(({ name, description, inputSchema }) => ({
+        server: serverName,
+        name,
+        ...(description !== undefined && { description }),
+        inputSchema,
+      })),
+      errors: fault === undefined ? [] : [{ server: serverName, error: fault }],
+    }
   }
 
   /** Ends all connections and every server that we have started. None is opened any more. */

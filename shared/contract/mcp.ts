@@ -27,7 +27,7 @@ export interface McpTool {
 
 export interface McpTools {
   readonly tools: readonly McpTool[]
-  /** Servers that could not be asked, and why. */
+  /** Servers that could not be asked, or tools of which were left out, and why. */
   readonly errors?: readonly { readonly server: string; readonly error: string }[]
 }
 

@@ -191,10 +191,25 @@ describe('a server that does not read', () => {
 })
 
 describe('a server that lies', () => {
-  test('a tool whose schema is too deep is left out', async () => {
+  test('a tool whose schema is too deep is left out, and that is said', async () => {
     await using mcp = await startMcpControl({ odd: oddServer(['deep-tools']) })
+    const error = 'mcp server odd: tools nested deeper than 200 levels are left out: deep'
+    const errors = [{ server: 'odd', error }]
+    const found = (await mcp.run('discover', { server: 'odd' })).result as McpTools
+    expect(found.tools.map(({ name }) => name)).toEqual(['odd/say', 'odd/pid'])
+    expect(found.errors).toEqual(errors)
+    expect((await mcp.run('discover')).result).toMatchObject({ errors })
+    expect(await (await mcp.control.fetch('/mcp/tools')).json()).toMatchObject({ errors })
+    expect((await mcp.run('odd/deep')).error).toBe(
+      `unknown tool "deep" of mcp server odd (available: pid, say); ${error}`,
+    )
+  })
+
+  test('a tool that is listed twice is one', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer(['lists-twice']) })
     const { tools } = (await mcp.run('discover', { server: 'odd' })).result as McpTools
-    expect(tools.map(({ name }) => name)).toEqual(['odd/say', 'odd/pid'])
+    expect(tools.filter(({ name }) => name === 'odd/say').length).toBe(1)
+    expect(textOf(await mcp.run('say', { words: 'once' }))).toBe('once')
   })
 
   test('answers with ids of nobody are no answers', async () => {
