@@ -1,9 +1,9 @@
 /** `taskmill cancel`: asks for the cancel of tasks; with `--wait` it returns once they have ended. */
-import { UsageError } from '../../shared/errors.ts'
 import { flag } from '../../shared/flags.ts'
 import { CallFailed } from '../../shared/http-client.ts'
 import { type Answer, EXIT, PartialFailure, success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
+import { taskIdsOf } from './task-ids.ts'
 import { waitForTasks, waitSettings } from './wait.ts'
 
 export const cancel = defineCommand({
@@ -15,8 +15,7 @@ export const cancel = defineCommand({
   },
   takesArguments: true,
   async run({ values, positionals, client }): Promise<Answer> {
-    const ids = [...positionals, ...values.taskIds]
-    if (ids.length === 0) throw new UsageError('no task ids: give them as arguments or with --task-ids a,b')
+    const ids = taskIdsOf(positionals, values)
     const tasks: unknown[] = []
     let firstFailure: CallFailed | undefined
     for (const id of ids) {

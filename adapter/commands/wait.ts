@@ -6,11 +6,11 @@
  * at once; then it is asked again every `--interval`.
  */
 import { isTerminal } from '../../shared/contract/task-status.ts'
-import { UsageError } from '../../shared/errors.ts'
 import { duration, list } from '../../shared/flags.ts'
 import { NoAnswerInTime, type ServiceClient } from '../../shared/http-client.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
+import { taskIdsOf } from './task-ids.ts'
 
 /** Milliseconds of one held request; proxies between us and the service cut longer ones. */
 const MAX_HOLD_MS = 20_000
@@ -54,8 +54,7 @@ export const wait = defineCommand({
   settings: waitSettings,
   takesArguments: true,
   async run({ values, positionals, client }): Promise<Answer> {
-    const ids = [...positionals, ...values.taskIds]
-    if (ids.length === 0) throw new UsageError('no task ids: give them as arguments or with --task-ids a,b')
+    const ids = taskIdsOf(positionals, values)
     const data = await waitForTasks(client, ids, values)
     return { data, exitCode: data.all_terminal ? EXIT.success : EXIT.waitTimedOut }
   },

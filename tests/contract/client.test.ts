@@ -417,6 +417,8 @@ describe('the command line', () => {
     ],
     [['--dance'], 'unknown flag --dance (see --help)'],
     [['submit', '--dance', 'x'], 'unknown flag --dance (see --help)'],
+    [['wait', ''], 'a task id is empty'],
+    [['cancel', 'a', ''], 'a task id is empty'],
     [['submit', '--file'], 'flag --file needs a value (file)'],
     [['submit', 'graph.json'], 'unexpected argument "graph.json" for submit (see submit --help)'],
     [
