@@ -1,6 +1,7 @@
 /** Every setting of the control service, once: flag, variable, default, unit, range and a sentence. */
-import { choice, duration, flag, integer, list, type SettingValues, text } from '../shared/flags.ts'
+import { choice, duration, flag, integer, type SettingValues, text } from '../shared/flags.ts'
 import { httpUrl } from '../shared/http-client.ts'
+import { hostNames } from '../shared/http-guard.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
 
 const HOUR_MS = 3_600_000
@@ -91,7 +92,7 @@ export const controlSettings = {
     max: 1024 * 1024 * 1024,
     help: 'Largest request body; a larger one is answered 413.',
   }),
-  allowedHost: list({
+  allowedHost: hostNames({
     variable: 'SERVICE_ALLOWED_HOSTS',
     value: 'name',
     help: 'Name under which the service may be addressed, and web pages may come from, besides addresses and local names.',

@@ -8,6 +8,7 @@
  * whoever has it need not pass the rest.
  */
 import { ServiceError } from './errors.ts'
+import { Expected, list, type Setting } from './flags.ts'
 
 export interface GuardOptions {
   /** The token that callers must show; undefined for open access. */
@@ -16,6 +17,22 @@ export interface GuardOptions {
   readonly allowedHosts: readonly string[]
   /** The name or address that the service listens on. */
   readonly listeningHost: string
+}
+
+/** A name or an address, maybe with a port, which does not count. */
+const HOST = /^(?:[\w-][\w.-]*(?::\d{1,5})?|\[[\da-f:.]+\](?::\d{1,5})?|[\da-f]*:[\da-f:.]*:[\da-f.]*)$/i
+
+/** `allowedHosts` as a flag: what no `Host` could ever be is a mistake. */
+export function hostNames(setting: Parameters<typeof list>[0]): Setting<readonly string[]> {
+  const names = list(setting)
+  return {
+    ...names,
+    parse(text) {
+      const given = names.parse(text)
+      if (given instanceof Expected || given.every((name) => HOST.test(name))) return given
+      return new Expected('names of hosts, without a scheme or a path, such as build.example.com')
+    },
+  }
 }
 
 /** Paths that are answered without a token and whatever the headers: liveness and readiness. */

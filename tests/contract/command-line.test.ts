@@ -101,6 +101,8 @@ describe('flags', () => {
     [['--persist-interval', 'soon'], '--persist-interval'],
     [['--shutdown-timeout', '-5s'], '--shutdown-timeout'],
     [['--kill-grace', '2'], '--kill-grace'],
+    [['--allowed-host', 'http://build.example.com'], 'names of hosts, without a scheme or a path'],
+    [['--allowed-host', 'a.example.com,b.example.com/x'], '--allowed-host'],
     [['--file-root', '/no/such/directory'], '--file-root'],
     [['serve'], 'serve'],
     [['--', '--addr'], '--addr'],

@@ -1,7 +1,8 @@
 /** The guard as a table: which requests pass, and what the others are told. */
 import { describe, expect, test } from 'bun:test'
 import { ServiceError } from '../../shared/errors.ts'
-import { createGuard, isLoopback } from '../../shared/http-guard.ts'
+import { Expected } from '../../shared/flags.ts'
+import { createGuard, hostNames, isLoopback } from '../../shared/http-guard.ts'
 
 const open = createGuard({
   token: undefined,
@@ -146,6 +147,25 @@ test.each(['/health', '/healthz', '/readyz'])('%s is exempt', (path) => {
   const strange = { host: 'evil.com', origin: 'http://evil.com', 'sec-fetch-site': 'cross-site' }
   expect(judge(open, strange, { path })).toBe('passes')
   expect(judge(closed, strange, { path })).toBe('passes')
+})
+
+test('names of hosts are told from what no Host could ever be', () => {
+  const { parse } = hostNames({ value: 'name', help: '' })
+  const hosts = ['a.example.com', 'my_host', 'x', 'a.example.com.', 'a:8080', '10.0.0.1', '[::1]:80', '::1', 'fd00::2']
+  expect(parse(hosts.join(', '))).toEqual(hosts)
+  for (const other of [
+    'http://x',
+    'x/y',
+    'x y',
+    '*.example.com',
+    'ä.example.com',
+    'a:port',
+    'user@x',
+    '.x',
+    'a::b::g',
+  ]) {
+    expect([other, parse(`x,${other}`)]).toEqual([other, expect.any(Expected)])
+  }
 })
 
 test('loopback is what only this machine reaches', () => {
