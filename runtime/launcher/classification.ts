@@ -99,10 +99,15 @@ function errorOf(outcome: Outcome, asked: Asked): TaskError | undefined {
   return { ...error, details: { ...error.details, leftovers_alive: outcome.leftovers_alive } }
 }
 
-function endedByUs({ reason }: Outcome, { wall_time_ms }: Asked): TaskError | undefined {
+/** There was no process yet that could become the task. */
+const SET_UP_REMEDY = 'its sandbox was still being set up: look for a file system of the host that is stuck'
+
+function endedByUs({ reason, process }: Outcome, { wall_time_ms }: Asked): TaskError | undefined {
   if (reason === 'kill') return { code: 'cancelled', message: 'task was cancelled' }
-  if (reason === 'wall_time')
-    return { code: 'timeout', message: 'task exceeded wall_time_ms', details: { wall_time_ms } }
+  if (reason === 'wall_time') {
+    const details = { wall_time_ms, ...(process === undefined && { remedy: SET_UP_REMEDY }) }
+    return { code: 'timeout', message: 'task exceeded wall_time_ms', details }
+  }
   if (reason === 'terminated') {
     const message = 'task was ended from outside: something other than this service told its launcher to terminate'
     const remedy = 'let the service manager end the service alone (systemd: KillMode=process); tasks then run on'

@@ -136,9 +136,6 @@ const STEPS: Readonly<Record<string, StepWords>> = {
   init: {
     what: 'the first process of its pid namespace cannot do its work',
     remedy: 'look for messages of the kernel; raise the limit on processes of the user of the service (ulimit -u)',
-    errors: {
-      ETIMEDOUT: 'it took longer than wall_time_ms to set the sandbox up: is a file system of the host stuck?',
-    },
   },
   fork: {
     what: 'there can be no new process',

@@ -100,12 +100,12 @@ static bool receive(int fd, int flags, struct init_word *word, pid_t *from) {
   return true;
 }
 
-bool init_await_task(int fd, int timeout_ms, pid_t *task) {
-  struct pollfd event = {.fd = fd, .events = POLLIN};
-  int ready;
-  while ((ready = poll(&event, 1, timeout_ms)) < 0 && errno == EINTR) continue;
+bool init_await_task(int fd, int end_fd, int timeout_ms, pid_t *task) {
+  struct pollfd events[] = {{.fd = fd, .events = POLLIN}, {.fd = end_fd, .events = POLLIN}};
+  int ready = poll(events, sizeof events / sizeof events[0], timeout_ms);
   if (ready == 0) errno = ETIMEDOUT;
-  if (ready <= 0) return false;
+  if (ready > 0 && events[0].revents == 0) errno = EINTR;
+  if (ready <= 0 || events[0].revents == 0) return false;
   struct init_word word;
   errno = ESRCH;
   return receive(fd, 0, &word, task) && word.kind == INIT_BEGINS;

@@ -39,8 +39,11 @@ bool init_say(int fd, struct init_word word);
 /* Never returns. `fd` is the only descriptor that it keeps. */
 _Noreturn void init_run(pid_t task, int fd);
 
-/* Waits until the task is there. False when it will not be, or not within `timeout_ms` (ETIMEDOUT). */
-bool init_await_task(int fd, int timeout_ms, pid_t *task);
+/*
+ * Waits until the task is there. False when it will not be, with ESRCH; when something can be read from `end_fd` meanwhile,
+ * with EINTR; or after `timeout_ms`, with ETIMEDOUT.
+ */
+bool init_await_task(int fd, int end_fd, int timeout_ms, pid_t *task);
 
 /* The next word, if there is one already. */
 bool init_hear(int fd, struct init_word *word);

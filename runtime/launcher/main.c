@@ -84,10 +84,11 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
   int64_t started_us = monotonic_us();
   bool is_kill_asked = signals_take_kill(0);
   struct fault fault = task_start(&task, setup, !is_kill_asked, &identity, record);
-  if (task.pid == ABSENT) return fault;
   struct family family = {.main_pid = task.pid, .init_fd = task.init_fd};
   if (is_fault(fault)) {
-    family_end(&family, setup->group, monotonic_us() + setup->arguments->give_up_ms * US_PER_MS);
+    int64_t give_up_us = monotonic_us() + setup->arguments->give_up_ms * US_PER_MS;
+    if (task.pid != ABSENT) family_end(&family, setup->group, give_up_us);
+    task_close(&task);
     return fault;
   }
   struct supervision supervision = {
@@ -97,7 +98,7 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
     .identity = &identity,
     .task = &task,
     .family = &family,
-    .is_kill_asked = is_kill_asked,
+    .asked = is_kill_asked ? REASON_KILL : task.asked,
     .started_us = started_us,
   };
   supervise(&supervision, signal_fd, outcome);

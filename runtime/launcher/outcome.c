@@ -50,10 +50,19 @@ static bool rename_record(struct record *record, const char *name) {
   return is_renamed;
 }
 
-struct fault record_start(struct record *record, const struct identity *identity) {
+struct fault record_set_up(struct record *record, const struct identity *identity) {
   struct text text;
   start_part(record, &text);
   text_add_count(&text, "launcher_pid", identity->launcher_pid);
+  text_add_count(&text, "set_up", identity->set_up);
+  record->names_launcher = write_part(record, &text);
+  return record->names_launcher ? no_fault() : fault_at(STEP_OUTCOME);
+}
+
+struct fault record_start(struct record *record, const struct identity *identity) {
+  struct text text;
+  start_part(record, &text);
+  if (!record->names_launcher) text_add_count(&text, "launcher_pid", identity->launcher_pid);
   text_add_count(&text, "pid", identity->pid);
   text_add_count(&text, "pgid", identity->pid);
   text_add_count(&text, "start_time", identity->start_time);

@@ -6,6 +6,9 @@
  *   version=1
  *   launcher_pid= pid= pgid= start_time= boot_id= started_ms=
  *
+ * Where a sandbox is set up first, which may hang, a part of that is there before, under the name `outcome.new`: launcher_pid,
+ * and set_up=, the number by which a request to end the task means this set-up (signals.h).
+ *
  * The second part says how it ended. It is added when nothing of the task is left; then the file is renamed
  * to `outcome`. Only one that has the last line counts as an outcome:
  *
@@ -33,7 +36,7 @@
  *   leftovers_alive=   processes that could not be killed within --give-up-ms, the main process included
  *   end=1
  *
- * The lines from launcher_pid to started_ms are absent when no process was made. Room for all of it is taken before the
+ * The lines from pid to started_ms are absent when no process was made, or none that became the task. Room for all of it is taken before the
  * task starts: a disk that fills up later cannot lose an ending.
  */
 #ifndef OUTCOME_H
@@ -81,10 +84,15 @@ struct record {
   off_t bytes;
   /* With zeros, which took the room. */
   bool is_filled;
+  /* It says who the launcher is. */
+  bool names_launcher;
 };
 
 /* Makes the file and takes room for it on the disk. */
 struct fault record_reserve(struct record *record, int dir_fd);
+
+/* Before the first part: from then on its launcher can be asked to give up. */
+struct fault record_set_up(struct record *record, const struct identity *identity);
 
 /* The first part: from then on it is known who runs. */
 struct fault record_start(struct record *record, const struct identity *identity);

@@ -13,9 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "children.h"
 #include "clock.h"
@@ -52,13 +50,7 @@ struct loop {
 
 struct fault supervise_signals(int *signal_fd) {
   /* Nothing may end us by accident, a pipe without a reader neither, but for KILL and our own faults. */
-  sigset_t all, read_ones;
-  sigfillset(&all);
-  sigemptyset(&read_ones);
-  const int watched[] = {SIGCHLD, SIGNAL_OF_KILL, SIGTERM, SIGINT, SIGQUIT, SIGHUP};
-  for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++) sigaddset(&read_ones, watched[i]);
-  if (sigprocmask(SIG_SETMASK, &all, NULL) != 0) return fault_at(STEP_SUPERVISION);
-  *signal_fd = signalfd(-1, &read_ones, SFD_CLOEXEC | SFD_NONBLOCK);
+  *signal_fd = signals_watch();
   return *signal_fd < 0 ? fault_at(STEP_SUPERVISION) : no_fault();
 }
 
@@ -105,18 +97,6 @@ static void end_because(struct loop *loop, enum reason reason) {
   if (reason != REASON_WALL_TIME) return;
   say_started(loop);
   notify_timeout(loop->given->arguments);
-}
-
-/* Why we are to end the task: because our service asks for it, which counts first, or somebody else ends us; or no reason. */
-static enum reason heed_signals(const struct loop *loop) {
-  struct signalfd_siginfo info;
-  enum reason reason = REASON_NONE;
-  while (read(loop->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-    bool is_kill = info.ssi_signo == SIGNAL_OF_KILL;
-    if (is_kill && signals_mean_task(info.ssi_code, info.ssi_int, loop->given->identity->pid)) reason = REASON_KILL;
-    else if (!is_kill && info.ssi_signo != SIGCHLD && reason == REASON_NONE) reason = REASON_TERMINATED;
-  }
-  return reason;
 }
 
 static void hear_child(struct loop *loop) {
@@ -170,7 +150,8 @@ static void await_event(struct loop *loop) {
   };
   if (ppoll(events, sizeof events / sizeof events[0], &timeout, NULL) <= 0) return;
   if (events[1].revents != 0) hear_child(loop);
-  enum reason asked = events[0].revents != 0 ? heed_signals(loop) : REASON_NONE;
+  bool has_signals = events[0].revents != 0;
+  enum reason asked = has_signals ? signals_heed(loop->signal_fd, loop->given->identity->pid) : REASON_NONE;
   if (!has_ended(loop) && asked != REASON_NONE) end_because(loop, asked);
 }
 
@@ -203,6 +184,20 @@ static void conclude(struct loop *loop, struct outcome *outcome) {
   outcome->are_we_the_same = !family->has_gone_first;
 }
 
+/* A request that was there before us: then there is nothing to start. */
+static void begin(struct loop *loop) {
+  struct task *task = loop->given->task;
+  enum reason asked = loop->given->asked;
+  if (asked == REASON_NONE && signals_take_kill(loop->given->identity->pid)) asked = REASON_KILL;
+  if (asked == REASON_NONE) task_go(task);
+  else if (task->is_set_up) end_because(loop, asked);
+  else if (!has_ended(loop)) {
+    /* There is no task yet that could heed TERM. */
+    loop->reason = asked;
+    kill_task(loop, monotonic_us());
+  }
+}
+
 void supervise(struct supervision *supervision, int signal_fd, struct outcome *outcome) {
   struct loop loop = {
     .given = supervision,
@@ -211,9 +206,7 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
     .output_look_us = supervision->started_us + output_look_in_us(supervision->arguments->max_output_bytes),
     .say_started_us = NEVER,
   };
-  /* A request that was there before us: then there is nothing to start. */
-  if (supervision->is_kill_asked || signals_take_kill(supervision->identity->pid)) end_because(&loop, REASON_KILL);
-  else task_go(supervision->task);
+  begin(&loop);
   if (supervision->task->fault_fd == ABSENT) hear_child(&loop); /* it borrowed our memory: all is said */
 
   while (!supervision->family->has_main_ended) {

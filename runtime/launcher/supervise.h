@@ -14,8 +14,8 @@ struct supervision {
   const struct identity *identity;
   struct task *task;
   struct family *family;
-  /* An end was asked for before the task was made. */
-  bool is_kill_asked;
+  /* Why the task is to end that has not begun: an end was asked for before it was made, or while it was. */
+  enum reason asked;
   /* Of the monotonic clock. */
   int64_t started_us;
 };

@@ -3,14 +3,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "init.h"
 #include "limits.h"
 #include "namespaces.h"
@@ -72,6 +73,7 @@ struct birth {
   int fault_fd;
   int init_fd;
   pid_t parent;
+  bool is_child;
   bool has_joined;
 };
 
@@ -124,41 +126,76 @@ static pid_t fork_into(int group_fd, unsigned int flags) {
   return group_fd == ABSENT ? -1 : (pid_t)syscall(SYS_clone3, &birth, sizeof birth);
 }
 
-/* Our child will not become the task. What it said of that, or what we know. */
-static struct fault give_up_child(struct task *task, enum step step) {
-  struct fault ours = fault_at(step);
-  kill(task->pid, SIGKILL);
-  while (waitpid(task->pid, NULL, __WALL) < 0 && errno == EINTR) continue;
-  struct fault fault = task_read_fault(task);
-  return is_fault(fault) ? fault : ours;
+static void close_fd(int *fd) {
+  if (*fd != ABSENT) close(*fd);
+  *fd = ABSENT;
+}
+
+static bool make_pipe(int *from, int *to) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  *from = ends[0];
+  *to = ends[1];
+  return true;
+}
+
+/* What is open of both ends then is the caller's. */
+static struct fault fork_copy(struct task *task, const struct task_setup *setup, struct birth *birth) {
+  unsigned int flags = sandbox_birth_flags(setup->sandbox);
+  if (!make_pipe(&birth->go_fd, &task->go_fd) || !make_pipe(&task->fault_fd, &birth->fault_fd)) return fault_at(STEP_FORK);
+  if ((flags & CLONE_NEWPID) != 0 && !init_channel(&task->init_fd, &birth->init_fd)) return fault_at(STEP_INIT);
+  pid_t pid = fork_into(cgroup_birth_fd(setup->group), flags);
+  birth->has_joined = pid >= 0;
+  if (pid < 0) pid = namespaces_fork(flags);
+  if (pid < 0) return fault_at(flags == 0 ? STEP_FORK : STEP_NAMESPACES);
+  birth->is_child = pid == 0;
+  if (pid > 0) task->pid = task->main_pid = pid;
+  return no_fault();
 }
 
 static int ms_of(int64_t ms) { return ms > INT_MAX ? INT_MAX : (int)ms; }
 
-static struct fault start_copy(struct task *task, const struct task_setup *setup) {
-  int go[2], said[2];
-  int ours = ABSENT, theirs = ABSENT;
-  unsigned int flags = sandbox_birth_flags(setup->sandbox);
-  if (pipe2(go, O_CLOEXEC) != 0 || pipe2(said, O_CLOEXEC) != 0) return fault_at(STEP_FORK);
-  if ((flags & CLONE_NEWPID) != 0 && !init_channel(&ours, &theirs)) return fault_at(STEP_INIT);
-  pid_t parent = getpid();
-  pid_t pid = fork_into(cgroup_birth_fd(setup->group), flags);
-  bool has_joined = pid >= 0;
-  if (pid < 0) pid = namespaces_fork(flags);
-  if (pid < 0) return fault_at(flags == 0 ? STEP_FORK : STEP_NAMESPACES);
-  if (pid == 0) {
-    close(go[1]);
-    close(said[0]);
-    struct birth birth = {go[0], said[1], theirs, parent, has_joined};
+/* Our child will not become the task: what it said of that, or what we know. It ends, or hangs then. */
+static struct fault fault_of_child(struct task *task, const struct task_setup *setup, struct fault ours) {
+  kill(task->pid, SIGKILL);
+  struct pollfd event = {.fd = task->fault_fd, .events = POLLIN};
+  if (poll(&event, 1, ms_of(setup->arguments->give_up_ms)) <= 0) return ours;
+  struct fault fault = task_read_fault(task);
+  return is_fault(fault) ? fault : ours;
+}
+
+/* Until the init says that the task is there. It may take long, and we may be asked to end it meanwhile. */
+static struct fault await_set_up(struct task *task, const struct task_setup *setup, const struct identity *identity) {
+  int64_t until_us = monotonic_us() + setup->arguments->wall_time_ms * US_PER_MS;
+  int end_fd = signals_of_end();
+  struct fault fault = no_fault();
+  while (!task->is_set_up && task->asked == REASON_NONE && !is_fault(fault)) {
+    int64_t left_us = until_us - monotonic_us();
+    int left_ms = left_us <= 0 ? 0 : ms_of(left_us / US_PER_MS + 1);
+    task->is_set_up = init_await_task(task->init_fd, end_fd, left_ms, &task->main_pid);
+    if (task->is_set_up) continue;
+    if (errno == EINTR) task->asked = end_fd == ABSENT ? REASON_NONE : signals_heed(end_fd, -identity->set_up);
+    else if (errno == ETIMEDOUT) task->asked = REASON_WALL_TIME;
+    else fault = fault_of_child(task, setup, fault_at(STEP_INIT));
+  }
+  close_fd(&end_fd);
+  return fault;
+}
+
+static struct fault start_copy(struct task *task, const struct task_setup *setup, const struct identity *identity) {
+  struct birth birth = {.go_fd = ABSENT, .fault_fd = ABSENT, .init_fd = ABSENT, .parent = getpid()};
+  struct fault fault = fork_copy(task, setup, &birth);
+  if (birth.is_child) {
+    close(task->go_fd);
+    close(task->fault_fd);
     become_task(setup, &birth);
   }
-  close(go[0]);
-  close(said[1]);
-  if (theirs != ABSENT) close(theirs);
-  *task = (struct task){.pid = pid, .main_pid = pid, .init_fd = ours, .go_fd = go[1], .fault_fd = said[0]};
-  if (ours == ABSENT) return no_fault();
-  bool is_there = init_await_task(ours, ms_of(setup->arguments->wall_time_ms), &task->main_pid);
-  return is_there ? no_fault() : give_up_child(task, STEP_INIT);
+  close_fd(&birth.go_fd);
+  close_fd(&birth.fault_fd);
+  close_fd(&birth.init_fd);
+  if (is_fault(fault)) return fault;
+  task->is_set_up = task->init_fd == ABSENT; /* as far as we wait for it */
+  return task->is_set_up ? no_fault() : await_set_up(task, setup, identity);
 }
 
 /* It shares our memory, stack and all: it must not return from here. */
@@ -183,6 +220,7 @@ static struct fault start_borrowing(struct task *task, const struct task_setup *
   if (pid == 0) begin_borrowing(task, setup, parent, identity, record);
   if (pid < 0) return fault_at(STEP_FORK);
   task->pid = task->main_pid = pid;
+  task->is_set_up = true;
   return no_fault();
 }
 
@@ -197,14 +235,12 @@ struct fault task_start(struct task *task, const struct task_setup *setup, bool 
     .pid = ABSENT, .main_pid = ABSENT, .init_fd = ABSENT, .go_fd = ABSENT, .fault_fd = ABSENT, .fault = no_fault()};
   *identity = identity_before_birth();
   if (may_borrow && can_borrow(setup)) return start_borrowing(task, setup, identity, record);
-  struct fault fault = start_copy(task, setup);
-  if (is_fault(fault)) {
-    task->pid = ABSENT;
-    return fault;
-  }
+  struct fault fault = sandbox_has(setup->sandbox, FEATURE_PID) ? record_set_up(record, identity) : no_fault();
+  if (!is_fault(fault)) fault = start_copy(task, setup, identity);
+  if (is_fault(fault) || !task->is_set_up) return fault;
   fault = write_down(task->main_pid, identity, record);
   if (!is_fault(fault)) return fault;
-  close(task->go_fd); /* then it never begins */
+  close_fd(&task->go_fd); /* then it never begins */
   kill(task->pid, SIGKILL);
   return fault;
 }
@@ -213,22 +249,19 @@ void task_go(struct task *task) {
   if (task->go_fd == ABSENT) return;
   ssize_t written = write(task->go_fd, "g", 1); /* a child that is gone already needs no word */
   (void)written;
-  close(task->go_fd);
-  task->go_fd = ABSENT;
+  close_fd(&task->go_fd);
 }
 
 void task_close(struct task *task) {
-  const int fds[] = {task->init_fd, task->go_fd, task->fault_fd};
-  for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-    if (fds[i] != ABSENT) close(fds[i]);
-  task->init_fd = task->go_fd = task->fault_fd = ABSENT;
+  close_fd(&task->init_fd);
+  close_fd(&task->go_fd);
+  close_fd(&task->fault_fd);
 }
 
 struct fault task_read_fault(struct task *task) {
   struct fault fault;
   ssize_t got;
   while ((got = read(task->fault_fd, &fault, sizeof fault)) < 0 && errno == EINTR) continue;
-  close(task->fault_fd);
-  task->fault_fd = ABSENT;
+  close_fd(&task->fault_fd);
   return got == (ssize_t)sizeof fault ? fault : no_fault();
 }

@@ -27,7 +27,7 @@
 #include "task-dir.h"
 
 struct task {
-  /* Of our child: the task, or the init of its namespace. */
+  /* Of our child: the task, or the init of its namespace. ABSENT where there is none. */
   pid_t pid;
   /* Of the task itself. */
   pid_t main_pid;
@@ -37,6 +37,10 @@ struct task {
   int go_fd;
   /* ABSENT once it was read to its end. */
   int fault_fd;
+  /* Only then there is a task, and its record. */
+  bool is_set_up;
+  /* Why there is none yet: an end was asked for while its sandbox was set up, or its wall time is over. */
+  enum reason asked;
   /* Of a child that borrowed our memory: why it is not the program; none when it is. */
   struct fault fault;
 };
@@ -52,7 +56,7 @@ struct task_setup {
 /*
  * Makes the process, and writes down who it is. It runs at once where it `may_borrow` our memory and needs no sandbox;
  * otherwise it waits for the word. A fault means that there is none, or will be none: `task->pid` is ABSENT, or is to be
- * waited for.
+ * waited for. A set-up that is to end has no fault: it is ended as a task is.
  */
 struct fault task_start(struct task *task, const struct task_setup *setup, bool may_borrow, struct identity *identity,
                         struct record *record);

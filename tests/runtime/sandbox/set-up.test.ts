@@ -3,14 +3,19 @@
  * call are no reason. Method: strace lets a call fail, as if it were not there or forbidden.
  */
 import { describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
+import { classify } from '../../../runtime/launcher/classification.ts'
 import { explainFault } from '../../../runtime/launcher/faults.ts'
+import { KILL_SIGNAL } from '../../../runtime/launcher/kill-signal.ts'
+import { signalIf } from '../../../runtime/launcher/pidfd.ts'
+import { requestKill } from '../../../runtime/launcher/spawn.ts'
 import { sh, shippedLauncher } from '../../support/launchers.ts'
-import { missingSandbox, runIn, SANDBOX_UID, type Setting, testRootfs } from '../../support/sandboxes.ts'
+import { launchIn, missingSandbox, runIn, SANDBOX_UID, type Setting, testRootfs } from '../../support/sandboxes.ts'
 import { tempDir } from '../../support/temp.ts'
 import { missingTrace } from '../../support/trace.ts'
+import { until } from '../../support/until.ts'
 
 const { errno } = constants
 const isRoot = process.getuid?.() === 0
@@ -30,6 +35,18 @@ function failing(calls: string, error: string, when = '1+') {
   }
 }
 
+/** Lets whoever makes such a call stop after it, as one does that uses a file system whose server is gone. */
+function hanging(call: string) {
+  const dir = tempDir()
+  const log = join(dir.path, 'calls')
+  const injection = ['-e', `trace=${call}`, '-e', `inject=${call}:signal=SIGSTOP:when=1`]
+  return {
+    through: ['sh', '-c', 'exec strace "$@" 2> /dev/null', 'sh', '-f', '-qq', '-o', log, ...injection],
+    hasStopped: () => existsSync(log) && readFileSync(log, 'utf8').includes('stopped by SIGSTOP'),
+    [Symbol.dispose]: () => dir[Symbol.dispose](),
+  }
+}
+
 describe.skipIf(why !== undefined)(`a sandbox${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
   test.each([
     ['clone', 'EPERM', 'namespaces', errno.EPERM],
@@ -44,6 +61,41 @@ describe.skipIf(why !== undefined)(`a sandbox${why === undefined ? '' : ` (skipp
     expect([ending, code]).toEqual([{ how: 'sandbox_setup_failed', step, errno: number }, 125])
     expect(kernel.hasAsked()).toBe(true)
     expect(explainFault(step, number).details.remedy?.length).toBeGreaterThan(10)
+  })
+
+  test.each([
+    ['the service', (dir: string) => requestKill(dir), 'kill'],
+    ['somebody else', (_: string, launcher: number) => process.kill(launcher, 'SIGTERM'), 'terminated'],
+  ] as const)('that hangs while it is set up is ended when %s asks for that', async (_, ask, reason) => {
+    using kernel = hanging('mount')
+    await using task = launchIn(setting, { command: sh('echo ran'), through: kernel.through })
+    await until(kernel.hasStopped, Boolean)
+    const [, launcher] = /launcher_pid=(\d+)/.exec(task.file('outcome.new'))!
+    expect(ask(task.dir, Number(launcher))).toBe(true)
+    const { ending, reason: found, process: none } = await task.outcome()
+    expect([ending, found, none]).toEqual([{ how: 'signaled', signal: constants.signals.SIGKILL }, reason, undefined])
+    expect(task.stdout).toBe('')
+  })
+
+  test('that hangs while it is set up is ended when its wall time is over', async () => {
+    using kernel = hanging('mount')
+    await using task = launchIn(setting, { command: sh('echo ran'), through: kernel.through, wall_time_ms: 300 })
+    const outcome = await task.outcome()
+    expect(outcome).toMatchObject({ ending: { how: 'signaled' }, reason: 'wall_time', leftovers_alive: 0 })
+    const asked = { program: 'sh', workdir: '/', wall_time_ms: 300, max_output_bytes: 100 }
+    expect(classify(outcome, asked).error).toMatchObject({
+      code: 'timeout',
+      details: { wall_time_ms: 300, remedy: expect.stringContaining('was still being set up') },
+    })
+  })
+
+  test('does not take a request for an earlier set-up of its launcher', async () => {
+    await using task = launchIn(setting, { command: sh('echo ready; exec sleep 600') })
+    await task.printed('ready\n')
+    const { launcher_pid } = await task.started()
+    signalIf(() => true, launcher_pid, { name: KILL_SIGNAL, value: -1 })
+    expect(requestKill(task.dir)).toBe(true)
+    expect((await task.outcome()).reason).toBe('kill')
   })
 
   test('says which of its mounts failed, whichever it is', async () => {
