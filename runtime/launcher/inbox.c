@@ -29,18 +29,28 @@ static size_t wanted_bytes(const struct inbox *inbox) {
   return bytes < READ_BYTES ? READ_BYTES : bytes;
 }
 
-/* What is left is less than one request, so it fits, with room for more. */
+/* What lies between two places, which may be the same. */
+static void wipe(struct inbox *inbox, size_t from, size_t to) {
+  if (to > from) explicit_bzero(inbox->bytes + from, to - from);
+}
+
+/* What is left is less than one request, so it fits, with room for more. What was taken was wiped. */
 static bool make_room(struct inbox *inbox) {
   size_t wanted = wanted_bytes(inbox);
-  if (inbox->at > 0) memmove(inbox->bytes, inbox->bytes + inbox->at, inbox->length - inbox->at);
-  inbox->length -= inbox->at;
-  inbox->at = 0;
-  if (inbox->size == wanted) return true;
-  char *bytes = realloc(inbox->bytes, wanted);
+  size_t left = inbox->length - inbox->at;
+  char *bytes = inbox->size == wanted ? inbox->bytes : malloc(wanted);
   if (bytes == NULL) return false;
-  inbox->bytes = bytes;
-  inbox->size = wanted;
+  if (left > 0) memmove(bytes, inbox->bytes + inbox->at, left);
+  bool has_moved = bytes != inbox->bytes;
+  wipe(inbox, has_moved || inbox->at > left ? inbox->at : left, inbox->length);
+  if (has_moved) free(inbox->bytes);
+  *inbox = (struct inbox){.fd = inbox->fd, .bytes = bytes, .size = wanted, .length = left};
   return true;
+}
+
+static void free_strings(struct request *request) {
+  free(request->argv);
+  request->argv = NULL;
 }
 
 enum inbox_state inbox_read(struct inbox *inbox, struct text *complaint) {
@@ -83,7 +93,7 @@ static enum inbox_state parse(char *bytes, size_t length, struct request *reques
   at = take_strings(request->argv + 1, arguments, at, end);
   if (at != NULL) at = take_strings(request->variables, variables, at, end);
   if (at == end) return INBOX_HAS_REQUEST;
-  request_free(request);
+  free_strings(request);
   return broken(complaint, "a malformed request: its strings are not as many as it says");
 }
 
@@ -150,12 +160,13 @@ enum inbox_state inbox_receive(struct inbox *inbox, int channel_fd, struct reque
   return inbox_take(inbox, request, complaint);
 }
 
-void inbox_clear(struct inbox *inbox) {
-  if (inbox->length > 0) explicit_bzero(inbox->bytes, inbox->length);
-  inbox->at = inbox->length = 0;
+void inbox_wipe(struct inbox *inbox, struct request *request) {
+  size_t from = (size_t)(request->bytes - inbox->bytes);
+  wipe(inbox, from, from + request->length);
+  free_strings(request);
 }
 
-void request_free(struct request *request) {
-  free(request->argv);
-  request->argv = NULL;
+void inbox_wipe_rest(struct inbox *inbox) {
+  wipe(inbox, inbox->at, inbox->length);
+  inbox->length = inbox->at;
 }

@@ -8,6 +8,9 @@
  *   strings         the arguments, then the variables, each with a NUL at its end
  *
  * Numbers are little-endian. launch-request.ts writes it.
+ *
+ * Requests hold secrets of their tasks, so nothing of one is left in memory by those who are through with it: not behind
+ * shorter ones that come later, nor where it was moved from, nor in a launcher that was forked for another.
  */
 #ifndef INBOX_H
 #define INBOX_H
@@ -38,7 +41,7 @@ struct inbox {
   int fd;
   char *bytes;
   size_t size;
-  /* From `at` to `length` there is what was read and not taken yet. */
+  /* From `at` to `length` there is what was read and not taken yet; before, what was taken and not wiped; nothing behind. */
   size_t at;
   size_t length;
 };
@@ -56,8 +59,14 @@ enum inbox_state {
 /* Reads what there is, once all requests before it were taken; waits if there is nothing. Never INBOX_HAS_REQUEST. */
 enum inbox_state inbox_read(struct inbox *inbox, struct text *complaint);
 
-/* The next whole request. It is valid until the next inbox_read; request_free is to be called before that. */
+/* The next whole request. It is valid until inbox_wipe, which is to be called before the next inbox_read. */
 enum inbox_state inbox_take(struct inbox *inbox, struct request *request, struct text *complaint);
+
+/* Lets go of a request that was dealt with. */
+void inbox_wipe(struct inbox *inbox, struct request *request);
+
+/* Lets go of those that were not taken yet: in a copy of us, which has the one that was taken last. */
+void inbox_wipe_rest(struct inbox *inbox);
 
 /* Bytes of the longest request that goes through a channel. */
 #define MAX_PASSED_BYTES 65536
@@ -71,10 +80,5 @@ bool inbox_pass(const struct request *request, int channel_fd, int lock_fd);
 /* Waits for one. Never INBOX_WAITS; INBOX_ENDED at the end of the channel. */
 enum inbox_state inbox_receive(struct inbox *inbox, int channel_fd, struct request *request, int *lock_fd,
                                struct text *complaint);
-
-/* Leaves nothing in memory of what was read. */
-void inbox_clear(struct inbox *inbox);
-
-void request_free(struct request *request);
 
 #endif

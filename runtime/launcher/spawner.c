@@ -85,6 +85,7 @@ static void become_launcher(const struct spawner *spawner, const struct request 
     .inbox = spawner->inbox,
     .request = *request,
   };
+  inbox_wipe_rest(&worker->inbox);
   worker_take(worker, arguments, lock_fd);
 }
 
@@ -144,7 +145,7 @@ static enum side launch_all(struct spawner *spawner, struct arguments *arguments
     if (state == INBOX_BROKEN) return SIDE_BROKEN;
     enum side side = launch(spawner, &request, arguments, worker, complaint);
     if (side == SIDE_LAUNCHER || side == SIDE_SENSELESS_LAUNCHER) return side; /* and the request is its own */
-    request_free(&request);
+    inbox_wipe(&spawner->inbox, &request);
     if (side == SIDE_BROKEN) return side;
   }
 }

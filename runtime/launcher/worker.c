@@ -33,8 +33,7 @@ static void forget_task(struct worker *worker) {
   static char *nothing[] = {NULL};
   environ = nothing;
   title_hide(&worker->title);
-  request_free(&worker->request);
-  inbox_clear(&worker->inbox);
+  inbox_wipe(&worker->inbox, &worker->request);
 }
 
 static bool say_done(const struct worker *worker, int exit_code) {

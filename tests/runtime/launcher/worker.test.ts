@@ -3,7 +3,7 @@
  * spawner and tasks that come one by one, so that each finds a launcher that waits.
  */
 import { expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism, constants } from 'node:os'
 import { join } from 'node:path'
 import { KILL_SIGNAL } from '../../../runtime/launcher/kill-signal.ts'
@@ -19,6 +19,21 @@ import { isAlive, until } from '../../support/until.ts'
 import { withoutPidfd } from '../../support/without-pidfd.ts'
 
 const { SIGTERM } = constants.signals
+
+/** Whether `text` is in what a process may write of its memory. */
+function memoryHolds(pid: number, text: string): boolean {
+  const memory = openSync(`/proc/${pid}/mem`, 'r')
+  const ranges = readFileSync(`/proc/${pid}/maps`, 'utf8').matchAll(/^([0-9a-f]+)-([0-9a-f]+) rw/gm)
+  const holds = [...ranges].some(([, from, to]) => {
+    const [begin, end] = [Number.parseInt(from!, 16), Number.parseInt(to!, 16)]
+    if (end - begin > MAX_RANGE_BYTES) return false // of a checker: bits about the rest
+    const bytes = Buffer.alloc(end - begin)
+    return bytes.subarray(0, readSync(memory, bytes, 0, bytes.length, begin)).includes(text)
+  })
+  closeSync(memory)
+  return holds
+}
+const MAX_RANGE_BYTES = 2 ** 27
 
 /** What a task can do to its launcher from outside, and what of that its children would have. */
 const MEDDLING = [
@@ -102,6 +117,23 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     expect(readFileSync(join(second.dir, 'environment'), 'utf8')).not.toContain('SECRET')
     expect(readFileSync(join(second.dir, 'stdout.log'), 'utf8')).toBe('second\n')
     expect(names()).toEqual(before)
+  })
+
+  test('has no secret of an earlier one, though that was longer, and its spawner neither', async () => {
+    await using our = service()
+    const secret = 'secret-of-first-Zm9vYmFy'
+    const env = { ...taskEnv, LONG: 'x'.repeat(20_000), SECRET: secret, MORE: 'y'.repeat(10_000) }
+    const first = our.start('first', sh('until test -e go; do sleep 0.01; done'), env)
+    const { launcher_pid: ofFirst } = await our.said('started', 'first')
+    expect(memoryHolds(ofFirst, secret)).toBe(true)
+    // At the same time, so that another launcher is forked; then it waits, as that of the first one does.
+    const second = await endOf(our.start('second', ['/bin/true']))
+    expect(second.process.launcher_pid).not.toBe(ofFirst)
+    writeFileSync(join(first.dir, 'go'), '')
+    await first.gone
+    const launchers = childrenOf(our.spawner.pid!)
+    expect(launchers.toSorted()).toEqual([ofFirst, second.process.launcher_pid].toSorted())
+    for (const pid of [our.spawner.pid!, ...launchers]) expect([pid, memoryHolds(pid, secret)]).toEqual([pid, false])
   })
 
   test('counts what the next one uses alone', async () => {
