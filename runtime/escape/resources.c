@@ -1,10 +1,12 @@
 /* Taking more than it may have. Each goes a little past what the sandbox was said to limit, and no further. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +21,9 @@
 
 /* Processes that are started past the limit. */
 #define SURPLUS_PROCESSES 8
+
+/* Connections that are filled, at most: each holds megabytes where nothing limits them, and a little where something does. */
+#define MAX_CONNECTIONS 64
 
 #define FILE_NAME "taskmill-escape-file"
 
@@ -114,6 +119,43 @@ static struct result hide_in_files(const struct baits *baits) {
   return taken(bytes, baits->memory_bytes);
 }
 
+/* A socket that listens on loopback, in whatever network we are; -1 with errno. */
+static int listen_here(struct sockaddr_in *address) {
+  *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  socklen_t length = sizeof *address;
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  bool listens = fd >= 0 && bind(fd, (struct sockaddr *)address, length) == 0 && listen(fd, 1) == 0 &&
+                 getsockname(fd, (struct sockaddr *)address, &length) == 0;
+  return listens ? fd : -1;
+}
+
+/* What one end takes that nobody reads at the other. */
+static long fill_socket(int fd, long at_most) {
+  static char bytes[STEP_BYTES];
+  long sent = 0;
+  ssize_t got;
+  while (sent < at_most && (got = send(fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL)) > 0) sent += got;
+  return sent;
+}
+
+static struct result hide_in_sockets(const struct baits *baits) {
+  NEEDS_MEMORY_LIMIT;
+  struct sockaddr_in address;
+  int listener = listen_here(&address);
+  if (listener < 0) return refused();
+  /* Of what each socket may have in any case, all of them have less than that. */
+  long limit_bytes = baits->memory_bytes + SURPLUS_BYTES;
+  long bytes = 0;
+  for (int i = 0; i < MAX_CONNECTIONS && bytes <= limit_bytes; i++) {
+    int near_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (near_fd < 0 || connect(near_fd, (struct sockaddr *)&address, sizeof address) != 0) break;
+    int far_fd = accept(listener, NULL, NULL);
+    if (far_fd < 0) break;
+    bytes += fill_socket(near_fd, limit_bytes + 1 - bytes) + fill_socket(far_fd, limit_bytes + 1 - bytes);
+  }
+  return taken(bytes, limit_bytes);
+}
+
 static const struct attempt LIST[] = {
   {"fork_storm", "starts more processes than it may", storm, 0, false},
   {"fill_tmp", "writes more to /tmp than it may", fill_tmp, BY_KERNEL, false},
@@ -121,6 +163,7 @@ static const struct attempt LIST[] = {
   {"memory", "uses more memory than it may", allocate, BY_KERNEL, true},
   {"memory_by_descriptor", "hides memory in a file without a name", hide_in_memfd, BY_KERNEL, true},
   {"memory_by_files", "hides memory in files of several places", hide_in_files, BY_KERNEL, true},
+  {"memory_by_sockets", "hides memory in connections that nobody reads", hide_in_sockets, BY_KERNEL, true},
 };
 
 const struct attempts resource_attempts = ATTEMPTS_OF(LIST);

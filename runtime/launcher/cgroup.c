@@ -28,14 +28,19 @@ static bool write_if_there(int group_fd, const char *name, const char *value) {
 }
 
 
+static bool write_number_if_there(int group_fd, const char *name, int64_t number) {
+  return write_number(group_fd, name, number) || errno == ENOENT;
+}
+
 static bool limit_memory(const struct cgroup *group, int64_t bytes) {
   if (group->is_v2)
     return write_number(group->memory_fd, "memory.max", bytes) &&
            write_if_there(group->memory_fd, "memory.swap.max", "0") &&
            write_if_there(group->memory_fd, "memory.oom.group", "1");
-  /* Memory and swap together may not be less than memory alone, so in this order. */
+  /* Memory and swap together may not be less than memory alone, so in this order. What sockets of IP hold is not in it. */
   return write_number(group->memory_fd, "memory.limit_in_bytes", bytes) &&
-         (write_number(group->memory_fd, "memory.memsw.limit_in_bytes", bytes) || errno == ENOENT);
+         write_number_if_there(group->memory_fd, "memory.memsw.limit_in_bytes", bytes) &&
+         write_number_if_there(group->memory_fd, "memory.kmem.tcp.limit_in_bytes", bytes);
 }
 
 /*

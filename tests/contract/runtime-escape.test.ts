@@ -34,7 +34,7 @@ const isRoot = process.getuid?.() === 0
 const UID = 54_321
 
 /** What needs limits by control groups, and what only root can lay out. */
-const LIMITED = ['fork_storm', 'memory', 'memory_by_descriptor', 'memory_by_files']
+const LIMITED = ['fork_storm', 'memory', 'memory_by_descriptor', 'memory_by_files', 'memory_by_sockets']
 const OF_ROOT = ['setuid_program']
 
 const names = listed().map(({ name }) => name)

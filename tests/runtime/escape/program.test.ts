@@ -67,7 +67,15 @@ test('limits are gone past where nobody keeps them, by a little', async () => {
   const limits = ['pids-max=20', 'memory-bytes=20000000', 'tmp-bytes=20000000', 'shm-bytes=20000000'].flatMap(
     (bait) => ['--bait', bait],
   )
-  for (const name of ['fork_storm', 'fill_tmp', 'fill_shm', 'memory', 'memory_by_descriptor', 'memory_by_files'])
+  for (const name of [
+    'fork_storm',
+    'fill_tmp',
+    'fill_shm',
+    'memory',
+    'memory_by_descriptor',
+    'memory_by_files',
+    'memory_by_sockets',
+  ])
     expect(await place.attempts([], ['--only', name, ...limits])).toMatchObject([{ name, verdict: 'open' }])
   const storm = await place.attempts(['prlimit', '--nproc=0'], ['--only', 'fork_storm', ...limits])
   if (!isRoot) expect(storm).toMatchObject([{ verdict: 'open', detail: expect.stringContaining('not tried') }])
