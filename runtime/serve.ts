@@ -4,7 +4,6 @@
  * A start first locks the data directory, then takes up what an earlier service left, and listens last: whoever asks
  * finds every task that was ever accepted.
  */
-import { openSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { CAPABILITY_SNAPSHOT_VERSION, type RuntimeConfigSummary } from '../shared/contract/runtime-info.ts'
@@ -35,9 +34,10 @@ import { serviceUser } from './host/service-user.ts'
 import { runtimeApp } from './http/app.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './launcher/cgroup.ts'
 import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
+import { Complaints } from './launcher/complaints.ts'
 import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
-import { NotifyPipe } from './launcher/notify.ts'
+import { type LauncherEvent, NotifyPipe } from './launcher/notify.ts'
 import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
 import { ChildLaunchers } from './launcher/spawn.ts'
 import { Spawner } from './launcher/spawner.ts'
@@ -92,14 +92,16 @@ export async function serve(
     ...cgroupCapabilities(cgroups),
     ...(await trial),
   })
-  const notifications = new NotifyPipe(join(dataDir, 'launchers'), (event) => {
+  const complaints = ofDataDir(() => new Complaints(join(dataDir, 'launchers.log')))
+  const onEvent = (event: LauncherEvent) => {
     launchers.heard(event)
     if (event.event === 'started') dispatcher.onStarted(event.task_id, startedProcess(event))
     else if (event.event === 'timeout') dispatcher.onTimeout(event.task_id)
     else if (event.event === 'failed') launches.onFault(event.task_id, event)
     else if (event.event === 'ended') dispatcher.onOutcome(event.task_id)
-  })
-  const descriptors = { notifyFd: notifications.fd, complaintsFd: openSync(join(dataDir, 'launchers.log'), 'a') }
+  }
+  const notifications = ofDataDir(() => new NotifyPipe(join(dataDir, 'launchers'), onEvent))
+  const descriptors = { notifyFd: notifications.fd, complaintsFd: complaints.fd }
   const launchers: LauncherHost = launcher.isNative
     ? new Spawner({ program: launcher.command[0], ...descriptors, directoryLockFd, env }, log)
     : new ChildLaunchers({ program: launcher, ...descriptors })
@@ -180,7 +182,10 @@ export async function serve(
     log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
   }
   dispatcher.startWhatFits()
-  const lookingAround = setInterval(() => dispatcher.lookAround(), config.dispatchPollIntervalMs)
+  const lookingAround = setInterval(() => {
+    dispatcher.lookAround()
+    complaints.keepShort()
+  }, config.dispatchPollIntervalMs)
   void retention
     .removeStrays()
     .catch((error) => log.error('cannot remove stray directories', { cause: messageOf(error) }))
@@ -218,6 +223,15 @@ function launcherProgram(dataDir: string): LauncherProgram {
     return chooseLauncher(dataDir, [process.execPath, PORTABLE_LAUNCHER])
   } catch (error) {
     throw new UsageError(messageOf(error))
+  }
+}
+
+/** Something of ours in the data directory, or `UsageError`: whatever else has its name is not for us to remove. */
+function ofDataDir<T>(open: () => T): T {
+  try {
+    return open()
+  } catch (error) {
+    throw new UsageError(`${messageOf(error)} (move it away, or choose another --data-dir)`)
   }
 }
 

@@ -25,6 +25,7 @@ export function openFifo(path: string): number {
 /** The system's error, which a call into the C library does not tell: a file of the usual kind fails for the same reason. */
 function reasonAgainst(path: string): Error {
   try {
+    if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return new Error(`${path} is there and is no FIFO`)
     closeSync(openSync(path, 'wx', MODE))
     unlinkSync(path)
     return new Error(`cannot make the FIFO ${path}: its file system has none`)

@@ -1,6 +1,6 @@
 /** The command line of `taskmill-runtime serve`. Source: contract 0, Binaries and flags. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { serviceIdOf } from '../../runtime/store/data-dir.ts'
 import { controlGroups } from '../../scripts/left-groups.ts'
@@ -206,6 +206,23 @@ describe('a start that cannot work fails with one line that names the reason', (
     expect(stdout).not.toContain('"listening"')
     expect(stderr).toMatch(/^taskmill-runtime[^\n]*: [^\n]+\n$/)
     expect(stderr).toContain(dataDir)
+  })
+
+  test.each(['launchers', 'launchers.log'])('a directory that has the name of our file %s', async (name) => {
+    const path = join(temp.path, name)
+    mkdirSync(path)
+    const { exitCode, stderr } = await run(['serve', ...FREE_PORT, '--data-dir', temp.path])
+    expect([exitCode, existsSync(path)]).toEqual([2, true])
+    expect(stderr).toMatch(/^taskmill-runtime[^\n]*: [^\n]+\(move it away, or choose another --data-dir\)\n$/)
+    expect(stderr).toContain(path)
+  })
+
+  test('a plain file that has the name of our pipe', async () => {
+    const path = join(temp.path, 'launchers')
+    writeFileSync(path, 'whose?')
+    const { exitCode, stderr } = await run(['serve', ...FREE_PORT, '--data-dir', temp.path])
+    expect([exitCode, await Bun.file(path).text()]).toEqual([2, 'whose?'])
+    expect(stderr).toContain(`${path} is there and is no FIFO`)
   })
 
   test('a database that is none is left as it is', async () => {
