@@ -25,7 +25,7 @@ import { signalIf } from './pidfd.ts'
 import type { LaunchPlan } from './plan.ts'
 
 /** What launchers of a service have in common. */
-export interface LaunchSurroundings {
+interface LaunchSurroundings {
   readonly program: LauncherProgram
   /** Descriptor of the FIFO for lines to the service. */
   readonly notifyFd: number
@@ -33,12 +33,12 @@ export interface LaunchSurroundings {
   readonly complaintsFd: number
 }
 
-export type Launch =
+type Launch =
   | { readonly launcher: RunningLauncher }
   /** It could not be started, for a reason that the task or the machine gave. */
   | { readonly error: TaskError }
 
-export interface RunningLauncher {
+interface RunningLauncher {
   readonly pid: number
   /** Resolves with its exit code, 128 + n for signal n, once it has ended. The record says more. */
   readonly exited: Promise<number>

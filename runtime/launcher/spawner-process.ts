@@ -23,7 +23,6 @@ const ARGUMENTS_ROOM = 512
 const MARK_ROOM = 256
 
 export class SpawnerProcess {
-  readonly pid: number
   /** Resolves with its exit code, 128 + n for signal n, once it has ended. */
   readonly exited: Promise<number>
   readonly #child: Subprocess<'pipe', 'ignore', number>
@@ -38,7 +37,6 @@ export class SpawnerProcess {
     })
     child.unref()
     this.#child = child
-    this.pid = child.pid
     this.exited = child.exited
     this.#input = child.stdin
   }

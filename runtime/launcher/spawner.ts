@@ -82,11 +82,6 @@ export class Spawner implements LauncherHost {
     this.#log = log
   }
 
-  /** Of the process, while there is one. */
-  get pid(): number | undefined {
-    return this.#process?.pid
-  }
-
   prepare(plan: LaunchPlan, env: Environment): () => Launched {
     const order = this.#order(plan, env)
     return () => this.#launch(order)

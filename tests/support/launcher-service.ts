@@ -10,7 +10,7 @@ import { ChildLaunchers, isLauncherAlive, requestKill } from '../../runtime/laun
 import { Spawner } from '../../runtime/launcher/spawner.ts'
 import { type LauncherVariant, shippedLauncher, taskEnv } from './launchers.ts'
 import { type MemoryLog, memoryLog } from './memory-log.ts'
-import { gone } from './task-processes.ts'
+import { childrenOf, gone, linkOf } from './task-processes.ts'
 import { type TempDir, tempDir } from './temp.ts'
 import { until } from './until.ts'
 
@@ -65,10 +65,9 @@ export class LauncherService implements AsyncDisposable {
         )
   }
 
-  /** The host, where it is a spawner. */
-  get spawner(): Spawner {
-    if (!(this.host instanceof Spawner)) throw new Error('the launchers of this service have no spawner')
-    return this.host
+  /** The spawner, while there is one: the child of ours that has our pipe. */
+  get spawnerPid(): number | undefined {
+    return childrenOf(process.pid).find((pid) => linkOf(`/proc/${pid}/fd/3`) === join(this.path, 'notify'))
   }
 
   planOf(task_id: string, command: LaunchPlan['command']): LaunchPlan {
@@ -107,7 +106,7 @@ export class LauncherService implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose]() {
-    const pid = this.host instanceof Spawner ? this.host.pid : undefined
+    const pid = this.spawnerPid
     await this.host.close()
     if (pid !== undefined) await gone(pid)
     await this.#endTasks()

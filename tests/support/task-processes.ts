@@ -29,7 +29,8 @@ function names(pid: string, path: string): boolean {
   })
 }
 
-function linkOf(path: string): string {
+/** Where a link leads; nowhere when it is not there, or not ours to look at. */
+export function linkOf(path: string): string {
   try {
     return readlinkSync(path)
   } catch {

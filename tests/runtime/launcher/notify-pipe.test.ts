@@ -102,7 +102,7 @@ describe('the pipe', () => {
   test('is not made where another file has its name, or there is no directory', () => {
     using dir = tempDir()
     writeFileSync(join(dir.path, 'file'), '')
-    expect(() => new NotifyPipe(join(dir.path, 'file'), () => {})).toThrow('EEXIST')
+    expect(() => new NotifyPipe(join(dir.path, 'file'), () => {})).toThrow('is no FIFO')
     expect(() => new NotifyPipe(join(dir.path, 'missing/notify'), () => {})).toThrow('ENOENT')
   })
 })

@@ -57,7 +57,7 @@ function cases(variant: LauncherVariant) {
     for (const pid of pids) await gone(pid)
     // Nor are they left as zombies.
     await until(
-      () => childrenOf(our.spawner.pid!),
+      () => childrenOf(our.spawnerPid!),
       (children) => children.length === 0,
     )
     expect(our.complaints()).toBe('')
@@ -104,7 +104,7 @@ function cases(variant: LauncherVariant) {
     // At the same time, so that each has a launcher of its own.
     const meet = sh('touch ../here-$$; until [ "$(ls .. | grep -c here-)" = 3 ]; do sleep 0.01; done')
     await Promise.all(['first', 'second', 'third'].map((id) => our.start(id, meet).gone))
-    const waiting = childrenOf(our.spawner.pid!)
+    const waiting = childrenOf(our.spawnerPid!)
     expect(waiting).toHaveLength(3)
     const other = our.start('other', sh(`${hidden('one')} until test -e go; do sleep 0.01; done; exit 5`))
     const [ofOther] = await pidsOf(other.dir, ['one'])
@@ -115,7 +115,7 @@ function cases(variant: LauncherVariant) {
     await killLauncherOf(our, 'task-1', task)
     await gone(orphan!)
     await until(
-      () => childrenOf(our.spawner.pid!).toSorted(),
+      () => childrenOf(our.spawnerPid!).toSorted(),
       (children) => Bun.deepEquals(children, waiting.filter((pid) => pid !== launcher_pid).toSorted()),
     )
     expect(await isAlive(ofOther!)).toBe(true)
@@ -129,8 +129,8 @@ function cases(variant: LauncherVariant) {
   test('do not include a launcher that was let go and has not ended yet', async () => {
     await using our = service()
     await our.start('first', sh('exit 0')).gone
-    const [letGo] = childrenOf(our.spawner.pid!)
-    const fds = () => readdirSync(`/proc/${our.spawner.pid}/fd`).length
+    const [letGo] = childrenOf(our.spawnerPid!)
+    const fds = () => readdirSync(`/proc/${our.spawnerPid}/fd`).length
     const before = fds()
     await stopProcess(letGo!)
     // Its channel is closed when it has waited for too long (crew.c).

@@ -82,7 +82,7 @@ function cases(variant: LauncherVariant) {
       () => markedProcesses('TASKMILL_TASK=mark-of:task-1\0').toSorted(),
       (marked) => Bun.deepEquals(marked, [launcher_pid, pid].toSorted()),
     )
-    expect(readFileSync(`/proc/${our.spawner.pid}/cmdline`, 'utf8')).toContain('\0--spawner\0')
+    expect(readFileSync(`/proc/${our.spawnerPid}/cmdline`, 'utf8')).toContain('\0--spawner\0')
   })
 
   test('have no room for a longer mark, nor for longer arguments, and run all the same', async () => {
@@ -116,7 +116,7 @@ function cases(variant: LauncherVariant) {
     await using our = service()
     const count = variant.command[0]!.includes('checked') ? 100 : 2_000
     await our.start('first', ['/bin/true']).gone
-    const { pid } = our.spawner
+    const pid = our.spawnerPid
     const fdsOf = (process: number) => readdirSync(`/proc/${process}/fd`).length
     const before = fdsOf(pid!)
     const [first] = childrenOf(pid!)
@@ -132,7 +132,7 @@ function cases(variant: LauncherVariant) {
     )
     expect(kept).toContain(first!)
     expect(kept.map(fdsOf)).toEqual(kept.map(() => beforeOfFirst))
-    expect([fdsOf(pid!), our.spawner.pid]).toEqual([before + kept.length - 1, pid])
+    expect([fdsOf(pid!), our.spawnerPid]).toEqual([before + kept.length - 1, pid])
     expect(our.log.texts).toEqual([])
   }, 60_000)
 }
@@ -148,12 +148,12 @@ describeLaunchers(
         our.start(`task-${n}`, sh('while [ ! -e go ]; do sleep 0.01; done; exit 5')),
       )
       for (const id of ['task-1', 'task-2']) await our.said('started', id)
-      const { pid } = our.spawner
+      const pid = our.spawnerPid
       process.kill(pid!, 'SIGKILL')
       await gone(pid!)
       const third = our.start('task-3', sh('exit 6'))
       expect(await third.gone).toEqual({ exitCode: 6 })
-      expect(our.spawner.pid).not.toBe(pid)
+      expect(our.spawnerPid).not.toBe(pid)
       expect([isLauncherAlive(first!.dir), isLauncherAlive(second!.dir)]).toEqual([true, true])
       expect(requestKill(second!.dir)).toBe(true)
       writeFileSync(join(first!.dir, 'go'), '')
@@ -166,7 +166,7 @@ describeLaunchers(
     test('that is killed before it has read anything has its requests read by another, once', async () => {
       await using our = service()
       await our.start('warm-up', ['/bin/true']).gone
-      const { pid } = our.spawner
+      const pid = our.spawnerPid
       await stopProcess(pid!)
       // More than the pipe holds: the rest is with us still.
       const large = Array.from({ length: 10 }, () => 'x'.repeat(5_000))
@@ -180,7 +180,7 @@ describeLaunchers(
     test('that does not read keeps nobody waiting, and loses nothing', async () => {
       await using our = service()
       await our.start('warm-up', ['/bin/true']).gone
-      const { pid } = our.spawner
+      const pid = our.spawnerPid
       await stopProcess(pid!)
       // Ten times what the pipe holds.
       const large = Array.from({ length: 20 }, () => 'x'.repeat(5_000)) as [string, ...string[]]
@@ -208,7 +208,7 @@ describeLaunchers(
       await using our = service()
       const task = our.start('task-1', sh('exec sleep 600'))
       const { launcher_pid } = await our.said('started', 'task-1')
-      const { pid } = our.spawner
+      const pid = our.spawnerPid
       process.kill(pid!, 'SIGKILL')
       await until(
         () => our.log.texts.length,
@@ -225,12 +225,12 @@ describeLaunchers(
     test('is not ended by signals, but by the end of its service', async () => {
       await using our = service()
       await our.start('task-1', ['/bin/true']).gone
-      const { pid } = our.spawner
+      const pid = our.spawnerPid
       for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGPIPE'] as const) {
         process.kill(pid!, signal)
       }
       expect(await our.start('task-2', sh('exit 8')).gone).toEqual({ exitCode: 8 })
-      expect(our.spawner.pid).toBe(pid)
+      expect(our.spawnerPid).toBe(pid)
       await our.host.close()
       expect(await isAlive(pid!)).toBe(false)
     })

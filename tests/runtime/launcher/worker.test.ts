@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { KILL_SIGNAL } from '../../../runtime/launcher/kill-signal.ts'
 import type { LaunchedProcess, Outcome } from '../../../runtime/launcher/outcome.ts'
 import { signalIf } from '../../../runtime/launcher/pidfd.ts'
-import { readRecord } from '../../../runtime/launcher/spawn.ts'
+import { isLauncherAlive, readRecord } from '../../../runtime/launcher/spawn.ts'
 import { markedProcesses } from '../../../shared/processes.ts'
 import { missingCgroups, testCgroups } from '../../support/cgroups.ts'
 import { LauncherService, type StartedTask } from '../../support/launcher-service.ts'
@@ -131,9 +131,9 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     expect(second.process.launcher_pid).not.toBe(ofFirst)
     writeFileSync(join(first.dir, 'go'), '')
     await first.gone
-    const launchers = childrenOf(our.spawner.pid!)
+    const launchers = childrenOf(our.spawnerPid!)
     expect(launchers.toSorted()).toEqual([ofFirst, second.process.launcher_pid].toSorted())
-    for (const pid of [our.spawner.pid!, ...launchers]) expect([pid, memoryHolds(pid, secret)]).toEqual([pid, false])
+    for (const pid of [our.spawnerPid!, ...launchers]) expect([pid, memoryHolds(pid, secret)]).toEqual([pid, false])
   })
 
   test('counts what the next one uses alone', async () => {
@@ -248,6 +248,30 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     expect(readFileSync(join(second.dir, 'ran'), 'utf8')).toBe('ran\n')
   })
 
+  test('that is killed with such a request when its spawner is gone has that taken by another, once', async () => {
+    await using our = service()
+    const { launcher_pid } = (await endOf(our.start('first', ['/bin/true']))).process
+    await stopProcess(launcher_pid)
+    const second = our.start('second', sh('echo ran >> ran; exit 8'))
+    const inode = String(statSync(second.dir).ino)
+    await until(
+      () => readFileSync('/proc/locks', 'utf8'),
+      (locks) => locks.includes(`:${inode} `),
+    )
+    process.kill(our.spawnerPid!, 'SIGKILL')
+    await until(
+      () => our.log.texts.length,
+      (length) => length === 1,
+    )
+    our.host.lookAround()
+    expect([isLauncherAlive(second.dir), readRecord(second.dir)]).toEqual([true, {}])
+    process.kill(launcher_pid, 'SIGKILL')
+    await gone(launcher_pid)
+    our.host.lookAround()
+    expect((await endOf(second)).outcome.ending).toEqual({ how: 'exited', exit_code: 8 })
+    expect(readFileSync(join(second.dir, 'ran'), 'utf8')).toBe('ran\n')
+  })
+
   // The checker for leaks needs descriptors of its own at the end.
   const withoutChecker = variant === shippedLauncher ? test : ((() => {}) as unknown as typeof test)
   withoutChecker('that cannot take the next task says so, and another takes that, once', async () => {
@@ -276,10 +300,10 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
   test('ends with its spawner', async () => {
     await using our = service()
     const { launcher_pid } = (await endOf(our.start('first', ['/bin/true']))).process
-    process.kill(our.spawner.pid!, 'SIGKILL')
+    process.kill(our.spawnerPid!, 'SIGKILL')
     await gone(launcher_pid)
     const next = (await endOf(our.start('second', ['/bin/true']))).process.launcher_pid
-    expect(childrenOf(our.spawner.pid!)).toEqual([next])
+    expect(childrenOf(our.spawnerPid!)).toEqual([next])
     await our.host.close()
     await gone(next)
   })
@@ -289,7 +313,7 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     await our.start('first', ['/bin/true']).gone
     const task = our.start('second', sh('until test -e go; do sleep 0.01; done; exit 9'))
     const { launcher_pid } = await our.said('started', 'second')
-    const { pid } = our.spawner
+    const pid = our.spawnerPid
     process.kill(pid!, 'SIGKILL')
     await gone(pid!)
     expect(await isAlive(launcher_pid)).toBe(true)
