@@ -20,6 +20,7 @@ import { Dispatcher } from './dispatch/dispatcher.ts'
 import { Intake } from './dispatch/intake.ts'
 import { baseEnvironment, type SandboxSettings } from './dispatch/launch-plan.ts'
 import { Launches, startedProcess } from './dispatch/launches.ts'
+import { endLeftGroups } from './dispatch/left-groups.ts'
 import { recoverTasks } from './dispatch/recovery.ts'
 import { ResultFiles } from './dispatch/result-files.ts'
 import { Retention } from './dispatch/retention.ts'
@@ -175,7 +176,7 @@ export async function serve(
       }),
   })
   const recovered = recoverTasks({ store, ledger, dispatcher, launches, bootId: bootId(), log })
-  await endLeftGroups(cgroups, dispatcher, log)
+  if (cgroups !== undefined) await endLeftGroups(cgroups, (id) => dispatcher.isRunning(id), log)
   const server = listen(app, address, 'listen-addr')
   log.info('listening', { url: server.url, version: VERSION, pid: process.pid, ...recovered })
   if (token === undefined && !isLoopback(address.hostname)) {
@@ -239,14 +240,6 @@ function openStore(dataDir: string, log: Log) {
   const db = openDatabase(dataDir)
   const commit = new GroupCommit(db, new WalSync(databasePath(dataDir)), log)
   return { db, commit, store: new TaskStore(db, commit) }
-}
-
-/** Control groups of tasks that do not run: a launcher was killed while we were not there. */
-async function endLeftGroups(cgroups: TaskCgroups | undefined, dispatcher: Dispatcher, log: Log): Promise<void> {
-  for (const taskId of cgroups?.taskIds() ?? []) {
-    if (dispatcher.isRunning(taskId) || (await cgroups!.end(taskId))) continue
-    log.error('the control group of a task that does not run cannot be ended', { task_id: taskId })
-  }
 }
 
 interface SummaryContext {

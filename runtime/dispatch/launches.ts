@@ -23,6 +23,7 @@ import type { TaskRow } from '../store/tasks.ts'
 import type { Ending, StartedProcess } from './ending.ts'
 import { forestall } from './forestall.ts'
 import { type LaunchSettings, launchPlan, taskEnvironment } from './launch-plan.ts'
+import { endGroup } from './left-groups.ts'
 import { lostCapability } from './lost-capability.ts'
 import type { RunningTask } from './running-task.ts'
 import { endMarked, markOf } from './stragglers.ts'
@@ -106,7 +107,10 @@ export class Launches {
       // It says that the outcome is there before it syncs that and ends: what we commit now is as durable, and sooner.
       const { exitCode, error } = (await Promise.race([launched.gone, heard.outcome.promise])) ?? {}
       if (error !== undefined) return { status: 'failed', error, finishedAt: Date.now() }
-      if (exitCode === NOT_STARTED && !this.hasBegun(task)) return await notBegun(heard)
+      if (exitCode === NOT_STARTED && !this.hasBegun(task)) {
+        await this.#endWhatIsLeft(task)
+        return await notBegun(heard)
+      }
       return await this.ending(running, exitCode)
     } finally {
       this.#heard.delete(task.task_id)
@@ -246,12 +250,13 @@ export class Launches {
     if (needsPassage(plan, settings.sandbox.user?.uid)) letPass(dataDir, dir)
   }
 
-  /** Its launcher was killed, and could not do it. */
+  /** Its launcher was killed, and could not do it. Never rejects. */
   async #endWhatIsLeft(task: LiveTask): Promise<void> {
     const { cgroups, log } = this.#options
-    const isGroupEnded = (await cgroups?.end(task.task_id)) ?? true
+    const { task_id } = task
+    const isGroupEnded = cgroups === undefined || (await endGroup(cgroups, task_id, log))
     if ((await endMarked(this.#markOf(task))) && isGroupEnded) return
-    log.error('processes of a task whose launcher is gone cannot be killed', { task_id: task.task_id })
+    log.error('processes of a task whose launcher is gone cannot be killed', { task_id })
   }
 }
 
