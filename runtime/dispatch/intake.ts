@@ -93,8 +93,11 @@ export class Intake {
       const task = await store.accept(
         { ...row, ...place?.patch },
         { request: text, events: [...events, ...(place?.events ?? [])] },
-        (arriving) => {
-          if (place !== undefined) prepared = launches.prepare(arriving, request)
+        {
+          meanwhile: (arriving) => {
+            if (place !== undefined) prepared = launches.prepare(arriving, request)
+          },
+          forgotten: () => this.#removeDirectory(task_id),
         },
       )
       if (prepared === undefined) dispatcher.enqueue(task)

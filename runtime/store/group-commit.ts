@@ -26,6 +26,8 @@ interface Change {
   readonly apply: () => void
   /** Of a request: takes back what was committed. Absent for a fact. */
   readonly undo?: (() => void) | undefined
+  /** Called when what `undo` did is durable. Must not throw. */
+  readonly undone?: (() => void) | undefined
   /** Work that can be done while the disk syncs: called once it is committed, before the promise resolves. Must not throw. */
   readonly meanwhile?: (() => void) | undefined
   readonly resolve: () => void
@@ -33,6 +35,8 @@ interface Change {
   /** The disk has not taken it, and is to be asked again. */
   hasFailed?: true
 }
+
+export type RequestHooks = Pick<Change, 'meanwhile' | 'undone'>
 
 interface UnhurriedChange extends Change {
   readonly isMoot: () => boolean
@@ -72,9 +76,12 @@ export class GroupCommit {
     return this.#fault
   }
 
-  /** Durable when it resolves; undone when it rejects, with 503 if the disk is to blame. `undo` takes back what `apply` did. */
-  request(apply: () => void, undo: () => void, meanwhile?: () => void): Promise<void> {
-    return this.#add({ apply, undo, meanwhile })
+  /**
+   * Durable when it resolves; undone when it rejects, with 503 if the disk is to blame. `undo` takes back what `apply` did,
+   * if that was committed; on a failing disk that may be done, and `undone` called, long after.
+   */
+  request(apply: () => void, undo: () => void, { meanwhile, undone }: RequestHooks = {}): Promise<void> {
+    return this.#add({ apply, undo, undone, meanwhile })
   }
 
   /** Durable when it resolves. Never rejects for the disk's sake. */
@@ -131,7 +138,7 @@ export class GroupCommit {
     this.#synced(changes)
   }
 
-  #add(change: Pick<Change, 'apply' | 'undo' | 'meanwhile'>): Promise<void> {
+  #add(change: Pick<Change, 'apply' | 'undo' | 'undone' | 'meanwhile'>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.push({ ...change, resolve, reject })
     this.#schedule()
@@ -188,9 +195,9 @@ export class GroupCommit {
 
   /** Takes back requests that were committed and cannot be promised. */
   #refuseRequests(error: unknown): void {
-    for (const { undo, reject } of this.#unsynced) {
+    for (const { undo, undone = () => {}, reject } of this.#unsynced) {
       if (undo === undefined) continue
-      this.#waiting.push({ apply: undo, resolve: () => {}, reject: () => {} })
+      this.#waiting.push({ apply: undo, resolve: undone, reject: () => {} })
       reject(unavailable(error))
     }
     this.#unsynced = this.#unsynced.filter(({ undo }) => undo === undefined)

@@ -59,6 +59,14 @@ export interface Acceptance {
   readonly events: readonly NewEvent[]
 }
 
+/** What is to be done about the acceptance of a task. Neither may throw. */
+export interface AcceptHooks {
+  /** While the disk syncs. */
+  readonly meanwhile?: (task: LiveTask) => void
+  /** It was refused after it had been written, and now the disk has let us take it back: its id is free in a moment. */
+  readonly forgotten?: () => void
+}
+
 /** What is to be done about the end of a task, told how it will be seen. Neither may throw. */
 export interface EndHooks {
   /** While the disk syncs. */
@@ -144,7 +152,9 @@ export class TaskStore {
 
   list(filter: TaskFilter): TaskRow[] {
     this.#commit.settle()
-    return listTasks(this.#db, filter)
+    // Whoever comes is written, but not answered yet; whoever was refused may be written still.
+    const rows = listTasks(this.#db, { ...filter, limit: filter.limit + this.#arriving.size })
+    return rows.filter(({ task_id }) => !this.#arriving.has(task_id)).slice(0, filter.limit)
   }
 
   events(id: string): TaskEvent[] {
@@ -154,32 +164,39 @@ export class TaskStore {
 
   /**
    * Takes in a task with its first events; its id is free. Resolves when that is durable, and rejects when it cannot be;
-   * then nothing of the task is left. `meanwhile` is called while the disk syncs, and must not throw.
+   * then nothing of the task is left, or, on a failing disk, nothing is seen of it until nothing is left (`has`).
    */
   async accept(
     fresh: Omit<TaskRow, 'ordinal'>,
     { request, events }: Acceptance,
-    meanwhile: (task: LiveTask) => void = () => {},
+    { meanwhile = () => {}, forgotten = () => {} }: AcceptHooks = {},
   ): Promise<LiveTask> {
     const row: TaskRow = { ...fresh, ordinal: ++this.#lastOrdinal }
     const task = new LiveTask(row, withEvents(NO_EVENTS, events, row.created_at))
     const texts = { request, events: task.events }
     this.#arriving.add(task.task_id)
+    let isTakenBack = false
     try {
       await this.#commit.request(
         () => insertTask(this.#db, row, texts),
         () => {
+          isTakenBack = true
           removeTask(this.#db, row.task_id)
-          this.#arriving.delete(row.task_id)
         },
-        () => meanwhile(task),
+        {
+          meanwhile: () => meanwhile(task),
+          undone: () => {
+            forgotten()
+            this.#arriving.delete(row.task_id)
+          },
+        },
       )
       this.#live.set(task.task_id, task)
       this.#arriving.delete(task.task_id)
       return task
     } catch (error) {
-      // One that a failing disk does not let us take back yet stays hidden.
-      if (!hasTask(this.#db, task.task_id)) this.#arriving.delete(task.task_id)
+      // One that a failing disk does not let us take back yet stays hidden: its row may come back with a rollback.
+      if (!isTakenBack && !hasTask(this.#db, task.task_id)) this.#arriving.delete(task.task_id)
       throw error
     }
   }

@@ -147,11 +147,7 @@ describe('a full disk', () => {
   test('has nothing done on what is not committed', async () => {
     const done: string[] = []
     fillDisk()
-    const refused = commit.request(
-      insert(1),
-      () => {},
-      () => done.push('request'),
-    )
+    const refused = commit.request(insert(1), () => {}, { meanwhile: () => done.push('request') })
     const fact = commit.fact(insert(2), () => done.push('fact'))
     expect(await refused.catch((error: unknown) => error)).toMatchObject({ status: 503 })
     expect(done).toEqual([])
@@ -241,11 +237,7 @@ describe('a sync', () => {
     const done: [string, number[]][] = []
     note(
       '1',
-      commit.request(
-        insert(1),
-        () => {},
-        () => done.push(['1', committed()]),
-      ),
+      commit.request(insert(1), () => {}, { meanwhile: () => done.push(['1', committed()]) }),
     )
     note(
       '2',

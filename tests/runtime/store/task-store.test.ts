@@ -99,6 +99,30 @@ describe('a task that is being accepted', () => {
     expect(store.get('a')?.task_id).toBe('a')
   })
 
+  test('is hidden, with its id taken, until a failing disk lets it be taken back', async () => {
+    let isBroken = true
+    const broken = () => {
+      if (isBroken) throw Object.assign(new Error('EIO'), { code: 'SQLITE_IOERR' })
+    }
+    commit = new GroupCommit(db, { later: async () => broken(), now: broken }, silentLog())
+    store = new TaskStore(db, commit)
+    const heard: string[] = []
+    const accepting = store.accept(
+      row('a'),
+      { request: '{}', events: [] },
+      { forgotten: () => heard.push(`forgotten, ${store.has('a') ? 'its id taken' : 'its id free'}`) },
+    )
+    commit.unhurriedFact(broken) // fails with the undo, which is rolled back
+    expect(await accepting.catch((error: unknown) => error)).toMatchObject({ status: 503 })
+    const all = { status: null, tenant: null, afterOrdinal: 0, limit: 10 }
+    expect([store.has('a'), store.get('a'), store.list(all), heard]).toEqual([true, undefined, [], []])
+    isBroken = false
+    commit.flush()
+    expect([store.has('a'), heard]).toEqual([false, ['forgotten, its id taken']])
+    await accept('a')
+    expect(store.list(all).map(({ task_id }) => task_id)).toEqual(['a'])
+  })
+
   test('that starts at once has its reservation in the same transaction', async () => {
     await accept('a', { launch_boot_id: 'boot', reserved_at: 7 })
     restart()
