@@ -177,6 +177,19 @@ export interface TaskRecord {
  * its name any more, because it was killed or the power went in that moment, counts as well.
  */
 export function readRecord(taskDir: string): TaskRecord {
+  try {
+    return readFiles(taskDir)
+  } catch (error) {
+    if (systemCodeOf(error) !== 'EACCES') throw error
+    closeSync(openDirectory(taskDir)) // as the task left it: closed
+    for (const name of RECORD_NAMES) giveOwner(join(taskDir, name), 0o400)
+    return readFiles(taskDir)
+  }
+}
+
+const RECORD_NAMES = ['outcome', 'started', 'outcome.new'] as const
+
+function readFiles(taskDir: string): TaskRecord {
   // It may get its last name between two looks.
   for (const name of ['outcome', 'started', 'outcome', 'outcome.new']) {
     const text = readOr(join(taskDir, name), '')

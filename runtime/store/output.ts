@@ -3,6 +3,7 @@
  * should be, so it is read without following links, and only if it is a plain file.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { giveOwner } from '../../shared/closed-path.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import type { Limits } from '../intake/limits.ts'
 import type { TaskDir } from './task-dir.ts'
@@ -29,7 +30,7 @@ export function readInline(path: string, maxBytes: number): InlineText {
     const bytes = new Uint8Array(Math.min(size, maxBytes))
     const length = readFully(fd, bytes)
     const truncated = size > maxBytes
-    const decoder = new TextDecoder()
+    const decoder = new TextDecoder('utf-8', { ignoreBOM: true }) // that is: leave it in the text
     // A decoder that expects more keeps the beginning of a character to itself.
     return { text: decoder.decode(bytes.subarray(0, length), { stream: truncated }), truncated }
   } finally {
@@ -37,19 +38,30 @@ export function readInline(path: string, maxBytes: number): InlineText {
   }
 }
 
-/** A descriptor of a plain file, reached without following a link at its end; undefined for anything else. */
+/**
+ * A descriptor of a plain file, reached without following a link at its end; undefined for anything else. One of ours that
+ * its task has closed (`chmod 000`) is opened for us again.
+ */
 export function openPlainFile(path: string): number | undefined {
-  let fd: number
-  try {
-    // Not blocking: somebody may have put a FIFO here.
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  } catch (error) {
-    if (['ENOENT', 'ELOOP', 'ENXIO', 'ENOTDIR', 'EACCES'].includes(systemCodeOf(error) ?? '')) return undefined
-    throw error
-  }
+  let fd = tryOpen(path)
+  if (fd === 'closed') fd = giveOwner(path, 0o400) ? tryOpen(path) : undefined
+  if (fd === undefined || fd === 'closed') return undefined
   if (fstatSync(fd).isFile()) return fd
   closeSync(fd)
   return undefined
+}
+
+/** A descriptor of whatever can be read there. */
+function tryOpen(path: string): number | 'closed' | undefined {
+  try {
+    // Not blocking: somebody may have put a FIFO here.
+    return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  } catch (error) {
+    const code = systemCodeOf(error) ?? ''
+    if (code === 'EACCES') return 'closed'
+    if (['ENOENT', 'ELOOP', 'ENXIO', 'ENOTDIR'].includes(code)) return undefined
+    throw error
+  }
 }
 
 function readFully(fd: number, bytes: Uint8Array): number {

@@ -112,4 +112,15 @@ describe.skipIf(!canBeNobody)('a task of a service that is not root (needs root,
     await Bun.write(at.file('end'), '')
     expect(await runtime.ended('x')).toMatchObject({ status: 'failed', exit_code: 7, stdout: 'on\n' })
   })
+
+  test.each([
+    ['its log', 'chmod 000 ../stdout.log'],
+    ['its log, and its directory', 'chmod 000 ../stdout.log ..'],
+  ])('that closes %s has its output shown', async (_, text) => {
+    await using at = place()
+    await using runtime = await startRuntime({ ...at, ...asNobody })
+    const task = await runtime.runScript(`echo on; ${text}`)
+    const logs = await (await runtime.fetch(`/api/v1/tasks/${task.task_id}/logs?stream=stdout`)).text()
+    expect([task.stdout, logs]).toEqual(['on\n', 'on\n'])
+  })
 })

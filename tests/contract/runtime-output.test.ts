@@ -26,6 +26,11 @@ describe('stdout and stderr of a status', () => {
     })
   })
 
+  test('have all that was printed, a byte order mark too', async () => {
+    const task = await runtime.runScript("printf '\\357\\273\\277x'; printf '\\357\\273\\277' >&2")
+    expect([task.stdout, task.stderr]).toEqual(['\uFEFFx', '\uFEFF'])
+  })
+
   test('are empty and not truncated where nothing was printed', async () => {
     expect(await runtime.runScript('true')).toMatchObject({
       ...{ stdout: '', stderr: '', stdout_truncated: false, stderr_truncated: false },
