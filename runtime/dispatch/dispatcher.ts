@@ -289,7 +289,8 @@ export class Dispatcher {
   }
 
   async #seenAsEnded(task: LiveTask, change: Change): Promise<void> {
-    const { store, results, log } = this.#options
+    const { store, launches, results, log } = this.#options
+    launches.close(task)
     const row = await store.end(task, change, {
       meanwhile: (ended) => results.prepare(task, ended),
       beforeSeen: () => results.write(task),

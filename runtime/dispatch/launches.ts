@@ -17,7 +17,7 @@ import { explainFault } from '../launcher/faults.ts'
 import type { Launched, LauncherHost } from '../launcher/launcher-host.ts'
 import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
 import { isLauncherAlive, readRecord, requestKill, type TaskRecord } from '../launcher/spawn.ts'
-import { letPass, makeTaskDir, type TaskDir, taskDir } from '../store/task-dir.ts'
+import { letNobodyPass, letPass, makeTaskDir, type TaskDir, taskDir } from '../store/task-dir.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Ending, StartedProcess } from './ending.ts'
@@ -173,6 +173,19 @@ export class Launches {
     log.error(what, { task_id })
     await this.#endWhatIsLeft(task)
     return isUnbegun
+  }
+
+  /** A task that has ended: other users are let through to its workspace no more, if they were. Never throws. */
+  close(task: LiveTask): void {
+    const plan = task.row.execution_plan
+    if (!plan.includes('"mount":false')) return // most tasks: their plan is not read for it
+    if (!needsPassage(JSON.parse(plan) as ExecutionPlan, this.#options.settings.sandbox.user?.uid)) return
+    try {
+      letNobodyPass(this.#dirOf(task))
+    } catch (error) {
+      const { task_id } = task
+      this.#options.log.warn('cannot close the directory of a task', { task_id, cause: messageOf(error) })
+    }
   }
 
   /** A safety net, for launchers of whose end nobody tells. */

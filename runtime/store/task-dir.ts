@@ -98,6 +98,9 @@ export function letPass(dataDir: string, { task_dir }: TaskDir): void {
   for (const path of [dataDir, tasksDir(dataDir), task_dir]) chmodSync(path, 0o711)
 }
 
+/** Nobody needs to come through any more: the task has ended, and who knows its id must not read its logs, nor write them. */
+export const letNobodyPass = ({ task_dir }: TaskDir): void => chmodSync(task_dir, 0o700)
+
 const RESULT_FLAGS =
   constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK
 

@@ -49,6 +49,17 @@ describe.skipIf(skip).each([...settings])(`a service %s${why}`, (_, uid, options
   })
   afterAll(() => runtime?.dispose())
 
+  test('without a view of its own a task that knows the id of an ended one reaches nothing of it', async () => {
+    const bare = { sandbox: { ...sandbox, namespaces: { mount: false } } }
+    const { task_id, artifacts } = await runtime.runScript('echo secret', bare)
+    const log = `../../${task_id}/stdout.log`
+    const task = await runtime.runScript(`cat ${log}; echo forged > ${log}`, bare)
+    if (uid !== SANDBOX_UID) return // tasks of a user's service have that user's rights
+    expect((await runtime.get(task_id)).stdout).toBe('secret\n')
+    expect(task).toMatchObject({ status: 'failed', stdout: '' })
+    expect(statSync(artifacts.task_dir).mode & 0o777).toBe(0o700)
+  })
+
   test('can do it all, and says so', async () => {
     const { sandbox: manifest } = await runtime.json<RuntimeCapabilities>('/api/v1/runtime/capabilities')
     expect(manifest).toEqual({
