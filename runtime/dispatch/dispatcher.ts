@@ -249,6 +249,7 @@ export class Dispatcher {
   onStarted(taskId: string, started: StartedProcess): void {
     const running = this.#running.get(taskId)
     if (running === undefined || running.isEnding || running.task.row.started_at !== null) return
+    running.startedSince = performance.now()
     this.#options.store.note(running.task, startedChange(started))
     this.onRunning()
     running.settle()

@@ -3,25 +3,24 @@
  *
  * Whatever a launcher did is in the directory of its task; what it says while it lives only makes us look.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
-import type { Limits } from '../intake/limits.ts'
 import type { TaskRequest } from '../intake/validate.ts'
 import type { TaskCgroups } from '../launcher/cgroup.ts'
-import { type Asked, classify, type TaskError } from '../launcher/classification.ts'
+import type { Asked, TaskError } from '../launcher/classification.ts'
 import { explainFault } from '../launcher/faults.ts'
 import type { Launched, LauncherHost } from '../launcher/launcher-host.ts'
-import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
+import type { LaunchedProcess } from '../launcher/outcome.ts'
 import { isLauncherAlive, readRecord, requestKill, type TaskRecord } from '../launcher/spawn.ts'
 import { letNobodyPass, letPass, makeTaskDir, type TaskDir, taskDir } from '../store/task-dir.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
-import type { TaskRow } from '../store/tasks.ts'
 import type { Ending, StartedProcess } from './ending.ts'
 import { forestall } from './forestall.ts'
+import { endingOf, internal, launchFailed, lost, startedProcess } from './launch-ending.ts'
 import { type LaunchSettings, launchPlan, taskEnvironment } from './launch-plan.ts'
 import { endGroup } from './left-groups.ts'
 import { lostCapability } from './lost-capability.ts'
@@ -144,7 +143,8 @@ export class Launches {
   }
 
   /** How a task ended whose launcher is done or gone. `exitCode` is its own, where that was seen. Never rejects. */
-  async ending({ task, asked, isAdopted }: RunningTask, exitCode?: number): Promise<Ending> {
+  async ending(running: RunningTask, exitCode?: number): Promise<Ending> {
+    const { task, asked } = running
     try {
       const { outcome, process } = this.#recordOf(task)
       if (outcome !== undefined) {
@@ -153,10 +153,10 @@ export class Launches {
       }
       await this.#endWhatIsLeft(task)
       const started = process === undefined ? undefined : startedProcess(process)
-      return { ...lost(task.row, isAdopted, exitCode), started }
+      return { ...lost(running, exitCode), started }
     } catch (error) {
       await this.#endWhatIsLeft(task)
-      return internal(task.row, `cannot read how the task ended: ${messageOf(error)}`)
+      return internal(running, `cannot read how the task ended: ${messageOf(error)}`)
     }
   }
 
@@ -209,11 +209,12 @@ export class Launches {
     }
   }
 
-  /** The process of a task, where its launcher came as far as that. */
+  /** The process of a task that has not ended, where it runs the task's program for all we can see. */
   startedProcess(task: LiveTask): StartedProcess | undefined {
     try {
-      const { process } = this.#recordOf(task)
-      return process === undefined ? undefined : startedProcess(process)
+      const { process, outcome } = this.#recordOf(task)
+      if (process === undefined || outcome !== undefined || isBeforeProgram(process)) return undefined
+      return startedProcess(process)
     } catch {
       return undefined
     }
@@ -273,6 +274,15 @@ export class Launches {
   }
 }
 
+/** Whether the process of a task is a copy of its launcher still: a file system may be slow to give the program. */
+function isBeforeProgram({ launcher_pid, pid }: LaunchedProcess): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`) === readlinkSync(`/proc/${launcher_pid}/exe`)
+  } catch {
+    return false // not to be seen by us, or ended
+  }
+}
+
 function launchOf(running: RunningTask, prepared: PreparedLaunch): Launched {
   if ('error' in prepared) return prepared
   running.asked = prepared.asked
@@ -295,60 +305,4 @@ async function notBegun({ fault }: Heard): Promise<Ending> {
   if (found === undefined) return launchFailed('the launcher of the task could not begin (see launchers.log)')
   const { message, details } = explainFault(found.step, found.errno)
   return launchFailed(message, details)
-}
-
-type NamedProcess = Pick<LaunchedProcess, 'launcher_pid' | 'pid' | 'pgid' | 'started_ms'>
-
-export const startedProcess = ({ launcher_pid, pid, pgid, started_ms }: NamedProcess): StartedProcess => ({
-  launcherPid: launcher_pid,
-  pid,
-  pgid,
-  startedAt: started_ms,
-})
-
-function endingOf(outcome: Outcome, asked: Asked): Ending {
-  const { status, error, exit_code, exit_signal, usage } = classify(outcome, asked)
-  const hasStarted = outcome.ending.how !== 'launch_failed' && outcome.ending.how !== 'sandbox_setup_failed'
-  return {
-    status,
-    error,
-    exitCode: exit_code,
-    exitSignal: exit_signal,
-    usage,
-    started: hasStarted && outcome.process !== undefined ? startedProcess(outcome.process) : undefined,
-    isTimeout: outcome.reason === 'wall_time',
-    finishedAt: outcome.finished_ms,
-  }
-}
-
-const launchFailed = (message: string, details?: object): Ending => ({
-  status: 'failed',
-  error: { code: 'launch_failed', message, ...(details !== undefined && { details }) },
-  finishedAt: Date.now(),
-})
-
-/** Neither a launcher nor an outcome. What it was to be ended for is known all the same, if it was. */
-function lost(row: TaskRow, isAdopted: boolean, exitCode: number | undefined): Ending {
-  if (isAdopted) return internal(row, 'task lost during runtime restart')
-  const { wall_time_ms } = JSON.parse(row.limits) as Limits
-  const how = exitCode === undefined ? '' : ` with ${exitCode}`
-  const message = `task lost: its launcher ended${how} and wrote no outcome (see launchers.log in the data directory)`
-  const ending = internal(row, message)
-  if (row.kill_requested_at !== null) {
-    return { ...ending, status: 'cancelled', error: { code: 'cancelled', message: 'task was cancelled' } }
-  }
-  if (row.started_at !== null && ending.finishedAt > row.started_at + wall_time_ms) {
-    return { ...ending, error: { code: 'timeout', message: 'task exceeded wall_time_ms' }, isTimeout: true }
-  }
-  return ending
-}
-
-function internal({ started_at }: TaskRow, message: string): Ending {
-  const now = Date.now()
-  return {
-    status: 'failed',
-    error: { code: 'internal', message },
-    ...(started_at !== null && { usage: { duration_ms: now - started_at } }),
-    finishedAt: now,
-  }
 }

@@ -9,11 +9,12 @@ export class RunningTask {
   /** What was asked of it, as far as its ending needs it; undefined for one of an earlier service. */
   asked: Asked | undefined
   /**
-   * `performance.now()` when it was launched, or adopted, and when its end was asked for: the clock of launchers does not
-   * jump with the one on the wall, and neither must ours. Undefined before that: on a full disk it may take a while until
-   * the place of a task is written down.
+   * `performance.now()` when it was launched, or adopted; when we heard of its start; and when its end was asked for: the
+   * clock of launchers does not jump with the one on the wall, and neither must ours. On a full disk it may take a while
+   * until the place of a task is written down and it is launched.
    */
   launchedSince: number | undefined
+  startedSince: number | undefined
   killedSince: number | undefined
   /** It was killed together with its launcher, which did not do it. */
   isForced = false

@@ -1,7 +1,11 @@
 /** Events of runtime tasks: which, in what order, and what is in a record. Source: spec, Events; contract 2, Event order. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { chmodSync, closeSync, copyFileSync, openSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { loadLibc } from '../../shared/libc.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, SLEEP, script } from '../support/runtime-tasks.ts'
+import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
@@ -140,3 +144,46 @@ describe('the order', () => {
     }
   })
 })
+
+test('no `started` for a program that takes long to be found, and then cannot be run', async () => {
+  using dir = tempDir()
+  const program = join(dir.path, 'program')
+  copyFileSync('/bin/true', program)
+  chmodSync(program, 0o755)
+  let id: string
+  {
+    using lease = heldBack(program)
+    if (!lease.isHeld) return // a file system without leases
+    id = await runtime.submit(command(program))
+    const start = performance.now()
+    await until(
+      () => performance.now() - start,
+      (ms) => ms > 3_000, // longer than it takes until the record of a launcher is believed
+    )
+    expect((await runtime.get(id)).status).toBe('accepted')
+    writeFileSync(lease.fd, 'no program')
+  }
+  expect(await runtime.ended(id)).toMatchObject({ status: 'failed', error: { code: 'launch_failed' } })
+  expect(await runtime.eventTypes(id)).not.toContain('started')
+})
+
+const F_SETLEASE = 1_024
+const WRITE_LEASE = 1
+const NO_LEASE = 2
+
+/** Whoever opens the file waits until the end of the block: the kernel asks the holder of a lease first. */
+function heldBack(path: string) {
+  const libc = loadLibc({ fcntl: { args: ['i32', 'i32', 'i32'], returns: 'i32' } } as const)
+  const ignore = () => {}
+  process.on('SIGIO', ignore) // so it asks
+  const fd = openSync(path, 'r+')
+  return {
+    fd,
+    isHeld: libc?.fcntl(fd, F_SETLEASE, WRITE_LEASE) === 0,
+    [Symbol.dispose]: () => {
+      libc?.fcntl(fd, F_SETLEASE, NO_LEASE)
+      closeSync(fd)
+      process.off('SIGIO', ignore)
+    },
+  }
+}

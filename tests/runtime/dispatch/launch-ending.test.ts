@@ -1,0 +1,62 @@
+/** Goal: the end of a task that left no outcome is told from what was seen, whatever the clock on the wall says. Method: tables. */
+import { describe, expect, test } from 'bun:test'
+import { lost } from '../../../runtime/dispatch/launch-ending.ts'
+import type { TaskRow } from '../../../runtime/store/tasks.ts'
+
+const WALL_TIME_MS = 60_000
+const HOUR_MS = 3_600_000
+
+const task = (more: Partial<TaskRow> = {}) => ({
+  row: {
+    limits: `{"wall_time_ms":${WALL_TIME_MS}}`,
+    started_at: Date.now(),
+    kill_requested_at: null,
+    ...more,
+  } as TaskRow,
+})
+const ago = (ms: number) => performance.now() - ms
+const seen = (ms: number) => ({ isAdopted: false, isForced: false, launchedSince: ago(ms), startedSince: ago(ms) })
+const adopted = (isForced: boolean, ms: number) => ({
+  ...{ isAdopted: true, isForced },
+  ...{ launchedSince: ago(ms), startedSince: undefined },
+})
+
+describe('a task without an outcome', () => {
+  test.each([
+    ['that ran shorter than its wall time', { ...seen(1_000), task: task() }, 'internal'],
+    ['that ran longer', { ...seen(WALL_TIME_MS + 1), task: task() }, 'timeout'],
+    ['when the clock is set forward', { ...seen(1_000), task: task({ started_at: Date.now() - HOUR_MS }) }, 'internal'],
+    ['when it is set back', { ...seen(HOUR_MS), task: task({ started_at: Date.now() + HOUR_MS }) }, 'timeout'],
+    ['that was killed', { ...seen(1_000), task: task({ kill_requested_at: 1 }) }, 'cancelled'],
+    ['of an earlier service', { ...adopted(false, HOUR_MS), task: task() }, 'internal'],
+    ['of an earlier service that we ended at its wall time', { ...adopted(true, HOUR_MS), task: task() }, 'timeout'],
+    [
+      'of an earlier service that we ended by a kill',
+      { ...adopted(true, 1_000), task: task({ kill_requested_at: 1 }) },
+      'cancelled',
+    ],
+  ])('%s', (_, known, code) => {
+    const { error, isTimeout = false } = lost(known)
+    expect([error!.code, isTimeout]).toEqual([code as never, code === 'timeout'])
+  })
+
+  test('of an earlier service is lost during the restart', () => {
+    expect(lost({ ...adopted(false, 1_000), task: task() }).error!.message).toBe('task lost during runtime restart')
+  })
+})
+
+describe('how long it ran', () => {
+  const durationMs = (known: Parameters<typeof lost>[0]) => lost(known).usage!.duration_ms
+
+  test('is measured where its start was seen', () => {
+    expect(durationMs({ ...seen(5_000), task: task({ started_at: Date.now() + HOUR_MS }) })).toBeLessThan(6_000)
+  })
+
+  test('is never negative where the clock on the wall is all there is', () => {
+    expect(durationMs({ ...adopted(false, 1), task: task({ started_at: Date.now() + HOUR_MS }) })).toBe(0)
+  })
+
+  test('is not told of one that never started', () => {
+    expect(lost({ ...seen(1), startedSince: undefined, task: task({ started_at: null }) }).usage).toBeUndefined()
+  })
+})
