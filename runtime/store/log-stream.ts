@@ -35,31 +35,47 @@ export function logStream(path: string, { ended }: FollowOptions): ReadableStrea
   })
   let grown = Promise.withResolvers<void>()
   const watcher = isComplete ? undefined : tryWatch(path, () => grown.resolve())
+  let reading: Promise<unknown> | undefined
+  let isReleased = false
   const release = async () => {
+    if (isReleased) return
+    isReleased = true
     stop.resolve()
     watcher?.close()
+    await reading?.catch(() => {}) // or it would read from whatever gets the number of the descriptor next
     await closeAsync(fd)
   }
 
   let position = 0
+  const next = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    while (!isReleased) {
+      grown = Promise.withResolvers()
+      const isLastLook = isComplete // asked before the look: what was written until then is seen by it
+      const chunk = new Uint8Array(CHUNK_BYTES)
+      const look = readAsync(fd, chunk, 0, chunk.length, position)
+      reading = look
+      const { bytesRead } = await look
+      if (isReleased) return
+      if (bytesRead > 0) {
+        position += bytesRead
+        controller.enqueue(chunk.subarray(0, bytesRead))
+        return
+      }
+      if (isLastLook) {
+        controller.close()
+        await release()
+        return
+      }
+      await firstOf([grown.promise, stop.promise], LOOK_MS)
+    }
+  }
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      for (;;) {
-        grown = Promise.withResolvers()
-        const isLastLook = isComplete // asked before the look: what was written until then is seen by it
-        const chunk = new Uint8Array(CHUNK_BYTES)
-        const { bytesRead } = await readAsync(fd, chunk, 0, chunk.length, position)
-        if (bytesRead > 0) {
-          position += bytesRead
-          controller.enqueue(chunk.subarray(0, bytesRead))
-          return
-        }
-        if (isLastLook) {
-          controller.close()
-          await release()
-          return
-        }
-        await firstOf([grown.promise, stop.promise], LOOK_MS)
+      try {
+        await next(controller)
+      } catch (error) {
+        await release()
+        throw error
       }
     },
     cancel: release,
