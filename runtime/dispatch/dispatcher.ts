@@ -49,6 +49,9 @@ const OVERDUE_MS = 5_000
  */
 const UNHEARD_MS = 2_000
 
+/** Milliseconds between two looks for the outcome of a task that runs for all we have heard. */
+const OUTCOME_LOOK_MS = 5_000
+
 /** Milliseconds until a kill that the launcher could not take yet is sent again. */
 const KILL_AGAIN_MS = 10
 
@@ -224,6 +227,9 @@ export class Dispatcher {
     else if (task.row.started_at === null && performance.now() - (launchedSince ?? Infinity) > UNHEARD_MS) {
       const started = launches.startedProcess(task)
       if (started !== undefined) this.onStarted(task.task_id, started)
+    } else if (performance.now() - running.lookedSince > OUTCOME_LOOK_MS) {
+      running.lookedSince = performance.now()
+      if (launches.isThrough(task)) this.onOutcome(task.task_id)
     }
   }
 

@@ -220,6 +220,15 @@ export class Launches {
     }
   }
 
+  /** Whether a launcher has written down how the task ended, and has let go of it: a task could have written that, too. */
+  isThrough(task: LiveTask): boolean {
+    try {
+      return this.isLive(task) === false && this.#recordOf(task).outcome !== undefined
+    } catch {
+      return false
+    }
+  }
+
   /** Whether the launcher of a task came as far as making a process, or an outcome without one. */
   hasBegun(task: LiveTask): boolean {
     if (task.row.started_at !== null) return true // whatever has become of its record

@@ -16,6 +16,8 @@ export class RunningTask {
   launchedSince: number | undefined
   startedSince: number | undefined
   killedSince: number | undefined
+  /** The same when its outcome was looked for: who reads our pipe takes away what launchers say. */
+  lookedSince = performance.now()
   /** It was killed together with its launcher, which did not do it. */
   isForced = false
   /** It could not be found out whom to ask for its end: said once. */

@@ -6,6 +6,8 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
+import { processStat } from '../../shared/processes.ts'
+import { drain, openBothEnds } from '../support/fifo.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { childrenOf, endProcessesOf, gone, spawnerOf as spawnerOfService, stopProcess } from '../support/task-processes.ts'
@@ -98,17 +100,27 @@ test('what a killed service asked of it is started once, and no other service be
   expect(readFileSync(runs, 'utf8').trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7'])
 })
 
-/** Stops whatever would start the next task, and tells whom. */
+/** Shows no task, and sleeps. */
+const isWaiting = (pid: number): boolean =>
+  processStat(pid)?.state === 'S' && !/TASKMILL_TASK=[^\0]/.test(readFileSync(`/proc/${pid}/environ`, 'utf8'))
+
+/** Who would start the next task. */
 const HANGING = [
-  ['the spawner', (spawner: number) => [spawner]],
-  ['the launcher that waits for it', childrenOf],
+  ['the spawner', async (spawner: number) => [spawner]],
+  [
+    'the launcher that waits for it',
+    (spawner: number) =>
+      until(
+        () => childrenOf(spawner),
+        (pids) => pids.length === 1 && pids.every(isWaiting),
+      ),
+  ],
 ] as const
 
 describe.each(HANGING)('a task that does not start because %s hangs', (_, hangingOf) => {
   async function hang(runtime: Runtime): Promise<Disposable> {
     await runtime.runScript('true')
-    const pids = hangingOf(await spawnerOf(runtime))
-    expect(pids).toHaveLength(1)
+    const pids = await hangingOf(await spawnerOf(runtime))
     for (const pid of pids) await stopProcess(pid)
     const goOn = () => {
       for (const pid of pids.splice(0)) process.kill(pid, 'SIGCONT')
@@ -147,6 +159,32 @@ describe.each(HANGING)('a task that does not start because %s hangs', (_, hangin
     })
     await expectNeverRun(runtime, id, hanging)
   })
+})
+
+test('a task whose end somebody else heard is found to have ended', async () => {
+  using dir = tempDir()
+  await using runtime = await startRuntime()
+  const go = join(dir.path, 'go')
+  const id = await runtime.script(`echo on; ${waitFor(go)}; exit 7`)
+  await runtime.printed(id)
+  await until(
+    () => runtime.get(id),
+    ({ status }) => status === 'running',
+  )
+  const pipe = openBothEnds(join(runtime.dataDir, 'launchers'))
+  await stopProcess(runtime.process.pid)
+  try {
+    await Bun.write(go, '')
+    let heard = ''
+    await until(
+      () => (heard += drain(pipe)),
+      () => heard.includes('gone '),
+    )
+  } finally {
+    process.kill(runtime.process.pid, 'SIGCONT')
+    closeSync(pipe)
+  }
+  expect(await runtime.ended(id)).toMatchObject({ status: 'failed', exit_code: 7 })
 })
 
 test('a task that was killed before it started does not start after a crash', async () => {
