@@ -50,10 +50,19 @@ export class Runtime implements AsyncDisposable {
   }
 }
 
+/** One that was on its way from a control service that has ended may come while others are being ended. */
 async function endTasks(service: ServiceProcess): Promise<void> {
+  for (let open = await openTasks(service); open.length > 0; open = await openTasks(service)) {
+    for (const id of open) await service.ask(`${TASKS}/${id}/kill`, { method: 'POST' })
+    for (const id of open) await service.ask(`${TASKS}/${id}?wait_ms=${WAIT_MS}`)
+  }
+}
+
+async function openTasks(service: ServiceProcess): Promise<string[]> {
+  const open: string[] = []
   for (const status of ['accepted', 'running']) {
     const { tasks } = (await service.ask(`${TASKS}?status=${status}&limit=1000`)) as TaskListResponse
-    for (const { task_id } of tasks) await service.ask(`${TASKS}/${task_id}/kill`, { method: 'POST' })
-    for (const { task_id } of tasks) await service.ask(`${TASKS}/${task_id}?wait_ms=${WAIT_MS}`)
+    open.push(...tasks.map(({ task_id }) => task_id))
   }
+  return open
 }

@@ -10,9 +10,15 @@ import { processStat } from '../../shared/processes.ts'
 import { drain, openBothEnds } from '../support/fifo.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
-import { childrenOf, endProcessesOf, gone, spawnerOf as spawnerOfService, stopProcess } from '../support/task-processes.ts'
+import {
+  childrenOf,
+  endProcessesOf,
+  gone,
+  spawnerOf as spawnerOfService,
+  stopProcess,
+} from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
-import { isAlive } from '../support/until.ts'
+import { isAlive, until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 

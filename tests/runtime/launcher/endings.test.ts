@@ -151,7 +151,9 @@ describeLaunchers('an ending', (launcher) => {
     expect(who!.started_ms).toBeGreaterThanOrEqual(before)
     expect(ended.finished_ms).toBeGreaterThanOrEqual(who!.started_ms)
     expect(ended.finished_ms).toBeLessThanOrEqual(after)
-    expect(Math.abs(ended.duration_ms - (ended.finished_ms - who!.started_ms))).toBeLessThanOrEqual(2)
+    // It began before it was noted when; between the two the launcher may have had to wait for its turn.
+    expect(ended.duration_ms).toBeGreaterThanOrEqual(ended.finished_ms - who!.started_ms - 1)
+    expect(ended.duration_ms).toBeLessThanOrEqual(after - before + 1)
     expect(user_cpu_ms + system_cpu_ms).toBeGreaterThan(0)
     // Two processors may work at the same time.
     expect(user_cpu_ms + system_cpu_ms).toBeLessThanOrEqual((ended.duration_ms + 20) * navigator.hardwareConcurrency)
