@@ -21,6 +21,9 @@ import { compiledOnly, complaintOf, describeLaunchers, launch, rootTest, run, sh
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
+/** The exit code of a launcher whose task has ended, and that could not write down how (outcome.h). */
+const EXIT_OUTCOME_LOST = 123
+
 /** Whether nobody holds the lock of the directory. */
 function isFree(dir: string): boolean {
   const fd = openSync(dir, 'r')
@@ -124,6 +127,16 @@ function smallDisk() {
 
 /** Fills a disk to the last byte, by a file of that name. */
 const fill = (disk: string) => `dd if=/dev/zero of=${disk}/filler bs=4096 2> /dev/null; sync ${disk}/filler`
+
+describeLaunchers('a record that its task removes', (launcher) => {
+  test.each([125, 137])('is told by an exit code that is not that of the task (%i)', async (code) => {
+    const script = `until test -e ../task/started; do sleep 0.01; done; rm ../task/started; exit ${code}`
+    await using task = launch(launcher, { command: sh(script) })
+    expect(await task.exited).toBe(EXIT_OUTCOME_LOST)
+    expect(await task.complaints()).toMatch(complaintOf('outcome'))
+    expect(readdirSync(task.dir).toSorted()).toEqual(['stderr.log', 'stdout.log'])
+  })
+})
 
 describeLaunchers('a full disk', (launcher) => {
   rootTest('keeps a task from being started', async () => {
