@@ -47,25 +47,46 @@ export function isStillThere(identity: ProcessIdentity): boolean {
 }
 
 /** Pids of processes whose environment holds `mark`, a `NAME=VALUE` or its beginning. */
-export const markedProcesses = (mark: string): number[] => lookForMark(mark).marked
+export const markedProcesses = (mark: string): number[] =>
+  environments()
+    .filter(({ environment }) => isMarked(environment, mark))
+    .map(({ pid }) => pid)
 
-/**
- * The same, and the programs that have no environment: most of them never had one, but one that is just being started
- * (exec) has none for a moment, whatever it will have.
- */
-export function lookForMark(mark: string): { readonly marked: number[]; readonly bare: number[] } {
-  const marked: number[] = []
+/** Processes by the value that a variable has in their environment; and those that may have one in a moment. */
+export interface Marked {
+  readonly byValue: ReadonlyMap<string, readonly number[]>
+  /**
+   * Programs that have no environment: most of them never had one, but one that is just being started (exec) has none for
+   * a moment, whatever it will have.
+   */
+  readonly bare: readonly number[]
+}
+
+/** One look at all processes, for all values of the variable `name` that somebody may ask for. */
+export function lookForMarks(name: string): Marked {
+  const byValue = new Map<string, number[]>()
   const bare: number[] = []
-  for (const pid of allPids()) {
-    try {
-      const environment = environmentOf(pid)
-      if (isMarked(environment, mark)) marked.push(pid)
-      else if (environment === '' && isProgram(pid)) bare.push(pid)
-    } catch {
-      // ended, or another user's
+  for (const { pid, environment } of environments()) {
+    if (environment === '' && isProgram(pid)) bare.push(pid)
+    for (const variable of environment.split('\0')) {
+      if (!variable.startsWith(`${name}=`)) continue
+      const value = variable.slice(name.length + 1)
+      const pids = byValue.get(value)
+      if (pids === undefined) byValue.set(value, [pid])
+      else pids.push(pid)
     }
   }
-  return { marked, bare }
+  return { byValue, bare }
+}
+
+function environments(): { readonly pid: number; readonly environment: string }[] {
+  return allPids().flatMap((pid) => {
+    try {
+      return [{ pid, environment: environmentOf(pid) }]
+    } catch {
+      return [] // ended, or another user's
+    }
+  })
 }
 
 /** Whether the environment of a process holds `mark` (see above). Throws where it cannot be read. */

@@ -3,12 +3,13 @@
  * of every orphan; without it the spawner is, if it is still there that forked the launcher. Two traces remain besides: the
  * task's cgroup, and the mark in the environment of its processes.
  */
-import { carriesMark, lookForMark } from '../../shared/processes.ts'
+import { carriesMark, lookForMarks, type Marked } from '../../shared/processes.ts'
 import { signalIf } from '../launcher/pidfd.ts'
 import { TASK_MARK } from '../launcher/task-mark.ts'
 
-/** Milliseconds between two looks while killed processes end. */
+/** Milliseconds between two looks, which all share who look: while killed processes end, and while others begin. */
 const LOOK_MS = 5
+const STARTING_LOOK_MS = 25
 
 /** Milliseconds after which what was killed and is still there cannot be killed: it hangs in the kernel. */
 const HOPELESS_MS = 5_000
@@ -23,13 +24,28 @@ export const markOf = (serviceId: string, taskId: string): string => `${serviceI
 export async function endMarked(mark: string): Promise<boolean> {
   const start = performance.now()
   for (;;) {
-    const { marked, bare } = lookForMark(`${TASK_MARK}=${mark}\0`)
+    const { byValue, bare } = await look()
+    const marked = byValue.get(mark) ?? []
     const passedMs = performance.now() - start
     if (marked.length === 0 && (bare.length === 0 || passedMs > STARTING_MS)) return true
     if (marked.length > 0 && passedMs > HOPELESS_MS) return false
     for (const pid of marked) killNow(pid, mark)
-    await Bun.sleep(LOOK_MS)
+    if (marked.length === 0) await Bun.sleep(STARTING_LOOK_MS)
   }
+}
+
+let coming: Promise<Marked> | undefined
+let lastLookAt = Number.NEGATIVE_INFINITY
+
+/** The next look: after many tasks were lost at once, one for each of them would hold up everything else. */
+function look(): Promise<Marked> {
+  coming ??= Bun.sleep(Math.max(0, lastLookAt + LOOK_MS - performance.now())).then(() => {
+    coming = undefined
+    const found = lookForMarks(TASK_MARK)
+    lastLookAt = performance.now()
+    return found
+  })
+  return coming
 }
 
 /** Looked at once more: it took a while to find them all, and a launcher may have another task by now. */

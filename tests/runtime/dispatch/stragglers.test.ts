@@ -43,3 +43,20 @@ test('those that never have one are not waited for for ever, nor killed', async 
   bare.kill('SIGKILL')
   await bare.exited
 })
+
+test('many who look at once share their looks, and nobody is held up', async () => {
+  const bare = spawn(['/usr/bin/env', '-i', '/bin/sleep', '600'])
+  await until(
+    () => environmentOf(bare.pid),
+    (environment) => environment === '',
+  )
+  let turns = 0
+  const turning = setInterval(() => turns++, 5)
+  const start = performance.now()
+  const ended = await Promise.all(Array.from({ length: 300 }, () => endMarked(crypto.randomUUID())))
+  clearInterval(turning)
+  expect(ended.every((isGone) => isGone)).toBe(true)
+  expect([turns > 20, performance.now() - start < 10_000]).toEqual([true, true])
+  bare.kill('SIGKILL')
+  await bare.exited
+})
