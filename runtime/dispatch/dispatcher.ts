@@ -11,7 +11,6 @@ import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
-import type { Limits } from '../intake/limits.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { Refusal } from '../refusal.ts'
 import type { NewEvent } from '../store/events.ts'
@@ -29,19 +28,15 @@ import {
   startedChange,
   timeoutEvents,
 } from './ending.ts'
+import { KillSender } from './kill-sender.ts'
 import type { Launches, PreparedLaunch } from './launches.ts'
+import { isOverdue } from './overdue.ts'
 import type { ResultFiles } from './result-files.ts'
 import { RunningTask } from './running-task.ts'
 import type { WaitingQueue } from './waiting-queue.ts'
 
 /** Milliseconds that a kill waits for a launch that is under way, so that events come in their order. */
 const SETTLE_MS = 1_000
-
-/**
- * Milliseconds after the end of its grace time at which a launcher is taken for one that cannot end its task. Shorter, and
- * a machine under load loses outcomes; a launcher needs as long only when the task has stopped or crippled it.
- */
-const OVERDUE_MS = 5_000
 
 /**
  * Milliseconds without a word after which the record of a launcher is believed to be that of a running program. It is
@@ -51,12 +46,6 @@ const UNHEARD_MS = 2_000
 
 /** Milliseconds between two looks for the outcome of a task that runs for all we have heard. */
 const OUTCOME_LOOK_MS = 5_000
-
-/** Milliseconds until a kill that the launcher could not take yet is sent again. */
-const KILL_AGAIN_MS = 10
-
-/** The same for one that it was told: signals may get lost among others, and one more makes no difference. */
-const KILL_TOLD_AGAIN_MS = 1_000
 
 export interface DispatcherOptions {
   readonly store: TaskStore
@@ -80,6 +69,7 @@ export interface Place {
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #running = new Map<string, RunningTask>()
+  readonly #kills: KillSender
   #isStopping = false
   /** Told of each task whose process runs, or did so unheard until it had ended. */
   onRunning: () => void = () => {}
@@ -88,6 +78,7 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options
+    this.#kills = new KillSender(options.launches, options.log)
   }
 
   get waitingCount(): number {
@@ -197,7 +188,7 @@ export class Dispatcher {
   /** A task that an earlier service launched, and whose launcher lives. */
   adopt(task: LiveTask): void {
     const running = this.#track(new RunningTask(task, true))
-    if (task.row.kill_requested_at !== null) this.#sendKill(running)
+    if (task.row.kill_requested_at !== null) this.#kills.send(running)
   }
 
   /**
@@ -219,18 +210,24 @@ export class Dispatcher {
   }
 
   #lookAt(running: RunningTask): void {
-    const { launches } = this.#options
+    const { launches, graceMs } = this.#options
     const { task, isAdopted, isForced, launchedSince } = running
+    if (launchedSince === undefined) return
     // Of one that was killed and still cannot be asked for, nothing will be heard.
-    if (isAdopted && !(launches.isLive(task) ?? !isForced)) this.onLauncherGone(task.task_id)
-    else if (this.#isOverdue(running)) this.#inBackground(task, this.#endByForce(running))
-    else if (task.row.started_at === null && performance.now() - (launchedSince ?? Infinity) > UNHEARD_MS) {
+    if (isAdopted && !(launches.isLive(task) ?? !isForced)) {
+      this.onLauncherGone(task.task_id)
+      return
+    }
+    if (isOverdue(running, graceMs)) this.#inBackground(task, this.#endByForce(running))
+    if (running.isForced) return
+    const now = performance.now()
+    if (task.row.started_at === null && now - launchedSince > UNHEARD_MS) {
       const started = launches.startedProcess(task)
       if (started !== undefined) this.onStarted(task.task_id, started)
-    } else if (performance.now() - running.lookedSince > OUTCOME_LOOK_MS) {
-      running.lookedSince = performance.now()
-      if (launches.isThrough(task)) this.onOutcome(task.task_id)
     }
+    if (now - running.lookedSince <= OUTCOME_LOOK_MS) return
+    running.lookedSince = now
+    if (launches.isThrough(task)) this.onOutcome(task.task_id)
   }
 
   async #endByForce(running: RunningTask): Promise<void> {
@@ -307,17 +304,6 @@ export class Dispatcher {
   }
 
   /**
-   * Whether the launcher of a task should have ended it long ago, started or not. A task of the profile process can stop
-   * its launcher, that of another task too, and the spawner.
-   */
-  #isOverdue({ task: { row }, isEnding, isForced, launchedSince, killedSince }: RunningTask): boolean {
-    if (isEnding || isForced || launchedSince === undefined) return false
-    const { wall_time_ms } = JSON.parse(row.limits) as Limits
-    const endsAt = Math.min(launchedSince + wall_time_ms, killedSince ?? Number.POSITIVE_INFINITY)
-    return performance.now() > endsAt + this.#options.graceMs + OVERDUE_MS
-  }
-
-  /**
    * Asks for the end of a task; `owner` is what the caller claims to be. Returns when that is written down. A task that
    * has ended stays as it is.
    */
@@ -341,12 +327,12 @@ export class Dispatcher {
     await within(SETTLE_MS, running.settled)
     if (running.isEnding) return await within(SETTLE_MS, task.ended)
     if (task.row.kill_requested_at !== null) {
-      if (running.killedSince === undefined) this.#sendKill(running)
+      if (running.killedSince === undefined) this.#kills.send(running)
       return
     }
     log.info('kill requested', { trace_id: traceId, task_id: taskId })
     const written = store.change(task, { patch: { kill_requested_at: Date.now() }, events: [killRequested()] })
-    this.#sendKill(running)
+    this.#kills.send(running)
     commit.flush()
     // A disk that takes nothing is no reason to let the task run, nor to leave the caller waiting.
     if (commit.fault === undefined) await written
@@ -361,29 +347,6 @@ export class Dispatcher {
     if (commit.fault !== undefined) commit.flush() // the disk may take it by now
     if (commit.fault === undefined) await within(SETTLE_MS, task.ended)
     if (commit.fault !== undefined) throw unavailable(commit.fault)
-  }
-
-  #sendKill(running: RunningTask): void {
-    running.killedSince ??= performance.now()
-    if (running.isEnding) return
-    setTimeout(() => this.#sendKill(running), this.#isKillTold(running) ? KILL_TOLD_AGAIN_MS : KILL_AGAIN_MS).unref()
-  }
-
-  /** False while there is nobody to tell: between the launch and the record of it, or when the record cannot be read. */
-  #isKillTold(running: RunningTask): boolean {
-    const { launches, log } = this.#options
-    try {
-      return launches.sendKill(running.task)
-    } catch (error) {
-      if (!running.isKillHindered) {
-        log.warn('cannot ask a launcher to end its task yet', {
-          task_id: running.task.task_id,
-          cause: messageOf(error),
-        })
-      }
-      running.isKillHindered = true
-      return false
-    }
   }
 
   /** No task starts any more. Those that run go on, whether we are here or not. */

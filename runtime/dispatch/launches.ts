@@ -162,7 +162,7 @@ export class Launches {
 
   /**
    * Ends a task that its launcher does not end, or not start, whatever keeps it from doing so; the launcher ends with it.
-   * True for one that had not begun: it has its outcome, of which nobody else will tell. Rejects when it may still begin.
+   * True when nothing of either is left, of which nobody else may tell. Rejects when it may still begin.
    */
   async endByForce(task: LiveTask): Promise<boolean> {
     const { log } = this.#options
@@ -172,7 +172,7 @@ export class Launches {
     if (isUnbegun) forestall(this.#dirOf(task).task_dir, row.kill_requested_at === null ? 'none' : 'kill', log)
     log.error(what, { task_id })
     await this.#endWhatIsLeft(task)
-    return isUnbegun
+    return isUnbegun || this.isLive(task) === false
   }
 
   /** A task that has ended: other users are let through to its workspace no more, if they were. Never throws. */
