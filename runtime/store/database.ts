@@ -122,7 +122,7 @@ const isFull = (error: unknown): boolean =>
 /** A database without tables was just made, or emptied: whatever has a directory would be taken for a leftover. */
 function refuseToForget(dataDir: string): void {
   const tasks = tasksDir(dataDir)
-  if (!existsSync(tasks) || readdirSync(tasks).length === 0) return
+  if (!existsSync(tasks) || !readdirSync(tasks, { withFileTypes: true }).some((entry) => entry.isDirectory())) return
   throw new UsageError(
     `there are tasks in ${tasks}, but no database that knows them (restore ${databasePath(dataDir)} from a backup, choose another directory with --data-dir, or move ${tasks} away to begin anew)`,
   )
