@@ -1,5 +1,5 @@
 /** Processes of this machine as the kernel knows them: which one is meant, and which carry a mark of ours. Linux only. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { systemCodeOf } from './errors.ts'
 
 /** Tells a process from any other that ever had or will have its pid. */
@@ -30,6 +30,12 @@ export function isThere(pid: number): boolean {
   } catch (error) {
     return systemCodeOf(error) === 'EPERM'
   }
+}
+
+/** Names the pid namespace that we are in, by letters and digits: a pid of another one means nothing here. */
+export function pidNamespace(): string {
+  const found = statSync('/proc/self/ns/pid', { throwIfNoEntry: false })
+  return (found?.ino ?? 0).toString(36)
 }
 
 /** Undefined when there is no such process, or no way to tell. */

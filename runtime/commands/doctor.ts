@@ -44,7 +44,7 @@ export async function doctor(
   if (values.rootfs !== '' && !values.escape) throw new UsageError('--rootfs is for doctor --escape')
   try {
     return await interruptible(async (signal) => {
-      if (!values.escape) return await look(values, env)
+      if (!values.escape) return await look(values, env, signal)
       const { doctorEscape } = await import('./escape.ts')
       return await doctorEscape(values, env, signal)
     })
@@ -57,6 +57,7 @@ export async function doctor(
 async function look(
   values: SettingValues<typeof doctorSettings>,
   env: Readonly<Record<string, string | undefined>>,
+  signal: AbortSignal,
 ): Promise<Doctored> {
   const { capacity, sources } = findCapacity(values)
   removeLeftDirs()
@@ -68,7 +69,7 @@ async function look(
         ...{ isLauncherNative: launcher?.isNative === true, isRoot, own_groups: ownGroups() },
         ...(await tryCapabilities({
           ...{ launcher, cgroups: cgroups.tasks, sandboxUid: isRoot ? values.sandboxUid : undefined },
-          isSandboxDisabled: values.disableLinuxSandbox,
+          ...{ isSandboxDisabled: values.disableLinuxSandbox, signal },
         })),
       }),
     ),

@@ -38,7 +38,7 @@ export async function doctorEscape(
     const uid = process.getuid?.() === 0 ? values.sandboxUid : undefined
     const isSandboxDisabled = values.disableLinuxSandbox
     const sandbox = {
-      features: featuresOf(await trySandbox({ launcher, sandboxUid: uid, isSandboxDisabled })),
+      features: featuresOf(await trySandbox({ launcher, sandboxUid: uid, isSandboxDisabled, signal })),
       ...(uid !== undefined && { uid }),
       ...(values.rootfs !== '' && { rootfs: directoryAt(values.rootfs) }),
       ...findSandboxPaths({ ...values, dataDir: home }),

@@ -15,10 +15,17 @@ export class Interrupted extends Error {
   }
 }
 
-/** What `work` gives. Throws `Interrupted` when a signal came meanwhile, once `work` has come to its end. */
+/**
+ * What `work` gives. Throws `Interrupted` when a signal came meanwhile, once `work` has come to its end. A second signal ends
+ * us at once: something may be stuck.
+ */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
-  const handlers = SIGNALS.map((name) => [name, () => controller.abort(new Interrupted(name))] as const)
+  const heed = (signal: Interrupted) => {
+    if (controller.signal.aborted) process.exit(signal.exitCode)
+    controller.abort(signal)
+  }
+  const handlers = SIGNALS.map((name) => [name, () => heed(new Interrupted(name))] as const)
   for (const [name, handler] of handlers) process.on(name, handler)
   try {
     const result = await work(controller.signal)

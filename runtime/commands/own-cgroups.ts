@@ -1,5 +1,5 @@
 /** Control groups for the occasion: made by a command, and gone with it and all that is in them. */
-import { isThere } from '../../shared/processes.ts'
+import { isThere, pidNamespace } from '../../shared/processes.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgroup.ts'
 import { namesBelow } from '../launcher/cgroup-files.ts'
 
@@ -8,8 +8,8 @@ export interface CgroupSettings {
   readonly disableCgroup: boolean
 }
 
-/** As who a command makes them: what it is, and its pid. */
-const OWNER = /^((?:doctor|escape)-(\d+))(?:[.~]|$)/
+/** As who a command makes them: what it is, its pid, and in which namespace that is its pid. */
+const OWNER = /^((?:doctor|escape)-(\d+)-([a-z0-9]+))(?:[.~]|$)/
 
 export interface OwnCgroups extends AsyncDisposable {
   /** Undefined where they are disabled. */
@@ -23,7 +23,7 @@ export async function ownCgroups(
 ): Promise<OwnCgroups> {
   if (disableCgroup) return { tasks: undefined, [Symbol.asyncDispose]: async () => {} }
   const root = cgroupRoot || DEFAULT_CGROUP_ROOT
-  const tasks = TaskCgroups.prepare({ root, serviceId: `${kind}-${process.pid}` })
+  const tasks = TaskCgroups.prepare({ root, serviceId: `${kind}-${process.pid}-${pidNamespace()}` })
   for (const serviceId of left(tasks)) await end(TaskCgroups.prepare({ root, serviceId }))
   return { tasks, [Symbol.asyncDispose]: () => end(tasks) }
 }
@@ -32,7 +32,8 @@ function left({ directories }: TaskCgroups): Set<string> {
   const owners = Object.values(directories)
     .flatMap(namesBelow)
     .map((name) => OWNER.exec(name))
-  return new Set(owners.flatMap((owner) => (owner === null || isThere(Number(owner[2])) ? [] : [owner[1]!])))
+  const isLeft = ([, , pid, namespace]: RegExpExecArray) => namespace === pidNamespace() && !isThere(Number(pid))
+  return new Set(owners.flatMap((owner) => (owner !== null && isLeft(owner) ? [owner[1]!] : [])))
 }
 
 async function end(cgroups: TaskCgroups): Promise<void> {

@@ -332,12 +332,12 @@ export class Dispatcher {
     }
     log.info('kill requested', { trace_id: traceId, task_id: taskId })
     const written = store.change(task, { patch: { kill_requested_at: Date.now() }, events: [killRequested()] })
-    this.#kills.send(running)
+    const isTold = this.#kills.send(running)
     commit.flush()
     // A disk that takes nothing is no reason to let the task run, nor to leave the caller waiting.
     if (commit.fault === undefined) await written
-    // What did not begin in all that time, nobody can be asked to end.
-    const isUnbegun = running.launchedSince !== undefined && !launches.hasBegun(task)
+    // What did not begin in all that time, and has no launcher either that could be asked to end it.
+    const isUnbegun = !isTold && running.launchedSince !== undefined && !launches.hasBegun(task)
     if (isUnbegun && !running.isEnding) this.#inBackground(task, this.#endByForce(running))
   }
 

@@ -2,7 +2,8 @@
  * Keeps a task from ever starting whose launcher has not begun: because that hangs, or the spawner does.
  *
  * The task gets its outcome now. No launcher starts a task that has one, however late it comes to look (task-dir.c). One
- * that had looked before shows the mark of the task, and can be ended by it.
+ * that had looked before shows the mark of the task, and can be ended by it; what it has written of the task by then counts,
+ * and is put in the place of ours.
  */
 import { closeSync, constants, linkSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { constants as system } from 'node:os'

@@ -19,11 +19,13 @@ export class KillSender {
     this.#log = log
   }
 
-  /** From now on; once for each task. */
-  send(running: RunningTask): void {
+  /** From now on; once for each task. Whether there was somebody to tell. */
+  send(running: RunningTask): boolean {
     running.killedSince ??= performance.now()
-    if (running.isEnding) return
-    setTimeout(() => this.send(running), this.#isTold(running) ? KILL_TOLD_AGAIN_MS : KILL_AGAIN_MS).unref()
+    if (running.isEnding) return true
+    const isTold = this.#isTold(running)
+    setTimeout(() => this.send(running), isTold ? KILL_TOLD_AGAIN_MS : KILL_AGAIN_MS).unref()
+    return isTold
   }
 
   /** False while there is nobody to tell: between the launch and the record of it, or when the record cannot be read. */

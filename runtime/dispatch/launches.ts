@@ -223,7 +223,9 @@ export class Launches {
   /** Whether a launcher has written down how the task ended, and has let go of it: a task could have written that, too. */
   isThrough(task: LiveTask): boolean {
     try {
-      return this.isLive(task) === false && this.#recordOf(task).outcome !== undefined
+      // Without an outcome the lock is not touched: a launcher that is about to begin needs it.
+      const hasOutcome = () => this.#recordOf(task).outcome !== undefined
+      return hasOutcome() && this.isLive(task) === false && hasOutcome()
     } catch {
       return false
     }
@@ -277,8 +279,11 @@ export class Launches {
   async #endWhatIsLeft(task: LiveTask): Promise<void> {
     const { cgroups, log } = this.#options
     const { task_id } = task
+    if (cgroups !== undefined) await endGroup(cgroups, task_id, log)
+    const isEnded = await endMarked(this.#markOf(task))
+    // Its launcher, which has the mark, may have made the group after that was ended.
     const isGroupEnded = cgroups === undefined || (await endGroup(cgroups, task_id, log))
-    if ((await endMarked(this.#markOf(task))) && isGroupEnded) return
+    if (isEnded && isGroupEnded) return
     log.error('processes of a task whose launcher is gone cannot be killed', { task_id })
   }
 }

@@ -72,7 +72,15 @@ export class Retention {
       await removeTaskDir(taskDir(dataDir, id))
     } catch (error) {
       log.warn('cannot remove the directory of a task', { task_id: id, cause: messageOf(error) })
-      discardTaskDir(dataDir, id)
+      this.#putAside(id)
+    }
+  }
+
+  #putAside(id: string): void {
+    try {
+      discardTaskDir(this.#options.dataDir, id)
+    } catch (error) {
+      this.#options.log.warn('it stays until the next start', { task_id: id, cause: messageOf(error) })
     }
   }
 

@@ -7,17 +7,17 @@ import { lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { messageOf, UsageError } from '../../shared/errors.ts'
-import { isThere } from '../../shared/processes.ts'
+import { isThere, pidNamespace } from '../../shared/processes.ts'
 
 /** What they are for. */
 const KINDS = ['doctor', 'escape', 'sandbox'] as const
 export type OwnDirKind = (typeof KINDS)[number]
 
-const NAME = new RegExp(`^taskmill-(?:${KINDS.join('|')})-(\\d+)-`)
+const NAME = new RegExp(`^taskmill-(?:${KINDS.join('|')})-(\\d+)-([a-z0-9]+)-`)
 
 /** A new directory in `parent`, by its real path. Throws what the system says. */
 export const ownDirIn = (parent: string, kind: OwnDirKind): string =>
-  realpathSync(mkdtempSync(join(parent, `taskmill-${kind}-${process.pid}-`)))
+  realpathSync(mkdtempSync(join(parent, `taskmill-${kind}-${process.pid}-${pidNamespace()}-`)))
 
 /** The same where temporary files go. Throws `UsageError` where none can be made. */
 export function ownDir(kind: OwnDirKind): string {
@@ -37,11 +37,18 @@ export function removeLeftDirs(parents: readonly string[] = []): void {
 
 function leftIn(parent: string): string[] {
   try {
-    const ours = readdirSync(parent).filter((name) => NAME.test(name))
-    return ours.filter((name) => !isThere(Number(NAME.exec(name)![1]))).map((name) => join(parent, name))
+    return readdirSync(parent)
+      .filter(isLeft)
+      .map((name) => join(parent, name))
   } catch {
     return [] // it is not there, or not ours to look at
   }
+}
+
+/** Whether its owner is gone. What comes from another pid namespace, a container's, is for a command in there. */
+function isLeft(name: string): boolean {
+  const [, pid, namespace] = NAME.exec(name) ?? []
+  return pid !== undefined && namespace === pidNamespace() && !isThere(Number(pid))
 }
 
 /** In /tmp everybody may have made one of that name: then it is theirs. */

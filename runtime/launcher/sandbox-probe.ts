@@ -22,16 +22,21 @@ export type SandboxProbe = Readonly<Record<Probed, ProbeFault | null>>
 /** Milliseconds that it may take on the busiest of machines. */
 const PROBE_MS = 10_000
 
-/** `uid` is the user of sandboxes, for a service that is root. Undefined where the launcher does not answer. */
+/**
+ * `uid` is the user of sandboxes, for a service that is root; `signal` ends it before its time. Undefined where the launcher
+ * does not answer.
+ */
 export async function probeSandbox(
   { command }: LauncherProgram,
   uid: number | undefined,
+  signal?: AbortSignal,
 ): Promise<SandboxProbe | undefined> {
   const child = Bun.spawn([...command, '--probe', ...(uid === undefined ? [] : [String(uid)])], {
     env: {},
     stdio: ['ignore', 'pipe', 'ignore'],
     timeout: PROBE_MS,
     killSignal: 'SIGKILL',
+    ...(signal !== undefined && { signal }),
   })
   const text = await new Response(child.stdout).text()
   return (await child.exited) === 0 ? parseProbe(text) : undefined

@@ -12,6 +12,8 @@ export interface SandboxTrialOptions {
   /** The user of sandboxes, for who is root. */
   readonly sandboxUid: number | undefined
   readonly isSandboxDisabled: boolean
+  /** Ends it before its time. */
+  readonly signal?: AbortSignal
 }
 
 export interface TrialOptions extends SandboxTrialOptions {
@@ -31,12 +33,13 @@ export async function trySandbox({
   launcher,
   sandboxUid,
   isSandboxDisabled,
+  signal,
 }: SandboxTrialOptions): Promise<SandboxCapabilities> {
   const asked = launcher?.isNative === true && !isSandboxDisabled ? launcher : undefined
   return sandboxCapabilities({
     isLauncherNative: launcher?.isNative === true,
     isDisabled: isSandboxDisabled,
     isRoot: sandboxUid !== undefined,
-    probe: asked && (await probeSandbox(asked, sandboxUid)),
+    probe: asked && (await probeSandbox(asked, sandboxUid, signal)),
   })
 }

@@ -45,6 +45,9 @@ interface UnhurriedChange extends Change {
 /** What the disk may say today and take back tomorrow; anything else is a mistake of ours. */
 const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|BUSY|LOCKED|NOMEM|PERM|PROTOCOL|CORRUPT|NOTADB)/
 
+/** One of them that may be of a single page: whoever does not touch that goes on. */
+const DAMAGE = /^SQLITE_CORRUPT/
+
 export class GroupCommit {
   readonly #db: Database
   readonly #sync: Sync
@@ -112,7 +115,7 @@ export class GroupCommit {
     try {
       this.#commit(changes)
     } catch (error) {
-      if (isDiskFault(error)) this.#keepFacts(changes, error)
+      if (isDiskFault(error) && !isDamage(error)) this.#keepFacts(changes, error)
       else this.#oneByOne(changes, error)
       return
     }
@@ -233,12 +236,17 @@ export class GroupCommit {
 
   /** One of `changes` is wrong in itself: the others must not suffer for it, nor come in another order. */
   #oneByOne(changes: readonly Change[], found: unknown): void {
+    const damaged: Change[] = []
     for (const [i, change] of changes.entries()) {
       try {
         this.#commit([change])
       } catch (error) {
+        if (isDamage(error)) {
+          damaged.push(change)
+          continue
+        }
         if (isDiskFault(error)) {
-          this.#keepFacts(changes.slice(i), error)
+          this.#keepFacts([...damaged, ...changes.slice(i)], error)
           return
         }
         this.#log.error('a change of the database failed', { cause: messageOf(error), first: messageOf(found) })
@@ -247,6 +255,7 @@ export class GroupCommit {
       }
       this.#committed([change])
     }
+    if (damaged.length > 0) this.#keepFacts(damaged, found)
   }
 
   #keepFacts(changes: readonly Change[], error: unknown): void {
@@ -292,7 +301,9 @@ export class GroupCommit {
   }
 }
 
-const isDiskFault = (error: unknown): boolean => DISK_FAULTS.test(String((error as { code?: unknown } | null)?.code))
+const codeOf = (error: unknown): string => String((error as { code?: unknown } | null)?.code)
+const isDiskFault = (error: unknown): boolean => DISK_FAULTS.test(codeOf(error))
+const isDamage = (error: unknown): boolean => DAMAGE.test(codeOf(error))
 
 /** 503: we cannot keep what we would accept. */
 export const unavailable = (cause: unknown): ServiceError =>

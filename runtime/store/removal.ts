@@ -8,7 +8,7 @@
  * Who is not root cannot remove what lies in a directory that its owner has closed (mode 000), not even as the owner. Then
  * all directories are opened on the way.
  */
-import { chmod, readdir, rename, rm } from 'node:fs/promises'
+import { chmod, lstat, readdir, rename, rm } from 'node:fs/promises'
 import { systemCodeOf } from '../../shared/errors.ts'
 
 const OPEN_MODE = 0o700
@@ -19,18 +19,36 @@ const MAX_LEVEL = 8
 /** Each byte of a name is a character of it. */
 const NAME_ENCODING = 'latin1'
 
-/** Removes `path` and all below it; fine if there is nothing. */
+/** Removes `path` and all below it; fine if there is nothing. A task may have put anything in the place of its directory. */
 export async function removeTree(path: string): Promise<void> {
+  if (!(await isDirectory(path))) return await rm(path, { force: true })
   try {
-    await flatten(path, false)
-    await rm(path, { recursive: true, force: true })
+    await removeDirectory(path, false)
   } catch (error) {
-    const code = systemCodeOf(error)
-    if (code === 'ENOENT') return
-    if (code !== 'EACCES' && code !== 'EPERM') throw error
-    await flatten(path, true)
-    await rm(path, { recursive: true, force: true })
+    if (!isClosed(error)) throw error
+    await removeDirectory(path, true)
   }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await lstat(path)).isDirectory()
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+const isClosed = (error: unknown): boolean => ['EACCES', 'EPERM'].includes(systemCodeOf(error) ?? '')
+
+async function removeDirectory(path: string, isToOpen: boolean): Promise<void> {
+  try {
+    await flatten(path, isToOpen)
+  } catch (error) {
+    // A full disk has no room to move anything to; rm frees some, however long it takes.
+    if (isClosed(error) && !isToOpen) throw error
+  }
+  await rm(path, { recursive: true, force: true })
 }
 
 interface Directory {

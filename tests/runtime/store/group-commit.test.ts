@@ -383,3 +383,19 @@ test.each(['SQLITE_FULL', 'SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_PROTOCOL', 
     expect([committed(), commit.fault]).toEqual([[1], undefined])
   },
 )
+
+test('a fact that meets a damaged page holds up no others, and is not lost', async () => {
+  let isDamaged = true
+  const fact = commit.fact(() => {
+    if (isDamaged) throw Object.assign(new Error('the page is damaged'), { code: 'SQLITE_CORRUPT' })
+    insert(1)()
+  })
+  await Promise.all([commit.fact(insert(2)), request(insert(3))])
+  await commit.fact(insert(4))
+  expect(committed()).toEqual([2, 3, 4])
+  expect(commit.fault).toMatchObject({ code: 'SQLITE_CORRUPT' })
+  isDamaged = false
+  commit.flush()
+  await fact
+  expect([committed(), commit.fault]).toEqual([[1, 2, 3, 4], undefined])
+})

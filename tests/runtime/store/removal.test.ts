@@ -67,6 +67,19 @@ test('what links point to stays, also that of links to directories', async () =>
   expect(existsSync(join(outside, 'below/precious'))).toBe(true)
 })
 
+test('a link, or a file, in the place of the tree goes by itself', async () => {
+  using made = scratch()
+  const outside = join(made.dir, 'outside')
+  const deep = join(outside, 'a/b/c/d/e/f/g/h/i/j')
+  mkdirSync(deep, { recursive: true })
+  symlinkSync(outside, made.tree)
+  await removeTree(made.tree)
+  expect([existsSync(made.tree), existsSync(deep)]).toEqual([false, true])
+  writeFileSync(made.tree, 'x')
+  await removeTree(made.tree)
+  expect(existsSync(made.tree)).toBe(false)
+})
+
 test('nothing there is fine', async () => {
   using made = scratch()
   await removeTree(made.tree)
