@@ -29,8 +29,6 @@ export interface Handle {
   readonly id: string
   /** That service has said that it has it. Until then it may or may not: the answer can have been lost. */
   readonly isTaken: boolean
-  /** Whose it is there, for whoever has to end it and knows no more of the task. */
-  readonly owner?: string | undefined
 }
 
 export class Task {

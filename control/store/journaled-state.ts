@@ -23,7 +23,6 @@ export interface JournaledState extends TaskState {
   readonly interrupted_attempts?: number
   readonly process?: ProcessIdentity
   readonly handle_taken?: true
-  readonly handle_owner?: string
   readonly deleted?: true
 }
 
@@ -49,7 +48,6 @@ interface Rest {
   readonly process?: ProcessIdentity | undefined
   readonly handle_id?: string | undefined
   readonly handle_taken?: true | undefined
-  readonly handle_owner?: string | undefined
   readonly deleted?: true | undefined
 }
 
@@ -121,11 +119,7 @@ function rowOf(task: Task): Row {
 
 function restOf({ result, failure, errorText, progress, process, handle, isDeleted }: Task): Rest {
   const kept = result instanceof ResultFile ? { result_file: result.name } : { result }
-  const handed = handle && {
-    handle_id: handle.id,
-    handle_taken: handle.isTaken || undefined,
-    handle_owner: handle.owner,
-  }
+  const handed = handle && { handle_id: handle.id, handle_taken: handle.isTaken || undefined }
   return { ...kept, error: errorText, failure, progress, process, ...handed, deleted: isDeleted || undefined }
 }
 

@@ -248,8 +248,7 @@ const isToLetGo = ({ status, handle_id, deleted }: StoredTask) =>
 
 /** What of an entry never changes. A state replaces all of the rest, also by leaving things out. */
 function withoutState(entry: StoredTask): Partial<StoredTask> {
-  const { status, run_status, attempt, interrupted_attempts, process, handle_id, handle_taken, handle_owner, ...rest } =
-    entry
+  const { status, run_status, attempt, interrupted_attempts, process, handle_id, handle_taken, ...rest } = entry
   const { result, result_file, error, runtime, progress, updated_at, started_at, finished_at, ...identity } = rest
   return identity
 }

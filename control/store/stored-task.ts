@@ -31,8 +31,6 @@ export interface StoredExtras {
   readonly process?: ProcessIdentity
   /** The service that carries out the attempt has said that it has it. */
   readonly handle_taken?: true
-  /** Only in the journal: of a task in the state file it is known. */
-  readonly handle_owner?: string
   /** Dependencies whose records are gone, and what became of them. */
   readonly settled_dependencies?: readonly { readonly id: string; readonly outcome: TaskStatus | 'deleted' }[]
 }
@@ -157,8 +155,8 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   task.errorText = entry.error ?? undefined
   task.failure = runtime?.error
   task.progress = entry.progress == null ? undefined : [...entry.progress]
-  const { handle_id, handle_taken, handle_owner } = entry
-  task.handle = handle_id == null ? undefined : { id: handle_id, isTaken: handle_taken === true, owner: handle_owner }
+  const { handle_id, handle_taken } = entry
+  task.handle = handle_id == null ? undefined : { id: handle_id, isTaken: handle_taken === true }
   task.status = entry.status
   if (entry.status === 'running') {
     task.status = 'pending'

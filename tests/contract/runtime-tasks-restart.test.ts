@@ -72,12 +72,7 @@ describe.each(SIGNALS)('a running task, over a %s', (signal) => {
       await using pair = await startPair({
         controlFlags: [...HURRY.controlFlags, '--persist-interval', isLater ? '20ms' : '1h'],
       })
-      const script = {
-        id: 'a',
-        type: 'runtime.script',
-        params: { script: gated(pair), control_context: { owner: 'ada' } },
-      }
-      await pair.control.submit([script])
+      await pair.script('a', gated(pair))
       const { pid } = await pair.running('a')
       expect((await pair.control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
       if (isLater)

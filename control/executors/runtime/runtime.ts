@@ -37,7 +37,7 @@ export class RuntimeExecutor implements Executor {
     const { service, defaults, awayMs, isExpected } = this.#options
     const id = context.handle?.id ?? runtimeTaskId(task.id, context.graphId, context.attempt)
     const { body, owner } = runtimeRequest(task, { runtimeId: id, defaults })
-    if (context.handle === undefined) context.handOver({ id, isTaken: false, owner })
+    if (context.handle === undefined) context.handOver({ id, isTaken: false })
     context.begin()
     const attempt = new RemoteAttempt({
       ...{ service, id, owner, context, awayMs },
@@ -47,8 +47,8 @@ export class RuntimeExecutor implements Executor {
     return outcomeOf(await attempt.run(body), service.url)
   }
 
-  letGo(task: ExecutableTask, { id, isTaken, owner }: Handle): void {
-    this.#letGo(id, owner ?? ownerOf(task, this.#options.defaults), isTaken)
+  letGo(task: ExecutableTask, { id, isTaken }: Handle): void {
+    this.#letGo(id, ownerOf(task, this.#options.defaults), isTaken)
   }
 
   #letGo(handle_id: string, owner: string | undefined, is_taken: boolean): void {
