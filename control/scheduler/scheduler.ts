@@ -131,10 +131,8 @@ export class Scheduler {
   /** Deletes the record of `task`. A pending one never runs and its dependents are skipped; a running one goes on. */
   delete(task: Task): void {
     const wasPending = task.status === 'pending'
-    // The cancel was promised, and a restart will not know of it: no state file has a place for a deleted task. And what an
-    // earlier run handed over must not run on when nobody will take it up again.
-    const isLeft = task.status === 'cancelling' || task.status === 'pending'
-    if (isLeft && task.handle !== undefined) this.letGo(task, task.handle)
+    // The cancel was promised, and a restart will not know of it: no state file has a place for a deleted task.
+    if (task.status === 'cancelling' && task.handle !== undefined) this.letGo(task, task.handle)
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
     if (wasPending) {
       this.#losses.add(task, 'deleted')

@@ -38,7 +38,7 @@ export interface Recovered {
   readonly graphs: readonly Graph[]
   /** What the attempts that a crash cut short had started; some of it may still run. */
   readonly processes: readonly ProcessIdentity[]
-  /** Cancelled and deleted tasks whose attempts another service may not have ended yet. */
+  /** Cancelled tasks whose attempts another service may not have ended yet. */
   readonly toLetGo: readonly Task[]
   /** Oldest first; the later of two with one name counts. */
   readonly idempotencyKeys: readonly KeptKey[]
@@ -188,13 +188,10 @@ class Replay {
   #applyState(state: JournaledState): void {
     const { id, seq, graph_ordinal, ...changed } = state
     this.lastSeq = Math.max(this.lastSeq, seq)
-    // Of a graph that is gone nothing counts but what still runs elsewhere.
-    if (!this.#graphs.has(graph_ordinal) && state.handle_id === undefined) return
-    const entries = this.#entriesOf(graph_ordinal)
+    const entries = this.#graphs.get(graph_ordinal)
+    if (entries === undefined) return
     // A task that its graph does not show was deleted or replaced; what became of it still decides about others.
-    // What it was is known of it only by what it handed over.
-    const type = state.handle_id === undefined ? 'os' : 'runtime'
-    const entry = entries.get(id) ?? ({ id, type, deleted: true } as StoredTask)
+    const entry = entries.get(id) ?? ({ id, type: 'os', deleted: true } as StoredTask)
     if ((entry.seq ?? 0) >= seq) return
     entries.set(id, { ...withoutState(entry), ...changed, seq } as StoredTask)
     if (state.deleted && this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)
@@ -241,10 +238,8 @@ function statesIn(payload: Uint8Array, refuse: (detail: string) => Error): Journ
   }
 }
 
-/** Whether its attempt was being ended elsewhere, or goes on there for a task that is no more. */
-const isToLetGo = ({ status, handle_id, deleted }: StoredTask) =>
-  handle_id !== undefined &&
-  (status === 'cancelling' || (deleted === true && (status === 'running' || status === 'pending')))
+/** Whether its attempt was being ended elsewhere. */
+const isToLetGo = ({ status, handle_id }: StoredTask) => status === 'cancelling' && handle_id !== undefined
 
 /** What of an entry never changes. A state replaces all of the rest, also by leaving things out. */
 function withoutState(entry: StoredTask): Partial<StoredTask> {

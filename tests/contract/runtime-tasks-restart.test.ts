@@ -65,34 +65,6 @@ describe.each(SIGNALS)('a running task, over a %s', (signal) => {
     await endedOnce(pair)
   })
 
-  test.each([['at once'], ['when the state file has been written without it']])(
-    'of control, is ended if it was deleted, as local ones are: %s',
-    async (when) => {
-      const isLater = when !== 'at once'
-      await using pair = await startPair({
-        controlFlags: [...HURRY.controlFlags, '--persist-interval', isLater ? '20ms' : '1h'],
-      })
-      await pair.script('a', gated(pair))
-      const { pid } = await pair.running('a')
-      expect((await pair.control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
-      if (isLater)
-        await until(
-          async () =>
-            (await Bun.file(pair.file('control/state.json')).exists())
-              ? await Bun.file(pair.file('control/state.json')).text()
-              : '"a"',
-          (text) => !text.includes('"a"'),
-        )
-      await pair.stopControl(signal)
-      await pair.startControl()
-      await until(
-        () => isAlive(pid!),
-        (isThere) => !isThere,
-      )
-      await pair.isQuiet()
-    },
-  )
-
   test('of the runtime service, is followed again when that is back', async () => {
     await using pair = await startPair()
     await pair.script('a', gated(pair))
