@@ -288,7 +288,7 @@ class Scan {
 const SHORT_STRING = 32
 
 /** The index after the closing quote of the string that opens at `at`. */
-export function stringEnd(bytes: Uint8Array, at: number): number {
+function stringEnd(bytes: Uint8Array, at: number): number {
   const short = Math.min(at + SHORT_STRING, bytes.length)
   for (let i = at + 1; i < short; i++) {
     const byte = bytes[i]

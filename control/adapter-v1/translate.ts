@@ -12,7 +12,7 @@ import {
 } from '../../shared/contract/adapter-v1.ts'
 import { TaskInput } from '../../shared/contract/control.ts'
 import { isYieldDue, type Slices } from '../../shared/slices.ts'
-import { decodeTasks, isPlain, isWithinDepth, tooDeep } from '../graph/decode.ts'
+import { decodeTasks, isWithinDepth, tooDeep } from '../graph/decode.ts'
 import { checkInput, type Input, type InputSchemas } from './input-check.ts'
 import { KINDS, type ResolvedKind, resolveKind } from './kinds.ts'
 import { type DecodedRequest, invalidAction } from './request.ts'
@@ -22,8 +22,6 @@ export interface TranslateOptions {
   /** The id of the task, should the request have none. */
   readonly newTaskId: string
   readonly inputs: InputSchemas
-  /** Told of fields with numbers that may not be those of the text. */
-  readonly onOddNumber?: (path: string) => void
 }
 
 export interface Translation {
@@ -42,8 +40,7 @@ export function* translate(request: DecodedRequest, options: TranslateOptions): 
   if (resolved === undefined) {
     throw invalidAction(`unknown action kind ${JSON.stringify(action.kind)} (available: ${ACTION_KINDS.join(', ')})`)
   }
-  const isGraph = resolved.kind === 'task_graph.submit'
-  const tasks = isGraph ? yield* graphOf(request, options) : [taskOf(request, resolved, options)]
+  const tasks = resolved.kind === 'task_graph.submit' ? yield* graphOf(request) : [taskOf(request, resolved, options)]
   const trace: Translation['trace'] = {
     schema_version: SCHEMA_VERSION,
     adapter: request.adapter?.toLowerCase() || 'generic',
@@ -56,9 +53,7 @@ export function* translate(request: DecodedRequest, options: TranslateOptions): 
   return { tasks, annotate: annotator(request, trace), trace }
 }
 
-function taskOf(request: DecodedRequest, resolved: ResolvedKind, options: TranslateOptions): TaskInput {
-  const { newTaskId, inputs, onOddNumber } = options
-  if (!isPlain(request.action.input)) onOddNumber?.('action.input')
+function taskOf(request: DecodedRequest, resolved: ResolvedKind, { newTaskId, inputs }: TranslateOptions): TaskInput {
   const { depends_on, retry, timeout } = request.action
   return {
     id: request.action_id || newTaskId,
@@ -124,7 +119,7 @@ function withPreset(given: Input, preset: ResolvedKind['preset'], sourceKind: st
 }
 
 /** The tasks of a submitted graph, with the fields that count. */
-function* graphOf({ action }: DecodedRequest, { onOddNumber }: TranslateOptions): Slices<TaskInput[]> {
+function* graphOf({ action }: DecodedRequest): Slices<TaskInput[]> {
   const { depends_on, retry, timeout } = action
   // These belong to one task. Dropping them in silence would run the graph without what was asked for.
   for (const [field, isMeant] of [
@@ -141,8 +136,8 @@ function* graphOf({ action }: DecodedRequest, { onOddNumber }: TranslateOptions)
   if (given.length === 2) throw invalidAction('input.tasks and input.task_graph exclude each other')
   const isWrapped = given[0] === 'task_graph'
   const decoded = yield* isWrapped
-    ? decodeTasks(input.task_graph, 'action.input.task_graph', onOddNumber)
-    : decodeTasks(input, 'action.input', onOddNumber)
+    ? decodeTasks(input.task_graph, 'action.input.task_graph')
+    : decodeTasks(input, 'action.input')
   const tasks: TaskInput[] = []
   for (let i = 0; i < decoded.length; i++) {
     tasks.push(knownFields(decoded[i]!))

@@ -7,7 +7,6 @@
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { TaskInput } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/errors.ts'
-import { changedNumber } from '../../shared/json-numbers.ts'
 import { JsonSyntaxError, parseJson, parseObjectWithArrays, type SlicedArrays } from '../../shared/json-slices.ts'
 import { inRanges, type Slices } from '../../shared/slices.ts'
 
@@ -36,20 +35,11 @@ export const invalidJson = (detail: string) => badRequest(`invalid JSON: ${detai
 
 /** The tasks of a graph as submitted, or throws 400. */
 export function* decodeGraph(body: Uint8Array): Slices<TaskInput[]> {
-  let odd: string | undefined
-  const graph = yield* decodeJson(body, { tasks: true })
-  const tasks = yield* decodeTasks(graph, '', (path) => {
-    odd ??= path
-  })
-  if (odd !== undefined) yield* checkNumbers(body, odd)
-  return tasks
+  return yield* decodeTasks(yield* decodeJson(body, { tasks: true }))
 }
 
-/**
- * The tasks of a parsed body. `at` is where in the body the graph stands, for errors; a graph alone is all of it.
- * `onOddNumber` is told of fields with numbers that may not be those of the text.
- */
-export function* decodeTasks(graph: unknown, at = '', onOddNumber?: (path: string) => void): Slices<TaskInput[]> {
+/** The tasks of a parsed body. `at` is where in the body the graph stands, for errors; a graph alone is all of it. */
+export function* decodeTasks(graph: unknown, at = ''): Slices<TaskInput[]> {
   if (graph === null) return []
   if (!isObject(graph)) {
     throw invalidJson(`${at && `${at}: `}expected object with a list of tasks, got ${nameOf(graph)}`)
@@ -58,11 +48,7 @@ export function* decodeTasks(graph: unknown, at = '', onOddNumber?: (path: strin
   const path = `${at && `${at}.`}tasks`
   if (!Array.isArray(tasks)) throw invalidJson(`${path}: expected array, got ${nameOf(tasks)}`)
   yield* inRanges(tasks.length, (from, to) => {
-    for (let i = from; i < to; i++) {
-      if (isWellShaped(tasks[i])) continue
-      checkTaskShape(tasks[i], path, i)
-      onOddNumber?.(`${path}[${i}].${isPlain(tasks[i].params) ? 'input' : 'params'}`)
-    }
+    for (let i = from; i < to; i++) checkTaskShape(tasks[i], path, i)
   })
   return tasks as TaskInput[]
 }
@@ -79,26 +65,15 @@ export function* decodeJson(body: Uint8Array, sliced: SlicedArrays): Slices<unkn
   }
 }
 
-/** Whether `task` surely passes check 1: its fields are of the right types, not too deep, and its numbers are kept. */
+/** Whether `task` passes check 1: its fields are of the right types, and not too deep. */
 export const isWellShaped = (task: unknown): task is TaskInput =>
-  isTaskShape(task) && isPlain(task.params) && isPlain(task.input)
+  isTaskShape(task) && isWithinDepth(task.params) && isWithinDepth(task.input)
 
-/** Check 1, but for numbers. */
 function checkTaskShape(task: unknown, tasksPath: string, index: number): void {
+  if (isWellShaped(task)) return
   if (!isTaskShape(task)) throw invalidJson(shapeFault(task, `${tasksPath}[${index}]`))
   if (!isWithinDepth(task.params)) throw tooDeep(`${tasksPath}[${index}].params`)
-  if (!isWithinDepth(task.input)) throw tooDeep(`${tasksPath}[${index}].input`)
-}
-
-/** Characters of a number that an error text repeats. */
-const MAX_NUMBER_CHARACTERS = 100
-
-/** 400 for a number in `body` that would come back as another one. `at` is where one was seen. */
-export function* checkNumbers(body: Uint8Array, at: string): Slices<void> {
-  const text = yield* changedNumber(body)
-  if (text === undefined) return
-  const shown = text.length > MAX_NUMBER_CHARACTERS ? `${text.slice(0, MAX_NUMBER_CHARACTERS)}...` : text
-  throw invalidJson(`${at}: the number ${shown} cannot be kept as it is: write it as a string`)
+  throw tooDeep(`${tasksPath}[${index}].input`)
 }
 
 function shapeFault(task: unknown, at: string): string {
@@ -118,20 +93,6 @@ export function isWithinDepth(value: unknown, levels = MAX_JSON_DEPTH): boolean 
   for (const key in value) {
     const member = (value as Record<string, unknown>)[key]
     if (member !== null && typeof member === 'object' && !isWithinDepth(member, levels - 1)) return false
-  }
-  return true
-}
-
-/** Whether `value` is `isWithinDepth`, and no number in it may be another one than in the text that it was parsed from. */
-export function isPlain(value: unknown, levels = MAX_JSON_DEPTH): boolean {
-  if (typeof value === 'number') return Math.abs(value) <= Number.MAX_SAFE_INTEGER
-  if (value === null || typeof value !== 'object') return true
-  if (levels === 0) return false
-  for (const key in value) {
-    const member = (value as Record<string, unknown>)[key]
-    if (typeof member === 'number') {
-      if (Math.abs(member) > Number.MAX_SAFE_INTEGER) return false
-    } else if (member !== null && typeof member === 'object' && !isPlain(member, levels - 1)) return false
   }
   return true
 }

@@ -20,13 +20,7 @@ const NO_EXTRAS: Extras = { retry: 0, timeout: undefined, annotations: undefined
 export const extrasOf = ({ retry, timeout, annotations }: ValidTask): Extras =>
   retry == null && timeout == null && annotations == null
     ? NO_EXTRAS
-    : { retry: retry ?? 0, timeout: int64Of(timeout), annotations: annotations ?? undefined }
-
-/** The largest number that is an int64: the int64s above it, all of which are read as 2^63, become this one. */
-const MAX_INT64_NUMBER = 2 ** 63 - 1024
-
-const int64Of = (number: number | null | undefined): number | undefined =>
-  number == null ? undefined : Math.min(number, MAX_INT64_NUMBER)
+    : { retry: retry ?? 0, timeout: timeout ?? undefined, annotations: annotations ?? undefined }
 
 /** What most tasks never have. */
 export class Rarities {

@@ -30,7 +30,7 @@ export function addMcpEndpoint(app: AnyElysia, { toolParts, log, maxBodyBytes }:
       const body = parsed(bytes)
       // What is no JSON is answered by the protocol, which wants to see for itself.
       if (body === undefined) return serve(withBody(request, bytes), undefined, traceIdOf(set))
-      return serve(request, { value: body, bytes }, traceIdOf(set))
+      return serve(request, body, traceIdOf(set))
     },
     { parse: 'none' },
   )

@@ -4,16 +4,7 @@ import { type HandleRecord, McpCallRequest, type McpTools } from '../../shared/c
 import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { readBody, traceIdOf } from '../../shared/http-service.ts'
 import { inSlices, type Slices } from '../../shared/slices.ts'
-import {
-  checkNumbers,
-  decodeJson,
-  invalidJson,
-  isObject,
-  isPlain,
-  isWithinDepth,
-  nameOf,
-  tooDeep,
-} from '../graph/decode.ts'
+import { decodeJson, invalidJson, isObject, isWithinDepth, nameOf, tooDeep } from '../graph/decode.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
 import { McpFault } from '../mcp-client/fault.ts'
 import { type McpServers, toolList } from '../mcp-client/servers.ts'
@@ -91,7 +82,6 @@ function* decodeCall(body: Uint8Array): Slices<McpCallRequest & { tool_name: str
   const toolName = field<string>('tool_name', isText)
   const timeout = field<number>('timeout', Number.isInteger)
   if (!isWithinDepth(given.input)) throw tooDeep('input')
-  if (!isPlain(given.input)) yield* checkNumbers(body, 'input')
   if (toolName === undefined || toolName.trim() === '') throw badRequest('tool_name is required')
   return {
     tool_name: toolName,

@@ -2,9 +2,8 @@
 import type { Static, TObject } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { badRequest } from '../../shared/errors.ts'
-import { atOnce } from '../../shared/slices.ts'
 import type { OfferedSkill } from '../adapter-v1/manifest.ts'
-import { checkNumbers, isObject, isPlain, isWithinDepth, nameOf, tooDeep } from '../graph/decode.ts'
+import { isObject, nameOf } from '../graph/decode.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import type { Intake } from '../scheduler/submit.ts'
 import type { IdempotencyKeys } from '../store/idempotency.ts'
@@ -29,8 +28,6 @@ export interface ToolContext {
   /** Fires when nobody waits for the answer any more. */
   readonly signal: AbortSignal
   readonly traceId: string
-  /** The message that the call came with, as it was sent. */
-  readonly body: Uint8Array
   /** Tells the caller how far it is, if it wants to know. `progress` has to rise. */
   readonly report: (progress: number, total: number, message: string) => void
 }
@@ -74,10 +71,4 @@ export function checkToolInput(schema: TObject, given: unknown): Record<string, 
   throw badRequest(
     `invalid input: ${field}: expected ${property?.expected ?? 'another value'}, got ${nameOf(input[field])}`,
   )
-}
-
-/** Refuses what a task would be refused for: once it is written as JSON again, nobody can tell. `at` is where it stands. */
-export function checkJson(value: unknown, at: string, { body }: ToolContext): void {
-  if (!isWithinDepth(value)) throw tooDeep(at)
-  if (!isPlain(value)) atOnce(checkNumbers(body, at))
 }

@@ -9,7 +9,6 @@ import { inSlices, isYieldDue, type Slices } from '../../shared/slices.ts'
 import { decodeRequest, invalidAction } from '../adapter-v1/request.ts'
 import { type Translation, translate } from '../adapter-v1/translate.ts'
 import { actionInputs } from '../executors/action-inputs.ts'
-import { checkNumbers } from '../graph/decode.ts'
 import { validateGraph } from '../graph/validate.ts'
 import type { SentKey } from '../store/idempotency.ts'
 import { type Intake, submitGraph } from './submit.ts'
@@ -52,12 +51,7 @@ interface ReadAction {
 function* readAction({ body, maxGraphBytes }: ActionCall, types?: ReadonlySet<string>): Slices<ReadAction> {
   const request = yield* decodeRequest(body)
   const newTaskId = `adapter-${crypto.randomUUID()}`
-  let odd: string | undefined
-  const onOddNumber = (path: string) => {
-    odd ??= path
-  }
-  const translation = yield* translate(request, { newTaskId, inputs: actionInputs, onOddNumber })
-  if (odd !== undefined) yield* checkNumbers(body, odd)
+  const translation = yield* translate(request, { newTaskId, inputs: actionInputs })
   if (types !== undefined) yield* checkTranslation(translation, types)
   const { text, bytes, ids } = yield* encodeGraph(translation, maxGraphBytes)
   const trace = JSON.stringify(translation.trace).slice(0, -1)

@@ -3,7 +3,7 @@ import type { ActionResponse } from '../../../shared/contract/adapter-v1.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { RunActionAnswer, RunActionInput } from '../../../shared/contract/mcp-server.ts'
 import { submitAction } from '../../scheduler/actions.ts'
-import { checkJson, defineTool } from '../tool.ts'
+import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 import { waitForTasks } from '../waiting.ts'
 
@@ -16,7 +16,6 @@ export const runActionTool = defineTool({
   answer: RunActionAnswer,
   isDestructive: true,
   async run({ kind, input, tool_name, action_id, retry, timeout, metadata, wait_ms = 10_000 }, parts, context) {
-    checkJson(input, 'input', context)
     const request = {
       adapter: 'mcp',
       ...(action_id !== undefined && { action_id }),

@@ -2,9 +2,8 @@
 import type { SubmitResponse } from '../../../shared/contract/control.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { SubmitGraphAnswer, SubmitGraphInput } from '../../../shared/contract/mcp-server.ts'
-import { isWithinDepth, MAX_JSON_DEPTH, tooDeep } from '../../graph/decode.ts'
 import { submitGraph } from '../../scheduler/submit.ts'
-import { checkJson, defineTool } from '../tool.ts'
+import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 import { waitForTasks } from '../waiting.ts'
 
@@ -17,11 +16,6 @@ export const submitGraphTool = defineTool({
   answer: SubmitGraphAnswer,
   async run({ tasks, wait_ms = 0, idempotency_key }, parts, context): Promise<SubmitGraphAnswer> {
     const { intake, idempotencyKeys } = parts
-    tasks.forEach(({ params, input }, i) => {
-      checkJson(params, `tasks[${i}].params`, context)
-      checkJson(input, `tasks[${i}].input`, context)
-    })
-    if (!isWithinDepth(tasks, MAX_JSON_DEPTH + 2)) throw tooDeep('tasks')
     const body = new TextEncoder().encode(JSON.stringify({ tasks }))
     const key = idempotency_key ?? null
     const answer = await idempotencyKeys.once({ scope: 'tasks', key, body }, (sent) =>
