@@ -1,6 +1,7 @@
 /**
  * `fetch` for a path that has `.` or `..` as one of its names: those of tasks may be just that. Every URL parser takes
- * them for steps in a tree, escaped or not, and `fetch` asks for something else; Node's client sends a path as it is.
+ * them for steps in a tree, escaped or not, and `fetch` asks for something else; Node's client sends a path as it is. It asks
+ * no proxy, and follows no redirection.
  */
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
@@ -28,6 +29,7 @@ export async function fetchAsIs(
     request(options, resolve).on('error', fail).end()
   })
   const { statusCode = 0, headers: answered } = answer
+  signal.addEventListener('abort', () => answer.destroy(signal.reason), { once: true })
   const body = Readable.toWeb(answer) as unknown as ReadableStream<Uint8Array>
   const hasBody = ![204, 205, 304].includes(statusCode)
   const type = answered['content-type']

@@ -52,10 +52,9 @@ export function httpService({ log, guard, errorBody, maxBodyBytes }: HttpService
       if (hasBody && Number(request.headers.get('content-length')) > maxBodyBytes) throw bodyTooLarge(maxBodyBytes)
     })
     .onBeforeHandle(({ request, route, params }) => {
-      // The server finds the route by the path as it came, and the path that was guarded is another one then: in a URL
-      // `/tasks/..` is `/`.
-      const id = (params as { id?: string } | undefined)?.id
-      if (id === '..' || id === '.') guard(request, route)
+      // The server finds the route by the path as it came, and the path that was guarded may be another one then: in a URL
+      // `/tasks/..` is `/`, and so is `/tasks/..\\..`.
+      if (Object.keys(params ?? {}).length > 0) guard(request, route)
     })
     .onError(({ code, error, set, request }) => {
       const refusal = asServiceError(code, error, request)

@@ -26,13 +26,16 @@ export const answerIdsOf = (value: unknown): Id[] =>
 const STRING = String.raw`"(?:[^"\\]|\\.)*"`
 const MEMBER = new RegExp(String.raw`\s*(${STRING})\s*:\s*(${STRING}|[\w.+-]+)\s*,`, 'y')
 
-/** The id of a message of which only the beginning is there, if it stands before anything large. */
+/** The id of a request of which only the beginning is there, if that and its method stand before anything large. */
 export function idAtStart(text: string): Id | undefined {
+  let id: Id | undefined
+  let isRequest = false
   MEMBER.lastIndex = text.indexOf('{') + 1
   for (let member = MEMBER.exec(text); member !== null; member = MEMBER.exec(text)) {
-    if (member[1] === '"id"') return asId(member[2]!)
+    if (member[1] === '"id"') id = asId(member[2]!)
+    isRequest ||= member[1] === '"method"'
   }
-  return undefined
+  return isRequest ? id : undefined
 }
 
 function asId(json: string): Id | undefined {

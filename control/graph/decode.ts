@@ -89,7 +89,13 @@ export const tooDeep = (at: string) => invalidJson(`${at}: nested deeper than ${
 export function isWithinDepth(value: unknown, levels = MAX_JSON_DEPTH): boolean {
   if (value === null || typeof value !== 'object') return true
   if (levels === 0) return false
-  // Without Object.values: a copy of every array and object would take longer than the parser did.
+  if (Array.isArray(value)) {
+    for (const member of value) {
+      if (member !== null && typeof member === 'object' && !isWithinDepth(member, levels - 1)) return false
+    }
+    return true
+  }
+  // Without Object.values: a copy of every object would take longer than the parser did.
   for (const key in value) {
     const member = (value as Record<string, unknown>)[key]
     if (member !== null && typeof member === 'object' && !isWithinDepth(member, levels - 1)) return false

@@ -5,6 +5,7 @@ import { isObject, nameOf } from '../graph/decode.ts'
 export const isAnswer = (value: unknown): value is Record<string, unknown> =>
   isObject(value) &&
   value.id !== undefined &&
+  value.id !== null && // an error of the server's, about no request that it could tell
   value.method === undefined &&
   (value.jsonrpc === '2.0' || 'result' in value || 'error' in value)
 

@@ -93,8 +93,10 @@ export class BoundedFetch {
   /** Looks for a wrong answer to the request `id`, or, in a stream that was taken up again, to any. */
   #checkMessage(message: unknown, id: number | undefined): void {
     if (!isAnswer(message)) return
+    const answered = Number(message.id)
+    if (id !== undefined && answered !== id) return
     const fault = answerFault(message, this.#isRight)
-    if (fault !== undefined) this.#lose(id ?? Number(message.id), fault)
+    if (fault !== undefined) this.#lose(answered, fault)
   }
 
   /** The SDK makes an error of a body that is no JSON, but waits on where one holds no answer. */
@@ -103,7 +105,9 @@ export class BoundedFetch {
     if (value === undefined && text !== '') return
     const messages = Array.isArray(value) ? value : [value]
     for (const message of messages) this.#checkMessage(message, id)
-    if (!messages.some((message) => isAnswer(message) && Number(message.id) === id)) this.#lose(id, 'it sent no answer')
+    if (messages.some((message) => isAnswer(message) && Number(message.id) === id)) return
+    const told = messages.map(errorTextOf).find((text) => text !== undefined)
+    this.#lose(id, told === undefined ? 'it sent no answer' : `it sent no answer but an error: ${told}`)
   }
 
   #bounded(response: Response, id: number | undefined): Response {
@@ -138,6 +142,12 @@ interface Message {
 function asMessage(body: unknown): Message | undefined {
   const value = typeof body === 'string' ? parsed(body) : undefined
   return isObject(value) ? value : undefined
+}
+
+/** What an error says that is meant for no request. */
+function errorTextOf(message: unknown): string | undefined {
+  const error = isObject(message) && isObject(message.error) ? message.error : {}
+  return typeof error.message === 'string' ? error.message : undefined
 }
 
 function parsed(text: string): unknown {

@@ -38,6 +38,12 @@ export interface AttemptHost {
  */
 const FIRST_LOOK_MS = 1_000
 
+/**
+ * Levels of arrays and objects in what is kept of an attempt. More than anybody may send: an executor may have wrapped what
+ * it was sent.
+ */
+const MAX_KEPT_DEPTH = MAX_JSON_DEPTH + 10
+
 /** The longest delay that a timer takes; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
@@ -190,7 +196,7 @@ export class Attempt implements ExecutorContext {
   }
 
   #succeeded(result: unknown): AttemptOutcome {
-    if (!isWithinDepth(result)) return this.#failed(tooDeep())
+    if (!isWithinDepth(result, MAX_KEPT_DEPTH)) return this.#failed(tooDeep())
     if (this.#timer !== undefined) clearTimeout(this.#timer)
     if (this.#isUnrecorded) return { kind: 'unrecorded' }
     if (this.#stopReason !== undefined) return this.#stopped(result)
@@ -233,6 +239,7 @@ export class Attempt implements ExecutorContext {
 
 /** What is kept is written as JSON again and again: what cannot be would keep all else from being written. */
 const tooDeep = () =>
-  new ExecutionError('external_failure', `the result is nested deeper than ${MAX_JSON_DEPTH} levels`)
+  new ExecutionError('external_failure', `the result is nested deeper than ${MAX_KEPT_DEPTH} levels`)
 
-const unlessTooDeep = <Value>(value: Value): Value | undefined => (isWithinDepth(value) ? value : undefined)
+const unlessTooDeep = <Value>(value: Value): Value | undefined =>
+  isWithinDepth(value, MAX_KEPT_DEPTH) ? value : undefined

@@ -69,6 +69,14 @@ test.each([
   expect(textOf(await mcp.run('web/say', { words: 'still there' }))).toBe('still there')
 })
 
+test('what a server says to nobody, or to others, is no answer', async () => {
+  await using server = startMcpHttpServer()
+  await using mcp = await startMcpControl({ web: { url: server.url } })
+  expect(textOf(await mcp.run('web/noisy'))).toBe('heard')
+  const { error } = await mcp.run('web/nobodys')
+  expect(error).toBe('mcp server web: it sent no answer but an error: whose was that?')
+})
+
 test.each([false, true])('an answer that is no MCP result fails the task (in a stream: %p)', async (inStream) => {
   await using server = startMcpHttpServer()
   await using mcp = await startMcpControl({ web: { url: server.url } })

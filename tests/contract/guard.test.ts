@@ -81,10 +81,12 @@ describe('with a token', () => {
 
   test('a path that is another one for whoever parses it as a URL needs it', async () => {
     await using control = await startControl({ env: { SERVICE_TOKEN: 'sesame-42' } })
-    const tasks = ['.', '..'].map((id) => ({ id, type: 'noop' }))
+    const ids = ['.', '..', '..\\..', '..\\health', 'x\\..\\..']
+    const tasks = ids.map((id) => ({ id, type: 'noop' }))
     await control.submit(tasks, { authorization })
     const { host } = new URL(control.url)
-    for (const path of ['/tasks/..', '/tasks/%2e%2E', '/tasks/.']) {
+    const hidden = ['/tasks/..\\..', '/tasks/..\\health', '/tasks/%2e%2e\\health', '/tasks/x\\..\\..']
+    for (const path of ['/tasks/..', '/tasks/%2e%2E', '/tasks/.', ...hidden]) {
       expect([path, await rawStatus(control, `GET ${path} HTTP/1.1`, [`Host: ${host}`])]).toEqual([path, 401])
     }
     expect(await rawStatus(control, 'DELETE /tasks/.. HTTP/1.1', [`Host: ${host}`])).toBe(401)

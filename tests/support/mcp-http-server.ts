@@ -47,6 +47,15 @@ export function startMcpHttpServer(): McpHttpServer {
       const progress = { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress: 3 } }
       return new Response(event(progress) + event(answer(id, text('streamed'))), EVENTS)
     },
+    /** Streams what is none of the caller's business before the answer. */
+    noisy: ({ id }) => {
+      const nobodys = event({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'whose was that?' } })
+      const others = event({ jsonrpc: '2.0', id: Number(id) + 1000, result: null })
+      const status = `event: status\n${event({ id, result: 'half way' })}`
+      return new Response(nobodys + others + status + event(answer(id, text('heard'))), EVENTS)
+    },
+    /** An error for no request, as the whole body. */
+    nobodys: () => json({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'whose was that?' } }),
     /** Answers with the members that it is given; in a stream, it leaves that open. */
     raw: ({ id, params }, request) => {
       const { members, inStream } = params!.arguments as { members: object; inStream: boolean }

@@ -70,7 +70,8 @@ test.each<[unknown, unknown[]]>([
 test.each([
   ['{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"', 7],
   ['{ "method" : "a\\"b,", "id" : "x\\"y" , "params"', 'x"y'],
-  ['{"a":true,"b":-1.5e3,"id":-3,', -3],
+  ['{"a":true,"method":"y","b":-1.5e3,"id":-3,', -3],
+  ['{"jsonrpc":"2.0","id":9,"result":{"a":"', undefined],
   ['{"id":null,"params":{"id":7,', undefined],
   ['{"params":{"id":7,"a":"', undefined],
   ['{"id":7', undefined],

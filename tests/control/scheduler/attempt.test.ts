@@ -73,7 +73,7 @@ describe('an attempt', () => {
     const loop: Record<string, unknown> = {}
     loop.loop = loop
     for (const result of [deep, { usage: deep }, loop]) {
-      const message = 'the result is nested deeper than 200 levels'
+      const message = 'the result is nested deeper than 210 levels'
       const failure = { code: 'external_failure', message } as const
       expect(attemptOf(() => result).run()).toEqual({ kind: 'failure', failure })
       const failing = attemptOf(() => {
