@@ -51,10 +51,11 @@ export function httpService({ log, guard, errorBody, maxBodyBytes }: HttpService
       }
       if (hasBody && Number(request.headers.get('content-length')) > maxBodyBytes) throw bodyTooLarge(maxBodyBytes)
     })
-    .onBeforeHandle(({ request, route, params }) => {
+    .onBeforeHandle(({ request, route }) => {
       // The server finds the route by the path as it came, and the path that was guarded may be another one then: in a URL
-      // `/tasks/..` is `/`, and so is `/tasks/..\\..`.
-      if (Object.keys(params ?? {}).length > 0) guard(request, route)
+      // `/tasks/..` is `/`, and so is `/tasks/..\..`.
+      const [fixedPart = route] = route.split(':', 1)
+      if (!pathOf(request).startsWith(fixedPart)) guard(request, route)
     })
     .onError(({ code, error, set, request }) => {
       const refusal = asServiceError(code, error, request)

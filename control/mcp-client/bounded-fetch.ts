@@ -3,8 +3,8 @@
  *
  * Nothing is read without a limit: an answer, or one event of a stream, has at most `MAX_MESSAGE_BYTES`. A stream that
  * ends without having brought the answer would have its caller wait for ever: `onLost` is told, unless the stream had
- * event ids, by which the SDK takes it up again. It is told of an answer that is none, too. And a request that was cancelled is let go of once the server has been
- * told, whether or not it cares.
+ * event ids, by which the SDK takes it up again. It is told of an answer that is none, too. And a request that was
+ * cancelled is let go of once the server has been told, whether or not it cares.
  */
 import { isObject } from '../graph/decode.ts'
 import { answerFault, isAnswer } from './answer-fault.ts'

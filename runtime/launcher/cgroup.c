@@ -27,7 +27,6 @@ static bool write_if_there(int group_fd, const char *name, const char *value) {
   return write_file(group_fd, name, value) || errno == ENOENT;
 }
 
-
 static bool write_number_if_there(int group_fd, const char *name, int64_t number) {
   return write_number(group_fd, name, number) || errno == ENOENT;
 }

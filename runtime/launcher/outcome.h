@@ -36,8 +36,8 @@
  *   leftovers_alive=   processes that could not be killed within --give-up-ms, the main process included
  *   end=1
  *
- * The lines from pid to started_ms are absent when no process was made, or none that became the task. Room for all of it is taken before the
- * task starts: a disk that fills up later cannot lose an ending.
+ * The lines from pid to started_ms are absent when no process was made, or none that became the task. Room for all of it is
+ * taken before the task starts: a disk that fills up later cannot lose an ending.
  */
 #ifndef OUTCOME_H
 #define OUTCOME_H
