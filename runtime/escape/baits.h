@@ -26,6 +26,8 @@ struct baits {
   const char *abstract_name;
   /* tcp=PORT: who listens on the host's 127.0.0.1. */
   int tcp_port;
+  /* service=PORT: who listens on the host's 127.0.0.1 in the place of taskmill, and counts connections. */
+  int service_port;
   /* pid=PID: a process of the host, by its number there. */
   pid_t pid;
   /* shm=KEY and mqueue=NAME: shared memory and a message queue of the host. */

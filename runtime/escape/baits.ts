@@ -1,6 +1,7 @@
 /**
  * What is laid out on the host for a sandbox not to reach: files and sockets in the directories that it hides, a process,
- * and what that process keeps (a listener on 127.0.0.1, an abstract socket, shared memory, a message queue).
+ * what that process keeps (a listener on 127.0.0.1, an abstract socket, shared memory, a message queue), and a listener on
+ * 127.0.0.1 that stands for taskmill and accepts every request.
  *
  * Permissions must not be what protects them: everybody may read the files and connect to the sockets. Whoever connects
  * is noticed on this side, so that the verdict does not rest on the word of the program inside alone.
@@ -43,18 +44,47 @@ async function layIn(program: string, directories: readonly string[]): Promise<B
   const lines = linesOf(keeper.stdout)
   const kept: string[] = []
   for (let line = await next(lines); line !== ''; line = await next(lines)) kept.push(line)
+  const service = listenAsService()
   // Not where the path is longer than a socket may have.
   for (const bait of kept) if (bait.startsWith(SOCKET)) chmodSync(bait.slice(SOCKET.length), 0o777)
 
   let collected: Promise<string[]> | undefined
   const collect = () => {
-    collected ??= takeAway(keeper, lines, directories)
+    collected ??= takeAway(keeper, lines, directories, service)
     return collected
   }
   return {
-    list: [...kept, ...secrets.map((secret) => `secret=${secret}`)],
+    list: [...kept, service.bait, ...secrets.map((secret) => `secret=${secret}`)],
     collect,
     [Symbol.asyncDispose]: async () => void (await collect()),
+  }
+}
+
+const ACCEPTED = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
+
+interface StandIn {
+  /** `service=PORT`. */
+  readonly bait: string
+  /** Closes it, and gives the number of connections that it had. */
+  close(): number
+}
+
+/** What an API without a token is to a task: whoever connects is served. */
+function listenAsService(): StandIn {
+  let connections = 0
+  const listener = Bun.listen({
+    ...{ hostname: '127.0.0.1', port: 0 },
+    socket: {
+      open: () => void connections++,
+      data: (socket) => void socket.end(ACCEPTED),
+    },
+  })
+  return {
+    bait: `service=${listener.port}`,
+    close: () => {
+      listener.stop(true)
+      return connections
+    },
   }
 }
 
@@ -78,8 +108,10 @@ async function takeAway(
   keeper: Subprocess<'pipe', 'pipe', 'inherit'>,
   lines: AsyncIterable<string>,
   directories: readonly string[],
+  service: StandIn,
 ): Promise<string[]> {
   const taken = keeper.exitCode === null && keeper.signalCode === null ? [] : ['pid']
+  if (service.close() > 0) taken.push(service.bait)
   keeper.stdin.end()
   for await (const line of lines) taken.push(line)
   await keeper.exited

@@ -1,27 +1,31 @@
 /**
  * All attempts to escape from a sandbox, made in throw-away ones: what `taskmill-runtime doctor --escape` does.
  *
- * Baits lie on the host, where a sandbox is not to reach them. One sandbox is for all attempts that leave it alone; each
- * of those that may end the whole sandbox gets one to itself.
+ * Baits lie on the host, where a sandbox is not to reach them. All attempts are made twice: in the strictest sandbox of this
+ * host, with limits, and in the one that a task gets which asks for nothing but the profile. Each time one sandbox is for
+ * all attempts that leave it alone; each of those that may end the whole sandbox gets one to itself.
  */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { DEFAULT_NAMESPACES } from '../../shared/runtime-request/sandbox.ts'
 import { ownDir, removeLeftDirs } from '../host/own-dirs.ts'
 import type { LauncherProgram } from '../launcher/embedded.ts'
 import { explainFault } from '../launcher/faults.ts'
-import type { LaunchSandbox, TaskCgroup } from '../launcher/plan.ts'
+import type { LaunchSandbox, SandboxFeature, TaskCgroup } from '../launcher/plan.ts'
 import { runInSandbox, type ThrowAwayEnding, type ThrowAwayOptions } from '../launcher/throw-away.ts'
-import { type Attempt, parseAttempts, parseList } from './attempts.ts'
+import { type Attempt, type Listed, parseAttempts, parseList } from './attempts.ts'
 import { layBaits } from './baits.ts'
 import { putEscapeProgram } from './program.ts'
-import { type EscapeRun, verdicts } from './verdicts.ts'
+import { type EscapeRun, verdicts, worstOf } from './verdicts.ts'
 
 export interface EscapeOptions {
   readonly launcher: LauncherProgram
-  /** As tasks get it, but for their workspace. */
+  /** As tasks get it that ask for all that this host can do, but for their workspace. */
   readonly sandbox: Omit<LaunchSandbox, 'workspace' | 'script'>
   /** A group for a sandbox of this name, where there are any. */
   readonly groupOf: (name: string) => TaskCgroup | undefined
+  /** Its sandboxes have no limit on memory, also where there are groups. Default: false. */
+  readonly isMemoryUnlimited?: boolean
   /** Further directories that are hidden, for baits. */
   readonly hiddenDirectories: readonly string[]
   /** The size of /tmp and /dev/shm, which are memory. */
@@ -59,24 +63,54 @@ export async function tryToEscape(options: EscapeOptions): Promise<Attempt[]> {
     const program = join(place, PROGRAM)
     putEscapeProgram(program)
     const listed = parseList(Bun.spawnSync([program, '--list'], { env: {} }).stdout.toString())
-    await using baits = await layBaits(program, [...new Set([...hidden, place])])
-    const hasNetwork = options.sandbox.features.includes('net')
-    const list = baits.list.filter((bait) => hasNetwork || !/^(abstract|tcp)=/.test(bait))
-    const together = await run(options, 'escape', list, [])
-    const alone = new Map<string, EscapeRun>()
-    for (const { name, isAlone } of listed)
-      if (isAlone) alone.set(name, await run(options, `escape-${name}`, list, ['--only', name]))
-    return verdicts(listed, together, alone, await baits.collect())
+    const hiddenPlaces = [...new Set([...hidden, place])]
+    const strictest = await attemptsIn(options, program, listed, hiddenPlaces)
+    const byDefault = await attemptsIn(defaultsOf(options), program, listed, hiddenPlaces)
+    return worstOf(strictest, byDefault)
   } finally {
     rmSync(place, { recursive: true, force: true })
   }
 }
 
+/** The sandbox of a task that asks for nothing but the profile, as far as this host has it: no root, a limit on processes. */
+export function defaultsOf(options: EscapeOptions): EscapeOptions {
+  const { rootfs: _, ...sandbox } = options.sandbox
+  const isDefault = (feature: SandboxFeature) =>
+    feature === 'user' || feature === 'seccomp' || DEFAULT_NAMESPACES[feature]
+  return {
+    ...options,
+    sandbox: { ...sandbox, features: sandbox.features.filter(isDefault) },
+    groupOf: (name) => groupForPids(options.groupOf(name)),
+    isMemoryUnlimited: true,
+  }
+}
+
+/** As the launch plan of such a task has it: in version 1 the group of the pids controller alone. */
+function groupForPids(group: TaskCgroup | undefined): TaskCgroup | undefined {
+  if (group?.version !== 1) return group
+  return group.pids_path === undefined ? undefined : { version: 1, pids_path: group.pids_path }
+}
+
+/** All attempts in sandboxes of one kind, with baits of their own. */
+async function attemptsIn(
+  options: EscapeOptions,
+  program: string,
+  listed: readonly Listed[],
+  hiddenPlaces: readonly string[],
+): Promise<Attempt[]> {
+  await using baits = await layBaits(program, hiddenPlaces)
+  const together = await run(options, 'escape', baits.list, [])
+  const alone = new Map<string, EscapeRun>()
+  for (const { name, isAlone } of listed)
+    if (isAlone) alone.set(name, await run(options, `escape-${name}`, baits.list, ['--only', name]))
+  return verdicts(listed, together, alone, await baits.collect())
+}
+
 async function run(options: EscapeOptions, name: string, baits: readonly string[], only: string[]): Promise<EscapeRun> {
-  const { launcher, sandbox, groupOf, memoryFilesBytes, signal } = options
+  const { launcher, sandbox, groupOf, isMemoryUnlimited = false, memoryFilesBytes, signal } = options
   const isRoot = sandbox.uid !== undefined
   const hasMounts = sandbox.features.includes('mount')
-  const limits = limitsIn(groupOf(name))
+  const limits = limitsIn(groupOf(name), isMemoryUnlimited)
   const all = [
     ...baits,
     ...(isRoot ? [`setuid=${PROGRAM_OF_ROOT}`] : []),
@@ -98,14 +132,14 @@ async function run(options: EscapeOptions, name: string, baits: readonly string[
   return runOf(ended)
 }
 
-function limitsIn(cgroup: TaskCgroup | undefined): Limits {
+function limitsIn(cgroup: TaskCgroup | undefined, isMemoryUnlimited: boolean): Limits {
   if (cgroup === undefined) return {}
   const has = (path: string | undefined) => cgroup.version === 2 || path !== undefined
   const { pids_path, memory_path } = cgroup.version === 1 ? cgroup : {}
   return {
     cgroup,
     ...(has(pids_path) && { pids_max: PIDS_MAX }),
-    ...(has(memory_path) && { memory_max: MEMORY_BYTES }),
+    ...(!isMemoryUnlimited && has(memory_path) && { memory_max: MEMORY_BYTES }),
   }
 }
 

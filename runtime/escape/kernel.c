@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/klog.h>
+#include <sys/quota.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/timex.h>
@@ -152,6 +153,34 @@ static struct result take_priority(const struct baits *baits) {
   return judged(setpriority(PRIO_PROCESS, 0, priority - 1));
 }
 
+/* Newer than the C library. */
+#define CALL_QUOTACTL_FD 443
+
+/* Of files that have no quota: who may ask at all is told another reason than EPERM. */
+static struct result set_quota(const struct baits *baits) {
+  (void)baits;
+  int command = QCMD(Q_SETQUOTA, USRQUOTA);
+  struct result result = judged_reason(syscall(SYS_quotactl, command, "/taskmill-escape-nothing", 0, NULL));
+  return result.verdict == OPEN ? result : judged_reason(syscall(CALL_QUOTACTL_FD, -1, command, 0, NULL));
+}
+
+/* The first call that the sandbox cannot know (launcher/seccomp.c), and those that kernels may have in the years to come. */
+#define FIRST_UNKNOWN_CALL 470
+#define LAST_UNKNOWN_CALL 700
+
+/* With arguments that no call can use. */
+static struct result make_newer_calls(const struct baits *baits) {
+  (void)baits;
+  for (long call = FIRST_UNKNOWN_CALL; call <= LAST_UNKNOWN_CALL; call++) {
+    if (syscall(call, -1L, -1L, -1L, -1L, -1L, -1L) < 0 && errno == ENOSYS) continue;
+    char detail[DETAIL_BYTES];
+    snprintf(detail, sizeof detail, "the kernel was asked for call %ld", call);
+    return opened(detail);
+  }
+  errno = ENOSYS;
+  return refused();
+}
+
 static const struct attempt LIST[] = {
   {"bpf", "loads a map into the kernel", load_bpf, 0, false},
   {"perf", "has the kernel measure", measure, 0, false},
@@ -167,6 +196,8 @@ static const struct attempt LIST[] = {
   {"kernel_module", "loads a module", load_module, 0, false},
   {"kexec", "loads another kernel", load_kernel, 0, false},
   {"swapoff", "takes the swap space away", swap_memory, 0, false},
+  {"disk_quota", "sets a disk quota", set_quota, 0, false},
+  {"newer_calls", "makes calls that are newer than the sandbox", make_newer_calls, 0, false},
   {"accounting", "has the kernel write down every process", account, 0, false},
   {"priority", "puts itself before others", take_priority, 0, false},
   {"raise_limits", "raises its limits", raise_limits, 0, false},

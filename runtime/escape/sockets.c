@@ -25,7 +25,7 @@ static struct result connect_to(const struct sockaddr *address, socklen_t length
 }
 
 static struct result connect_abstract(const struct baits *baits) {
-  if (baits->abstract_name == NULL) return not_applicable("it shares the host's network: none was asked for");
+  if (baits->abstract_name == NULL) return not_applicable("nobody listens on the host");
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   size_t length = strlen(baits->abstract_name);
   if (length >= sizeof address.sun_path) return opened("not tried: the name is too long");
@@ -35,16 +35,35 @@ static struct result connect_abstract(const struct baits *baits) {
 }
 
 static struct result connect_tcp(const struct baits *baits) {
-  if (baits->tcp_port == 0) return not_applicable("it shares the host's network: none was asked for");
+  if (baits->tcp_port == 0) return not_applicable("nobody listens on the host");
   struct sockaddr_in address = {.sin_family = AF_INET,
                                 .sin_port = htons((uint16_t)baits->tcp_port),
                                 .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
   return connect_to((struct sockaddr *)&address, sizeof address, SOCK_STREAM);
 }
 
+#define REQUEST_BODY "{\"execution\":{\"kind\":\"command\",\"program\":\"true\"},\"sandbox\":{\"profile\":\"process\"}}"
+
+/* What stands for the service answers every request. To have connected is enough: what it says is for people. */
+static struct result ask_service(const struct baits *baits) {
+  if (baits->service_port == 0) return not_applicable("nobody stands for the service");
+  struct sockaddr_in address = {.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)baits->service_port),
+                                .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) return refused();
+  dprintf(fd,
+          "POST /api/v1/tasks HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+          "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+          sizeof REQUEST_BODY - 1, REQUEST_BODY);
+  char answer[16] = "";
+  bool is_taken = read(fd, answer, sizeof answer - 1) > 0 && strncmp(answer, "HTTP/1.1 200", 12) == 0;
+  return opened(is_taken ? "it was accepted" : "it got a connection");
+}
+
 /* Somewhere else: an address that is nobody's (TEST-NET-1). Datagrams need a route, and send nothing yet. */
 static struct result reach_out(const struct baits *baits) {
-  if (baits->tcp_port == 0) return not_applicable("it shares the host's network: none was asked for");
+  if (baits->tcp_port == 0) return not_applicable("nobody listens on the host");
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {.s_addr = htonl(0xC0000201)}};
   return connect_to((struct sockaddr *)&address, sizeof address, SOCK_DGRAM);
 }
@@ -127,6 +146,7 @@ static struct result read_queue(const struct baits *baits) {
 static const struct attempt LIST[] = {
   {"connect_abstract", "connects to an abstract socket of the host", connect_abstract, 0, false},
   {"connect_loopback", "connects to the host's 127.0.0.1", connect_tcp, 0, false},
+  {"ask_service", "asks taskmill's own API for a task without a sandbox", ask_service, 0, false},
   {"network_route", "has a way to other machines", reach_out, 0, false},
   {"connect_hidden", "connects to sockets in hidden directories", connect_baits, 0, false},
   {"connect_services", "connects to docker, containerd, systemd and the like", connect_services, 0, false},

@@ -18,6 +18,7 @@ export interface EscapeRun {
 const TAKEN_BY: Readonly<Record<string, string>> = {
   abstract: 'connect_abstract',
   tcp: 'connect_loopback',
+  service: 'ask_service',
   unix: 'connect_hidden',
   pid: 'kill_host',
 }
@@ -38,5 +39,18 @@ export function verdicts(
     if (line !== undefined) return line
     const isBlocked = alone.has(name) && run.isEndedByLimit
     return { name, verdict: isBlocked ? 'blocked' : 'open', detail: `it ${what}: ${run.ending}` }
+  })
+}
+
+/** Suffix of attempts that only the default sandbox lets through. */
+const BY_DEFAULT = ' (in the default sandbox)'
+
+/** Of the same attempts in two sandboxes: open where one of them is open, blocked where one blocks it and none lets it through. */
+export function worstOf(strictest: readonly Attempt[], byDefault: readonly Attempt[]): Attempt[] {
+  return strictest.map((attempt, i) => {
+    const other = byDefault[i]!
+    if (attempt.verdict === 'open' || other.verdict === 'not_applicable') return attempt
+    if (other.verdict === 'open') return { ...other, detail: other.detail + BY_DEFAULT }
+    return attempt.verdict === 'not_applicable' ? other : attempt
   })
 }

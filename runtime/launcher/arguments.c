@@ -35,6 +35,7 @@ struct option {
 static const struct option OPTIONS[] = {
   TEXT("--task-id", task_id, true),
   TEXT("--task-dir", task_dir, true),
+  TEXT("--task-dir-id", task_dir_id, false),
   TEXT("--workdir", workdir, true),
   NUMBER("--wall-time-ms", wall_time_ms, true, 1, MAX_NUMBER),
   NUMBER("--grace-ms", grace_ms, true, 0, MAX_NUMBER),

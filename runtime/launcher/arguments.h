@@ -26,6 +26,8 @@ struct path_list {
 struct arguments {
   const char *task_id;
   const char *task_dir;
+  /* Which directory of that name is meant (task-dir.h); NULL for any. */
+  const char *task_dir_id;
   const char *workdir;
   int64_t wall_time_ms;
   int64_t grace_ms;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -99,23 +100,66 @@ static int member_fd(const struct cgroup *group) { return group->pids_fd != ABSE
 
 bool cgroup_is_there(const struct cgroup *group) { return member_fd(group) != ABSENT; }
 
+/* Processes that are held on to at a time; far below the descriptors that a launcher may have. */
+#define HELD_AT_ONCE 64
+
+/*
+ * A member may end between the list and the signal, and its pid be given to a stranger. So the processes of a batch are
+ * held on to first, by pidfds; then the list is read again, and only those that are still on it are signalled. If the
+ * pid is still listed after pidfd_open, the pidfd refers to that member: a pid is reused only after its process is reaped.
+ */
 struct round {
+  int group_fd;
   int signal;
   pid_t main_pid;
   bool has_main;
+  int count;
+  struct {
+    pid_t pid;
+    int fd;
+    bool is_member;
+  } held[HELD_AT_ONCE];
 };
 
-/* A member may end, and its pid be given away, between the list and the signal: in microseconds, after all other pids. */
+static void confirm_member(pid_t pid, void *context) {
+  struct round *round = context;
+  for (int i = 0; i < round->count; i++)
+    if (round->held[i].pid == pid) round->held[i].is_member = true;
+}
+
+static void signal_held(struct round *round) {
+  if (round->count > 0) for_each_pid(round->group_fd, "cgroup.procs", confirm_member, round);
+  for (int i = 0; i < round->count; i++) {
+    if (round->held[i].is_member) syscall(SYS_pidfd_send_signal, round->held[i].fd, round->signal, NULL, 0);
+    close(round->held[i].fd);
+  }
+  round->count = 0;
+}
+
+/*
+ * Without pidfds (before Linux 5.3, under a filter, or with no descriptor left) it is signalled by its pid: a group that is
+ * not killed is worse than the microseconds between the list and the signal, in which all other pids would have to be used.
+ */
 static void signal_member(pid_t pid, void *context) {
   struct round *round = context;
   if (pid == round->main_pid) round->has_main = true;
-  if (pid > 1 && pid != getpid()) kill(pid, round->signal);
+  if (pid <= 1 || pid == getpid()) return;
+  int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+  if (fd < 0) {
+    if (errno != ESRCH) kill(pid, round->signal);
+    return;
+  }
+  round->held[round->count].pid = pid;
+  round->held[round->count].fd = fd;
+  round->held[round->count].is_member = false;
+  if (++round->count == HELD_AT_ONCE) signal_held(round);
 }
 
 bool cgroup_signal(const struct cgroup *group, int signal, pid_t main_pid) {
-  struct round round = {.signal = signal, .main_pid = main_pid, .has_main = false};
-  if (member_fd(group) == ABSENT) return false;
-  for_each_pid(member_fd(group), "cgroup.procs", signal_member, &round);
+  struct round round = {.group_fd = member_fd(group), .signal = signal, .main_pid = main_pid};
+  if (round.group_fd == ABSENT) return false;
+  for_each_pid(round.group_fd, "cgroup.procs", signal_member, &round);
+  signal_held(&round);
   return round.has_main;
 }
 

@@ -7,6 +7,7 @@
 
 #define US_PER_MS 1000
 #define US_PER_SEC 1000000
+#define NS_PER_SEC 1000000000
 /* The kernel's USER_HZ, the same on every machine that we are built for. */
 #define TICKS_PER_SEC 100
 

@@ -43,7 +43,7 @@ bool fleet_make_room(struct fleet *fleet);
 /* A launcher that was forked for it, or passed it. */
 void fleet_add(struct fleet *fleet, const struct arguments *arguments, uint32_t launch, pid_t pid);
 
-/* One that could not be. */
+/* A launcher that could not be started. Without a fault the service hears only that the launcher is gone. */
 void fleet_add_failed(struct fleet *fleet, const struct arguments *arguments, uint32_t launch, struct fault fault);
 
 /* A launcher says that it is through with this one, and waits for another. */

@@ -30,9 +30,9 @@
 #include "arguments.h"
 #include "cgroup.h"
 #include "clock.h"
+#include "complaint.h"
 #include "descriptors.h"
 #include "family.h"
-#include "files.h"
 #include "notify.h"
 #include "outcome.h"
 #include "probe.h"
@@ -42,37 +42,13 @@
 #include "task-dir.h"
 #include "worker.h"
 
-/* One line on standard error, whatever was given. */
-static void print_line(struct text *line) {
-  for (size_t i = 0; i < line->length; i++)
-    if ((unsigned char)line->bytes[i] < ' ' || line->bytes[i] == '\x7f') line->bytes[i] = '?';
-  text_add(line, "\n");
-  write_all(STDERR_FILENO, line->bytes, line->length);
-}
-
 static int refuse_usage(struct text *complaint) {
-  struct text line;
-  text_clear(&line);
-  text_add(&line, "taskmill-launcher: ");
-  text_add(&line, text_string(complaint));
-  print_line(&line);
+  complain_of_usage(complaint);
   return EXIT_NOT_STARTED;
 }
 
-static void report(const struct arguments *arguments, struct fault fault) {
-  struct text line;
-  text_clear(&line);
-  text_add(&line, "taskmill-launcher: task ");
-  text_add(&line, arguments->task_id);
-  text_add(&line, ": ");
-  text_add(&line, step_name(fault.step));
-  text_add(&line, ": ");
-  text_add(&line, strerror(fault.error));
-  print_line(&line);
-}
-
 static int give_up(const struct arguments *arguments, struct fault fault, int exit_code) {
-  report(arguments, fault);
+  complain_of_fault(arguments->task_id, fault);
   notify_failed(arguments, fault);
   return exit_code;
 }
@@ -143,7 +119,7 @@ static int serve(const struct arguments *arguments, int signal_fd, bool *is_clea
   outcome.fault = launch(arguments, &dir, signal_fd, &record, &outcome);
   if (is_fault(outcome.fault)) {
     outcome.how = HOW_NOT_STARTED;
-    report(arguments, outcome.fault);
+    complain_of_fault(arguments->task_id, outcome.fault);
   }
   fault = record_end(&record, &outcome);
   if (is_fault(fault))
@@ -152,7 +128,7 @@ static int serve(const struct arguments *arguments, int signal_fd, bool *is_clea
 
   /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
   fault = is_service_there(arguments) ? no_fault() : record_sync(&record);
-  if (is_fault(fault)) report(arguments, fault);
+  if (is_fault(fault)) complain_of_fault(arguments->task_id, fault);
   bool is_nothing_left = outcome.leftovers_alive == 0 && family_leave();
   *is_clean = is_nothing_left && outcome.are_we_the_same && !is_fault(outcome.fault) && !is_fault(fault);
   record_close(&record);

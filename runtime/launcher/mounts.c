@@ -25,7 +25,7 @@ struct attributes {
 #define ATTRIBUTE_NO_DEVICES 0x4
 #define RECURSIVE 0x8000
 
-bool mounts_part(void) { return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0; }
+bool mounts_make_private(void) { return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0; }
 
 bool bind_path(const char *source, const char *target) {
   return mount(source, target, NULL, MS_BIND | MS_REC, NULL) == 0;
@@ -102,10 +102,7 @@ static bool freeze_one_by_one(const char *path) {
 }
 
 bool mounts_freeze(const char *path) {
-  struct attributes attributes = {
-    .set = ATTRIBUTE_READ_ONLY | ATTRIBUTE_NO_SET_ID | ATTRIBUTE_NO_DEVICES,
-    .propagation = MS_PRIVATE,
-  };
+  struct attributes attributes = {.set = ATTRIBUTE_READ_ONLY | ATTRIBUTE_NO_SET_ID | ATTRIBUTE_NO_DEVICES};
   if (syscall(SYS_mount_setattr, AT_FDCWD, path, RECURSIVE, &attributes, sizeof attributes) == 0) return true;
   if (errno != ENOSYS && errno != EPERM) return false;
   return freeze_one_by_one(path);

@@ -4,12 +4,16 @@
 
 #include <stdbool.h>
 
-/* Nothing that we mount or unmount shows anywhere else. */
-bool mounts_part(void);
+/*
+ * Makes all mounts of the namespace private: neither mounts nor unmounts propagate to the host from then on, nor from it.
+ * A new mount namespace of root starts with the propagation of the host's mounts, which systemd makes shared; so this
+ * comes before any other mount call. It needs no recent kernel. Fails with EINVAL in a chroot.
+ */
+bool mounts_make_private(void);
 
 /*
- * The mount at `path` and all below it: read-only, without set-user-id programs and devices, and private. In one call from
- * Linux 5.12 on, mount by mount before.
+ * The mount at `path` and all below it: read-only, without set-user-id programs and devices. In one call from Linux 5.12
+ * on, mount by mount before, and where a filter forbids that call. Leaves propagation as it is.
  */
 bool mounts_freeze(const char *path);
 

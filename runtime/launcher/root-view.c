@@ -194,8 +194,7 @@ static struct fault fill(const struct arguments *arguments, const struct sources
 }
 
 static struct fault build(const struct arguments *arguments, const struct sources *sources, bool has_own_pids) {
-  if (!mounts_part() || mount("tmpfs", SCAFFOLD_AT, "tmpfs", MS_NOSUID, SCAFFOLD_OPTIONS) != 0 ||
-      chdir(SCAFFOLD_AT) != 0)
+  if (mount("tmpfs", SCAFFOLD_AT, "tmpfs", MS_NOSUID, SCAFFOLD_OPTIONS) != 0 || chdir(SCAFFOLD_AT) != 0)
     return fault_at(STEP_SCAFFOLD);
   bool has_devices;
   struct covers covers;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mounts.h"
 #include "namespaces.h"
 #include "privileges.h"
 #include "seccomp.h"
@@ -28,6 +29,8 @@ unsigned int sandbox_birth_flags(const struct sandbox *sandbox) {
 
 static struct fault build_view(const struct sandbox *sandbox) {
   bool has_own_pids = sandbox_has(sandbox, FEATURE_PID);
+  /* Here, not in either view: no view may mount anything before. */
+  if (!mounts_make_private()) return fault_at(STEP_PROPAGATION);
   return sandbox->arguments->sandbox_rootfs == NULL ? host_view_build(sandbox->arguments, has_own_pids)
                                                     : root_view_build(sandbox->arguments, has_own_pids);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "children.h"
+#include "complaint.h"
 #include "crew.h"
 #include "fleet.h"
 #include "identity.h"
@@ -122,14 +123,18 @@ static enum side launch(struct spawner *spawner, const struct request *request, 
     return SIDE_BROKEN;
   }
   int lock_fd = ABSENT;
-  struct fault fault = is_sound ? task_dir_lock(&lock_fd, arguments->task_dir) : no_fault();
+  struct fault fault = is_sound ? task_dir_lock(&lock_fd, arguments) : no_fault();
   pid_t pid = !is_fault(fault) && is_sound ? crew_pass(&spawner->crew, request, lock_fd) : ABSENT;
   if (!is_fault(fault) && pid == ABSENT) {
     pid = fork_launcher(spawner, request, arguments, lock_fd, worker);
     if (pid == 0) return is_sound ? SIDE_LAUNCHER : SIDE_SENSELESS_LAUNCHER;
     if (pid < 0) fault = fault_at(STEP_FORK);
   }
-  if (is_fault(fault)) fleet_add_failed(fleet, arguments, request->launch, fault);
+  /* A stale request must not be reported: the service would fail the new task of the same id. */
+  if (fault.step == STEP_TASK_DIR && fault.error == ESTALE) {
+    complain_of_fault(arguments->task_id, fault);
+    fleet_add_failed(fleet, arguments, request->launch, no_fault());
+  } else if (is_fault(fault)) fleet_add_failed(fleet, arguments, request->launch, fault);
   else fleet_add(fleet, arguments, request->launch, pid);
   if (lock_fd >= 0) close(lock_fd); /* now the launcher's alone */
   text_clear(complaint);

@@ -1,19 +1,41 @@
 #include "task-dir.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "clock.h"
+#include "text.h"
 
 /* No task is started twice, and no outcome overwritten, whatever a service believes after a crash. */
 static bool has_run(int dir_fd) {
   return faccessat(dir_fd, "started", F_OK, 0) == 0 || faccessat(dir_fd, "outcome", F_OK, 0) == 0;
 }
 
-struct fault task_dir_lock(int *fd, const char *path) {
-  *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+static bool is_meant(int dir_fd, const char *task_dir_id) {
+  struct stat status;
+  if (task_dir_id == NULL) return true;
+  if (fstatat(dir_fd, "request.json", &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  struct text id;
+  text_clear(&id);
+  text_add_number(&id, (int64_t)status.st_ino);
+  text_add(&id, ":");
+  text_add_number(&id, (int64_t)status.st_mtim.tv_sec * NS_PER_SEC + status.st_mtim.tv_nsec);
+  return strcmp(text_string(&id), task_dir_id) == 0;
+}
+
+/* Under the lock: whoever has it may rely on it that the directory stays that of the task. */
+static struct fault lock_meant(int lock_fd, int dir_fd, const char *task_dir_id) {
+  if (flock(lock_fd, LOCK_EX | LOCK_NB) != 0) return fault_at(STEP_LOCK);
+  return is_meant(dir_fd, task_dir_id) ? no_fault() : (struct fault){STEP_TASK_DIR, ESTALE};
+}
+
+struct fault task_dir_lock(int *fd, const struct arguments *arguments) {
+  *fd = open(arguments->task_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (*fd < 0) return fault_at(STEP_TASK_DIR);
-  return flock(*fd, LOCK_EX | LOCK_NB) == 0 ? no_fault() : fault_at(STEP_LOCK);
+  return lock_meant(*fd, *fd, arguments->task_dir_id);
 }
 
 struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments) {
@@ -23,7 +45,8 @@ struct fault task_dir_open(struct task_dir *dir, const struct arguments *argumen
   dir->fd = is_open ? (int)arguments->lock_fd : open(arguments->task_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir->fd < 0) return fault_at(STEP_TASK_DIR);
   dir->lock_fd = arguments->lock_fd == ABSENT ? dir->fd : (int)arguments->lock_fd;
-  if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) != 0) return fault_at(STEP_LOCK);
+  struct fault fault = lock_meant(dir->lock_fd, dir->fd, arguments->task_dir_id);
+  if (is_fault(fault)) return fault;
   return has_run(dir->fd) ? (struct fault){STEP_TASK_DIR, EEXIST} : no_fault();
 }
 

@@ -16,8 +16,13 @@ struct task_dir {
   int stderr_fd;
 };
 
-/* Opens the directory and takes its lock, which is that of whoever has `fd` open. */
-struct fault task_dir_lock(int *fd, const char *path);
+/*
+ * Opens the directory and takes its lock, which is that of whoever has `fd` open. A request may wait for long, and its task
+ * end and be removed meanwhile; then its name may be that of a new task. So the request says by `task_dir_id` which
+ * directory it is for: `INODE:NANOSECONDS`, of request.json in it, which is written once, and its time of modification.
+ * ESTALE when it is another one.
+ */
+struct fault task_dir_lock(int *fd, const struct arguments *arguments);
 
 /* Takes the lock: whoever has it is the launcher of this task, until it ends in whatever way. Refuses a task that ran. */
 struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments);

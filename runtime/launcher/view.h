@@ -30,7 +30,10 @@
  */
 #define SCAFFOLD_OPTIONS "mode=0755,size=512m,nr_inodes=65536"
 
-/* `has_own_pids` says whether there is a pid namespace to show. */
+/*
+ * `has_own_pids` says whether there is a pid namespace to show. The mounts of the namespace must be private already
+ * (mounts_make_private), or all of this would be mounted on the host as well.
+ */
 struct fault host_view_build(const struct arguments *arguments, bool has_own_pids);
 struct fault root_view_build(const struct arguments *arguments, bool has_own_pids);
 

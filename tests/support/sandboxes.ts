@@ -9,6 +9,7 @@ import { basename, join } from 'node:path'
 import { failureOf } from '../../runtime/launcher/faults.ts'
 import type { LaunchSandbox, SandboxFeature } from '../../runtime/launcher/plan.ts'
 import { probeSandbox } from '../../runtime/launcher/sandbox-probe.ts'
+import { CALLS, SHARED_MOUNTS, withoutCalls } from './hosts.ts'
 import {
   describeLaunchers,
   type LauncherVariant,
@@ -21,12 +22,12 @@ import { type TempDir, tempDir } from './temp.ts'
 
 /** A user that no machine has, and that of tasks in sandboxes of root. */
 const ORDINARY_UID = 61_234
-export const SANDBOX_UID = 65_534
+export const SANDBOX_UID = 65_531
 
 const isRoot = process.getuid?.() === 0
 
 /** What a sandbox has where nobody says. */
-export const USUAL: readonly SandboxFeature[] = ['mount', 'pid', 'uts', 'ipc', 'user', 'seccomp']
+export const USUAL: readonly SandboxFeature[] = ['mount', 'pid', 'uts', 'ipc', 'net', 'user', 'seccomp']
 
 export const MASKS: readonly string[] = ['/home', '/root', '/run', '/var/tmp']
 
@@ -72,8 +73,18 @@ export const missingSandbox = await (async (): Promise<string | undefined> => {
   return `${what}: ${reason}`
 })()
 
-/** Describes `cases` for each launcher that is built, as each kind of user that there can be. */
-export function describeSandboxes(subject: string, cases: (setting: Setting) => void): void {
+/** A host as systemd makes it, with the calls of the oldest kernel that we support. */
+const ODD_HOST = [...SHARED_MOUNTS, ...withoutCalls(CALLS['every call newer than Linux 4.9'])]
+
+/**
+ * Describes `cases` for each launcher that is built, as each kind of user that there can be, and unless told otherwise
+ * also on a host that shares its mounts and has an old kernel.
+ */
+export function describeSandboxes(
+  subject: string,
+  cases: (setting: Setting) => void,
+  { isHostVaried = true } = {},
+): void {
   if (missingSandbox !== undefined) {
     describe.skip(`${subject} (skipped: ${missingSandbox})`, () => {
       cases({ variant: shippedLauncher, isRoot, uid: ORDINARY_UID })
@@ -86,6 +97,10 @@ export function describeSandboxes(subject: string, cases: (setting: Setting) => 
       if (isRoot) describe('as root', () => cases({ variant, isRoot: true, uid: SANDBOX_UID }))
       const uid = isRoot ? ORDINARY_UID : process.getuid!()
       describe('as an ordinary user', () => cases({ variant: reachable(variant), isRoot: false, uid }))
+      if (!isHostVaried || !isRoot || variant !== shippedLauncher) return
+      const onOddHost = { ...variant, command: [...ODD_HOST, ...variant.command] }
+      describe('as root, on a host with shared mounts and the calls of Linux 4.9', () =>
+        cases({ variant: onOddHost, isRoot: true, uid: SANDBOX_UID }))
     },
     { isPortableIncluded: false },
   )

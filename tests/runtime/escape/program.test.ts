@@ -19,7 +19,9 @@ const named = (attempts: readonly Attempt[], verdict: Verdict) =>
 
 /** What the kernel refuses nobody, or only where it was told to. */
 const OPEN_TO_ALL = ['read_hidden', 'read_hidden_by_root', 'read_hidden_by_symlink', 'read_beside', 'host_processes']
-const SOCKETS = ['connect_abstract', 'connect_loopback', 'connect_hidden', 'shared_memory', 'message_queue']
+const SOCKETS = [
+  ...['connect_abstract', 'connect_loopback', 'connect_hidden', 'ask_service', 'shared_memory', 'message_queue'],
+]
 
 test('a line that is none of an attempt is not passed over', () => {
   expect(parseAttempts('')).toEqual([])
@@ -46,12 +48,14 @@ test.skipIf(!isRoot)('as root and outside of a sandbox nearly everything is open
   expect(open.length).toBeGreaterThan(attempts.length * 0.6)
   expect(open).toEqual(expect.arrayContaining([...OPEN_TO_ALL, ...SOCKETS]))
   const ofRoot = ['read_shadow', 'kill_host', 'trace_host', 'take_descriptor', 'host_process_files', 'write_system']
-  expect(open).toEqual(expect.arrayContaining([...ofRoot, 'become_other', 'capabilities', 'no_new_privs']))
+  expect(open).toEqual(
+    expect.arrayContaining([...ofRoot, 'become_other', 'capabilities', 'no_new_privs', 'disk_quota']),
+  )
   // The init of this machine is left alone.
   expect(named(attempts, 'not_applicable')).toEqual(expect.arrayContaining(['kill_init', 'trace_init', 'init_secrets']))
   expect(readdirSync(place.workspace)).toEqual(before)
   const taken = await place.baits.collect()
-  expect(taken.map((bait) => bait.split('=')[0])).toEqual(['abstract', 'tcp', 'unix'])
+  expect(taken.map((bait) => bait.split('=')[0])).toEqual(['service', 'abstract', 'tcp', 'unix'])
 })
 
 test.skipIf(!isRoot)('as a user it finds open what a user may (needs root to become one)', async () => {

@@ -1,7 +1,7 @@
 /** Goal: no attempt goes without a verdict, and none that is not proved to be blocked counts as blocked. */
 import { describe, expect, test } from 'bun:test'
-import type { Attempt, Listed } from '../../../runtime/escape/attempts.ts'
-import { type EscapeRun, verdicts } from '../../../runtime/escape/verdicts.ts'
+import type { Attempt, Listed, Verdict } from '../../../runtime/escape/attempts.ts'
+import { type EscapeRun, verdicts, worstOf } from '../../../runtime/escape/verdicts.ts'
 
 const listed: Listed[] = [
   { name: 'unmount', isAlone: false, what: 'unmounts' },
@@ -58,5 +58,23 @@ describe('the verdicts', () => {
       detail: 'it connects: it did, on the host (tcp=8080)',
     })
     expect(all.filter(({ verdict }) => verdict === 'open').length).toBe(1)
+  })
+})
+
+describe('of two sandboxes', () => {
+  const made = (verdict: Verdict, detail: string): Attempt => ({ name: 'connect', verdict, detail })
+
+  test.each<[Verdict, Verdict, Verdict, string]>([
+    ['blocked', 'blocked', 'blocked', 'strictest'],
+    ['blocked', 'not_applicable', 'blocked', 'strictest'],
+    ['not_applicable', 'blocked', 'blocked', 'default'],
+    ['not_applicable', 'not_applicable', 'not_applicable', 'strictest'],
+    ['open', 'open', 'open', 'strictest'],
+    ['open', 'blocked', 'open', 'strictest'],
+    ['blocked', 'open', 'open', 'default (in the default sandbox)'],
+    ['not_applicable', 'open', 'open', 'default (in the default sandbox)'],
+  ])('%s in the strictest and %s in the default one is %s', (strictest, byDefault, verdict, detail) => {
+    const worst = worstOf([made(strictest, 'strictest')], [made(byDefault, 'default')])
+    expect(worst).toEqual([made(verdict, detail)])
   })
 })

@@ -32,6 +32,7 @@ const plan = fc.record(
   {
     task_id: fc.stringMatching(/^[A-Za-z0-9._-]{1,128}$/),
     task_dir: path,
+    task_dir_id: fc.stringMatching(/^\d{1,19}:\d{1,19}$/),
     workdir: path,
     command: fc.tuple(path, fc.array(fc.string())).map(([program, args]): [string, ...string[]] => [program, ...args]),
     wall_time_ms: count,
@@ -62,7 +63,7 @@ function readBack(argv: readonly string[]): Record<string, unknown> {
     expect(given.has(key)).toBe(false)
     given.set(key, argv[i + 1]!)
   }
-  const texts = new Set(['task_id', 'task_dir', 'workdir'])
+  const texts = new Set(['task_id', 'task_dir', 'task_dir_id', 'workdir'])
   const groups = ['cgroup_v2', 'cgroup_v1_pids', 'cgroup_v1_memory'].map((key) => {
     const value = given.get(key)
     given.delete(key)

@@ -9,18 +9,21 @@ import {
   closeSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
+  rmSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { isLauncherAlive, readRecord } from '../../../runtime/launcher/spawn.ts'
+import { taskDirId } from '../../../runtime/store/task-dir.ts'
 import { tryLock } from '../../../shared/directory-lock.ts'
 import { makeFifo } from '../../support/fifo.ts'
-import { describeLaunchers, sh, shippedLauncher } from '../../support/launchers.ts'
+import { complaintOf, describeLaunchers, sh, shippedLauncher } from '../../support/launchers.ts'
 import { BareSpawner } from '../../support/spawners.ts'
 import { childrenOf, stopProcess } from '../../support/task-processes.ts'
 import { tempDir } from '../../support/temp.ts'
@@ -62,6 +65,26 @@ describeLaunchers(
         () => ran.filter((path) => existsSync(path) && readFileSync(path, 'utf8') === 'ran\n').length,
         (count) => count === 10,
       )
+    })
+
+    test('starts nothing in the directory of a new task of the same id, and does not keep that from starting', async () => {
+      await using spawner = new BareSpawner(variant)
+      await stopProcess(spawner.pid)
+      const path = spawner.dirOf('task-1')
+      const asked = (launch: number, text: string): Buffer => {
+        rmSync(path, { recursive: true, force: true })
+        mkdirSync(path)
+        writeFileSync(join(path, 'request.json'), text)
+        return spawner.request('task-1', sh(`echo ${launch} >> ran`), launch, { task_dir_id: taskDirId(path)! })
+      }
+      spawner.write(asked(1, 'of the old task'), asked(2, 'of the new task'))
+      process.kill(spawner.pid, 'SIGCONT')
+      expect((await spawner.hears('gone', 2)).sort()).toEqual(['gone task-1 1 125', 'gone task-1 2 0'])
+      expect(readFileSync(join(path, 'ran'), 'utf8')).toBe('2\n')
+      // A fault would be taken for that of the new task.
+      expect(spawner.said).not.toContain('failed')
+      spawner.process.stdin.end()
+      expect(await spawner.complaints).toMatch(complaintOf('task_dir'))
     })
 
     test('tells of every end, though its pipe was full when it came', async () => {

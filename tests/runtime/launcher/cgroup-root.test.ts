@@ -6,6 +6,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, rmdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { leaveCgroups, TaskCgroups } from '../../../runtime/launcher/cgroup.ts'
+import { namesBelow } from '../../../runtime/launcher/cgroup-files.ts'
 import { TEST_CGROUP_ROOT } from '../../../scripts/left-groups.ts'
 import { missingCgroups, testCgroups } from '../../support/cgroups.ts'
 
@@ -21,6 +22,33 @@ test.skipIf(missingCgroups !== undefined)(`a directory of groups is what one of 
   leaveCgroups(groups)
   const left = Object.values(groups.directories).map((directory) => existsSync(dirname(directory)))
   expect(left).toEqual(left.map(() => false))
+})
+
+test.skipIf(missingCgroups !== undefined)(`the group of a service stays as long as those of its tasks${why}`, () => {
+  const groups = TaskCgroups.prepare({ root: `${TEST_CGROUP_ROOT}-leave-${process.pid}`, serviceId: '1-2' })
+  const directories = [...new Set(Object.values(groups.directories))]
+  for (const directory of directories) mkdirSync(join(directory, '1-2.task'))
+  leaveCgroups(groups)
+  const left = directories.map((directory) => namesBelow(directory).toSorted())
+  for (const directory of directories) rmdirSync(join(directory, '1-2.task'))
+  leaveCgroups(groups)
+  expect(left).toEqual(directories.map(() => ['1-2', '1-2.task']))
+  expect(directories.map((directory) => existsSync(directory))).toEqual(directories.map(() => false))
+})
+
+test.skipIf(missingCgroups !== undefined)(`groups without a record limit all the same${why}`, () => {
+  const fault = new Error('there is no room for the record')
+  // Stands for a system that refuses more groups.
+  const dataDir = Object.assign(Object('/data'), {
+    toJSON: () => {
+      throw fault
+    },
+  }) as string
+  const root = `${TEST_CGROUP_ROOT}-record-${process.pid}`
+  const groups = TaskCgroups.prepare({ root, serviceId: '1-2', dataDir })
+  leaveCgroups(groups)
+  expect(groups.missing).toEqual([])
+  expect(groups.unrecorded[0]).toContain(fault.message)
 })
 
 test.skipIf(missingCgroups !== undefined)(`what others have made stays${why}`, () => {

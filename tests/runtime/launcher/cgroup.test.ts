@@ -7,9 +7,14 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { membersOf, writeAttribute } from '../../../runtime/launcher/cgroup-files.ts'
+import { PIDFD_OPEN } from '../../../runtime/launcher/pidfd.ts'
 import type { TaskCgroup } from '../../../runtime/launcher/plan.ts'
+import { requestKill } from '../../../runtime/launcher/spawn.ts'
 import { missingCgroups, testCgroups } from '../../support/cgroups.ts'
+import { withoutCalls } from '../../support/hosts.ts'
 import { describeLaunchers, launch, run, sh, shippedLauncher } from '../../support/launchers.ts'
+import { tempDir } from '../../support/temp.ts'
+import { missingTrace } from '../../support/trace.ts'
 import { isAlive, until } from '../../support/until.ts'
 
 const { errno, signals } = constants
@@ -43,6 +48,44 @@ describe.skipIf(missingCgroups !== undefined)(`with control groups${why}`, () =>
           expect(membersOf(path)).toContain(pid)
         }
         expect(launchers).not.toContain('service.task-1')
+      })
+
+      const HANDLED =
+        "trap 'wait; exit 3' TERM; (trap 'echo told; exit' TERM; echo ready; while :; do sleep 0.01; done) & wait"
+
+      test.skipIf(missingTrace !== undefined)(
+        'signals its members by pidfds, once they are on the list again',
+        async () => {
+          await using groups = testCgroups()
+          using dir = tempDir()
+          const cgroup = groups.tasks.forTask('task-1')!
+          const log = join(dir.path, 'calls')
+          const calls = 'trace=kill,pidfd_open,pidfd_send_signal,openat,open'
+          const through = ['sh', '-c', 'exec strace "$@" 2> /dev/null', 'sh', '-qq', '-o', log, '-e', calls]
+          await using task = launch(launcher, { command: sh(HANDLED), cgroup, through })
+          await task.printed('ready\n')
+          const { pid } = await task.started()
+          requestKill(task.dir)
+          expect((await task.outcome()).ending).toEqual({ how: 'exited', exit_code: 3 })
+          expect(task.stdout).toContain('told\n')
+          const made = readFileSync(log, 'utf8')
+          const opened = new RegExp(
+            `pidfd_open\\(${pid}, 0\\) += (\\d+)\n[^]*?"cgroup\\.procs"[^]*?pidfd_send_signal\\(\\1, SIGTERM`,
+          )
+          expect(made).toMatch(opened)
+          expect(made).not.toMatch(/^kill\(\d+, SIGTERM\)/m)
+        },
+      )
+
+      test('signals its members by their pids where there are no pidfds', async () => {
+        await using groups = testCgroups()
+        const cgroup = groups.tasks.forTask('task-1')!
+        const through = withoutCalls([PIDFD_OPEN])
+        await using task = launch(launcher, { command: sh(HANDLED), cgroup, through })
+        await task.printed('ready\n')
+        requestKill(task.dir)
+        expect((await task.outcome()).ending).toEqual({ how: 'exited', exit_code: 3 })
+        expect(task.stdout).toContain('told\n')
       })
 
       test('may have as many processes as it was given, itself included', async () => {

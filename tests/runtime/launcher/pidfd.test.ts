@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
-import { signalIf } from '../../../runtime/launcher/pidfd.ts'
+import { killEach, signalIf } from '../../../runtime/launcher/pidfd.ts'
 import { sh } from '../../support/launchers.ts'
 import { until } from '../../support/until.ts'
 import { withoutPidfd } from '../../support/without-pidfd.ts'
@@ -53,4 +53,37 @@ test('no descriptor stays open', async () => {
   signalIf(() => true, child.pid, signal)
   await child.exited
   await until(open, (count) => count <= before)
+})
+
+describe.each([
+  ['by what holds on to them', undefined],
+  ['by their pids', withoutPidfd],
+] as const)('killing those of a list, %s', (_, call) => {
+  test('spares whoever has got a pid of the list since it was made', async () => {
+    const [member, stranger] = [sleeper(), sleeper()]
+    // Both are on the list; when they are held on to only one is still what is meant.
+    killEach([member.pid, stranger.pid], () => [member.pid], call)
+    await member.exited
+    expect([member.signalCode, stranger.exitCode, stranger.signalCode]).toEqual(['SIGKILL', null, null])
+    stranger.kill('SIGTERM')
+    await stranger.exited
+    expect(stranger.signalCode).toBe('SIGTERM')
+  })
+
+  test('reaches all of a long list, and leaves no descriptor', async () => {
+    const open = () => readdirSync('/proc/self/fd').length
+    const members = Array.from({ length: 70 }, sleeper)
+    const pids = members.map(({ pid }) => pid)
+    const before = open()
+    let asked = 0
+    const stillMeant = () => {
+      asked++
+      return [...pids, 0, 1]
+    }
+    killEach([...pids, 0, 1], stillMeant, call)
+    expect(asked).toBe(2)
+    expect(open()).toBeLessThanOrEqual(before)
+    await Promise.all(members.map(({ exited }) => exited))
+    expect(new Set(members.map(({ signalCode }) => signalCode))).toEqual(new Set(['SIGKILL']))
+  })
 })

@@ -22,6 +22,7 @@ const plan = fc.record(
   {
     task_id: fc.stringMatching(/^[A-Za-z0-9._-]{1,128}$/),
     task_dir: text,
+    task_dir_id: fc.stringMatching(/^\d{1,19}:\d{1,19}$/),
     workdir: text,
     command: fc.tuple(text, fc.array(fc.string())).map(([program, args]): [string, ...string[]] => [program, ...args]),
     ...{ wall_time_ms: count, grace_ms: fc.nat(), give_up_ms: fc.nat(), max_output_bytes: count },

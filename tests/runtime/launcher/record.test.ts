@@ -12,10 +12,12 @@ import {
   readdirSync,
   readFileSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { parseOutcome, parseStarted } from '../../../runtime/launcher/outcome.ts'
+import { taskDirId } from '../../../runtime/store/task-dir.ts'
 import { tryLock } from '../../../shared/directory-lock.ts'
 import { compiledOnly, complaintOf, describeLaunchers, launch, rootTest, run, sh } from '../../support/launchers.ts'
 import { tempDir } from '../../support/temp.ts'
@@ -89,6 +91,22 @@ describeLaunchers('the record', (launcher) => {
       expect(await task.complaints()).toMatch(complaintOf('task_dir'))
       expect(readdirSync(dir.path)).toEqual([left])
     }
+  })
+
+  test('is not made in a directory that another task has by now', async () => {
+    using dir = tempDir()
+    writeFileSync(join(dir.path, 'request.json'), 'of the old task')
+    const old = taskDirId(dir.path)!
+    const again = (task_dir_id: string) => launch(launcher, { command: ['true'], task_dir: dir.path, task_dir_id })
+    utimesSync(join(dir.path, 'request.json'), 1, 1) // as written at another time, with the inode of the first
+    for (const other of [old, '0:0', `${taskDirId(dir.path)}0`]) {
+      await using task = again(other)
+      expect(await task.exited).toBe(125)
+      expect(await task.complaints()).toMatch(complaintOf('task_dir'))
+      expect(readdirSync(dir.path)).toEqual(['request.json'])
+    }
+    await using task = again(taskDirId(dir.path)!)
+    expect((await task.outcome()).ending).toEqual({ how: 'exited', exit_code: 0 })
   })
 
   test('is missing where the directory of the task is', async () => {

@@ -3,11 +3,12 @@
  * that makes every attempt we know of is another, and has tests of its own.
  */
 import { expect, test } from 'bun:test'
-import { chmodSync, closeSync, copyFileSync, openSync } from 'node:fs'
+import { chmodSync, closeSync, copyFileSync, openSync, readlinkSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import type { SandboxFeature } from '../../../runtime/launcher/plan.ts'
 import { NAMESPACES } from '../../../shared/contract/runtime-request.ts'
+import { withNewerCalls } from '../../support/hosts.ts'
 import { launch, run, sh, shippedLauncher } from '../../support/launchers.ts'
 import { describeSandboxes, launchIn, runIn, USUAL } from '../../support/sandboxes.ts'
 
@@ -17,16 +18,35 @@ const STATUS = "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp:)' /proc/self/s
 /** The numbers of system calls of the machine that the tests run on. */
 const CALLS = (
   process.arch === 'x64'
-    ? { keyctl: 250, add_key: 248, io_uring_setup: 425, clone3: 435, bpf: 321, setns: 308, mount_setattr: 442 }
-    : { keyctl: 219, add_key: 217, io_uring_setup: 425, clone3: 435, bpf: 280, setns: 268, mount_setattr: 442 }
+    ? {
+        keyctl: 250,
+        add_key: 248,
+        io_uring_setup: 425,
+        clone3: 435,
+        bpf: 321,
+        setns: 308,
+        mount_setattr: 442,
+        quotactl_fd: 443,
+      }
+    : {
+        keyctl: 219,
+        add_key: 217,
+        io_uring_setup: 425,
+        clone3: 435,
+        bpf: 280,
+        setns: 268,
+        mount_setattr: 442,
+        quotactl_fd: 443,
+      }
 ) as Readonly<Record<string, number>>
 
+const perl = (script: string): [string, ...string[]] => ['/usr/bin/perl', '-e', script]
+
 /** Prints the error of each call, made with arguments of no meaning. */
-const attempt = (names: readonly string[]): [string, ...string[]] => [
-  '/usr/bin/perl',
-  '-e',
-  `for my $call (${names.map((name) => CALLS[name]).join(', ')}) { syscall($call, 0, 0, 0, 0, 0); print $!+0, "\\n" }`,
-]
+const attempt = (names: readonly string[]) =>
+  perl(
+    `for my $call (${names.map((name) => CALLS[name]).join(', ')}) { syscall($call, 0, 0, 0, 0, 0); print $!+0, "\\n" }`,
+  )
 
 const fields = (status: string): Record<string, string> =>
   Object.fromEntries(
@@ -83,10 +103,27 @@ describeSandboxes('a task in a sandbox', (setting) => {
 
   test('has calls refused, newer ones as if they were not there', async () => {
     const { stdout } = await runIn(setting, {
-      command: attempt(['keyctl', 'add_key', 'bpf', 'setns', 'mount_setattr', 'clone3', 'io_uring_setup']),
+      command: attempt([
+        'keyctl',
+        'add_key',
+        'bpf',
+        'setns',
+        'mount_setattr',
+        'quotactl_fd',
+        'clone3',
+        'io_uring_setup',
+      ]),
     })
     const { EPERM, ENOSYS } = errno
-    expect(stdout.trim().split('\n').map(Number)).toEqual([EPERM, EPERM, EPERM, EPERM, EPERM, ENOSYS, ENOSYS])
+    expect(stdout.trim().split('\n').map(Number)).toEqual([...Array(6).fill(EPERM), ENOSYS, ENOSYS])
+  })
+
+  test('has no calls that are newer than the filter, whatever the kernel has', async () => {
+    // The first ones that the filter does not know, and numbers of no call.
+    const calls = [470, 471, 600, 1023, 0x3fffffff]
+    const command = perl(`for my $call (${calls}) { $! = 0; syscall($call, -1, -1, -1, -1); print $!+0, "\\n" }`)
+    const { stdout } = await runIn(setting, { command, through: withNewerCalls(calls) })
+    expect(stdout.trim().split('\n').map(Number)).toEqual(calls.map(() => errno.ENOSYS))
   })
 
   test('has them all without the filter, and makes no user namespace for all that', async () => {
@@ -119,7 +156,7 @@ describeSandboxes('a task in a sandbox', (setting) => {
   })
 
   test('has a network of its own where it is asked for: nothing but loopback, which is up', async () => {
-    const features = [...USUAL, 'net'] as const
+    const features = USUAL
     const script =
       "cut -d: -f1 -s /proc/net/dev | tr -d ' '; cat /sys/class/net/lo/flags > /dev/null; ip -o link show up 2> /dev/null | cut -d: -f2"
     const { stdout } = await runIn(setting, { command: sh(script), sandbox: { features } })
@@ -131,15 +168,19 @@ describeSandboxes('a task in a sandbox', (setting) => {
   })
 
   test('has the namespaces that were asked for, and shares the others', async () => {
-    const of = 'for kind in mnt pid uts ipc net cgroup user; do readlink /proc/self/ns/$kind; done'
+    const of = 'for kind in mnt pid uts ipc net cgroup user; do readlink /proc/self/ns/$kind; done; sleep 600'
     const kinds = ['mount', 'pid', 'uts', 'ipc', 'net', 'cgroup', 'user'] as const
-    const host = Bun.spawnSync(sh(of)).stdout.toString().trim().split('\n')
-    for (const features of [USUAL, [...USUAL, 'net', 'cgroup'], ['user', 'uts']] as SandboxFeature[][]) {
-      const { stdout } = await runIn(setting, { command: sh(of), sandbox: { features } })
-      const own = stdout
-        .trim()
-        .split('\n')
-        .map((name, i) => [kinds[i], name !== host[i]])
+    for (const features of [
+      USUAL,
+      USUAL.filter((feature) => feature !== 'net'),
+      [...USUAL, 'cgroup'],
+      ['user', 'uts'],
+    ] as SandboxFeature[][]) {
+      await using task = launchIn(setting, { command: sh(of), sandbox: { features } })
+      const names = (await task.printed('user:[')).trim().split('\n')
+      const { launcher_pid } = await task.started()
+      const ofLauncher = (name: string) => readlinkSync(`/proc/${launcher_pid}/ns/${name.split(':')[0]}`)
+      const own = names.map((name, i) => [kinds[i], name !== ofLauncher(name)])
       expect(own).toEqual(kinds.map((kind) => [kind, features.includes(kind)]))
     }
   })
