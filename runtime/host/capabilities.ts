@@ -30,7 +30,7 @@ export function capabilitySet({ isLauncherNative, ...tried }: Tried): Capability
 }
 
 /** What a sandbox consists of where a task does not say. */
-const USUAL = ['mount', 'pid', 'uts', 'ipc'] as const satisfies readonly Namespace[]
+const USUAL = ['mount', 'pid', 'uts', 'ipc', 'net'] as const satisfies readonly Namespace[]
 
 /** Whether a task gets the usual sandbox, with nothing missing. */
 const hasWholeSandbox = (set: CapabilitySet): boolean =>

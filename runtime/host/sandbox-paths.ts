@@ -5,6 +5,7 @@
  * from connecting to a socket.
  */
 import { realpathSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { UsageError } from '../../shared/errors.ts'
 
 /** On any host. /tmp is not among them: each task has its own. */
@@ -28,22 +29,40 @@ export interface SandboxPaths {
 export interface SandboxPathSettings {
   /** Absolute and real. */
   readonly dataDir: string
+  /** Empty where there is none. */
+  readonly tokenFile?: string
   readonly sandboxMask: readonly string[]
   readonly sandboxExpose: readonly string[]
 }
 
 /** Throws `UsageError` for what no sandbox could be made with. */
-export function findSandboxPaths({ dataDir, sandboxMask, sandboxExpose }: SandboxPathSettings): SandboxPaths {
+export function findSandboxPaths({
+  dataDir,
+  tokenFile = '',
+  sandboxMask,
+  sandboxExpose,
+}: SandboxPathSettings): SandboxPaths {
   for (const path of sandboxMask) checkMask(path, realPath(path))
   for (const path of sandboxExpose) checkExposed(path, realPath(path))
   const resolver = realPath(RESOLVER)
   return {
-    masks: counted('--sandbox-mask', [...DEFAULT_MASKS, dataDir, ...sandboxMask].map(realPath)),
+    masks: counted(
+      '--sandbox-mask',
+      [...DEFAULT_MASKS, dataDir, ...tokenMask(tokenFile), ...sandboxMask].map(realPath),
+    ),
     exposed: counted('--sandbox-expose', [
       ...sandboxExpose.map(realPath),
       ...(resolver === RESOLVER ? [] : [resolver]),
     ]),
   }
+}
+
+/**
+ * The token of the service: a task that is the user of the service could read it, and have a task without a sandbox run.
+ * Below /dev and /proc, where each sandbox has its own, there is nothing to hide: a descriptor (`/dev/fd/3`), /dev/shm.
+ */
+function tokenMask(tokenFile: string): string[] {
+  return tokenFile === '' || /^\/(dev|proc)\//.test(resolve(tokenFile)) ? [] : [resolve(tokenFile)]
 }
 
 function checkMask(path: string, real: string): void {

@@ -1,12 +1,13 @@
 /**
  * Which limits of a task hold, and by what. Pure.
  *
- * cpu_time_sec: RLIMIT_CPU. pids_max: a pids cgroup, in any profile. memory_bytes: a memory cgroup in `linux_sandbox`, with
+ * cpu_time_sec: RLIMIT_CPU. pids_max: a pids cgroup, in any profile; a sandbox that asks for none has that of the service where
+ * there is such a cgroup, and goes without it where there is none. memory_bytes: a memory cgroup in `linux_sandbox`, with
  * which running out of memory is told apart; in `process`, and where there is no such cgroup, address space by RLIMIT_AS.
  */
 import type { PlannedSandbox, ResourceEnforcement } from '../../shared/contract/runtime.ts'
+import type { Limits } from '../../shared/runtime-request/limits.ts'
 import type { CapabilitySet } from './capability-set.ts'
-import type { Limits } from './limits.ts'
 import type { Shortages } from './shortages.ts'
 
 /** Throws what `shortages` throws. */
@@ -14,22 +15,25 @@ export function enforcementOf(
   { wall_time_ms, cpu_time_sec, memory_bytes, pids_max }: Limits,
   { profile }: PlannedSandbox,
   capabilities: CapabilitySet,
+  sandboxPidsMax: number | undefined,
   shortages: Shortages,
 ): ResourceEnforcement {
   const cpu_time_enforced =
     cpu_time_sec !== undefined &&
     shortages.has('limits.cpu_time_sec', capabilities.rlimit_cpu, 'CPU time is not limited')
   const memory = memory_bytes === undefined ? 'none' : memoryEnforcement(profile, capabilities, shortages)
+  const unaskedPidsMax = profile === 'linux_sandbox' && pids_max === undefined ? sandboxPidsMax : undefined
   const pids_enforced =
-    pids_max !== undefined &&
-    shortages.has('limits.pids_max', capabilities.pids_cgroup, 'the number of processes is not limited')
+    pids_max === undefined
+      ? unaskedPidsMax !== undefined && capabilities.pids_cgroup.isAvailable
+      : shortages.has('limits.pids_max', capabilities.pids_cgroup, 'the number of processes is not limited')
   return {
     wall_time_ms,
     ...(cpu_time_sec !== undefined && { cpu_time_sec }),
     cpu_time_enforced,
     ...(memory_bytes !== undefined && { memory_bytes }),
     memory_enforced: memory !== 'none',
-    ...(pids_max !== undefined && { pids_max }),
+    ...((pids_max ?? unaskedPidsMax) !== undefined && { pids_max: pids_max ?? unaskedPidsMax! }),
     pids_enforced,
     cgroup_enforced: memory === 'cgroup' || pids_enforced,
     oom_detection: memory === 'cgroup',

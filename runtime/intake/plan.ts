@@ -3,31 +3,59 @@
  *
  * Steps, each by itself, so that one thing that is missing costs only what needs it:
  *  1. the sandbox (`effective-sandbox.ts`): the profile, each namespace, the root;
- *  2. the limits (`enforcement.ts`): CPU time, memory, processes.
+ *  2. the network and the token (`host-network.ts`): a strict task does not share the network with a service of ours that has
+ *     no token, and cannot read the token of this service;
+ *  3. the limits (`enforcement.ts`): CPU time, memory, processes.
  * A strict task is refused at the first thing that is missing: `policy.capability_mode=strict`, or that of the service
  * where the task does not say, or `control_context.requires_strict_sandbox=true`, which is as strict about limits. An
  * adaptive one does without, and the plan says of each what comes instead.
  */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { CapabilityMode } from '../../shared/contract/runtime-request.ts'
-import { type CapabilitySet, unavailable, WITHOUT_GROUPS } from './capability-set.ts'
+import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
+import { type CapabilitySet, missing, unavailable, WITHOUT_GROUPS } from './capability-set.ts'
 import { effectiveSandbox } from './effective-sandbox.ts'
 import { enforcementOf } from './enforcement.ts'
+import {
+  inWords,
+  type OpenService,
+  openServices,
+  type ServiceAccess,
+  sharedWithHost,
+  tokenRemedies,
+} from './host-network.ts'
 import { Shortages } from './shortages.ts'
-import type { TaskRequest } from './validate.ts'
 
-export interface PlanDefaults {
+/** What plans of a service have in common, besides what its host can do. */
+export interface PlanSettings {
   /** For tasks that do not say. */
   readonly capability_mode: CapabilityMode
+  readonly access: ServiceAccess
+  /** `pids_max` of sandboxes that ask for none; undefined for no limit. */
+  readonly sandbox_pids_max: number | undefined
 }
 
 /** What a task gets. Throws 400 for a strict task that asks for more than there is. */
-export function planTask(request: TaskRequest, capabilities: CapabilitySet, defaults: PlanDefaults): ExecutionPlan {
+export function planTask(request: TaskRequest, capabilities: CapabilitySet, settings: PlanSettings): ExecutionPlan {
   const { policy, control_context, sandbox, limits } = request
-  const capability_mode = policy.capability_mode ?? defaults.capability_mode
+  const capability_mode = policy.capability_mode ?? settings.capability_mode
   const shortages = new Shortages(capability_mode === 'strict' || control_context.requires_strict_sandbox === true)
   const effective_sandbox = effectiveSandbox(sandbox, capabilities, shortages)
-  const resource_enforcement = enforcementOf(limits, effective_sandbox, capabilities, shortages)
+  const shared = sharedWithHost(effective_sandbox, capabilities.isRoot)
+  const services = openServices(settings.access, shared)
+  checkHostNetwork(services, shortages)
+  const remedies = tokenRemedies(settings.access, shared)
+  if (remedies !== undefined) {
+    const remedy = `${['Leave it out', ...remedies].join(', or ')}.`
+    shortages.refuseStrict('sandbox.namespaces.mount=false', missing(CAN_READ_TOKEN, remedy))
+  }
+  const resource_enforcement = enforcementOf(
+    limits,
+    effective_sandbox,
+    capabilities,
+    settings.sandbox_pids_max,
+    shortages,
+  )
   const plan = {
     capability_mode,
     requested_sandbox: sandbox,
@@ -36,7 +64,43 @@ export function planTask(request: TaskRequest, capabilities: CapabilitySet, defa
     degraded: shortages.reasons.length > 0,
     fallback_reasons: shortages.reasons,
   }
-  return { ...plan, capability_warnings: surprisesOf(plan, capabilities) }
+  const warnings = [...surprisesOf(plan, capabilities), ...networkWarnings(plan, services)]
+  if (remedies !== undefined && !shared.network) warnings.push(tokenWarning(plan, remedies))
+  return { ...plan, capability_warnings: warnings }
+}
+
+const CAN_READ_TOKEN =
+  'the task could read the token file of this service, and have any task without a sandbox run with the token'
+
+/** For a task that cannot connect to this service by itself; of another, `networkWarnings` says it. */
+function tokenWarning(
+  { requested_sandbox }: Omit<ExecutionPlan, 'capability_warnings'>,
+  remedies: readonly string[],
+): string {
+  const isAsked = requested_sandbox.namespaces?.mount === false
+  const all = [...(isAsked ? ['leave out sandbox.namespaces.mount'] : []), ...remedies]
+  return `the task can read the token file of this service: who has the token has any task without a sandbox run${all.length === 0 ? '' : ` (${all.join(', or ')})`}`
+}
+
+/** An adaptive task may share the network all the same: its plan warns. */
+function checkHostNetwork(services: readonly OpenService[], shortages: Shortages): void {
+  const certain = services.filter(({ isCertain }) => isCertain)
+  if (certain.length === 0) return
+  const { names, remedies } = inWords(certain)
+  const reason = `the task could have a task without a sandbox run by ${names}`
+  shortages.refuseStrict('sandbox.namespaces.net=false', missing(reason, `Leave it out, or ${remedies}.`))
+}
+
+function networkWarnings(
+  { requested_sandbox }: Omit<ExecutionPlan, 'capability_warnings'>,
+  services: readonly OpenService[],
+): string[] {
+  if (services.length === 0) return []
+  const { names, remedies } = inWords(services)
+  const isAsked = requested_sandbox.namespaces?.net === false
+  return [
+    `the task shares the network of the host: it can have a task without a sandbox run by ${names} (${isAsked ? 'leave out sandbox.namespaces.net, or ' : ''}${remedies})`,
+  ]
 }
 
 /** What is as it was asked for, or means nothing, and may not be what was meant. */

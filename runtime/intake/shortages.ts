@@ -1,6 +1,6 @@
 /** What a task asks for and the host lacks: a strict task is refused at the first, an adaptive one does without each. Pure. */
 import { Refusal } from '../refusal.ts'
-import { type Capability, unavailable } from './capability-set.ts'
+import { type Capability, type Missing, unavailable } from './capability-set.ts'
 
 export class Shortages {
   readonly #isStrict: boolean
@@ -17,11 +17,15 @@ export class Shortages {
    */
   has(what: string, capability: Capability, instead: string): boolean {
     if (capability.isAvailable) return true
-    const { reason, remedy } = capability
-    if (this.#isStrict) {
-      throw new Refusal('unsupported_capability', unavailable(what, capability), { capability: what, reason, remedy })
-    }
-    this.reasons.push(`${what} is unavailable (${reason}): ${instead}`)
+    this.refuseStrict(what, capability)
+    this.reasons.push(`${what} is unavailable (${capability.reason}): ${instead}`)
     return false
+  }
+
+  /** Throws 400 `unsupported_capability` for a strict task. */
+  refuseStrict(what: string, capability: Missing): void {
+    if (!this.#isStrict) return
+    const { reason, remedy } = capability
+    throw new Refusal('unsupported_capability', unavailable(what, capability), { capability: what, reason, remedy })
   }
 }

@@ -7,7 +7,9 @@ export const MAX_ARGUMENT = 999_999_999_999_999
 export function launcherArguments(plan: LaunchPlan, descriptors: LaunchDescriptors = {}): string[] {
   const { cgroup } = plan
   return [
-    ...['--task-id', plan.task_id, '--task-dir', plan.task_dir, '--workdir', plan.workdir],
+    ...['--task-id', plan.task_id, '--task-dir', plan.task_dir],
+    ...path('--task-dir-id', plan.task_dir_id),
+    ...['--workdir', plan.workdir],
     ...limit('--wall-time-ms', plan.wall_time_ms),
     ...limit('--grace-ms', plan.grace_ms),
     ...limit('--give-up-ms', plan.give_up_ms),

@@ -23,6 +23,8 @@ import {
   writeIfThere,
 } from './cgroup-files.ts'
 import { enableDownTo, topOf } from './cgroup-v2.ts'
+import { ownRecord, removeEmptyGroups, writeRecord } from './group-record.ts'
+import { killEach } from './pidfd.ts'
 import type { TaskCgroup } from './plan.ts'
 
 /** Below the service's own group. */
@@ -36,6 +38,8 @@ export interface CgroupOptions {
   readonly root: string
   /** Tells the tasks of one service from those of others: the same after a restart, without dots and slashes. */
   readonly serviceId: string
+  /** Absolute; by it another service finds out whether this one is gone for ever. Commands, which clean up, have none. */
+  readonly dataDir?: string
 }
 
 /** Why a controller cannot be used, and what to do about it. */
@@ -61,6 +65,8 @@ export class TaskCgroups {
     /** The topmost directory that was made for each of them, where one was. */
     readonly made: ReadonlyMap<string, string>,
     readonly missing: readonly MissingController[],
+    /** Why groups have no record, in words: no other service removes those then, and their limits hold all the same. */
+    readonly unrecorded: readonly string[],
   ) {}
 
   /** Makes the directory of the tasks and finds out what can be done in it. */
@@ -70,6 +76,7 @@ export class TaskCgroups {
     const directories: Partial<Record<Controller, string>> = {}
     const made = new Map<string, string>()
     const missing: MissingController[] = []
+    const unrecorded: string[] = []
     const mountPoints = [...homes.values()].flatMap((home) => home?.directories.at(-1) ?? [])
     const root = pathInHierarchy(options.root, mountPoints)
     for (const [controller, home] of homes) {
@@ -85,13 +92,18 @@ export class TaskCgroups {
         if (firstMade !== undefined) made.set(directory, firstMade)
         prove(join(directory, `${options.serviceId}~probe`), controller, version)
         // Empty; as long as it is there, no other service takes the directory away from us.
-        mkdirSync(join(directory, options.serviceId), { recursive: true })
+        const group = join(directory, options.serviceId)
+        mkdirSync(group, { recursive: true })
         directories[controller] = directory
+        if (options.dataDir !== undefined) {
+          const fault = recordFault(group, options.dataDir)
+          if (fault !== undefined) unrecorded.push(fault)
+        }
       } catch (error) {
         missing.push({ controller, reason: messageOf(error), remedy: REMEDY })
       }
     }
-    return new TaskCgroups(version, options.serviceId, directories, made, missing)
+    return new TaskCgroups(version, options.serviceId, directories, made, missing, unrecorded)
   }
 
   /** The group of a task, for its plan; undefined where there can be none. */
@@ -134,6 +146,16 @@ export class TaskCgroups {
   }
 }
 
+/** Why the record cannot be written; `cgroup.max.descendants` of a group above may leave no room for it. */
+function recordFault(group: string, dataDir: string): string | undefined {
+  try {
+    writeRecord(group, ownRecord(dataDir))
+    return undefined
+  } catch (error) {
+    return `${group}: ${messageOf(error)}`
+  }
+}
+
 /** What is the same in all hierarchies of the path of a directory in one of them, which is what `config` shows. */
 function pathInHierarchy(root: string, mountPoints: readonly string[]): string {
   const mountPoint = mountPoints.find((path) => root === path || root.startsWith(`${path}/`))
@@ -145,10 +167,19 @@ function* madeAbove(directory: string, top = directory): Generator<string> {
   for (let path = directory; path.startsWith(top); path = dirname(path)) yield path
 }
 
-/** Nothing is left of a directory that nobody uses; one with groups in it, of running tasks or another service, stays. */
+/** Whether `name` is the group of a task, or of a trial, of the service. */
+export const isGroupOf = (serviceId: string, name: string): boolean =>
+  name.startsWith(`${serviceId}.`) || name.startsWith(`${serviceId}~`)
+
+/**
+ * Nothing is left of a directory that nobody uses; one with groups in it, of running tasks or another service, stays. The
+ * group of the service stays with those of its tasks: it holds the record without which no other service removes them.
+ */
 export function leaveCgroups({ directories, serviceId, made }: TaskCgroups): void {
   for (const directory of new Set(Object.values(directories))) {
-    for (const group of [join(directory, serviceId), ...madeAbove(directory, made.get(directory))]) {
+    if (namesBelow(directory).some((name) => isGroupOf(serviceId, name))) continue
+    if (!removeEmptyGroups(join(directory, serviceId))) continue
+    for (const group of madeAbove(directory, made.get(directory))) {
       try {
         rmdirSync(group)
       } catch {
@@ -162,13 +193,7 @@ export function leaveCgroups({ directories, serviceId, made }: TaskCgroups): voi
 function killMembers(group: string): void {
   writeIfThere(group, 'pids.max', '0')
   if (writeIfThere(group, 'cgroup.kill', '1')) return
-  for (const pid of membersOf(group)) {
-    try {
-      process.kill(pid, 'SIGKILL')
-    } catch (error) {
-      if (systemCodeOf(error) !== 'ESRCH') throw error
-    }
-  }
+  killEach(membersOf(group), () => membersOf(group))
 }
 
 function removed(group: string): boolean {

@@ -31,7 +31,10 @@ const STEPS: Readonly<Record<string, StepWords>> = {
   task_dir: {
     what: 'the directory of the task cannot be used',
     remedy: 'check that the data directory is there and belongs to the user of the service',
-    errors: { EEXIST: 'a launcher has used it before, and no task is started twice' },
+    errors: {
+      EEXIST: 'a launcher has used it before, and no task is started twice',
+      ESTALE: 'it was removed, and made again for another task of the same id',
+    },
   },
   lock: {
     what: 'the lock of the task cannot be taken',
@@ -90,6 +93,11 @@ const STEPS: Readonly<Record<string, StepWords>> = {
   loopback: {
     what: 'the loopback device of its network cannot be started',
     remedy: 'leave out sandbox.namespaces.net, or let the service make network namespaces',
+  },
+  propagation: {
+    what: 'its mounts cannot be made private, so they would appear on the host',
+    remedy: MOUNTS_REMEDY,
+    errors: { EINVAL: 'run the service outside of a chroot' },
   },
   places: {
     what: 'its workspace, its script or a part of the host to be hidden cannot be found',

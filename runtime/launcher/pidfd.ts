@@ -52,6 +52,37 @@ export function signalIf(
   }
 }
 
+/** Processes that are held on to at a time; far below the descriptors that a service may have. */
+const HELD_AT_ONCE = 64
+
+/**
+ * Kills those processes of `pids` that `stillMeant` names once they are held on to. A pid may have been given to a stranger
+ * since the list was made; one that is still named is that of the process that is held on to, or of none. Where the system
+ * cannot hold on to a process (Linux before 5.3) it is killed by its pid right after it was named.
+ */
+export function killEach(
+  pids: readonly number[],
+  stillMeant: () => readonly number[],
+  call: SystemCall | null = linuxCall(),
+): void {
+  for (let at = 0; at < pids.length; at += HELD_AT_ONCE) {
+    const held = pids.slice(at, at + HELD_AT_ONCE).map((pid) => ({ pid, fd: pidfdOf(pid, call) }))
+    try {
+      const meant = new Set(stillMeant())
+      for (const { pid, fd } of held) {
+        if (pid <= 1 || !meant.has(pid)) continue
+        if (fd < 0) sendByPid(pid, 'SIGKILL')
+        else call!(PIDFD_SEND_SIGNAL, fd, constants.signals.SIGKILL, 0, 0)
+      }
+    } finally {
+      for (const { fd } of held) if (fd >= 0) closeSync(fd)
+    }
+  }
+}
+
+const pidfdOf = (pid: number, call: SystemCall | null): number =>
+  call === null ? -1 : Number(call(PIDFD_OPEN, pid, 0, 0, 0))
+
 /** As sigqueue() makes it: struct siginfo of 64-bit Linux. */
 const SIGINFO_INTS = 32
 const SI_QUEUE = -1

@@ -38,6 +38,8 @@ export interface LaunchPlan {
   readonly task_id: string
   /** Made by the service, empty of a launcher's files: no task runs twice. */
   readonly task_dir: string
+  /** Which directory of that name is meant (`taskDirId`); without it any. Another one is refused: its task has the name now. */
+  readonly task_dir_id?: string
   /** As the task sees it. */
   readonly workdir: string
   readonly command: readonly [program: string, ...args: string[]]

@@ -9,7 +9,7 @@
  * has returned in which a launcher that is about to begin looks as if it were gone. For the compiled one that is the
  * spawner's business (spawner.ts).
  */
-import { closeSync, constants as files, openSync, readSync } from 'node:fs'
+import { closeSync, constants as files, openSync, readSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { giveOwner } from '../../shared/closed-path.ts'
 import { tryLock } from '../../shared/directory-lock.ts'
@@ -188,6 +188,11 @@ export function readRecord(taskDir: string): TaskRecord {
 }
 
 const RECORD_NAMES = ['outcome', 'started', 'outcome.new'] as const
+
+/** Makes the directory of a task that never ran, and whose launcher is gone, one that a launcher takes. */
+export function removeRecord(taskDir: string): void {
+  for (const name of RECORD_NAMES) rmSync(join(taskDir, name), { force: true })
+}
 
 function readFiles(taskDir: string): TaskRecord {
   // It may get its last name between two looks.

@@ -17,7 +17,7 @@ const NAMES: Readonly<Record<Resource, { readonly field: string; readonly flag: 
   pids: { field: 'limits.pids_max', flag: '--capacity-pids' },
 }
 
-/** The shortfall as an answer. More than can be counted arrives here as the most that can (`intake/limits.ts`). */
+/** The shortfall as an answer. More than can be counted arrives here as the most that can (`shared/runtime-request/limits.ts`). */
 export function insufficientResources(shortfall: Shortfall): Refusal {
   const { resource, requested, capacity, tenant } = shortfall
   const { field, flag } = NAMES[resource]

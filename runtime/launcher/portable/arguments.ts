@@ -10,7 +10,8 @@ export interface LaunchOrder {
 /** Why a command line cannot be meant, in one line. */
 export class Complaint extends Error {}
 
-const TEXTS = ['--task-id', '--task-dir', '--workdir'] as const
+const REQUIRED_TEXTS = ['--task-id', '--task-dir', '--workdir'] as const
+const TEXTS: readonly string[] = [...REQUIRED_TEXTS, '--task-dir-id']
 
 /** Name to the least it may be; undefined is required. */
 const NUMBERS = {
@@ -39,7 +40,7 @@ export function parseArguments(argv: readonly string[]): LaunchOrder {
     if (isNumber(flag)) check(flag, value)
     given.set(flag, value)
   }
-  for (const flag of TEXTS) if (!given.has(flag)) throw new Complaint(`missing: ${flag}`)
+  for (const flag of REQUIRED_TEXTS) if (!given.has(flag)) throw new Complaint(`missing: ${flag}`)
   for (const [flag, { isRequired }] of Object.entries(NUMBERS)) {
     if (isRequired && !given.has(flag)) throw new Complaint(`missing: ${flag}`)
   }
@@ -60,6 +61,7 @@ function orderOf(given: ReadonlyMap<string, string>, command: LaunchPlan['comman
     plan: {
       task_id,
       task_dir: given.get('--task-dir')!,
+      ...(given.has('--task-dir-id') && { task_dir_id: given.get('--task-dir-id')! }),
       workdir: given.get('--workdir')!,
       command,
       wall_time_ms: number('--wall-time-ms'),
@@ -76,7 +78,7 @@ function orderOf(given: ReadonlyMap<string, string>, command: LaunchPlan['comman
   }
 }
 
-const isText = (flag: string): boolean => (TEXTS as readonly string[]).includes(flag)
+const isText = (flag: string): boolean => TEXTS.includes(flag)
 
 const isNumber = (flag: string): flag is NumberFlag => Object.hasOwn(NUMBERS, flag)
 

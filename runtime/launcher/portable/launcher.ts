@@ -11,6 +11,7 @@ import { constants, existsSync, fstatSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { getSystemErrorMap } from 'node:util'
 import { tryLock } from '../../../shared/directory-lock.ts'
+import { taskDirId } from '../../store/task-dir.ts'
 import type { LaunchedProcess, Outcome } from '../outcome.ts'
 import type { LaunchDescriptors, LaunchPlan } from '../plan.ts'
 import { Complaint, parseArguments } from './arguments.ts'
@@ -102,11 +103,12 @@ class Launcher {
 
   /** Refuses a task that ran. */
   private lock(): void {
-    const { task_dir } = this.plan
+    const { task_dir, task_dir_id } = this.plan
     for (const fd of Object.values(this.descriptors)) attempt('descriptors', () => fstatSync(fd))
     const { O_DIRECTORY, O_RDONLY } = constants
     const fd = this.descriptors.lock_fd ?? attempt('task_dir', () => openSync(task_dir, O_RDONLY | O_DIRECTORY))
     if (!tryLock(fd)) throw new Fault('lock', 'EAGAIN')
+    if (task_dir_id !== undefined && taskDirId(task_dir) !== task_dir_id) throw new Fault('task_dir', 'ESTALE')
     for (const name of ['started', 'outcome']) {
       if (existsSync(join(task_dir, name))) throw new Fault('task_dir', 'EEXIST')
     }

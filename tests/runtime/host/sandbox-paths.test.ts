@@ -15,6 +15,14 @@ test('the data directory and the usual places are hidden, and what the settings 
   expect(exposed[0]).toBe('/home/ada/public')
 })
 
+test('the file with the token of the service is hidden; a descriptor is nothing to hide', () => {
+  const masksWith = (tokenFile: string) =>
+    findSandboxPaths({ dataDir: '/data', tokenFile, sandboxMask: [], sandboxExpose: [] }).masks
+  expect(masksWith('/etc/hostname').at(-1)).toBe('/etc/hostname')
+  expect(masksWith('package.json').at(-1)).toBe(realpathSync('package.json'))
+  for (const nothing of ['', '/dev/fd/3', '/proc/self/fd/3']) expect(masksWith(nothing).at(-1)).toBe('/data')
+})
+
 test('links are followed, and what is not there is kept as it is', () => {
   using dir = tempDir()
   mkdirSync(join(dir.path, 'real'))

@@ -6,16 +6,23 @@ import { describe, expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
 import fc from 'fast-check'
 import type { CapabilitySet } from '../../../runtime/intake/capability-set.ts'
-import { planTask } from '../../../runtime/intake/plan.ts'
-import type { TaskRequest } from '../../../runtime/intake/validate.ts'
+import { CONTROL_ACCESS, type ServiceAccess } from '../../../runtime/intake/host-network.ts'
+import { type PlanSettings, planTask } from '../../../runtime/intake/plan.ts'
+import { reservationFor } from '../../../runtime/ledger/amounts.ts'
 import { ExecutionPlan } from '../../../shared/contract/runtime.ts'
 import { NAMESPACES, type SubmitTaskRequest } from '../../../shared/contract/runtime-request.ts'
+import type { TaskRequest } from '../../../shared/runtime-request/validate.ts'
 import { hostWithout, MISSING, type Part, randomHost } from '../../support/capabilities.ts'
 import { COMMAND, randomRequest, read, refusalOf, request } from '../../support/runtime-requests.ts'
 
 const adaptive = { capability_mode: 'adaptive' } as const
 const strict = { capability_mode: 'strict' } as const
-const plan = (parts: SubmitTaskRequest, host: CapabilitySet = hostWithout()) => planTask(request(parts), host, adaptive)
+
+/** A service whose tasks can reach no service of ours that has no token. */
+const closed = { runtime: 'token', control: 'token' } as const
+const ADAPTIVE: PlanSettings = { ...adaptive, access: closed, sandbox_pids_max: undefined }
+const STRICT: PlanSettings = { ...ADAPTIVE, ...strict }
+const plan = (parts: SubmitTaskRequest, host: CapabilitySet = hostWithout()) => planTask(request(parts), host, ADAPTIVE)
 
 /** Asks for everything that can be asked for. */
 const EVERYTHING: SubmitTaskRequest = {
@@ -157,7 +164,7 @@ describe('one thing that is missing costs only what needs it', () => {
   })
 
   test.each(COSTS.filter(([, , reasons]) => reasons.length > 0))('%s, and a strict task is refused', (part) => {
-    const refusal = refusalOf(() => planTask(request({ ...EVERYTHING, policy: strict }), hostWithout(part), adaptive))
+    const refusal = refusalOf(() => planTask(request({ ...EVERYTHING, policy: strict }), hostWithout(part), ADAPTIVE))
     expect(refusal).toMatchObject({ code: 'unsupported_capability', status: 400, details: { ...remedy } })
     expect(refusal.message).toBe(
       `${(refusal.details as { capability: string }).capability} is unavailable: it broke. Mend it.`,
@@ -191,9 +198,9 @@ describe('without the profile linux_sandbox', () => {
   test('a strict task is refused, whatever it is strict by', () => {
     const asks: SubmitTaskRequest = { sandbox: { profile: 'linux_sandbox' } }
     for (const [parts, defaults] of [
-      [{ ...asks, policy: strict }, adaptive],
-      [asks, strict],
-      [{ ...asks, control_context: { requires_strict_sandbox: true } }, adaptive],
+      [{ ...asks, policy: strict }, ADAPTIVE],
+      [asks, STRICT],
+      [{ ...asks, control_context: { requires_strict_sandbox: true } }, ADAPTIVE],
     ] as const) {
       expect(refusalOf(() => planTask(request(parts), host, defaults))).toMatchObject({
         code: 'unsupported_capability',
@@ -206,13 +213,13 @@ describe('without the profile linux_sandbox', () => {
     const { capability_mode, degraded } = planTask(
       request({ sandbox: { profile: 'linux_sandbox' }, policy: adaptive }),
       host,
-      strict,
+      STRICT,
     )
     expect({ capability_mode, degraded }).toEqual({ capability_mode: 'adaptive', degraded: true })
   })
 
   test('the process profile lacks nothing', () => {
-    expect(planTask(request({ policy: strict }), host, adaptive).degraded).toBe(false)
+    expect(planTask(request({ policy: strict }), host, ADAPTIVE).degraded).toBe(false)
   })
 })
 
@@ -220,12 +227,12 @@ describe('on a host that can do only some of it', () => {
   const asks: SubmitTaskRequest = { sandbox: { profile: 'linux_sandbox' } }
 
   test('a task loses that and nothing else, one reason for each', () => {
-    for (const lacking of ['mount', 'pid', 'uts', 'ipc'] as const) {
+    for (const lacking of ['mount', 'pid', 'uts', 'ipc', 'net'] as const) {
       const { effective_sandbox, fallback_reasons, degraded } = plan(asks, hostWithout(lacking))
       const { namespaces } = effective_sandbox
       expect([effective_sandbox.profile, degraded]).toEqual(['linux_sandbox', true])
       expect(NAMESPACES.filter((name) => namespaces?.[name])).toEqual(
-        (['mount', 'pid', 'uts', 'ipc', 'user'] as const).filter((name) => name !== lacking),
+        (['mount', 'pid', 'uts', 'ipc', 'net', 'user'] as const).filter((name) => name !== lacking),
       )
       expect(fallback_reasons).toEqual([
         `sandbox.namespaces.${lacking} is unavailable (it broke): the task shares ${lacking} with the host`,
@@ -238,10 +245,10 @@ describe('on a host that can do only some of it', () => {
     expect(plan(asks, host).fallback_reasons).toEqual([
       'the system call filter of linux_sandbox is unavailable (it broke): the task may make any system call',
     ])
-    expect(refusalOf(() => planTask(request(asks), host, strict)).message).toBe(
+    expect(refusalOf(() => planTask(request(asks), host, STRICT)).message).toBe(
       'the system call filter of linux_sandbox is unavailable: it broke. Mend it.',
     )
-    expect(planTask(request({}), host, strict).degraded).toBe(false)
+    expect(planTask(request({}), host, STRICT).degraded).toBe(false)
   })
 
   test('a missing cgroup costs no namespace', () => {
@@ -256,7 +263,7 @@ describe('on a host that can do only some of it', () => {
   test('without any namespace what is left is still a sandbox: another user without rights', () => {
     const { effective_sandbox, fallback_reasons } = plan(asks, hostWithout(...NAMESPACES))
     expect(effective_sandbox).toMatchObject({ profile: 'linux_sandbox', namespaces: { mount: false, user: false } })
-    expect(fallback_reasons).toHaveLength(4)
+    expect(fallback_reasons).toHaveLength(5)
   })
 
   test('a pid namespace without mounts may surprise', () => {
@@ -264,6 +271,141 @@ describe('on a host that can do only some of it', () => {
       sandbox: { profile: 'linux_sandbox', namespaces: { mount: false } },
     })
     expect(capability_warnings).toEqual(['sandbox.namespaces.pid without mount: /proc shows the processes of the host'])
+  })
+})
+
+describe('the network', () => {
+  const sandboxed = (net?: boolean): SubmitTaskRequest => ({
+    sandbox: { profile: 'linux_sandbox', ...(net !== undefined && { namespaces: { net } }) },
+  })
+  const OPEN: ServiceAccess = { runtime: 'open', control: 'unknown' }
+  const ACCESSES = (['open', 'token'] as const).flatMap((runtime) =>
+    CONTROL_ACCESS.map((control): [ServiceAccess] => [{ runtime, control }]),
+  )
+  const planWith = (access: ServiceAccess, parts: SubmitTaskRequest, host = hostWithout()) =>
+    planTask(request(parts), host, { ...ADAPTIVE, access })
+
+  test.each(ACCESSES)('is its own where the task does not say, and nothing is warned of: %j', (access) => {
+    const made = planTask(request(sandboxed()), hostWithout(), { ...STRICT, access })
+    expect(made.effective_sandbox.namespaces?.net).toBe(true)
+    expect([made.degraded, made.capability_warnings]).toEqual([false, []])
+    expect(planWith(access, {}).capability_warnings).toEqual([])
+  })
+
+  const REACH = 'the task shares the network of the host: it can have a task without a sandbox run by'
+  const FILE = '--token-file'
+  test.each<[ServiceAccess, string[]]>([
+    [{ runtime: 'token', control: 'token' }, []],
+    [
+      { runtime: 'open', control: 'token' },
+      [
+        `${REACH} this service, which has no token (leave out sandbox.namespaces.net, or start this service with ${FILE})`,
+      ],
+    ],
+    [
+      { runtime: 'token', control: 'open' },
+      [
+        `${REACH} the control service of this machine, which has no token (leave out sandbox.namespaces.net, or start taskmill-control with ${FILE})`,
+      ],
+    ],
+    [
+      { runtime: 'open', control: 'open' },
+      [
+        `${REACH} this service, which has no token, and the control service of this machine, which has no token (leave out sandbox.namespaces.net, or start this service with ${FILE}, and start taskmill-control with ${FILE})`,
+      ],
+    ],
+    [
+      { runtime: 'open', control: 'unknown' },
+      [
+        `${REACH} this service, which has no token, and a control service of this machine that has no token (leave out sandbox.namespaces.net, or start this service with ${FILE}, and start taskmill-control with ${FILE} and this service with SERVICE_CONTROL_ACCESS=token)`,
+      ],
+    ],
+    [
+      { runtime: 'token', control: 'unknown' },
+      [
+        `${REACH} a control service of this machine that has no token (leave out sandbox.namespaces.net, or start taskmill-control with ${FILE} and this service with SERVICE_CONTROL_ACCESS=token)`,
+      ],
+    ],
+  ])('of the host: the plan warns of %j', (access, warnings) => {
+    const made = planWith(access, sandboxed(false))
+    expect(made.effective_sandbox.namespaces?.net).toBe(false)
+    expect([made.degraded, made.capability_warnings]).toEqual([false, warnings])
+  })
+
+  test.each(ACCESSES)('of the host is refused to a strict task where a service has no token: %j', (access) => {
+    for (const [parts, mode] of [
+      [{ ...sandboxed(false), policy: strict }, adaptive],
+      [sandboxed(false), strict],
+      [{ ...sandboxed(false), control_context: { requires_strict_sandbox: true } }, adaptive],
+    ] as const) {
+      const planned = () => planTask(request(parts), hostWithout(), { ...ADAPTIVE, ...mode, access })
+      if (access.runtime === 'token' && access.control !== 'open') expect(planned().degraded).toBe(false)
+      else {
+        expect(refusalOf(planned)).toMatchObject({
+          ...{ code: 'unsupported_capability', status: 400 },
+          message: expect.stringMatching(
+            /^sandbox\.namespaces\.net=false is unavailable: .*which has no token\. Leave it out, or start .*--token-file\.$/,
+          ),
+          details: { capability: 'sandbox.namespaces.net=false' },
+        })
+      }
+    }
+  })
+
+  test('cannot be its own: an adaptive task shares it, with the reason and the warning; a strict one is refused', () => {
+    const made = planWith(OPEN, sandboxed(), hostWithout('net'))
+    expect(made.effective_sandbox.namespaces?.net).toBe(false)
+    expect(made.fallback_reasons).toEqual([
+      'sandbox.namespaces.net is unavailable (it broke): the task shares net with the host',
+    ])
+    expect(made.capability_warnings).toEqual([
+      expect.stringMatching(/run by this service, which has no token, .* \(start this service with --token-file, /),
+    ])
+    expect(
+      refusalOf(() => planTask(request(sandboxed()), hostWithout('net'), { ...STRICT, access: OPEN })).message,
+    ).toBe('sandbox.namespaces.net is unavailable: it broke. Mend it.')
+  })
+
+  test('and the files of a user who is not root, the token of the service among them, are no more to be shared', () => {
+    const parts = { sandbox: { profile: 'linux_sandbox', namespaces: { net: false, mount: false } } } as const
+    const ofUser = { ...hostWithout(), isRoot: false }
+    const read = 'this service, whose token file the task can read'
+    expect(planWith(closed, parts, ofUser).capability_warnings).toContainEqual(expect.stringContaining(read))
+    expect(refusalOf(() => planTask(request(parts), ofUser, STRICT)).message).toContain(read)
+    expect(planTask(request(parts), hostWithout(), STRICT).degraded).toBe(false)
+    // As root, only where every user can read the file.
+    const access = { ...closed, isTokenFilePublic: true }
+    expect(planWith(access, parts).capability_warnings).toContainEqual(expect.stringContaining('chmod 600 that file'))
+    expect(refusalOf(() => planTask(request(parts), hostWithout(), { ...STRICT, access })).message).toContain(read)
+    expect(planTask(request(sandboxed(false)), hostWithout(), { ...STRICT, access }).degraded).toBe(false)
+  })
+
+  test('may be its own, and the token of the service still not to be read: another task could use it', () => {
+    const parts = { sandbox: { profile: 'linux_sandbox', namespaces: { mount: false } } } as const
+    const ofUser = { ...hostWithout(), isRoot: false }
+    const reads = 'the task can read the token file of this service'
+    expect(planWith(closed, parts, ofUser).capability_warnings).toContainEqual(
+      expect.stringMatching(new RegExp(`^${reads}.*\\(leave out sandbox\\.namespaces\\.mount\\)$`)),
+    )
+    const { code, message } = refusalOf(() => planTask(request(parts), ofUser, STRICT))
+    expect([code, message]).toEqual([
+      'unsupported_capability',
+      expect.stringMatching(/^sandbox\.namespaces\.mount=false is unavailable: .*token.*\. Leave it out\.$/),
+    ])
+    const isPublic = { ...closed, isTokenFilePublic: true }
+    expect(refusalOf(() => planTask(request(parts), hostWithout(), { ...STRICT, access: isPublic })).message).toEndWith(
+      'Leave it out, or chmod 600 that file.',
+    )
+    // As root with a file of its own, without a token, or with mounts of its own there is nothing to read.
+    for (const [host, access, asked] of [
+      [hostWithout(), closed, parts],
+      [ofUser, { runtime: 'open', control: 'token' }, parts],
+      [ofUser, closed, sandboxed()],
+      [ofUser, closed, {}],
+    ] as const) {
+      const plan = planTask(request(asked), host, { ...STRICT, access })
+      expect(plan.capability_warnings.join()).not.toContain(reads)
+    }
   })
 })
 
@@ -280,6 +422,37 @@ describe('memory', () => {
 
   test('in the process profile needs no cgroup', () => {
     expect(plan({ limits: asks.limits! }, hostWithout('memory_cgroup')).degraded).toBe(false)
+  })
+})
+
+describe('the processes of a sandbox that asks for no limit', () => {
+  const sandboxed: SubmitTaskRequest = { sandbox: { profile: 'linux_sandbox' } }
+  const limited: PlanSettings = { ...ADAPTIVE, sandbox_pids_max: 7 }
+
+  test('are limited as the service has it, and nothing of that is reserved', () => {
+    const task = request(sandboxed)
+    const { resource_enforcement } = planTask(task, hostWithout(), limited)
+    expect(resource_enforcement).toMatchObject({ pids_max: 7, pids_enforced: true, cgroup_enforced: true })
+    expect(reservationFor(task.limits)).toEqual({ task_slots: 1 })
+  })
+
+  test('are not limited where there is no pids cgroup: that degrades and refuses nothing', () => {
+    for (const mode of [adaptive, strict]) {
+      const made = planTask(request(sandboxed), hostWithout('pids_cgroup'), { ...limited, ...mode })
+      expect(made).toMatchObject({ degraded: false, fallback_reasons: [], capability_warnings: [] })
+      expect(made.resource_enforcement).toMatchObject({ pids_max: 7, pids_enforced: false, cgroup_enforced: false })
+    }
+  })
+
+  test.each<[string, SubmitTaskRequest, CapabilitySet, number | undefined]>([
+    ['what the task asks for counts', { ...sandboxed, limits: { pids_max: 3 } }, hostWithout(), 3],
+    ['more than that, too', { ...sandboxed, limits: { pids_max: 3_000 } }, hostWithout(), 3_000],
+    ['the profile process has none', {}, hostWithout(), undefined],
+    ['nor has what becomes of a sandbox there', sandboxed, hostWithout('linux_sandbox'), undefined],
+  ])('%s', (_, parts, host, pids_max) => {
+    const { resource_enforcement } = planTask(request(parts), host, limited)
+    expect(resource_enforcement.pids_max).toBe(pids_max)
+    expect(resource_enforcement.pids_enforced).toBe(pids_max !== undefined)
   })
 })
 
@@ -318,8 +491,8 @@ describe('on any host', () => {
   test('a strict task is refused exactly where an adaptive one does without, and else gets the same', () => {
     fc.assert(
       fc.property(anyTask, randomHost, (task, host) => {
-        const flexible = planTask(task, host, adaptive)
-        const rigid = () => planTask(task, host, strict)
+        const flexible = planTask(task, host, ADAPTIVE)
+        const rigid = () => planTask(task, host, STRICT)
         if (flexible.degraded) expect(refusalOf(rigid).code).toBe('unsupported_capability')
         else expect(rigid()).toEqual({ ...flexible, capability_mode: 'strict' })
       }),
@@ -331,7 +504,7 @@ describe('on any host', () => {
     fc.assert(
       fc.property(anyTask, randomHost, (task, host) => {
         const before = structuredClone({ task, host })
-        const made = planTask(task, host, adaptive)
+        const made = planTask(task, host, ADAPTIVE)
         expect({ task, host }).toEqual(before)
         expect(Value.Check(ExecutionPlan, made)).toBe(true)
         expect(made.degraded).toBe(made.fallback_reasons.length > 0)
@@ -365,7 +538,7 @@ describe('on any host', () => {
   })
 
   test('a task that asks for nothing lacks nothing', () => {
-    fc.assert(fc.property(randomHost, (host) => expect(planTask(read(COMMAND), host, strict).degraded).toBe(false)))
+    fc.assert(fc.property(randomHost, (host) => expect(planTask(read(COMMAND), host, STRICT).degraded).toBe(false)))
   })
 })
 

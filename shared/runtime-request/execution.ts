@@ -4,9 +4,10 @@
  * The kernel takes the strings of a program and its environment only up to a size, and answers E2BIG or worse beyond it.
  * What it can never take is refused here, while there is somebody to tell.
  */
-import type { ExecutionSpec } from '../../shared/contract/runtime-request.ts'
-import { invalidInput } from '../refusal.ts'
-import { checkText, isBlank, shortened } from './text.ts'
+import type { ExecutionSpec } from '../contract/runtime-request.ts'
+import { HIDDEN_VALUE, hiddenValueText } from '../hidden-env.ts'
+import { requestFault } from './fault.ts'
+import { checkText, isBlank, isSound, shortened } from './text.ts'
 
 /** Bytes of one argument or one `NAME=value`: the kernel's MAX_ARG_STRLEN without the NUL at the end. */
 export const MAX_STRING_BYTES = 128 * 1024 - 1
@@ -44,19 +45,19 @@ export interface ScriptExecution {
 
 export type Execution = CommandExecution | ScriptExecution
 
-/** Throws 400 with the first fault. */
+/** Throws `RequestFault` with the first fault. */
 export function validExecution(given: ExecutionSpec | undefined): Execution {
-  if (given === undefined) throw invalidInput('execution is required')
+  if (given === undefined) throw requestFault('execution is required')
   const { kind } = given
-  if (kind === undefined) throw invalidInput('execution.kind is required (command or script)')
-  if (kind !== 'command' && kind !== 'script') throw invalidInput('execution.kind must be command or script')
+  if (kind === undefined) throw requestFault('execution.kind is required (command or script)')
+  if (kind !== 'command' && kind !== 'script') throw requestFault('execution.kind must be command or script')
   return kind === 'command' ? validCommand(given) : validScript(given)
 }
 
 function validCommand({ program = '', args = [], script, interpreter = [], env = {} }: ExecutionSpec): Execution {
-  if (isBlank(program)) throw invalidInput('execution.program is required for command tasks')
-  if (!isBlank(script)) throw invalidInput('execution.script must be empty for command tasks')
-  if (interpreter.length > 0) throw invalidInput('execution.interpreter must be empty for command tasks')
+  if (isBlank(program)) throw requestFault('execution.program is required for command tasks')
+  if (!isBlank(script)) throw requestFault('execution.script must be empty for command tasks')
+  if (interpreter.length > 0) throw requestFault('execution.interpreter must be empty for command tasks')
   checkProgram('execution.program', program)
   checkStrings('execution.args', args)
   checkEnvironment(env)
@@ -65,12 +66,12 @@ function validCommand({ program = '', args = [], script, interpreter = [], env =
 }
 
 function validScript({ program, args = [], script = '', interpreter, env = {} }: ExecutionSpec): Execution {
-  if (isBlank(script)) throw invalidInput('execution.script is required for script tasks')
-  if (!isBlank(program)) throw invalidInput('execution.program must be empty for script tasks')
-  if (args.length > 0) throw invalidInput('execution.args must be empty for script tasks')
+  if (isBlank(script)) throw requestFault('execution.script is required for script tasks')
+  if (!isBlank(program)) throw requestFault('execution.program must be empty for script tasks')
+  if (args.length > 0) throw requestFault('execution.args must be empty for script tasks')
   checkText('execution.script', script)
   if (interpreter !== undefined) {
-    if (isBlank(interpreter[0])) throw invalidInput('execution.interpreter must name a program, or be left out')
+    if (isBlank(interpreter[0])) throw requestFault('execution.interpreter must name a program, or be left out')
     checkProgram('execution.interpreter[0]', interpreter[0]!)
     checkStrings('execution.interpreter', interpreter)
   }
@@ -82,34 +83,38 @@ function validScript({ program, args = [], script = '', interpreter, env = {} }:
 function checkProgram(path: string, program: string): void {
   checkText(path, program)
   const bytes = Buffer.byteLength(program)
-  if (bytes > MAX_PATH_BYTES) throw invalidInput(`${path} has ${bytes} bytes (a path has at most ${MAX_PATH_BYTES})`)
+  if (bytes > MAX_PATH_BYTES) throw requestFault(`${path} has ${bytes} bytes (a path has at most ${MAX_PATH_BYTES})`)
 }
 
 function checkStrings(path: string, strings: readonly string[]): void {
-  for (const [i, string] of strings.entries()) {
+  for (let i = 0; i < strings.length; i++) {
+    const string = strings[i]!
+    const bytes = Buffer.byteLength(string)
+    if (isSound(string) && bytes <= MAX_STRING_BYTES) continue // the path of each would cost more than the check
     checkText(`${path}[${i}]`, string)
-    checkStringSize(`${path}[${i}]`, Buffer.byteLength(string))
+    throw tooLong(`${path}[${i}]`, bytes)
   }
 }
 
 function checkEnvironment(env: Environment): void {
   for (const [name, value] of Object.entries(env)) {
     if (isBlank(name) || name.includes('=')) {
-      throw invalidInput('execution.env keys must be non-empty and cannot contain "="')
+      throw requestFault('execution.env keys must be non-empty and cannot contain "="')
     }
+    const bytes = Buffer.byteLength(name) + 1 + Buffer.byteLength(value)
+    if (isSound(name) && isSound(value) && value !== HIDDEN_VALUE && bytes <= MAX_STRING_BYTES) continue
     const path = `execution.env.${shortened(name)}`
     checkText(`the name of ${path}`, name)
     checkText(path, value)
-    checkStringSize(path, Buffer.byteLength(name) + 1 + Buffer.byteLength(value))
+    if (value === HIDDEN_VALUE) throw requestFault(hiddenValueText(path))
+    throw tooLong(path, bytes)
   }
 }
 
-function checkStringSize(path: string, bytes: number): void {
-  if (bytes <= MAX_STRING_BYTES) return
-  throw invalidInput(
+const tooLong = (path: string, bytes: number) =>
+  requestFault(
     `${path} has ${bytes} bytes and a program takes at most ${MAX_STRING_BYTES} in one string (write it to a file, or make it part of a script)`,
   )
-}
 
 function checkTogether(strings: readonly string[], env: Environment): void {
   let bytes = 0
@@ -118,7 +123,7 @@ function checkTogether(strings: readonly string[], env: Environment): void {
     bytes += Buffer.byteLength(name) + 1 + Buffer.byteLength(value) + BYTES_PER_STRING
   }
   if (bytes <= MAX_STRINGS_BYTES) return
-  throw invalidInput(
+  throw requestFault(
     `execution has ${bytes} bytes of arguments and environment and a program takes at most ${MAX_STRINGS_BYTES} (write them to a file, or make them part of a script)`,
   )
 }

@@ -1,8 +1,8 @@
 /** How far a task is to be fenced in, as far as that can be judged without looking at the host. Pure. */
-import type { PlannedSandbox } from '../../shared/contract/runtime.ts'
-import { SANDBOX_PROFILES, type SandboxPolicy } from '../../shared/contract/runtime-request.ts'
-import { invalidInput } from '../refusal.ts'
+import type { PlannedSandbox } from '../contract/runtime.ts'
+import { SANDBOX_PROFILES, type SandboxPolicy } from '../contract/runtime-request.ts'
 import { MAX_PATH_BYTES } from './execution.ts'
+import { requestFault } from './fault.ts'
 import { checkText, isBlank, shortened } from './text.ts'
 
 /** Bytes of `workspace_subdir`: what stands before it is a path too. */
@@ -12,21 +12,21 @@ export const MAX_SUBDIR_BYTES = 1024
 const MAX_NAME_BYTES = 255
 
 /** What a task has of its own where it does not say. `user` is left to the host. */
-export const DEFAULT_NAMESPACES = { mount: true, pid: true, uts: true, ipc: true, net: false, cgroup: false } as const
+export const DEFAULT_NAMESPACES = { mount: true, pid: true, uts: true, ipc: true, net: true, cgroup: false } as const
 
-/** Throws 400 with the first fault. Blank paths count as absent. */
+/** Throws `RequestFault` with the first fault. Blank paths count as absent. */
 export function validSandbox(given: SandboxPolicy = {}): PlannedSandbox {
   const { profile = 'process', workspace_subdir, rootfs, chroot = false, namespaces } = given
   if (!SANDBOX_PROFILES.includes(profile))
-    throw invalidInput(`sandbox.profile must be ${SANDBOX_PROFILES.join(' or ')}`)
+    throw requestFault(`sandbox.profile must be ${SANDBOX_PROFILES.join(' or ')}`)
   if (workspace_subdir !== undefined) checkSubdir(workspace_subdir)
-  if (chroot && isBlank(rootfs)) throw invalidInput('sandbox.rootfs is required when sandbox.chroot=true')
+  if (chroot && isBlank(rootfs)) throw requestFault('sandbox.rootfs is required when sandbox.chroot=true')
   if (chroot && profile !== 'linux_sandbox') {
-    throw invalidInput('sandbox.chroot requires sandbox.profile=linux_sandbox')
+    throw requestFault('sandbox.chroot requires sandbox.profile=linux_sandbox')
   }
   if (rootfs !== undefined && !isBlank(rootfs)) checkRootfs(rootfs)
   if (chroot && namespaces?.mount === false) {
-    throw invalidInput('sandbox.namespaces.mount=false cannot be combined with sandbox.chroot=true')
+    throw requestFault('sandbox.namespaces.mount=false cannot be combined with sandbox.chroot=true')
   }
   const isFenced = profile === 'linux_sandbox' || namespaces !== undefined
   return {
@@ -41,23 +41,23 @@ export function validSandbox(given: SandboxPolicy = {}): PlannedSandbox {
 function checkSubdir(subdir: string): void {
   const path = 'sandbox.workspace_subdir'
   checkText(path, subdir)
-  if (subdir.startsWith('/')) throw invalidInput(`${path} must be relative`)
+  if (subdir.startsWith('/')) throw requestFault(`${path} must be relative`)
   const names = subdir.split('/')
-  if (names.includes('..')) throw invalidInput(`${path} cannot contain parent traversal`)
+  if (names.includes('..')) throw requestFault(`${path} cannot contain parent traversal`)
   const bytes = Buffer.byteLength(subdir)
-  if (bytes > MAX_SUBDIR_BYTES) throw invalidInput(`${path} has ${bytes} bytes (at most ${MAX_SUBDIR_BYTES})`)
+  if (bytes > MAX_SUBDIR_BYTES) throw requestFault(`${path} has ${bytes} bytes (at most ${MAX_SUBDIR_BYTES})`)
   const long = names.find((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)
   if (long !== undefined) {
-    throw invalidInput(`${path}: ${shortened(long)} is longer than the ${MAX_NAME_BYTES} bytes of a file name`)
+    throw requestFault(`${path}: ${shortened(long)} is longer than the ${MAX_NAME_BYTES} bytes of a file name`)
   }
 }
 
 /** Whether it is a directory is for the host to say. */
 function checkRootfs(rootfs: string): void {
   checkText('sandbox.rootfs', rootfs)
-  if (!rootfs.startsWith('/')) throw invalidInput('sandbox.rootfs must be an absolute path')
+  if (!rootfs.startsWith('/')) throw requestFault('sandbox.rootfs must be an absolute path')
   const bytes = Buffer.byteLength(rootfs)
   if (bytes > MAX_PATH_BYTES) {
-    throw invalidInput(`sandbox.rootfs has ${bytes} bytes (a path has at most ${MAX_PATH_BYTES})`)
+    throw requestFault(`sandbox.rootfs has ${bytes} bytes (a path has at most ${MAX_PATH_BYTES})`)
   }
 }

@@ -1,7 +1,7 @@
 /** What a task may use: whole numbers above 0, with defaults. Pure. */
 import type { TSchema } from '@sinclair/typebox'
-import { DEFAULT_INLINE_BYTES, DEFAULT_WALL_TIME_MS, ResourceLimits } from '../../shared/contract/runtime-request.ts'
-import { invalidInput } from '../refusal.ts'
+import { DEFAULT_INLINE_BYTES, DEFAULT_WALL_TIME_MS, ResourceLimits } from '../contract/runtime-request.ts'
+import { requestFault } from './fault.ts'
 
 export interface Limits {
   readonly wall_time_ms: number
@@ -15,7 +15,7 @@ export interface Limits {
 const NAMES = Object.keys(ResourceLimits.properties) as (keyof ResourceLimits)[]
 
 /**
- * Throws 400 with the first fault, in the order of the schema, which has the upper bounds.
+ * Throws `RequestFault` with the first fault, in the order of the schema, which has the upper bounds.
  *
  * What has no upper bound there counts as the largest exact integer from there on: no host has as much, and so the task
  * is told so by the ledger.
@@ -37,7 +37,7 @@ export function validLimits(given: ResourceLimits = {}): Limits {
 }
 
 function checkLimit(path: string, value: number, { maximum }: TSchema): void {
-  if (value <= 0) throw invalidInput(`${path} must be greater than 0`)
-  if (!Number.isInteger(value)) throw invalidInput(`${path} must be a whole number`)
-  if (value > (maximum ?? Number.POSITIVE_INFINITY)) throw invalidInput(`${path} must be at most ${maximum}`)
+  if (value <= 0) throw requestFault(`${path} must be greater than 0`)
+  if (!Number.isInteger(value)) throw requestFault(`${path} must be a whole number`)
+  if (value > (maximum ?? Number.POSITIVE_INFINITY)) throw requestFault(`${path} must be at most ${maximum}`)
 }

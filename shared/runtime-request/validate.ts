@@ -1,24 +1,26 @@
 /**
- * A body to a request that can be planned, with its defaults filled in, or 400 `invalid_input`. Pure.
+ * A body to a request that can be planned, with its defaults filled in, or a `RequestFault`. Pure.
  *
+ * Both services apply these rules: the runtime service refuses a faulty request, control warns its caller of the refusal.
  * The order of the checks, each over the whole of its part before the next begins:
- *  1. the body is JSON (`decode.ts`), 2. every field has its JSON type (`decode.ts`),
+ *  1. the body is JSON (`decode.ts`), 2. every field has its JSON type and a known name (`decode.ts`),
  *  3. task_id, 4. execution, 5. limits, 6. sandbox, 7. policy, 8. control_context, 9. metadata.
  * Among several faults the first in that order is named. The result is itself a body that gives the same result, so what
- * is stored can be read again by the same rules. Whether the host can do it is `plan.ts`.
+ * is stored can be read again by the same rules. Whether a host can do it, only the runtime service knows (`runtime/intake/plan.ts`).
  */
-import type { PlannedSandbox } from '../../shared/contract/runtime.ts'
+import type { PlannedSandbox } from '../contract/runtime.ts'
 import {
   CAPABILITY_MODES,
   type CapabilityMode,
   type ControlContext,
   type SubmitTaskRequest,
   type TaskPolicy,
-} from '../../shared/contract/runtime-request.ts'
-import { invalidInput } from '../refusal.ts'
+} from '../contract/runtime-request.ts'
+import type { UnknownFields } from '../unknown-names.ts'
 import { validControlContext } from './control-context.ts'
-import { decodeRequest } from './decode.ts'
+import { decodeRequest, decodeValue } from './decode.ts'
 import { type Execution, validExecution } from './execution.ts'
+import { requestFault } from './fault.ts'
 import { type Limits, validLimits } from './limits.ts'
 import { validSandbox } from './sandbox.ts'
 import { checkTextMap } from './text.ts'
@@ -38,12 +40,18 @@ export interface TaskRequest {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** The request that a body holds; `newTaskId` is its id where it has none. Throws 400. */
-export const readRequest = (body: Uint8Array, newTaskId: string): TaskRequest =>
-  validateRequest(decodeRequest(body), newTaskId)
+/** The request that a body holds; `newTaskId` is its id where it has none. Throws `RequestFault`. */
+export const readRequest = (
+  body: Uint8Array,
+  newTaskId: string,
+  unknownFields: UnknownFields = 'refuse',
+): TaskRequest => validateRequest(decodeRequest(body, unknownFields), newTaskId)
 
-/** The same for a request whose fields have the right types. */
-export function validateRequest(given: SubmitTaskRequest, newTaskId: string): TaskRequest {
+/** The same for a body that was parsed already. */
+export const validRequest = (value: unknown, newTaskId: string, unknownFields: UnknownFields): TaskRequest =>
+  validateRequest(decodeValue(value, unknownFields), newTaskId)
+
+function validateRequest(given: SubmitTaskRequest, newTaskId: string): TaskRequest {
   return {
     task_id: validTaskId(given.task_id ?? newTaskId),
     execution: validExecution(given.execution),
@@ -56,14 +64,14 @@ export function validateRequest(given: SubmitTaskRequest, newTaskId: string): Ta
 }
 
 function validTaskId(id: string): string {
-  if (id === '') throw invalidInput('task_id cannot be empty (leave it out to have one made)')
+  if (id === '') throw requestFault('task_id cannot be empty (leave it out to have one made)')
   if (!/^[A-Za-z0-9._-]*$/.test(id)) {
-    throw invalidInput('task_id may only contain letters, digits, "-", "_" and "."')
+    throw requestFault('task_id may only contain letters, digits, "-", "_" and "."')
   }
   if (id.length > MAX_TASK_ID_CHARACTERS) {
-    throw invalidInput(`task_id has ${id.length} characters (at most ${MAX_TASK_ID_CHARACTERS})`)
+    throw requestFault(`task_id has ${id.length} characters (at most ${MAX_TASK_ID_CHARACTERS})`)
   }
-  if (id === '.' || id === '..') throw invalidInput('task_id cannot be "." or ".."')
+  if (id === '.' || id === '..') throw requestFault('task_id cannot be "." or ".."')
   return id
 }
 
@@ -71,7 +79,7 @@ function validPolicy(given: TaskPolicy = {}): TaskRequest['policy'] {
   const { capability_mode } = given
   if (capability_mode === undefined) return {}
   if (!CAPABILITY_MODES.includes(capability_mode)) {
-    throw invalidInput(`policy.capability_mode must be ${CAPABILITY_MODES.join(' or ')}`)
+    throw requestFault(`policy.capability_mode must be ${CAPABILITY_MODES.join(' or ')}`)
   }
   return { capability_mode }
 }

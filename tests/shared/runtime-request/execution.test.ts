@@ -1,7 +1,7 @@
 /** Goal: what is accepted as arguments can be passed to a program, here. Method: real programs at the limits. */
 import { expect, test } from 'bun:test'
-import { MAX_STRING_BYTES, MAX_STRINGS_BYTES, validExecution } from '../../../runtime/intake/execution.ts'
 import { systemCodeOf } from '../../../shared/errors.ts'
+import { MAX_STRING_BYTES, MAX_STRINGS_BYTES, validExecution } from '../../../shared/runtime-request/execution.ts'
 
 /** The exit code of `true` with these arguments and variables, or the system's error. */
 async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<number | string> {

@@ -6,26 +6,37 @@
 import { describe, expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
 import fc from 'fast-check'
-import { MAX_NAME_CHARACTERS } from '../../../runtime/intake/control-context.ts'
-import { MAX_PATH_BYTES, MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../../../runtime/intake/execution.ts'
-import { MAX_SUBDIR_BYTES } from '../../../runtime/intake/sandbox.ts'
-import { MAX_MAP_ENTRIES, MAX_MAP_KEY_CHARACTERS, MAX_MAP_VALUE_CHARACTERS } from '../../../runtime/intake/text.ts'
-import { MAX_TASK_ID_CHARACTERS } from '../../../runtime/intake/validate.ts'
-import { Refusal } from '../../../runtime/refusal.ts'
 import {
   MAX_CPU_TIME_SEC,
   MAX_INLINE_BYTES,
   MAX_WALL_TIME_MS,
   SubmitTaskRequest,
 } from '../../../shared/contract/runtime-request.ts'
-import { COMMAND, NEW_TASK_ID, randomRequest, read, refusalOf, request } from '../../support/runtime-requests.ts'
+import { MAX_NAME_CHARACTERS } from '../../../shared/runtime-request/control-context.ts'
+import { MAX_PATH_BYTES, MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../../../shared/runtime-request/execution.ts'
+import { RequestFault } from '../../../shared/runtime-request/fault.ts'
+import { MAX_SUBDIR_BYTES } from '../../../shared/runtime-request/sandbox.ts'
+import {
+  MAX_MAP_ENTRIES,
+  MAX_MAP_KEY_CHARACTERS,
+  MAX_MAP_VALUE_CHARACTERS,
+} from '../../../shared/runtime-request/text.ts'
+import { MAX_TASK_ID_CHARACTERS, readRequest } from '../../../shared/runtime-request/validate.ts'
+import { COMMAND, NEW_TASK_ID, randomRequest, read, request } from '../../support/runtime-requests.ts'
 
-/** The text with which `body` is refused as invalid input. */
-function messageFor(body: unknown): string {
-  const { code, status, message, details } = refusalOf(() => read(body))
-  expect({ code, status, details }).toEqual({ code: 'invalid_input', status: 400, details: null })
-  return message
+/** The text of the fault that `work` throws. */
+function faultOf(work: () => unknown): string {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof RequestFault) return error.message
+    throw error
+  }
+  throw new Error('it was accepted')
 }
+
+/** The text of the fault of `body`. */
+const messageFor = (body: unknown): string => faultOf(() => read(body))
 
 const script = { execution: { kind: 'script', script: 'exit 0' } }
 const execution = (fields: object) => ({ execution: { ...COMMAND.execution, ...fields } })
@@ -49,11 +60,11 @@ describe('a request', () => {
   })
 
   test('for linux_sandbox gets the namespaces that it does not name, but for user', () => {
-    const { sandbox } = request({ sandbox: { profile: 'linux_sandbox', namespaces: { net: true, pid: false } } })
-    expect(sandbox.namespaces).toEqual({ mount: true, pid: false, uts: true, ipc: true, net: true, cgroup: false })
+    const { sandbox } = request({ sandbox: { profile: 'linux_sandbox', namespaces: { cgroup: true, pid: false } } })
+    expect(sandbox.namespaces).toEqual({ mount: true, pid: false, uts: true, ipc: true, net: true, cgroup: true })
     expect(request({ sandbox: { profile: 'linux_sandbox', namespaces: { user: false } } }).sandbox.namespaces).toEqual({
       mount: true,
-      ...{ pid: true, uts: true, ipc: true, net: false, cgroup: false, user: false },
+      ...{ pid: true, uts: true, ipc: true, net: true, cgroup: false, user: false },
     })
   })
 
@@ -75,7 +86,7 @@ describe('a request', () => {
   })
 
   test('has nothing in it that is unknown', () => {
-    const body = `{"execution": {"kind": "command", "program": "a", "cwd": {"deep": ${'['.repeat(100_000)}${']'.repeat(100_000)}}}, "x": 1}`
+    const body = `{"execution": {"kind": "command", "program": "a", "x-cwd": {"deep": ${'['.repeat(100_000)}${']'.repeat(100_000)}}}, "x-x": 1}`
     expect(read(body)).toEqual({ ...read(COMMAND), execution: { kind: 'command', program: 'a', args: [], env: {} } })
   })
 
@@ -141,7 +152,7 @@ describe('a body that is not a request', () => {
 
   test('is not UTF-8', () => {
     const bytes = new Uint8Array([0x7b, 0xff, 0x7d])
-    expect(refusalOf(() => read(new TextDecoder('latin1').decode(bytes))).message).toMatch(/^invalid JSON: /)
+    expect(messageFor(new TextDecoder('latin1').decode(bytes))).toMatch(/^invalid JSON: /)
   })
 })
 
@@ -333,10 +344,50 @@ describe.each(Object.entries(FAULTS))('%s', (_, faults) => {
   })
 })
 
-test('a namespace that is not known is refused, as it might be one that was misspelt', () => {
-  expect(messageFor({ ...COMMAND, sandbox: { namespaces: { network: true } } })).toBe(
-    'sandbox.namespaces.network is unknown (known: mount, pid, uts, ipc, net, cgroup, user)',
+test.each([
+  [{ sandbox: { profil: 'linux_sandbox' } }, 'sandbox.profil', 'sandbox.profile'],
+  [{ sandbx: {} }, 'sandbx', 'sandbox'],
+  [{ limits: { memory: 1 } }, 'limits.memory', 'limits.memory_bytes'],
+  [{ limits: { colour: 1 } }, 'limits.colour', undefined],
+  [{ sandbox: { namespaces: { network: true } } }, 'sandbox.namespaces.network', 'sandbox.namespaces.net'],
+  [{ memory_bytes: 1 }, 'memory_bytes', 'limits.memory_bytes'],
+  [{ timeout: 1 }, 'timeout', 'limits.wall_time_ms'],
+  [{ program: 'ls' }, 'program', 'execution.program'],
+  [{ execution: { kind: 'command', progam: 'ls' } }, 'execution.progam', 'execution.program'],
+  [{ limits: { metadata: {} } }, 'limits.metadata', 'metadata'],
+  [{ colour: 'red' }, 'colour', undefined],
+  [{ limits: { status: 'success' } }, 'limits.status', undefined],
+  [{ limits: { 'a "b"\n': 1 } }, '"limits.a \\"b\\"\\n"', undefined],
+  [{ ['y'.repeat(200)]: 1 }, `"${'y'.repeat(128)}..."`, undefined],
+])('an unknown field is refused with its path: %j', (parts, path, nearest) => {
+  const hint = nearest === undefined ? '' : ` (did you mean ${nearest}?)`
+  expect(messageFor({ ...COMMAND, ...parts })).toBe(`unknown field ${path}${hint}`)
+})
+
+test('a field of the wrong type is named before one that is unknown, and that before any value', () => {
+  const unknown = { sandbx: {} }
+  expect(messageFor({ ...COMMAND, ...unknown, limits: { pids_max: 'x' } })).toStartWith('invalid JSON: limits.pids_max')
+  expect(messageFor({ ...COMMAND, ...unknown, task_id: 'a/b' })).toBe('unknown field sandbx (did you mean sandbox?)')
+})
+
+test('fields that are free, and names in maps, are no unknown ones', () => {
+  const own = { 'x-a': 1, x_b: { c: 1 }, annotations: { d: 'e' }, metadata: { sandbx: 'f' } }
+  const execution = { ...COMMAND.execution, 'x-a': 1, env: { PROGAM: 'g' } }
+  const whole = { ...own, execution, sandbox: { 'x-a': 1, namespaces: { x_a: 1 } }, limits: { 'x-a': 1 } }
+  expect(read(whole)).toEqual({
+    ...request({ metadata: own.metadata, sandbox: { namespaces: {} } }),
+    execution: { ...request().execution, env: execution.env },
+  })
+})
+
+test('where they are ignored, unknown fields change nothing; but an unknown namespace is refused, as it is no detail', () => {
+  const bytes = (body: object) => new TextEncoder().encode(JSON.stringify(body))
+  const sloppy = bytes({ ...COMMAND, sandbx: {}, limits: { memory: 1 } })
+  expect(readRequest(sloppy, NEW_TASK_ID, 'ignore')).toEqual(request())
+  const message = faultOf(() =>
+    readRequest(bytes({ ...COMMAND, sandbox: { namespaces: { nett: true } } }), NEW_TASK_ID, 'ignore'),
   )
+  expect(message).toBe('unknown field sandbox.namespaces.nett (did you mean sandbox.namespaces.net?)')
 })
 
 test('of two faults the one in the earlier part is named', () => {
@@ -382,14 +433,13 @@ test('any JSON at all is read or refused in words', () => {
   )
 })
 
-/** Whether a body is accepted; anything but a refusal is thrown on. */
+/** Whether a body is accepted; anything but a fault is thrown on. */
 function outcome(body: unknown): boolean {
   try {
     read(body)
     return true
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
-    expect(error.code).toBe('invalid_input')
+    if (!(error instanceof RequestFault)) throw error
     expect(error.message.length).toBeLessThan(500)
     return false
   }

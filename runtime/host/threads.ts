@@ -1,0 +1,12 @@
+/** Threads of `serve` for calls that may never return: workers with the program that runs here (`main.ts`). */
+import type { LookThread } from './path-looks.ts'
+
+/** What a thread does with each path that it is sent. */
+export type ThreadRole = 'look' | 'sweep'
+
+/** Starts a thread that answers each path. It does not keep the process alive. */
+export const startThread = <Answer>(role: ThreadRole): LookThread<Answer> =>
+  new Worker(Bun.main, { ref: false, smol: true, argv: [role] })
+
+/** The role of the present thread, which `startThread` started. */
+export const ownRole = (): ThreadRole => (process.argv.at(-1) === ('sweep' satisfies ThreadRole) ? 'sweep' : 'look')

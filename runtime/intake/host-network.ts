@@ -1,0 +1,106 @@
+/**
+ * What a sandbox that shares the network or the files of the host reaches of our own services. Pure.
+ *
+ * A service without a token runs a task of any profile for everybody who can connect to it. A task in `linux_sandbox` that
+ * can connect to one can therefore leave its sandbox. So can two tasks, one that reads the token and one that connects.
+ */
+import type { PlannedSandbox } from '../../shared/contract/runtime.ts'
+
+/** Who may submit tasks to a service: anybody who can connect to it, or only callers that have its token. */
+export const ACCESS = ['open', 'token'] as const
+export type Access = (typeof ACCESS)[number]
+
+/** The same of a control service, of which this service may have heard nothing. */
+export const CONTROL_ACCESS = ['unknown', ...ACCESS] as const
+
+export interface ServiceAccess {
+  /** Of this service. */
+  readonly runtime: Access
+  /** Whether every user of the host can read the token file of this service. Default: false. */
+  readonly isTokenFilePublic?: boolean
+  /** Of the control service on the same machine. */
+  readonly control: (typeof CONTROL_ACCESS)[number]
+}
+
+/** A service of ours that runs tasks for a caller without a token. */
+export interface OpenService {
+  /** As the object of `it can reach`. */
+  readonly name: string
+  /** An imperative clause without a full stop. */
+  readonly remedy: string
+  /** Whether the service is known to be there and to have no token. */
+  readonly isCertain: boolean
+}
+
+/** What a task in a sandbox has of the host. */
+export interface Shared {
+  readonly network: boolean
+  /** The files of the user of the service, as that user: the file with the token of the service among them. */
+  readonly serviceFiles: boolean
+  /** The files that every user can read: without mounts of its own, the sandbox hides none. */
+  readonly publicFiles: boolean
+}
+
+export const sharedWithHost = ({ profile, namespaces }: PlannedSandbox, isRoot: boolean): Shared => ({
+  network: profile === 'linux_sandbox' && namespaces?.net !== true,
+  serviceFiles: profile === 'linux_sandbox' && namespaces?.mount !== true && !isRoot,
+  publicFiles: profile === 'linux_sandbox' && namespaces?.mount !== true,
+})
+
+/**
+ * What keeps the token of this service from the task besides mounts of its own, each as an imperative clause; undefined where
+ * the task cannot read it. The network of the task does not matter: its output may reach a task that can connect.
+ */
+export function tokenRemedies(
+  { runtime, isTokenFilePublic = false }: ServiceAccess,
+  { serviceFiles, publicFiles }: Shared,
+): string[] | undefined {
+  if (runtime !== 'token') return undefined
+  if (serviceFiles) return []
+  return publicFiles && isTokenFilePublic ? ['chmod 600 that file'] : undefined
+}
+
+/** The services that a task can have run a task without a sandbox. */
+export function openServices(
+  { runtime, isTokenFilePublic = false, control }: ServiceAccess,
+  shared: Shared,
+): OpenService[] {
+  const found: OpenService[] = []
+  if (!shared.network) return found
+  const remedies = tokenRemedies({ runtime, isTokenFilePublic, control }, shared)
+  if (remedies !== undefined) {
+    found.push({
+      name: 'this service, whose token file the task can read',
+      remedy: ['have sandbox.namespaces.mount true', ...remedies].join(', or '),
+      isCertain: true,
+    })
+  }
+  if (runtime === 'open') {
+    found.push({
+      name: 'this service, which has no token',
+      remedy: 'start this service with --token-file',
+      isCertain: true,
+    })
+  }
+  if (control === 'open') {
+    found.push({
+      name: 'the control service of this machine, which has no token',
+      remedy: 'start taskmill-control with --token-file',
+      isCertain: true,
+    })
+  }
+  if (control === 'unknown') {
+    found.push({
+      name: 'a control service of this machine that has no token',
+      remedy: 'start taskmill-control with --token-file and this service with SERVICE_CONTROL_ACCESS=token',
+      isCertain: false,
+    })
+  }
+  return found
+}
+
+/** The services and what is done about them, each as one phrase. */
+export const inWords = (services: readonly OpenService[]) => ({
+  names: services.map(({ name }) => name).join(', and '),
+  remedies: services.map(({ remedy }) => remedy).join(', and '),
+})
