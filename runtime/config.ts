@@ -12,6 +12,8 @@ import {
   text,
 } from '../shared/flags.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
+import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
+import { CONTROL_ACCESS } from './intake/host-network.ts'
 import { parseTenantQuotas, QUOTA_FORM, type TenantQuotas } from './ledger/quotas.ts'
 
 const HOUR_MS = 3_600_000
@@ -75,6 +77,14 @@ export const serveSettings = {
     min: 0,
     max: 10 * 60_000,
     help: 'Time between TERM and KILL for a task that is killed or has run out of wall time.',
+  }),
+  launchRetryMs: integer({
+    default: '60000',
+    value: 'milliseconds',
+    min: 0,
+    max: HOUR_MS,
+    range: `0 to ${HOUR_MS}, 0 for not at all`,
+    help: 'How long to retry a launch that fails with EAGAIN or ENOMEM. The task fails after that.',
   }),
   resultRetentionSecs: integer({
     default: '604800',
@@ -151,14 +161,24 @@ export const serveSettings = {
     help: 'Largest stdout, and largest stderr, of a task; one that writes more is ended.',
   }),
   sandboxUid: integer({
-    default: '65534',
+    default: '65531',
     value: 'uid',
     min: 1,
     max: MAX_UID,
-    help: 'User of tasks in linux_sandbox, where the service is root. Never root.',
+    help: 'User of tasks in linux_sandbox, where the service is root. Never root, and no user that owns files of the host: 65534 (nobody) owns what unmapped users and squashing file servers leave.',
+  }),
+  sandboxPidsMax: integer({
+    variable: 'SERVICE_RUNTIME_SANDBOX_PIDS_MAX',
+    default: '1024',
+    value: 'number',
+    min: 0,
+    max: MAX_PIDS,
+    range: `0 to ${MAX_PIDS}, 0 for no limit`,
+    help: 'Default pids_max of tasks in linux_sandbox. Reserves nothing; not enforced without a pids cgroup.',
   }),
   sandboxMask: paths('Path of the host that tasks in linux_sandbox do not see.'),
   sandboxExpose: paths('Path below a hidden one that tasks in linux_sandbox see after all, read-only.'),
+  unknownFields: unknownFieldsSetting,
   allowedHost: list({
     value: 'name',
     help: 'Name under which the service may be addressed, and web pages may come from, besides addresses and local names.',
@@ -166,6 +186,12 @@ export const serveSettings = {
   tokenFile: text({
     value: 'file',
     help: 'File with a token that callers must send as Authorization: Bearer. Without one, access is open.',
+  }),
+  controlAccess: choice({
+    variable: 'SERVICE_CONTROL_ACCESS',
+    default: 'unknown',
+    choices: CONTROL_ACCESS,
+    help: 'Whether the control service on this machine requires a token. Plans of tasks that share the network of the host warn unless it is token. taskmill-control --with-runtime sets it.',
   }),
   logLevel: choice({
     variable: 'SERVICE_LOG_LEVEL',

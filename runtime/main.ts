@@ -3,6 +3,7 @@
  *
  * `serve` is the service; the other subcommands are thin clients of it, print its response on standard output and
  * say what went wrong on standard error. Each role is loaded when it is asked for.
+ * Threads of `serve` make calls that may never return (host/threads.ts).
  */
 import { messageOf, startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
@@ -14,14 +15,31 @@ const SERVE_SUMMARY =
   'Run the service: it takes commands and scripts and runs them as accounted, limited processes, in a sandbox if wanted.'
 const DOCTOR_SUMMARY = 'Show what this host can enforce, and the remedy for what it cannot.'
 
-try {
-  const exitCode = await main(process.argv.slice(2))
-  if (exitCode !== undefined) process.exit(exitCode)
-} catch (error) {
-  const fault = startFault(error)
-  if (fault === undefined) throw error
-  console.error(`taskmill-runtime: ${fault.message}`)
-  process.exit(fault.exitCode)
+if (Bun.isMainThread) await begin()
+else await serveThread()
+
+async function begin(): Promise<void> {
+  try {
+    const exitCode = await main(process.argv.slice(2))
+    if (exitCode !== undefined) process.exit(exitCode)
+  } catch (error) {
+    const fault = startFault(error)
+    if (fault === undefined) throw error
+    console.error(`taskmill-runtime: ${fault.message}`)
+    process.exit(fault.exitCode)
+  }
+}
+
+async function serveThread(): Promise<void> {
+  const [{ lookAt, servePathChecks }, { ownRole }] = await Promise.all([
+    import('./host/path-look.ts'),
+    import('./host/threads.ts'),
+  ])
+  if (ownRole() === 'look') servePathChecks(lookAt)
+  else {
+    const { removeIfAbandoned } = await import('./launcher/abandoned-groups.ts')
+    servePathChecks((group, ask) => !ask(group) && removeIfAbandoned(group))
+  }
 }
 
 /** The exit code, or undefined while the service runs. */

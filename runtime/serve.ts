@@ -5,15 +5,19 @@
  * finds every task that was ever accepted.
  */
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { CAPABILITY_SNAPSHOT_VERSION, type RuntimeConfigSummary } from '../shared/contract/runtime-info.ts'
 import { messageOf, UsageError } from '../shared/errors.ts'
+import { HeldDirectory } from '../shared/held-directory.ts'
 import { createGuard, isLoopback } from '../shared/http-guard.ts'
-import { listen, parseListenAddress } from '../shared/http-service.ts'
+import { ensureListenable, listen, parseListenAddress } from '../shared/http-service.ts'
 import { isoTime } from '../shared/iso-time.ts'
-import { createLog, type Log, stdoutLines } from '../shared/log.ts'
+import { createLog, type LineSink, type Log, stdoutLines } from '../shared/log.ts'
+import { keepPrivate } from '../shared/private-files.ts'
 import { bootId } from '../shared/processes.ts'
-import { readToken } from '../shared/token.ts'
+import { serviceIdOf } from '../shared/service-id.ts'
+import { StartStopped, StopSignals } from '../shared/stop-signals.ts'
+import { isTokenFilePublic, readToken } from '../shared/token.ts'
 import { VERSION } from '../shared/version.ts'
 import type { ServeConfig } from './config.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
@@ -21,7 +25,7 @@ import { Intake } from './dispatch/intake.ts'
 import { startedProcess } from './dispatch/launch-ending.ts'
 import { baseEnvironment, type SandboxSettings } from './dispatch/launch-plan.ts'
 import { Launches } from './dispatch/launches.ts'
-import { endLeftGroups } from './dispatch/left-groups.ts'
+import { endLeftGroups, sweepAbandonedGroups } from './dispatch/left-groups.ts'
 import { recoverTasks } from './dispatch/recovery.ts'
 import { ResultFiles } from './dispatch/result-files.ts'
 import { Retention } from './dispatch/retention.ts'
@@ -30,9 +34,11 @@ import { WaitingQueue } from './dispatch/waiting-queue.ts'
 import { capabilityManifest, capabilitySet } from './host/capabilities.ts'
 import { findCapacity } from './host/capacity.ts'
 import { ownGroups } from './host/own-groups.ts'
+import { PathLooks } from './host/path-looks.ts'
 import { platformOf } from './host/platform.ts'
 import { findSandboxPaths } from './host/sandbox-paths.ts'
 import { serviceUser } from './host/service-user.ts'
+import { startThread } from './host/threads.ts'
 import { runtimeApp } from './http/app.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './launcher/cgroup.ts'
 import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
@@ -46,8 +52,9 @@ import { Spawner } from './launcher/spawner.ts'
 import { trySandbox } from './launcher/trial.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
-import { lockDataDir, makeDataDir, serviceIdOf } from './store/data-dir.ts'
-import { databasePath, openDatabase } from './store/database.ts'
+import { takeDataDir } from './store/data-dir.ts'
+import { databaseFiles, databasePath, openDatabase } from './store/database.ts'
+import { DirectoryGuard } from './store/directory-guard.ts'
 import { GroupCommit } from './store/group-commit.ts'
 import { Readiness } from './store/readiness.ts'
 import { type LiveTask, TaskStore } from './store/task-store.ts'
@@ -59,40 +66,72 @@ const LAST_ANSWERS_MS = 1_000
 /** Milliseconds that the last log lines get to leave. */
 const LAST_LINES_MS = 1_000
 
-/** Resolves when the service listens; it ends the process by itself. */
-export async function serve(
-  config: ServeConfig,
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<undefined> {
-  const address = parseListenAddress(config.listenAddr, 'listen-addr')
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Undefined once the service listens; it then ends the process by itself. Else the exit code of a start that was stopped. */
+export async function serve(config: ServeConfig, env: Environment): Promise<number | undefined> {
   const lines = stdoutLines()
   const log = createLog(lines, config.logLevel, 'runtime')
+  const signals = new StopSignals()
+  try {
+    await start(config, env, { lines, log, signals })
+    return undefined
+  } catch (error) {
+    if (!(error instanceof StartStopped)) throw error
+    log.info('stopped before it listened', { signal: error.signal })
+    await lastLinesOf(lines)
+    return 0
+  }
+}
+
+/** A slow reader of our output must not keep the service from ending. */
+async function lastLinesOf(lines: LineSink): Promise<void> {
+  await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
+}
+
+interface Process {
+  readonly lines: LineSink
+  readonly log: Log
+  readonly signals: StopSignals
+}
+
+async function start(config: ServeConfig, env: Environment, { lines, log, signals }: Process): Promise<void> {
+  const address = parseListenAddress(config.listenAddr, 'listen-addr')
   const token = readToken(config.tokenFile, env.SERVICE_TOKEN)
-  const guard = createGuard({ token, allowedHosts: config.allowedHost, listeningHost: address.hostname })
+  const hasPublicTokenFile = isTokenFilePublic(config.tokenFile, log)
+  const guard = createGuard({
+    ...{ token, allowedHosts: config.allowedHost, listeningHost: address.hostname },
+    tokenFile: config.tokenFile !== '' && isLoopback(address.hostname) ? resolve(config.tokenFile) : undefined,
+  })
   const startedAt = Date.now()
 
   process.umask(0o077) // requests hold secrets
-  const dataDir = makeDataDir(config.dataDir)
+  const { dataDir, lockFd: directoryLockFd, keepDataDir } = takeDataDir(config.dataDir)
+  ensureListenable(address, 'listen-addr') // before the database and the launcher are written
   const sandboxPaths = findSandboxPaths({ ...config, dataDir })
-  const directoryLockFd = lockDataDir(dataDir)
+  keepPrivate(dataDir, databaseFiles(dataDir), log)
   const launcher = launcherProgram(dataDir)
   const isRoot = process.getuid?.() === 0
   const sandboxUid = isRoot ? config.sandboxUid : undefined
   const trial = trySandbox({ launcher, sandboxUid, isSandboxDisabled: config.disableLinuxSandbox })
-  const { db, commit, store } = openStore(dataDir, log)
+  const { db, commit, directory, store } = openStore(dataDir, log)
   const { capacity } = findCapacity(config)
   const ledger = new Ledger(capacity, config.tenantQuota)
   const queue = new WaitingQueue<LiveTask>(ledger)
   const serviceId = serviceIdOf(dataDir)
   const cgroups = config.disableCgroup
     ? undefined
-    : TaskCgroups.prepare({ root: config.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId })
+    : TaskCgroups.prepare({ root: config.cgroupRoot || DEFAULT_CGROUP_ROOT, serviceId, dataDir })
+  if (cgroups !== undefined && cgroups.unrecorded.length > 0) {
+    const causes = cgroups.unrecorded
+    log.warn('control groups have no record: no other service removes them if this one is killed', { causes })
+  }
   // Also when the start comes to nothing, as when the address is taken.
   process.on('exit', () => cgroups !== undefined && leaveCgroups(cgroups))
   const capabilities = capabilitySet({
     ...{ isLauncherNative: launcher.isNative, isRoot, own_groups: ownGroups() },
     ...cgroupCapabilities(cgroups),
-    ...(await trial),
+    ...(await signals.unlessStopped(trial)),
   })
   const complaints = ofDataDir(() => new Complaints(join(dataDir, 'launchers.log')))
   const onEvent = (event: LauncherEvent) => {
@@ -125,7 +164,8 @@ export async function serve(
   const graceMs = config.terminationGraceMs
   const results = new ResultFiles(dataDir, log)
   const dispatcher = new Dispatcher({
-    ...{ store, commit, ledger, queue, launches, results, graceMs, log },
+    ...{ store, commit, directory, ledger, queue, launches, results, graceMs, log },
+    retryMs: config.launchRetryMs,
     bootId: bootId(),
   })
   const totals = new Totals()
@@ -133,22 +173,32 @@ export async function serve(
   dispatcher.onEnded = (row) => totals.ended(row)
   commit.onRecovered = () => dispatcher.startWhatFits()
 
+  const readiness = new Readiness(commit, directory, dataDir)
   const intake = new Intake({
-    ...{ store, ledger, dispatcher, launches, capabilities, totals, dataDir, sandbox, log },
-    defaultCapabilityMode: config.defaultCapabilityMode,
+    ...{ directory, readiness, store, ledger, dispatcher, launches, capabilities, totals, dataDir, sandbox, log },
+    looks: new PathLooks(() => startThread('look')),
+    planSettings: {
+      capability_mode: config.defaultCapabilityMode,
+      sandbox_pids_max: config.sandboxPidsMax === 0 ? undefined : config.sandboxPidsMax,
+      access: {
+        ...{ runtime: token === undefined ? 'open' : 'token', control: config.controlAccess },
+        isTokenFilePublic: hasPublicTokenFile,
+      },
+    },
     maxQueuedTasks: config.maxQueuedTasks,
+    unknownFields: config.unknownFields,
   })
-  const readiness = new Readiness(commit, dataDir)
   const retention = new Retention({
-    ...{ store, dataDir, log },
+    ...{ results, store, directory, dataDir, log },
     retentionSecs: config.resultRetentionSecs,
     intervalMs: config.gcIntervalMs,
   })
   const runtimeId = config.runtimeId === '' ? hostname() : config.runtimeId
   const platform = platformOf(env)
   const app = runtimeApp({
-    ...{ intake, dispatcher, store, dataDir, readiness, totals, log, guard },
+    ...{ intake, dispatcher, retention, store, dataDir, readiness, totals, log, guard },
     maxBodyBytes: config.maxBodyBytes,
+    unknownFields: config.unknownFields,
     info: {
       runtime_id: runtimeId,
       version: VERSION,
@@ -178,12 +228,15 @@ export async function serve(
   })
   const recovered = recoverTasks({ store, ledger, dispatcher, launches, bootId: bootId(), log })
   if (cgroups !== undefined) await endLeftGroups(cgroups, (id) => dispatcher.isRunning(id), log)
+  signals.duringStart.throwIfAborted()
   const server = listen(app, address, 'listen-addr')
+  keepDataDir()
   log.info('listening', { url: server.url, version: VERSION, pid: process.pid, ...recovered })
   if (token === undefined && !isLoopback(address.hostname)) {
     log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
   }
   dispatcher.startWhatFits()
+  if (cgroups !== undefined) void sweepAbandonedGroups(cgroups, log)
   const lookingAround = setInterval(() => {
     dispatcher.lookAround()
     complaints.keepShort()
@@ -211,12 +264,10 @@ export async function serve(
       log.warn('the database lacks what was not written', { cause: messageOf(commit.fault) })
     db.close()
     log.info('stopped')
-    // Whoever does not read our lines does not keep us from ending.
-    await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
+    await lastLinesOf(lines)
     process.exit(0)
   }
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
+  signals.started(stop)
 }
 
 /** Throws `UsageError` when the launcher cannot be put into the data directory, or cannot run there. */
@@ -239,8 +290,10 @@ function ofDataDir<T>(open: () => T): T {
 
 function openStore(dataDir: string, log: Log) {
   const db = openDatabase(dataDir)
-  const commit = new GroupCommit(db, new WalSync(databasePath(dataDir)), log)
-  return { db, commit, store: new TaskStore(db, commit) }
+  const sync = new WalSync(databasePath(dataDir))
+  const directory = new DirectoryGuard(new HeldDirectory(dataDir), sync.fd, log)
+  const commit = new GroupCommit(db, sync, directory, log)
+  return { db, commit, directory, store: new TaskStore(db, commit) }
 }
 
 interface SummaryContext {

@@ -1,8 +1,8 @@
 /**
  * `taskmill-runtime doctor --escape`: what keeps tasks in their sandbox, proved by trying to get out of one.
  *
- * It tries what a task could try, with the rights of one, in throw-away sandboxes with everything in them that this host
- * allows. A line for each attempt; the exit code is 1 when one is not blocked, or when there can be no sandbox.
+ * It tries what a task could try, with the rights of one, in throw-away sandboxes: with everything in them that this host
+ * allows, and as a task gets them by default. A line for each attempt; the exit code is 1 when one is not blocked, or when there can be no sandbox.
  */
 import { realpathSync, rmSync, statSync } from 'node:fs'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'

@@ -13,12 +13,12 @@ import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { Refusal } from '../refusal.ts'
+import type { DirectoryGuard } from '../store/directory-guard.ts'
 import type { NewEvent } from '../store/events.ts'
-import { type GroupCommit, unavailable } from '../store/group-commit.ts'
+import type { GroupCommit } from '../store/group-commit.ts'
 import type { Change, LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import {
-  cancelledBeforeStart,
   type Ending,
   endChange,
   endWithoutPlace,
@@ -29,10 +29,12 @@ import {
   timeoutEvents,
 } from './ending.ts'
 import { KillSender } from './kill-sender.ts'
+import { LaunchRetries } from './launch-retries.ts'
 import type { Launches, PreparedLaunch } from './launches.ts'
 import { isOverdue } from './overdue.ts'
 import type { ResultFiles } from './result-files.ts'
 import { RunningTask } from './running-task.ts'
+import { shortageOf } from './shortage.ts'
 import type { WaitingQueue } from './waiting-queue.ts'
 
 /** Milliseconds that a kill waits for a launch that is under way, so that events come in their order. */
@@ -50,6 +52,7 @@ const OUTCOME_LOOK_MS = 5_000
 export interface DispatcherOptions {
   readonly store: TaskStore
   readonly commit: GroupCommit
+  readonly directory: Pick<DirectoryGuard, 'look'>
   readonly ledger: Ledger
   readonly queue: WaitingQueue<LiveTask>
   readonly launches: Launches
@@ -57,6 +60,8 @@ export interface DispatcherOptions {
   readonly bootId: string
   /** Milliseconds between TERM and KILL. */
   readonly graceMs: number
+  /** Milliseconds for which a launch is tried again that the machine refuses for want of processes or memory. */
+  readonly retryMs: number
   readonly log: Log
 }
 
@@ -69,7 +74,10 @@ export interface Place {
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #running = new Map<string, RunningTask>()
+  /** Kills that are being written down, by task id: who asks again waits for the same. */
+  readonly #killing = new Map<string, Promise<void>>()
   readonly #kills: KillSender
+  readonly #retries: LaunchRetries
   #isStopping = false
   /** Told of each task whose process runs, or did so unheard until it had ended. */
   onRunning: () => void = () => {}
@@ -79,6 +87,7 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#kills = new KillSender(options.launches, options.log)
+    this.#retries = new LaunchRetries({ ...options, isStopping: () => this.#isStopping })
   }
 
   get waitingCount(): number {
@@ -180,9 +189,12 @@ export class Dispatcher {
 
   /** One that was killed while its place was being written down, which takes long on a full disk, is not launched. */
   async #start(running: RunningTask, prepared: PreparedLaunch): Promise<void> {
-    const isKilled = running.task.row.kill_requested_at !== null
-    const ending = isKilled ? cancelledBeforeStart(Date.now()) : await this.#options.launches.run(running, prepared)
-    await this.#end(running, ending)
+    await this.#endAfter(running, () => this.#options.launches.run(running, prepared))
+  }
+
+  async #endAfter(running: RunningTask, launch: () => Promise<Ending>): Promise<void> {
+    const ending = await this.#retries.run(running, launch)
+    if (ending !== undefined) await this.#end(running, ending)
   }
 
   /** A task that an earlier service launched, and whose launcher lives. */
@@ -196,7 +208,8 @@ export class Dispatcher {
    * net, for those that an earlier service had started, and those of which nothing was heard.
    */
   lookAround(): void {
-    const { launches, results } = this.#options
+    const { directory, launches, results } = this.#options
+    if (directory.look() !== undefined) return // running tasks would seem to have no launcher any more
     launches.lookAround()
     results.writeAgain()
     for (const running of this.#running.values()) {
@@ -275,7 +288,15 @@ export class Dispatcher {
   async #collect(running: RunningTask): Promise<void> {
     if (!running.isAdopted || running.isEnding) return
     running.isEnding = true
-    await this.#end(running, await this.#options.launches.ending(running))
+    const ending = await this.#options.launches.ending(running)
+    if (shortageOf(ending) === undefined) return await this.#end(running, ending)
+    if (this.#options.launches.isLive(running.task) !== false) {
+      // A retry needs the lock of the task, which its launcher holds until it is gone: `lookAround` comes back.
+      running.isEnding = false
+      return
+    }
+    // The machine refused it under the earlier service, which did not come to try again.
+    await this.#endAfter(this.#track(new RunningTask(running.task, false)), async () => ending)
   }
 
   /** Nothing of the task runs any more: its place is free at once, others see its end when it is durable. */
@@ -304,11 +325,12 @@ export class Dispatcher {
   }
 
   /**
-   * Asks for the end of a task; `owner` is what the caller claims to be. Returns when that is written down. A task that
-   * has ended stays as it is.
+   * Asks for the end of a task; `owner` is what the caller claims to be. Resolves when the kill is durable, or, on a failing
+   * disk, when the launcher has received it. Throws
+   * 503 when that cannot be promised; then the task goes on as if nobody had asked. A task that has ended stays as it is.
    */
   async kill(taskId: string, owner: string | null, traceId: string): Promise<void> {
-    const { store, queue, launches, log, commit } = this.#options
+    const { store, queue } = this.#options
     const task = store.liveTask(taskId)
     const wanted = (task?.row ?? store.get(taskId))?.owner ?? null
     if (wanted !== null && wanted !== owner) {
@@ -317,36 +339,68 @@ export class Dispatcher {
     if (task === undefined) return
     // Accepted, and not queued or launched yet: it is in a moment.
     if (!task.isEnding && !queue.has(taskId) && !this.#running.has(taskId)) await nextTurn()
-    if (queue.remove(taskId) !== undefined) {
-      log.info('task killed before it started', { trace_id: traceId, task_id: taskId })
+    let kill = this.#killing.get(taskId)
+    if (kill === undefined) {
+      kill = this.#kill(task, traceId).finally(() => this.#killing.delete(taskId))
+      this.#killing.set(taskId, kill)
+    }
+    await kill
+  }
+
+  async #kill(task: LiveTask, traceId: string): Promise<void> {
+    const { store, queue, log } = this.#options
+    const { task_id } = task
+    // So that events come in their order.
+    const before = this.#running.get(task_id)
+    await within(SETTLE_MS, before?.settled ?? Promise.resolve())
+    if (!this.#isEnding(task) && task.row.kill_requested_at === null) {
+      const change = { patch: { kill_requested_at: Date.now() }, events: [killRequested()] }
+      try {
+        await store.promise(task, change)
+      } catch (error) {
+        if (!this.#isTakenByLauncher(task)) throw error
+        // It is told, and ends the task whatever becomes of us: a full disk does not keep a task from being killed.
+        store.note(task, change)
+      }
+      log.info('kill requested', { trace_id: traceId, task_id })
+    }
+    if (queue.remove(task_id) !== undefined) {
       this.endKilled(task)
       this.startWhatFits()
     }
-    const running = this.#running.get(taskId)
-    if (running === undefined) return await this.#endedBeforeStart(task)
-    await within(SETTLE_MS, running.settled)
-    if (running.isEnding) return await within(SETTLE_MS, task.ended)
-    if (task.row.kill_requested_at !== null) {
-      if (running.killedSince === undefined) this.#kills.send(running)
-      return
+    if (this.#isEnding(task)) return await within(SETTLE_MS, task.ended)
+    const running = this.#running.get(task_id)
+    // It may have been launched while the kill was written: to end it by force now would be too early.
+    if (running !== undefined && running !== before) {
+      await within(SETTLE_MS, running.settled)
+      if (this.#isEnding(task)) return await within(SETTLE_MS, task.ended)
     }
-    log.info('kill requested', { trace_id: traceId, task_id: taskId })
-    const written = store.change(task, { patch: { kill_requested_at: Date.now() }, events: [killRequested()] })
-    const isTold = this.#kills.send(running)
-    commit.flush()
-    // A disk that takes nothing is no reason to let the task run, nor to leave the caller waiting.
-    if (commit.fault === undefined) await written
+    if (running !== undefined && running.killedSince === undefined) this.#carryOutKill(running)
+  }
+
+  #isEnding(task: LiveTask): boolean {
+    return task.isEnding || this.#running.get(task.task_id)?.isEnding === true
+  }
+
+  /** Whether the launcher of a task has just been told to end it. */
+  #isTakenByLauncher(task: LiveTask): boolean {
+    const running = this.#running.get(task.task_id)
+    return running !== undefined && !running.isDelayed && this.#kills.send(running, { isOnce: true })
+  }
+
+  #carryOutKill(running: RunningTask): void {
+    const { task } = running
+    const isTold = this.#askForEnd(running)
     // What did not begin in all that time, and has no launcher either that could be asked to end it.
-    const isUnbegun = !isTold && running.launchedSince !== undefined && !launches.hasBegun(task)
+    const isUnbegun = !isTold && running.launchedSince !== undefined && !this.#options.launches.hasBegun(task)
     if (isUnbegun && !running.isEnding) this.#inBackground(task, this.#endByForce(running))
   }
 
-  /** It will not start here; but nobody may be told so if the next service may not know of it. */
-  async #endedBeforeStart(task: LiveTask): Promise<void> {
-    const { commit } = this.#options
-    if (commit.fault !== undefined) commit.flush() // the disk may take it by now
-    if (commit.fault === undefined) await within(SETTLE_MS, task.ended)
-    if (commit.fault !== undefined) throw unavailable(commit.fault)
+  /** Whether there was somebody to ask: a launcher, or who waits to launch it again. */
+  #askForEnd(running: RunningTask): boolean {
+    if (!running.isDelayed) return this.#kills.send(running)
+    running.endDelay()
+    return true
   }
 
   /** No task starts any more. Those that run go on, whether we are here or not. */

@@ -2,22 +2,26 @@
  * A request to an accepted task. The steps are those of the specification, in its order: validate, plan, capacity and
  * quota, queue length; a duplicate id is found last. What is refused leaves nothing behind, on disk or in the ledger.
  */
-import { realpathSync, statSync } from 'node:fs'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
-import type { CapabilityMode } from '../../shared/contract/runtime-request.ts'
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { messageOf, ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import { shortened } from '../../shared/runtime-request/text.ts'
+import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
+import type { UnknownFields } from '../../shared/unknown-names.ts'
+import { isWithin } from '../host/is-within.ts'
+import type { PathInfo } from '../host/path-look.ts'
+import { LOOK_TIMEOUT_MS, NoThread, type PathLooks, PathTimeout } from '../host/path-looks.ts'
 import type { SandboxPaths } from '../host/sandbox-paths.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
-import { planTask } from '../intake/plan.ts'
-import { shortened } from '../intake/text.ts'
-import { readRequest, type TaskRequest } from '../intake/validate.ts'
+import { type PlanSettings, planTask } from '../intake/plan.ts'
+import { acceptableRequest } from '../intake/request.ts'
 import { reservationFor } from '../ledger/amounts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
+import type { DirectoryGuard } from '../store/directory-guard.ts'
 import type { NewEvent } from '../store/events.ts'
 import { unavailable } from '../store/group-commit.ts'
-import { stopping } from '../store/readiness.ts'
+import { type Readiness, stopping } from '../store/readiness.ts'
 import { letPass, makeTaskDir, removeTaskDirNow, taskDir } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
@@ -33,12 +37,16 @@ export interface IntakeOptions {
   readonly dispatcher: Dispatcher
   readonly launches: Launches
   readonly capabilities: CapabilitySet
-  readonly defaultCapabilityMode: CapabilityMode
+  readonly planSettings: PlanSettings
   readonly maxQueuedTasks: number
+  readonly unknownFields: UnknownFields
   readonly totals: Totals
   /** Absolute. */
   readonly dataDir: string
   readonly sandbox: SandboxSettings
+  readonly looks: PathLooks
+  readonly directory: DirectoryGuard
+  readonly readiness: Readiness
   readonly log: Log
 }
 
@@ -60,12 +68,12 @@ export class Intake {
   /** The id of the task that `body` describes, once it is durable. Throws a `Refusal`, or 503. */
   async submit(body: Uint8Array, traceId: string): Promise<string> {
     if (this.#isStopping) throw stopping()
-    const { store, ledger, dispatcher, launches, capabilities, defaultCapabilityMode, maxQueuedTasks, totals, log } =
+    const { store, ledger, dispatcher, launches, capabilities, planSettings, maxQueuedTasks, totals, readiness, log } =
       this.#options
-    const request = readRequest(body, crypto.randomUUID())
-    checkRootfs(request)
-    const plan = planTask(request, capabilities, { capability_mode: defaultCapabilityMode })
-    checkRootIsShown(plan, this.#options.sandbox)
+    const request = acceptableRequest(body, crypto.randomUUID(), this.#options.unknownFields)
+    const rootfs = await this.#lookAtRootfs(request)
+    const plan = planTask(request, capabilities, planSettings)
+    if (rootfs !== undefined) checkRootIsShown(plan, rootfs, this.#options.sandbox)
     const { tenant } = request.control_context
     const asking = { tenant, reservation: reservationFor(request.limits) }
     ledger.ensureCanEverFit(asking)
@@ -86,8 +94,8 @@ export class Intake {
     const events = acceptanceEvents(row, plan)
     const place = startsNow ? dispatcher.reserve({ task_id, ...asking }) : undefined
     if (place === undefined) this.#arriving++
+    const text = JSON.stringify(request)
     try {
-      const text = JSON.stringify(request)
       this.#makeDirectory(request, text, plan)
       let prepared: PreparedLaunch | undefined
       const task = await store.accept(
@@ -103,9 +111,11 @@ export class Intake {
       if (prepared === undefined) dispatcher.enqueue(task)
       else dispatcher.launch(task, prepared)
       totals.accepted()
+      readiness.accepted()
       log.info('task accepted', { trace_id: traceId, task_id })
       return task_id
     } catch (error) {
+      if (error instanceof ServiceError && error.status === 503) readiness.refused(text.length)
       if (place !== undefined) dispatcher.giveBack(task_id)
       // Nobody may have this id until nothing is left of it.
       if (!store.has(task_id)) this.#removeDirectory(task_id)
@@ -115,9 +125,19 @@ export class Intake {
     }
   }
 
+  /** The root that the task asks for, where there is one: what only the host can say of it. It is looked at again when the task starts. */
+  /** A `rootfs` that is no directory is refused also where the task does not use it: it may be a mistake. */
+  async #lookAtRootfs({ sandbox: { rootfs } }: TaskRequest): Promise<string | undefined> {
+    if (rootfs === undefined) return undefined
+    const realPath = realRootOf(rootfs, await lookAtRoot(this.#options.looks, rootfs))
+    if (this.#isStopping) throw stopping()
+    return realPath
+  }
+
   /** What a disk that takes nothing does not let us remove goes when the next service begins. */
   #removeDirectory(task_id: string): void {
-    const { dataDir, log } = this.#options
+    const { dataDir, directory, log } = this.#options
+    if (directory.look() !== undefined) return // it may be that of another service's task
     try {
       removeTaskDirNow(taskDir(dataDir, task_id))
     } catch (error) {
@@ -126,7 +146,8 @@ export class Intake {
   }
 
   #makeDirectory(request: TaskRequest, text: string, plan: ExecutionPlan): void {
-    const { dataDir, sandbox } = this.#options
+    const { dataDir, sandbox, directory } = this.#options
+    directory.ensure()
     const sandboxUid = sandbox.user?.uid
     const dir = taskDir(dataDir, request.task_id)
     try {
@@ -138,20 +159,43 @@ export class Intake {
   }
 }
 
-/** What only the host can say of a request. It is looked at again when the task starts. */
-function checkRootfs({ sandbox: { rootfs } }: TaskRequest): void {
-  if (rootfs === undefined) return
-  const found = asRootfs(rootfs, () => statSync(rootfs, { throwIfNoEntry: false }))
-  if (found?.isDirectory()) return
-  throw invalidInput(`sandbox.rootfs ${rootfs} is ${found === undefined ? 'not there' : 'no directory'} on this host`)
+/** Throws 400 where the path does not answer, 503 where it cannot be looked at now. */
+async function lookAtRoot(looks: PathLooks, rootfs: string): Promise<PathInfo> {
+  try {
+    return await looks.lookAt(rootfs)
+  } catch (error) {
+    if (error instanceof PathTimeout) {
+      throw invalidInput(
+        `sandbox.rootfs ${rootfs} did not answer within ${LOOK_TIMEOUT_MS} ms: its file system hangs (check its mount and what serves it, or put the root elsewhere)`,
+      )
+    }
+    if (!(error instanceof NoThread)) throw error
+    throw new Refusal(
+      'unavailable',
+      `cannot look at sandbox.rootfs ${rootfs}: ${error.message} (check their mounts, and try again)`,
+    )
+  }
+}
+
+/** Throws 400 for what cannot be a root here. */
+function realRootOf(rootfs: string, look: PathInfo): string {
+  if ('message' in look) {
+    const reason = PATH_FAULTS[look.code ?? ''] ?? look.message
+    throw invalidInput(`sandbox.rootfs ${shortened(rootfs)} cannot be used on this host: ${reason}`)
+  }
+  if (look.isThere && look.isDirectory) return look.realPath
+  throw invalidInput(`sandbox.rootfs ${rootfs} is ${look.isThere ? 'no directory' : 'not there'} on this host`)
 }
 
 /** A part of the host that is hidden from tasks is no root for them either. */
-function checkRootIsShown({ effective_sandbox: { rootfs } }: ExecutionPlan, { masks, exposed }: SandboxPaths): void {
+function checkRootIsShown(
+  { effective_sandbox: { rootfs } }: ExecutionPlan,
+  realPath: string,
+  { masks, exposed }: SandboxPaths,
+): void {
   if (rootfs === undefined) return
-  const root = asRootfs(rootfs, () => realpathSync(rootfs))
-  const mask = masks.find((mask) => isWithin(root, mask))
-  if (mask === undefined || exposed.some((path) => isWithin(root, path) && isWithin(path, mask))) return
+  const mask = masks.find((mask) => isWithin(realPath, mask))
+  if (mask === undefined || exposed.some((path) => isWithin(realPath, path) && isWithin(path, mask))) return
   throw invalidInput(
     `sandbox.rootfs ${rootfs} lies in ${mask}, which is hidden from tasks (have it shown with --sandbox-expose, or put it elsewhere)`,
   )
@@ -164,18 +208,6 @@ const PATH_FAULTS: Readonly<Record<string, string>> = {
   ELOOP: 'its links lead in a circle',
   ENAMETOOLONG: 'a name in its path is too long',
 }
-
-/** What `look` finds out; a path that the host will not follow is a fault of the request. */
-function asRootfs<T>(rootfs: string, look: () => T): T {
-  try {
-    return look()
-  } catch (error) {
-    const reason = PATH_FAULTS[systemCodeOf(error) ?? ''] ?? messageOf(error)
-    throw invalidInput(`sandbox.rootfs ${shortened(rootfs)} cannot be used on this host: ${reason}`)
-  }
-}
-
-const isWithin = (path: string, top: string): boolean => `${path}/`.startsWith(`${top.replace(/\/$/, '')}/`)
 
 interface NewTask {
   readonly request: TaskRequest

@@ -19,11 +19,12 @@ export class KillSender {
     this.#log = log
   }
 
-  /** From now on; once for each task. Whether there was somebody to tell. */
-  send(running: RunningTask): boolean {
-    running.killedSince ??= performance.now()
+  /** From now on; once for each task. With `isOnce` only if it can be told now. Whether there was somebody to tell. */
+  send(running: RunningTask, { isOnce = false } = {}): boolean {
     if (running.isEnding) return true
     const isTold = this.#isTold(running)
+    if (isOnce && !isTold) return false
+    running.killedSince ??= performance.now()
     setTimeout(() => this.send(running), isTold ? KILL_TOLD_AGAIN_MS : KILL_AGAIN_MS).unref()
     return isTold
   }

@@ -1,6 +1,6 @@
 /** How a task ended, from what its launcher wrote down, or from what we know without that. */
 
-import type { Limits } from '../intake/limits.ts'
+import type { Limits } from '../../shared/runtime-request/limits.ts'
 import { type Asked, classify } from '../launcher/classification.ts'
 import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
 import type { Ending, StartedProcess } from './ending.ts'

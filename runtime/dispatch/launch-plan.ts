@@ -2,8 +2,9 @@
 import { join, relative } from 'node:path'
 import type { ExecutionPlan, PlannedSandbox } from '../../shared/contract/runtime.ts'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
+import type { Limits } from '../../shared/runtime-request/limits.ts'
+import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { SandboxPaths } from '../host/sandbox-paths.ts'
-import type { TaskRequest } from '../intake/validate.ts'
 import { type LaunchPlan, type LaunchSandbox, ROOT_SCRIPT, ROOT_WORKSPACE, type TaskCgroup } from '../launcher/plan.ts'
 import { TASK_MARK } from '../launcher/task-mark.ts'
 import type { TaskDir } from '../store/task-dir.ts'
@@ -28,6 +29,8 @@ export interface LaunchContext {
   readonly dir: TaskDir
   /** Its processes are counted, limited and ended in here; undefined where the host has no cgroups for us. */
   readonly cgroup: TaskCgroup | undefined
+  /** Which directory of that name it is (`taskDirId`). */
+  readonly dirId: string | undefined
   /** Value of the mark that its processes carry. */
   readonly mark: string
 }
@@ -35,11 +38,12 @@ export interface LaunchContext {
 export function launchPlan(
   { task_id, execution, limits, sandbox }: TaskRequest,
   plan: ExecutionPlan,
-  { dir, cgroup }: LaunchContext,
+  { dir, dirId, cgroup }: LaunchContext,
   { graceMs, maxOutputBytes, sandbox: settings }: LaunchSettings,
 ): LaunchPlan {
   const { resource_enforcement, effective_sandbox } = plan
-  const { wall_time_ms, cpu_time_sec, memory_bytes, pids_max } = limits
+  const { wall_time_ms, cpu_time_sec, memory_bytes } = limits
+  const { pids_max, pids_enforced } = resource_enforcement
   // Both would be one too many: address space is not memory, and its limit breaks programs that only reserve it.
   const isMemoryByCgroup = resource_enforcement.oom_detection
   const seen = placesSeen(effective_sandbox, dir)
@@ -50,6 +54,7 @@ export function launchPlan(
   return {
     task_id,
     task_dir: dir.task_dir,
+    ...(dirId !== undefined && { task_dir_id: dirId }),
     workdir,
     command:
       execution.kind === 'command'
@@ -62,25 +67,30 @@ export function launchPlan(
       sandbox: launchSandbox(effective_sandbox, dir, execution.kind === 'script', settings),
     }),
     ...(cpu_time_sec !== undefined && { cpu_time_sec }),
-    ...groupOf(cgroup, plan),
+    ...groupOf(cgroup, limits, plan),
     ...(memory_bytes !== undefined &&
       (isMemoryByCgroup ? { memory_max: memory_bytes } : { address_space_bytes: memory_bytes })),
-    ...(pids_max !== undefined && resource_enforcement.pids_enforced && { pids_max }),
+    ...(pids_enforced && { pids_max: pids_max! }),
   }
 }
 
 /**
  * Making, joining and removing a group costs milliseconds: the kernel waits for all its processors. A launcher ends all of
  * a task without it too, and so does the end of a pid namespace where the launcher itself is killed. Without either what
- * such a task started could get away, so it has a group, if only to end it: in version 1 one is enough for that.
+ * such a task started could get away, so it has a group, if only to end it: in version 1 one is enough for that, and for
+ * the limit on processes of a sandbox that asks for none.
  */
 function groupOf(
   cgroup: TaskCgroup | undefined,
+  limits: Limits,
   { resource_enforcement, effective_sandbox }: ExecutionPlan,
 ): Pick<LaunchPlan, 'cgroup'> {
   if (cgroup === undefined) return {}
-  if (resource_enforcement.cgroup_enforced) return { cgroup }
-  if (effective_sandbox.profile !== 'linux_sandbox' || effective_sandbox.namespaces?.pid) return {}
+  const { cgroup_enforced, oom_detection } = resource_enforcement
+  const isLimitAsked = oom_detection || limits.pids_max !== undefined
+  if (cgroup_enforced && (isLimitAsked || cgroup.version === 2)) return { cgroup }
+  const isOutlived = effective_sandbox.profile === 'linux_sandbox' && !effective_sandbox.namespaces?.pid
+  if (!cgroup_enforced && !isOutlived) return {}
   if (cgroup.version === 2) return { cgroup }
   const { pids_path, memory_path } = cgroup
   return { cgroup: { version: 1, ...(pids_path === undefined ? { memory_path: memory_path! } : { pids_path }) } }

@@ -8,25 +8,34 @@ import { join } from 'node:path'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
-import type { TaskRequest } from '../intake/validate.ts'
 import type { TaskCgroups } from '../launcher/cgroup.ts'
 import type { Asked, TaskError } from '../launcher/classification.ts'
 import { explainFault } from '../launcher/faults.ts'
-import type { Launched, LauncherHost } from '../launcher/launcher-host.ts'
+import type { Launched, LauncherEnd, LauncherHost } from '../launcher/launcher-host.ts'
 import type { LaunchedProcess } from '../launcher/outcome.ts'
-import { isLauncherAlive, readRecord, requestKill, type TaskRecord } from '../launcher/spawn.ts'
-import { letNobodyPass, letPass, makeTaskDir, type TaskDir, taskDir } from '../store/task-dir.ts'
+import { isLauncherAlive, readRecord, removeRecord, requestKill, type TaskRecord } from '../launcher/spawn.ts'
+import {
+  isWorkspaceOf,
+  letNobodyPass,
+  letPass,
+  makeTaskDir,
+  type TaskDir,
+  taskDir,
+  taskDirId,
+} from '../store/task-dir.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { Ending, StartedProcess } from './ending.ts'
 import { forestall } from './forestall.ts'
 import { endingOf, internal, launchFailed, lost, startedProcess } from './launch-ending.ts'
 import { type LaunchSettings, launchPlan, taskEnvironment } from './launch-plan.ts'
 import { endGroup } from './left-groups.ts'
-import { lostCapability } from './lost-capability.ts'
+import { lostCapability, planWithoutLostDefault } from './lost-capability.ts'
 import type { RunningTask } from './running-task.ts'
+import { shortageOf } from './shortage.ts'
 import { endMarked, markOf } from './stragglers.ts'
-import { needsPassage, taskDirContent } from './task-dir-content.ts'
+import { needsPassage, taskDirContent, workspaceOwner } from './task-dir-content.ts'
 
 export interface LaunchesOptions {
   readonly host: LauncherHost
@@ -104,16 +113,21 @@ export class Launches {
       const launched = launchOf(running, prepared)
       if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
       // It says that the outcome is there before it syncs that and ends: what we commit now is as durable, and sooner.
-      const { exitCode, error } = (await Promise.race([launched.gone, heard.outcome.promise])) ?? {}
-      if (error !== undefined) return { status: 'failed', error, finishedAt: Date.now() }
-      if (exitCode === NOT_STARTED && !this.hasBegun(task)) {
-        await this.#endWhatIsLeft(task)
-        return await notBegun(heard)
-      }
-      return await this.ending(running, exitCode)
+      const end = (await Promise.race([launched.gone, heard.outcome.promise])) ?? {}
+      const ending = await this.#endingAfter(running, end, heard)
+      // The launcher holds the lock of the task until it is gone; a retry needs that lock.
+      if (shortageOf(ending) !== undefined) await launched.gone
+      return ending
     } finally {
       this.#heard.delete(task.task_id)
     }
+  }
+
+  async #endingAfter(running: RunningTask, { exitCode, error }: LauncherEnd, heard: Heard): Promise<Ending> {
+    if (error !== undefined) return { status: 'failed', error, finishedAt: Date.now() }
+    if (exitCode !== NOT_STARTED || this.hasBegun(running.task)) return await this.ending(running, exitCode)
+    await this.#endWhatIsLeft(running.task)
+    return await notBegun(heard)
   }
 
   /** For a task that has a place, while that is being written down. `given` is its request where it is at hand. Never throws. */
@@ -122,16 +136,20 @@ export class Launches {
     try {
       const request = given ?? this.#storedRequest(task)
       const dir = this.#dirOf(task)
-      const plan = JSON.parse(task.row.execution_plan) as ExecutionPlan
+      const accepted = JSON.parse(task.row.execution_plan) as ExecutionPlan
+      const plan = planWithoutLostDefault(accepted, request.limits, capabilities)
       if (given === undefined) {
-        const lost = lostCapability(plan, capabilities)
+        const lost = lostCapability(plan, request.limits, capabilities)
         if (lost !== undefined)
           return {
             error: { code: 'sandbox_setup_failed', message: `${lost} (it was there when the task was accepted)` },
           }
-        this.#remakeIfGone(dir, request, plan)
+        this.#remakeUnlessUsable(dir, request, plan)
       }
-      const context = { dir, cgroup: cgroups?.forTask(task.task_id), mark: this.#markOf(task) }
+      const context = {
+        ...{ dir, dirId: taskDirId(dir.task_dir) },
+        ...{ cgroup: cgroups?.forTask(task.task_id), mark: this.#markOf(task) },
+      }
       const start = host.prepare(
         launchPlan(request, plan, context, settings),
         taskEnvironment(request, plan, context, settings),
@@ -173,6 +191,11 @@ export class Launches {
     log.error(what, { task_id })
     await this.#endWhatIsLeft(task)
     return isUnbegun || this.isLive(task) === false
+  }
+
+  /** Removes what a launcher wrote down of a task that the machine refused to start. Its launcher is gone. */
+  forgetRefusal(task: LiveTask): void {
+    removeRecord(this.#dirOf(task).task_dir)
   }
 
   /** A task that has ended: other users are let through to its workspace no more, if they were. Never throws. */
@@ -267,12 +290,16 @@ export class Launches {
     }
   }
 
-  /** A task that waited is launched from the database: its directory may have gone, or never reached the disk. */
-  #remakeIfGone(dir: TaskDir, request: TaskRequest, plan: ExecutionPlan): void {
-    if (existsSync(dir.request_path)) return
+  /**
+   * A task that waited is launched from the database: its directory may have gone, or never reached the disk. The service
+   * may have been restarted with another user of sandboxes, who can do nothing with the workspace of the earlier one.
+   */
+  #remakeUnlessUsable(dir: TaskDir, request: TaskRequest, plan: ExecutionPlan): void {
     const { dataDir, settings } = this.#options
-    makeTaskDir(dir, taskDirContent(request, JSON.stringify(request), plan, settings.sandbox.user?.uid))
-    if (needsPassage(plan, settings.sandbox.user?.uid)) letPass(dataDir, dir)
+    const uid = settings.sandbox.user?.uid
+    if (existsSync(dir.request_path) && isWorkspaceOf(dir, workspaceOwner(plan, uid))) return
+    makeTaskDir(dir, taskDirContent(request, JSON.stringify(request), plan, uid))
+    if (needsPassage(plan, uid)) letPass(dataDir, dir)
   }
 
   /** Its launcher was killed, and could not do it. Never rejects. */

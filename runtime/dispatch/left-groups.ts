@@ -1,6 +1,7 @@
 /** The control groups of tasks that do not run: launchers were killed, and could not remove them. */
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import { removeAbandonedGroups } from '../launcher/abandoned-groups.ts'
 import type { TaskCgroups } from '../launcher/cgroup.ts'
 
 type Groups = Pick<TaskCgroups, 'end' | 'taskIds'>
@@ -28,4 +29,17 @@ export async function endLeftGroups(cgroups: Groups, isRunning: (taskId: string)
     log.error('the control groups of tasks cannot be listed', { cause: messageOf(error) })
   }
   for (const taskId of taskIds) if (!isRunning(taskId)) await endGroup(cgroups, taskId, log)
+}
+
+/** Removes the empty groups of other services that are gone for ever; logs its end at level debug. Never rejects. */
+export async function sweepAbandonedGroups(cgroups: TaskCgroups, log: Log): Promise<void> {
+  try {
+    const { removed, unanswered } = await removeAbandonedGroups(cgroups)
+    if (unanswered.length > 0)
+      log.warn('control groups stay: the file system of their service does not answer', { groups: unanswered })
+    if (removed > 0) log.info('control groups of services that are gone removed', { services: removed })
+    log.debug('control groups of other services checked')
+  } catch (error) {
+    log.warn('control groups of services that are gone cannot be removed', { cause: messageOf(error) })
+  }
 }

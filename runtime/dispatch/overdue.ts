@@ -1,5 +1,5 @@
 /** Whether a launcher takes too long: to end its task, or even to start it. Reads a clock, changes nothing. */
-import type { Limits } from '../intake/limits.ts'
+import type { Limits } from '../../shared/runtime-request/limits.ts'
 import type { RunningTask } from './running-task.ts'
 
 /**

@@ -55,7 +55,12 @@ function takeUpSafely(options: RecoveryOptions, task: LiveTask): keyof Recovered
 }
 
 /** A task whose turn had not come. It may be that it never comes: the capacity may have become smaller. */
-function waitAgain({ ledger, dispatcher }: RecoveryOptions, task: LiveTask): keyof Recovered {
+function waitAgain({ ledger, dispatcher, store }: RecoveryOptions, task: LiveTask): keyof Recovered {
+  const { reserved_at, released_at } = task.row
+  // The machine had refused its launch: it waited with its place until the earlier service ended.
+  if (reserved_at !== null && released_at === null) {
+    store.note(task, { patch: { released_at: Date.now() }, events: [notStarted(task)] })
+  }
   if (task.row.kill_requested_at !== null) {
     dispatcher.endKilled(task)
     return 'ended'

@@ -56,6 +56,11 @@ export class ResultFiles {
     }
   }
 
+  /** The task is deleted: another one may get its id, and with it the directory of that name. */
+  drop(taskId: string): void {
+    for (const task of this.#unwritten) if (task.task_id === taskId) this.#unwritten.delete(task)
+  }
+
   #writeNow(task: LiveTask, finalStatus: string): void {
     writeResultFile(taskDir(this.#dataDir, task.task_id), finalStatus)
   }

@@ -1,6 +1,6 @@
 /**
- * What is kept no longer: the rows and the directory of tasks that ended long ago, and directories of tasks that never
- * came to be. A few at a time, so that nobody waits for it.
+ * Removes tasks: those that ended long ago, a few at a time so that no request waits for it, and those that a caller
+ * deletes. Also removes directories without a task, which a crash can leave.
  */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,22 +8,38 @@ import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import { isLauncherAlive } from '../launcher/spawn.ts'
+import { Refusal } from '../refusal.ts'
+import type { DirectoryGuard } from '../store/directory-guard.ts'
+import { removeTree } from '../store/removal.ts'
 import { discardTaskDir, emptyTrash, removeTaskDir, taskDir, tasksDir } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
+import type { ResultFiles } from './result-files.ts'
 
 /** Tasks of one slice, whose rows go in one transaction. More makes others wait for it. */
 const SLICE_TASKS = 50
 
 export interface RetentionOptions {
   readonly store: TaskStore
+  readonly directory: Pick<DirectoryGuard, 'look'>
+  readonly results: Pick<ResultFiles, 'drop'>
   readonly dataDir: string
   readonly retentionSecs: number
   readonly intervalMs: number
   readonly log: Log
 }
 
+/** A call to delete one task. */
+export interface Deletion {
+  readonly taskId: string
+  /** The owner that the caller claims to be. */
+  readonly owner: string | null
+  readonly traceId: string
+}
+
 export class Retention {
   readonly #options: RetentionOptions
+  /** Removals under way, by task id: a new task of that id must not meet one of them. */
+  readonly #removing = new Map<string, Promise<void>>()
   #timer: ReturnType<typeof setTimeout> | undefined
   #isStopped = false
 
@@ -49,25 +65,80 @@ export class Retention {
 
   /** Removes all that is due now; how many tasks that were. */
   async sweep(): Promise<number> {
-    const { store, retentionSecs, log } = this.#options
+    const { store, directory, retentionSecs, log } = this.#options
     const before = Date.now() - retentionSecs * 1000
     let removed = 0
-    while (!this.#isStopped) {
-      const ids = store.endedBefore(before, SLICE_TASKS)
-      // The directory first: while there is a row, nobody else can take the id and with it the directory.
-      for (const id of ids) await this.#removeDirectory(id)
-      if (ids.length > 0) await store.remove(ids)
+    while (!this.#isStopped && directory.look() === undefined) {
+      const due = store.endedBefore(before, SLICE_TASKS)
+      const ids = due.filter((id) => !this.#removing.has(id))
+      if (ids.length > 0) await this.#during(ids, this.#removeSlice(ids))
       removed += ids.length
-      if (ids.length < SLICE_TASKS) break
+      if (due.length < SLICE_TASKS) break
       await nextTurn()
     }
     if (removed > 0) log.info('tasks removed that are kept no longer', { removed })
     return removed
   }
 
+  async #removeSlice(ids: readonly string[]): Promise<void> {
+    // The directory first: while there is a row, nobody else can take the id and with it the directory.
+    for (const id of ids) await this.#removeDirectory(id)
+    await this.#options.store.remove(ids)
+  }
+
+  /** Notes that `ids` are being removed until `work` is done. */
+  async #during(ids: readonly string[], work: Promise<void>): Promise<void> {
+    for (const id of ids) this.#removing.set(id, work)
+    try {
+      await work
+    } finally {
+      for (const id of ids) this.#removing.delete(id)
+    }
+  }
+
+  /**
+   * Removes an ended task on a caller's behalf: resolves when its row is gone for good and its files are removed. Throws
+   * a `Refusal` (404, 403, 409), or 503 when the removal cannot be written; the task then stays.
+   */
+  async delete({ taskId, owner, traceId }: Deletion): Promise<void> {
+    const { store, log } = this.#options
+    const row = store.get(taskId)
+    if (row === undefined) throw new Refusal('not_found', `task not found: ${taskId}`)
+    if (row.owner !== null && row.owner !== owner) {
+      throw new Refusal('permission_denied', `delete requires owner '${row.owner}'`, { header: 'x-service-owner' })
+    }
+    if (store.liveTask(taskId) !== undefined) {
+      throw new Refusal('conflict', `task ${taskId} has not ended (kill it, or wait for its end)`)
+    }
+    const underWay = this.#removing.get(taskId)
+    if (underWay !== undefined) return await underWay
+    let trash: string | undefined
+    await this.#during(
+      [taskId],
+      store.delete(row, () => {
+        trash = this.#putAside(taskId)
+      }),
+    )
+    log.info('task deleted', { trace_id: traceId, task_id: taskId })
+    if (trash !== undefined) await this.#removeTrash(taskId, trash)
+  }
+
+  async #removeTrash(taskId: string, path: string): Promise<void> {
+    try {
+      await removeTree(path)
+    } catch (error) {
+      const cause = messageOf(error)
+      this.#options.log.warn('cannot remove the files of a deleted task before the next start', {
+        task_id: taskId,
+        cause,
+      })
+    }
+  }
+
   /** One that will not go is put aside until the next start: it must not keep all others from going. */
   async #removeDirectory(id: string): Promise<void> {
-    const { dataDir, log } = this.#options
+    const { results, dataDir, log } = this.#options
+    results.drop(id)
     try {
       await removeTaskDir(taskDir(dataDir, id))
     } catch (error) {
@@ -76,11 +147,15 @@ export class Retention {
     }
   }
 
-  #putAside(id: string): void {
+  /** The path under which the directory is now; undefined where it cannot be moved, or is gone. */
+  #putAside(id: string): string | undefined {
+    this.#options.results.drop(id)
     try {
-      discardTaskDir(this.#options.dataDir, id)
+      return discardTaskDir(this.#options.dataDir, id)
     } catch (error) {
+      if (systemCodeOf(error) === 'ENOENT') return undefined
       this.#options.log.warn('it stays until the next start', { task_id: id, cause: messageOf(error) })
+      return undefined
     }
   }
 

@@ -24,7 +24,8 @@ export class RunningTask {
   isKillHindered = false
   /** Its end is being collected. */
   isEnding = false
-  readonly #settled = Promise.withResolvers<void>()
+  #settled = Promise.withResolvers<void>()
+  #delay: PromiseWithResolvers<void> | undefined
 
   constructor(task: LiveTask, isAdopted: boolean) {
     this.task = task
@@ -40,5 +41,24 @@ export class RunningTask {
 
   settle(): void {
     this.#settled.resolve()
+  }
+
+  /** Its launch was refused and is tried again later: it has no launcher. */
+  get isDelayed(): boolean {
+    return this.#delay !== undefined
+  }
+
+  /** No launch of it is under way until `endDelay` is called, which resolves this. */
+  delay(): Promise<void> {
+    this.settle()
+    this.launchedSince = undefined
+    this.#delay = Promise.withResolvers()
+    return this.#delay.promise
+  }
+
+  readonly endDelay = (): void => {
+    this.#settled = Promise.withResolvers()
+    this.#delay?.resolve()
+    this.#delay = undefined
   }
 }

@@ -3,6 +3,7 @@ import type { AnyElysia } from 'elysia'
 import type { Guard } from '../../shared/http-guard.ts'
 import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'
 import type { Log } from '../../shared/log.ts'
+import type { UnknownFields } from '../../shared/unknown-names.ts'
 import { errorBody } from './errors.ts'
 import { addHealthRoutes, type HealthRoutes } from './health.ts'
 import { addInfoRoutes, type InfoRoutes } from './info.ts'
@@ -12,6 +13,7 @@ import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
 export interface RuntimeAppOptions extends TaskRoutes, InfoRoutes, HealthRoutes, MetricsSources {
   readonly log: Log
   readonly guard: Guard
+  readonly unknownFields: UnknownFields
 }
 
 export function runtimeApp(options: RuntimeAppOptions): AnyElysia {

@@ -1,4 +1,4 @@
-/** /api/v1/tasks: submit, list, look at, wait for, read the logs and events of, kill. */
+/** /api/v1/tasks: submit, list, look at, wait for, read the logs and events of, kill, delete. */
 import { type AnyElysia, t } from 'elysia'
 import type { SubmitTaskResponse, TaskListResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { hasEnded, RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
@@ -6,6 +6,7 @@ import { headerText } from '../../shared/header-text.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Intake } from '../dispatch/intake.ts'
+import type { Retention } from '../dispatch/retention.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 import { logStream } from '../store/log-stream.ts'
 import { readOutput } from '../store/output.ts'
@@ -24,6 +25,7 @@ const MAX_PAGE = 1_000
 export interface TaskRoutes {
   readonly intake: Intake
   readonly dispatcher: Dispatcher
+  readonly retention: Pick<Retention, 'delete'>
   readonly store: TaskStore
   /** Absolute. */
   readonly dataDir: string
@@ -35,7 +37,7 @@ const optionalTexts = (...names: readonly string[]) =>
 
 export const addTaskRoutes = (
   app: AnyElysia,
-  { intake, dispatcher, store, dataDir, maxBodyBytes }: TaskRoutes,
+  { intake, dispatcher, retention, store, dataDir, maxBodyBytes }: TaskRoutes,
 ): AnyElysia => {
   const known = (id: string): TaskRow => {
     const row = store.get(id)
@@ -110,12 +112,27 @@ export const addTaskRoutes = (
       '/api/v1/tasks/:id/kill',
       async ({ params, request, set }) => {
         known(params.id)
-        const owner = request.headers.get('x-service-owner')
-        await dispatcher.kill(params.id, owner === null ? null : headerText(owner), traceIdOf(set))
+        await dispatcher.kill(params.id, claimedOwner(request), traceIdOf(set))
         return statusOf(known(params.id))
       },
       { parse: 'none' },
     )
+    .delete(
+      '/api/v1/tasks/:id',
+      async ({ params, request, set }) => {
+        app.server?.timeout(request, 0) // a large workspace takes as long as it takes
+        await retention.delete({ taskId: params.id, owner: claimedOwner(request), traceId: traceIdOf(set) })
+        set.status = 204
+        delete set.headers['content-type']
+      },
+      { parse: 'none' },
+    )
+}
+
+/** The owner that the caller claims to be. */
+function claimedOwner(request: Request): string | null {
+  const owner = request.headers.get('x-service-owner')
+  return owner === null ? null : headerText(owner)
 }
 
 /** Whether the task has ended; false after `ms`, or when nobody waits any more. */

@@ -1,31 +1,37 @@
 /** The data directory of the runtime service: made, taken for one service alone, and what names that service. */
-import { mkdirSync, realpathSync, statSync } from 'node:fs'
-import { lockDirectory } from '../../shared/directory-lock.ts'
+import { mkdirSync, realpathSync } from 'node:fs'
+import { refuseSystemDirectory } from '../../shared/data-directory.ts'
+import { LOCK_FILES, lockDirectory } from '../../shared/directory-lock.ts'
 import { messageOf, UsageError } from '../../shared/errors.ts'
+import { makeDirectory, removeUnlessStarted } from '../../shared/new-directory.ts'
 import { tasksDir } from './task-dir.ts'
 
-/** The lock: a control service may have its files beside ours. */
-export const LOCK_FILE = 'runtime.lock'
+export interface DataDir {
+  /** Absolute. */
+  readonly dataDir: string
+  /** A process that inherits this descriptor holds the lock of the directory as well. */
+  readonly lockFd: number
+  /** To be called once the service has started; without it the exit removes a directory that this start made. */
+  readonly keepDataDir: () => void
+}
 
-/** The absolute path of the data directory, made if it was not there. Throws `UsageError`. */
-export function makeDataDir(path: string): string {
+/** Makes the data directory if it is missing, and takes its lock. Throws `UsageError`, also when another service has it. */
+export function takeDataDir(path: string): DataDir {
+  refuseSystemDirectory(path)
+  const { dataDir, made } = makeDataDir(path)
+  const lockFd = lockDirectory(dataDir, LOCK_FILES.runtime)
+  return { dataDir, lockFd, keepDataDir: removeUnlessStarted(made, LOCK_FILES.runtime) }
+}
+
+function makeDataDir(path: string): { readonly dataDir: string; readonly made: readonly string[] } {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
+    const made = makeDirectory(path)
     const dataDir = realpathSync(path)
     mkdirSync(tasksDir(dataDir), { recursive: true, mode: 0o700 })
-    return dataDir
+    return { dataDir, made }
   } catch (error) {
     throw new UsageError(
       `cannot make the data directory ${path}: ${messageOf(error)} (let the user of the service write there, or choose another with --data-dir)`,
     )
   }
-}
-
-/** The lock's descriptor: a process that inherits it holds the lock as well. Throws `UsageError` when another has it. */
-export const lockDataDir = (dataDir: string): number => lockDirectory(dataDir, LOCK_FILE)
-
-/** Names the service among those of this machine, for as long as its data directory is there. */
-export function serviceIdOf(dataDir: string): string {
-  const { dev, ino } = statSync(dataDir)
-  return `${dev}-${ino}`
 }

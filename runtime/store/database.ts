@@ -84,6 +84,10 @@ const MIGRATIONS: readonly string[] = [
 
 export const databasePath = (dataDir: string): string => join(dataDir, 'runtime.db')
 
+/** The database and what SQLite keeps beside it. */
+export const databaseFiles = (dataDir: string): string[] =>
+  ['', '-wal', '-shm'].map((suffix) => databasePath(dataDir) + suffix)
+
 /**
  * Opens `<dataDir>/runtime.db`, or makes it. Throws `UsageError` when it cannot be read, or is gone while there are tasks:
  * then everything is left as it is.

@@ -8,12 +8,17 @@
  * What a failed sync has lost no later sync brings back, however well that goes. So everything is written elsewhere then:
  * SQLite moves its log into the database and syncs that.
  *
+ * Once the data directory is lost (`directory-guard.ts`) nothing is written any more: requests are refused, and facts wait
+ * for ever, as only the next service can say what is kept.
+ *
  * A change is a function that runs its statements when the transaction is open. It may run more than once, each time
  * after what an earlier run did was rolled back, so it must do nothing else.
  */
 import type { Database } from 'bun:sqlite'
-import { messageOf, ServiceError } from '../../shared/errors.ts'
+import { messageOf, ServiceError, systemCodeOf } from '../../shared/errors.ts'
+import { DataDirectoryLost } from '../../shared/held-directory.ts'
 import type { Log } from '../../shared/log.ts'
+import type { DirectoryGuard } from './directory-guard.ts'
 import type { Sync } from './wal-sync.ts'
 
 /** Milliseconds between two tries while the disk takes nothing. Every new request tries at once. */
@@ -51,6 +56,7 @@ const DAMAGE = /^SQLITE_CORRUPT/
 export class GroupCommit {
   readonly #db: Database
   readonly #sync: Sync
+  readonly #directory: Pick<DirectoryGuard, 'look' | 'lost'>
   readonly #log: Log
   #waiting: Change[] = []
   /** Those that nobody waits for. */
@@ -68,15 +74,16 @@ export class GroupCommit {
   /** Called when writes succeed again after a failure. */
   onRecovered: () => void = () => {}
 
-  constructor(db: Database, sync: Sync, log: Log) {
+  constructor(db: Database, sync: Sync, directory: Pick<DirectoryGuard, 'look' | 'lost'>, log: Log) {
     this.#db = db
     this.#sync = sync
+    this.#directory = directory
     this.#log = log
   }
 
   /** Why nothing can be written at the moment; undefined when all is well. */
   get fault(): unknown {
-    return this.#fault
+    return this.#directory.lost ?? this.#fault
   }
 
   /**
@@ -112,6 +119,12 @@ export class GroupCommit {
     if (this.#waiting.length === 0) return
     const changes = this.#waiting
     this.#waiting = []
+    const lost = this.#directory.look()
+    if (lost !== undefined) {
+      this.#waiting = changes.filter(({ undo }) => undo === undefined)
+      refuse(changes, lost)
+      return
+    }
     try {
       this.#commit(changes)
     } catch (error) {
@@ -182,8 +195,25 @@ export class GroupCommit {
   }
 
   #synced(changes: readonly Change[]): void {
+    const lost = this.#directory.look()
+    if (lost !== undefined) {
+      this.#takeBack(changes)
+      refuse(changes, lost)
+      return
+    }
     this.#isWritable()
     for (const change of changes) change.resolve()
+  }
+
+  /** Undoes requests in the database of a lost directory: a service that is started on it later must not know them. */
+  #takeBack(changes: readonly Change[]): void {
+    const undoing = changes.flatMap(({ undo }) => (undo === undefined ? [] : { apply: undo }))
+    if (undoing.length === 0) return
+    try {
+      this.#commit(undoing)
+    } catch (error) {
+      this.#log.error('cannot take back what was refused', { cause: messageOf(error) })
+    }
   }
 
   #syncFailed(changes: readonly Change[], error: unknown): void {
@@ -222,7 +252,7 @@ export class GroupCommit {
     this.#synced(changes)
   }
 
-  #commit(changes: readonly Change[]): void {
+  #commit(changes: readonly Pick<Change, 'apply'>[]): void {
     this.#db.query('begin immediate').run() // prepared once, unlike with `db.run`
     try {
       for (const { apply } of changes) apply()
@@ -263,9 +293,7 @@ export class GroupCommit {
     for (const fact of facts) fact.hasFailed = true
     this.#waiting.unshift(...facts)
     this.#waitForDisk(error)
-    for (const { undo, reject } of changes) {
-      if (undo !== undefined) reject(unavailable(error))
-    }
+    refuse(changes, error)
   }
 
   #waitForDisk(error: unknown): void {
@@ -305,10 +333,18 @@ const codeOf = (error: unknown): string => String((error as { code?: unknown } |
 const isDiskFault = (error: unknown): boolean => DISK_FAULTS.test(codeOf(error))
 const isDamage = (error: unknown): boolean => DAMAGE.test(codeOf(error))
 
+/** Answers the requests among `changes` with 503. */
+function refuse(changes: readonly Change[], error: unknown): void {
+  for (const { undo, reject } of changes) {
+    if (undo !== undefined) reject(unavailable(error))
+  }
+}
+
 /** 503: we cannot keep what we would accept. */
-export const unavailable = (cause: unknown): ServiceError =>
-  new ServiceError(
-    503,
-    `cannot write to the data directory: ${messageOf(cause)} (free some space or mend the disk, then try again)`,
-    { cause },
-  )
+export function unavailable(cause: unknown): ServiceError {
+  const message = messageOf(cause)
+  if (cause instanceof DataDirectoryLost) return new ServiceError(503, message, { cause })
+  const isMissing = ['ENOENT', 'ENOTDIR'].includes(systemCodeOf(cause) ?? '')
+  const remedy = isMissing ? 'restart the service' : 'free some space or mend the disk, then try again'
+  return new ServiceError(503, `cannot write to the data directory: ${message} (${remedy})`, { cause })
+}

@@ -5,7 +5,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { giveOwner } from '../../shared/closed-path.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
-import type { Limits } from '../intake/limits.ts'
+import type { Limits } from '../../shared/runtime-request/limits.ts'
 import type { TaskDir } from './task-dir.ts'
 import type { TaskRow } from './tasks.ts'
 

@@ -4,7 +4,18 @@
  * Only its owner may look into it (0700). Workspace and script of a task that runs as another user belong to that; the
  * rest stays out of its reach.
  */
-import { chmodSync, chownSync, closeSync, constants, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { removeTree } from './removal.ts'
@@ -20,17 +31,26 @@ export interface TaskDir {
 }
 
 /** Absolute paths of the task's files; `dataDir` is absolute, `taskId` was checked (no separators, not `.` or `..`). */
-export function taskDir(dataDir: string, taskId: string): TaskDir {
-  const task_dir = `${dataDir}/tasks/${taskId}`
-  return {
-    task_dir,
-    request_path: `${task_dir}/request.json`,
-    result_path: `${task_dir}/result.json`,
-    stdout_path: `${task_dir}/stdout.log`,
-    stderr_path: `${task_dir}/stderr.log`,
-    script_path: `${task_dir}/script`,
-    workspace: `${task_dir}/workspace`,
-  }
+export const taskDir = (dataDir: string, taskId: string): TaskDir => taskDirAt(`${dataDir}/tasks/${taskId}`)
+
+/** The same of a directory of that path. */
+export const taskDirAt = (task_dir: string): TaskDir => ({
+  task_dir,
+  request_path: `${task_dir}/request.json`,
+  result_path: `${task_dir}/result.json`,
+  stdout_path: `${task_dir}/stdout.log`,
+  stderr_path: `${task_dir}/stderr.log`,
+  script_path: `${task_dir}/script`,
+  workspace: `${task_dir}/workspace`,
+})
+
+/**
+ * Which directory of a name it is: a task that has ended may be removed, and its id given to another. `INODE:NANOSECONDS`,
+ * of its request, which is written once, and its time of modification; undefined without one. task-dir.c reads the same.
+ */
+export function taskDirId(taskDirPath: string): string | undefined {
+  const status = lstatSync(join(taskDirPath, 'request.json'), { bigint: true, throwIfNoEntry: false })
+  return status === undefined ? undefined : `${BigInt.asIntN(64, status.ino)}:${status.mtimeNs}`
 }
 
 export const tasksDir = (dataDir: string): string => join(dataDir, 'tasks')
@@ -93,6 +113,10 @@ function makeWorkspace(workspace: string, subdir: string, owner: number | undefi
   }
 }
 
+/** Whether the workspace is there and `owner` can work in it: the user of sandboxes, or ours where that is undefined. */
+export const isWorkspaceOf = ({ workspace }: TaskDir, owner: number | undefined): boolean =>
+  lstatSync(workspace, { throwIfNoEntry: false })?.uid === (owner ?? process.getuid?.())
+
 /** Lets other users through to the workspace of a task that is theirs. They can list nothing on the way, nor read. */
 export function letPass(dataDir: string, { task_dir }: TaskDir): void {
   for (const path of [dataDir, tasksDir(dataDir), task_dir]) chmodSync(path, 0o711)
@@ -130,10 +154,12 @@ export const removeTaskDirNow = ({ task_dir }: TaskDir): void => rmSync(task_dir
 /** Where directories go whose names others may take while they are removed. */
 const trashDir = (dataDir: string): string => join(dataDir, 'trash')
 
-/** Frees the name of a directory that no task has, at once; what it holds goes with `emptyTrash`. */
-export function discardTaskDir(dataDir: string, name: string): void {
+/** Frees the name of a directory that no task has, at once, and gives its new path. Its files go with `emptyTrash`. */
+export function discardTaskDir(dataDir: string, name: string): string {
   mkdirSync(trashDir(dataDir), { mode: 0o700, recursive: true })
-  renameSync(join(tasksDir(dataDir), name), join(trashDir(dataDir), crypto.randomUUID()))
+  const path = join(trashDir(dataDir), crypto.randomUUID())
+  renameSync(join(tasksDir(dataDir), name), path)
+  return path
 }
 
 export const emptyTrash = (dataDir: string): Promise<void> => removeTree(trashDir(dataDir))

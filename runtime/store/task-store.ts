@@ -82,6 +82,8 @@ export class LiveTask {
   events: string
   /** Its launcher has seen that it printed nothing. */
   isSilent = false
+  /** What a caller is to be promised, while it is being written: on disk with the rest, and not seen yet. */
+  promised: Change | undefined
   /** Its end is being written, and with it all that has changed before. */
   isEnding = false
   /** Of whose quota it takes, and what. */
@@ -116,6 +118,8 @@ export class TaskStore {
   readonly #live = new Map<string, LiveTask>()
   /** Ids of tasks whose acceptance is not durable yet. */
   readonly #arriving = new Set<string>()
+  /** Ended tasks whose removal is not durable yet: they are seen, and their ids taken, until it is. */
+  readonly #leaving = new Map<string, TaskRow>()
   #lastOrdinal: number
 
   constructor(db: Database, commit: GroupCommit) {
@@ -137,12 +141,12 @@ export class TaskStore {
 
   get(id: string): TaskRow | undefined {
     if (this.#arriving.has(id)) return undefined
-    return this.#live.get(id)?.row ?? taskById(this.#db, id) ?? undefined
+    return this.#live.get(id)?.row ?? this.#leaving.get(id) ?? taskById(this.#db, id) ?? undefined
   }
 
   /** Whether the id is taken, by a task that is just being accepted too. */
   has(id: string): boolean {
-    return this.#live.has(id) || this.#arriving.has(id) || hasTask(this.#db, id)
+    return this.#live.has(id) || this.#arriving.has(id) || this.#leaving.has(id) || hasTask(this.#db, id)
   }
 
   /** Writes what is seen of live tasks and not written yet: before somebody is told of it. */
@@ -211,6 +215,31 @@ export class TaskStore {
     this.#commit.unhurriedFact(this.#applied(task, change), () => task.isEnding)
   }
 
+  /**
+   * A change that a caller is promised: durable, and seen, when this resolves. Rejects with 503 when it cannot be written;
+   * then it is as if nobody had asked. A task that ends meanwhile ends without it. One at a time for each task.
+   */
+  async promise(task: LiveTask, { patch, events }: Change): Promise<void> {
+    const now = Date.now()
+    task.promised = {
+      patch: { updated_at: now, ...patch },
+      events: events.map((event) => ({ timestamp: now, ...event })),
+    }
+    const write = () => {
+      if (!task.isEnding) this.#update(task)
+    }
+    const takeBack = () => {
+      task.promised = undefined
+      write()
+    }
+    try {
+      await this.#commit.request(write, takeBack)
+      if (!task.isEnding) ({ row: task.row, events: task.events } = withPromised(task))
+    } finally {
+      task.promised = undefined
+    }
+  }
+
   /** The end of a task: seen by others when it is durable. */
   async end(task: LiveTask, change: Change, { meanwhile, beforeSeen }: EndHooks = {}): Promise<TaskRow> {
     const now = Date.now()
@@ -239,6 +268,34 @@ export class TaskStore {
     })
   }
 
+  /**
+   * Removes a task that has ended. `beforeFree` runs once that is durable, while the id is still taken. Rejects with 503
+   * when the removal cannot be written; the task then stays.
+   */
+  async delete(row: TaskRow, beforeFree: () => void): Promise<void> {
+    const { task_id } = row
+    const texts = { request: null, events: eventsOf(this.#db, task_id) ?? NO_EVENTS }
+    const keep = () => this.#leaving.delete(task_id)
+    let isTakenBack = false
+    this.#leaving.set(task_id, row)
+    try {
+      await this.#commit.request(
+        () => removeTask(this.#db, task_id),
+        () => {
+          isTakenBack = true
+          if (!hasTask(this.#db, task_id)) insertTask(this.#db, row, texts)
+        },
+        { undone: keep },
+      )
+      beforeFree()
+      keep()
+    } catch (error) {
+      // A removal that was committed is undone when the disk lets us; until then the row is shown from memory.
+      if (!isTakenBack && hasTask(this.#db, task_id)) keep()
+      throw error
+    }
+  }
+
   /** The request of a task that has not ended, JSON. */
   requestOf(id: string): string {
     const request = requestOf(this.#db, id)
@@ -251,8 +308,18 @@ export class TaskStore {
     const now = Date.now()
     task.row = changed(task.row, patch, now)
     task.events = withEvents(task.events, events, now)
-    return () => updateTask(this.#db, task.row, task.events)
+    return () => this.#update(task)
   }
+
+  #update(task: LiveTask): void {
+    const { row, events } = withPromised(task)
+    updateTask(this.#db, row, events)
+  }
+}
+
+function withPromised({ row, events, promised }: LiveTask): Pick<LiveTask, 'row' | 'events'> {
+  if (promised === undefined) return { row, events }
+  return { row: { ...row, ...promised.patch }, events: withEvents(events, promised.events, row.updated_at) }
 }
 
 const changed = (row: TaskRow, patch: TaskPatch, now: number): TaskRow => ({ ...row, updated_at: now, ...patch })

@@ -38,8 +38,8 @@ export interface TaskRow {
 
 /** What is kept of a task beyond its row: it is long, and seldom asked for. */
 export interface TaskTexts {
-  /** The whole request, from which the task can start. */
-  readonly request: string
+  /** The whole request, from which the task can start; null once it has ended. */
+  readonly request: string | null
   /** Its events (events.ts). */
   readonly events: string
 }

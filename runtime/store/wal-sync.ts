@@ -20,6 +20,11 @@ export interface Sync {
 export class WalSync implements Sync {
   readonly #file: number
 
+  /** The open log: changes go to it first. */
+  get fd(): number {
+    return this.#file
+  }
+
   /** `path` is that of the database, which is open and has its log. */
   constructor(path: string) {
     this.#file = openSync(`${path}-wal`, 'r')

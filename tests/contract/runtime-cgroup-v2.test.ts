@@ -13,12 +13,14 @@ const SUITES = [
   'tests/runtime/launcher/cgroup.test.ts',
   'tests/contract/runtime-sandbox.test.ts',
   'tests/contract/runtime-sandbox-pids.test.ts',
+  'tests/contract/runtime-abandoned-groups.test.ts',
   'tests/scripts/left-groups.test.ts',
 ]
 
 /** Nothing may be skipped there, but what a kernel of this kind cannot run, and for a user what only root can arrange. */
 const MUST = { TASKMILL_MUST_CGROUP: '1', TASKMILL_MUST_SANDBOX: '1' }
-const MAY_SKIP = /\(skipped: the sanitizers do not run here\)|root without its rights/
+const MAY_SKIP =
+  /\(skipped: the sanitizers do not run here\)|root without its rights|for a service of root|only root can mount|there is no \/dev\/fuse/
 
 /** Milliseconds of one test: a process takes twenty times as long to start. */
 const TEST_LIMIT_MS = 60_000

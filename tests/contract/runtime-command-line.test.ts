@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { serviceIdOf } from '../../runtime/store/data-dir.ts'
 import { controlGroups } from '../../scripts/left-groups.ts'
 import type { RuntimeConfigSummary } from '../../shared/contract/runtime-info.ts'
+import { serviceIdOf } from '../../shared/service-id.ts'
 import { startControl } from '../support/control.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { runRuntime } from '../support/runtime-command.ts'
@@ -181,7 +181,8 @@ describe('a start that cannot work fails with one line that names the reason', (
   test('a port in use', async () => {
     using taken = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
     const address = `127.0.0.1:${taken.port}`
-    const dataDir = join(temp.path, 'data')
+    const dataDir = join(temp.path, 'taken')
+    mkdirSync(dataDir) // its inode names the control group, so it has to stay
     const { exitCode, stdout, stderr } = await run(['serve', '--listen-addr', address, '--data-dir', dataDir])
     taken.stop(true)
     expect(exitCode).not.toBe(0)

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SubmitTaskResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import { freePort } from '../support/free-port.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { runRuntime } from '../support/runtime-command.ts'
 import { command, SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
@@ -178,9 +179,8 @@ describe('exit code 1', () => {
   })
 
   test('a connection that is refused', async () => {
-    using closed = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
-    const url = `http://127.0.0.1:${closed.port}`
-    closed.stop(true)
+    const port = await freePort()
+    const url = `http://127.0.0.1:${port}`
     for (const args of [
       ['submit', ...json(SLEEP)],
       ['run', ...json(SLEEP)],
@@ -188,7 +188,7 @@ describe('exit code 1', () => {
     ]) {
       const { exitCode, stdout, stderr } = await runRuntime([...args, '--server', url])
       expect([args[0], exitCode]).toEqual([args[0], 1])
-      expect(stdout + stderr).toContain(String(closed.port))
+      expect(stdout + stderr).toContain(String(port))
     }
   })
 

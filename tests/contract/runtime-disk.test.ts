@@ -3,7 +3,7 @@
  * Source: contract 4 (When it cannot keep what it accepts) and 5 (503 `unavailable`).
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
 import { startRuntime } from '../support/runtime.ts'
@@ -29,7 +29,7 @@ function place() {
     /** Full until the end of the block, or until `free`: before the service goes, which ends its tasks. */
     fill: () => {
       disk.fill()
-      return { free: disk.free, [Symbol.dispose]: disk.free }
+      return { free: disk.free, ballast: disk.ballast, [Symbol.dispose]: disk.free }
     },
     [Symbol.asyncDispose]: async () => {
       await processes[Symbol.asyncDispose]()
@@ -165,26 +165,41 @@ describe.skipIf(!canMount)('a full disk (needs root, to mount a small one)', () 
     expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } })
   })
 
-  test('a kill of a task that waits is 503 on it, and it does not start here; asked again it is cancelled', async () => {
+  test('a kill that is 200 on it is not forgotten when the service is killed', async () => {
+    await using at = place()
+    await using first = await startRuntime({ dataDir: at.dataDir })
+    const id = await first.submit(SLEEP)
+    await until(
+      () => first.get(id),
+      ({ status }) => status === 'running',
+    )
+    {
+      using _full = at.fill()
+      expect((await first.kill(id)).status).toBe(200)
+      await first.stop('SIGKILL')
+    }
+    await using runtime = await startRuntime({ dataDir: at.dataDir })
+    expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } })
+  })
+
+  test('a kill of a task that waits is 503 on it, and changes nothing: the task runs once there is room', async () => {
     await using at = place()
     await using runtime = await startRuntime({ dataDir: at.dataDir, flags: ['--max-running-tasks', '1'] })
     const first = await runtime.submit(SLEEP)
     const id = await runtime.script(`echo ran > ${at.file('ran')}`)
     using full = at.fill()
-    for (let i = 0; i < 2; i++) {
+    for (let i = 0; i < 3; i++) {
       expect((await refused(await runtime.kill(id))).slice(0, 2)).toEqual([503, 'unavailable'])
+      expect(await runtime.get(id)).toMatchObject({ status: 'accepted' })
     }
     await runtime.kill(first)
     full.free()
-    await until(
-      () => runtime.kill(id).then((response) => response.status),
-      (status) => status === 200,
-    )
-    expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled' })
-    expect(existsSync(at.file('ran'))).toBe(false)
+    expect(await runtime.ended(id)).toMatchObject({ status: 'success' })
+    expect(await runtime.eventTypes(id)).not.toContain('kill_requested')
+    expect(existsSync(at.file('ran'))).toBe(true)
   })
 
-  test('a task that is killed while its place cannot be written down never runs', async () => {
+  test('a kill of a task whose place cannot be written down is 503, and changes nothing', async () => {
     await using at = place()
     await using runtime = await startRuntime({ dataDir: at.dataDir, flags: ['--max-running-tasks', '1'] })
     const first = await runtime.script(`echo on; ${waitFor(at.file('go'))}`)
@@ -196,12 +211,11 @@ describe.skipIf(!canMount)('a full disk (needs root, to mount a small one)', () 
       () => runtime.resources(),
       ({ accepted_waiting_tasks }) => accepted_waiting_tasks === 0,
     )
-    expect((await runtime.kill(id)).status).toBe(200)
+    expect((await refused(await runtime.kill(id))).slice(0, 2)).toEqual([503, 'unavailable'])
     full.free()
-    expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } })
-    expect((await runtime.eventTypes(id)).slice(-3)).toEqual(['kill_requested', 'resource_released', 'cancelled'])
+    expect((await runtime.ended(id)).status).toBe('success')
     expect((await runtime.ended(first)).status).toBe('success')
-    expect(existsSync(at.file('ran'))).toBe(false)
+    expect(existsSync(at.file('ran'))).toBe(true)
   })
 
   test('a task whose place cannot be written down for long runs as long as it may afterwards', async () => {
@@ -300,6 +314,29 @@ describe('/readyz that fails is 503 unavailable, and /healthz is not', () => {
     expect((await refused(await runtime.post(script('true')))).slice(0, 2)).toEqual([503, 'unavailable'])
     expect((await runtime.fetch('/healthz')).status).toBe(200)
   })
+
+  test.skipIf(!canMount)(
+    'from the first submission that the disk refuses, until it takes one (needs root)',
+    async () => {
+      await using at = place()
+      await using runtime = await startRuntime({ dataDir: at.dataDir })
+      const big = script(`echo ran; # ${'x'.repeat(500_000)}`)
+      expect((await runtime.fetch('/readyz')).status).toBe(200)
+      using full = at.fill()
+      // Room for what is small, so that nothing but a submission meets the end of the disk.
+      truncateSync(full.ballast, statSync(full.ballast).size - 200_000)
+      for (let i = 0; i < 3; i++) {
+        expect((await refused(await runtime.post(big))).slice(0, 2)).toEqual([503, 'unavailable'])
+        expect((await refused(await runtime.fetch('/readyz'))).slice(0, 2)).toEqual([503, 'unavailable'])
+      }
+      expect((await runtime.post(script('true'))).status).toBe(200)
+      expect((await runtime.fetch('/readyz')).status).toBe(200)
+      expect((await runtime.post(big)).status).toBe(503)
+      full.free()
+      expect((await runtime.fetch('/readyz')).status).toBe(200)
+      expect((await runtime.post(big)).status).toBe(200)
+    },
+  )
 
   test.skipIf(!canMount)('while the disk is full (needs root, to mount a small one), and no longer', async () => {
     await using at = place()

@@ -42,7 +42,7 @@ const REFUSALS: Refusal[] = [
   [404, 'not_found', 'POST', `${TASKS}/unknown/kill`, null],
   [404, 'not_found', 'GET', '/api/v1/nowhere', null],
   [405, 'method_not_allowed', 'PUT', TASKS, '{}'],
-  [405, 'method_not_allowed', 'DELETE', `${TASKS}/known`, null],
+  [405, 'method_not_allowed', 'PATCH', `${TASKS}/known`, null],
 ]
 
 const ask = (method: string, path: string, body: string | null) => runtime.fetch(path, { method, body })
@@ -84,8 +84,8 @@ describe('404 not_found', () => {
 describe('405 method_not_allowed', () => {
   test.each([
     [TASKS, ['GET', 'POST']],
-    [`${TASKS}/known`, ['GET']],
-    [`${TASKS}/unknown`, ['GET']],
+    [`${TASKS}/known`, ['DELETE', 'GET']],
+    [`${TASKS}/unknown`, ['DELETE', 'GET']],
     [`${TASKS}/known/kill`, ['POST']],
     [`${TASKS}/known/events`, ['GET']],
     [`${TASKS}/known/logs`, ['GET']],

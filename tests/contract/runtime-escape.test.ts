@@ -12,6 +12,7 @@ import {
   constants as fsConstants,
   mkdirSync,
   readdirSync,
+  readFileSync,
   symlinkSync,
 } from 'node:fs'
 import { constants } from 'node:os'
@@ -20,6 +21,7 @@ import { builtProgram } from '../../scripts/build.ts'
 import { controlGroups } from '../../scripts/left-groups.ts'
 import { missingCgroups } from '../support/cgroups.ts'
 import { listed } from '../support/escape.ts'
+import { CALLS, recordedSharedMounts, withoutCalls } from '../support/hosts.ts'
 import { mustSandbox } from '../support/must-sandbox.ts'
 import { runRuntime } from '../support/runtime-command.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
@@ -72,6 +74,18 @@ async function asUser(...args: string[]) {
   return result
 }
 
+/** `taskmill-runtime doctor --escape` as a user of a user namespace that `forbid`, a line for sh, has taken something from. */
+async function inUserNamespace(forbid: string, tmp: string) {
+  const alone = ['unshare', '--user', `--map-user=${UID}`, `--map-group=${UID}`, '--keep-caps']
+  const drop = 'exec setpriv --ambient-caps -all --inh-caps -all -- "$0" doctor --escape'
+  const child = Bun.spawn([...alone, 'sh', '-c', `${forbid}; ${drop}`, await builtProgram('taskmill-runtime')], {
+    env: testEnvironment({ TMPDIR: tmp }),
+    ...{ uid: UID, gid: UID },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  return { stdout: await new Response(child.stdout).text(), exitCode: await child.exited }
+}
+
 /** A tree with nothing in it but a shell. */
 function smallRoot(top: string): string {
   mkdirSync(join(top, 'bin'))
@@ -104,6 +118,17 @@ describe.skipIf(missingSandbox !== undefined)(`out of a sandbox there is no way$
     expect(run.stderr).toBe('')
     expect(readdirSync(dir.path)).toEqual([])
   })
+
+  test.skipIf(!isRoot).each(Object.entries(CALLS))(
+    'as root, where the host shares its mounts and its kernel lacks %s (only root can arrange that)',
+    async (_, calls) => {
+      using dir = tempDir()
+      const through = [...recordedSharedMounts(dir.path), ...withoutCalls(calls)]
+      expectAllBlocked(await runRuntime(['doctor', '--escape'], { through }), withoutGroups)
+      const [before, after] = ['before', 'after'].map((name) => readFileSync(join(dir.path, name), 'utf8'))
+      expect(after).toBe(before!)
+    },
+  )
 
   test.skipIf(!isRoot)('as a user (only root can become one)', async () => {
     const run = await asUser()
@@ -159,17 +184,26 @@ describe.skipIf(missingSandbox !== undefined)(`doctor --escape${skipped(missingS
     async () => {
       using dir = tempDir()
       chownSync(dir.path, UID, UID)
-      const alone = ['unshare', '--user', `--map-user=${UID}`, `--map-group=${UID}`, '--keep-caps']
-      const drop = 'exec setpriv --ambient-caps -all --inh-caps -all -- "$0" doctor --escape'
-      const forbid = ['sh', '-c', `echo 0 > /proc/sys/user/max_user_namespaces; ${drop}`]
-      const child = Bun.spawn([...alone, ...forbid, await builtProgram('taskmill-runtime')], {
-        env: testEnvironment({ TMPDIR: dir.path }),
-        ...{ uid: UID, gid: UID },
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
-      const stdout = await new Response(child.stdout).text()
+      const forbid = 'echo 0 > /proc/sys/user/max_user_namespaces'
+      const { stdout, exitCode } = await inUserNamespace(forbid, dir.path)
       expect(stdout).toMatch(/^NOT BLOCKED {2}there is no sandbox to escape from: .*max_user_namespaces/)
-      expect(await child.exited).toBe(1)
+      expect(exitCode).toBe(1)
+    },
+  )
+
+  test.skipIf(!isRoot)(
+    'finds open what the network of the host gives, our own API first, where there can be no other (only root can become a user)',
+    async () => {
+      using dir = tempDir()
+      chownSync(dir.path, UID, UID)
+      const forbid = 'echo 0 > /proc/sys/user/max_net_namespaces'
+      const { stdout, exitCode } = await inUserNamespace(forbid, dir.path)
+      const open = stdout.split('\n').flatMap((line) => (line.startsWith('NOT BLOCKED') ? [line.split(/ +/)[2]!] : []))
+      expect(open).toEqual(['connect_abstract', 'connect_loopback', 'ask_service', 'network_route'])
+      expect(stdout).toMatch(
+        /^NOT BLOCKED {2}ask_service {2,}it asks taskmill's own API .*: it did, on the host \(service=\d+\)$/m,
+      )
+      expect(exitCode).toBe(1)
     },
   )
 

@@ -3,13 +3,14 @@
  * Source: spec, Authentication and States B; contract 2, Kill and States; contract 5, Runtime.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { headerValue } from '../../shared/header-text.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { refused, SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
 import { noProcessesOf } from '../support/task-processes.ts'
+import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
@@ -284,4 +285,23 @@ describe('x-service-owner', () => {
 
 test('kill of an unknown id is 404 `task not found: <id>`', async () => {
   expect(await refused(await runtime.kill('nobody'))).toEqual([404, 'not_found', 'task not found: nobody'])
+})
+
+test('a kill that is 200 is on disk before it is answered: of a task that runs, and of one that waits', async () => {
+  using dir = tempDir()
+  const ran = join(dir.path, 'ran')
+  await using before = await startRuntime({ dataDir: join(dir.path, 'data'), flags: ['--max-running-tasks', '1'] })
+  const holder = await before.script('trap "" TERM; echo on; while :; do sleep 0.02; done')
+  await before.printed(holder)
+  const waits = await before.script(`echo ran > ${ran}`)
+  // Those who ask at the same time share one kill.
+  const answers = await Promise.all([holder, holder, waits, waits].map((id) => before.kill(id)))
+  await before.stop('SIGKILL')
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  await using after = await startRuntime({ dataDir: join(dir.path, 'data'), flags: ['--max-running-tasks', '1'] })
+  for (const id of [holder, waits]) {
+    expect(await after.ended(id)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } })
+    expect((await after.eventTypes(id)).filter((type) => type === 'kill_requested').length).toBe(1)
+  }
+  expect(existsSync(ran)).toBe(false)
 })

@@ -3,15 +3,17 @@
  * used. Source: docs/sandbox.md; contract 2.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, chownSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
+import { CALLS, recordedSharedMounts, withoutCalls } from '../support/hosts.ts'
 import { asOrdinaryUser, becoming, openProgram } from '../support/ordinary-user.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { runRuntime } from '../support/runtime-command.ts'
 import { command, refused } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { testEnvironment } from '../support/service.ts'
+import { childrenOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 
 setDefaultTimeout(60_000)
@@ -143,3 +145,34 @@ test.skipIf(!isRoot)(`a rootfs behind a directory that the service may not pass,
   expect([status, code]).toEqual([400, 'invalid_input'])
   expect(message).toMatch(/cannot be used on this host: the service may not pass a directory on its path \(let .*\)$/)
 })
+
+const whyHost = isRoot ? why : ' (skipped: only root can share mounts)'
+const oddHosts = Object.entries(CALLS)
+
+describe.skipIf(missingSandbox !== undefined || !isRoot).each(oddHosts)(
+  `a service on a host that shares its mounts and whose kernel lacks %s${whyHost}`,
+  (_, calls) => {
+    test('starts, keeps its data directory, runs and kills tasks, and mounts nothing there', async () => {
+      using dir = tempDir()
+      const through = [...recordedSharedMounts(dir.path), ...withoutCalls(calls)]
+      await using runtime = await startRuntime({ through, dataDir: join(dir.path, 'data') })
+      try {
+        const execution = { kind: 'command', program: '/bin/sh', args: ['-c', 'echo x > /tmp/x; cat /tmp/x'] }
+        for (const root of [{}, { chroot: true, rootfs: '/' }]) {
+          const id = await runtime.submit({ execution, sandbox: { ...sandbox, ...root }, ...STRICT })
+          expect(await runtime.ended(id)).toMatchObject({ status: 'success', stdout: 'x\n' })
+        }
+        const id = await runtime.script('echo ready; sleep 600', { sandbox, ...STRICT })
+        await runtime.printed(id)
+        await runtime.kill(id)
+        expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled' })
+      } finally {
+        for (const service of childrenOf(runtime.process.pid)) process.kill(service, 'SIGTERM')
+        await runtime.process.exited
+      }
+      expect(existsSync(join(dir.path, 'data/runtime.db'))).toBe(true)
+      const [before, after] = ['before', 'after'].map((name) => readFileSync(join(dir.path, name), 'utf8'))
+      expect(after).toBe(before!)
+    })
+  },
+)

@@ -71,7 +71,7 @@ describe.skipIf(skip).each([...settings])(`a service %s${why}`, (_, uid, options
   test('gives a strict task what it asks for: the plan is what was requested, but for the user namespace', async () => {
     const { status, execution_plan } = await runtime.run({ ...command('/bin/true'), sandbox, ...STRICT })
     expect([status, execution_plan.degraded, execution_plan.fallback_reasons]).toEqual(['success', false, []])
-    const namespaces = { mount: true, pid: true, uts: true, ipc: true, net: false, cgroup: false }
+    const namespaces = { mount: true, pid: true, uts: true, ipc: true, net: true, cgroup: false }
     expect(execution_plan.requested_sandbox).toEqual({ ...sandbox, chroot: false, namespaces })
     expect(execution_plan.effective_sandbox).toEqual({
       ...sandbox,
@@ -256,6 +256,36 @@ describe.skipIf(skip || missingCgroups !== undefined)(
   },
 )
 
+const whyNoUid = isRoot ? why : ' (skipped: --sandbox-uid is for a service of root)'
+test.skipIf(skip || !isRoot)(
+  `a task that waits while --sandbox-uid changes works as the new user${whyNoUid}`,
+  async () => {
+    const FORMER_UID = 65_534
+    using data = tempDir()
+    const dataDir = join(data.path, 'data')
+    const one = ['--max-running-tasks', '1']
+    const first = await startRuntime({ dataDir, flags: [...one, '--sandbox-uid', String(FORMER_UID)] })
+    const running = await first.script('echo ready; until [ -e go ]; do sleep 0.02; done; id -u; echo x > file', {
+      sandbox,
+    })
+    const { artifacts } = await first.printed(running)
+    const waiting = await first.script('id -u; echo x > file && cat file', {
+      sandbox: { ...sandbox, workspace_subdir: 'sub' },
+    })
+    const ofWaiting = (await first.get(waiting)).artifacts
+    expect(statSync(join(ofWaiting.task_dir, 'workspace')).uid).toBe(FORMER_UID)
+    await first.stop()
+    await first.dispose()
+    await using second = await startRuntime({ dataDir, flags: one })
+    writeFileSync(join(artifacts.task_dir, 'workspace/go'), '')
+    expect(await second.ended(running)).toMatchObject({ status: 'success', stdout: `ready\n${FORMER_UID}\n` })
+    expect(await second.ended(waiting)).toMatchObject({ status: 'success', stdout: `${SANDBOX_UID}\nx\n` })
+    expect(await second.eventTypes(waiting)).toEqual([
+      ...['submitted', 'accepted', 'planned', 'resource_reserved', 'started', 'resource_released', 'finished'],
+    ])
+  },
+)
+
 describe.skipIf(skip || !isRoot)(`root without its rights${why}`, () => {
   test('drops the user and filters calls all the same, names what is lost, and refuses strict tasks for it', async () => {
     const through = ['setpriv', '--bounding-set', '-sys_admin', '--']
@@ -271,7 +301,7 @@ describe.skipIf(skip || !isRoot)(`root without its rights${why}`, () => {
     const { degraded, effective_sandbox, fallback_reasons } = task.execution_plan
     expect([degraded, effective_sandbox.profile]).toEqual([true, 'linux_sandbox'])
     expect(fallback_reasons.map((reason) => reason.split(' ')[0])).toEqual(
-      ['mount', 'pid', 'uts', 'ipc'].map((name) => `sandbox.namespaces.${name}`),
+      ['mount', 'pid', 'uts', 'ipc', 'net'].map((name) => `sandbox.namespaces.${name}`),
     )
     const answer = await runtime.post({ ...script('true'), sandbox, ...STRICT })
     expect(await refused(answer)).toEqual([

@@ -5,6 +5,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { taskDirId } from '../../runtime/store/task-dir.ts'
 import { tryLock } from '../../shared/directory-lock.ts'
 import { processStat } from '../../shared/processes.ts'
 import { drain, openBothEnds } from '../support/fifo.ts'
@@ -221,4 +222,10 @@ test.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)('it ends with its service, 
   const spawner = await spawnerOf(runtime)
   await runtime.stop(signal)
   await gone(spawner)
+})
+
+test('it is asked for a launcher in the very directory of a task, not in one that gets its name later', async () => {
+  await using runtime = await startRuntime()
+  const { task_id, stdout } = await runtime.runScript("tr '\\0' ' ' < /proc/$PPID/cmdline")
+  expect(stdout).toContain(` --task-dir-id ${taskDirId(join(runtime.dataDir, 'tasks', task_id))} `)
 })

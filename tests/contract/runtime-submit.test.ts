@@ -81,7 +81,7 @@ describe('a submit that succeeds', () => {
   })
 
   test.each([
-    ['unknown fields', { ...TRUE, colour: 'red', sandbox: { shape: 'round' }, control_context: { more: 1 } }],
+    ['fields of the caller', { ...TRUE, 'x-colour': 'red', sandbox: { x_shape: 'round' }, annotations: { a: 'b' } }],
     ['null in optional fields', { ...TRUE, limits: null, sandbox: null, policy: null, metadata: null }],
     [
       'null in optional fields of parts',

@@ -65,6 +65,96 @@ describe.each(SIGNALS)('a running task, over a %s', (signal) => {
     await endedOnce(pair)
   })
 
+  test.each([
+    ['the journal', '1h'],
+    ['the state file', '20ms'],
+  ])(
+    'of control with another SERVICE_RUNTIME_OWNER, still has the owner it was submitted with: %s knows',
+    async (_, interval) => {
+      const controlEnv: Record<string, string> = { SERVICE_RUNTIME_OWNER: 'ada' }
+      await using pair = await startPair({
+        controlEnv,
+        controlFlags: [...HURRY.controlFlags, '--persist-interval', interval],
+      })
+      await pair.script('a', gated(pair))
+      const { pid, task_id } = await pair.running('a')
+      if (interval === '20ms') {
+        await until(
+          async () =>
+            Bun.file(pair.file('control/state.json'))
+              .text()
+              .catch(() => ''),
+          (text) => text.includes('handle_taken'),
+        )
+      }
+      await pair.stopControl(signal)
+      controlEnv.SERVICE_RUNTIME_OWNER = 'bob'
+      await pair.startControl()
+      await pair.control.reached('a', 'running')
+      expect((await pair.control.fetch('/tasks/a/cancel', { method: 'POST' })).status).toBe(202)
+      expect((await pair.control.ended('a')).status).toBe('cancelled')
+      expect((await pair.runtime.ended(task_id)).status).toBe('cancelled')
+      expect(await isAlive(pid!)).toBe(false)
+      // What the runtime service keeps of it takes the same owner to be removed.
+      expect((await pair.control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
+      await until(
+        () => pair.runtime.fetch(`/api/v1/tasks/${task_id}`),
+        ({ status }) => status === 404,
+      )
+      await pair.isQuiet()
+    },
+  )
+
+  test.each([
+    ['known from the journal', '1h', 7],
+    ['when the state file has been written without it', '20ms', 7],
+    ['when its graph has nothing else', '20ms', 0],
+  ])('of control, is followed to its end although it was deleted, %s', async (when, interval, exitCode) => {
+    await using pair = await startPair({ controlFlags: [...HURRY.controlFlags, '--persist-interval', interval] })
+    const isAlone = when.includes('nothing else')
+    const script = `echo ran >> ${pair.file('ran')}; echo; ${waitFor(pair.file('go'))}; exit ${exitCode}`
+    await pair.control.submit([
+      { id: 'a', type: 'runtime.script', params: { script } },
+      ...(isAlone ? [] : [{ id: 'after', type: 'noop', depends_on: ['a'] }]),
+    ])
+    const { pid, task_id } = await pair.running('a')
+    expect((await pair.control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
+    if (interval === '20ms') {
+      await until(
+        async () =>
+          Bun.file(pair.file('control/state.json'))
+            .text()
+            .catch(() => '"a":'),
+        (text) => !text.includes('"a":'),
+      )
+    }
+    for (let restart = 0; restart < 2; restart++) {
+      await pair.stopControl(signal)
+      await pair.startControl()
+      // Neither ended nor forgotten: it runs on, nobody sees it, and its id is taken.
+      expect(await isAlive(pid!)).toBe(true)
+      expect((await pair.control.fetch('/tasks/a')).status).toBe(404)
+      const again = await pair.control.post({ tasks: [{ id: 'a', type: 'noop' }] })
+      expect([again.status, await again.json()]).toEqual([409, { error: 'task already active: a' }])
+      if (!isAlone) expect((await pair.control.get('after')).status).toBe('pending')
+    }
+    await open(pair)
+    if (!isAlone) {
+      expect(await pair.control.ended('after')).toMatchObject({ status: 'skipped', error: 'dependency a failed' })
+    }
+    // Its outcome is dropped, its id is free, and the runtime service has removed what it kept of it.
+    await until(
+      () => pair.control.post({ tasks: [{ id: 'a', type: 'noop' }] }),
+      ({ status }) => status === 202,
+    )
+    await until(
+      () => pair.runtime.fetch(`/api/v1/tasks/${task_id}`),
+      ({ status }) => status === 404,
+    )
+    expect(pair.lines('ran')).toEqual(['ran'])
+    await pair.isQuiet()
+  })
+
   test('of the runtime service, is followed again when that is back', async () => {
     await using pair = await startPair()
     await pair.script('a', gated(pair))

@@ -15,7 +15,13 @@ export const NEW_TASK_ID = 'adapter-new'
 /** The translation of a body, by the schemas of the real executors. */
 export function translation(body: unknown): Translation {
   const bytes = new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
-  return atOnce(translate(atOnce(decodeRequest(bytes)), { newTaskId: NEW_TASK_ID, inputs: actionInputs }))
+  return atOnce(
+    translate(atOnce(decodeRequest(bytes, 'refuse')), {
+      newTaskId: NEW_TASK_ID,
+      inputs: actionInputs,
+      unknownFields: 'refuse',
+    }),
+  )
 }
 
 /** The tasks that a body becomes, annotations included. */
@@ -132,7 +138,7 @@ export const randomAction = fc.constantFrom(...ACTION_KINDS).chain((kind) => {
         session_id: some(fc.string()),
         action_id: some(fc.string().map((id) => `id ${id}`)),
         metadata: some(textMap),
-        more: fc.jsonValue(),
+        'x-more': fc.jsonValue(),
       }),
       kind: randomCase(kind),
       input: INPUTS[kind],

@@ -1,6 +1,7 @@
 /** What an executor gets to see, for tests that call one without a scheduler; remembers what it was told. */
 import type { ExecutableTask, ExecutorContext } from '../../control/executors/executor.ts'
 import { silentLog } from '../../shared/log.ts'
+import { attemptMarkOf } from '../../shared/service-id.ts'
 
 export interface TestContext extends ExecutorContext {
   /** In order: `begin`, `startedProcess 123`, `settled`. */
@@ -14,7 +15,7 @@ let attempts = 0
 const SERVICE = `test-${process.pid}-${crypto.randomUUID()}`
 
 /** What the environment of every process begins with that an executor started under one of these contexts. */
-export const attemptMark = `TASKMILL_ATTEMPT=${SERVICE}/`
+export const attemptMark = attemptMarkOf(SERVICE)
 
 export function testContext(more: Partial<ExecutorContext> = {}): TestContext {
   const controller = new AbortController()

@@ -18,7 +18,7 @@ export interface InProcess {
 }
 
 export function runInProcess(executors: Iterable<Executor | MethodExecutor>, log: Log = memoryLog().log): InProcess {
-  const registry = new ExecutorRegistry(executors)
+  const registry = new ExecutorRegistry(executors, log)
   const store = new TaskStore()
   const scheduler = new Scheduler({
     ...{ store, executors: registry, log },

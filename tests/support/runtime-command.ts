@@ -12,14 +12,16 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
   readonly stdin?: string
+  /** Runs it through this command: on another host, as another user. */
+  readonly through?: readonly string[]
 }
 
 /** `taskmill-runtime` with exactly these arguments, in an environment that is ours alone. */
 export async function runRuntime(
   args: readonly string[],
-  { env = {}, cwd = '/', stdin }: RunOptions = {},
+  { env = {}, cwd = '/', stdin, through = [] }: RunOptions = {},
 ): Promise<Run> {
-  const child = Bun.spawn([await builtProgram('taskmill-runtime'), ...args], {
+  const child = Bun.spawn([...through, await builtProgram('taskmill-runtime'), ...args], {
     cwd,
     env: testEnvironment(env),
     stdin: stdin === undefined ? 'ignore' : new TextEncoder().encode(stdin),

@@ -1,8 +1,8 @@
 /** Runtime requests for tables and for property tests. */
 import fc from 'fast-check'
-import { readRequest, type TaskRequest } from '../../runtime/intake/validate.ts'
 import { Refusal } from '../../runtime/refusal.ts'
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
+import { readRequest, type TaskRequest } from '../../shared/runtime-request/validate.ts'
 
 /** The id of a request that has none. */
 export const NEW_TASK_ID = '0b8f5c1e-5a3b-4b7e-9a51-1f0f6d1c2e3a'
@@ -82,7 +82,7 @@ export const randomRequest: fc.Arbitrary<Record<string, unknown>> = record({
       pids_max: some(amount),
       stdout_max_bytes: some(amount),
       stderr_max_bytes: some(amount),
-      more: fc.jsonValue(),
+      x_more: fc.jsonValue(),
     }),
   ),
   sandbox: some(sandbox),
@@ -99,5 +99,6 @@ export const randomRequest: fc.Arbitrary<Record<string, unknown>> = record({
     }),
   ),
   metadata: some(textMap),
-  more: fc.jsonValue(),
+  'x-more': fc.jsonValue(),
+  annotations: fc.jsonValue(),
 }).chain((rest) => execution.map((execution) => ({ ...rest, execution })))

@@ -7,6 +7,8 @@ export const canMount: boolean = process.platform === 'linux' && process.getuid?
 
 export interface SmallDisk extends Disposable {
   readonly path: string
+  /** The file that fills it. */
+  readonly ballast: string
   /** Takes all that is left, until `free`. */
   fill(): void
   free(): void
@@ -19,6 +21,7 @@ export function smallDisk(path: string, bytes: number): SmallDisk {
   const ballast = join(path, 'ballast')
   return {
     path,
+    ballast,
     fill: () => fillDisk(ballast),
     free: () => rmSync(ballast, { force: true }),
     [Symbol.dispose]: () => void Bun.spawnSync(['umount', '-l', path]),

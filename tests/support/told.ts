@@ -56,6 +56,11 @@ export class Told {
     return this.#unwanted.has(id) && !this.#cancelled.has(id)
   }
 
+  /** Whether a client has asked for its deletion, whatever the answer was. */
+  wasUnwanted(id: string): boolean {
+    return this.#unwanted.has(id)
+  }
+
   /** For people. */
   about(id: string): string {
     const told = {

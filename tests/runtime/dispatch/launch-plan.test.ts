@@ -6,6 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import { type LaunchSettings, launchPlan, taskEnvironment } from '../../../runtime/dispatch/launch-plan.ts'
 import { needsPassage, taskDirContent } from '../../../runtime/dispatch/task-dir-content.ts'
 import { planTask } from '../../../runtime/intake/plan.ts'
+import type { TaskCgroup } from '../../../runtime/launcher/plan.ts'
 import { taskDir } from '../../../runtime/store/task-dir.ts'
 import type { SubmitTaskRequest } from '../../../shared/contract/runtime-request.ts'
 import { hostWithout, type Part } from '../../support/capabilities.ts'
@@ -15,14 +16,21 @@ const settings: LaunchSettings = {
   graceMs: 500,
   maxOutputBytes: 1_000,
   baseEnvironment: { PATH: '/bin', USER: 'service' },
-  sandbox: { user: { uid: 65_534, name: 'nobody' }, canFilter: true, masks: ['/run', '/data'], exposed: ['/run/x'] },
+  sandbox: { user: { uid: 65_531, name: 'sandbox' }, canFilter: true, masks: ['/run', '/data'], exposed: ['/run/x'] },
 }
 const dir = taskDir('/data', 'task-1')
-const context = { dir, cgroup: { version: 2, path: '/cgroup' } as const, mark: 'mark' }
+const context = { dir, dirId: '7:9', cgroup: { version: 2, path: '/cgroup' } as const, mark: 'mark' }
 
-function launched(parts: SubmitTaskRequest, { lacking = [] as Part[], given = settings } = {}) {
+function launched(
+  parts: SubmitTaskRequest,
+  { lacking = [] as Part[], given = settings, sandboxPidsMax = undefined as number | undefined } = {},
+) {
   const asked = request({ task_id: 'task-1', ...parts })
-  const plan = planTask(asked, hostWithout(...lacking), { capability_mode: 'adaptive' })
+  const plan = planTask(asked, hostWithout(...lacking), {
+    capability_mode: 'adaptive',
+    access: { runtime: 'token', control: 'token' },
+    sandbox_pids_max: sandboxPidsMax,
+  })
   return {
     ...{ asked, plan },
     launch: launchPlan(asked, plan, context, given),
@@ -37,7 +45,7 @@ describe('a launcher', () => {
   test('of the profile process is asked for no sandbox', () => {
     const { launch, env } = launched(SCRIPT)
     expect(launch).not.toHaveProperty('sandbox')
-    expect(launch).toMatchObject({ workdir: dir.workspace, command: ['/bin/sh', dir.script_path] })
+    expect(launch).toMatchObject({ workdir: dir.workspace, command: ['/bin/sh', dir.script_path], task_dir_id: '7:9' })
     expect(env).toEqual({ PATH: '/bin', USER: 'service', HOME: dir.workspace, TASKMILL_TASK: 'mark' })
   })
 
@@ -45,11 +53,11 @@ describe('a launcher', () => {
     const { launch, env } = launched({ ...SCRIPT, sandbox: { ...sandbox, workspace_subdir: 'a' } })
     expect(launch).toMatchObject({ workdir: `${dir.workspace}/a`, command: ['/bin/sh', dir.script_path] })
     expect(launch.sandbox).toEqual({
-      features: ['mount', 'pid', 'uts', 'ipc', 'user', 'seccomp'],
-      ...{ uid: 65_534, masks: ['/run', '/data'], exposed: ['/run/x'] },
+      features: ['mount', 'pid', 'uts', 'ipc', 'net', 'user', 'seccomp'],
+      ...{ uid: 65_531, masks: ['/run', '/data'], exposed: ['/run/x'] },
       ...{ workspace: dir.workspace, script: dir.script_path },
     })
-    expect(env).toMatchObject({ HOME: dir.workspace, USER: 'nobody' })
+    expect(env).toMatchObject({ HOME: dir.workspace, USER: 'sandbox' })
   })
 
   test('with a rootfs finds workspace and script there', () => {
@@ -72,7 +80,7 @@ describe('a launcher', () => {
 
   test('without mounts gets no paths, and goes to the script on foot', () => {
     const { launch } = launched({ ...SCRIPT, sandbox: { ...sandbox, workspace_subdir: 'a/b' } }, { lacking: ['mount'] })
-    expect(launch.sandbox).toEqual({ features: ['pid', 'uts', 'ipc', 'user', 'seccomp'], uid: 65_534 })
+    expect(launch.sandbox).toEqual({ features: ['pid', 'uts', 'ipc', 'net', 'user', 'seccomp'], uid: 65_531 })
     expect(launch).toMatchObject({ workdir: `${dir.workspace}/a/b`, command: ['/bin/sh', '../../../script'] })
   })
 
@@ -103,15 +111,36 @@ describe('a launcher', () => {
   })
 })
 
+describe('a sandbox that asks for no limit on processes', () => {
+  const v1 = { version: 1, pids_path: '/pids', memory_path: '/memory' } as const
+  const planned = (parts: SubmitTaskRequest, lacking: Part[] = []) =>
+    launched({ sandbox, ...parts }, { lacking, sandboxPidsMax: 9 })
+  const launchIn = ({ asked, plan }: ReturnType<typeof launched>, cgroup: TaskCgroup) =>
+    launchPlan(asked, plan, { ...context, cgroup }, settings)
+
+  test('has that of the service, in a group for that alone', () => {
+    expect(planned({}).launch).toMatchObject({ pids_max: 9, cgroup: context.cgroup })
+    expect(launchIn(planned({}), v1)).toMatchObject({ pids_max: 9, cgroup: { version: 1, pids_path: '/pids' } })
+    expect(launchIn(planned({}), v1).cgroup).not.toHaveProperty('memory_path')
+    expect(launchIn(planned({ limits: { memory_bytes: 5 } }), v1).cgroup).toEqual(v1)
+    expect(launchIn(planned({ limits: { pids_max: 3 } }), v1)).toMatchObject({ pids_max: 3, cgroup: v1 })
+  })
+
+  test('goes without it, and without a group, where there is no pids cgroup', () => {
+    const { launch } = planned({}, ['pids_cgroup'])
+    for (const name of ['pids_max', 'cgroup']) expect(launch).not.toHaveProperty(name)
+  })
+})
+
 describe('the directory of a task', () => {
   test.each([
     // profile, lacking, uid of sandboxes: owner, whether others pass
-    ['process', [], 65_534, undefined, false],
-    ['linux_sandbox', [], 65_534, 65_534, false],
+    ['process', [], 65_531, undefined, false],
+    ['linux_sandbox', [], 65_531, 65_531, false],
     ['linux_sandbox', [], undefined, undefined, false],
-    ['linux_sandbox', ['mount'], 65_534, 65_534, true],
+    ['linux_sandbox', ['mount'], 65_531, 65_531, true],
     ['linux_sandbox', ['mount'], undefined, undefined, false],
-    ['linux_sandbox', ['linux_sandbox'], 65_534, undefined, false],
+    ['linux_sandbox', ['linux_sandbox'], 65_531, undefined, false],
   ] as const)('of %s without %p belongs to whom it should: %p', (profile, lacking, uid, owner, isPassed) => {
     const { asked, plan } = launched({ ...SCRIPT, sandbox: { profile } }, { lacking: [...lacking] })
     const content = taskDirContent(asked, 'text', plan, uid)

@@ -5,7 +5,9 @@ import { join } from 'node:path'
 import { databasePath, openDatabase } from '../../../runtime/store/database.ts'
 import { GroupCommit } from '../../../runtime/store/group-commit.ts'
 import { type Sync, WalSync } from '../../../runtime/store/wal-sync.ts'
+import { DataDirectoryLost } from '../../../shared/held-directory.ts'
 import { silentLog } from '../../../shared/log.ts'
+import { HELD } from '../../support/held.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
@@ -17,7 +19,7 @@ beforeEach(() => {
   temp = tempDir()
   db = openDatabase(temp.path)
   db.run('create table numbers (n integer primary key, bytes blob)')
-  commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), silentLog())
+  commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), HELD, silentLog())
 })
 afterEach(() => {
   emptyDisk()
@@ -86,6 +88,46 @@ describe('a turn of the event loop', () => {
   })
 })
 
+describe('a lost data directory', () => {
+  /** Lost after so many looks. */
+  const lostAfter = (looks: number) => {
+    const lost = new DataDirectoryLost('the directory was replaced')
+    let left = looks
+    const directory = {
+      look: () => (left-- > 0 ? undefined : lost),
+      get lost() {
+        return left >= 0 ? undefined : lost
+      },
+    }
+    commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), directory, silentLog())
+    return lost
+  }
+  const remove = (n: number) => () => void db.query('delete from numbers where n = ?').run(n)
+
+  test('has requests refused and facts wait, and is the fault from then on', async () => {
+    const lost = lostAfter(0)
+    let isFactIn = false
+    void commit.fact(insert(1)).then(() => {
+      isFactIn = true
+    })
+    expect(await refusal(insert(2))).toMatchObject({ status: 503, message: 'the directory was replaced' })
+    commit.settle()
+    expect([commit.fault, committed(), isFactIn]).toEqual([lost, [], false])
+  })
+
+  test('that is lost before the answer has what was committed taken back', async () => {
+    lostAfter(1)
+    let isUndone = false
+    const refused = commit.request(insert(1), remove(1), {
+      undone: () => {
+        isUndone = true
+      },
+    })
+    expect(await refused.catch((error: unknown) => error)).toMatchObject({ status: 503 })
+    expect([committed(), isUndone]).toEqual([[], false])
+  })
+})
+
 describe('a full disk', () => {
   test('refuses a request with 503 and undoes it', async () => {
     fillDisk()
@@ -115,7 +157,7 @@ describe('a full disk', () => {
   test('is not over because a sync succeeds that was under way', async () => {
     let recovered = 0
     const sync = new HeldSync()
-    commit = new GroupCommit(db, sync, silentLog())
+    commit = new GroupCommit(db, sync, HELD, silentLog())
     commit.onRecovered = () => recovered++
     const early = commit.fact(insert(1))
     commit.flush()
@@ -201,7 +243,7 @@ class HeldSync implements Sync {
 describe('a sync', () => {
   const held = () => {
     const sync = new HeldSync()
-    commit = new GroupCommit(db, sync, silentLog())
+    commit = new GroupCommit(db, sync, HELD, silentLog())
     const ended: string[] = []
     const note = (name: string, promise: Promise<void>) => {
       promise.then(

@@ -7,6 +7,8 @@ import { type LiveTask, TaskStore } from '../../../runtime/store/task-store.ts'
 import type { TaskRow } from '../../../runtime/store/tasks.ts'
 import { WalSync } from '../../../runtime/store/wal-sync.ts'
 import { silentLog } from '../../../shared/log.ts'
+import { HELD } from '../../support/held.ts'
+import { acceptedRow } from '../../support/stored-tasks.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 
 let temp: TempDir
@@ -16,7 +18,7 @@ let store: TaskStore
 
 const open = () => {
   db = openDatabase(temp.path)
-  commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), silentLog())
+  commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), HELD, silentLog())
   store = new TaskStore(db, commit)
 }
 beforeEach(() => {
@@ -35,36 +37,11 @@ const restart = () => {
   open()
 }
 
-const row = (task_id: string, more: Partial<TaskRow> = {}): Omit<TaskRow, 'ordinal'> => ({
-  task_id,
-  status: 'accepted',
-  tenant: null,
-  owner: null,
-  trace_id: null,
-  created_at: 1_000,
-  updated_at: 1_000,
-  reserved_at: null,
-  released_at: null,
-  started_at: null,
-  finished_at: null,
-  launch_boot_id: null,
-  kill_requested_at: null,
-  launcher_pid: null,
-  pid: null,
-  pgid: null,
-  exit_code: null,
-  exit_signal: null,
-  error: null,
-  usage: null,
-  execution_plan: '{}',
-  reservation: '{"task_slots":1,"pids":4}',
-  limits: '{}',
-  is_script: 0,
-  metadata: null,
-  ...more,
-})
 const accept = (id: string, more: Partial<TaskRow> = {}): Promise<LiveTask> =>
-  store.accept(row(id, more), { request: `{"id":"${id}"}`, events: [{ event_type: 'accepted', message: 'accepted' }] })
+  store.accept(acceptedRow(id, more), {
+    request: `{"id":"${id}"}`,
+    events: [{ event_type: 'accepted', message: 'accepted' }],
+  })
 const end = (task: LiveTask, patch: Partial<TaskRow> = {}) =>
   store.end(task, {
     patch: { status: 'success', finished_at: 5_000, ...patch },
@@ -80,7 +57,7 @@ describe('a task that is being accepted', () => {
     await accepting
     expect(store.get('a')?.status).toBe('accepted')
     restart()
-    expect(store.get('a')).toMatchObject(row('a'))
+    expect(store.get('a')).toMatchObject(acceptedRow('a'))
     expect(store.requestOf('a')).toBe('{"id":"a"}')
     expect(types('a')).toEqual(['1 accepted'])
   })
@@ -89,7 +66,7 @@ describe('a task that is being accepted', () => {
     const { page_count } = db.query<{ page_count: number }, []>('pragma page_count').get()!
     db.run(`pragma max_page_count = ${page_count}`)
     const refusal = await store
-      .accept(row('a'), { request: 'x'.repeat(100_000), events: [] })
+      .accept(acceptedRow('a'), { request: 'x'.repeat(100_000), events: [] })
       .catch((error: unknown) => error)
     expect(refusal).toMatchObject({ status: 503 })
     expect(store.has('a')).toBe(false)
@@ -104,11 +81,11 @@ describe('a task that is being accepted', () => {
     const broken = () => {
       if (isBroken) throw Object.assign(new Error('EIO'), { code: 'SQLITE_IOERR' })
     }
-    commit = new GroupCommit(db, { later: async () => broken(), now: broken }, silentLog())
+    commit = new GroupCommit(db, { later: async () => broken(), now: broken }, HELD, silentLog())
     store = new TaskStore(db, commit)
     const heard: string[] = []
     const accepting = store.accept(
-      row('a'),
+      acceptedRow('a'),
       { request: '{}', events: [] },
       { forgotten: () => heard.push(`forgotten, ${store.has('a') ? 'its id taken' : 'its id free'}`) },
     )
@@ -249,4 +226,45 @@ test('numbers of acceptance never repeat, across a restart too', async () => {
   restart()
   await accept('b')
   expect(store.get('b')!.ordinal).toBeGreaterThan(store.get('a')!.ordinal)
+})
+
+describe('a change that a caller is promised', () => {
+  const KILL = { patch: { kill_requested_at: 7_000 }, events: [{ event_type: 'kill_requested', message: 'kill' }] }
+
+  test('is not seen before it is durable, and not lost by a change that comes meanwhile', async () => {
+    const task = await accept('a')
+    const promised = store.promise(task, KILL)
+    expect(task.row.kill_requested_at).toBe(null)
+    const changed = store.change(task, { patch: { pid: 7 }, events: [{ event_type: 'started', message: 'started' }] })
+    await Promise.all([promised, changed])
+    expect(task.row).toMatchObject({ kill_requested_at: 7_000, pid: 7 })
+    restart()
+    expect(store.liveTask('a')!.row).toMatchObject({ kill_requested_at: 7_000, pid: 7 })
+    expect(
+      types('a')
+        .map((text) => text.split(' ')[1])
+        .toSorted(),
+    ).toEqual(['accepted', 'kill_requested', 'started'])
+  })
+
+  test('that cannot be written is refused, and nothing of it is left', async () => {
+    const task = await accept('a')
+    db.run('pragma query_only = on')
+    await expect(store.promise(task, KILL)).rejects.toMatchObject({ status: 503 })
+    db.run('pragma query_only = off')
+    await store.change(task, { patch: { pid: 7 }, events: [] })
+    restart()
+    expect(store.liveTask('a')!.row).toMatchObject({ kill_requested_at: null, pid: 7 })
+    expect(types('a')).toEqual(['1 accepted'])
+  })
+
+  test('leaves a task alone that ends meanwhile', async () => {
+    const task = await accept('a')
+    const promised = store.promise(task, KILL)
+    const ended = end(task)
+    await Promise.all([promised, ended])
+    restart()
+    expect(store.get('a')).toMatchObject({ status: 'success', kill_requested_at: null })
+    expect(types('a')).toEqual(['1 accepted', '2 finished'])
+  })
 })

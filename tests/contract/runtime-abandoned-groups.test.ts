@@ -1,0 +1,195 @@
+/**
+ * Goal: the control groups of a service that was killed and never starts again are removed by the next start of another,
+ * and those of a service that lives, or of a task that runs, never are.
+ * Method: real services, which share the directory of the groups, as services of one machine do.
+ */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { isGroupOf } from '../../runtime/launcher/cgroup.ts'
+import { namesBelow } from '../../runtime/launcher/cgroup-files.ts'
+import { readRecords, removeEmptyGroups, writeRecord } from '../../runtime/launcher/group-record.ts'
+import { serviceIdOf } from '../../shared/service-id.ts'
+import { missingCgroups } from '../support/cgroups.ts'
+import { endHungMount, missingHungMount, withHungMount } from '../support/hung-mount.ts'
+import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { waitFor } from '../support/runtime-tasks.ts'
+import type { ServiceOptions } from '../support/service.ts'
+import { endProcessesOf } from '../support/task-processes.ts'
+import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+const why = missingCgroups === undefined ? '' : ` (skipped: ${missingCgroups})`
+
+/** Where the services put the groups of their tasks. */
+const homeOf = async (runtime: Runtime) =>
+  (await runtime.json<{ cgroup_root: string }>('/api/v1/runtime/config')).cgroup_root
+
+const groupsOf = (home: string, id: string) => namesBelow(home).filter((name) => name === id || isGroupOf(id, name))
+
+/**
+ * A service that is killed; its data directory stays, and so do its groups, `more` among them. These are made before: once
+ * it is killed, every service that starts on this machine may remove them.
+ */
+async function killed(dataDir: string, more: readonly string[] = []) {
+  const runtime = await startRuntime({ dataDir })
+  const home = await homeOf(runtime)
+  const id = serviceIdOf(dataDir)
+  for (const name of more) mkdirSync(join(home, `${id}${name}`))
+  const made = groupsOf(home, id)
+  const [record] = readRecords(join(home, id))
+  await runtime.stop('SIGKILL')
+  const remove = async () => {
+    for (const name of groupsOf(home, id)) removeEmptyGroups(join(home, name))
+    await runtime.dispose()
+  }
+  return { id, home, made, record: record!, [Symbol.asyncDispose]: remove }
+}
+
+/** A service whose start has looked at the groups of all others. */
+async function startAndSweep(options: ServiceOptions = {}): Promise<Runtime> {
+  const runtime = await startRuntime({ ...options, flags: ['--log-level', 'debug'] })
+  await until(
+    () => runtime.log.map(({ msg }) => msg),
+    (messages) => messages.includes('control groups of other services checked'),
+  )
+  return runtime
+}
+
+describe.skipIf(missingCgroups !== undefined)(`groups of a service that was killed${why}`, () => {
+  test.each(['is gone', 'is not locked', 'is another one now'])('go when its data directory %s', async (what) => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'x'.repeat(200), 'ü'.repeat(60), 'data')
+    await using left = await killed(dataDir, ['.task', '~probe'])
+    expect(left.made.length).toBe(3)
+    if (what === 'is gone') rmSync(dataDir, { recursive: true })
+    else if (what === 'is another one now') {
+      renameSync(dataDir, join(dir.path, 'moved'))
+      mkdirSync(dataDir)
+    }
+    await using other = await startRuntime()
+    await until(
+      () => groupsOf(left.home, left.id),
+      (groups) => groups.length === 0,
+    )
+    expect(groupsOf(left.home, serviceIdOf(other.dataDir)).length).toBe(1)
+    await until(
+      () => other.log.map(({ msg }) => msg),
+      (messages) => messages.includes('control groups of services that are gone removed'),
+    )
+  })
+
+  test('stay as long as a task runs in one, and its service finds them again', async () => {
+    using dir = tempDir()
+    await using _processes = endProcessesOf(dir.path)
+    const [dataDir, go] = [join(dir.path, 'data'), join(dir.path, 'go')]
+    await using first = await startRuntime({ dataDir })
+    const id = await first.script(`echo; ${waitFor(go)}; echo done`, { limits: { pids_max: 64 } })
+    await first.printed(id)
+    await first.stop('SIGKILL')
+    {
+      await using other = await startAndSweep()
+      const service = serviceIdOf(dataDir)
+      const groups = groupsOf(await homeOf(other), service)
+      expect(groups.toSorted()).toEqual([service, `${service}.${id}`])
+    }
+    await using again = await startRuntime({ dataDir })
+    await Bun.write(go, '')
+    expect(await again.ended(id)).toMatchObject({ status: 'success', stdout: '\ndone\n' })
+  })
+
+  test('of a service that lives stay, also when its data directory was moved away', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    await using runtime = await startRuntime({ dataDir })
+    const [home, id] = [await homeOf(runtime), serviceIdOf(dataDir)]
+    const [record] = readRecords(join(home, id))
+    expect(record).toMatchObject({ data_dir: dataDir, process: { pid: runtime.process.pid } })
+    for (const path of [dataDir, join(dir.path, 'moved')]) {
+      if (path !== dataDir) renameSync(dataDir, path)
+      await using _other = await startAndSweep()
+      expect(groupsOf(home, id)).toEqual([id])
+    }
+    renameSync(join(dir.path, 'moved'), dataDir)
+  })
+
+  test('without a record stay: they may be those of another version', async () => {
+    await using runtime = await startRuntime()
+    const foreign = join(await homeOf(runtime), `1-${process.pid}`)
+    mkdirSync(foreign)
+    try {
+      await using _other = await startAndSweep()
+      expect(existsSync(foreign)).toBe(true)
+    } finally {
+      rmdirSync(foreign)
+    }
+  })
+
+  test('go also with records of two runs of their service', async () => {
+    using dir = tempDir()
+    await using left = await killed(join(dir.path, 'data'))
+    const earlier = namesBelow(join(left.home, left.id))
+    writeRecord(join(left.home, left.id), { ...left.record, process: { ...left.record.process!, start_time: 1 } })
+    for (const name of earlier) mkdirSync(join(left.home, left.id, name), { recursive: true })
+    expect(readRecords(join(left.home, left.id)).length).toBe(2)
+    await using _other = await startAndSweep()
+    expect(groupsOf(left.home, left.id)).toEqual([])
+  })
+
+  test('go also when the lock is a FIFO, which no writer has open', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    await using left = await killed(dataDir)
+    rmSync(join(dataDir, 'runtime.lock'))
+    expect(Bun.spawnSync(['mkfifo', join(dataDir, 'runtime.lock')]).exitCode).toBe(0)
+    await using _other = await startAndSweep()
+    expect(groupsOf(left.home, left.id)).toEqual([])
+  })
+
+  test.skipIf(missingHungMount !== undefined)(
+    `stay when their file system does not answer, and the service goes on${missingHungMount === undefined ? '' : ` (skipped: ${missingHungMount})`}`,
+    async () => {
+      using dir = tempDir()
+      const hung = join(dir.path, 'hung')
+      mkdirSync(hung)
+      await using home = await startRuntime()
+      const group = join(await homeOf(home), `2-${process.pid}`)
+      const holder = Bun.spawn([...withHungMount(hung), 'sleep', '600'])
+      try {
+        await until(
+          () => readFileSync(`/proc/${holder.pid}/cmdline`, 'utf8'),
+          (command) => command.startsWith('sleep'),
+        )
+        const mount_namespace = statSync(`/proc/${holder.pid}/ns/mnt`).ino.toString(36)
+        const [own] = readRecords(join(await homeOf(home), serviceIdOf(home.dataDir)))
+        const process_ = { ...own!.process!, start_time: 1 }
+        mkdirSync(group)
+        writeRecord(group, { ...own!, process: process_, mount_namespace, data_dir: join(hung, 'data') })
+        await using other = await startAndSweep({ through: ['nsenter', '-t', String(holder.pid), '-m'] })
+        expect((await other.runScript('echo on')).stdout).toBe('on\n')
+        expect(other.log).toContainEqual(expect.objectContaining({ level: 'warn', groups: [group] }))
+        expect(existsSync(group)).toBe(true)
+        expect(await other.stop('SIGTERM')).toBe(0)
+      } finally {
+        endHungMount(holder.pid, hung)
+        holder.kill('SIGKILL')
+        await holder.exited
+        removeEmptyGroups(group)
+      }
+    },
+  )
+
+  test('a stop and a restart leave one record at most', async () => {
+    using dir = tempDir()
+    await using left = await killed(dir.path)
+    const { home, id } = left
+    {
+      await using runtime = await startRuntime({ dataDir: dir.path })
+      expect(readRecords(join(home, id)).length).toBe(1)
+      await runtime.stop('SIGTERM')
+    }
+    expect(groupsOf(home, id)).toEqual([])
+  })
+})

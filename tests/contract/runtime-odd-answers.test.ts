@@ -1,0 +1,34 @@
+/** Goal: whatever a service at --runtime-url answers, a runtime task ends, with an error that names what is wrong. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { startControl } from '../support/control.ts'
+
+setDefaultTimeout(60_000)
+
+/** A service that takes every task and gives `status` for it. */
+function runtimeThatSays(status: object) {
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: ({ method }) => (method === 'POST' ? Response.json({}, { status: 202 }) : Response.json(status)),
+  })
+  return { url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
+}
+
+const wrongTypes = { error: { code: 5, message: {} }, stdout: 5, stderr: [1], exit_code: 'x' }
+
+test.each([
+  ['fields of wrong types', { status: 'failed', ...wrongTypes }, 'stdout: expected string, got number'],
+  [
+    'an unknown status',
+    { status: 'exploded' },
+    'status: expected one of accepted, running, success, failed, cancelled',
+  ],
+  ['no status', {}, 'got undefined'],
+])('a status with %s is a failure of the service', async (_, status, fault) => {
+  await using runtime = runtimeThatSays(status)
+  await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+  const task = await control.run({ type: 'runtime', params: { program: '/bin/true' }, timeout: 10_000 })
+  expect(task).toMatchObject({ status: 'failed', runtime: { error: { code: 'external_failure', source: 'runtime' } } })
+  expect(task.error).toContain(`the runtime service at ${runtime.url} answered for task `)
+  expect(task.error).toContain(fault)
+})

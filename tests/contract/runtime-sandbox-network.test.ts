@@ -1,0 +1,230 @@
+/**
+ * The network of a sandbox: its own where the task does not say, and no way to ask a service of ours for a task without a
+ * sandbox. Source: contract 4; docs/sandbox.md. The built executable, real connections.
+ */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { chmodSync, chownSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
+import { asOrdinaryUser } from '../support/ordinary-user.ts'
+import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { refused, script } from '../support/runtime-tasks.ts'
+import { missingSandbox } from '../support/sandboxes.ts'
+import { tempDir } from '../support/temp.ts'
+import { startTokenRuntime, TOKEN, WITH_TOKEN } from '../support/token-runtime.ts'
+
+setDefaultTimeout(60_000)
+
+const isRoot = process.getuid?.() === 0
+const why = missingSandbox === undefined ? '' : ` (skipped: ${missingSandbox})`
+const skip = missingSandbox !== undefined
+
+const sandboxed = (net?: boolean) => ({
+  sandbox: { profile: 'linux_sandbox', ...(net !== undefined && { namespaces: { net } }) },
+})
+const strict = { policy: { capability_mode: 'strict' } }
+
+/** Says `reached` where something listens at the address, else the system's reason. */
+const connecting = (url: string) => {
+  const { hostname, port } = new URL(url)
+  const connect = `IO::Socket::INET->new(PeerAddr => "${hostname}", PeerPort => ${port}) ? "reached" : $@`
+  return `perl -MIO::Socket::INET -e 'print ${connect}'`
+}
+
+const UNSHARE = process.arch === 'x64' ? 272 : 97
+const CLONE_NEWUSER = 0x1000_0000
+
+/** Runs the rest of the command line as root of a user namespace that has all users, and may have no network namespace. */
+const WITHOUT_NETWORKS = `
+  pipe(my $begun, my $begin); pipe(my $mapped, my $map); my $pid = $$;
+  if (!fork) {
+    sysread($begun, my $byte, 1);
+    for my $name ("uid_map", "gid_map") { open(my $file, ">", "/proc/$pid/$name"); print $file "0 0 70000\n"; }
+    syswrite($map, "x"); exit;
+  }
+  syscall(${UNSHARE}, ${CLONE_NEWUSER}) == 0 or die $!;
+  syswrite($begin, "x"); sysread($mapped, my $byte, 1); wait;
+  open(my $file, ">", "/proc/sys/user/max_net_namespaces") or die $!; print $file 0; close($file);
+  exec @ARGV;`
+
+describe.skipIf(skip)(`the network of a sandbox${why}`, () => {
+  const settings = isRoot ? (['root', 'an ordinary user'] as const) : (['an ordinary user'] as const)
+  test.each([...settings])(
+    'is its own where the task does not say; only loopback is in it, and up: %s',
+    async (who) => {
+      const options = isRoot && who !== 'root' ? await asOrdinaryUser() : {}
+      await using runtime = await startRuntime(options)
+      const look = 'tail -n +3 /proc/net/dev | cut -d: -f1;'
+      const task = await runtime.runScript(`${look} ${connecting(runtime.url)}`, { ...sandboxed(), ...strict })
+      expect(task).toMatchObject({ status: 'success', execution_plan: { degraded: false, capability_warnings: [] } })
+      // Without an address of its own the reason would be that the network cannot be reached.
+      expect(
+        task.stdout
+          ?.trim()
+          .split('\n')
+          .map((line) => line.trim()),
+      ).toEqual(['lo', expect.stringContaining('Connection refused')])
+    },
+  )
+
+  test('is that of the host where the task says so, and the plan warns of the service without a token', async () => {
+    await using runtime = await startRuntime()
+    const task = await runtime.runScript(connecting(runtime.url), sandboxed(false))
+    expect(task).toMatchObject({ status: 'success', stdout: 'reached' })
+    expect(task.execution_plan.capability_warnings).toEqual([
+      expect.stringMatching(/run by this service, which has no token, and a control service .*--token-file/),
+    ])
+  })
+
+  test('is not that of the host for a strict task: nothing of it is stored', async () => {
+    await using runtime = await startRuntime()
+    await refusedWithoutTrace(runtime, { ...sandboxed(false), ...strict })
+    await refusedWithoutTrace(runtime, {
+      ...sandboxed(false),
+      control_context: { requires_strict_sandbox: true },
+    })
+    await using rigid = await startRuntime({ flags: ['--default-capability-mode', 'strict'] })
+    await refusedWithoutTrace(rigid, sandboxed(false))
+    expect((await runtime.runScript('true', { ...sandboxed(), ...strict })).status).toBe('success')
+  })
+
+  test.each([
+    ['token', []],
+    ['unknown', [expect.stringContaining('run by a control service of this machine that has no token')]],
+  ] as const)(
+    'is that of the host for a strict task of a service with a token: control is %s',
+    async (control, warnings) => {
+      await using service = await startTokenRuntime({
+        env: { SERVICE_TOKEN: TOKEN, SERVICE_CONTROL_ACCESS: control },
+      })
+      const body = JSON.stringify({ task_id: 'a', ...script('true'), ...sandboxed(false), ...strict })
+      expect((await service.fetch('/api/v1/tasks', { method: 'POST', body, headers: WITH_TOKEN })).status).toBe(200)
+      const ended = await service.fetch('/api/v1/tasks/a?wait_ms=20000', { headers: WITH_TOKEN })
+      expect(await ended.json()).toMatchObject({
+        status: 'success',
+        execution_plan: { degraded: false, capability_warnings: warnings },
+      })
+    },
+  )
+
+  test('is refused to a strict task where the control service has no token', async () => {
+    await using service = await startTokenRuntime({ env: { SERVICE_TOKEN: TOKEN, SERVICE_CONTROL_ACCESS: 'open' } })
+    const body = JSON.stringify({ ...script('true'), ...sandboxed(false), ...strict })
+    const answer = await service.fetch('/api/v1/tasks', { method: 'POST', body, headers: WITH_TOKEN })
+    expect(await refused(answer)).toEqual([
+      400,
+      'unsupported_capability',
+      expect.stringContaining('the control service of this machine, which has no token'),
+    ])
+  })
+
+  test.skipIf(!isRoot)(
+    'of an adaptive task is that of the host where there can be no other, with the reason',
+    async () => {
+      await using runtime = await startRuntime({ through: ['perl', '-e', WITHOUT_NETWORKS] })
+      const { sandbox } = await runtime.json<RuntimeCapabilities>('/api/v1/runtime/capabilities')
+      expect([sandbox.linux_sandbox, sandbox.namespaces.net, sandbox.namespaces.mount]).toEqual([false, false, true])
+      const task = await runtime.runScript('true', sandboxed())
+      expect(task.execution_plan).toMatchObject({
+        degraded: true,
+        effective_sandbox: { profile: 'linux_sandbox', namespaces: { mount: true, net: false } },
+        fallback_reasons: [
+          expect.stringMatching(/^sandbox\.namespaces\.net is unavailable .*shares net with the host$/),
+        ],
+        capability_warnings: [expect.stringContaining('run by this service, which has no token')],
+      })
+      const answer = await runtime.post({ ...script('true'), ...sandboxed(), ...strict })
+      expect(await refused(answer)).toEqual([
+        400,
+        'unsupported_capability',
+        expect.stringMatching(/^sandbox\.namespaces\.net is unavailable: /),
+      ])
+    },
+  )
+})
+
+test.skipIf(skip)(`no task in a sandbox can read the file of --token-file${why}`, async () => {
+  using dir = tempDir('/opt')
+  chmodSync(dir.path, 0o755)
+  const file = join(dir.path, 'token')
+  writeFileSync(file, `${TOKEN}\n`, { mode: 0o600 })
+  const options = isRoot ? await asOrdinaryUser() : {}
+  if (options.ownerUid !== undefined) chownSync(file, options.ownerUid, options.ownerUid)
+  await using service = await startTokenRuntime({ ...options, flags: ['--token-file', file] })
+  const body = JSON.stringify({ task_id: 'a', ...script(`cat ${file}`), ...sandboxed() })
+  expect((await service.fetch('/api/v1/tasks', { method: 'POST', body, headers: WITH_TOKEN })).status).toBe(200)
+  const ended = await service.fetch('/api/v1/tasks/a?wait_ms=20000', { headers: WITH_TOKEN })
+  expect(((await ended.json()) as { stdout: string }).stdout).toBe('')
+})
+
+test.skipIf(skip)(
+  `no strict task of a service that is not root does without mounts where there is a token${why}`,
+  async () => {
+    using dir = tempDir('/opt')
+    chmodSync(dir.path, 0o755)
+    const file = join(dir.path, 'token')
+    writeFileSync(file, `${TOKEN}\n`, { mode: 0o600 })
+    const options = isRoot ? await asOrdinaryUser() : {}
+    if (options.ownerUid !== undefined) chownSync(file, options.ownerUid, options.ownerUid)
+    await using service = await startTokenRuntime({ ...options, flags: ['--token-file', file] })
+    const submit = (more: object) =>
+      service.fetch('/api/v1/tasks', {
+        method: 'POST',
+        headers: WITH_TOKEN,
+        body: JSON.stringify({
+          ...{ task_id: 'a', ...script(`cat ${file}`) },
+          sandbox: { profile: 'linux_sandbox', namespaces: { mount: false } },
+          ...more,
+        }),
+      })
+    const [status, code, message] = await refused(await submit({ policy: { capability_mode: 'strict' } }))
+    expect([status, code]).toEqual([400, 'unsupported_capability'])
+    expect(message).toMatch(/^sandbox\.namespaces\.mount=false is unavailable: .*token file.*Leave it out\.$/)
+    expect((await submit({})).status).toBe(200)
+    const ended = await service.fetch('/api/v1/tasks/a?wait_ms=20000', { headers: WITH_TOKEN })
+    const task = (await ended.json()) as TaskStatusResponse
+    expect(task.stdout).toBe(`${TOKEN}\n`)
+    expect(task.execution_plan.capability_warnings).toContainEqual(
+      expect.stringContaining('the task can read the token file of this service'),
+    )
+  },
+)
+
+test.skipIf(skip || !isRoot)(
+  `a token file for all to read is warned of, and no token to a task without mounts${why}`,
+  async () => {
+    using dir = tempDir('/opt')
+    const file = join(dir.path, 'token')
+    writeFileSync(file, `${TOKEN}\n`)
+    chmodSync(file, 0o644)
+    await using service = await startTokenRuntime({ flags: ['--token-file', file] })
+    expect(service.log).toContainEqual(expect.objectContaining({ level: 'warn', token_file: file }))
+    const sandbox = { profile: 'linux_sandbox', namespaces: { net: false, mount: false } }
+    const body = JSON.stringify({ ...script('true'), sandbox, policy: { capability_mode: 'strict' } })
+    const answer = await service.fetch('/api/v1/tasks', { method: 'POST', body, headers: WITH_TOKEN })
+    const [status, code, message] = await refused(answer)
+    expect([status, code]).toEqual([400, 'unsupported_capability'])
+    expect(message).toContain('whose token file the task can read')
+  },
+)
+
+test('who asks without a token is told in which file it is', async () => {
+  using dir = tempDir()
+  const file = join(dir.path, 'token')
+  writeFileSync(file, `${TOKEN}\n`)
+  await using service = await startTokenRuntime({ flags: ['--token-file', file] })
+  const [status, code, message] = await refused(await service.fetch('/api/v1/tasks'))
+  expect([status, code]).toEqual([401, 'unauthenticated'])
+  expect(message).toBe(`a token is needed: send Authorization: Bearer <token> (the token is in ${file})`)
+})
+
+async function refusedWithoutTrace(runtime: Runtime, more: object): Promise<void> {
+  const answer = await runtime.post({ task_id: 'refused', ...script('true'), ...more })
+  const [status, code, message] = await refused(answer)
+  expect([status, code]).toEqual([400, 'unsupported_capability'])
+  expect(message).toBe(
+    'sandbox.namespaces.net=false is unavailable: the task could have a task without a sandbox run by this service, which has no token. Leave it out, or start this service with --token-file.',
+  )
+  expect((await runtime.fetch('/api/v1/tasks/refused')).status).toBe(404)
+}

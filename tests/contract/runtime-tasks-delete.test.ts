@@ -1,0 +1,82 @@
+/**
+ * Goal: a runtime task that is gone from control (deleted, replaced, retired) is gone from the runtime service, too, with
+ * its files; one that runs is left alone. No answer of control waits for it.
+ * Method: both real services.
+ */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { type Pair, startPair } from '../support/pair.ts'
+import { until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+const remove = (pair: Pair, id: string) => pair.control.fetch(`/tasks/${id}`, { method: 'DELETE' })
+
+const noneThere = (pair: Pair) =>
+  until(
+    () => pair.runtime.list(),
+    (tasks) => tasks.length === 0,
+  )
+
+test('a deleted task: 204, and its files go, those of its earlier attempts too', async () => {
+  await using pair = await startPair({ controlEnv: { SERVICE_RUNTIME_OWNER: 'ci' } })
+  await pair.script('a', 'exit 1', { retry: 1 })
+  const { there } = await pair.ended('a')
+  expect((await pair.runtime.list()).length).toBe(2)
+  expect((await remove(pair, 'a')).status).toBe(204)
+  await noneThere(pair)
+  await until(
+    () => existsSync(there.artifacts.task_dir),
+    (exists) => !exists,
+  )
+})
+
+test('a deleted task whose runtime service is away: 204 at once, and it goes once both are back', async () => {
+  await using pair = await startPair()
+  await pair.script('a', 'echo')
+  await pair.ended('a')
+  await pair.stopRuntime('SIGTERM')
+  expect((await remove(pair, 'a')).status).toBe(204)
+  await pair.stopControl('SIGKILL')
+  await pair.startControl()
+  await pair.startRuntime()
+  await noneThere(pair)
+})
+
+test('a replaced task goes, the one in its place stays', async () => {
+  await using pair = await startPair()
+  await pair.script('a', 'echo first')
+  await pair.ended('a')
+  await pair.script('a', 'echo second')
+  const { here } = await pair.ended('a')
+  const left = await until(
+    () => pair.runtime.list(),
+    (tasks) => tasks.length === 1,
+  )
+  expect(left[0]!.task_id).toBe(here.handle_id!)
+})
+
+test('retired graphs go', async () => {
+  await using pair = await startPair({ controlFlags: ['--retention', '50ms'] })
+  await pair.control.submit([
+    { id: 'a', type: 'runtime.script', params: { script: 'echo' } },
+    { id: 'b', type: 'runtime.script', params: { script: 'exit 1' }, depends_on: ['a'] },
+    { id: 'c', type: 'runtime.script', params: { script: 'echo' }, depends_on: ['b'] },
+  ])
+  await until(
+    () => pair.control.list(),
+    (tasks) => tasks.length === 0,
+  )
+  await noneThere(pair)
+})
+
+test('a deleted task that runs is not touched; its files go once it has ended', async () => {
+  await using pair = await startPair()
+  await pair.script('a', `echo; while [ ! -e '${pair.file('go')}' ]; do sleep 0.02; done; echo > '${pair.file('ran')}'`)
+  const { task_id } = await pair.running('a')
+  expect((await remove(pair, 'a')).status).toBe(204)
+  expect(await pair.runtime.get(task_id)).toMatchObject({ status: 'running' })
+  await Bun.write(pair.file('go'), '')
+  await noneThere(pair)
+  expect(existsSync(pair.file('ran'))).toBe(true)
+})

@@ -1,0 +1,73 @@
+/**
+ * Goal: sweeps and deletions of the same task never remove what a new task of that id has.
+ * Method: a store and task directories of their own; both kinds of removal at the same time, and a new task at once.
+ */
+import { expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { ResultFiles } from '../../../runtime/dispatch/result-files.ts'
+import { Retention } from '../../../runtime/dispatch/retention.ts'
+import { makeTaskDir, taskDir } from '../../../runtime/store/task-dir.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { HELD } from '../../support/held.ts'
+import { storedTasks } from '../../support/stored-tasks.ts'
+import { until } from '../../support/until.ts'
+
+const CONTENT = { request: '', script: undefined, workspaceSubdir: '' }
+
+/** Tasks that a sweep removes before the one in question: time for a deletion to come between. */
+const OTHERS = 40
+
+test.each(['sweep', 'delete'] as const)('a new task keeps its directory when a %s comes first', async (first) => {
+  using at = storedTasks()
+  const { store, path: dataDir } = at
+  const retention = new Retention({
+    store,
+    dataDir,
+    results: new ResultFiles(dataDir, silentLog()),
+    directory: HELD,
+    retentionSecs: 1,
+    intervalMs: 1_000,
+    log: silentLog(),
+  })
+  const run = async (id: string, request: string, finishedAt?: number) => {
+    makeTaskDir(taskDir(dataDir, id), { ...CONTENT, request })
+    await at.end(await at.accept(id), finishedAt)
+  }
+  for (let i = 0; i < OTHERS; i++) await run(`other-${i}`, '')
+  await run('task', 'old', 6_000)
+  const remove = () => retention.delete({ taskId: 'task', owner: null, traceId: 't' })
+  const sweep = () => retention.sweep()
+  const removals = first === 'sweep' ? [sweep(), remove()] : [remove(), sweep()]
+  await until(
+    () => store.has('task'),
+    (isTaken) => !isTaken,
+  )
+  await run('task', 'new', Date.now()) // the moment that its id is free
+  await Promise.all(removals)
+  expect(readFileSync(taskDir(dataDir, 'task').request_path, 'utf8')).toBe('new')
+  expect(store.get('task')).toBeDefined()
+})
+
+test('the result file of a deleted task is not written into the directory of a new one', async () => {
+  using at = storedTasks()
+  const { store, path: dataDir } = at
+  const results = new ResultFiles(dataDir, silentLog())
+  const [retentionSecs, intervalMs] = [1, 1_000]
+  const retention = new Retention({
+    store,
+    dataDir,
+    results,
+    directory: HELD,
+    retentionSecs,
+    intervalMs,
+    log: silentLog(),
+  })
+  const task = await at.accept('task')
+  await at.end(task)
+  task.finalStatus = '{"of":"the first"}'
+  results.write(task) // there is no directory: it is to be tried again
+  await retention.delete({ taskId: 'task', owner: null, traceId: 't' })
+  makeTaskDir(taskDir(dataDir, 'task'), { ...CONTENT, request: 'new' })
+  results.writeAgain()
+  expect(existsSync(taskDir(dataDir, 'task').result_path)).toBe(false)
+})

@@ -1,0 +1,42 @@
+/** Takes all processes that an ordinary user may have, and within a millisecond those that become free. */
+import { becoming } from './ordinary-user.ts'
+
+/** RLIMIT_NPROC of the user: enough for a service and some tasks. */
+export const PROCESS_LIMIT = 100
+
+/** Runs the rest of a command line with that limit. */
+export const withProcessLimit = ['prlimit', `--nproc=${PROCESS_LIMIT}:${PROCESS_LIMIT}`, '--']
+
+const FILL = `
+  $| = 1; my ($said, @children);
+  for (;;) {
+    my $pid = fork;
+    if (!defined $pid) {
+      print "full\\n" unless $said++;
+      my $ready = ''; vec($ready, 0, 1) = 1;
+      last if select($ready, undef, undef, 0.001);
+    } elsif ($pid == 0) { sleep 600; exit }
+    else { push @children, $pid }
+  }
+  kill 9, @children; waitpid $_, 0 for @children;`
+
+export interface ProcessFiller extends AsyncDisposable {
+  /** Gives all of them back. */
+  readonly stop: () => Promise<void>
+}
+
+/** Returns when there is none left. */
+export async function fillProcesses(): Promise<ProcessFiller> {
+  // Before all others, also on a busy machine: a launch must not find a place that has become free.
+  const child = Bun.spawn(['nice', '-n', '-20', ...becoming(), ...withProcessLimit, 'perl', '-e', FILL], {
+    cwd: '/',
+    stdin: 'pipe',
+    stdout: 'pipe',
+  })
+  await child.stdout.getReader().read()
+  const stop = async () => {
+    child.stdin.end()
+    await child.exited
+  }
+  return { stop, [Symbol.asyncDispose]: stop }
+}

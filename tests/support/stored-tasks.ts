@@ -1,0 +1,62 @@
+/** A database of tasks in a directory of its own, and tasks to put into it. */
+import { mkdirSync } from 'node:fs'
+import { databasePath, openDatabase } from '../../runtime/store/database.ts'
+import { GroupCommit } from '../../runtime/store/group-commit.ts'
+import { tasksDir } from '../../runtime/store/task-dir.ts'
+import { type LiveTask, TaskStore } from '../../runtime/store/task-store.ts'
+import type { TaskRow } from '../../runtime/store/tasks.ts'
+import { WalSync } from '../../runtime/store/wal-sync.ts'
+import { silentLog } from '../../shared/log.ts'
+import { HELD } from './held.ts'
+import { tempDir } from './temp.ts'
+
+/** An accepted task that nothing has happened to. */
+export const acceptedRow = (task_id: string, more: Partial<TaskRow> = {}): Omit<TaskRow, 'ordinal'> => ({
+  task_id,
+  status: 'accepted',
+  tenant: null,
+  owner: null,
+  trace_id: null,
+  created_at: 1_000,
+  updated_at: 1_000,
+  reserved_at: null,
+  released_at: null,
+  started_at: null,
+  finished_at: null,
+  launch_boot_id: null,
+  kill_requested_at: null,
+  launcher_pid: null,
+  pid: null,
+  pgid: null,
+  exit_code: null,
+  exit_signal: null,
+  error: null,
+  usage: null,
+  execution_plan: '{}',
+  reservation: '{"task_slots":1,"pids":4}',
+  limits: '{}',
+  is_script: 0,
+  metadata: null,
+  ...more,
+})
+
+export function storedTasks() {
+  const temp = tempDir()
+  mkdirSync(tasksDir(temp.path))
+  const db = openDatabase(temp.path)
+  const commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), HELD, silentLog())
+  const store = new TaskStore(db, commit)
+  return {
+    ...{ path: temp.path, db, commit, store },
+    accept: (id: string, more: Partial<TaskRow> = {}): Promise<LiveTask> =>
+      store.accept(acceptedRow(id, more), { request: '{}', events: [] }),
+    /** Milliseconds since 1970; default: long ago. */
+    end: (task: LiveTask, finished_at = 5_000) =>
+      store.end(task, { patch: { status: 'success', finished_at }, events: [] }),
+    [Symbol.dispose]: () => {
+      commit.flush()
+      db.close()
+      temp[Symbol.dispose]()
+    },
+  }
+}
