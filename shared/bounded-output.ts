@@ -3,6 +3,8 @@
 export interface BoundedText {
   readonly text: string
   readonly truncated: boolean
+  /** Of a stream that was read with a `tail` and had more than is kept: its last whole lines. */
+  readonly tail?: string
 }
 
 export interface ReadBoundedOptions {
@@ -10,6 +12,8 @@ export interface ReadBoundedOptions {
   readonly stopAtLimit?: boolean
   /** Ends the reading; what came until then is the answer. */
   readonly signal?: AbortSignal
+  /** Where the end of the stream is kept too. */
+  readonly tail?: { push(chunk: Uint8Array): void; lines(): string }
 }
 
 /**
@@ -19,7 +23,7 @@ export interface ReadBoundedOptions {
 export async function readBounded(
   stream: ReadableStream<Uint8Array>,
   maxBytes: number,
-  { stopAtLimit = false, signal }: ReadBoundedOptions = {},
+  { stopAtLimit = false, signal, tail }: ReadBoundedOptions = {},
 ): Promise<BoundedText> {
   const kept: Uint8Array[] = []
   let keptBytes = 0
@@ -34,6 +38,7 @@ export async function readBounded(
     const part = value.subarray(0, maxBytes - keptBytes)
     if (part.byteLength > 0) kept.push(part)
     keptBytes += part.byteLength
+    tail?.push(value)
     truncated ||= part.byteLength < value.byteLength
     if (truncated && stopAtLimit) {
       await reader.cancel()
@@ -42,7 +47,7 @@ export async function readBounded(
   }
   signal?.removeEventListener('abort', cancel)
   const bytes = kept.length === 1 ? kept[0]! : Buffer.concat(kept, keptBytes)
-  return { text: textOf(bytes, truncated), truncated }
+  return { text: textOf(bytes, truncated), truncated, ...(truncated && tail && { tail: tail.lines() }) }
 }
 
 const lossyUtf8 = new TextDecoder('utf-8', { ignoreBOM: true })

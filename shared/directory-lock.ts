@@ -2,7 +2,7 @@
  * One service per directory. The lock is the kernel's (`flock`): it ends with the process that holds it, however that
  * ends, and no file that was left behind can be mistaken for it.
  */
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, systemCodeOf, UsageError } from './errors.ts'
 import { loadLibc } from './libc.ts'
@@ -14,12 +14,16 @@ const LOCK_NOT_BLOCKING = 4
 const load = () => loadLibc({ flock: { args: ['i32', 'i32'], returns: 'i32' } } as const)
 let libc: ReturnType<typeof load> | undefined
 
+/** The locks of services: those of different kinds may share a directory. */
+export const LOCK_FILES = { control: 'lock', runtime: 'runtime.lock' } as const
+export type LockFile = (typeof LOCK_FILES)[keyof typeof LOCK_FILES]
+
 /**
  * Takes the lock `name` of `directory` for as long as this process lives, or throws `UsageError` naming the process that
- * has it. Services of different kinds have different names: they may share a directory. Where the system has no `flock`
- * nothing is locked. Returns the descriptor: a process that inherits it holds the lock as well.
+ * has it. Where the system has no `flock` nothing is locked. Returns the descriptor: a process that inherits it holds the
+ * lock as well.
  */
-export function lockDirectory(directory: string, name: string): number {
+export function lockDirectory(directory: string, name: LockFile): number {
   const path = join(directory, name)
   const fd = openLock(path, directory)
   if (!tryLockPatiently(fd, path)) {
@@ -31,12 +35,62 @@ export function lockDirectory(directory: string, name: string): number {
       `the data directory ${directory} is in use by ${who}: stop it, or choose another with --data-dir`,
     )
   }
+  if (!isAt(fd, path)) {
+    closeSync(fd)
+    throw new UsageError(`the data directory ${directory} was removed by a start that was refused: start again`)
+  }
   try {
     ftruncateSync(fd, 0)
     writeSync(fd, `${process.pid}\n`)
     return fd
   } catch (error) {
     throw cannotWrite(directory, error)
+  }
+}
+
+/** Whether a service of that kind has the directory. False where that cannot be found out. */
+export function isDirectoryLocked(directory: string, name: LockFile): boolean {
+  const fd = openExisting(join(directory, name))
+  if (fd === undefined) return false
+  try {
+    return !tryLock(fd)
+  } finally {
+    closeSync(fd) // and with it the lock, where it was free
+  }
+}
+
+/**
+ * Calls `work` with the lock of the directory, if there is one and nobody has it: a service of that kind cannot start
+ * there meanwhile. Returns whether `work` was called.
+ */
+export function whileUnlocked(directory: string, name: LockFile, work: () => void): boolean {
+  const fd = openExisting(join(directory, name))
+  if (fd === undefined) return false
+  try {
+    if (!tryLock(fd)) return false
+    work()
+    return true
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Whether the open file still has that path. A refused start removes the directory that it made, with the lock file. */
+function isAt(fd: number, path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false })
+  const own = fstatSync(fd)
+  return found?.ino === own.ino && found.dev === own.dev
+}
+
+/**
+ * Undefined where no service has been, or where we may not look. The directory may be that of another user: its lock may
+ * be a FIFO or a link.
+ */
+function openExisting(path: string): number | undefined {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
+  } catch {
+    return undefined
   }
 }
 
@@ -64,8 +118,18 @@ function tryLockPatiently(fd: number, path: string): boolean {
 
 /** The pid of the service that took the lock. */
 function holderOf(path: string): number | undefined {
-  const pid = Number(readFileSync(path, 'utf8').trim())
+  const pid = Number(readIfThere(path).trim())
   return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined
+}
+
+/** Empty where the file is gone: its service removed it with the directory. */
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return ''
+    throw error
+  }
 }
 
 function openLock(path: string, directory: string): number {

@@ -24,8 +24,24 @@ export class UsageError extends Error {
   }
 }
 
-/** The words of a caught value, whatever was thrown. */
-export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))
+/** The words of a caught value, whatever was thrown. Never throws, though reading the value may. */
+export function messageOf(thrown: unknown): string {
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown)
+  } catch {
+    return 'a value that cannot be turned into text was thrown'
+  }
+}
+
+/** The stack of a caught value, for logs; its words where it has none. Never throws. */
+export function stackOf(thrown: unknown): string {
+  try {
+    if (thrown instanceof Error && typeof thrown.stack === 'string') return thrown.stack
+  } catch {
+    // Its words are all there may be.
+  }
+  return messageOf(thrown)
+}
 
 /** The system's error code (`ENOENT`, `ECONNREFUSED`), or undefined. */
 export const systemCodeOf = (thrown: unknown): string | undefined => {

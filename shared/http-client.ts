@@ -17,6 +17,9 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 /** Bytes of an answer that holds a whole graph and twice the ids of its tasks. */
 export const MAX_ACTION_ANSWER_BYTES = 4 * MAX_ANSWER_BYTES
 
+/** The status of a success without a body. */
+const NO_CONTENT = 204
+
 /** Characters of an answer that a failure repeats. */
 const MAX_REPEATED_BODY = 64 * 1024
 
@@ -84,7 +87,7 @@ export class ServiceClient {
     this.#token = token ?? ''
   }
 
-  /** The body of a successful answer, which must be a JSON object. Throws `CallFailed`. */
+  /** The body of a successful answer, which must be a JSON object; empty for a 204. Throws `CallFailed`. */
   async call({
     method,
     path,
@@ -105,6 +108,7 @@ export class ServiceClient {
       const remedy = status === 401 ? ' (set SERVICE_TOKEN)' : ''
       throw new CallFailed(`${method} ${path} answered ${status}${reason === '' ? '' : `: ${reason}`}${remedy}`, answer)
     }
+    if (status === NO_CONTENT) return {}
     if (parsed === undefined) {
       const what = contentType === null ? 'something else' : contentType
       throw new CallFailed(

@@ -13,6 +13,8 @@ import { Expected, list, type Setting } from './flags.ts'
 export interface GuardOptions {
   /** The token that callers must show; undefined for open access. */
   readonly token: string | undefined
+  /** Where callers of this machine find the token, as a path; undefined where nobody is told. */
+  readonly tokenFile?: string | undefined
   /** Names that `Host` and `Origin` may have besides those that are always allowed. */
   readonly allowedHosts: readonly string[]
   /** The name or address that the service listens on. */
@@ -47,7 +49,8 @@ const LOCAL_SUFFIXES = ['.local', '.localhost', '.internal', '.svc']
 export type Guard = (request: Request, path: string) => void
 
 /** Makes the check: it throws 401 or 403, with the remedy. */
-export function createGuard({ token, allowedHosts, listeningHost }: GuardOptions): Guard {
+export function createGuard({ token, tokenFile, allowedHosts, listeningHost }: GuardOptions): Guard {
+  const whereToken = tokenFile === undefined ? '' : ` (the token is in ${tokenFile})`
   const allowed = new Set(allowedHosts.map((name) => plainName(hostOf(name))))
   const own = plainName(hostOf(listeningHost))
   const isAllowed = (name: string): boolean => allowed.has(name) || name === own || isLocalName(name)
@@ -61,7 +64,7 @@ export function createGuard({ token, allowedHosts, listeningHost }: GuardOptions
     if (token !== undefined) {
       if (isBearerOf(headers.get('authorization'), token)) return
       if (!PAGE_SHELLS.has(path)) {
-        throw new ServiceError(401, 'a token is needed: send Authorization: Bearer <token>', {
+        throw new ServiceError(401, `a token is needed: send Authorization: Bearer <token>${whereToken}`, {
           headers: { 'www-authenticate': 'Bearer' },
         })
       }

@@ -48,49 +48,71 @@ export interface SlicedArrays {
   readonly [name: string]: true | SlicedArrays
 }
 
+/** How large a document may be, and how it is parsed. */
+export interface SlicedParse {
+  /** Fields that the document, each object around a sliced array, and each element parsed alone may have. */
+  readonly maxFields?: number
+  /** About how long each slice is. */
+  readonly bytesPerParse?: number
+}
+
+/** The text of the error for an object with more fields than it may have. `at` is its path, empty for the document. */
+export const tooManyFieldsText = (at: string, maxFields: number): string =>
+  `${at === '' ? 'the body' : at}: more than ${maxFields} fields`
+
 /**
- * Reads a whole document; if it is an object, the arrays that `sliced` names are parsed in slices, of which each is about
- * `bytesPerParse` long.
+ * Reads a whole document; if it is an object, the arrays that `sliced` names are parsed in slices. Throws
+ * `JsonSyntaxError`, before it parses them, for an object with too many fields.
  */
 export function* parseObjectWithArrays(
   bytes: Uint8Array,
   sliced: SlicedArrays,
-  bytesPerParse = BYTES_PER_PARSE,
+  { maxFields = Number.POSITIVE_INFINITY, bytesPerParse = BYTES_PER_PARSE }: SlicedParse = {},
 ): Slices<unknown> {
   const scan = new Scan(bytes)
   if (scan.byte !== OPEN_OBJECT) return parseJson(bytes)
-  const found = yield* parseObject(scan, sliced, bytesPerParse)
+  const found = yield* parseObject(scan, sliced, { maxFields, bytesPerParse }, '')
   scan.expectEnd()
   return found
 }
 
 /** The object that begins at the scan's position. As deep as `sliced` is, no deeper. */
-function* parseObject(scan: Scan, sliced: SlicedArrays, bytesPerParse: number): Slices<Record<string, unknown>> {
+function* parseObject(
+  scan: Scan,
+  sliced: SlicedArrays,
+  parse: Required<SlicedParse>,
+  at: string,
+): Slices<Record<string, unknown>> {
   const found: Record<string, unknown> = Object.create(null)
+  let fields = 0
   for (let key = scan.enterObject(); key !== undefined; key = scan.nextKey()) {
+    if (++fields > parse.maxFields) throw new JsonSyntaxError(tooManyFieldsText(at, parse.maxFields))
     const how = Object.hasOwn(sliced, key) ? sliced[key] : undefined
-    if (how === true && scan.byte === OPEN_ARRAY) found[key] = yield* parseArray(scan, bytesPerParse)
+    const path = at === '' ? key : `${at}.${key}`
+    if (how === true && scan.byte === OPEN_ARRAY) found[key] = yield* parseArray(scan, parse, path)
     else if (typeof how === 'object' && scan.byte === OPEN_OBJECT)
-      found[key] = yield* parseObject(scan, how, bytesPerParse)
+      found[key] = yield* parseObject(scan, how, parse, path)
     else found[key] = yield* parseValue(scan)
   }
   return found
 }
 
-/** The members of a document that is an object, in the order of the text. A repeated name is given again. */
-export function* parseMembers(bytes: Uint8Array): Slices<[key: string, value: unknown][]> {
+/**
+ * Gives `visit` the members of a document that is an object, one by one, in the order of the text; a repeated name is given
+ * again. Whether the text is JSON to its end is known only when this has returned.
+ */
+export function* parseMembers(bytes: Uint8Array, visit: (key: string, value: unknown) => void): Slices<void> {
   const scan = new Scan(bytes)
   if (scan.byte !== OPEN_OBJECT) {
     parseJson(bytes)
     throw new JsonSyntaxError('expected an object')
   }
-  const members: [string, unknown][] = []
+  let count = 0
   for (let key = scan.enterObject(); key !== undefined; key = scan.nextKey()) {
-    members.push([key, yield* parseValue(scan)])
-    if (isYieldDue(members.length)) yield
+    visit(key, yield* parseValue(scan))
+    if (isYieldDue(count++)) yield
   }
   scan.expectEnd()
-  return members
 }
 
 function* parseValue(scan: Scan): Slices<unknown> {
@@ -101,7 +123,7 @@ function* parseValue(scan: Scan): Slices<unknown> {
 }
 
 /** The array that begins at the scan's position, its elements parsed in batches. */
-function* parseArray(scan: Scan, bytesPerParse: number): Slices<unknown[]> {
+function* parseArray(scan: Scan, { maxFields, bytesPerParse }: Required<SlicedParse>, at: string): Slices<unknown[]> {
   const elements: unknown[] = []
   let hasMore = scan.enterArray()
   if (hasMore) yield* parseGuessed(scan, bytesPerParse, elements)
@@ -111,6 +133,9 @@ function* parseArray(scan: Scan, bytesPerParse: number): Slices<unknown[]> {
     let end = start
     while (hasMore && end - start < bytesPerParse) {
       for (end = scan.skipValue(); end === UNFINISHED; end = scan.skipValue()) yield
+      if (scan.fields > maxFields) {
+        throw new JsonSyntaxError(tooManyFieldsText(`${at}[${elements.length + count}]`, maxFields))
+      }
       count++
       hasMore = scan.nextElement()
     }
@@ -152,6 +177,8 @@ const UNFINISHED = -1
 /** Steps through the structure around the members of a container, which `JSON.parse` then looks into. */
 class Scan {
   at: number
+  /** Fields of the object that `skipValue` has moved over, or is in the middle of. */
+  fields = 0
   /** Where in the middle of a value a pause was due, and how deep inside of it. */
   #unfinishedAt: number | undefined
   #depth = 0
@@ -211,6 +238,7 @@ class Scan {
     let at = this.#unfinishedAt ?? this.at
     const pauseAt = at + BYTES_PER_YIELD
     let depth = this.#depth
+    let fields = this.#unfinishedAt === undefined ? 0 : this.fields
     for (; at < bytes.length; at++) {
       const byte = bytes[at]!
       if (byte === QUOTE) {
@@ -227,15 +255,18 @@ class Scan {
           at++
           break
         }
-      } else if (depth === 0 && (byte === COMMA || isSpace(byte))) break
+      } else if (byte === COLON && depth === 1) fields++
+      else if (depth === 0 && (byte === COMMA || isSpace(byte))) break
       if (at >= pauseAt) {
         this.#depth = depth
+        this.fields = fields
         this.#unfinishedAt = at + 1
         return UNFINISHED
       }
     }
     if (at === this.at) throw new JsonSyntaxError('Expected a value')
     this.#depth = 0
+    this.fields = fields
     this.#unfinishedAt = undefined
     this.at = at
     this.#skipSpace()

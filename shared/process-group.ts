@@ -13,6 +13,7 @@ import { type BoundedText, readBounded } from './bounded-output.ts'
 import { systemCodeOf } from './errors.ts'
 import { closeEnds, openPipe, streamOf } from './pipe.ts'
 import { allPids, processStat } from './processes.ts'
+import { TextTail } from './text-tail.ts'
 
 export interface GroupOptions {
   readonly command: readonly [program: string, ...args: string[]]
@@ -90,7 +91,7 @@ export function startGroup(options: GroupOptions): ProcessGroup {
 
   const letGo = new AbortController()
   const read = (pipe: typeof out, stream: unknown) =>
-    readBounded(streamOf(pipe, stream), maxStreamBytes, { signal: letGo.signal })
+    readBounded(streamOf(pipe, stream), maxStreamBytes, { signal: letGo.signal, tail: new TextTail() })
   const output = Promise.all([read(out, child.stdout), mergeStreams ? NOTHING : read(err, child.stderr)])
 
   const finish = async (): Promise<FinishedGroup> => {

@@ -5,7 +5,7 @@
  * out before a value is checked.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import { type TaskGraph, TaskInput } from './control.ts'
+import { type SubmitWarning, type TaskGraph, TaskInput } from './control.ts'
 
 export const SCHEMA_VERSION = 'adapter.v1'
 
@@ -77,6 +77,8 @@ export interface ActionResponse {
   readonly accepted: number
   readonly task_ids: readonly string[]
   readonly task_graph: Static<typeof TaskGraph>
+  /** Absent where there are none. */
+  readonly warnings?: readonly SubmitWarning[]
   readonly translation_trace: TranslationTrace
 }
 

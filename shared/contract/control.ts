@@ -59,10 +59,24 @@ export const TaskGraph = Type.Object({
   tasks: orNull(Type.Array(TaskInput), 'array', 'At least one task.'),
 })
 
+/** Tasks of one answer that it warns of; those after them fail with the same words when they run. */
+export const MAX_SUBMIT_WARNINGS = 100
+
+/** Characters of one warning. */
+export const MAX_WARNING_CHARACTERS = 1_000
+
+/** A task that was accepted and is certain to fail when it runs, and the error that it will have. */
+export interface SubmitWarning {
+  readonly task_id: string
+  readonly message: string
+}
+
 export interface SubmitResponse {
   readonly accepted: number
   readonly task_ids: readonly string[]
   readonly graph_id: string
+  /** Absent where there are none. */
+  readonly warnings?: readonly SubmitWarning[]
 }
 
 export interface RuntimeError {
@@ -92,6 +106,19 @@ export interface ProgressEntry {
   readonly data?: unknown
 }
 
+/** How one attempt ended. `error` and `code` are absent for one that succeeded, times where they are not known. */
+export interface AttemptRecord {
+  readonly attempt: number
+  readonly started_at?: string
+  readonly finished_at?: string
+  /** The cause, as in the task's `error`. */
+  readonly error?: string
+  readonly code?: ErrorCode
+  readonly exit_code?: number
+  /** The last lines of its output, at most 2 KiB. */
+  readonly tail?: string
+}
+
 /** A task as GET /tasks/{id} shows it. Absent values are left out. */
 export interface TaskRecord {
   readonly id: string
@@ -113,6 +140,8 @@ export interface TaskRecord {
   readonly error?: string
   readonly runtime?: RuntimeRecord
   readonly progress?: readonly ProgressEntry[]
+  /** The last ten attempts, the newest last; absent for a task whose first attempt is its only one. */
+  readonly attempts?: readonly AttemptRecord[]
   readonly created_at: string
   readonly updated_at: string
   readonly started_at?: string
@@ -136,6 +165,16 @@ export interface HealthResponse {
   readonly status: 'ok'
   readonly version: 'v1.0.0'
   readonly uptime: string
+  /** Absent where a graph would be taken in. */
+  readonly ready?: false
+  /** Why not. */
+  readonly reason?: string
+}
+
+/** The answer of GET /readyz where a graph would be taken in; otherwise it is 503 with an `ErrorResponse`. */
+export interface ReadyResponse {
+  readonly status: 'ready'
+  readonly version: 'v1.0.0'
 }
 
 export interface MetricsResponse {

@@ -5,7 +5,7 @@
 import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { ACTION_KINDS } from './adapter-v1.ts'
 import { count, flag, maybe, oneOf, text, texts, time } from './answer-schema.ts'
-import { TaskInput } from './control.ts'
+import { type SubmitWarning, TaskInput } from './control.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
 import { TASK_STATUSES, type TaskStatus } from './task-status.ts'
 
@@ -202,6 +202,11 @@ export type WaitAnswer = Static<typeof WaitAnswer>
 const submitted = {
   accepted: count('Tasks that were accepted. They are on disk.'),
   task_ids: texts(`Ids of the tasks, at most the first ${MAX_SHOWN_TASKS}.`),
+  warnings: maybe(
+    Type.Array(Type.Unsafe<SubmitWarning>({}), {
+      description: 'Tasks that were accepted and will fail, and why: [{task_id, message}].',
+    }),
+  ),
 }
 
 export const SubmitGraphAnswer = Type.Object({
@@ -224,6 +229,12 @@ export const GetTaskAnswer = Type.Object({
   depends_on: maybe(texts('What it depends on.')),
   annotations: maybe(Type.Record(Type.String(), Type.String())),
   progress: maybe(Type.Array(Type.Unknown(), { description: 'What it reported, the newest last.' })),
+  attempts: maybe(
+    Type.Array(Type.Unknown(), {
+      description:
+        'How the last 10 attempts ended, from the second on: {attempt, started_at, finished_at, error, code, exit_code, tail}; tail: last lines of output, data.',
+    }),
+  ),
   created_at: time('When it was accepted.'),
   started_at: maybe(time('When it started.')),
   finished_at: maybe(time('When it ended.')),
@@ -239,7 +250,7 @@ export type ListTasksAnswer = Static<typeof ListTasksAnswer>
 
 export const GetLogsAnswer = Type.Object({
   task_id: text('Id of the task.'),
-  status: statusOf('State of the task; output is there when it has ended.'),
+  status: statusOf('State of the task; the output of one that has not ended may grow.'),
   stream: text('Which text this is.'),
   streams: texts('Which there are.'),
   offset: count('First character that is shown.'),
@@ -264,6 +275,8 @@ export type CancelAnswer = Static<typeof CancelAnswer>
 
 export const CapabilitiesAnswer = Type.Object({
   version: text('Version of the service.'),
+  ready: Type.Boolean({ description: 'Whether the service takes in graphs now.' }),
+  reason: maybe(text('Why it does not.')),
   task_types: texts('Types that a task may have, besides the short forms of os.'),
   action_kinds: Type.Array(
     Type.Object({

@@ -2,8 +2,8 @@
  * What the runtime service is asked to run: the body of POST /api/v1/tasks.
  *
  * These schemas document and give the types; control offers them to agents as part of its tools and checks runtime actions
- * with them, the runtime service decodes by them and judges the rest by rules of its own (`runtime/intake/`). A `null` in
- * an optional field means absent, unknown fields are ignored. `expected` completes a sentence such as
+ * with them, the runtime service decodes by them and judges the rest by the rules of `shared/runtime-request/`. A `null` in
+ * an optional field means absent, unknown fields are refused. `expected` completes a sentence such as
  * `limits.pids_max: expected whole number above 0`.
  */
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
@@ -81,7 +81,10 @@ export const ResourceLimits = Type.Object({
     'Bytes of address space; in linux_sandbox memory of the whole task, where there is a memory cgroup. Default none.',
     [1_073_741_824],
   ),
-  pids_max: count('Processes and threads at a time. Default none.', [128]),
+  pids_max: count(
+    'Processes and threads at a time. Default none; in linux_sandbox that of the service (--sandbox-pids-max), where there is a pids cgroup.',
+    [128],
+  ),
   stdout_max_bytes: inlineBytes('stdout'),
   stderr_max_bytes: inlineBytes('stderr'),
 })
@@ -99,7 +102,9 @@ export const SandboxPolicy = Type.Object({
         pid: flag('Processes of its own: it sees no others. Default true.'),
         uts: flag('A host name of its own. Default true.'),
         ipc: flag('Message queues and shared memory of its own. Default true.'),
-        net: flag('A network of its own, with nothing on it but loopback. Default false.'),
+        net: flag(
+          'A network of its own, with nothing on it but loopback; false: the network of the host. Default true.',
+        ),
         cgroup: flag('A cgroup tree of its own to look at. Default false.'),
         user: flag('User ids of its own. Default true wherever the host allows it; false counts only as root.'),
       },

@@ -57,3 +57,14 @@ test('but not for ever', async () => {
   )
   process.kill(Number(readFileSync(join(dir.path, 'heir'), 'utf8')), 'SIGKILL')
 }, 30_000)
+
+test('the lock of a directory that its holder removes meanwhile is none', async () => {
+  using dir = tempDir()
+  const lock = join(dir.path, 'lock')
+  // Removes the file once this process has it open and waits for the lock.
+  const heir = `until ls -l /proc/${process.pid}/fd | grep -q "$0"; do :; done; rm "$0"`
+  const child = await holder(dir, ['/bin/sh', '-c', heir, lock])
+  child.kill('SIGKILL')
+  await child.exited
+  expect(() => lockDirectory(dir.path, 'lock')).toThrow(`${dir.path} was removed by a start that was refused`)
+})

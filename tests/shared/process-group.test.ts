@@ -42,7 +42,7 @@ describe('a process group', () => {
   test('keeps the first bytes of each stream, cut at a character, and says so', async () => {
     const { stdout, stderr } = await shell('printf aéé; printf b >&2', { maxStreamBytes: 4 }).finished
     expect({ stdout, stderr }).toEqual({
-      stdout: { text: 'aé', truncated: true },
+      stdout: { text: 'aé', truncated: true, tail: 'aéé' },
       stderr: { text: 'b', truncated: false },
     })
   })
@@ -65,7 +65,7 @@ describe('a process group', () => {
       stderr: { text: '', truncated: false },
     })
     const cut = await shell('printf abc; printf def >&2', { mergeStreams: true, maxStreamBytes: 4 }).finished
-    expect(cut.stdout).toEqual({ text: 'abcd', truncated: true })
+    expect(cut.stdout).toEqual({ text: 'abcd', truncated: true, tail: 'abcdef' })
   })
 
   test('reads the stdin it was given, from its beginning, also by name', async () => {

@@ -1,0 +1,25 @@
+/** The names of query parameters. Pure. */
+import type { TSchema } from '@sinclair/typebox'
+import { badRequest } from './errors.ts'
+import { nearestName } from './nearest-name.ts'
+import { didYouMean, isExtension, quoted } from './unknown-names.ts'
+
+/** The query parameters of a route, as it declares them; one that may be repeated has an array among its alternatives. */
+export type QueryParameters = Readonly<Record<string, TSchema>>
+
+/** Throws 400 for the first parameter of `url` that the route does not have, or that is given twice and may not be. */
+export function checkQuery(url: string, known: QueryParameters): void {
+  const start = url.indexOf('?')
+  if (start < 0) return
+  const seen = new Set<string>()
+  for (const name of new URLSearchParams(url.slice(start)).keys()) {
+    if (isExtension(name)) continue
+    if (!Object.hasOwn(known, name)) {
+      throw badRequest(`unknown query parameter ${quoted(name)}${didYouMean(nearestName(name, Object.keys(known)))}`)
+    }
+    if (seen.has(name) && known[name]!.anyOf === undefined) {
+      throw badRequest(`query parameter ${quoted(name)} is given twice`)
+    }
+    seen.add(name)
+  }
+}

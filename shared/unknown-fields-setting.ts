@@ -1,0 +1,10 @@
+/** The setting `--unknown-fields`, which both services have. */
+import { choice } from './flags.ts'
+import { UNKNOWN_FIELDS } from './unknown-names.ts'
+
+export const unknownFieldsSetting = choice({
+  variable: 'SERVICE_UNKNOWN_FIELDS',
+  default: 'refuse',
+  choices: UNKNOWN_FIELDS,
+  help: 'What happens to a request with an unknown field, parameter or query parameter: refuse answers 400, ignore drops the field in silence.',
+})

@@ -1,0 +1,143 @@
+/**
+ * Names that a caller used and nobody knows: a misspelt field must not be dropped in silence. Pure.
+ *
+ * Names that begin with `x-` or `x_` belong to the caller and are allowed at every level.
+ */
+import type { TSchema } from '@sinclair/typebox'
+import { nearestName, type Synonyms, synonymsOf } from './nearest-name.ts'
+
+/** Values of `--unknown-fields`: whether unknown fields, parameters and query parameters are refused. */
+export const UNKNOWN_FIELDS = ['refuse', 'ignore'] as const
+export type UnknownFields = (typeof UNKNOWN_FIELDS)[number]
+
+/** Fields that every object of a request may have besides its own; they are the caller's. */
+export const FREE_FIELDS = ['metadata', 'annotations'] as const
+
+/** Characters of a caller's name that an error repeats. */
+const MAX_REPEATED_CHARACTERS = 128
+
+/** An unknown name and the known one that it probably means. */
+export interface UnknownName {
+  /** The path of the object that has it; empty for the whole. */
+  readonly at: string
+  readonly path: string
+  readonly nearest: string | undefined
+}
+
+export const isExtension = (name: string): boolean => name.startsWith('x-') || name.startsWith('x_')
+
+/** A name of the caller's as an error repeats it: in quotes, one line, not too long. */
+export const quoted = (name: string): string =>
+  JSON.stringify(
+    name.length > MAX_REPEATED_CHARACTERS ? `${name.slice(0, MAX_REPEATED_CHARACTERS)}...` : name,
+  ).toWellFormed()
+
+/** The end of an error text: ` (did you mean "depends_on"?)`, or nothing. */
+export const didYouMean = (nearest: string | undefined): string =>
+  nearest === undefined ? '' : ` (did you mean ${quoted(nearest)}?)`
+
+/** The first name of `given` that is neither in `known` nor an extension; undefined where there is none. */
+export function firstUnknown(given: object, known: ReadonlySet<string>): string | undefined {
+  for (const name in given) if (!known.has(name) && !isExtension(name)) return name
+  return undefined
+}
+
+/** What callers call the parameters of tools and the fields of a runtime request. */
+const PARAMETER_SYNONYMS: Synonyms = {
+  args: 'arguments',
+  arguments: 'args',
+  argv: 'args',
+  cmd: ['command', 'program'],
+  command: 'program',
+  cpu: 'cpu_time_sec',
+  cpu_ms: 'cpu_time_sec',
+  cpu_seconds: 'cpu_time_sec',
+  cwd: ['dir', 'workspace_subdir'],
+  data: ['body', 'content'],
+  dir: 'workspace_subdir',
+  directory: 'dir',
+  environment: 'env',
+  executable: ['command', 'program'],
+  file: 'path',
+  filename: 'path',
+  host: ['name', 'address'],
+  hostname: ['name', 'address'],
+  id: ['task_id', 'handle_id'],
+  max_pids: 'pids_max',
+  mem: 'memory_bytes',
+  memory_limit: 'memory_bytes',
+  memory_mb: 'memory_bytes',
+  mode: 'capability_mode',
+  ms: 'duration_ms',
+  network: 'net',
+  operation: 'action',
+  output: 'save_to',
+  pids_limit: 'pids_max',
+  processes: 'pids_max',
+  program: 'command',
+  seconds: 'duration_ms',
+  shell: 'interpreter',
+  strict: 'capability_mode',
+  text: ['content', 'message'],
+  timeout: ['timeout_ms', 'wall_time_ms'],
+  timeout_ms: 'wall_time_ms',
+  tool_name: 'tool',
+  uri: 'url',
+  variables: 'env',
+  workdir: ['dir', 'workspace_subdir'],
+  working_dir: ['dir', 'workspace_subdir'],
+}
+
+/**
+ * The first field of `value` that `schema` does not know; undefined where there is none. As deep as the schema has names:
+ * maps are the caller's own. `at` is the path of `value`, empty for a whole request. The nearest name is one of the same
+ * object, else one of the same name elsewhere in the request.
+ */
+export function unknownField(schema: TSchema, value: unknown, at = '', whole = schema): UnknownName | undefined {
+  const properties: Record<string, TSchema> | undefined = schema.properties
+  if (value === null || typeof value !== 'object' || Array.isArray(value) || !hasNames(properties)) return undefined
+  for (const name in value) {
+    if (Object.hasOwn(properties, name)) {
+      const member = (value as Record<string, unknown>)[name]
+      const inner = unknownField(properties[name]!, member, pathOf(at, name), whole)
+      if (inner !== undefined) return inner
+    } else if (!isExtension(name) && !(at === '' && (FREE_FIELDS as readonly string[]).includes(name))) {
+      const here = nearestName(name, Object.keys(properties), PARAMETER_SYNONYMS)
+      return { at, path: pathOf(at, name), nearest: here === undefined ? elsewhere(whole, name) : pathOf(at, here) }
+    }
+  }
+  return undefined
+}
+
+/**
+ * `value` with the fields that `schema` knows, as deep as the schema has names. An object whose schema allows no further
+ * names stays as it is: its reader must see what it cannot obey.
+ */
+export function withoutUnknownFields(schema: TSchema, value: unknown): unknown {
+  const properties: Record<string, TSchema> | undefined = schema.properties
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return value
+  if (!hasNames(properties) || schema.additionalProperties === false) return value
+  const known: Record<string, unknown> = {}
+  for (const [name, member] of Object.entries(value)) {
+    if (Object.hasOwn(properties, name)) known[name] = withoutUnknownFields(properties[name]!, member)
+  }
+  return known
+}
+
+/** An object without names in its schema is the caller's own. */
+function hasNames(properties: Record<string, TSchema> | undefined): properties is Record<string, TSchema> {
+  for (const _ in properties) return true
+  return false
+}
+
+const pathOf = (at: string, name: string): string => (at === '' ? name : `${at}.${name}`)
+
+/** The path of the first field of `schema`, at whatever depth, that goes by `name`, or by what `name` is a synonym of. */
+function elsewhere(schema: TSchema, name: string, at = ''): string | undefined {
+  for (const [field, member] of Object.entries<TSchema>(schema.properties)) {
+    if (field === name || synonymsOf(name, PARAMETER_SYNONYMS).includes(field)) return pathOf(at, field)
+    const inner = member.properties === undefined ? undefined : elsewhere(member, name, pathOf(at, field))
+    if (inner !== undefined) return inner
+  }
+  return undefined
+}
