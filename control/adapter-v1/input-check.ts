@@ -7,8 +7,10 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
+import { didYouMean, quoted, unknownField } from '../../shared/unknown-names.ts'
 import { isObject } from '../graph/decode.ts'
-import { invalidAction, withoutNulls } from './request.ts'
+import { invalidAction, unknownActionField, withoutNulls } from './request.ts'
+import { runtimeParameters } from './runtime-request.ts'
 
 export type Input = Readonly<Record<string, unknown>>
 
@@ -17,6 +19,18 @@ export type InputSchemas = Readonly<Record<ActionKind, TObject>>
 
 /** A check is made when it is first needed, and once: it costs milliseconds. */
 const checks = new WeakMap<TObject, TypeCheck<TObject>>()
+
+/**
+ * Throws 400 for a name in `input` that the kind does not have. A runtime kind may have the names of the other one: that it
+ * cannot take them is said in words of its own.
+ */
+export function refuseUnknownInput(kind: ActionKind, schema: TObject, input: Input): void {
+  const found = unknownField(kind.startsWith('runtime.') ? runtimeParameters : schema, input)
+  if (found === undefined) return
+  const { at, path, nearest } = found
+  if (at === '') throw invalidAction(`unknown parameter ${quoted(path)} of ${kind}${didYouMean(nearest)}`)
+  throw unknownActionField(`input.${path}`, nearest && `input.${nearest}`)
+}
 
 /** `input` without its nulls, or throws 400. */
 export function checkInput(kind: ActionKind, schema: TObject, input: Input): Input {

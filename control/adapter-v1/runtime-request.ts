@@ -44,6 +44,9 @@ function runtimeInput(kind: ExecutionKind): TObject {
   return Type.Object({ ...ownFields[kind], execution, ...REST })
 }
 
+/** All parameters of a runtime task: those of a whole request, and the fields of `execution` beside them. */
+export const runtimeParameters: TObject = Type.Object({ ...allFields, ...SubmitTaskRequest.properties })
+
 export const runtimeCommandInput = runtimeInput('command')
 export const runtimeScriptInput = runtimeInput('script')
 

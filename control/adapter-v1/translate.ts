@@ -10,10 +10,12 @@ import {
   SCHEMA_VERSION,
   type TranslationTrace,
 } from '../../shared/contract/adapter-v1.ts'
-import { TaskInput } from '../../shared/contract/control.ts'
+import type { TaskInput } from '../../shared/contract/control.ts'
 import { isYieldDue, type Slices } from '../../shared/slices.ts'
-import { decodeTasks, isWithinDepth, tooDeep } from '../graph/decode.ts'
-import { checkInput, type Input, type InputSchemas } from './input-check.ts'
+import type { UnknownFields } from '../../shared/unknown-names.ts'
+import { decodeTasks, isObject, isWithinDepth, tooDeep } from '../graph/decode.ts'
+import { graphFieldFault, isInputField, unknownTaskField } from '../graph/known-fields.ts'
+import { checkInput, type Input, type InputSchemas, refuseUnknownInput } from './input-check.ts'
 import { KINDS, type ResolvedKind, resolveKind } from './kinds.ts'
 import { type DecodedRequest, invalidAction } from './request.ts'
 import { runtimeRequest } from './runtime-request.ts'
@@ -22,6 +24,7 @@ export interface TranslateOptions {
   /** The id of the task, should the request have none. */
   readonly newTaskId: string
   readonly inputs: InputSchemas
+  readonly unknownFields: UnknownFields
 }
 
 export interface Translation {
@@ -40,7 +43,8 @@ export function* translate(request: DecodedRequest, options: TranslateOptions): 
   if (resolved === undefined) {
     throw invalidAction(`unknown action kind ${JSON.stringify(action.kind)} (available: ${ACTION_KINDS.join(', ')})`)
   }
-  const tasks = resolved.kind === 'task_graph.submit' ? yield* graphOf(request) : [taskOf(request, resolved, options)]
+  const tasks =
+    resolved.kind === 'task_graph.submit' ? yield* graphOf(request, options) : [taskOf(request, resolved, options)]
   const trace: Translation['trace'] = {
     schema_version: SCHEMA_VERSION,
     adapter: request.adapter?.toLowerCase() || 'generic',
@@ -53,11 +57,11 @@ export function* translate(request: DecodedRequest, options: TranslateOptions): 
   return { tasks, annotate: annotator(request, trace), trace }
 }
 
-function taskOf(request: DecodedRequest, resolved: ResolvedKind, { newTaskId, inputs }: TranslateOptions): TaskInput {
+function taskOf(request: DecodedRequest, resolved: ResolvedKind, options: TranslateOptions): TaskInput {
   const { depends_on, retry, timeout } = request.action
   return {
-    id: request.action_id || newTaskId,
-    ...toolOf(request, resolved, inputs),
+    id: request.action_id || options.newTaskId,
+    ...toolOf(request, resolved, options),
     ...(depends_on !== undefined && { depends_on }),
     ...(retry !== undefined && { retry }),
     ...(timeout !== undefined && { timeout }),
@@ -65,10 +69,17 @@ function taskOf(request: DecodedRequest, resolved: ResolvedKind, { newTaskId, in
 }
 
 /** The tool that an action means, and its input. */
-function toolOf({ action }: DecodedRequest, { kind, preset }: ResolvedKind, inputs: InputSchemas): TaskInput {
+function toolOf(
+  { action }: DecodedRequest,
+  { kind, preset }: ResolvedKind,
+  { inputs, unknownFields }: TranslateOptions,
+): TaskInput {
   const given = (action.input ?? {}) as Input
   if (!isWithinDepth(given)) throw tooDeep('action.input')
-  const checked = () => checkInput(kind, inputs[kind], withPreset(given, preset, action.kind))
+  const checked = () => {
+    if (unknownFields === 'refuse') refuseUnknownInput(kind, inputs[kind], given)
+    return checkInput(kind, inputs[kind], withPreset(given, preset, action.kind))
+  }
   switch (kind) {
     case 'runtime.command':
     case 'runtime.script':
@@ -118,8 +129,8 @@ function withPreset(given: Input, preset: ResolvedKind['preset'], sourceKind: st
   return { ...given, ...preset }
 }
 
-/** The tasks of a submitted graph, with the fields that count. */
-function* graphOf({ action }: DecodedRequest): Slices<TaskInput[]> {
+/** The tasks of a submitted graph. */
+function* graphOf({ action }: DecodedRequest, { inputs, unknownFields }: TranslateOptions): Slices<TaskInput[]> {
   const { depends_on, retry, timeout } = action
   // These belong to one task. Dropping them in silence would run the graph without what was asked for.
   for (const [field, isMeant] of [
@@ -130,6 +141,11 @@ function* graphOf({ action }: DecodedRequest): Slices<TaskInput[]> {
     if (isMeant) throw invalidAction(`action.${field} cannot be given for task_graph.submit: give it to its tasks`)
   }
   const input = (action.input ?? {}) as Input
+  if (unknownFields === 'refuse') {
+    const { task_graph, ...rest } = input
+    refuseUnknownInput('task_graph.submit', inputs['task_graph.submit'], rest)
+    if (isObject(task_graph)) refuseGraphField(task_graph)
+  }
   const fields = ['tasks', 'task_graph'].filter((field) => Object.hasOwn(input, field))
   const given = fields.filter((field) => input[field] !== null)
   if (fields.length === 0) throw invalidAction('input.tasks is required for task_graph.submit (or input.task_graph)')
@@ -140,16 +156,25 @@ function* graphOf({ action }: DecodedRequest): Slices<TaskInput[]> {
     : decodeTasks(input, 'action.input')
   const tasks: TaskInput[] = []
   for (let i = 0; i < decoded.length; i++) {
-    tasks.push(knownFields(decoded[i]!))
+    tasks.push(meantFields(decoded[i]!, unknownFields))
     if (isYieldDue(i)) yield
   }
   return tasks
 }
 
-const TASK_FIELDS = Object.keys(TaskInput.properties) as (keyof TaskInput)[]
+function refuseGraphField(graph: object): void {
+  const fault = graphFieldFault(graph)
+  if (fault !== undefined) throw invalidAction(fault)
+}
 
-const knownFields = (task: TaskInput): TaskInput =>
-  Object.fromEntries(TASK_FIELDS.flatMap((field) => (task[field] == null ? [] : [[field, task[field]]])))
+/** The fields of a task that count, and those that are unknown, where the checks of the graph are to refuse them. */
+function meantFields(task: TaskInput, unknownFields: UnknownFields): TaskInput {
+  const isMeant = (name: string) =>
+    isInputField(name) || (unknownFields === 'refuse' && unknownTaskField({ [name]: true }) !== undefined)
+  return Object.fromEntries(
+    Object.entries(task).filter(([name, value]) => isMeant(name) && (value !== null || !isInputField(name))),
+  )
+}
 
 /** Adds to a task what says where it came from. */
 function annotator(

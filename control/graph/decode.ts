@@ -7,7 +7,13 @@
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { TaskInput } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/errors.ts'
-import { JsonSyntaxError, parseJson, parseObjectWithArrays, type SlicedArrays } from '../../shared/json-slices.ts'
+import {
+  JsonSyntaxError,
+  parseJson,
+  parseObjectWithArrays,
+  type SlicedArrays,
+  tooManyFieldsText,
+} from '../../shared/json-slices.ts'
 import { inRanges, type Slices } from '../../shared/slices.ts'
 
 /** Bytes up to which a body is parsed in one go: about two milliseconds. */
@@ -15,6 +21,9 @@ const PARSE_AT_ONCE_BYTES = 512 * 1024
 
 /** Levels of arrays and objects in one task's `params` or `input`. Deeper values exhaust the stack of whoever reads them. */
 export const MAX_JSON_DEPTH = 200
+
+/** Fields of a submitted graph beside `tasks`, and of a task: two million of them hold the event loop for three seconds. */
+export const MAX_FIELDS = 1_000
 
 let compiled: TypeCheck<typeof TaskInput> | undefined
 
@@ -33,10 +42,34 @@ export const isTaskShape = (task: unknown): task is TaskInput => taskShape().Che
 /** 400 for a body, or a field of it, that is not what it should be. `detail` begins with the path of the field. */
 export const invalidJson = (detail: string) => badRequest(`invalid JSON: ${detail}`)
 
-/** The tasks of a graph as submitted, or throws 400. */
-export function* decodeGraph(body: Uint8Array): Slices<TaskInput[]> {
-  return yield* decodeTasks(yield* decodeJson(body, { tasks: true }))
+/** A graph as submitted: its tasks, and the object that they stand in, with whatever else it has. */
+export interface DecodedGraph {
+  readonly fields: object
+  readonly tasks: TaskInput[]
 }
+
+/** Throws 400. `checkSize` may refuse the number of tasks before they are looked at. */
+export function* decodeGraph(body: Uint8Array, checkSize: (count: number) => void = () => {}): Slices<DecodedGraph> {
+  const graph = yield* decodeJson(body, { tasks: true })
+  if (isObject(graph)) {
+    if (!hasFewFields(graph)) throw tooManyFields('')
+    if (Array.isArray(graph.tasks)) checkSize(graph.tasks.length)
+  }
+  const tasks = yield* decodeTasks(graph)
+  yield* inRanges(tasks.length, (from, to) => {
+    for (let i = from; i < to; i++) if (!hasFewFields(tasks[i]!)) throw tooManyFields(`tasks[${i}]`)
+  })
+  return { fields: graph ?? {}, tasks }
+}
+
+/** Whether an object has at most `MAX_FIELDS` fields. */
+export function hasFewFields(object: object): boolean {
+  let count = 0
+  for (const _ in object) if (++count > MAX_FIELDS) return false
+  return true
+}
+
+const tooManyFields = (at: string) => invalidJson(tooManyFieldsText(at, MAX_FIELDS))
 
 /** The tasks of a parsed body. `at` is where in the body the graph stands, for errors; a graph alone is all of it. */
 export function* decodeTasks(graph: unknown, at = ''): Slices<TaskInput[]> {
@@ -58,7 +91,7 @@ export function* decodeJson(body: Uint8Array, sliced: SlicedArrays): Slices<unkn
   if (body.length === 0) throw invalidJson('the body is empty')
   try {
     if (body.length <= PARSE_AT_ONCE_BYTES) return parseJson(body)
-    return yield* parseObjectWithArrays(body, sliced)
+    return yield* parseObjectWithArrays(body, sliced, { maxFields: MAX_FIELDS })
   } catch (error) {
     if (error instanceof JsonSyntaxError) throw invalidJson(error.message)
     throw error

@@ -17,6 +17,13 @@ const LEGACY_TOOLS: ReadonlyMap<string, ToolRef> = new Map(
   [...LEGACY_OS_TYPES].map((toolName) => [toolName, { type: 'os', toolName }]),
 )
 
+/** Pairs of a type and a tool that are kept. Names of MCP tools are the callers' own: there may be any number of them. */
+const MAX_KNOWN_PAIRS = 1_000
+
+/** By type, then by tool name: tasks with the same tool share one object. */
+const known = new Map<string, Map<string | undefined, ToolRef>>()
+let knownPairs = 0
+
 /**
  * `shell` and `os.shell` become `os` with the tool `shell`; a `tool_name` may repeat its category (`os.shell`).
  * A type that names a tool wins over a `tool_name` beside it.
@@ -24,6 +31,23 @@ const LEGACY_TOOLS: ReadonlyMap<string, ToolRef> = new Map(
 export function normalizeTool(type: string, toolName: string | undefined): ToolRef {
   const legacy = LEGACY_TOOLS.get(type)
   if (legacy !== undefined) return legacy
+  return known.get(type)?.get(toolName) ?? newRef(type, toolName)
+}
+
+function newRef(type: string, toolName: string | undefined): ToolRef {
+  const ref = refOf(type, toolName)
+  if (knownPairs >= MAX_KNOWN_PAIRS) return ref
+  knownPairs++
+  let tools = known.get(type)
+  if (tools === undefined) {
+    tools = new Map()
+    known.set(type, tools)
+  }
+  tools.set(toolName, ref)
+  return ref
+}
+
+function refOf(type: string, toolName: string | undefined): ToolRef {
   const dotted = DOTTED.exec(type)
   if (dotted !== null) return { type: dotted[1]!, toolName: dotted[2]! }
   const repeated = `${type}.`

@@ -3,7 +3,7 @@
  *
  * There may be a million tasks, and a field that is undefined takes as much room as any other.
  */
-import type { ProgressEntry } from '../../shared/contract/control.ts'
+import type { AttemptRecord, ProgressEntry } from '../../shared/contract/control.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { Failure, Handle } from './task.ts'
 import type { ValidTask } from './validate.ts'
@@ -18,7 +18,7 @@ export interface Extras {
 const NO_EXTRAS: Extras = { retry: 0, timeout: undefined, annotations: undefined }
 
 export const extrasOf = ({ retry, timeout, annotations }: ValidTask): Extras =>
-  retry == null && timeout == null && annotations == null
+  !retry && timeout == null && annotations == null
     ? NO_EXTRAS
     : { retry: retry ?? 0, timeout: timeout ?? undefined, annotations: annotations ?? undefined }
 
@@ -30,6 +30,7 @@ export class Rarities {
   failure: Failure | undefined = undefined
   errorText: string | undefined = undefined
   progress: ProgressEntry[] | undefined = undefined
+  attempts: readonly AttemptRecord[] | undefined = undefined
   process: ProcessIdentity | undefined = undefined
   handle: Handle | undefined = undefined
 }

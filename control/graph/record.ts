@@ -1,19 +1,29 @@
-/** A task as its record on the wire and in the state file. Pure. Absent values are left out. */
+/** A task as its record on the wire, and as that of the state file. Pure. Absent values are left out. */
 import type { RuntimeRecord, TaskRecord } from '../../shared/contract/control.ts'
 import { isoTime } from '../../shared/iso-time.ts'
+import { shownInput } from './hidden-env.ts'
 import { ResultFile } from './result-file.ts'
 import type { Task } from './task.ts'
+
+/** The record as callers see it: the values of `env` of a runtime task are hidden. A result that lies in a file is missing. */
+export function taskRecord(task: Task): TaskRecord & { readonly result_file?: string } {
+  const params = shownInput(task.type, task.params)
+  return recordOf(task, params, task.input === task.params ? params : shownInput(task.type, task.input))
+}
+
+/** The record as a restart needs it, with the values of `env`. Never for the wire. */
+export const wholeRecord = (task: Task) => recordOf(task, task.params, task.input)
 
 /**
  * `params`, `input` and `result` are the caller's own JSON and are not copied. A result that lies in a file is missing:
  * `result_file` names it, which is for the state file and the journal; the wire gets the result itself.
  */
-export function taskRecord(task: Task): TaskRecord & { readonly result_file?: string } {
+function recordOf(task: Task, params: unknown, input: unknown): TaskRecord & { readonly result_file?: string } {
   const record: Partial<Writable<TaskRecord>> = { id: task.id, type: task.type }
   if (task.toolName !== undefined) record.tool_name = task.toolName
   record.execution_category = task.type
-  if (task.params !== undefined) record.params = task.params
-  if (task.input !== undefined) record.input = task.input
+  if (params !== undefined) record.params = params
+  if (input !== undefined) record.input = input
   if (task.dependsOn !== undefined) record.depends_on = task.dependsOn
   record.retry = task.retry
   if (task.timeout !== undefined) record.timeout = task.timeout
@@ -34,6 +44,7 @@ export type TaskState = Pick<
   | 'error'
   | 'runtime'
   | 'progress'
+  | 'attempts'
   | 'updated_at'
   | 'started_at'
   | 'finished_at'
@@ -51,6 +62,7 @@ export function taskState(task: Task): TaskState {
   const runtime = runtimeRecord(task)
   if (runtime !== undefined) state.runtime = runtime
   if (task.progress !== undefined) state.progress = task.progress
+  if (task.attempts !== undefined) state.attempts = task.attempts
   state.updated_at = isoTime(task.updatedAt ?? task.createdAt)
   if (task.startedAt !== undefined) state.started_at = isoTime(task.startedAt)
   if (task.finishedAt !== undefined) state.finished_at = isoTime(task.finishedAt)

@@ -8,7 +8,8 @@
  */
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { parseJson } from '../../shared/json-slices.ts'
-import { isObject, isWellShaped } from './decode.ts'
+import { hasFewFields, isObject, isWellShaped } from './decode.ts'
+import { unknownGraphField, unknownTaskField } from './known-fields.ts'
 import { dependencyCounts, type Edges } from './order.ts'
 import { hasFields, isKnownType, type ValidGraph, type ValidTask } from './validate.ts'
 
@@ -17,7 +18,7 @@ const MAX_BYTES = 64 * 1024
 const MAX_TASKS = 256
 const MAX_DEPENDENCIES = 4 * 1024
 
-/** The graph that `body` holds, if it is small and right. */
+/** The graph that `body` holds, if it is small and right, and has no field that is unknown. */
 export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string>): ValidGraph | undefined {
   if (body.length === 0 || body.length > MAX_BYTES) return undefined
   const tasks = listIn(body)
@@ -27,7 +28,8 @@ export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string
   let lastType = ''
   for (let i = 0; i < tasks.length; i++) {
     const task = tasks[i]!
-    if (!isWellShaped(task) || !hasFields(task)) return undefined
+    if (!isWellShaped(task) || !hasFields(task) || !hasFewFields(task) || unknownTaskField(task) !== undefined)
+      return undefined
     if (task.type !== lastType && !isKnownType(task.type, registeredTypes)) return undefined
     lastType = task.type
     if (positions.set(task.id, i).size === i) return undefined
@@ -41,7 +43,13 @@ export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string
 function listIn(body: Uint8Array): readonly TaskInput[] | undefined {
   try {
     const graph = parseJson(body)
-    if (!isObject(graph) || !Array.isArray(graph.tasks)) return undefined
+    if (
+      !isObject(graph) ||
+      !hasFewFields(graph) ||
+      !Array.isArray(graph.tasks) ||
+      unknownGraphField(graph) !== undefined
+    )
+      return undefined
     return graph.tasks.length === 0 || graph.tasks.length > MAX_TASKS ? undefined : graph.tasks
   } catch {
     return undefined

@@ -6,7 +6,7 @@
  * the others do without (`rarities.ts`). Were all in one, 100,000 tasks that have none of it would take 23.5 MB of the
  * heap instead of 20.3. Once its graph is accepted only the store changes what a task is, in `TaskStore.apply`.
  */
-import type { ErrorCode, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
+import type { AttemptRecord, ErrorCode, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { Graph } from './graph.ts'
@@ -29,6 +29,8 @@ export interface Handle {
   readonly id: string
   /** That service has said that it has it. Until then it may or may not: the answer can have been lost. */
   readonly isTaken: boolean
+  /** The name under which that service has it, where ending it there takes one. */
+  readonly owner?: string | undefined
 }
 
 export class Task {
@@ -144,6 +146,15 @@ export class Task {
     if (entries !== this.progress) this.#rarely().progress = entries
   }
 
+  /** How the last attempts ended, the newest last; undefined until one has ended that is not the last. */
+  get attempts(): readonly AttemptRecord[] | undefined {
+    return this.#rarities?.attempts
+  }
+
+  set attempts(records: readonly AttemptRecord[] | undefined) {
+    if (records !== this.attempts) this.#rarely().attempts = records
+  }
+
   /** The leading process of the attempt that executes, where it has one. */
   get process(): ProcessIdentity | undefined {
     return this.#rarities?.process
@@ -154,6 +165,11 @@ export class Task {
   }
 
   /** Of the last attempt. A pending task that has one goes on with that attempt instead of beginning another. */
+  /** Its attempt of an earlier run goes on in another service, and is to be followed again. */
+  get goesOnElsewhere(): boolean {
+    return this.status === 'pending' && this.handle !== undefined
+  }
+
   get handle(): Handle | undefined {
     return this.#rarities?.handle
   }

@@ -6,8 +6,10 @@
  */
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/errors.ts'
+import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { inRanges, type Slices } from '../../shared/slices.ts'
-import { normalizeTool } from './normalize.ts'
+import { didYouMean } from '../../shared/unknown-names.ts'
+import { LEGACY_OS_TYPES, normalizeTool } from './normalize.ts'
 import { buildEdges, type Edges, findCycle } from './order.ts'
 
 /** Ids of a cycle that its error text names; a longer one is cut. */
@@ -140,7 +142,29 @@ function checkTypes(tasks: readonly ValidTask[], registered: ReadonlySet<string>
 function checkType(type: string, registeredTypes: ReadonlySet<string>): void {
   if (isKnownType(type, registeredTypes)) return
   const available = [...registeredTypes].sort().join(', ')
-  throw badRequest(`unknown task type: ${type} (available: ${available})`)
+  const shortForms = registeredTypes.has('os') ? [...LEGACY_OS_TYPES].sort() : []
+  const orShort = shortForms.length === 0 ? '' : ` or a short form: ${shortForms.join(', ')}`
+  const dotted = registeredTypes.has('runtime') ? ['runtime.command', 'runtime.script'] : []
+  const nearest = nearestName(type, [...shortForms, ...registeredTypes, ...dotted], TYPE_SYNONYMS)
+  throw badRequest(`unknown task type: ${type} (available: ${available})${orShort}${didYouMean(nearest)}`)
+}
+
+/** What other systems call types of tasks. */
+const TYPE_SYNONYMS: Synonyms = {
+  bash: 'shell',
+  cli: 'cli-skills',
+  cmd: 'shell',
+  command: 'runtime.command',
+  curl: 'http',
+  delay: 'sleep',
+  exec: 'shell',
+  fetch: 'http',
+  process: 'runtime.command',
+  request: 'http',
+  script: 'runtime.script',
+  sh: 'shell',
+  skill: 'cli-skills',
+  wait: 'sleep',
 }
 
 export const isKnownType = (type: string, registeredTypes: ReadonlySet<string>): boolean =>

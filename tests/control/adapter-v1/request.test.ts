@@ -9,18 +9,18 @@ import { refusal } from '../../support/actions.ts'
 
 const PADDING = ' '.repeat(512 * 1024)
 
-const decode = (body: string) => atOnce(decodeRequest(new TextEncoder().encode(body)))
+const decode = (body: string) => atOnce(decodeRequest(new TextEncoder().encode(body), 'refuse'))
 const decodeInSlices = (body: string) => decode(PADDING + body)
 
 describe('a request', () => {
   test('comes out as it was given, without what is null', () => {
     const action = { kind: 'noop', tool_name: null, input: { a: null }, depends_on: ['x'], retry: 0, timeout: -1 }
-    const body = JSON.stringify({ adapter: 'codex', agent_id: null, metadata: { k: 'v' }, action, more: [1] })
+    const body = JSON.stringify({ adapter: 'codex', agent_id: null, metadata: { k: 'v' }, action, 'x-more': [1] })
     const request = {
       adapter: 'codex',
       metadata: { k: 'v' },
       action: { kind: 'noop', input: { a: null }, depends_on: ['x'], retry: 0, timeout: -1 },
-      more: [1],
+      'x-more': [1],
     }
     expect(decode(body) as object).toEqual(request)
     expect(decodeInSlices(body) as object).toEqual(request)
@@ -53,6 +53,19 @@ describe('a request', () => {
     ['{"action_id":9,"action":{"kind":"noop"}}', 'invalid JSON: action_id: expected string'],
     ['{"metadata":["a"],"action":{"kind":"noop"}}', 'invalid JSON: metadata: expected object of strings'],
     ['{"metadata":{"a":1},"action":{"kind":"noop"}}', 'invalid JSON: metadata: expected object of strings'],
+    [
+      '{"action":{"kind":"noop","depend_on":["a"]}}',
+      'invalid adapter action: unknown field "action.depend_on" (did you mean "action.depends_on"?)',
+    ],
+    [
+      '{"action":{"kind":"noop","arguments":{}}}',
+      'invalid adapter action: unknown field "action.arguments" (did you mean "action.input"?)',
+    ],
+    [
+      '{"agentid":"a","action":{"kind":"noop"}}',
+      'invalid adapter action: unknown field "agentid" (did you mean "agent_id"?)',
+    ],
+    ['{"colour":"red","action":{"kind":"noop"}}', 'invalid adapter action: unknown field "colour"'],
   ])('%s is refused with %j', (body, message) => {
     expect(refusal(() => decode(body))).toBe(message)
     expect(refusal(() => decodeInSlices(body))).toBe(message)

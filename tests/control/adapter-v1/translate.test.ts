@@ -24,7 +24,7 @@ describe('an action becomes a task', () => {
     ['os.shell', { command: 'ls', args: ['-l'] }, { type: 'os', tool_name: 'shell' }],
     ['bash', { script: 'ls | wc', command: null }, { type: 'os', tool_name: 'shell' }],
     ['os.file', { action: 'rename', path: 'a' }, { type: 'os', tool_name: 'file' }],
-    ['os.http', { url: 'x', more: 1 }, { type: 'os', tool_name: 'http' }],
+    ['os.http', { url: 'x', 'x-more': 1 }, { type: 'os', tool_name: 'http' }],
     ['dns', { name: 'localhost' }, { type: 'os', tool_name: 'dns' }],
     ['tcp', { address: 'localhost:80' }, { type: 'os', tool_name: 'tcp' }],
     ['sleep', { duration_ms: 0 }, { type: 'os', tool_name: 'sleep' }],
@@ -106,7 +106,7 @@ describe('a runtime action', () => {
       { program: 'a', args: null, execution: null, limits: { pids_max: null } },
       { execution: { kind: 'command', program: 'a' }, limits: {} },
     ],
-    ['command', { program: 'a', task_id: 'x', more: 1 }, { execution: { kind: 'command', program: 'a' } }],
+    ['command', { program: 'a', task_id: 'x', 'x-more': 1 }, { execution: { kind: 'command', program: 'a' } }],
   ])('%s with %j becomes a whole request', (kind, input, whole) => {
     const tool_name = kind.toLowerCase().includes('command') ? 'command' : 'script'
     expect(toolOf(act(kind, input))).toEqual({ type: 'runtime', tool_name, input: whole })
@@ -218,7 +218,7 @@ describe('a submitted graph', () => {
   test('keeps the fields that count, in order, from tasks and from task_graph alike', () => {
     const given = [
       { id: 'b', type: 'shell', params: { command: 'ls' }, depends_on: ['a'], retry: 1, timeout: null, status: 'x' },
-      { id: 'a', type: 'noop', input: null, more: { deep: [1] } },
+      { id: 'a', type: 'noop', input: null, 'x-more': { deep: [1] } },
     ]
     const kept = [
       { id: 'b', type: 'shell', params: { command: 'ls' }, depends_on: ['a'], retry: 1 },

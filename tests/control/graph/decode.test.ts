@@ -4,14 +4,15 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { decodeGraph, MAX_JSON_DEPTH } from '../../../control/graph/decode.ts'
+import { decodeGraph, MAX_FIELDS, MAX_JSON_DEPTH } from '../../../control/graph/decode.ts'
+import { smallGraph } from '../../../control/graph/small-graph.ts'
 import { ServiceError } from '../../../shared/errors.ts'
 import { atOnce } from '../../../shared/slices.ts'
 import { randomGraph } from '../../support/random-graph.ts'
 
 const PADDING = ' '.repeat(512 * 1024)
 
-const decode = (body: string) => atOnce(decodeGraph(new TextEncoder().encode(body)))
+const decode = (body: string) => atOnce(decodeGraph(new TextEncoder().encode(body))).tasks
 const decodeInSlices = (body: string) => decode(PADDING + body)
 
 function refusal(work: () => unknown): string {
@@ -104,6 +105,39 @@ describe('a body', () => {
   test('that is not UTF-8 is not JSON', () => {
     const body = new Uint8Array([...new TextEncoder().encode('{"tasks":[{"id":"'), 0xff, 0x22, 0x7d, 0x5d, 0x7d])
     expect(refusal(() => atOnce(decodeGraph(body)))).toBe('invalid JSON: the text is not valid UTF-8')
+  })
+
+  test('may have as many fields as the limit, and no more', () => {
+    const extensions = (count: number) =>
+      Array.from({ length: count }, (_, i) => `"x-${i}":{"a":[1,{"b":2}]}`).join(',')
+    const graphOf = (count: number) => `{${extensions(count - 1)},"tasks":[{"id":"a","type":"noop"}]}`
+    const tasksOf = (count: number) =>
+      `{"tasks":[{"id":"b","type":"noop"},{"id":"a","type":"noop",${extensions(count - 2)}}]}`
+    const large = PADDING.length / 20
+    for (const [bodyOf, at] of [
+      [graphOf, 'the body'],
+      [tasksOf, 'tasks[1]'],
+    ] as const) {
+      const message = `invalid JSON: ${at}: more than ${MAX_FIELDS} fields`
+      const small = (body: string) => smallGraph(new TextEncoder().encode(body), new Set(['noop', 'os']))
+      expect(small(bodyOf(MAX_FIELDS))).toBeDefined()
+      expect(small(bodyOf(MAX_FIELDS + 1))).toBeUndefined()
+      expect([decode(bodyOf(MAX_FIELDS)), decodeInSlices(bodyOf(MAX_FIELDS))]).toHaveLength(2)
+      for (const count of [MAX_FIELDS + 1, large]) {
+        expect(refusal(() => decode(bodyOf(count)))).toBe(message)
+        expect(refusal(() => decodeInSlices(bodyOf(count)))).toBe(message)
+      }
+    }
+  })
+
+  test('with too many fields is refused before they are parsed', () => {
+    const fields = Array.from({ length: 300_000 }, (_, i) => `"x-${i}":0`).join(',')
+    // The last member is no JSON: nobody has looked.
+    const refused = (body: string) => refusal(() => decode(body))
+    expect(refused(`{${fields},"y":nonsense}`)).toBe(`invalid JSON: the body: more than ${MAX_FIELDS} fields`)
+    expect(refused(`{"tasks":[{${fields},"y":nonsense}]}`)).toBe(
+      `invalid JSON: tasks[0]: more than ${MAX_FIELDS} fields`,
+    )
   })
 
   test.each(['params', 'input'])('may nest %s as deep as the limit and no deeper', (field) => {

@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { decodeGraph } from '../../../control/graph/decode.ts'
+import { graphFieldFault, unknownTaskField } from '../../../control/graph/known-fields.ts'
 import { smallGraph } from '../../../control/graph/small-graph.ts'
 import { type ValidGraph, validateGraph } from '../../../control/graph/validate.ts'
 import { ServiceError } from '../../../shared/errors.ts'
@@ -18,7 +19,10 @@ const bytesOf = (text: string) => new TextEncoder().encode(text)
 /** What the rules make of `body`; undefined when they refuse it. */
 function byTheRules(body: Uint8Array): ValidGraph | undefined {
   try {
-    return atOnce(validateGraph(atOnce(decodeGraph(body)), TYPES))
+    const { fields, tasks } = atOnce(decodeGraph(body))
+    const valid = atOnce(validateGraph(tasks, TYPES))
+    const isKnown = graphFieldFault(fields) === undefined && tasks.every((task) => unknownTaskField(task) === undefined)
+    return isKnown ? valid : undefined
   } catch (error) {
     if (error instanceof ServiceError && error.status === 400) return undefined
     throw error
@@ -48,7 +52,9 @@ const anyTask = fc.record(
     ),
     input: oneOf(undefined, null, 1, JSON.parse('['.repeat(201) + ']'.repeat(201))),
     annotations: oneOf(undefined, null, { a: 'b' }, { a: 1 }, []),
-    stranger: oneOf(undefined, 1),
+    stranger: oneOf(undefined, undefined, undefined, 1),
+    'x-own': oneOf(undefined, 1),
+    status: oneOf(undefined, 'success'),
   },
   { requiredKeys: ['id', 'type'] },
 )

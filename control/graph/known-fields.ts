@@ -1,0 +1,74 @@
+/**
+ * The fields that a graph and its tasks may have. Pure.
+ *
+ * A record of ours may be sent again as a task: the fields that the service sets are known, and ignored.
+ */
+import { TaskInput, type TaskRecord } from '../../shared/contract/control.ts'
+import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
+import { didYouMean, FREE_FIELDS, firstUnknown, quoted } from '../../shared/unknown-names.ts'
+
+const INPUT_FIELDS = Object.keys(TaskInput.properties)
+
+/** Typed by the record, so that a new field of it is not forgotten here. */
+const SET_BY_SERVICE: Readonly<Record<Exclude<keyof TaskRecord, keyof TaskInput>, true>> & Record<string, true> = {
+  execution_category: true,
+  graph_id: true,
+  status: true,
+  run_status: true,
+  attempt: true,
+  attempts: true,
+  handle_id: true,
+  result: true,
+  error: true,
+  runtime: true,
+  progress: true,
+  created_at: true,
+  updated_at: true,
+  started_at: true,
+  finished_at: true,
+}
+
+const TASK_FIELDS: ReadonlySet<string> = new Set([...INPUT_FIELDS, ...Object.keys(SET_BY_SERVICE), ...FREE_FIELDS])
+
+const GRAPH_FIELDS: ReadonlySet<string> = new Set(['tasks', ...FREE_FIELDS])
+
+/** What other systems call the fields of a task. */
+const TASK_SYNONYMS: Synonyms = {
+  after: 'depends_on',
+  dependencies: 'depends_on',
+  deps: 'depends_on',
+  requires: 'depends_on',
+  needs: 'depends_on',
+  max_retries: 'retry',
+  retries: 'retry',
+  retry_count: 'retry',
+  arguments: 'params',
+  parameters: 'params',
+  deadline: 'timeout',
+  timeout_seconds: 'timeout',
+  kind: 'type',
+  name: 'id',
+  task_id: 'id',
+  tool: 'tool_name',
+}
+
+/** Whether a field decides what a task does. Others are known and ignored, or unknown. */
+export const isInputField = (name: string): boolean => Object.hasOwn(TaskInput.properties, name)
+
+/** The first field of a task that is unknown; undefined where there is none. */
+export const unknownTaskField = (task: object): string | undefined => firstUnknown(task, TASK_FIELDS)
+
+/** The first field beside `tasks` that is unknown; undefined where there is none. */
+export const unknownGraphField = (graph: object): string | undefined => firstUnknown(graph, GRAPH_FIELDS)
+
+/** What an unknown field of a task probably means: a parameter of its tool (`params.limits`) or a field of the task. */
+export const nearestTaskField = (name: string, parameters: readonly string[]): string | undefined =>
+  parameters.includes(name) ? `params.${name}` : nearestName(name, INPUT_FIELDS, TASK_SYNONYMS)
+
+/** What is wrong with the fields beside `tasks`; undefined where nothing is. */
+export function graphFieldFault(graph: object): string | undefined {
+  const name = unknownGraphField(graph)
+  return name === undefined
+    ? undefined
+    : `unknown field ${quoted(name)} in graph${didYouMean(nearestName(name, ['tasks']))}`
+}

@@ -1,0 +1,164 @@
+/**
+ * Copies of what executors return, as plain JSON. Pure.
+ *
+ * An executor may return anything: a BigInt, a getter that throws, a cycle, a small graph of shared references that is
+ * huge as JSON. The copy is what `JSON.stringify` and `JSON.parse` would make of it (`toJSON` is called, functions are left
+ * out), made in bounded work: every value is read once and counted, shared ones as often as they are reached. So whatever
+ * reads the copy later, such as the journal, cannot fail, and a later change of the original changes nothing.
+ */
+import { messageOf } from '../../shared/errors.ts'
+
+export interface JsonLimits {
+  /** Levels of arrays and objects. */
+  readonly levels: number
+  /** Values in all arrays and objects together. */
+  readonly values: number
+  /** Characters of all names and texts together. */
+  readonly characters: number
+}
+
+/** The value cannot be kept as JSON; the message completes "the result cannot be kept: ". */
+export class NotPlainJson extends Error {
+  override name = 'NotPlainJson'
+}
+
+/** Copies of frozen objects that hold only scalars: tasks that share a result share its copy, and a row in the journal. */
+const copiesOfFrozen = new WeakMap<object, object>()
+
+/** A plain copy of `value`; undefined for what JSON leaves out, such as a function. Throws `NotPlainJson`, nothing else. */
+export function plainJson(value: unknown, limits: JsonLimits): unknown {
+  if (typeof value === 'boolean' || value === null || value === undefined) return value
+  if (typeof value === 'object') {
+    const known = copiesOfFrozen.get(value)
+    if (known !== undefined) return known
+  }
+  const copying = new Copying(limits)
+  try {
+    const copy = copying.copy(value, '', 0)
+    if (typeof value === 'object' && isFrozenAndFlat(value, copy)) copiesOfFrozen.set(value, Object.freeze(copy))
+    return copy
+  } catch (error) {
+    if (error instanceof Refusal) throw new NotPlainJson(`${copying.place}${error.message}`)
+    throw new NotPlainJson(`${copying.place}reading it throws: ${shortened(messageOf(error))}`)
+  }
+}
+
+/** A limit was met, or a value has no form in JSON. */
+class Refusal extends Error {}
+
+/** Names that the place of a fault has; deeper ones are cut. */
+const MAX_NAMES_IN_PLACE = 6
+
+const MAX_TEXT_IN_MESSAGE = 100
+
+const shortened = (text: string): string =>
+  text.length <= MAX_TEXT_IN_MESSAGE ? text : `${text.slice(0, MAX_TEXT_IN_MESSAGE)}...`
+
+class Copying {
+  readonly #limits: JsonLimits
+  #values = 0
+  #characters = 0
+  /** The names that lead to the value being read. */
+  readonly #path: (string | number)[] = []
+
+  constructor(limits: JsonLimits) {
+    this.#limits = limits
+  }
+
+  /** `usage.cpu: `, or nothing for the whole value. */
+  get place(): string {
+    const names = this.#path.slice(0, MAX_NAMES_IN_PLACE).map((name) => shortened(String(name)))
+    if (names.length === 0) return ''
+    return `${names.join('.')}${this.#path.length > MAX_NAMES_IN_PLACE ? '...' : ''}: `
+  }
+
+  copy(given: unknown, name: string | number, depth: number): unknown {
+    let value = given
+    if (typeof value === 'object' && value !== null) {
+      const { toJSON } = value as { toJSON?: unknown }
+      if (typeof toJSON === 'function') value = toJSON.call(value, String(name))
+    }
+    switch (typeof value) {
+      case 'string':
+        this.#countCharacters(value)
+        return value
+      case 'number':
+        return Number.isFinite(value) ? value + 0 : null // JSON has no -0
+      case 'boolean':
+        return value
+      case 'bigint':
+        throw new Refusal('a BigInt is not a JSON value')
+      case 'object':
+        return value === null ? null : this.#copyObject(value, depth)
+      default:
+        return undefined
+    }
+  }
+
+  #copyObject(value: object, depth: number): unknown {
+    const { levels } = this.#limits
+    if (depth >= levels) throw new Refusal(`nested deeper than ${levels} levels`)
+    if (Array.isArray(value)) return this.#copyArray(value, depth)
+    if (value instanceof String || value instanceof Number || value instanceof Boolean || value instanceof BigInt)
+      return this.copy(value.valueOf(), '', depth)
+    // The list of its names alone may be more than the memory holds.
+    if (ArrayBuffer.isView(value)) this.#checkCount(value.byteLength)
+    const names = Object.keys(value)
+    this.#countValues(names.length)
+    const copy: Record<string, unknown> = {}
+    for (const name of names) {
+      this.#path[depth] = name
+      this.#countCharacters(name)
+      const member = this.copy((value as Record<string, unknown>)[name], name, depth + 1)
+      if (member !== undefined) setMember(copy, name, member)
+    }
+    this.#path.length = depth
+    return copy
+  }
+
+  #copyArray(value: readonly unknown[], depth: number): unknown[] {
+    const { length } = value
+    this.#countValues(length)
+    const copy: unknown[] = []
+    for (let i = 0; i < length; i++) {
+      this.#path[depth] = i
+      copy.push(this.copy(value[i], i, depth + 1) ?? null)
+    }
+    this.#path.length = depth
+    return copy
+  }
+
+  #countValues(count: number): void {
+    this.#values += count
+    this.#checkCount(this.#values)
+  }
+
+  #checkCount(count: number): void {
+    const { values } = this.#limits
+    if (count <= values) return
+    this.#path.length = 0
+    throw new Refusal(`it has more than ${values} values`)
+  }
+
+  #countCharacters({ length }: string): void {
+    this.#characters += length
+    const { characters } = this.#limits
+    if (this.#characters <= characters) return
+    this.#path.length = 0
+    throw new Refusal(`it has more than ${characters} characters`)
+  }
+}
+
+/** An own `__proto__` is a name like any other. */
+function setMember(copy: Record<string, unknown>, name: string, value: unknown): void {
+  if (name !== '__proto__') copy[name] = value
+  else Object.defineProperty(copy, name, { value, writable: true, enumerable: true, configurable: true })
+}
+
+/** Whether `original` can never change, so that one copy serves for ever. */
+function isFrozenAndFlat(original: object | null, copy: unknown): copy is object {
+  if (original === null || copy === null || typeof copy !== 'object' || !Object.isFrozen(original)) return false
+  return Object.entries(Object.getOwnPropertyDescriptors(original)).every(
+    ([, { value }]) => value !== undefined && typeof value !== 'object' && typeof value !== 'function',
+  )
+}

@@ -1,0 +1,68 @@
+/** Values of `env`: hidden wherever a runtime task may have them, and nothing else is touched. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { refuseHiddenValues, shownInput, shownTask } from '../../../control/graph/hidden-env.ts'
+
+describe('an input as it is shown', () => {
+  test.each([
+    ['a number', 1, 1],
+    ['a list of variables in the place of the input', ['A=x'], '***'],
+    ['a text, which may be JSON', '{"env":{"A":"x"}}', '***'],
+    ['a list of executions', [{ program: 'a', env: { A: 'x' } }], '***'],
+    ['a list as execution', { limits: {}, execution: [{ env: { A: 'x' } }] }, { limits: {}, execution: '***' }],
+    ['a text as execution', { execution: '{"env":{"A":"x"}}' }, { execution: '***' }],
+    ['an object as program', { program: { env: { A: 'x' } } }, { program: '***' }],
+    ['an object in args', { execution: { args: ['a', { env: { A: 'x' } }] } }, { execution: { args: '***' } }],
+    ['args', { execution: { args: ['a', 1] } }, { execution: { args: ['a', 1] } }],
+    ['metadata that is named env', { metadata: { env: 'x' } }, { metadata: { env: 'x' } }],
+    ['no env', { script: 'a' }, { script: 'a' }],
+    ['null', { env: null, execution: { env: null } }, { env: null, execution: { env: null } }],
+    ['flat', { script: 'a', env: { A: 'x', B: '' } }, { script: 'a', env: { A: '***', B: '***' } }],
+    ['whole', { execution: { script: 'a', env: { A: 'x' } } }, { execution: { script: 'a', env: { A: '***' } } }],
+    ['of a wrong type', { env: 'A=x' }, { env: '***' }],
+    ['with values of wrong types', { env: { A: { b: 'x' }, B: 1 } }, { env: { A: '***', B: '***' } }],
+    ['a list of variables', { execution: { env: ['A=x'] } }, { execution: { env: '***' } }],
+  ])('%s', (_, input, shown) => {
+    expect(shownInput('runtime', input)).toStrictEqual(shown as typeof input)
+    expect(shownInput('os', input)).toBe(input)
+  })
+
+  test('holds no secret, whatever the names are, and is refused when it comes back', () => {
+    const secret = 'a secret value'
+    const env = fc.dictionary(fc.oneof(fc.constant('__proto__'), fc.string()), fc.constant(secret), { minKeys: 1 })
+    fc.assert(
+      fc.property(env, fc.boolean(), fc.constantFrom('runtime', 'runtime.script'), (env, isFlat, type) => {
+        const task = { id: 'a', type, params: isFlat ? { env } : { execution: { env } } }
+        const shown = shownTask(task)
+        expect(JSON.stringify(shown)).not.toContain(secret)
+        expect(() => refuseHiddenValues([shown], 0, 1)).toThrow('a record of ours was sent back')
+        expect(() => refuseHiddenValues([task], 0, 1)).not.toThrow()
+      }),
+    )
+  })
+
+  test('holds no secret in any shape, and is refused when it comes back', () => {
+    const env = { A: 'a secret value' }
+    const shapes: ((value: unknown) => unknown)[] = [
+      (value) => [value],
+      (value) => JSON.stringify(value),
+      (value) => ({ execution: value }),
+      (value) => ({ execution: [value] }),
+      (value) => ({ program: value }),
+      (value) => ({ script: [value] }),
+      (value) => ({ execution: { args: [value] } }),
+    ]
+    fc.assert(
+      fc.property(fc.constantFrom(...shapes), fc.constantFrom('params', 'input'), (shape, field) => {
+        const shown = shownTask({ id: 'a', type: 'runtime.command', [field]: shape({ env }) })
+        expect(JSON.stringify(shown)).not.toContain('a secret value')
+        expect(() => refuseHiddenValues([shown], 0, 1)).toThrow('a record of ours was sent back')
+      }),
+    )
+  })
+
+  test('a task without env is not copied', () => {
+    const task = { id: 'a', type: 'runtime', params: { script: 'a' } }
+    expect(shownTask(task)).toBe(task)
+  })
+})
