@@ -1,15 +1,18 @@
 /** What can happen to the tasks in memory: all of it passes through `TaskStore.apply`. */
 import type { ProcessIdentity } from '../../shared/processes.ts'
+import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Graph } from '../graph/graph.ts'
 import type { Failure, Handle, Task } from '../graph/task.ts'
 
+/** `output` goes into the record of the last attempt, where the task keeps those. */
 export type Ending =
-  | { readonly status: 'success'; readonly result: unknown }
+  | { readonly status: 'success'; readonly result: unknown; readonly output?: AttemptOutput }
   | {
       readonly status: 'failed' | 'cancelled'
       readonly result?: unknown
       readonly failure: Failure
       readonly error: string
+      readonly output?: AttemptOutput
     }
   | { readonly status: 'skipped'; readonly error: string }
 
@@ -28,9 +31,22 @@ export type Change =
   /** The attempt is carried out by another service: it is about to be told, has said that it has it, or that it does not. */
   | { readonly kind: 'handed-over'; readonly task: Task; readonly at: number; readonly handle: Handle | undefined }
   /** The attempt failed and another one will follow after its backoff. */
-  | { readonly kind: 'attempt-failed'; readonly task: Task; readonly at: number; readonly failure: Failure }
+  | {
+      readonly kind: 'attempt-failed'
+      readonly task: Task
+      readonly at: number
+      readonly failure: Failure
+      readonly output?: AttemptOutput
+    }
   /** The service stops and had to end the attempt: the task is pending again. One that goes on elsewhere is not over. */
-  | { readonly kind: 'attempt-interrupted'; readonly task: Task; readonly at: number; readonly goesOn?: boolean }
+  | {
+      readonly kind: 'attempt-interrupted'
+      readonly task: Task
+      readonly at: number
+      /** What its record says. */
+      readonly reason: string
+      readonly goesOn?: boolean
+    }
   /** The task is to be cancelled; it is, once nothing of its attempt runs any more. */
   | { readonly kind: 'cancel-requested'; readonly task: Task; readonly at: number }
   /** An executor reports how far it is. */

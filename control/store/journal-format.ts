@@ -17,7 +17,7 @@ export interface Frame {
   readonly payload: Uint8Array
 }
 
-const LINE_END = 0x0a
+export const LINE_END = 0x0a
 
 /** Checksum, length, synced, kind, and the four bytes between and after them. */
 const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
@@ -61,23 +61,9 @@ export class FrameBuffer {
       }
     }
     const checksum = Bun.hash.crc32(this.#view(start, end - start))
-    this.#writeHeader(checksum, end - start, synced, kind)
+    writeHeader(this.#buffer, this.#length, { checksum, length: end - start, synced, kind })
     this.#buffer[end] = LINE_END
     this.#length = end + 1
-  }
-
-  /** By the byte: as a string it would cost as much as all the rest of a small frame. */
-  #writeHeader(checksum: number, length: number, synced: number, kind: FrameKind): void {
-    const buffer = this.#buffer
-    const at = this.#length
-    for (let i = 0; i < 8; i++) buffer[at + i] = HEX_DIGITS.charCodeAt((checksum >>> (28 - 4 * i)) & 15)
-    buffer[at + 8] = SPACE
-    writeDigits(buffer, at + 9, length)
-    buffer[at + 19] = SPACE
-    writeDigits(buffer, at + 20, synced)
-    buffer[at + 30] = SPACE
-    buffer[at + 31] = kind.charCodeAt(0)
-    buffer[at + 32] = LINE_END
   }
 
   #makeRoom(parts: readonly (string | Uint8Array)[]): void {
@@ -93,6 +79,33 @@ export class FrameBuffer {
   #view(start: number, length: number): Uint8Array {
     return new Uint8Array(this.#buffer.buffer, start, length)
   }
+}
+
+interface FrameHeader {
+  readonly checksum: number
+  /** Bytes of the payload. */
+  readonly length: number
+  readonly synced: number
+  readonly kind: FrameKind
+}
+
+/** The bytes before the payload of a frame. */
+export function frameHeader(header: FrameHeader): Uint8Array {
+  const bytes = new Uint8Array(HEADER_BYTES)
+  writeHeader(bytes, 0, header)
+  return bytes
+}
+
+/** By the byte: as a string it would cost as much as all the rest of a small frame. */
+function writeHeader(buffer: Uint8Array, at: number, { checksum, length, synced, kind }: FrameHeader): void {
+  for (let i = 0; i < 8; i++) buffer[at + i] = HEX_DIGITS.charCodeAt((checksum >>> (28 - 4 * i)) & 15)
+  buffer[at + 8] = SPACE
+  writeDigits(buffer, at + 9, length)
+  buffer[at + 19] = SPACE
+  writeDigits(buffer, at + 20, synced)
+  buffer[at + 30] = SPACE
+  buffer[at + 31] = kind.charCodeAt(0)
+  buffer[at + 32] = LINE_END
 }
 
 const HEX_DIGITS = '0123456789abcdef'

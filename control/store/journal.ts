@@ -6,25 +6,32 @@
  * runs beside the event loop (group commit). What nobody needs before it is synced is appended: it is written together
  * with all else that is appended until the next sync begins, which is at the earliest when the event loop has seen to all
  * sockets that were ready. A snapshot begins with a new segment; once the state file is in place the older ones go.
+ * A large frame is written aside and becomes a segment of its own, between the one before and a new one.
  *
  * When the disk does not take a write, what was written of it is cut off again, callers are told (503) and nothing of
  * theirs is kept; outcomes of tasks stay in memory and are written when the disk has room again. After a failed sync the
- * segment is not trusted any more: only a new segment and a whole new state file end that condition.
+ * segment is not trusted any more: only a new segment and a whole new state file end that condition. After each sync the
+ * data directory is looked at (`shared/held-directory.ts`): once it is lost, only a restart of the service ends that condition.
  */
-import { closeSync, fdatasync, openSync, writeSync } from 'node:fs'
+import { closeSync, fdatasync, openSync, readdirSync, renameSync, rmSync, unlinkSync, writeSync } from 'node:fs'
 import { unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncDirectory } from '../../shared/atomic-file.ts'
 import { messageOf, ServiceError, systemCodeOf } from '../../shared/errors.ts'
+import { DataDirectoryLost, HeldDirectory } from '../../shared/held-directory.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import { FrameBuffer, type FrameKind } from './journal-format.ts'
+import { type LargeFrame, writeLargeFrame } from './large-frame.ts'
 import { SegmentRoom } from './segment-room.ts'
 
 /** Number of the first segment of a data directory. */
 export const FIRST_SEGMENT = 1
 
 export const segmentName = (number: number): string => `journal-${String(number).padStart(10, '0')}.log`
+
+/** Names of large frames that are being written. A start removes what a crash left of them. */
+const ASIDE_NAME = /^journal-large-\d+\.new$/
 
 /** The number in the name of a segment, or undefined for other files. */
 export const segmentNumber = (name: string): number | undefined => {
@@ -52,6 +59,9 @@ export class NotWritten extends Error {
 /** Bytes of appended frames that wait for the next sync. More are written at once: they need no company, but memory. */
 const MAX_APPENDED_BYTES = 1024 * 1024
 
+/** Bytes of a frame from which it is written aside: 5 ms to copy, sum and write at once. */
+export const LARGE_FRAME_BYTES = 4 * 1024 * 1024
+
 /** What a sync is taken to last before there was one, and how much longer than those before it one may seem to last. */
 const FIRST_SYNC_MS = 1
 const SLOWER_SYNC = 1.1
@@ -71,6 +81,7 @@ type Waiting = { readonly resolve: () => void; readonly reject: (error: unknown)
 
 export class Journal {
   readonly #dataDir: string
+  readonly #directory: HeldDirectory
   readonly #log: Log
   readonly #frame = new FrameBuffer()
   /** What is to be written with the next sync, and who waits for that. */
@@ -84,6 +95,12 @@ export class Journal {
   /** Bytes in the newest segment, and how many of them are known to be on disk. */
   #length = 0
   #synced = 0
+  /** Bytes of segments with one large frame since the last segment that a snapshot began. */
+  #largeBytes = 0
+  /** Large frames so far. */
+  #largeFrames = 0
+  /** A large frame became a segment, and its new name is not on disk yet. */
+  #isRenameUnsynced = false
   /** Older segments that still have to be synced. */
   #unsynced: number[] = []
   #waiting: Waiting[] = []
@@ -94,11 +111,15 @@ export class Journal {
   #syncMs = FIRST_SYNC_MS
   /** The newest segment when a sync failed: nothing is acknowledged until a snapshot makes up for it. */
   #distrusted: number | undefined
+  #lost: DataDirectoryLost | undefined
+  #isClosed = false
 
   constructor({ dataDir, oldestSegment, firstSegment, log, syncFile = fdatasyncFile }: JournalOptions) {
     this.#syncFile = syncFile
     this.#dataDir = dataDir
+    this.#directory = new HeldDirectory(dataDir)
     this.#log = log
+    for (const name of readdirSync(dataDir)) if (ASIDE_NAME.test(name)) unlinkSync(join(dataDir, name))
     this.#oldestSegment = oldestSegment
     this.#segment = firstSegment
     this.#fd = this.#open(firstSegment)
@@ -110,9 +131,45 @@ export class Journal {
     return this.#length
   }
 
+  /** Bytes in the journal since the last snapshot began. */
+  get size(): number {
+    return this.#length + this.#largeBytes
+  }
+
   /** True until a snapshot has made up for a failed sync. */
   get isDistrusted(): boolean {
     return this.#distrusted !== undefined
+  }
+
+  /** Why nothing can be acknowledged; undefined when all is well. */
+  get fault(): Error | undefined {
+    if (this.#isClosed) return stopped()
+    if (this.#lost !== undefined) return this.#lost
+    return this.isDistrusted ? new Error('the disk failed to sync') : undefined
+  }
+
+  /** True once the data directory was found deleted or replaced, and once closed: no write reaches a restart. */
+  get isLost(): boolean {
+    return this.#lost !== undefined || this.#isClosed
+  }
+
+  /** True once closed: the number of its descriptor may be that of another file by now. */
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Throws when the data directory is not there any more, or cannot be asked for. */
+  checkDirectory(): void {
+    if (this.isLost) throw this.fault
+    try {
+      this.#directory.check(this.#fd)
+    } catch (error) {
+      if (error instanceof DataDirectoryLost) {
+        this.#lost = error
+        this.#log.error(error.message, { data_dir: this.#dataDir })
+      }
+      throw error
+    }
   }
 
   /** Writes a frame whose payload is `parts`, all of it or nothing. Throws what the disk said. */
@@ -127,13 +184,63 @@ export class Journal {
    * written but cannot be said to be on disk, with the reason for that.
    */
   append(kind: FrameKind, parts: readonly (string | Uint8Array)[]): Promise<void> {
-    if (this.isDistrusted) return Promise.reject(new Error(EARLIER_FAULT))
+    const { fault } = this
+    if (fault !== undefined) return Promise.reject(fault)
+    if (parts.reduce((sum, part) => sum + part.length, 0) >= LARGE_FRAME_BYTES)
+      return this.#appendLarge({ kind, parts })
     this.#appended.add(kind, parts, this.#synced)
     return new Promise((resolve, reject) => {
       this.#appenders.push({ resolve, reject })
       if (this.#appended.length > MAX_APPENDED_BYTES) this.#writeAppended()
       this.#startSyncing()
     })
+  }
+
+  async #appendLarge(frame: LargeFrame): Promise<void> {
+    const aside = join(this.#dataDir, `journal-large-${++this.#largeFrames}.new`)
+    const size = await notWritten(async () => {
+      this.checkDirectory()
+      return writeLargeFrame(aside, frame, this.#syncFile)
+    })
+    const { fault } = this // which came meanwhile
+    if (fault !== undefined) {
+      if (this.#lost === undefined) rmSync(aside, { force: true })
+      throw fault
+    }
+    await notWritten(() => this.#insertSegment(aside, size))
+    await this.sync()
+  }
+
+  /** Makes the file `aside` the segment behind the newest one, and goes on in another one behind that. */
+  #insertSegment(aside: string, size: number): void {
+    try {
+      this.checkDirectory()
+      this.#writeAppended()
+      const next = this.#open(this.#segment + 2)
+      try {
+        renameSync(aside, join(this.#dataDir, segmentName(this.#segment + 1)))
+      } catch (error) {
+        closeSync(next)
+        unlinkSync(join(this.#dataDir, segmentName(this.#segment + 2)))
+        throw error
+      }
+      this.#goOnIn(next, this.#segment + 2)
+      this.#largeBytes += size
+      this.#isRenameUnsynced = true
+    } catch (error) {
+      if (this.#lost === undefined) rmSync(aside, { force: true })
+      throw error
+    }
+  }
+
+  #goOnIn(fd: number, segment: number): void {
+    if (this.isDistrusted) closeSync(this.#fd)
+    else this.#unsynced.push(this.#fd)
+    this.#fd = fd
+    this.#room = new SegmentRoom(fd)
+    this.#segment = segment
+    this.#length = 0
+    this.#synced = 0
   }
 
   #writeAppended(): void {
@@ -150,6 +257,10 @@ export class Journal {
 
   /** All or nothing. */
   #writeAll(frames: FrameBuffer): void {
+    if (this.#isClosed) {
+      frames.clear()
+      throw stopped()
+    }
     const before = this.#length
     try {
       const { bytes } = frames
@@ -171,7 +282,8 @@ export class Journal {
 
   /** Resolves when all that was written before this call is on disk; rejects when that cannot be said. */
   sync(): Promise<void> {
-    if (this.isDistrusted) return Promise.reject(new Error(EARLIER_FAULT))
+    const { fault } = this
+    if (fault !== undefined) return Promise.reject(fault)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject })
       this.#startSyncing()
@@ -212,11 +324,13 @@ export class Journal {
         const begin = performance.now()
         for (const fd of older) await this.#syncFile(fd)
         await this.#syncFile(current)
+        if (this.#isRenameUnsynced) await this.#syncRename()
+        this.checkDirectory()
         this.#syncMs = Math.min(performance.now() - begin, this.#syncMs * SLOWER_SYNC)
         if (current === this.#fd) this.#synced = length
         for (const { resolve } of served) resolve()
       } catch (error) {
-        this.distrust(error)
+        if (!this.isLost) this.#distrust(error)
         for (const { reject } of [...served, ...this.#waiting, ...this.#appenders]) reject(error)
         this.#waiting = []
         this.#appenders = []
@@ -227,8 +341,13 @@ export class Journal {
     this.#isSyncing = false
   }
 
+  async #syncRename(): Promise<void> {
+    this.#isRenameUnsynced = false
+    await syncDirectory(this.#dataDir)
+  }
+
   /** Nothing is acknowledged any more until a snapshot holds all that was written until now. */
-  distrust(error: unknown): void {
+  #distrust(error: unknown): void {
     if (!this.isDistrusted) {
       const cause = messageOf(error)
       this.#log.error('the journal cannot be relied on until the state file is written anew', { cause })
@@ -243,15 +362,9 @@ export class Journal {
   async startSegment(): Promise<number> {
     this.#writeAppended()
     if (this.#length > 0 || this.#distrusted === this.#segment) {
-      const next = this.#open(this.#segment + 1)
-      if (this.isDistrusted) closeSync(this.#fd)
-      else this.#unsynced.push(this.#fd)
-      this.#fd = next
-      this.#room = new SegmentRoom(next)
-      this.#segment++
-      this.#length = 0
-      this.#synced = 0
+      this.#goOnIn(this.#open(this.#segment + 1), this.#segment + 1)
     }
+    this.#largeBytes = 0
     const number = this.#segment
     await this.sync().catch(() => {})
     return number
@@ -268,12 +381,14 @@ export class Journal {
     if (this.#distrusted !== undefined && this.#distrusted < number) this.#distrusted = undefined
   }
 
-  /** Ends the writing. A segment without a frame goes. */
+  /** Ends the writing: from then on nothing is taken, as `fault` says. A segment without a frame is removed. */
   async close(): Promise<void> {
     await this.sync().catch(() => {})
     while (this.#isSyncing || this.#collectingSince !== undefined) await nextTurn()
+    this.#isClosed = true
     this.#room.cut(this.#length)
     closeSync(this.#fd)
+    this.#directory.close()
     if (this.#length === 0) await unlink(join(this.#dataDir, segmentName(this.#segment)))
   }
 
@@ -282,7 +397,16 @@ export class Journal {
   }
 }
 
-const EARLIER_FAULT = 'an earlier sync of the journal failed'
+/** What `work` gives. What it throws becomes the cause of a `NotWritten`. */
+async function notWritten<T>(work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    throw new NotWritten(messageOf(cause), { cause })
+  }
+}
+
+const stopped = (): Error => new Error('the service is stopping')
 
 const fdatasyncFile = (fd: number): Promise<void> =>
   new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())))

@@ -15,7 +15,7 @@ import type { DiskReserve } from './disk-reserve.ts'
 import type { KeptKey } from './idempotency.ts'
 import { NotWritten, notKept, notSurelyKept } from './journal.ts'
 import { encodeStates } from './journaled-state.ts'
-import type { JournaledGraph } from './recovery.ts'
+import type { JournaledGraph } from './replay.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
 
 /** Milliseconds that a change which nobody has seen may wait for others before it is written and synced with them. */
@@ -26,6 +26,9 @@ const MAX_UNWRITTEN = 2_048
 
 /** Milliseconds before states that the disk did not take are written again. */
 const RETRY_MS = 500
+
+/** Milliseconds that a write counts as a proof that the disk takes more. */
+const PROBE_FRESH_MS = 1_000
 
 /**
  * Bytes of journal after which the state file is written before its time. Less would write it all the time, more would
@@ -48,9 +51,12 @@ export class Persistence {
   #changed: Task[] = []
   readonly #timer: Timer
   #flushTimer: Timer | undefined
-  #isFailing = false
+  /** What the disk said when it refused a write; undefined once it takes writes again. */
+  #failure: Error | undefined
   /** When a disk that refused even with the room of the reserve is asked again. */
   #nextTry = 0
+  /** When a write that was only a try last succeeded. */
+  #probedAt = Number.NEGATIVE_INFINITY
   readonly #snapshots: Snapshots
   /** When a snapshot may be taken again because callers were refused. */
   #nextRescue = 0
@@ -65,11 +71,12 @@ export class Persistence {
   }
 
   #noteChange(task: Task): void {
+    if (this.#options.journal.isClosed) return
     if (!task.isUnwritten) {
       task.isUnwritten = true
       this.#changed.push(task)
     }
-    if (this.#changed.length >= MAX_UNWRITTEN && !this.#isFailing) this.expose()
+    if (this.#changed.length >= MAX_UNWRITTEN && this.#failure === undefined) this.expose()
     else this.#flushTimer ??= setTimeout(() => this.#flushAndSync(), OUTCOME_WAIT_MS)
   }
 
@@ -85,11 +92,13 @@ export class Persistence {
 
   /** Writes what has changed, and throws what the disk said while it cannot be relied on to take more. */
   #keep(): void {
+    const { journal } = this.#options
+    if (journal.isLost) throw journal.fault
     try {
       this.#flush()
-      if (!this.#isFailing) return
-      if (!this.#options.reserve.restore()) throw new Error('no space left on the disk')
-      this.#isFailing = false
+      if (this.#failure === undefined) return
+      this.#options.reserve.restore()
+      this.#failure = undefined
       this.#options.log.info('the journal can be written again')
       this.onKeepingAgain()
     } catch (error) {
@@ -112,7 +121,7 @@ export class Persistence {
       for (const task of tasks) task.isUnwritten = false
     }
     const mayHave = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#snapshots.stateFileSize)
-    if (journal.length > mayHave) void this.#snapshots.takeOrLog()
+    if (journal.size > mayHave) void this.#snapshots.takeOrLog()
   }
 
   #writeStates(states: string): void {
@@ -129,11 +138,11 @@ export class Persistence {
   }
 
   #noteFailing(error: unknown): void {
-    if (!this.#isFailing) {
+    if (this.#failure === undefined) {
       const cause = messageOf(error)
       this.#options.log.error('cannot write the journal: nothing new is taken in or started until it can be', { cause })
     }
-    this.#isFailing = true
+    this.#failure = error instanceof Error ? error : new Error(messageOf(error))
     this.#tryAgainLater()
   }
 
@@ -144,6 +153,7 @@ export class Persistence {
 
   /** To be called before a change is shown to anybody: what was seen is not forgotten when the process is killed. */
   expose(): void {
+    if (this.#options.journal.isClosed) return
     if (Date.now() < this.#nextTry) return // asking a full disk again and again helps nobody
     try {
       this.#flush()
@@ -154,13 +164,14 @@ export class Persistence {
 
   /** To be called before an attempt acts. Throws when its start cannot be put on record: then it must not act. */
   record(): void {
-    if (this.#isFailing) this.#keep()
+    if (this.#options.journal.isLost) throw this.#options.journal.fault
+    if (this.#failure !== undefined) this.#keep()
     else this.#flushOrThrow()
   }
 
   #flushOrThrow(): void {
     this.#flush()
-    if (this.#isFailing) throw new Error('no space left on the disk')
+    if (this.#failure !== undefined) throw this.#failure
   }
 
   /** Throws 503 when the disk does not take anything now: before a change that is to be promised. */
@@ -173,13 +184,40 @@ export class Persistence {
     this.#ensureTrusted()
   }
 
+  /** Throws 503 when no graph can be promised now. Asks the disk again only where it refused before. */
+  ensureAccepting(): void {
+    if (this.#failure !== undefined) this.ensureKeeping()
+    else this.#ensureTrusted()
+  }
+
+  /**
+   * Looks for the data directory, and tries at most once a second whether the disk takes a write. Throws 503 when no graph
+   * can be promised.
+   */
+  probe(): void {
+    const { journal, reserve } = this.#options
+    try {
+      journal.checkDirectory()
+      if (this.#failure === undefined && performance.now() - this.#probedAt >= PROBE_FRESH_MS) {
+        reserve.probe()
+        this.#probedAt = performance.now()
+      }
+    } catch (error) {
+      if (!journal.isLost) this.#noteFailing(error)
+      throw notKept(error)
+    }
+    this.ensureAccepting()
+  }
+
   #ensureTrusted(): void {
-    if (!this.#options.journal.isDistrusted) return
-    if (Date.now() >= this.#nextRescue) {
+    const { journal } = this.#options
+    const { fault } = journal
+    if (fault === undefined) return
+    if (!journal.isLost && Date.now() >= this.#nextRescue) {
       this.#nextRescue = Date.now() + RETRY_MS
       void this.#snapshots.takeOrLog()
     }
-    throw notKept(new Error('the disk failed to sync'))
+    throw notKept(fault)
   }
 
   /** Resolves when every change so far is on disk; rejects with 503 when that cannot be said. */
@@ -192,10 +230,11 @@ export class Persistence {
     }
   }
 
-  /** Resolves when a claimed graph, submitted as `body`, is on disk; rejects with 503, and then none of it counts. */
+  /**
+   * Resolves when a claimed graph, submitted as `body`, is on disk; rejects with 503, and then none of it counts. The caller
+   * has asked `ensureAccepting` in the same turn.
+   */
   async keepGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKey): Promise<void> {
-    if (this.#isFailing) this.ensureKeeping()
-    this.#ensureTrusted()
     const identity: Omit<JournaledGraph, 'body'> = {
       graph_ordinal: graph.ordinal,
       graph_id: graph.id,
@@ -208,25 +247,30 @@ export class Persistence {
       await this.#options.journal.append('g', [head, withoutByteOrderMark(body), '}'])
     } catch (error) {
       if (error instanceof NotWritten) this.#noteFailing(error.cause ?? error)
-      else this.#revoke(graph)
+      else this.revoke(graph)
       throw notKept(error)
     }
   }
 
-  /** Takes back a graph that was written but could not be promised; a start would find it otherwise. */
-  #revoke({ ordinal }: Graph): void {
+  /** Takes back a graph that was written but not promised to anybody; a start would find it otherwise. */
+  revoke({ ordinal }: Graph): void {
     try {
       this.#options.journal.write('r', [JSON.stringify({ graph_ordinal: ordinal })])
     } catch (error) {
-      this.#noteFailing(error) // it goes with its segment, once the state file was written anew
+      // It goes with its segment, once the state file was written anew.
+      if (!this.#options.journal.isLost) this.#noteFailing(error)
     }
   }
 
-  /** Writes the last state, or throws: then the journal still holds what the state file lacks. */
+  /**
+   * Writes the last state, or throws: then the journal still holds what the state file lacks. Requests that come later are
+   * refused with 503 before anything changes.
+   */
   async stop(): Promise<void> {
     clearInterval(this.#timer)
     await this.#snapshots.takeLast()
     clearTimeout(this.#flushTimer)
+    this.expose() // requests that came meanwhile
     await this.#options.journal.close()
   }
 }

@@ -57,19 +57,34 @@ export class Retention {
     }
   }
 
-  /** Makes room for `count` more tasks, or throws 503 when those that have not ended leave none. */
+  /** Throws 413 for a graph of `count` tasks if there can never be room for it. */
+  checkSize(count: number): void {
+    const { maxStoredTasks } = this.#options
+    if (count <= maxStoredTasks) return
+    const text = `the graph has ${count} tasks, but at most ${maxStoredTasks} are kept`
+    throw new ServiceError(413, `${text} (--max-stored-tasks): split it, or raise the limit`)
+  }
+
+  /** Makes room for `count` more tasks, or throws: 413 as `checkSize`, 503 when those that have not ended leave none. */
   makeRoom(count: number, now = Date.now()): void {
+    this.checkSize(count)
     const { store, maxStoredTasks } = this.#options
     if (store.taskCount + count <= maxStoredTasks) return
-    const held = store.taskCount - [...this.#ended].reduce((sum, graph) => sum + graph.visible, 0)
-    if (held + count > maxStoredTasks) {
-      const text = `no room for ${count} more tasks: graphs that have not ended hold ${held} of at most ${maxStoredTasks}`
-      throw new ServiceError(503, `${text} (--max-stored-tasks)`)
-    }
+    this.ensureRoom(count)
     for (const graph of this.#ended) {
       if (store.taskCount + count <= maxStoredTasks) return
       this.#retire(graph, now)
     }
+  }
+
+  /** Throws 503 when tasks of graphs that have not ended leave no room for `count` more. Removes nothing. */
+  ensureRoom(count: number): void {
+    const { store, maxStoredTasks } = this.#options
+    const held = store.taskCount - store.endedTaskCount
+    if (held + count <= maxStoredTasks) return
+    const more = `${count} more ${count === 1 ? 'task' : 'tasks'}`
+    const text = `no room for ${more}: graphs that have not ended hold ${held} of at most ${maxStoredTasks}`
+    throw new ServiceError(503, `${text} (--max-stored-tasks)`)
   }
 
   stop(): void {

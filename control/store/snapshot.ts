@@ -6,12 +6,15 @@
  * restart needs (`stored-task.ts`). A file of the older form, which has none of these, loads too. A file that cannot be
  * read stops the start and stays as it is.
  */
-import { lstatSync, mkdirSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { replaceFile } from '../../shared/atomic-file.ts'
 import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
+import { refuseSystemDirectory } from '../../shared/data-directory.ts'
+import { LOCK_FILES, lockDirectory } from '../../shared/directory-lock.ts'
 import { messageOf, UsageError } from '../../shared/errors.ts'
 import { JsonSyntaxError, parseMembers } from '../../shared/json-slices.ts'
+import { makeDirectory, removeUnlessStarted } from '../../shared/new-directory.ts'
 import { atOnce, nextTurn, SLICE_MS } from '../../shared/slices.ts'
 import { isTaskShape } from '../graph/decode.ts'
 import { RESULT_FILE_NAME } from '../graph/result-file.ts'
@@ -20,10 +23,21 @@ import type { TaskStore } from './tasks.ts'
 
 export const statePath = (dataDir: string): string => join(dataDir, 'state.json')
 
-/** Makes the data directory, or throws `UsageError`. Only its owner may look inside. */
-export function makeDataDir(dataDir: string): void {
+/**
+ * Makes the data directory if it is missing, for its owner alone, and takes its lock. Returns the function to be called
+ * once the service has started; without it the exit removes a directory that this start made. Throws `UsageError`.
+ */
+export function takeDataDir(dataDir: string): () => void {
+  refuseSystemDirectory(dataDir)
+  const made = makeDataDir(dataDir)
+  lockDirectory(dataDir, LOCK_FILES.control)
+  return removeUnlessStarted(made, LOCK_FILES.control)
+}
+
+/** The directories that it made (`makeDirectory`). Throws `UsageError`. */
+export function makeDataDir(dataDir: string): readonly string[] {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    return makeDirectory(dataDir)
   } catch (error) {
     throw new UsageError(
       `cannot make the data directory ${dataDir}: ${messageOf(error)} (choose another with --data-dir)`,
@@ -64,22 +78,25 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
 export const hasSnapshot = (dataDir: string): boolean =>
   lstatSync(statePath(dataDir), { throwIfNoEntry: false }) !== undefined
 
-/** The entries of the state file in `dataDir`, by id, in the order of the file; none when there is no file. Throws `UsageError`. */
-export async function readSnapshot(dataDir: string): Promise<Map<string, StoredTask>> {
+/**
+ * Gives `visit` the entries of the state file in `dataDir`, in the order of the file; none when there is no file. A name that
+ * stands twice is given twice: the last one counts, as in every reader of JSON. Throws `UsageError`.
+ */
+export async function readSnapshot(dataDir: string, visit: (id: string, entry: StoredTask) => void): Promise<void> {
   const path = statePath(dataDir)
-  // A name that stands twice counts by its last value, as in every reader of JSON.
-  const byId = new Map<string, StoredTask>()
-  if (!hasSnapshot(dataDir)) return byId
+  if (!hasSnapshot(dataDir)) return
   const refuse = refuseFile('state file', path)
-  let entries: [string, unknown][]
+  const bytes = await Bun.file(path)
+    .arrayBuffer()
+    .catch((error) => {
+      throw refuseAccess('state file', path, error)
+    })
   try {
-    entries = atOnce(parseMembers(new Uint8Array(await Bun.file(path).arrayBuffer())))
+    atOnce(parseMembers(new Uint8Array(bytes), (id, entry) => visit(id, checkedEntry(id, entry, refuse))))
   } catch (error) {
     if (error instanceof JsonSyntaxError) throw refuse(`it is not valid JSON: ${error.message}`)
-    throw refuseAccess('state file', path, error)
+    throw error
   }
-  for (const [id, entry] of entries) byId.set(id, checkedEntry(id, entry, refuse))
-  return byId
 }
 
 /** Makes the error for a file that cannot be read. */
@@ -101,6 +118,7 @@ function checkedEntry(id: string, entry: unknown, refuse: (detail: string) => Er
     throw refuse(`task ${id} names the result file ${JSON.stringify(task.result_file)}`)
   }
   if (!isListOrAbsent(task.progress, isObject)) throw refuse(`task ${id} has progress that is no list of entries`)
+  if (!isListOrAbsent(task.attempts, isAttempt)) throw refuse(`task ${id} has attempts that are no list of attempts`)
   if (!isListOrAbsent(task.settled_dependencies, isSettled)) {
     throw refuse(`task ${id} has settled_dependencies that are no list of dependencies and outcomes`)
   }
@@ -111,6 +129,8 @@ const isListOrAbsent = (value: unknown, isItem: (item: unknown) => boolean): boo
   value == null || (Array.isArray(value) && value.every(isItem))
 
 const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object'
+
+const isAttempt = (item: unknown): boolean => isObject(item) && Number.isSafeInteger(item.attempt)
 
 const isSettled = (item: unknown): boolean =>
   isObject(item) && typeof item.id === 'string' && [...TASK_STATUSES, 'deleted'].includes(String(item.outcome))

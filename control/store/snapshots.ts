@@ -4,7 +4,7 @@
  * A new segment of the journal is begun, the state file and the remembered keys are written, and only then the older
  * segments and the results that nobody needs go. A kill between any two of these steps changes nothing.
  */
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import type { Task } from '../graph/task.ts'
@@ -51,14 +51,13 @@ export class Snapshots {
 
   /** Takes one, unless one is under way; what goes wrong is logged, and the next one makes up for it. */
   async takeOrLog(): Promise<void> {
+    const { log, journal } = this.#options
     if (this.#underway !== undefined) return // a slow disk: the next time will do
+    if (journal.isLost) return // the journal has said so
     try {
       await this.#take()
     } catch (error) {
-      const { log, journal } = this.#options
-      log.error('cannot write the state file; it will be tried again', { cause: messageOf(error) })
-      // The directory is gone: what we still write goes nowhere.
-      if (systemCodeOf(error) === 'ENOENT') journal.distrust(error)
+      if (!journal.isLost) log.error('cannot write the state file; it will be tried again', { cause: messageOf(error) })
     }
   }
 
@@ -80,7 +79,8 @@ export class Snapshots {
 
   async #takeIfChanged(): Promise<void> {
     const { store, journal, resultFiles } = this.#options
-    if (store.seq === this.#writtenSeq && journal.length === 0 && !journal.isDistrusted) return
+    if (store.seq === this.#writtenSeq && journal.size === 0 && !journal.isDistrusted) return
+    journal.checkDirectory() // a directory that took its place is not ours to write in
     this.#states.expose()
     const dropped = resultFiles.takeDropped()
     try {

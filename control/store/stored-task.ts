@@ -9,9 +9,10 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { atOnce } from '../../shared/slices.ts'
 import { newTraceId } from '../../shared/trace.ts'
+import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../graph/attempt-record.ts'
 import { Graph } from '../graph/graph.ts'
 import { buildEdges, findCycle } from '../graph/order.ts'
-import { taskRecord } from '../graph/record.ts'
+import { wholeRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import { Task } from '../graph/task.ts'
 import type { ValidTask } from '../graph/validate.ts'
@@ -31,6 +32,8 @@ export interface StoredExtras {
   readonly process?: ProcessIdentity
   /** The service that carries out the attempt has said that it has it. */
   readonly handle_taken?: true
+  /** The name under which that service has it. Absent in files of earlier versions, too. */
+  readonly handle_owner?: string
   /** Dependencies whose records are gone, and what became of them. */
   readonly settled_dependencies?: readonly { readonly id: string; readonly outcome: TaskStatus | 'deleted' }[]
 }
@@ -51,7 +54,7 @@ export function storedTask(store: TaskStore, task: Task): StoredTask {
     }
   }
   return {
-    ...(taskRecord(task) as StoredTask),
+    ...(wholeRecord(task) as StoredTask),
     ...progressExtras(task),
     trace_id: graph.traceId,
     ...(settled.length > 0 && { settled_dependencies: settled }),
@@ -64,6 +67,7 @@ const progressExtras = ({ seq, graph, interruptedAttempts, process, handle }: Ta
   ...(interruptedAttempts > 0 && { interrupted_attempts: interruptedAttempts }),
   ...(process !== undefined && { process }),
   ...(handle?.isTaken && { handle_taken: true as const }),
+  ...(handle?.owner !== undefined && { handle_owner: handle.owner }),
 })
 
 /** The graph of `entries`, all of one graph. `refuse` makes the error for entries that cannot be. */
@@ -97,9 +101,13 @@ export function recoverGraph(
     const task = recoverTask(graph, position, entry)
     graph.tasks.push(task)
     task.isDeleted = position >= entries.length || entry.deleted === true
-    if (!task.isTerminal && !task.isDeleted) graph.live++
+    if (!task.isTerminal && (!task.isDeleted || task.goesOnElsewhere)) graph.live++
   })
-  if (graph.live === 0) graph.endedAt = endOf(graph) ?? Date.now()
+  if (graph.live === 0) {
+    graph.endedAt = endOf(graph) ?? Date.now()
+    graph.releaseEdges()
+    return graph
+  }
   for (const task of graph.tasks) {
     if (task.status !== 'success') continue
     for (let i = 0; i < graph.dependentCount(task); i++) graph.missing[graph.dependent(task, i).position]!--
@@ -139,9 +147,10 @@ function settledDependencies(entries: readonly StoredTask[], noted: ReadonlyMap<
 }
 
 function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
-  const task = new Task(graph, position, entry as ValidTask)
+  const task = new Task(graph, position, withOneInput(entry) as ValidTask)
   const { runtime } = entry
-  task.ownCreatedAt = timeOf(entry.created_at)
+  const createdAt = timeOf(entry.created_at)
+  task.ownCreatedAt = createdAt === graph.createdAt ? undefined : createdAt
   task.updatedAt = timeOf(entry.updated_at)
   task.startedAt = timeOf(entry.started_at)
   task.attemptStartedAt = timeOf(runtime?.started_at) ?? task.startedAt
@@ -155,19 +164,35 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   task.errorText = entry.error ?? undefined
   task.failure = runtime?.error
   task.progress = entry.progress == null ? undefined : [...entry.progress]
-  const { handle_id, handle_taken } = entry
-  task.handle = handle_id == null ? undefined : { id: handle_id, isTaken: handle_taken === true }
+  task.attempts = entry.attempts == null ? undefined : entry.attempts.slice(-MAX_ATTEMPT_RECORDS)
+  const { handle_id, handle_taken, handle_owner: owner } = entry
+  const isTaken = handle_taken === true
+  task.handle = handle_id == null ? undefined : { id: handle_id, isTaken, ...(owner !== undefined && { owner }) }
   task.status = entry.status
   if (entry.status === 'running') {
     task.status = 'pending'
-    if (entry.run_status === 'running' && task.handle === undefined) task.interruptedAttempts++
+    if (entry.run_status === 'running' && task.handle === undefined) {
+      task.interruptedAttempts++
+      const reason = interrupted('the attempt was interrupted: the service was killed')
+      task.attempts = withAttempt(task.attempts, attemptRecord(task, undefined, reason))
+    }
   } else if (entry.status === 'cancelling') {
     task.status = 'cancelled'
     task.failure = { code: 'cancelled', message: 'task cancelled' }
     task.errorText = task.failure.message
+    if (task.attempts !== undefined) {
+      task.attempts = withAttempt(task.attempts, attemptRecord(task, task.updatedAt, task.failure))
+    }
     task.finishedAt = task.updatedAt ?? task.createdAt // the same for whoever asks after the next restart
   }
   return task
+}
+
+/** A record has its parameters twice, under both names. As two objects they would take twice the memory. */
+function withOneInput(entry: StoredTask): StoredTask {
+  const { params, input, ...rest } = entry
+  if (params == null || input == null || !Bun.deepEquals(params, input, true)) return entry
+  return { ...rest, params } as StoredTask
 }
 
 const timeOf = (text: string | undefined): number | undefined => {

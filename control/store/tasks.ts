@@ -10,6 +10,7 @@
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import { inRanges, inSlices, isYieldDue, type Slices } from '../../shared/slices.ts'
+import { attemptRecord, interrupted, withAttempt } from '../graph/attempt-record.ts'
 import type { Graph } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Task } from '../graph/task.ts'
@@ -30,12 +31,14 @@ export class TaskStore {
   /** Terminal tasks whose ids a claimed graph takes over once it is accepted. */
   readonly #replaced = new Map<Graph, Map<string, Task>>()
   #watchers: readonly Watcher[] = []
-  readonly #awaitingEnd = new Map<Task, Set<() => void>>()
+  /** Who waits for the end of a task, or of any task of a graph. */
+  readonly #awaitingEnd = new Map<Task | Graph, Set<() => void>>()
   /** Deleted tasks whose attempts go on. */
   readonly hiddenRunning = new Set<Task>()
   #seq: number
   #ordinal: number
   #taskCount = 0
+  #endedTaskCount = 0
 
   /** `lastSeq` and `lastOrdinal` are the highest numbers that an earlier run has given out. */
   constructor({ lastSeq = 0, lastOrdinal = 0 }: { lastSeq?: number; lastOrdinal?: number } = {}) {
@@ -45,6 +48,9 @@ export class TaskStore {
 
   /** Called when nobody can ask for a result that lies in a file any more. */
   onResultDropped: (file: ResultFile) => void = () => {}
+
+  /** Called once for each ended task that callers cannot see any more: it was deleted, replaced or retired. */
+  onForgotten: (task: Task) => void = () => {}
 
   /** A number for a new graph; none is given out twice. */
   nextOrdinal(): number {
@@ -61,6 +67,11 @@ export class TaskStore {
     return this.#taskCount
   }
 
+  /** Of these, the tasks of graphs that have ended. */
+  get endedTaskCount(): number {
+    return this.#endedTaskCount
+  }
+
   /** Accepted graphs, in the order of their acceptance. */
   get graphs(): Iterable<Graph> {
     return this.#graphs
@@ -73,10 +84,10 @@ export class TaskStore {
     return seen === undefined || seen.isDeleted || seen.graph.isRetired ? undefined : seen
   }
 
-  /** Visible tasks in order of creation, then of position in the graph, as of now; safe while the store changes. */
-  *visibleTasks(): Generator<Task> {
+  /** Visible tasks of `graphs`, in order of creation, then of position, as of now; safe while the store changes. */
+  *visibleTasks(graphs: Iterable<Graph> = this.#graphs): Generator<Task> {
     const until = this.#seq
-    for (const graph of this.#graphs) {
+    for (const graph of graphs) {
       if (graph.acceptedSeq > until) return
       if (graph.isRetired) continue
       for (const task of graph.tasks) if (this.isVisible(task)) yield task
@@ -142,7 +153,7 @@ export class TaskStore {
         this.#recover(change.graph)
         break
       case 'graph-retired':
-        this.#taskCount -= change.graph.visible
+        this.#count(change.graph, -change.graph.visible)
         change.graph.isRetired = true
         void inSlices(this.#free(change.graph.tasks))
         break
@@ -174,6 +185,7 @@ export class TaskStore {
         task.handle = change.handle
         break
       case 'attempt-failed':
+        task.attempts = withAttempt(task.attempts, attemptRecord(task, at, change.failure, change.output))
         task.process = undefined
         task.handle = undefined
         task.isBackingOff = true
@@ -184,6 +196,7 @@ export class TaskStore {
         task.process = undefined
         task.isBackingOff = false
         if (change.goesOn) break
+        task.attempts = withAttempt(task.attempts, attemptRecord(task, at, interrupted(change.reason)))
         task.handle = undefined
         task.interruptedAttempts++
         break
@@ -206,9 +219,9 @@ export class TaskStore {
         break
       case 'deleted':
         this.#hide(task)
-        if (task.status === 'pending') this.#leave(task.graph, at)
-        if (task.status === 'running' || task.status === 'cancelling') this.hiddenRunning.add(task)
-        else this.#forget(task)
+        if (task.status === 'pending' && !task.goesOnElsewhere) this.#leave(task.graph, at)
+        if (task.isTerminal || (task.status === 'pending' && !task.goesOnElsewhere)) this.#forget(task)
+        else this.hiddenRunning.add(task)
         this.#tellWaiting(task)
     }
   }
@@ -224,6 +237,10 @@ export class TaskStore {
     task.isBackingOff = false
     this.#leave(task.graph, at)
     task.finishedAt = at
+    if (task.attempts !== undefined && ending.status !== 'skipped') {
+      const failure = ending.status === 'success' ? undefined : ending.failure
+      task.attempts = withAttempt(task.attempts, attemptRecord(task, at, failure, ending.output))
+    }
     if (ending.status !== 'success') task.errorText = ending.error
     if (ending.status === 'success') task.result = ending.result
     else if (ending.status !== 'skipped') {
@@ -236,12 +253,20 @@ export class TaskStore {
 
   /** One task of `graph` less that has not ended. */
   #leave(graph: Graph, at: number): void {
-    if (--graph.live === 0) graph.endedAt = at
+    if (--graph.live > 0) return
+    graph.endedAt = at
+    if (!graph.isRetired) this.#endedTaskCount += graph.visible
+  }
+
+  /** `graph` shows `more` tasks than before. */
+  #count(graph: Graph, more: number): void {
+    this.#taskCount += more
+    if (graph.endedAt !== undefined) this.#endedTaskCount += more
   }
 
   #hide(task: Task): void {
     if (task.isDeleted) return
-    if (!task.graph.isRetired) this.#taskCount--
+    if (!task.graph.isRetired) this.#count(task.graph, -1)
     task.isDeleted = true
     task.graph.visible--
   }
@@ -251,8 +276,10 @@ export class TaskStore {
     if (this.#tasks.get(task.id) === task) this.#tasks.delete(task.id)
     this.hiddenRunning.delete(task)
     if (task.result instanceof ResultFile) this.onResultDropped(task.result)
+    if (task.isTerminal) this.onForgotten(task)
     task.result = undefined
     task.progress = undefined
+    task.attempts = undefined
     if (task.graph.visible === 0 && task.graph.live === 0) this.#graphs.delete(task.graph)
   }
 
@@ -272,21 +299,34 @@ export class TaskStore {
   /** Frees what replaced or retired tasks hold. Nobody sees them any more, so there is time. */
   *#free(tasks: readonly Task[]): Slices<void> {
     for (let i = 0; i < tasks.length; i++) {
-      this.#hide(tasks[i]!)
-      this.#forget(tasks[i]!)
+      const task = tasks[i]!
+      // A task that was deleted before is forgotten already.
+      if (!task.isDeleted) {
+        this.#hide(task)
+        this.#forget(task)
+      }
       if (isYieldDue(i)) yield
     }
   }
 
   #recover(graph: Graph): void {
     for (const task of graph.tasks) {
-      if (task.isDeleted) continue
+      if (task.isDeleted) {
+        if (task.goesOnElsewhere) this.#recoverHidden(task)
+        continue
+      }
       this.#tasks.set(task.id, task)
       graph.visible++
     }
-    this.#taskCount += graph.visible
+    this.#count(graph, graph.visible)
     graph.isAccepted = true
     this.#graphs.add(graph)
+  }
+
+  /** A deleted task keeps its id until its attempt has ended. Earlier versions gave it away at a restart. */
+  #recoverHidden(task: Task): void {
+    this.hiddenRunning.add(task)
+    if (this.#tasks.get(task.id) === undefined) this.#tasks.set(task.id, task)
   }
 
   /** Calls `watcher` after every change, in order. It must not throw. Returns what ends this. */
@@ -299,23 +339,34 @@ export class TaskStore {
 
   /** Resolves when `task` has ended or was deleted, or when `signal` fires. */
   whenEnded(task: Task, signal: AbortSignal): Promise<void> {
-    if (task.isTerminal || task.isDeleted || signal.aborted) return Promise.resolve()
+    return task.isTerminal || task.isDeleted ? Promise.resolve() : this.whenAnyEnds([task], signal)
+  }
+
+  /**
+   * Resolves when the next of `subjects` ends or is deleted, or when `signal` fires. A graph stands for all of its tasks:
+   * waiting for 100,000 of them costs as much as waiting for one. There is one listener on `signal`, however many subjects.
+   */
+  whenAnyEnds(subjects: readonly (Task | Graph)[], signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve()
     return new Promise((resolve) => {
-      const waiting = this.#awaitingEnd.get(task) ?? new Set()
-      this.#awaitingEnd.set(task, waiting)
       const stop = () => {
         signal.removeEventListener('abort', stop)
-        waiting.delete(stop)
-        if (waiting.size === 0) this.#awaitingEnd.delete(task)
+        for (const subject of subjects) {
+          const waiting = this.#awaitingEnd.get(subject)
+          if (waiting?.delete(stop) && waiting.size === 0) this.#awaitingEnd.delete(subject)
+        }
         resolve()
       }
-      waiting.add(stop)
+      for (const subject of subjects) {
+        const waiting = this.#awaitingEnd.get(subject) ?? new Set()
+        this.#awaitingEnd.set(subject, waiting.add(stop))
+      }
       signal.addEventListener('abort', stop)
     })
   }
 
   #tellWaiting(task: Task): void {
     if (this.#awaitingEnd.size === 0) return
-    for (const stop of [...(this.#awaitingEnd.get(task) ?? [])]) stop()
+    for (const stop of [...(this.#awaitingEnd.get(task) ?? []), ...(this.#awaitingEnd.get(task.graph) ?? [])]) stop()
   }
 }

@@ -69,7 +69,7 @@ describe('the counters', () => {
     const { store, counters, start, succeed } = counted()
     const task = acceptGraph(store, [{ id: 'a', type: 'test' }]).tasks[0]!
     start(task)
-    store.apply({ kind: 'attempt-interrupted', task, at })
+    store.apply({ kind: 'attempt-interrupted', reason: 'stopped', task, at })
     expect(counters.tasksRunning).toBe(0)
     start(task)
     expect(counters.tasksRunning).toBe(1)

@@ -126,3 +126,22 @@ describe('the file', () => {
     },
   )
 })
+
+test('the hash of a large body gives way to the event loop, and is that of all of it', async () => {
+  const keys = new IdempotencyKeys()
+  const body = new Uint8Array(64 * 1024 * 1024).fill(65)
+  let turns = 0
+  const count = setInterval(() => turns++, 0)
+  try {
+    const hash = await new Promise<string>((resolve) => {
+      void keys.once({ scope: 'tasks', key: 'k', body }, async (sent) => {
+        resolve(sent!.hash)
+        return 'answer'
+      })
+    })
+    expect(hash).toBe(new Bun.CryptoHasher('sha256').update(body).digest('hex'))
+    expect(turns).toBeGreaterThan(0)
+  } finally {
+    clearInterval(count)
+  }
+})

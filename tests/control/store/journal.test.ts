@@ -4,19 +4,23 @@
  * Method: the real journal on real files; its syncs are counted.
  */
 import { describe, expect, test } from 'bun:test'
-import { appendFileSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Journal, NotWritten } from '../../../control/store/journal.ts'
+import { Journal, LARGE_FRAME_BYTES, NotWritten, segmentName } from '../../../control/store/journal.ts'
 import { decodeSegment, type FrameKind } from '../../../control/store/journal-format.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { canMount, smallDisk } from '../../support/small-disk.ts'
 import { tempDir } from '../../support/temp.ts'
 
 function journalIn(dataDir: string) {
-  const disk = { syncs: 0, isBroken: false }
-  const syncFile = async () => {
+  const disk = { syncs: 0, isBroken: false, failsOnce: false, largeFrames: Promise.resolve() }
+  const syncFile = async (fd: number) => {
     disk.syncs++
-    if (disk.isBroken) throw new Error('EIO')
+    const isLarge = readlinkSync(`/proc/self/fd/${fd}`).endsWith('.new')
+    if (isLarge) await disk.largeFrames
+    const fails = disk.isBroken || (disk.failsOnce && !isLarge)
+    if (!isLarge) disk.failsOnce = false
+    if (fails) throw new Error('EIO')
   }
   const journal = new Journal({ dataDir, oldestSegment: 1, firstSegment: 1, log: silentLog(), syncFile })
   return { journal, disk }
@@ -86,7 +90,7 @@ describe('what is appended', () => {
     const refused = [journal.append('g', ['a']), journal.append('g', ['b'])]
     expect((await Promise.allSettled(refused)).map(faultOf)).toEqual(['EIO', 'EIO'])
     disk.isBroken = false
-    await expect(journal.append('g', ['c'])).rejects.toThrow('an earlier sync of the journal failed')
+    await expect(journal.append('g', ['c'])).rejects.toThrow('the disk failed to sync')
     await journal.dropSegmentsBefore(await journal.startSegment())
     await journal.append('g', ['d'])
     expect(framesIn(dir.path).map(([, text]) => text)).toEqual(['d'])
@@ -109,6 +113,103 @@ describe('what is appended', () => {
     disk.free()
     await journal.append('g', ['after'])
     expect(framesIn(dataDir).map(([, text]) => text)).toEqual(['before', 'after'])
+    await journal.close()
+  })
+})
+
+describe('a large frame', () => {
+  const LARGE = 'é'.repeat(LARGE_FRAME_BYTES / 2 + 1)
+  const LARGE_BYTES = new TextEncoder().encode(LARGE)
+
+  test('holds up none that is appended after it, and becomes a segment of its own, in order', async () => {
+    using dir = tempDir()
+    const { journal, disk } = journalIn(dir.path)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    disk.largeFrames = promise
+    const told: string[] = []
+    await journal.append('g', ['before'])
+    const large = journal.append('g', ['head', LARGE_BYTES, '}']).then(() => told.push('large'))
+    expect(journal.length).toBe(sizesIn(dir.path)[0]!) // nothing of it was written while the caller waited
+    await journal.append('g', ['meanwhile']).then(() => told.push('meanwhile'))
+    journal.write('t', ['written'])
+    resolve()
+    await large
+    await journal.append('g', ['after'])
+    expect(told).toEqual(['meanwhile', 'large'])
+    const texts = ['before', 'meanwhile', 'written', `head${LARGE}}`, 'after']
+    expect(framesIn(dir.path)).toEqual(texts.map((text) => [text === 'written' ? 't' : 'g', text]))
+    expect(sizesIn(dir.path)).toHaveLength(3)
+    expect(journal.size).toBeGreaterThan(LARGE_FRAME_BYTES)
+    const segment = await journal.startSegment()
+    expect(journal.size).toBe(0)
+    await journal.dropSegmentsBefore(segment)
+    expect(framesIn(dir.path)).toEqual([])
+    await journal.close()
+  })
+
+  test('stays when a snapshot began before it was there', async () => {
+    using dir = tempDir()
+    const { journal } = journalIn(dir.path)
+    const large = journal.append('g', [LARGE_BYTES])
+    const segment = await journal.startSegment()
+    await large
+    await journal.dropSegmentsBefore(segment)
+    expect(framesIn(dir.path)).toEqual([['g', LARGE]])
+    await journal.close()
+  })
+
+  test.each([
+    ['is not relied on any more', 'the disk failed to sync'],
+    ['was closed', 'the service is stopping'],
+  ])('is refused, and leaves nothing, when the journal %s meanwhile', async (how, fault) => {
+    using dir = tempDir()
+    const { journal, disk } = journalIn(dir.path)
+    journal.write('t', ['before'])
+    const { promise, resolve } = Promise.withResolvers<void>()
+    disk.largeFrames = promise
+    const large = journal.append('g', [LARGE_BYTES])
+    if (how === 'was closed') await journal.close()
+    else {
+      disk.failsOnce = true
+      await journal.sync().catch(() => {})
+    }
+    resolve()
+    const [ending] = await Promise.allSettled([large])
+    expect(ending).toMatchObject({ status: 'rejected', reason: { name: 'Error', message: fault } })
+    expect(readdirSync(dir.path)).toEqual([segmentName(1)])
+    if (!journal.isClosed) await journal.close()
+  })
+
+  test('is not written, and leaves nothing, when its sync fails', async () => {
+    using dir = tempDir()
+    const { journal, disk } = journalIn(dir.path)
+    disk.isBroken = true
+    await expect(journal.append('g', [LARGE_BYTES])).rejects.toBeInstanceOf(NotWritten)
+    disk.isBroken = false
+    await journal.append('g', ['after'])
+    expect(framesIn(dir.path)).toEqual([['g', 'after']])
+    expect(readdirSync(dir.path)).toHaveLength(1)
+    await journal.close()
+  })
+
+  test('that a crash left half written is removed', async () => {
+    using dir = tempDir()
+    writeFileSync(join(dir.path, 'journal-large-7.new'), 'half')
+    const { journal } = journalIn(dir.path)
+    expect(readdirSync(dir.path)).toEqual([segmentName(1)])
+    await journal.close()
+  })
+
+  // Only root may mount a small disk.
+  test.skipIf(!canMount)('leaves no file on a full disk, and the journal goes on', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    using _disk = smallDisk(dataDir, 1024 * 1024)
+    const { journal } = journalIn(dataDir)
+    await expect(journal.append('g', [LARGE_BYTES])).rejects.toThrow('ENOSPC')
+    await journal.append('g', ['after'])
+    expect(framesIn(dataDir)).toEqual([['g', 'after']])
+    expect(readdirSync(dataDir)).toHaveLength(1)
     await journal.close()
   })
 })

@@ -67,6 +67,7 @@ describe('a state in the journal', () => {
         failure: { code: 'exit_nonzero', message: 'no' },
         errorText: 'no, thrice',
         progress: [{ timestamp: 't', message: 'half' }],
+        attempts: [{ attempt: 1, error: 'no', exit_code: 2, tail: 'last' }],
       },
       {
         status: 'failed',
@@ -76,6 +77,7 @@ describe('a state in the journal', () => {
         result: { exit: 2 },
         error: 'no, thrice',
         progress: [{ timestamp: 't', message: 'half' }],
+        attempts: [{ attempt: 1, error: 'no', exit_code: 2, tail: 'last' }],
         updated_at: '2026-01-02T03:04:05.678Z',
         started_at: '2026-01-02T03:04:05.678Z',
         finished_at: '2026-01-02T03:04:05.678Z',

@@ -3,7 +3,8 @@
  * Method: the real journal on real files; only the sync is the test's, as disks do not fail on demand.
  */
 import { describe, expect, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { DiskReserve } from '../../../control/store/disk-reserve.ts'
 import { IdempotencyKeys } from '../../../control/store/idempotency.ts'
 import { Journal } from '../../../control/store/journal.ts'
@@ -40,6 +41,7 @@ function world() {
     const graph = graphOf(tasks)
     atOnce(store.claim(graph))
     try {
+      persistence.ensureAccepting()
       await persistence.keepGraph(graph, new TextEncoder().encode(JSON.stringify({ tasks })))
     } catch (error) {
       store.unclaim(graph)
@@ -55,7 +57,7 @@ function world() {
   }
   const end = async () => {
     disk.isBroken = false
-    await persistence.stop()
+    if (!journal.isClosed) await persistence.stop()
     dir[Symbol.dispose]()
   }
   return { dir, disk, store, persistence, submit, found, [Symbol.asyncDispose]: end }
@@ -104,6 +106,33 @@ describe('a sync that fails', () => {
   })
 })
 
+describe('why nothing is accepted', () => {
+  test('is the sync that failed, until the state file is written anew', async () => {
+    await using w = world()
+    expect(() => w.persistence.probe()).not.toThrow()
+    w.disk.isBroken = true
+    await w.submit('refused')
+    expect(() => w.persistence.ensureAccepting()).toThrow('the disk failed to sync')
+    expect(() => w.persistence.probe()).toThrow('the disk failed to sync')
+    w.disk.isBroken = false
+    await until(
+      () => w.submit('after'),
+      (answer) => answer === 'kept',
+    )
+    expect(() => w.persistence.probe()).not.toThrow()
+  })
+})
+
+test('many probes are one write to the disk', async () => {
+  await using w = world()
+  const before = statSync(w.dir.path, { bigint: true }).mtimeNs
+  w.persistence.probe()
+  const after = statSync(w.dir.path, { bigint: true }).mtimeNs
+  expect(after).toBeGreaterThan(before)
+  w.persistence.probe()
+  expect(statSync(w.dir.path, { bigint: true }).mtimeNs).toBe(after)
+})
+
 describe('distrust', () => {
   test('is not ended by a snapshot that began before the sync failed', async () => {
     using dir = tempDir()
@@ -123,5 +152,38 @@ describe('distrust', () => {
     await journal.dropSegmentsBefore(await journal.startSegment())
     expect(journal.isDistrusted).toBe(false)
     await journal.close()
+  })
+})
+
+describe('after the stop', () => {
+  test('a delete, a cancel, a graph are 503, and no other file gets what would have been written', async () => {
+    await using w = world()
+    expect(await w.submit('task')).toBe('kept')
+    const task = w.store.get('task')!
+    await w.persistence.stop()
+    // One of these has the number of the descriptor that the journal had.
+    const paths = Array.from({ length: 8 }, (_, i) => join(w.dir.path, `other-${i}`))
+    const others = paths.map((path) => openSync(path, 'w'))
+    expect(() => w.persistence.ensureKeeping()).toThrow('the service is stopping; nothing was stored')
+    expect(() => w.persistence.record()).toThrow('the service is stopping')
+    expect(await w.submit('graph')).toBe(503)
+    // A change that somebody makes all the same, such as the late end of an attempt that was given up.
+    w.store.apply({ kind: 'deleted', task, at: Date.now() })
+    w.persistence.expose()
+    await expect(w.persistence.durable()).rejects.toMatchObject({ status: 503 })
+    for (const fd of others) closeSync(fd)
+    expect(paths.map((path) => readFileSync(path, 'utf8'))).toEqual(paths.map(() => ''))
+    expect(await w.found()).toEqual(['task'])
+  })
+
+  test('what came while the last state was being written is kept', async () => {
+    await using w = world()
+    for (const id of ['kept', 'deleted']) expect(await w.submit(id)).toBe('kept')
+    const stopping = w.persistence.stop()
+    await Promise.resolve()
+    w.persistence.ensureKeeping()
+    w.store.apply({ kind: 'deleted', task: w.store.get('deleted')!, at: Date.now() })
+    await Promise.all([stopping, w.persistence.durable()])
+    expect(await w.found()).toEqual(['kept'])
   })
 })

@@ -3,6 +3,7 @@
  * Method: a real store; the time is passed in.
  */
 import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import type { Graph } from '../../../control/graph/graph.ts'
 import { Retention } from '../../../control/store/retention.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
@@ -125,6 +126,86 @@ describe('room', () => {
     w.store.apply({ kind: 'deleted', task: graph.tasks[0]!, at: 1 })
     expect(w.store.taskCount).toBe(1)
     expect(() => w.retention.makeRoom(1)).not.toThrow()
+  })
+})
+
+describe('a graph with more tasks than may be kept', () => {
+  test('is refused for good, also while nothing is kept', () => {
+    using w = world({ maxStoredTasks: 3 })
+    const refusal = 'the graph has 4 tasks, but at most 3 are kept (--max-stored-tasks): split it, or raise the limit'
+    expect(() => w.retention.makeRoom(4)).toThrow(refusal)
+    expect(() => w.retention.checkSize(4)).toThrow(refusal)
+    expect(() => w.retention.checkSize(3)).not.toThrow()
+  })
+})
+
+describe('the number of tasks of ended graphs', () => {
+  const step = fc.oneof(
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        kind: fc.constant('accept' as const),
+        ids: fc.uniqueArray(fc.nat(12), { minLength: 1, maxLength: 5 }),
+      }),
+    },
+    { weight: 6, arbitrary: fc.record({ kind: fc.constantFrom('start', 'end', 'delete'), id: fc.nat(12) }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('room' as const), count: fc.integer({ min: 1, max: 8 }) }) },
+    { weight: 1, arbitrary: fc.constant({ kind: 'sweep' as const }) },
+  )
+
+  test('is that of a count over all graphs, whatever happens to them', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        using w = world({ maxStoredTasks: 8, retentionMs: 10 })
+        const { store, retention, accept } = w
+        const apply = (each: (typeof steps)[number], at: number) => {
+          if (each.kind === 'accept') return void accept(...each.ids.map((id) => `t${id}`))
+          if (each.kind === 'room') return retention.makeRoom(each.count, at)
+          if (each.kind === 'sweep') return retention.sweep(at)
+          const task = store.get(`t${(each as { id: number }).id}`)
+          if (task === undefined) return
+          if (each.kind === 'delete') store.apply({ kind: 'deleted', task, at })
+          else if (each.kind === 'start' && task.status === 'pending')
+            store.apply({ kind: 'attempt-started', task, at })
+          else if (each.kind === 'end' && task.status === 'running')
+            store.apply({ kind: 'ended', task, at, ending: { status: 'success', result: null } })
+        }
+        for (const [at, each] of steps.entries()) {
+          try {
+            apply(each, at)
+          } catch (error) {
+            expect([409, 503]).toContain((error as { status: number }).status)
+          }
+          const graphs = [...store.graphs].filter(({ isRetired }) => !isRetired)
+          const count = (counted: readonly Graph[]) => counted.reduce((sum, { visible }) => sum + visible, 0)
+          expect(store.taskCount).toBe(count(graphs))
+          expect(store.endedTaskCount).toBe(count(graphs.filter(({ endedAt }) => endedAt !== undefined)))
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('is counted once for each graph, not for each submission', () => {
+    using w = world({ maxStoredTasks: 2_000 })
+    for (let i = 0; i < 2_000; i++) end(w.store, w.accept(`t${i}`), i)
+    let reads = 0
+    for (const graph of w.store.graphs) {
+      const { visible } = graph
+      let value = visible
+      Object.defineProperty(graph, 'visible', {
+        get: () => {
+          reads++
+          return value
+        },
+        set: (next: number) => {
+          value = next
+        },
+      })
+    }
+    w.retention.makeRoom(1)
+    expect(reads).toBeLessThan(20)
+    expect(w.store.taskCount).toBe(1_999)
   })
 })
 

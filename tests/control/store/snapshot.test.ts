@@ -14,6 +14,7 @@ import { taskRecord } from '../../../control/graph/record.ts'
 import type { Task } from '../../../control/graph/task.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import type { Ending } from '../../../control/store/change.ts'
+import { encodeStates } from '../../../control/store/journaled-state.ts'
 import { recover } from '../../../control/store/recovery.ts'
 import { makeDataDir, statePath, writeSnapshot } from '../../../control/store/snapshot.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
@@ -105,7 +106,7 @@ function take(store: TaskStore, task: Task, step: Step, at: number, result?: unk
   const steps: Record<Step, () => void> = {
     start: () => store.apply({ kind: 'attempt-started', task, at }),
     'attempt-failed': () => store.apply({ kind: 'attempt-failed', task, at, failure }),
-    interrupt: () => store.apply({ kind: 'attempt-interrupted', task, at }),
+    interrupt: () => store.apply({ kind: 'attempt-interrupted', reason: 'stopped', task, at }),
     'request-cancel': () => store.apply({ kind: 'cancel-requested', task, at }),
     succeed: () => end({ status: 'success', result: result ?? [] }),
     fail: () => end({ status: 'failed', failure, error: 'it failed', ...kept }),
@@ -142,10 +143,21 @@ const life = fc.record({
   ),
 })
 
+const KILLED = 'the attempt was interrupted: the service was killed'
+
 /** The record after a restart of a task whose record was `before`. */
 function recovered(before: TaskRecord): TaskRecord {
   if (before.status !== 'running') return before
-  return { ...before, status: 'pending', run_status: 'accepted', runtime: { ...before.runtime!, status: 'accepted' } }
+  const { attempt, started_at } = before.runtime!
+  const cutShort = { attempt, started_at: started_at!, error: KILLED, code: 'cancelled' } as const
+  const attempts = before.run_status === 'running' ? [...(before.attempts ?? []), cutShort] : before.attempts
+  return {
+    ...before,
+    ...(attempts && { attempts }),
+    status: 'pending',
+    run_status: 'accepted',
+    runtime: { ...before.runtime!, status: 'accepted' },
+  }
 }
 
 describe('the state file', () => {
@@ -194,7 +206,7 @@ describe('the state file', () => {
             expect(record).toMatchObject({ status: 'cancelled', run_status: 'cancelled', error: 'task cancelled' })
             expect(record.runtime).toMatchObject({ status: 'cancelled', error: cancellation })
             expect(record.finished_at).toBe(old.updated_at!)
-          } else expect(JSON.stringify(record)).toBe(JSON.stringify(recovered(old)))
+          } else expect(record).toStrictEqual(recovered(old))
           const task = after.store.get(record.id)!
           expect([task.attempt, task.interruptedAttempts]).toEqual(attempts.get(record.id)!)
         }
@@ -418,6 +430,89 @@ describe('a restart', () => {
   })
 })
 
+test('a state file whose graphs are not next to each other loads as one whose graphs are', async () => {
+  using dir = tempDir()
+  const store = new TaskStore()
+  for (const prefix of ['a', 'b']) {
+    acceptGraph(store, [
+      { id: `${prefix}1`, type: 'test' },
+      { id: `${prefix}2`, type: 'test', depends_on: [`${prefix}1`] },
+    ])
+  }
+  await writeSnapshot(store, dir.path)
+  const entries = JSON.parse(readFileSync(statePath(dir.path), 'utf8')) as Record<string, unknown>
+  const text = ['a1', 'b1', 'a2', 'b2'].map((id) => `"${id}":${JSON.stringify(entries[id])}`).join(',')
+  writeFileSync(statePath(dir.path), `{${text}}`)
+  const { graphs } = await restart(dir.path)
+  expect(graphs.map(({ tasks }) => tasks.map(({ id }) => id))).toEqual([
+    ['a1', 'a2'],
+    ['b1', 'b2'],
+  ])
+  expect(graphs.map((graph) => graph.dependentCount(graph.tasks[0]!))).toEqual([1, 1])
+})
+
+describe('the memory of a restart', () => {
+  /** Two graphs, one that has ended and one that waits for a task that runs. */
+  async function restarted() {
+    const store = new TaskStore()
+    const input = { type: 'os', tool_name: 'noop', params: { message: 'hi', list: [1] } }
+    const [ended, live] = ['e', 'l'].map((prefix, i) =>
+      acceptGraph(
+        store,
+        Array.from({ length: 300 }, (_, n) => ({
+          ...input,
+          id: `${prefix}${n}`,
+          ...(n > 0 && { depends_on: [`${prefix}0`] }),
+        })),
+        1_000 + i,
+      ),
+    )
+    for (const task of ended!.tasks) {
+      take(store, task, 'start', 2_000)
+      store.apply({ kind: 'ended', task, at: 2_000, ending: { status: 'success', result: null } })
+    }
+    take(store, live!.tasks[0]!, 'start', 2_000)
+    store.apply({ kind: 'ended', task: live!.tasks[0]!, at: 2_000, ending: { status: 'success', result: null } })
+    const { graphs } = await writtenAndRead(store)
+    return graphs as [Graph, Graph]
+  }
+
+  test('has no cold fields for tasks that had none, and one copy of their input', async () => {
+    const tasks = (await restarted()).flatMap((graph) => graph.tasks)
+    expect(tasks.length).toBe(600)
+    expect(tasks.filter(({ hasRarities }) => hasRarities).length).toBe(0)
+    expect(tasks.filter(({ params, input }) => params !== input).length).toBe(0)
+    expect(tasks[0]!.createdAt).toBe(1_000)
+    expect(tasks[599]!.createdAt).toBe(1_001)
+  })
+
+  test('has no edges of graphs that have ended, and those of others', async () => {
+    const [ended, live] = await restarted()
+    expect(ended.dependentCount(ended.tasks[0]!)).toBe(0)
+    expect(ended.missing.length).toBe(0)
+    expect(live.dependentCount(live.tasks[0]!)).toBe(299)
+    expect(live.missing.length).toBe(300)
+  })
+
+  test('lets tasks that end alike share a row of the journal, as before', async () => {
+    const [, live] = await restarted()
+    const waiting = live.tasks.slice(1)
+    const result = Object.freeze({ ok: true })
+    for (const task of waiting) {
+      Object.assign(task, {
+        status: 'success',
+        attempt: 1,
+        startedAt: 5,
+        attemptStartedAt: 5,
+        finishedAt: 6,
+        updatedAt: 6,
+      })
+      task.result = result
+    }
+    expect(JSON.parse(encodeStates(waiting))).toHaveLength(1)
+  })
+})
+
 describe('a state file of the older form', () => {
   test('loads as one graph, with everything that it says', async () => {
     using dir = tempDir()
@@ -495,6 +590,8 @@ describe('a file that cannot be read', () => {
     ['has a task with an unknown status', task({ status: 'done' }), 'task a has the unknown status "done"'],
     ['has a task that depends on itself', task({ depends_on: ['a'] }), 'the dependencies of task a form a cycle'],
     ['has progress of another kind', task({ progress: 5 }), ''],
+    ['has attempts of another kind', task({ attempts: {} }), 'task a has attempts that are no list of attempts'],
+    ['has an attempt without a number', task({ attempts: [{ error: 'no' }] }), 'task a has attempts that are no list'],
     ['has settled dependencies of another kind', task({ depends_on: ['b'], settled_dependencies: 5 }), ''],
     ['has a settled dependency that is null', task({ depends_on: ['b'], settled_dependencies: [null] }), ''],
   ])('because it %s is refused with its path and a remedy, and stays as it is', async (_, text, detail) => {
@@ -534,8 +631,8 @@ describe('the data directory', () => {
   test('is made with all above it, for its owner only, and may be there already', () => {
     using dir = tempDir()
     const path = join(dir.path, 'a', 'b')
-    makeDataDir(path)
-    makeDataDir(path)
+    expect(makeDataDir(path)).toContain(path)
+    expect(makeDataDir(path)).toEqual([])
     expect(statSync(path).mode & 0o777).toBe(0o700)
   })
 

@@ -94,7 +94,7 @@ describe('a change', () => {
     start(store, task, AT + 3)
     expect(task).toMatchObject({ attempt: 2, isBackingOff: false, startedAt: AT + 1, attemptStartedAt: AT + 3 })
     expect(task.failure).toBeUndefined()
-    store.apply({ kind: 'attempt-interrupted', task, at: AT + 4 })
+    store.apply({ kind: 'attempt-interrupted', task, at: AT + 4, reason: 'stopped' })
     expect(task).toMatchObject({ status: 'pending', attempt: 2, interruptedAttempts: 1, usedAttempts: 1 })
     start(store, task, AT + 5)
     store.apply({ kind: 'cancel-requested', task, at: AT + 6 })
@@ -402,7 +402,7 @@ test('changes in any order are numbered without a gap, and what lives and what i
         const task = tasks[position]!
         if (kind === 'attempt-started' && task.status === 'pending' && !task.isDeleted) start(store, task)
         else if (kind === 'attempt-interrupted' && task.status === 'running' && !task.isDeleted)
-          store.apply({ kind, task, at: AT })
+          store.apply({ kind, task, reason: 'stopped', at: AT })
         else if (kind === 'progress') store.apply({ kind, task, at: AT })
         else if (kind === 'ended' && task.status === 'running') end(store, task)
         else if (kind === 'deleted' && store.get(task.id) === task) remove(store, task)

@@ -1,0 +1,273 @@
+/**
+ * The state file and the journal, put together as plain data, and the graphs that come of it.
+ *
+ * Entries of the state file come first, then the frames of the journal: a frame of a graph adds its tasks, a row of a task is
+ * its newest state where its number is higher. A graph of the state file that the journal says nothing about is built as
+ * soon as its entries are there, and its entries are garbage: the entries of 100,000 tasks take five times as much as the tasks.
+ */
+import { parseJson } from '../../shared/json-slices.ts'
+import type { ProcessIdentity } from '../../shared/processes.ts'
+import { atOnce } from '../../shared/slices.ts'
+import { decodeTasks, isObject } from '../graph/decode.ts'
+import type { Graph } from '../graph/graph.ts'
+import { normalizeTool } from '../graph/normalize.ts'
+import type { Task } from '../graph/task.ts'
+import type { GcSchedule } from './gc-schedule.ts'
+import type { KeptKey } from './idempotency.ts'
+import type { Frame } from './journal-format.ts'
+import { decodeStates, graphsInStates, type JournaledState } from './journaled-state.ts'
+import { recoverGraph, type StoredTask } from './stored-task.ts'
+
+/** The payload of a frame of kind `g`. `body` is the submission as it came. */
+export interface JournaledGraph {
+  readonly graph_ordinal: number
+  readonly graph_id: string
+  readonly trace_id: string
+  readonly created_at: string
+  readonly body: unknown
+  /** The key that the submission came with, and its answer. */
+  readonly idempotency?: KeptKey
+}
+
+/** The tasks of a graph are not next to each other in the state file, or a task is there twice. */
+export class OutOfOrder extends Error {}
+
+/** The graphs and tasks that the journal says something about: those of the state file can be built when it was replayed. */
+export class Mentions {
+  readonly #ordinals = new Set<number>()
+  readonly #ids = new Set<string>()
+
+  /** Notes what is in the frame. What cannot be read is refused when the frame is applied. */
+  add({ kind, payload }: Frame): void {
+    try {
+      if (kind === 't') {
+        for (const ordinal of graphsInStates(new TextDecoder().decode(payload))) this.#ordinals.add(ordinal)
+        return
+      }
+      const { graph_ordinal, body } = parseJson(payload) as JournaledGraph
+      this.#ordinals.add(graph_ordinal)
+      const tasks = isObject(body) && Array.isArray(body.tasks) ? body.tasks : []
+      for (const task of tasks) if (isObject(task) && typeof task.id === 'string') this.#ids.add(task.id)
+    } catch {
+      // A later step says what is wrong.
+    }
+  }
+
+  has(ordinal: number, ids: Iterable<string>): boolean {
+    if (this.#ordinals.has(ordinal)) return true
+    for (const id of ids) if (this.#ids.has(id)) return true
+    return false
+  }
+}
+
+export class Replay {
+  /**
+   * Of each graph its entries by task id, deleted ones too, in the order of the graph; or the graph itself, where nothing
+   * that comes can change it.
+   */
+  readonly #graphs = new Map<number, Map<string, StoredTask> | Graph>()
+  /** The graph whose task callers see under an id. */
+  readonly #owners = new Map<string, number>()
+  /** The order in which the graphs of the journal were taken in. */
+  readonly #ranks = new Map<number, number>()
+  /** Graphs that were refused after they had been written. */
+  readonly #revoked = new Set<number>()
+  /** What the journal is about; undefined: nothing of the state file is built before all was read. */
+  readonly #mentions: Mentions | undefined
+  readonly #seen = new Set<string>()
+  /** Entries of a state file of the older form, by graph id. They get their numbers once those of the others are known. */
+  readonly #unnumbered = new Map<string, Map<string, StoredTask>>()
+  /** The graph that the last entry belongs to. */
+  #current: number | undefined
+  lastSeq = 0
+  lastOrdinal = 0
+
+  /** Both are known once `graphs` has been called. */
+  readonly toLetGo: Task[] = []
+  readonly processes: ProcessIdentity[] = []
+  /** Those of the state file and the journal, oldest first. */
+  readonly idempotencyKeys: KeptKey[]
+
+  readonly #collections: GcSchedule
+
+  constructor(idempotencyKeys: KeptKey[], collections: GcSchedule, mentions?: Mentions) {
+    this.idempotencyKeys = idempotencyKeys
+    this.#collections = collections
+    this.#mentions = mentions
+  }
+
+  /** Takes in the next entry of the state file. Throws `OutOfOrder`, and what `refuse` makes. */
+  addEntry(id: string, entry: StoredTask, refuse: (detail: string) => Error): void {
+    if (this.#mentions !== undefined) {
+      if (this.#seen.has(id)) throw new OutOfOrder()
+      this.#seen.add(id)
+    }
+    if (this.#collections.isDue()) Bun.gc(true)
+    this.lastSeq = Math.max(this.lastSeq, entry.seq ?? 0)
+    const ordinal = entry.graph_ordinal
+    if (ordinal === undefined) {
+      // Entries without a graph are one graph, as ids were global in the older form.
+      const key = entry.graph_id ?? ''
+      const entries = this.#unnumbered.get(key) ?? new Map<string, StoredTask>()
+      this.#unnumbered.set(key, entries.set(id, entry))
+      return
+    }
+    this.lastOrdinal = Math.max(this.lastOrdinal, ordinal)
+    if (ordinal !== this.#current) {
+      this.#closeGraph(refuse)
+      if (this.#mentions !== undefined && this.#graphs.has(ordinal)) throw new OutOfOrder()
+      this.#current = ordinal
+    }
+    this.#entriesOf(ordinal).set(id, entry)
+  }
+
+  /** To be called after the last entry. */
+  endEntries(refuse: (detail: string) => Error): void {
+    this.#closeGraph(refuse)
+    this.#seen.clear()
+    for (const entries of this.#unnumbered.values()) this.#graphs.set(++this.lastOrdinal, entries)
+    for (const [ordinal, entries] of this.#graphs) {
+      if (entries instanceof Map) for (const id of entries.keys()) this.#owners.set(id, ordinal)
+    }
+  }
+
+  /** All entries of the current graph are there: it is built unless the journal goes on about it. */
+  #closeGraph(refuse: (detail: string) => Error): void {
+    const ordinal = this.#current
+    if (ordinal === undefined || this.#mentions === undefined) return
+    const entries = this.#entriesOf(ordinal)
+    if (this.#mentions.has(ordinal, entries.keys())) return
+    const graph = this.#build(ordinal, [...entries.values()], refuse)
+    if (graph === undefined) this.#graphs.delete(ordinal)
+    else this.#graphs.set(ordinal, graph)
+  }
+
+  /** Notes what the steps of earlier frames must know of this one. */
+  note({ kind, payload }: Frame): void {
+    if (kind === 't') return
+    const graph_ordinal = ordinalIn(payload)
+    this.lastOrdinal = Math.max(this.lastOrdinal, graph_ordinal)
+    if (kind === 'r') this.#revoked.add(graph_ordinal)
+    else this.#ranks.set(graph_ordinal, this.#ranks.size)
+  }
+
+  /** To be called once all frames were noted. */
+  apply({ kind, payload }: Frame, refuse: (detail: string) => Error): void {
+    if (kind === 'g') this.#addGraph(parseJson(payload) as JournaledGraph, refuse)
+    else if (kind === 't') for (const state of statesIn(payload, refuse)) this.#applyState(state)
+  }
+
+  /** A graph of the state file whose frame is gone is older than any that still has one. */
+  #rankOf(ordinal: number): number {
+    return this.#ranks.get(ordinal) ?? -1
+  }
+
+  #addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): void {
+    const { graph_ordinal, graph_id, trace_id, created_at, idempotency, body } = graph
+    if (this.#revoked.has(graph_ordinal)) return
+    if (idempotency !== undefined) this.idempotencyKeys.push(idempotency)
+    // What the state file lacks of a graph that it knows was deleted or replaced before it was written.
+    const isKnown = this.#graphs.has(graph_ordinal)
+    const entries = this.#entriesOf(graph_ordinal)
+    for (const input of atOnce(decodeTasks(body))) {
+      const { id } = input
+      if (!id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
+      const owner = this.#owners.get(id) ?? graph_ordinal
+      const isReplaced = owner !== graph_ordinal && this.#rankOf(owner) > this.#rankOf(graph_ordinal)
+      if (!entries.has(id)) {
+        const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
+        const tool = toolName === undefined ? {} : { tool_name: toolName }
+        const entry = { ...input, type, ...tool, graph_id, graph_ordinal, trace_id, created_at, status: 'pending' }
+        entries.set(id, { ...entry, ...((isKnown || isReplaced) && { deleted: true }) } as StoredTask)
+      }
+      if (isReplaced) continue
+      if (owner !== graph_ordinal) this.#hide(id) // it took the id over, whatever became of its own task since
+      if (entries.get(id)!.deleted) this.#owners.delete(id)
+      else this.#owners.set(id, graph_ordinal)
+    }
+  }
+
+  #applyState(state: JournaledState): void {
+    const { id, seq, graph_ordinal, record, ...changed } = state
+    this.lastSeq = Math.max(this.lastSeq, seq)
+    if (record === undefined && !this.#graphs.has(graph_ordinal)) return
+    const entries = this.#entriesOf(graph_ordinal)
+    // A task that its graph does not show was deleted or replaced; what became of it still decides about others.
+    const entry = entries.get(id) ?? ({ type: 'os', ...record, id, deleted: true } as StoredTask)
+    if ((entry.seq ?? 0) >= seq) return
+    entries.set(id, { ...withoutState(entry), ...changed, seq } as StoredTask)
+    if (state.deleted && this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)
+  }
+
+  /** What was under `id` is replaced: its outcome still decides about others of its graph. */
+  #hide(id: string): void {
+    const owner = this.#owners.get(id)
+    const entries = owner === undefined ? undefined : this.#entriesOf(owner)
+    const entry = entries?.get(id)
+    if (entries !== undefined && entry !== undefined) entries.set(id, { ...entry, deleted: true })
+  }
+
+  /** To be called once, at the end: the entries of each graph are let go of as soon as it is built. */
+  graphs(refuse: (detail: string) => Error): Graph[] {
+    this.#owners.clear()
+    const graphs: Graph[] = []
+    for (const [ordinal, entries] of this.#graphs) {
+      const graph = entries instanceof Map ? this.#build(ordinal, [...entries.values()], refuse) : entries
+      if (graph !== undefined) graphs.push(graph)
+      this.#graphs.delete(ordinal)
+    }
+    return graphs
+  }
+
+  #build(ordinal: number, entries: readonly StoredTask[], refuse: (detail: string) => Error): Graph | undefined {
+    for (const { process } of entries) if (process !== undefined) this.processes.push(process)
+    const isGone = entries.every((entry) => entry.deleted && !goesOnElsewhere(entry))
+    if (isGone && !entries.some(isToLetGo)) return undefined
+    const graph = recoverGraph(ordinal, entries, refuse)
+    entries.forEach((entry, position) => {
+      if (isToLetGo(entry)) this.toLetGo.push(graph.tasks[position]!)
+    })
+    return isGone ? undefined : graph
+  }
+
+  #entriesOf(ordinal: number): Map<string, StoredTask> {
+    const known = this.#graphs.get(ordinal)
+    if (known instanceof Map) return known
+    if (known !== undefined) throw new Error(`graph ${ordinal} of the state file was built before the journal was read`)
+    const entries = new Map<string, StoredTask>()
+    this.#graphs.set(ordinal, entries)
+    return entries
+  }
+}
+
+/** The number of the graph that a frame of kind `g` or `r` is about. It is at the beginning; the rest may be megabytes. */
+function ordinalIn(payload: Uint8Array): number {
+  const found = /^\{"graph_ordinal":(\d+)[,}]/.exec(String.fromCharCode(...payload.subarray(0, MAX_ORDINAL_BYTES)))
+  return found === null ? (parseJson(payload) as JournaledGraph).graph_ordinal : Number(found[1])
+}
+
+const MAX_ORDINAL_BYTES = 64
+
+function statesIn(payload: Uint8Array, refuse: (detail: string) => Error): JournaledState[] {
+  try {
+    return decodeStates(new TextDecoder().decode(payload))
+  } catch {
+    throw refuse('it holds states of tasks in a form that this version does not know')
+  }
+}
+
+/** Whether its attempt was being ended elsewhere. */
+const isToLetGo = ({ status, handle_id }: StoredTask) => status === 'cancelling' && handle_id !== undefined
+
+/** Whether its attempt is to be followed again, although nobody may see the task any more. */
+const goesOnElsewhere = ({ status, handle_id }: StoredTask) =>
+  (status === 'running' || status === 'pending') && handle_id !== undefined
+
+/** What of an entry never changes. A state replaces all of the rest, also by leaving things out. */
+function withoutState(entry: StoredTask): Partial<StoredTask> {
+  const { status, run_status, attempt, interrupted_attempts, process, handle_id, handle_taken, handle_owner, ...rest } =
+    entry
+  const { result, result_file, error, runtime, progress, attempts, updated_at, started_at, finished_at, ...identity } =
+    rest
+  return identity
+}

@@ -1,0 +1,121 @@
+/** Which tasks a list is of, and where in the order of all it goes on. */
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { isYieldDue, type Slices } from '../../shared/slices.ts'
+import type { Graph } from '../graph/graph.ts'
+import type { ToolRef } from '../graph/normalize.ts'
+import type { Task } from '../graph/task.ts'
+import type { TaskStore } from './tasks.ts'
+
+/** What is absent or empty excludes nothing. `graphId` chooses the graphs (`graphsOf`), the others choose tasks (`isWanted`). */
+export interface TaskFilter {
+  readonly statuses?: readonly TaskStatus[]
+  /** A type without a tool is all of the type. */
+  readonly tools?: readonly ToolRef[]
+  readonly graphId?: string | undefined
+}
+
+export const isWanted = ({ statuses = [], tools = [] }: TaskFilter, task: Task): boolean =>
+  (statuses.length === 0 || statuses.includes(task.status)) &&
+  (tools.length === 0 || tools.some((tool) => isOf(tool, task)))
+
+const isOf = ({ type, toolName }: ToolRef, task: Task): boolean =>
+  task.type === type && (toolName === undefined || task.toolName === toolName)
+
+/** A task by the number of its graph and its position there. The task may be gone. */
+export interface Place {
+  readonly ordinal: number
+  readonly position: number
+}
+
+/** The place of a task, as callers give it back. */
+export const cursorOf = ({ graph, position }: Task): string => `${graph.ordinal}-${position}`
+
+/** Undefined for a text that is no cursor. */
+export function placeOf(cursor: string): Place | undefined {
+  const match = /^(\d{1,15})-(\d{1,9})$/.exec(cursor)
+  return match === null ? undefined : { ordinal: Number(match[1]), position: Number(match[2]) }
+}
+
+export interface PageRequest {
+  readonly filter: TaskFilter
+  readonly after: Place | undefined
+  readonly limit: number
+}
+
+export interface Page {
+  readonly tasks: readonly Task[]
+  /** Of the next page; undefined on the last. */
+  readonly nextCursor: string | undefined
+}
+
+/** The accepted graphs whose tasks `filter` may want. It looks at graphs only: they may have a million tasks. */
+export function* graphsOf(store: TaskStore, { graphId }: TaskFilter): Slices<Iterable<Graph>> {
+  if (graphId === undefined) return store.graphs
+  const graph = yield* findGraph(store, graphId)
+  return graph === undefined ? [] : [graph]
+}
+
+/** The graph with this id; undefined where there is none, or where it is retired. */
+export function* findGraph(store: TaskStore, id: string): Slices<Graph | undefined> {
+  let steps = 0
+  for (const graph of store.graphs) {
+    if (graph.id === id && !graph.isRetired) return graph
+    if (isYieldDue(steps++)) yield
+  }
+  return undefined
+}
+
+/**
+ * The next `limit` of the wanted tasks, in the order of their creation.
+ *
+ * The graph of `after` is looked for, as numbers of graphs are only nearly in that order: a graph that takes long to
+ * read gets its number before it is created. Where it is gone, graphs with higher numbers come after it.
+ */
+export function* pageOf(store: TaskStore, { filter, after, limit }: PageRequest): Slices<Page> {
+  const graphs = yield* graphsOf(store, filter)
+  const until = store.seq
+  let hasPassedCursor = after === undefined
+  const page = yield* tasksOf(store, graphs, { filter, limit, until }, (graph) => {
+    if (after === undefined || hasPassedCursor) return 0
+    if (graph.ordinal !== after.ordinal) return graph.tasks.length
+    hasPassedCursor = true
+    return after.position + 1
+  })
+  if (after === undefined || hasPassedCursor) return page
+  return yield* tasksOf(store, graphs, { filter, limit, until }, (graph) =>
+    graph.ordinal > after.ordinal ? 0 : graph.tasks.length,
+  )
+}
+
+interface Selection {
+  readonly filter: TaskFilter
+  readonly limit: number
+  /** Graphs that were accepted after this change are left out. */
+  readonly until: number
+}
+
+/** A page of the tasks of `graphs`, of each from the position that `from` gives. */
+function* tasksOf(
+  store: TaskStore,
+  graphs: Iterable<Graph>,
+  { filter, limit, until }: Selection,
+  from: (graph: Graph) => number,
+): Slices<Page> {
+  const tasks: Task[] = []
+  let steps = 0
+  for (const graph of graphs) {
+    if (graph.acceptedSeq > until) break
+    const first = from(graph)
+    if (isYieldDue(steps++)) yield
+    if (graph.isRetired) continue
+    for (let i = first; i < graph.tasks.length; i++) {
+      const task = graph.tasks[i]!
+      if (store.isVisible(task) && isWanted(filter, task)) {
+        if (tasks.length === limit) return { tasks, nextCursor: cursorOf(tasks.at(-1)!) }
+        tasks.push(task)
+      }
+      if (isYieldDue(steps++)) yield
+    }
+  }
+  return { tasks, nextCursor: undefined }
+}
