@@ -6,10 +6,16 @@
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { type CommandOptions, resultOf, runCommand } from './command.ts'
-import { type ExecutableTask, type Executor, type ExecutorContext, invalidInput } from './executor.ts'
+import {
+  type ExecutableTask,
+  type Executor,
+  type ExecutorContext,
+  invalidInput,
+  type ToolParameters,
+} from './executor.ts'
 import { checkCommand, type ShellPolicy } from './os/shell-policy.ts'
 import { ToolParams } from './params.ts'
-import type { SkillsDirectory } from './skills.ts'
+import type { Skill, SkillsDirectory } from './skills.ts'
 
 /** Bytes kept of the output, both streams together. */
 export const MAX_OUTPUT_BYTES = 1024 * 1024
@@ -61,6 +67,21 @@ export class CliSkillsExecutor implements Executor {
     this.#options = options
   }
 
+  parametersOf(): ToolParameters {
+    return CLI_SKILLS
+  }
+
+  /** Whether a name is a skill takes a look at the directory, which is for the attempt. */
+  checkInput(toolName: string | undefined, input: unknown): void {
+    const params = cliSkillsParams.parse(input)
+    checkStdin(params.stdin)
+    const { skills, policy } = this.#options
+    const call = callOf(toolName, params)
+    if (skills.mayExist) return
+    if ('skill' in call) throw unknownSkill(call.skill, [])
+    checkCommand(policy, call.command)
+  }
+
   async execute({ toolName, input }: ExecutableTask, context: ExecutorContext): Promise<CliSkillsResult> {
     const params = cliSkillsParams.parse(input)
     const { args = [], dir, stdin } = params
@@ -78,24 +99,36 @@ export class CliSkillsExecutor implements Executor {
   }
 
   /** What is called, and the program that this starts. Throws `invalid_input` or `denied`. */
-  async #programOf(
-    toolName: string | undefined,
-    { command }: Static<typeof cliSkillsParams.schema>,
-  ): Promise<{ name: string; program: string }> {
+  async #programOf(toolName: string | undefined, params: Params): Promise<{ name: string; program: string }> {
     const { skills, policy } = this.#options
-    if (toolName !== undefined && toolName !== '') {
-      if (command !== undefined && command !== toolName) {
-        throw invalidInput(`tool_name "${toolName}" and command "${command}" exclude each other`)
-      }
-      const program = await skills.find(toolName)
-      if (program === undefined) throw await unknownSkill(toolName, skills)
-      return { name: toolName, program }
+    const call = callOf(toolName, params)
+    if ('skill' in call) {
+      const program = await skills.find(call.skill)
+      if (program === undefined) throw unknownSkill(call.skill, await skills.listSkills())
+      return { name: call.skill, program }
     }
-    if (command === undefined || command.trim() === '') throw invalidInput('command is required')
+    const { command } = call
     const skill = await skills.find(command)
     if (skill === undefined) checkCommand(policy, command)
     return { name: command, program: skill ?? command }
   }
+}
+
+type Params = Static<typeof cliSkillsParams.schema>
+
+const CLI_SKILLS: ToolParameters = { label: 'cli-skills', schema: cliSkillsParams.schema }
+
+/** What a task calls: a skill by its name, or a command, which may be one too. Throws `invalid_input`. */
+function callOf(
+  toolName: string | undefined,
+  { command }: Params,
+): { readonly skill: string } | { readonly command: string } {
+  if (toolName !== undefined && toolName !== '') {
+    if (command === undefined || command === toolName) return { skill: toolName }
+    throw invalidInput(`tool_name "${toolName}" and command "${command}" exclude each other`)
+  }
+  if (command === undefined || command.trim() === '') throw invalidInput('command is required')
+  return { command }
 }
 
 function checkStdin(stdin: string | undefined): void {
@@ -109,8 +142,8 @@ function checkStdin(stdin: string | undefined): void {
 /** Names of skills that an error text has; the rest are counted. */
 const MAX_NAMES_IN_ERROR = 20
 
-async function unknownSkill(name: string, skills: SkillsDirectory) {
-  const names = (await skills.listSkills()).map((skill) => skill.name)
+function unknownSkill(name: string, skills: readonly Skill[]) {
+  const names = skills.map((skill) => skill.name)
   const available = names.slice(0, MAX_NAMES_IN_ERROR).join(', ') || 'none; --skills-dir says where they are'
   const more = names.length > MAX_NAMES_IN_ERROR ? ` and ${names.length - MAX_NAMES_IN_ERROR} more` : ''
   return invalidInput(`unknown skill "${name}" (available: ${available}${more})`)

@@ -59,13 +59,14 @@ export async function runCommand(
 }
 
 /** `result` where the command exited with 0, else throws it with `<failure>: exit status N`. */
-export function resultOf<T>({ ending }: EndedCommand, failure: string, result: T): T {
+export function resultOf<T>({ ending, stdout, stderr }: EndedCommand, failure: string, result: T): T {
   if (ending.exitCode === 0) return result
   const [how, details] =
     ending.signal === undefined
       ? [`exit status ${ending.exitCode}`, { exit_code: ending.exitCode }]
       : [`terminated by signal ${ending.signal}`, { signal: ending.signal }]
-  throw new ExecutionError('exit_nonzero', `${failure}: ${how}`, { result, details })
+  const telling = stderr.text.trim() === '' ? stdout : stderr
+  throw new ExecutionError('exit_nonzero', `${failure}: ${how}`, { result, details, tail: telling.tail })
 }
 
 function check({ command, dir }: Command): void {

@@ -5,6 +5,7 @@
  * `context.signal` fires it ends all of it before it returns or throws; the scheduler knows why the signal fired and
  * words the failure. An executor that can answer at once may return a plain value, which costs nothing.
  */
+import type { TObject } from '@sinclair/typebox'
 import type { ErrorCode } from '../../shared/contract/control.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Handle } from '../graph/task.ts'
@@ -77,16 +78,51 @@ export interface ExecutorHooks {
   onError?(task: ExecutableTask, error: unknown, context: ExecutorContext): Instead<{ readonly result: unknown }>
 }
 
-/** What an executor whose attempts another service carries out has besides. */
+/** An ended task whose record was deleted, replaced or retired. */
+export interface ForgottenTask extends ExecutableTask {
+  readonly graph: { readonly id: string }
+  /** The number of the last attempt; 0 for a task that never started. */
+  readonly attempt: number
+  /** Of the last attempt. Undefined when the other service does not have it. */
+  readonly handle: Handle | undefined
+}
+
+/** Extra methods of executors that delegate to a remote service. */
 export interface HandingOver {
   /** It bounds by itself how long it takes to return once the signal has fired: it is not given up before. */
   readonly boundsItsStop?: boolean
   /** Ends, now or as soon as it can, an attempt that was handed over and that nobody waits for. Must not throw. */
   letGo?(task: ExecutableTask, handle: Handle): void
+  /**
+   * What the result of an attempt that still runs would be now, as far as it has come. Throws `ExecutionError` when the other
+   * service does not say.
+   */
+  resultSoFar?(handle: Handle, call: { readonly traceId: string; readonly signal: AbortSignal }): Promise<unknown>
+  /** Has the other service remove, now or as soon as it can, what it keeps of an ended task. Must not throw. */
+  forget?(task: ForgottenTask): void
+}
+
+/** The parameters of a tool. */
+export interface ToolParameters {
+  /** The tool as error texts call it: `os.sleep`. */
+  readonly label: string
+  /** Names of parameters that it does not have are refused at submission. */
+  readonly schema: TObject
+}
+
+/**
+ * What an executor can tell of an input before it runs. Both methods are optional, answer at once and are cheap: they are
+ * asked about every task that is submitted, and never about a task that was read from disk.
+ */
+export interface InputReview {
+  /** The parameters of a tool; undefined where any name may stand. */
+  parametersOf?(toolName: string | undefined): ToolParameters | undefined
+  /** Throws the `ExecutionError` with which every attempt would fail. The task is accepted, and its answer warns. */
+  checkInput?(toolName: string | undefined, input: unknown): void
 }
 
 /** Executes tasks of one type. */
-export interface Executor extends ExecutorHooks, HandingOver {
+export interface Executor extends ExecutorHooks, HandingOver, InputReview {
   /** The value of `type` that brings tasks here. */
   readonly type: string
   /** The JSON result. Throws `ExecutionError`; anything else thrown counts as a mistake of ours (`internal`). */
@@ -94,7 +130,7 @@ export interface Executor extends ExecutorHooks, HandingOver {
 }
 
 /** Executes tasks of one type that has several tools. One with an `execute` too gets tasks without a tool name there. */
-export interface MethodExecutor extends ExecutorHooks, HandingOver {
+export interface MethodExecutor extends ExecutorHooks, HandingOver, InputReview {
   readonly type: string
   /** Like `execute`. `method` is the task's tool name; throws `invalid_input` for one that it does not know. */
   executeMethod(method: string, task: ExecutableTask, context: ExecutorContext): unknown
@@ -109,6 +145,8 @@ export class ExecutionError extends Error {
   readonly retryable: boolean | undefined
   /** The service that the failure comes from, where it is not this one. */
   readonly source: string | undefined
+  /** The end of the attempt's output; undefined where the texts of `result` end with it. */
+  readonly tail: string | undefined
   constructor(
     readonly code: ErrorCode,
     message: string,
@@ -117,6 +155,7 @@ export class ExecutionError extends Error {
       readonly details?: unknown
       readonly retryable?: boolean | undefined
       readonly source?: string
+      readonly tail?: string | undefined
     } = {},
   ) {
     super(message, options)
@@ -124,6 +163,7 @@ export class ExecutionError extends Error {
     this.details = options.details
     this.retryable = options.retryable
     this.source = options.source
+    this.tail = options.tail
   }
 }
 

@@ -3,7 +3,7 @@
  *
  * It is done once, when the executor is registered: one that only has `execute` stays as it is and pays nothing.
  */
-import { messageOf } from '../../shared/errors.ts'
+import { messageOf, stackOf } from '../../shared/errors.ts'
 import {
   type ExecutableTask,
   ExecutionError,
@@ -30,6 +30,10 @@ const executing = (executor: AnyExecutor, execute: Execute): Executor => ({
   ...{ type: executor.type, execute },
   ...(executor.boundsItsStop !== undefined && { boundsItsStop: executor.boundsItsStop }),
   ...(executor.letGo && { letGo: (task, handle) => executor.letGo?.(task, handle) }),
+  ...(executor.resultSoFar && { resultSoFar: async (handle, call) => executor.resultSoFar?.(handle, call) }),
+  ...(executor.parametersOf && { parametersOf: (toolName) => executor.parametersOf?.(toolName) }),
+  ...(executor.checkInput && { checkInput: (toolName, input) => executor.checkInput?.(toolName, input) }),
+  ...(executor.forget && { forget: (task) => executor.forget?.(task) }),
 })
 
 function executionOf(executor: AnyExecutor): Execute {
@@ -78,7 +82,7 @@ async function inHook<T>(
     return await hook()
   } catch (error) {
     if (error instanceof ExecutionError || (handled !== undefined && error === handled)) throw error
-    context.log.error('executor broke', { hook: name, cause: error instanceof Error ? error.stack : String(error) })
+    context.log.error('executor broke', { hook: name, cause: stackOf(error) })
     throw new ExecutionError('internal', `internal error in ${name}: ${messageOf(error)}`, { cause: error })
   }
 }

@@ -8,6 +8,7 @@
 import type { Log } from '../../shared/log.ts'
 import { endGroup } from '../../shared/process-group.ts'
 import { isStillThere, markedProcesses, type ProcessIdentity, processStat } from '../../shared/processes.ts'
+import { attemptMarkOf } from '../../shared/service-id.ts'
 
 export interface LeftoversOptions {
   readonly processes: readonly ProcessIdentity[]
@@ -21,7 +22,7 @@ export interface LeftoversOptions {
 /** Resolves when none of them runs any more. Never signals a process that only has the pid of one of them. */
 export async function endLeftovers({ processes, serviceId, graceMs, log }: LeftoversOptions): Promise<void> {
   const onRecord = processes.filter(isStillThere).map(({ pid }) => pid)
-  const marked = markedProcesses(`TASKMILL_ATTEMPT=${serviceId}/`).map((pid) => processStat(pid)?.group ?? 0)
+  const marked = markedProcesses(attemptMarkOf(serviceId)).map((pid) => processStat(pid)?.group ?? 0)
   // Group 0 would be our own.
   const groups = new Set([...onRecord, ...marked].filter((group) => group > 1))
   if (groups.size === 0) return

@@ -11,7 +11,14 @@ import { messageOf } from '../../shared/errors.ts'
 import type { Progress } from '../mcp-client/connection.ts'
 import { McpFault, shortened } from '../mcp-client/fault.ts'
 import { type CallAnswer, type McpServers, toolList } from '../mcp-client/servers.ts'
-import { type ExecutableTask, ExecutionError, type Executor, type ExecutorContext, invalidInput } from './executor.ts'
+import {
+  type ExecutableTask,
+  ExecutionError,
+  type Executor,
+  type ExecutorContext,
+  invalidInput,
+  type ToolParameters,
+} from './executor.ts'
 import { ToolParams } from './params.ts'
 
 const discoverParams = new ToolParams(
@@ -31,6 +38,10 @@ const callParams = new ToolParams(
 const pollParams = new ToolParams(
   'poll',
   Type.Object({ handle_id: Type.String({ missing: 'handle_id is required', expected: 'string' }) }),
+)
+
+const PARAMETERS: ReadonlyMap<string, ToolParameters> = new Map(
+  [discoverParams, callParams, pollParams].map(({ tool, schema }) => [tool, { label: `mcp.${tool}`, schema }]),
 )
 
 /** Milliseconds between two entries that a call adds to the progress of its task. A server may report every microsecond. */
@@ -53,6 +64,18 @@ export class McpExecutor implements Executor {
     this.#options = options
   }
 
+  /** The arguments of a server's tool are for that server to judge. */
+  parametersOf(toolName = ''): ToolParameters | undefined {
+    return PARAMETERS.get(toolName)
+  }
+
+  checkInput(toolName = '', input: unknown): void {
+    if (toolName === 'discover') discoverParams.parse(input)
+    else if (toolName === 'call') callParams.parse(input)
+    else if (toolName === 'poll') pollParams.parse(input)
+    else this.#checkToolName(toolName)
+  }
+
   execute({ toolName = '', input }: ExecutableTask, context: ExecutorContext): unknown {
     switch (toolName) {
       case 'discover':
@@ -64,12 +87,16 @@ export class McpExecutor implements Executor {
       case 'poll':
         return this.#poll(pollParams.parse(input).handle_id)
     }
+    this.#checkToolName(toolName)
+    return this.#call({ server: undefined, tool: toolName, args: input }, context)
+  }
+
+  #checkToolName(toolName: string): void {
     const { servers } = this.#options
     if (!toolName.includes('/') && toolName !== 'echo' && !servers.hasConfigured) {
       throw invalidInput(`unknown mcp tool "${toolName}" (available: builtin/echo, call, discover, poll)`)
     }
     if (toolName === '') throw invalidInput('unknown mcp tool "" (available: call, discover, poll, <server>/<tool>)')
-    return this.#call({ server: undefined, tool: toolName, args: input }, context)
   }
 
   async #discover(server: string | undefined, context: ExecutorContext): Promise<McpTools> {

@@ -38,6 +38,11 @@ export class SkillsDirectory {
     throw new UsageError(`invalid --skills-dir ${dir}: no such directory; give an existing one`)
   }
 
+  /** Whether there is a directory that may have skills. */
+  get mayExist(): boolean {
+    return this.#dir !== undefined
+  }
+
   /** The program behind the name of a skill, or undefined when there is no such skill now. */
   async find(name: string): Promise<string | undefined> {
     if (this.#dir === undefined || !isSkillName(name)) return undefined

@@ -4,14 +4,16 @@
  * The journal holds the text of the graph, never the action, so a restart knows nothing of adapters. All of this is in
  * slices, as an action may be a graph of 100,000 tasks.
  */
+import type { SubmitWarning } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
-import { inSlices, isYieldDue, type Slices } from '../../shared/slices.ts'
+import { inRanges, inSlices, isYieldDue, type Slices } from '../../shared/slices.ts'
 import { decodeRequest, invalidAction } from '../adapter-v1/request.ts'
 import { type Translation, translate } from '../adapter-v1/translate.ts'
 import { actionInputs } from '../executors/action-inputs.ts'
+import { refuseHiddenValues, shownTask } from '../graph/hidden-env.ts'
 import { validateGraph } from '../graph/validate.ts'
-import type { SentKey } from '../store/idempotency.ts'
-import { type Intake, submitGraph } from './submit.ts'
+import { reviewedTask, reviewGraph } from './review.ts'
+import { type Intake, type Submission, submitGraph, warningsMember } from './submit.ts'
 
 /** Types that actions become. A translation may name them whether or not this service can run them. */
 const ACTION_TYPES = ['os', 'runtime', 'mcp', 'cli-skills']
@@ -24,53 +26,63 @@ export interface ActionCall {
 
 /** An `ActionResponse` as JSON. Nothing is stored. Throws `ServiceError`. */
 export async function translateAction(intake: Intake, call: ActionCall): Promise<string> {
-  const types = new Set([...intake.executors.types, ...ACTION_TYPES])
-  return (await inSlices(readAction(call, types))).answer(0)
+  return inSlices(translation(intake, call))
+}
+
+function* translation(intake: Intake, call: ActionCall): Slices<string> {
+  const { translated, answer } = yield* readAction(intake, call)
+  const warnings = yield* checkTranslation(intake, translated)
+  return answer(0, warnings.length === 0 ? undefined : JSON.stringify(warnings))
 }
 
 /** Resolves with an `ActionResponse` as JSON once the graph is on disk. Throws `ServiceError` as `submitGraph` does. */
-export async function submitAction(intake: Intake, call: ActionCall, traceId: string, sent?: SentKey): Promise<string> {
-  const { graph, answer, taskCount } = await inSlices(readAction(call))
-  const text = answer(taskCount)
+export async function submitAction(intake: Intake, call: ActionCall, from: Submission): Promise<string> {
+  const { graph, translated, answer } = await inSlices(readAction(intake, call))
   try {
-    await submitGraph(intake, graph, traceId, sent && { ...sent, answer: text })
+    return await submitGraph(intake, graph, {
+      ...from,
+      answerWith: (warnings) => answer(translated.tasks.length, warnings),
+    })
   } catch (error) {
     throw asActionFault(error)
   }
-  return text
 }
 
 interface ReadAction {
   /** The body that POST /tasks would have got. */
   readonly graph: Uint8Array
-  readonly taskCount: number
-  answer(accepted: number): string
+  readonly translated: Translation
+  /** `warnings` is a JSON array. */
+  answer(accepted: number, warnings: string | undefined): string
 }
 
-/** The action as a graph. `types` that may stand in it are given where nobody checks the graph afterwards. */
-function* readAction({ body, maxGraphBytes }: ActionCall, types?: ReadonlySet<string>): Slices<ReadAction> {
-  const request = yield* decodeRequest(body)
+/** The action as a graph, which nobody has checked yet. */
+function* readAction({ unknownFields }: Intake, { body, maxGraphBytes }: ActionCall): Slices<ReadAction> {
+  const request = yield* decodeRequest(body, unknownFields)
   const newTaskId = `adapter-${crypto.randomUUID()}`
-  const translation = yield* translate(request, { newTaskId, inputs: actionInputs })
-  if (types !== undefined) yield* checkTranslation(translation, types)
-  const { text, bytes, ids } = yield* encodeGraph(translation, maxGraphBytes)
-  const trace = JSON.stringify(translation.trace).slice(0, -1)
+  const translated = yield* translate(request, { newTaskId, inputs: actionInputs, unknownFields })
+  const { text, bytes, ids } = yield* encodeGraph(translated, maxGraphBytes)
+  const trace = JSON.stringify(translated.trace).slice(0, -1)
   return {
     graph: bytes,
-    taskCount: translation.tasks.length,
-    answer: (accepted) =>
-      `{"accepted":${accepted},"task_ids":${ids},"task_graph":${text},"translation_trace":${trace},"task_ids":${ids}}}`,
+    translated,
+    answer: (accepted, warnings) =>
+      `{"accepted":${accepted},"task_ids":${ids},"task_graph":${text}${warningsMember(warnings)},"translation_trace":${trace},"task_ids":${ids}}}`,
   }
 }
 
-function* checkTranslation({ tasks, trace }: Translation, types: ReadonlySet<string>): Slices<void> {
+/** Checks a graph that is not submitted as if it were, and gives its warnings. */
+function* checkTranslation(intake: Intake, { tasks, trace }: Translation): Slices<readonly SubmitWarning[]> {
+  const types = new Set([...intake.executors.types, ...ACTION_TYPES])
   // What a single task depends on may join it later, in a graph that the caller puts together; it cannot join itself.
   const checked =
     trace.normalized_kind === 'task_graph.submit'
       ? tasks
       : tasks.map((task) => ({ ...task, depends_on: task.depends_on?.filter((id) => id === task.id) ?? [] }))
   try {
-    yield* validateGraph(checked, types)
+    const { tasks: valid } = yield* validateGraph(checked, types)
+    yield* inRanges(valid.length, (from, to) => refuseHiddenValues(valid, from, to))
+    return yield* reviewGraph(intake, { fields: {}, inputs: valid }, valid.map(reviewedTask))
   } catch (error) {
     throw asActionFault(error)
   }
@@ -83,24 +95,26 @@ const asActionFault = (error: unknown): unknown =>
 /** Tasks whose texts are encoded together: one by one, small ones would cost more calls than bytes. */
 const TASKS_PER_PART = 64
 
-/** The graph as JSON, its bytes, and the ids of its tasks as a JSON array. */
+/** The graph as it is shown, its bytes as they are submitted, and the ids of its tasks; all JSON. */
 function* encodeGraph({ tasks, annotate }: Translation, maxBytes: number) {
   const parts: Uint8Array[] = []
   let size = 0
-  let text = ''
+  let text = '{"tasks":['
   let ids = ''
-  let pending = '{"tasks":['
+  let pending = text
   const flush = () => {
     const part = new TextEncoder().encode(pending)
     parts.push(part)
     size += part.length
-    text += pending
     pending = ''
   }
   for (let i = 0; i < tasks.length; i++) {
     const separator = i === 0 ? '' : ','
     const task = annotate(tasks[i]!)
-    pending += separator + JSON.stringify(task)
+    const json = JSON.stringify(task)
+    const shown = shownTask(task)
+    pending += separator + json
+    text += separator + (shown === task ? json : JSON.stringify(shown))
     ids += separator + JSON.stringify(task.id ?? '')
     // A character has at least one byte: what is counted here is never too much.
     if (size + pending.length > maxBytes) throw tooLarge(maxBytes)
@@ -108,6 +122,7 @@ function* encodeGraph({ tasks, annotate }: Translation, maxBytes: number) {
     if (isYieldDue(i)) yield
   }
   pending += ']}'
+  text += ']}'
   flush()
   if (size > maxBytes) throw tooLarge(maxBytes)
   return { text, ids: `[${ids}]`, bytes: new Uint8Array(Buffer.concat(parts, size)) }

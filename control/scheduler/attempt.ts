@@ -4,17 +4,18 @@
  * The first reason to stop wins. Once the signal has fired the executor's own words no longer count, only that it has
  * returned: a slot is free when nothing of the attempt runs any more.
  */
-import { messageOf } from '../../shared/errors.ts'
+import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import { ExecutionError, type Executor, type ExecutorContext, type StopReason } from '../executors/executor.ts'
-import { isWithinDepth, MAX_JSON_DEPTH } from '../graph/decode.ts'
+import type { Executor, ExecutorContext, StopReason } from '../executors/executor.ts'
+import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Failure, Handle, Task } from '../graph/task.ts'
+import { copyFailure, copyHandle, copyProgress, copyResult, internal, type PlainCopy } from './plain-copies.ts'
 
 export type AttemptOutcome =
   | { readonly kind: 'success'; readonly result: unknown }
-  | { readonly kind: 'failure'; readonly failure: Failure; readonly result?: unknown }
+  | { readonly kind: 'failure'; readonly failure: Failure; readonly result?: unknown; readonly tail?: string }
   /** Stopped by a cancel or by the stop of the service; what that means for the task is the scheduler's to say. */
-  | { readonly kind: 'stopped'; readonly result?: unknown }
+  | { readonly kind: 'stopped'; readonly result?: unknown; readonly tail?: string }
   /** Its start could not be put on record: it has done nothing, and is to be tried again once that can be done. */
   | { readonly kind: 'unrecorded' }
 
@@ -38,12 +39,6 @@ export interface AttemptHost {
  */
 const FIRST_LOOK_MS = 1_000
 
-/**
- * Levels of arrays and objects in what is kept of an attempt. More than anybody may send: an executor may have wrapped what
- * it was sent.
- */
-const MAX_KEPT_DEPTH = MAX_JSON_DEPTH + 10
-
 /** The longest delay that a timer takes; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
@@ -53,8 +48,12 @@ export class Attempt implements ExecutorContext {
   readonly handle: Handle | undefined
   /** Its start could not be put on record, so it has done nothing. */
   #isUnrecorded = false
+  /** What the executor has reported that cannot be kept. */
+  #fault: string | undefined
   /** The attempt has, or may have, done something that others can see. */
   hasBegun = false
+  /** What its record will say of its output; undefined where the task keeps no records of its attempts. */
+  output: AttemptOutput | undefined
   readonly #executor: Executor
   readonly #host: AttemptHost
   #controller: AbortController | undefined
@@ -112,11 +111,13 @@ export class Attempt implements ExecutorContext {
   }
 
   handOver(handle: Handle | undefined): void {
-    this.#host.handedOver(this.task, handle)
+    const known = this.#keep(copyHandle(handle))
+    if (known !== undefined) this.#host.handedOver(this.task, known.value)
   }
 
   startedProcess(pid: number): void {
-    this.#host.startedProcess(this.task, pid)
+    if (Number.isSafeInteger(pid) && pid > 0) this.#host.startedProcess(this.task, pid)
+    else this.#fault ??= 'the executor reports a process without a number'
   }
 
   settled(): void {
@@ -124,7 +125,15 @@ export class Attempt implements ExecutorContext {
   }
 
   progress(message?: string, data?: unknown): void {
-    this.#host.progress(this.task, this.attempt, message, unlessTooDeep(data))
+    const report = this.#keep(copyProgress(message, data))
+    if (report !== undefined) this.#host.progress(this.task, this.attempt, report.value.message, report.value.data)
+  }
+
+  /** Undefined for what cannot be kept. That is not thrown, as no one may be there to catch it: the attempt fails at its end. */
+  #keep<T>(kept: PlainCopy<T>): { readonly value: T } | undefined {
+    if ('value' in kept) return kept
+    this.#fault ??= kept.fault
+    return undefined
   }
 
   /** Asks the executor to end what it started. Only the first reason counts, but a service that stops waits for nobody. */
@@ -155,10 +164,14 @@ export class Attempt implements ExecutorContext {
           this.#giveUp = undefined
           resolve(outcome)
         }
-        answer.then(
-          (result) => done(this.#succeeded(result)),
-          (error) => done(this.#failed(error)),
-        )
+        try {
+          answer.then(
+            (result) => done(this.#succeeded(result)),
+            (error) => done(this.#failed(error)),
+          )
+        } catch (error) {
+          done(this.#failed(error)) // a promise of its own making, with another `then`
+        }
       })
     } catch (error) {
       return this.#failed(error)
@@ -184,7 +197,7 @@ export class Attempt implements ExecutorContext {
   }
 
   /** An earlier run of the service has ended the attempt for its timeout, and was killed before it could say so. */
-  #wasTimedOut({ code }: ExecutionError): boolean {
+  #wasTimedOut({ code }: Failure): boolean {
     const { timeout = 0 } = this.task
     const isOverdue = timeout > 0 && this.#timeLeftMs <= 0
     return code === 'cancelled' && this.handle !== undefined && isOverdue
@@ -195,51 +208,47 @@ export class Attempt implements ExecutorContext {
     this.#timer = setTimeout(() => (ms > now ? this.#stopAfter(ms - now) : this.stop('timeout')), now)
   }
 
-  #succeeded(result: unknown): AttemptOutcome {
-    if (!isWithinDepth(result, MAX_KEPT_DEPTH)) return this.#failed(tooDeep())
+  #succeeded(answer: unknown): AttemptOutcome {
+    const result = copyResult(answer)
     if (this.#timer !== undefined) clearTimeout(this.#timer)
     if (this.#isUnrecorded) return { kind: 'unrecorded' }
-    if (this.#stopReason !== undefined) return this.#stopped(result)
-    return { kind: 'success', result: result ?? null }
+    if (this.#stopReason !== undefined) return this.#stopped('value' in result ? result.value : undefined)
+    const fault = this.#fault ?? ('fault' in result ? result.fault : undefined)
+    if (fault !== undefined) return this.#broke(internal(fault))
+    return { kind: 'success', result: ('value' in result ? result.value : undefined) ?? null }
   }
 
   #failed(error: unknown): AttemptOutcome {
     clearTimeout(this.#timer)
     if (this.#isUnrecorded) return { kind: 'unrecorded' }
-    const known = error instanceof ExecutionError ? error : undefined
-    const result = unlessTooDeep(known?.result)
-    if (this.#stopReason !== undefined) return this.#stopped(result)
-    if (known === undefined) {
-      this.log.error('executor broke', { cause: error instanceof Error ? error.stack : String(error) })
-      return { kind: 'failure', failure: { code: 'internal', message: `internal error: ${messageOf(error)}` } }
-    }
-    const { code, message, retryable, source } = known
-    const details = unlessTooDeep(known.details)
-    if (this.#wasTimedOut(known)) return this.#timedOut(result)
-    const failure: Failure = {
-      ...{ code, message },
-      ...(retryable !== undefined && { retryable }),
-      ...(source !== undefined && { source }),
-      ...(details !== undefined && { details }),
-    }
-    return { kind: 'failure', failure, ...(result !== undefined && { result }) }
+    const { failure, result, tail, isBroken } = copyFailure(error)
+    if (this.#stopReason !== undefined) return this.#stopped(result, tail)
+    if (isBroken) return this.#broke(failure, error)
+    if (this.#wasTimedOut(failure)) return this.#timedOut(result, tail)
+    if (this.#fault !== undefined)
+      return this.#broke(internal(`${this.#fault} (the attempt failed: ${failure.message})`))
+    return { kind: 'failure', failure, ...left(result, tail) }
   }
 
-  #stopped(result: unknown): AttemptOutcome {
-    if (this.#stopReason === 'timeout') return this.#timedOut(result)
-    return { kind: 'stopped', ...(result !== undefined && { result }) }
+  /** The executor has made a mistake. `error` is what it has thrown, if that is what it was. */
+  #broke(failure: Failure, error?: unknown): AttemptOutcome {
+    this.log.error('executor broke', { error: failure.message, ...(error !== undefined && { cause: stackOf(error) }) })
+    return { kind: 'failure', failure }
   }
 
-  #timedOut(result: unknown): AttemptOutcome {
+  #stopped(result: unknown, tail?: string): AttemptOutcome {
+    if (this.#stopReason === 'timeout') return this.#timedOut(result, tail)
+    return { kind: 'stopped', ...left(result, tail) }
+  }
+
+  #timedOut(result: unknown, tail: string | undefined): AttemptOutcome {
     const message = `task timed out after ${this.task.timeout}ms`
     const failure: Failure = { code: 'timeout', message, retryable: true }
-    return { kind: 'failure', failure, ...(result !== undefined && { result }) }
+    return { kind: 'failure', failure, ...left(result, tail) }
   }
 }
 
-/** What is kept is written as JSON again and again: what cannot be would keep all else from being written. */
-const tooDeep = () =>
-  new ExecutionError('external_failure', `the result is nested deeper than ${MAX_KEPT_DEPTH} levels`)
-
-const unlessTooDeep = <Value>(value: Value): Value | undefined =>
-  isWithinDepth(value, MAX_KEPT_DEPTH) ? value : undefined
+const left = (result: unknown, tail: string | undefined) => ({
+  ...(result !== undefined && { result }),
+  ...(tail !== undefined && { tail }),
+})

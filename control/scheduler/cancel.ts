@@ -1,5 +1,7 @@
 /** Cancels tasks for callers: what each of them, and of those downstream, is answered; on disk before it is. */
 import type { CancelledTask } from '../../shared/contract/control.ts'
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { inSlices } from '../../shared/slices.ts'
 import type { Task } from '../graph/task.ts'
 import type { Persistence } from '../store/persistence.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -19,6 +21,27 @@ export async function cancelTask({ scheduler, persistence }: CancelParts, task: 
   const skipped = (await skipping).map(cancelledTask)
   await persistence.durable()
   return [named, ...skipped]
+}
+
+export interface TaskStatusEntry {
+  readonly id: string
+  readonly status: TaskStatus
+}
+
+/**
+ * Cancels all of `tasks`, in slices: their immediate statuses, in order, then those of the tasks downstream that are skipped.
+ * As `cancelTask` otherwise.
+ */
+export async function cancelTasks(
+  { scheduler, persistence }: CancelParts,
+  tasks: readonly Task[],
+): Promise<TaskStatusEntry[]> {
+  persistence.ensureKeeping()
+  const statuses = new Map<Task, TaskStatus>(tasks.map((task) => [task, task.status]))
+  const { skipped } = await inSlices(scheduler.cancelAll(tasks, (task) => statuses.set(task, task.status)))
+  for (const task of await skipped) if (!statuses.has(task)) statuses.set(task, task.status)
+  await persistence.durable()
+  return Array.from(statuses, ([{ id }, status]) => ({ id, status }))
 }
 
 /** The entry of a task that had ended by itself: nothing was asked of it. */

@@ -7,10 +7,16 @@
  * recursion and no polling: a chain of 100,000 tasks is a loop.
  *
  * A slot is held by an attempt that executes, by nothing else.
+ *
+ * What an executor does wrong ends with its attempt (`attempt.ts`). Any other error in here is a defect of the service: the
+ * states in memory may contradict each other, so nothing is started any more, `fault` says why, and `onFault` is called.
  */
+import { messageOf, stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { identify } from '../../shared/processes.ts'
+import { inRanges, type Slices } from '../../shared/slices.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
+import { type AttemptOutput, attemptOutput } from '../graph/attempt-record.ts'
 import { backoffMs } from '../graph/backoff.ts'
 import type { Graph } from '../graph/graph.ts'
 import type { Failure, Handle, Task } from '../graph/task.ts'
@@ -45,6 +51,8 @@ export interface SchedulerOptions {
   readonly mustRecord: () => void
   /** Puts all changes so far on record as far as that goes. */
   readonly record: () => void
+  /** Called once, when a defect has stopped the scheduler for good: the service should end. See `Scheduler.fault`. */
+  readonly onFault?: (fault: string) => void
   /** What a task holds for a result: itself, or, later, what stands for a large one. */
   readonly toKeep?: (task: Task, result: unknown) => unknown
 }
@@ -60,6 +68,7 @@ export class Scheduler {
   readonly #host: AttemptHost
   readonly #record: () => void
   readonly #toKeep: (task: Task, result: unknown) => unknown
+  readonly #onFault: (fault: string) => void
   readonly #ready = new ReadyQueue()
   readonly #backoffs = new BackoffLanes(() => this.#turn())
   readonly #arrivals = new Fifo<Arrival>()
@@ -74,6 +83,7 @@ export class Scheduler {
   #isTurning = false
   #isTurnScheduled = false
   #isStopping = false
+  #fault: string | undefined
   #whenIdle: (() => void) | undefined
 
   constructor({
@@ -85,9 +95,11 @@ export class Scheduler {
     serviceId,
     mustRecord,
     record,
+    onFault,
     toKeep,
   }: SchedulerOptions) {
     this.#record = record
+    this.#onFault = onFault ?? (() => {})
     this.#toKeep = toKeep ?? ((_task, result) => result)
     this.#store = store
     this.#executors = executors
@@ -104,6 +116,11 @@ export class Scheduler {
   /** Tasks that could start at once but for the concurrency limit; at most 1,024 are counted. */
   get queueLength(): number {
     return this.#ready.length
+  }
+
+  /** Why nothing is started any more, until the service is restarted; undefined while all is well. */
+  get fault(): string | undefined {
+    return this.#fault
   }
 
   /** Takes over a graph that the store has accepted. */
@@ -123,14 +140,16 @@ export class Scheduler {
   resume(graph: Graph): void {
     for (const task of graph.tasks) {
       if (task.isTerminal && task.status !== 'success') this.#losses.add(task, task.status as LossReason)
-      else if (task.isDeleted && task.status === 'pending') this.#losses.add(task, 'deleted')
+      else if (!task.isDeleted || task.status !== 'pending') continue
+      else if (task.goesOnElsewhere) this.#ready.push(task)
+      else this.#losses.add(task, 'deleted')
     }
     this.add(graph)
   }
 
   /** Deletes the record of `task`. A pending one never runs and its dependents are skipped; a running one goes on. */
   delete(task: Task): void {
-    const wasPending = task.status === 'pending'
+    const wasPending = task.status === 'pending' && !task.goesOnElsewhere
     // The cancel was promised, and a restart will not know of it: no state file has a place for a deleted task.
     if (task.status === 'cancelling' && task.handle !== undefined) this.letGo(task, task.handle)
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
@@ -145,19 +164,48 @@ export class Scheduler {
    * Cancels `task` and gives the tasks downstream that are skipped by it now. An executing task is `cancelling` until its
    * attempt has ended, and only then takes others along; one that has ended stays as it is.
    */
-  async cancel(task: Task): Promise<Task[]> {
-    if (task.isTerminal || task.status === 'cancelling') return []
+  cancel(task: Task): Promise<Task[]> {
+    const { cascade, skipped } = newCascade()
+    this.#cancel(task, cascade)
+    release(cascade)
+    this.#turn()
+    return skipped
+  }
+
+  /**
+   * Cancels all of `tasks`, as `cancel` does each, and gives a promise of those that are skipped by it. `onCancelled` is
+   * called with each task right after it was cancelled. Pending tasks come first: a slot that becomes free between two
+   * slices must not start one of them.
+   */
+  *cancelAll(tasks: readonly Task[], onCancelled: (task: Task) => void): Slices<{ readonly skipped: Promise<Task[]> }> {
+    const { cascade, skipped } = newCascade()
+    const left: Task[] = []
+    const cancel = (task: Task) => {
+      this.#cancel(task, cascade)
+      onCancelled(task)
+    }
+    yield* inRanges(tasks.length, (from, to) => {
+      for (const task of tasks.slice(from, to)) {
+        if (task.status === 'pending') cancel(task)
+        else left.push(task)
+      }
+    })
+    yield* inRanges(left.length, (from, to) => left.slice(from, to).forEach(cancel))
+    release(cascade)
+    this.#turn()
+    return { skipped }
+  }
+
+  #cancel(task: Task, cascade: Cascade): void {
+    if (task.isTerminal || task.status === 'cancelling') return
     const attempt = this.#starting?.task === task ? this.#starting : this.#executing.get(task)
     if (task.status === 'running') this.#store.apply({ kind: 'cancel-requested', task, at: Date.now() })
     if (attempt !== undefined) {
       attempt.stop('cancelled')
-      return []
+      return
     }
     if (task.handle !== undefined) this.letGo(task, task.handle)
-    const { promise, resolve } = Promise.withResolvers<Task[]>()
-    this.#endCancelled(task, undefined, { skipped: [], open: 0, end: resolve })
-    this.#turn()
-    return promise
+    this.#endCancelled(task, undefined, cascade)
   }
 
   /** Ends an attempt of `task` that another service carries out, and that nobody of ours waits for. */
@@ -189,7 +237,27 @@ export class Scheduler {
   /** Works off what the last events left to do. */
   #turn(): void {
     if (this.#isTurning) return // an executor answered at once, within the turn that called it
+    if (this.#fault !== undefined) return
     this.#isTurning = true
+    let isDone = true
+    try {
+      isDone = this.#workForOneTurn()
+    } catch (error) {
+      this.#break(error)
+    } finally {
+      this.#isTurning = false
+    }
+    if (!isDone && !this.#isTurnScheduled) {
+      this.#isTurnScheduled = true
+      setImmediate(() => {
+        this.#isTurnScheduled = false
+        this.#turn()
+      })
+    }
+  }
+
+  /** True once nothing is left to do, false when the time of the turn is up. */
+  #workForOneTurn(): boolean {
     const until = performance.now() + TURN_MS
     let isDone = false
     while (!isDone && performance.now() < until) {
@@ -203,14 +271,18 @@ export class Scheduler {
         isDone = false
       }
     }
-    this.#isTurning = false
-    if (!isDone && !this.#isTurnScheduled) {
-      this.#isTurnScheduled = true
-      setImmediate(() => {
-        this.#isTurnScheduled = false
-        this.#turn()
-      })
-    }
+    return isDone
+  }
+
+  /** Stops for good: after an error that no attempt can be blamed for, the states in memory cannot be relied on. */
+  #break(error: unknown): void {
+    if (this.#fault !== undefined) return
+    this.#fault = `the scheduler has stopped: ${messageOf(error)}`
+    this.#backoffs.stop()
+    this.#log.error('the scheduler has stopped because of a defect: no task is started any more', {
+      cause: stackOf(error),
+    })
+    this.#onFault(this.#fault)
   }
 
   #skip(task: Task, error: string, cascade: Cascade | undefined): void {
@@ -246,7 +318,8 @@ export class Scheduler {
     if (this.#isStopping || this.#isHolding || this.#executing.size >= this.#maxConcurrency) return false
     const task = this.#ready.shift()
     if (task === undefined) return false
-    const mayStart = (task.status === 'pending' && !task.isDeleted) || (task.status === 'running' && task.isBackingOff)
+    const isWanted = !task.isDeleted || task.goesOnElsewhere
+    const mayStart = (task.status === 'pending' && isWanted) || (task.status === 'running' && task.isBackingOff)
     if (mayStart) this.#start(task)
     return true
   }
@@ -256,7 +329,7 @@ export class Scheduler {
     const executor = this.#executors.get(task.type)
     if (executor === undefined) {
       const message = `no executor is registered for type ${task.type}`
-      this.#attemptFailed(task, { code: 'internal', message }, undefined)
+      this.#attemptFailed(task, { code: 'internal', message }, undefined, undefined)
       return
     }
     if (this.#log.debugging) this.#log.debug('attempt started', fieldsOf(task))
@@ -266,19 +339,21 @@ export class Scheduler {
     this.#starting = undefined
     if (outcome instanceof Promise) {
       this.#executing.set(task, attempt)
-      outcome.then((ended) => this.#keepResult(attempt, task, ended))
+      outcome.then((ended) => this.#keepResult(attempt, task, ended)).catch((error) => this.#break(error))
     } else this.#keepResult(attempt, task, outcome)
   }
 
   /** A large result is put into its file before the attempt counts as ended; most are small and stay as they are. */
   #keepResult(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
-    const isKept = 'result' in outcome && !(outcome.kind === 'failure' && this.#attemptsLeft(task) > 0)
+    const isRetried = outcome.kind === 'failure' && this.#attemptsLeft(task) > 0
+    if (isRetried || task.attempts !== undefined) attempt.output = outputOf(outcome)
+    const isKept = 'result' in outcome && !isRetried
     const result = isKept ? this.#toKeep(task, outcome.result) : undefined
     if (result instanceof Promise) {
       this.#executing.set(task, attempt)
-      result.then((kept) => {
-        this.#attemptEnded(attempt, task, { ...outcome, result: kept } as AttemptOutcome)
-      })
+      result
+        .then((kept) => this.#attemptEnded(attempt, task, { ...outcome, result: kept } as AttemptOutcome))
+        .catch((error) => this.#break(error))
       return
     }
     this.#attemptEnded(attempt, task, outcome)
@@ -304,7 +379,8 @@ export class Scheduler {
     const isOver = task.status === 'cancelling' || outcome.kind === 'failure'
     if (isOver && attempt.mayGoOn && task.handle !== undefined) this.letGo(task, task.handle)
     // A cancel is a promise to whoever asked for it: it holds whatever the attempt says in the end.
-    if (task.status === 'cancelling') this.#endCancelled(task, 'result' in outcome ? outcome.result : undefined)
+    if (task.status === 'cancelling')
+      this.#endCancelled(task, 'result' in outcome ? outcome.result : undefined, undefined, attempt.output)
     else this.#takeOutcome(attempt, outcome)
     if (attempt.hasBegun) this.#record() // what was done is not done again after a crash
     if (this.#isStopping && this.#executing.size === 0) this.#whenIdle?.()
@@ -315,30 +391,39 @@ export class Scheduler {
     const { task } = attempt
     switch (outcome.kind) {
       case 'success':
-        this.#end(task, { status: 'success', result: outcome.result })
+        this.#end(task, { status: 'success', result: outcome.result, ...outputIn(attempt) })
         break
       case 'stopped':
-        this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now(), goesOn: task.handle !== undefined })
+        this.#interrupted(task, 'the attempt was interrupted by the stop of the service', task.handle !== undefined)
         break
       case 'unrecorded':
-        this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now(), goesOn: attempt.handle !== undefined })
+        this.#interrupted(
+          task,
+          'the attempt did not begin: it could not be put on record',
+          attempt.handle !== undefined,
+        )
         this.#held.push(task)
         this.#isHolding = true
         break
       case 'failure':
-        this.#attemptFailed(task, outcome.failure, outcome.result)
+        this.#attemptFailed(task, outcome.failure, outcome.result, attempt.output)
     }
   }
 
-  #endCancelled(task: Task, result?: unknown, cascade?: Cascade): void {
-    const failure: Failure = { code: 'cancelled', message: 'task cancelled' }
-    this.#end(task, { status: 'cancelled', error: failure.message, failure, ...keep(result) }, cascade)
+  #interrupted(task: Task, reason: string, goesOn: boolean): void {
+    this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now(), reason, goesOn })
   }
 
-  #attemptFailed(task: Task, failure: Failure, result: unknown): void {
+  #endCancelled(task: Task, result?: unknown, cascade?: Cascade, output?: AttemptOutput): void {
+    const failure: Failure = { code: 'cancelled', message: 'task cancelled' }
+    const ending = { status: 'cancelled', error: failure.message, failure, ...keep(result) } as const
+    this.#end(task, { ...ending, ...(output && { output }) }, cascade)
+  }
+
+  #attemptFailed(task: Task, failure: Failure, result: unknown, output: AttemptOutput | undefined): void {
     const attemptsLeft = this.#attemptsLeft(task)
     if (attemptsLeft > 0) {
-      this.#store.apply({ kind: 'attempt-failed', task, at: Date.now(), failure })
+      this.#store.apply({ kind: 'attempt-failed', task, at: Date.now(), failure, ...(output && { output }) })
       if (!this.#isStopping) this.#backoffs.add(task, backoffMs(task.usedAttempts + 1))
       this.#log.info('attempt failed, will be retried', {
         ...fieldsOf(task),
@@ -348,8 +433,9 @@ export class Scheduler {
       return
     }
     const error = task.retry > 0 ? `task failed after all retries: ${failure.message}` : failure.message
-    this.#log.warn('task failed after all retries', { ...fieldsOf(task), code: failure.code, error: failure.message })
-    this.#end(task, { status: 'failed', error, failure, ...keep(result) })
+    const line = task.retry > 0 ? 'task failed after all retries' : 'task failed'
+    this.#log.warn(line, { ...fieldsOf(task), code: failure.code, error: failure.message })
+    this.#end(task, { status: 'failed', error, failure, ...keep(result), ...(output && { output }) })
   }
 
   #attemptsLeft(task: Task): number {
@@ -379,6 +465,24 @@ export class Scheduler {
       if (dependent.status === 'pending' && !dependent.isDeleted) this.#ready.push(dependent)
     }
   }
+}
+
+/** What the outcome of an attempt says of its output. */
+const outputOf = (outcome: AttemptOutcome): AttemptOutput =>
+  'result' in outcome || 'tail' in outcome
+    ? attemptOutput(outcome.result, 'tail' in outcome ? outcome.tail : undefined)
+    : {}
+
+const outputIn = ({ output }: Attempt) => (output === undefined ? {} : { output })
+
+/** A cascade that stays open until `release`. */
+function newCascade(): { readonly cascade: Cascade; readonly skipped: Promise<Task[]> } {
+  const { promise, resolve } = Promise.withResolvers<Task[]>()
+  return { cascade: { skipped: [], open: 1, end: resolve }, skipped: promise }
+}
+
+function release(cascade: Cascade): void {
+  if (--cascade.open === 0) cascade.end(cascade.skipped)
 }
 
 const keep = (result: unknown) => (result === undefined ? {} : { result })

@@ -60,6 +60,7 @@ export interface DnsOptions {
 
 export const dns = (options: DnsOptions = {}): OsTool => ({
   name: 'dns',
+  params: dnsParams,
   execute: (input, context) => resolve(dnsParams.parse(input), options, context),
 })
 

@@ -46,10 +46,11 @@ export const fileParams = new ToolParams(
 
 export const file = (root: FileRoot): OsTool => ({
   name: 'file',
+  params: fileParams,
+  checkInput: (input) => void parsed(input),
   async execute(input, context) {
-    const params = fileParams.parse(input)
+    const params = parsed(input)
     const { action } = params
-    if (!isAction(action)) throw invalidInput(unknownAction(action))
     context.begin()
     try {
       return await actions[action](root, params)
@@ -58,6 +59,13 @@ export const file = (root: FileRoot): OsTool => ({
     }
   },
 })
+
+function parsed(input: unknown): Params & { readonly action: Action } {
+  const params = fileParams.parse(input)
+  const { action } = params
+  if (!isAction(action)) throw invalidInput(unknownAction(action))
+  return { ...params, action }
+}
 
 const isAction = (action: string): action is Action => (ACTIONS as readonly string[]).includes(action)
 

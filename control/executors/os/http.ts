@@ -81,14 +81,13 @@ export interface HttpResult {
 
 export const http = (root: FileRoot): OsTool => ({
   name: 'http',
+  params: httpParams,
+  checkInput: (input) => void requestOf(httpParams.parse(input)),
   execute: (input, context) => request(httpParams.parse(input), root, context),
 })
 
-async function request(
-  params: Static<typeof httpParams.schema>,
-  root: FileRoot,
-  context: ExecutorContext,
-): Promise<HttpResult> {
+/** What is sent first. Throws `invalid_input`. */
+function requestOf(params: Static<typeof httpParams.schema>): Request {
   const method = (params.method ?? 'GET').toUpperCase()
   if (!(METHODS as readonly string[]).includes(method)) {
     throw invalidInput(`unsupported method "${params.method}" (supported: ${METHODS.join(', ')})`)
@@ -97,7 +96,16 @@ async function request(
   if (params.body !== undefined && (method === 'GET' || method === 'HEAD')) {
     throw invalidInput(`a ${method} request cannot have a body (give another method)`)
   }
-  const first = { url, method, headers: headersOf(params.headers), body: params.body ?? null }
+  return { url, method, headers: headersOf(params.headers), body: params.body ?? null }
+}
+
+async function request(
+  params: Static<typeof httpParams.schema>,
+  root: FileRoot,
+  context: ExecutorContext,
+): Promise<HttpResult> {
+  const first = requestOf(params)
+  const { url, method } = first
   context.begin()
   try {
     const response = await follow(first, context.signal)

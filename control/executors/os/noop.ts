@@ -17,5 +17,6 @@ const SILENT = Object.freeze({ ok: true, message: '' })
 
 export const noop: OsTool = {
   name: 'noop',
+  params: noopParams,
   execute: (input) => (input === undefined ? SILENT : { ok: true, message: noopParams.parse(input).message ?? '' }),
 }

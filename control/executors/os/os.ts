@@ -1,26 +1,53 @@
 /** The category `os`: built-in tools that work on this machine. A task's `tool_name` picks one. */
-import { type ExecutableTask, type Executor, type ExecutorContext, invalidInput } from '../executor.ts'
+import type { TObject } from '@sinclair/typebox'
+import {
+  type ExecutableTask,
+  type Executor,
+  type ExecutorContext,
+  invalidInput,
+  type ToolParameters,
+} from '../executor.ts'
+import type { ToolParams } from '../params.ts'
 
 /** One tool. `execute` gets the task's input as the caller gave it. */
 export interface OsTool {
   readonly name: string
+  readonly params: ToolParams<TObject>
+  /** Throws what every execution of this input would throw. Without it: what `params` has against it. */
+  checkInput?(input: unknown): void
   execute(input: unknown, context: ExecutorContext): unknown
 }
 
 export class OsExecutor implements Executor {
   readonly type = 'os'
   readonly #tools: ReadonlyMap<string, OsTool>
+  readonly #parameters: ReadonlyMap<string, ToolParameters>
 
   constructor(tools: Iterable<OsTool>) {
     this.#tools = new Map([...tools].map((tool) => [tool.name, tool]))
+    this.#parameters = new Map(
+      [...this.#tools.values()].map(({ name, params: { schema } }) => [name, { label: `os.${name}`, schema }]),
+    )
+  }
+
+  parametersOf(toolName = ''): ToolParameters | undefined {
+    return this.#parameters.get(toolName)
+  }
+
+  checkInput(toolName: string | undefined, input: unknown): void {
+    const tool = this.#tool(toolName)
+    if (tool.checkInput === undefined) tool.params.parse(input)
+    else tool.checkInput(input)
   }
 
   execute(task: ExecutableTask, context: ExecutorContext): unknown {
-    const tool = this.#tools.get(task.toolName ?? '')
-    if (tool === undefined) {
-      const available = [...this.#tools.keys()].sort().join(', ')
-      throw invalidInput(`unknown os tool "${task.toolName ?? ''}" (available: ${available})`)
-    }
-    return tool.execute(task.input, context)
+    return this.#tool(task.toolName).execute(task.input, context)
+  }
+
+  #tool(name = ''): OsTool {
+    const tool = this.#tools.get(name)
+    if (tool !== undefined) return tool
+    const available = [...this.#tools.keys()].sort().join(', ')
+    throw invalidInput(`unknown os tool "${name}" (available: ${available})`)
   }
 }

@@ -12,10 +12,21 @@ export const ALLOWED_COMMANDS: ReadonlySet<string> = new Set([
 
 /** Throws `denied` when `command` may not be started. Only its base name counts; a path before it is accepted. */
 export function checkCommand(policy: ShellPolicy, command: string): void {
-  const baseName = command.slice(command.lastIndexOf('/') + 1)
+  const baseName = baseNameOf(command)
   if (policy === 'open' || ALLOWED_COMMANDS.has(baseName)) return
-  throw new ExecutionError('denied', `command ${JSON.stringify(baseName)} is not in the allowed whitelist`)
+  const [program = '', ...args] = command.trim().split(/\s+/)
+  const isLine = args.length > 0
+  const remedies = [
+    ...(isLine ? ['arguments belong into args'] : []),
+    ...(isLine && ALLOWED_COMMANDS.has(baseNameOf(program)) ? [] : REMEDIES),
+  ]
+  const shown = JSON.stringify(isLine ? command : baseName)
+  throw new ExecutionError('denied', `command ${shown} is not in the allowed whitelist (${remedies.join('; ')})`)
 }
+
+const baseNameOf = (command: string): string => command.slice(command.lastIndexOf('/') + 1)
+
+const REMEDIES = ['a runtime.script task runs any command', 'SERVICE_SHELL_POLICY=open lifts the list']
 
 /** Throws `denied` when scripts may not be run: a script could start anything. */
 export function checkScript(policy: ShellPolicy): void {

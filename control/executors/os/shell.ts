@@ -71,6 +71,8 @@ export interface ShellOptions extends CommandOptions {
 
 export const shell = (options: ShellOptions): OsTool => ({
   name: 'shell',
+  params: shellParams,
+  checkInput: (input) => void commandOf(shellParams.parse(input), options.policy),
   execute: (input, context) => runShell(shellParams.parse(input), options, context),
 })
 

@@ -27,6 +27,7 @@ export const sleepParams = new ToolParams(
 
 export const sleep: OsTool = {
   name: 'sleep',
+  params: sleepParams,
   execute(input, { signal }) {
     const ms = sleepParams.parse(input).duration_ms ?? 0
     return new Promise((resolve, reject) => {

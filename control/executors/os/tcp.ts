@@ -38,6 +38,8 @@ export interface TcpResult {
 
 export const tcp: OsTool = {
   name: 'tcp',
+  params: tcpParams,
+  checkInput: (input) => void parseAddress(tcpParams.parse(input).address),
   execute(input, context) {
     const { address, timeout_ms = DEFAULT_CONNECT_MS } = tcpParams.parse(input)
     return reach(address, parseAddress(address), timeout_ms, context)

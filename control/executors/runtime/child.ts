@@ -1,5 +1,5 @@
 /**
- * A runtime service of our own, for who wants to start one program only.
+ * A runtime service that control starts as its child.
  *
  * It is started where none answers, started again when it ends, and told to end when this service does; tasks that it
  * runs go on and are found again. Should this service be killed, it runs on, and the next start takes its place: a
@@ -7,11 +7,13 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDirectoryLocked, LOCK_FILES } from '../../../shared/directory-lock.ts'
 import { messageOf, UsageError } from '../../../shared/errors.ts'
 import type { Log } from '../../../shared/log.ts'
 import { identify, isStillThere, type ProcessIdentity } from '../../../shared/processes.ts'
 import { findSibling, siblingNotFound } from '../../../shared/sibling.ts'
 import { startAddress } from '../../../shared/start-address.ts'
+import { type OwnToken, ownRuntimeToken } from './own-token.ts'
 import type { RuntimeService } from './service.ts'
 
 const PROGRAM = 'taskmill-runtime'
@@ -31,9 +33,14 @@ const LONG_LIFE_MS = 60_000
 export interface RuntimeChildOptions {
   readonly service: RuntimeService
   readonly dataDir: string
-  /** All of it goes to the child, but for the token, which is `token`. */
+  /** All of it goes to the child, but for the token and what the child is told of this service. */
   readonly env: Readonly<Record<string, string | undefined>>
+  /** The token that the child is to want, where the user sets one. Without it the child has one of its own. */
   readonly token: string | undefined
+  /** Whether this service wants a token itself. */
+  readonly hasControlToken: boolean
+  /** Flags that it has beside its address and data directory. */
+  readonly flags: readonly string[]
   readonly log: Log
 }
 
@@ -54,17 +61,24 @@ export class RuntimeChild {
     return this.#child !== undefined && !this.#isEnding
   }
 
-  /** Returns when a runtime service is ready. Throws `UsageError` when none can be started. */
-  async start(): Promise<void> {
-    const { service, log } = this.#options
-    await this.#endOfAnEarlierRun()
-    if (await service.isReady()) {
+  /**
+   * Returns when a runtime service is ready, or once `signal` is aborted: `stop` then ends what was started. Throws
+   * `UsageError` when none can be started.
+   */
+  async start(signal: AbortSignal): Promise<void> {
+    const { service, dataDir, token, log } = this.#options
+    await this.#endOfAnEarlierRun(signal)
+    const isThere = await service.isReady()
+    if (signal.aborted) return
+    if (isThere) {
+      // One that an earlier run started: no other service has our data directory, or is shown the token in it.
+      if (token === undefined && isDirectoryLocked(dataDir, LOCK_FILES.runtime)) this.#ownToken()
       log.info('a runtime service is there already: none is started', { url: service.url })
       return
     }
     const child = this.#spawn()
     const until = performance.now() + READY_WITHIN_MS
-    while (!(await service.isReady())) {
+    while (!(await service.isReady()) && !signal.aborted) {
       const hasEnded = child.exitCode !== null || child.signalCode !== null
       if (!hasEnded && performance.now() < until) await Bun.sleep(LOOK_MS)
       else {
@@ -86,7 +100,7 @@ export class RuntimeChild {
   }
 
   #spawn(): Bun.Subprocess {
-    const { service, dataDir, env, token, log } = this.#options
+    const { service, dataDir, env, token, hasControlToken, flags, log } = this.#options
     const address = startAddress(service.url)
     if (typeof address === 'string') {
       throw new UsageError(`--with-runtime cannot start a runtime service at ${service.url}: ${address}`)
@@ -94,22 +108,42 @@ export class RuntimeChild {
     const path = findSibling(PROGRAM, env.PATH)
     if (path === null) throw new UsageError(`--with-runtime: ${siblingNotFound(PROGRAM)}`)
     const { SERVICE_TOKEN: _, ...rest } = env
+    const own = token === undefined ? this.#ownToken() : undefined
     const startedAt = performance.now()
     let child: Bun.Subprocess
     try {
-      child = Bun.spawn([path, 'serve', '--listen-addr', address.listen, '--data-dir', dataDir], {
-        env: { ...rest, ...(token !== undefined && { SERVICE_TOKEN: token }) },
-        detached: true, // Ctrl-C in a terminal is for us: it ends once our tasks have
-        ...{ stdin: 'ignore', stdout: 'inherit', stderr: 'inherit' },
-      })
+      const tokenFile = own === undefined ? [] : ['--token-file', own.path]
+      child = Bun.spawn(
+        [path, 'serve', '--listen-addr', address.listen, '--data-dir', dataDir, ...tokenFile, ...flags],
+        {
+          env: {
+            ...rest,
+            ...(token !== undefined && { SERVICE_TOKEN: token }),
+            SERVICE_CONTROL_ACCESS: hasControlToken ? 'token' : 'open',
+          },
+          detached: true, // Ctrl-C in a terminal is for us: it ends once our tasks have
+          ...{ stdin: 'ignore', stdout: 'inherit', stderr: 'inherit' },
+        },
+      )
     } catch (error) {
       throw new UsageError(`cannot start ${path}: ${messageOf(error)}`)
     }
     this.#child = child
     this.#note(child.pid)
-    log.info('started a runtime service', { path, runtime_pid: child.pid, url: service.url })
+    log.info('started a runtime service', {
+      ...{ path, runtime_pid: child.pid, url: service.url },
+      ...(own !== undefined && { token_file: own.path }),
+    })
     child.exited.then(() => this.#ended(child, performance.now() - startedAt))
     return child
+  }
+
+  /** Made where there is none, and read again whenever the child is started: calls show what the file says. */
+  #ownToken(): OwnToken {
+    const { service, dataDir } = this.#options
+    const own = ownRuntimeToken(dataDir)
+    service.authorize(own.token)
+    return own
   }
 
   #ended(child: Bun.Subprocess, lifeMs: number): void {
@@ -136,13 +170,13 @@ export class RuntimeChild {
     if (identity !== undefined) writeFileSync(this.#pidPath, JSON.stringify(identity), { mode: 0o600 })
   }
 
-  async #endOfAnEarlierRun(): Promise<void> {
+  async #endOfAnEarlierRun(signal: AbortSignal): Promise<void> {
     const identity = readIdentity(this.#pidPath)
     if (identity === undefined || !isStillThere(identity)) return
     this.#options.log.info('ending the runtime service of an earlier run', { runtime_pid: identity.pid })
     process.kill(identity.pid, 'SIGTERM')
     const until = performance.now() + END_WITHIN_MS
-    while (isStillThere(identity) && performance.now() < until) await Bun.sleep(LOOK_MS)
+    while (isStillThere(identity) && performance.now() < until && !signal.aborted) await Bun.sleep(LOOK_MS)
   }
 }
 

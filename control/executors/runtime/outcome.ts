@@ -4,6 +4,7 @@ import { textOf } from '../../../shared/bounded-output.ts'
 import { ERROR_CODES, type ErrorCode } from '../../../shared/contract/control.ts'
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
+import { tailOf } from '../../../shared/text-tail.ts'
 import { ExecutionError } from '../executor.ts'
 
 /** Bytes of each stream that a result holds; all of it is where `logs` says. */
@@ -24,14 +25,23 @@ export interface RuntimeResult extends TaskStatusResponse {
 export function outcomeOf(status: TaskStatusResponse, runtimeUrl: string): RuntimeResult {
   const result = resultOf(status, runtimeUrl)
   if (status.status === 'success') return result
-  const { code = 'unknown', message = `the task ended as ${status.status}`, details } = status.error ?? {}
+  const { error } = status
+  const code = error?.code ?? 'unknown'
+  const message = error?.message ?? `the task ended as ${status.status}`
   const isOurs = (ERROR_CODES as readonly string[]).includes(code)
   throw new ExecutionError(isOurs ? (code as ErrorCode) : 'unknown', message, {
     ...{ result, source: SOURCE },
-    ...(isGiven(details) && { details }),
+    ...(isGiven(error?.details) && { details: error?.details }),
+    tail: lastLines(status),
     // Lost in a restart of the runtime service, or ended by somebody else: nothing of its own doing.
     ...((code === 'internal' || code === 'cancelled') && { retryable: true }),
   })
+}
+
+/** The result has less output than the status, which may have all of it. */
+function lastLines({ stdout, stderr, stdout_truncated, stderr_truncated }: TaskStatusResponse) {
+  const [text, isCut] = (stderr ?? '').trim() === '' ? [stdout ?? '', stdout_truncated] : [stderr, stderr_truncated]
+  return isCut ? undefined : tailOf(text)
 }
 
 export function resultOf(status: TaskStatusResponse, runtimeUrl: string): RuntimeResult {

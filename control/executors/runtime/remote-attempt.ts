@@ -59,7 +59,7 @@ export class RemoteAttempt {
   }
 
   async #submit(request: object, signal: AbortSignal): Promise<void> {
-    const { id, context, awayMs, isExpected } = this.#options
+    const { id, owner, context, awayMs, isExpected } = this.#options
     const patience = new Patience(awayMs, signal)
     for (;;) {
       if (signal.aborted) throw ended()
@@ -78,7 +78,7 @@ export class RemoteAttempt {
     }
     this.#noteBack()
     this.#whereabouts = 'taken'
-    context.handOver({ id, isTaken: true })
+    context.handOver({ id, isTaken: true, owner })
   }
 
   /** Returns when the service has it. What may have arrived is looked for first: a full queue, say, would hide it. */

@@ -1,10 +1,16 @@
 /**
  * What a runtime task asks the runtime service for, made of its input. Pure.
  *
- * The input is a whole request, or flat: the fields of `execution` beside the others. What the values may be is judged by
- * the runtime service, whose words are better than ours could be; here is only what it cannot know.
+ * The input is a whole request, or flat: the fields of `execution` beside the others. What the values may be is for the
+ * rules of the runtime service (`request-review.ts`); here is only what it cannot know.
  */
-import { EXECUTION_KINDS, type ExecutionKind, MAX_WALL_TIME_MS } from '../../../shared/contract/runtime-request.ts'
+import {
+  EXECUTION_KINDS,
+  type ExecutionKind,
+  MAX_WALL_TIME_MS,
+  SubmitTaskRequest,
+} from '../../../shared/contract/runtime-request.ts'
+import { withoutUnknownFields } from '../../../shared/unknown-names.ts'
 import { type ExecutableTask, invalidInput } from '../executor.ts'
 
 /** Milliseconds that the runtime service gives a task beyond its timeout here. It ends the task when we cannot. */
@@ -34,7 +40,10 @@ export interface RequestOptions {
 }
 
 /** Throws `invalid_input`. */
-export function runtimeRequest(task: ExecutableTask, { runtimeId, defaults }: RequestOptions): RuntimeRequest {
+export function runtimeRequest(
+  task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout'>,
+  { runtimeId, defaults }: RequestOptions,
+): RuntimeRequest {
   const { task_id: _, ...input } = fieldsOf(task.input, 'params')
   const { execution: given, ...rest } = input
   const flat = Object.fromEntries(EXECUTION_FIELDS.flatMap((key) => (isGiven(rest[key]) ? [[key, rest[key]]] : [])))
@@ -46,14 +55,16 @@ export function runtimeRequest(task: ExecutableTask, { runtimeId, defaults }: Re
   const limits = limitsOf(rest.limits, task.timeout)
   const context = contextOf(rest.control_context, defaults)
   const { owner } = (context ?? {}) as Fields
+  const request = {
+    ...rest,
+    task_id: runtimeId,
+    execution: { ...execution, kind: kindOf(task.toolName, execution) },
+    ...(limits !== undefined && { limits }),
+    ...(context !== undefined && { control_context: context }),
+  }
   return {
-    body: {
-      ...rest,
-      task_id: runtimeId,
-      execution: { ...execution, kind: kindOf(task.toolName, execution) },
-      ...(limits !== undefined && { limits }),
-      ...(context !== undefined && { control_context: context }),
-    },
+    // Submissions with unknown fields are refused at our door. A task that an earlier version took in runs as it did there.
+    body: withoutUnknownFields(SubmitTaskRequest, request) as Fields,
     owner: typeof owner === 'string' ? owner : undefined,
   }
 }

@@ -5,24 +5,45 @@
  * task is cancelled or runs out of time; when this service itself stops or is killed, the task runs on there, and is
  * followed again after the restart.
  */
+
+import { EXECUTION_KINDS } from '../../../shared/contract/runtime-request.ts'
+import { CallFailed } from '../../../shared/http-client.ts'
+import { runtimeParameters } from '../../adapter-v1/runtime-request.ts'
 import type { Handle } from '../../graph/task.ts'
-import type { ExecutableTask, Executor, ExecutorContext } from '../executor.ts'
+import type { ExecutableTask, Executor, ExecutorContext, ForgottenTask, ToolParameters } from '../executor.ts'
 import type { Orphans } from './orphans.ts'
-import { outcomeOf, type RuntimeResult } from './outcome.ts'
+import { failureOf, outcomeOf, type RuntimeResult, resultOf } from './outcome.ts'
 import { RemoteAttempt } from './remote-attempt.ts'
+import type { RemoteRemovals } from './remote-removals.ts'
 import { type ContextDefaults, ownerOf, runtimeRequest } from './request.ts'
+import { reviewRequest } from './request-review.ts'
 import type { RuntimeService } from './service.ts'
 import { runtimeTaskId } from './task-id.ts'
 
 export interface RuntimeExecutorOptions {
   readonly service: RuntimeService
   readonly orphans: Orphans
+  readonly removals: RemoteRemovals
   readonly defaults: ContextDefaults
   /** Milliseconds that the runtime service may be away for while it has an attempt. */
   readonly awayMs: number
   /** Whether a runtime service that cannot be reached will be there in a moment. */
   readonly isExpected?: () => boolean
 }
+
+/** Whose request a call is for, and until when its answer is waited for. */
+interface Call {
+  readonly traceId: string
+  readonly signal: AbortSignal
+}
+
+/** Stands for the id of an attempt that is not there yet: those are valid whatever the task is called. */
+const REVIEWED_ID = 'reviewed'
+
+const ANY_KIND: ToolParameters = { label: 'runtime', schema: runtimeParameters }
+const PARAMETERS: ReadonlyMap<string, ToolParameters> = new Map(
+  EXECUTION_KINDS.map((kind) => [kind, { label: `runtime.${kind}`, schema: runtimeParameters }]),
+)
 
 export class RuntimeExecutor implements Executor {
   readonly type = 'runtime'
@@ -33,11 +54,21 @@ export class RuntimeExecutor implements Executor {
     this.#options = options
   }
 
+  parametersOf(toolName?: string): ToolParameters | undefined {
+    return toolName ? PARAMETERS.get(toolName) : ANY_KIND
+  }
+
+  checkInput(toolName: string | undefined, input: unknown): void {
+    const { defaults } = this.#options
+    const { body } = runtimeRequest({ toolName, input, timeout: undefined }, { runtimeId: REVIEWED_ID, defaults })
+    reviewRequest(body)
+  }
+
   async execute(task: ExecutableTask, context: ExecutorContext): Promise<RuntimeResult> {
-    const { service, defaults, awayMs, isExpected } = this.#options
+    const { service, awayMs, isExpected } = this.#options
     const id = context.handle?.id ?? runtimeTaskId(task.id, context.graphId, context.attempt)
-    const { body, owner } = runtimeRequest(task, { runtimeId: id, defaults })
-    if (context.handle === undefined) context.handOver({ id, isTaken: false })
+    const { body, owner } = runtimeRequest(task, { runtimeId: id, defaults: this.#defaultsFor(context.handle) })
+    if (context.handle === undefined) context.handOver({ id, isTaken: false, owner })
     context.begin()
     const attempt = new RemoteAttempt({
       ...{ service, id, owner, context, awayMs },
@@ -47,8 +78,31 @@ export class RuntimeExecutor implements Executor {
     return outcomeOf(await attempt.run(body), service.url)
   }
 
-  letGo(task: ExecutableTask, { id, isTaken }: Handle): void {
-    this.#letGo(id, ownerOf(task, this.#options.defaults), isTaken)
+  /** An attempt keeps the owner it was handed over with: the default may have changed in a restart since. */
+  #defaultsFor(handle: Handle | undefined): ContextDefaults {
+    const { defaults } = this.#options
+    return handle?.owner === undefined ? defaults : { ...defaults, owner: handle.owner }
+  }
+
+  letGo(task: ExecutableTask, handle: Handle): void {
+    this.#letGo(handle.id, ownerOf(task, this.#defaultsFor(handle)), handle.isTaken)
+  }
+
+  async resultSoFar({ id }: Handle, { traceId, signal }: Call): Promise<RuntimeResult> {
+    const { service } = this.#options
+    try {
+      return resultOf(await service.look(id, traceId, signal), service.url)
+    } catch (error) {
+      throw error instanceof CallFailed ? failureOf(error) : error
+    }
+  }
+
+  /** Each attempt was a task of its own there. */
+  forget(task: ForgottenTask): void {
+    const { attempt, handle, graph } = task
+    const earlier = Array.from({ length: Math.max(0, attempt - 1) }, (_, i) => runtimeTaskId(task.id, graph.id, i + 1))
+    const ids = handle === undefined ? earlier : [...earlier, handle.id]
+    if (ids.length > 0) this.#options.removals.add(ids, ownerOf(task, this.#defaultsFor(handle)))
   }
 
   #letGo(handle_id: string, owner: string | undefined, is_taken: boolean): void {

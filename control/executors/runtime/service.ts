@@ -2,6 +2,7 @@
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import { headerValue } from '../../../shared/header-text.ts'
 import { CallFailed, ServiceClient } from '../../../shared/http-client.ts'
+import { statusFault } from './status-check.ts'
 
 /** Milliseconds for a call that the service has no reason to hold. */
 const CALL_TIMEOUT_MS = 15_000
@@ -17,18 +18,15 @@ export interface RuntimeServiceOptions {
 }
 
 export class RuntimeService {
-  readonly #client: ServiceClient
+  #client: ServiceClient
 
   constructor(options: RuntimeServiceOptions) {
-    this.#client = new ServiceClient(
-      {
-        name: 'runtime',
-        start: 'taskmill-runtime serve',
-        urlVariable: 'SERVICE_RUNTIME_URL',
-        urlFlag: '--runtime-url',
-      },
-      options,
-    )
+    this.#client = clientOf(options)
+  }
+
+  /** Calls from now on show this token. */
+  authorize(token: string): void {
+    this.#client = clientOf({ url: this.url, token })
   }
 
   /** Without a slash at its end. */
@@ -65,7 +63,7 @@ export class RuntimeService {
     }
   }
 
-  /** The status of a task as it is. */
+  /** The status of a task as it is. Throws `CallFailed`, of status 200 where the answer is no status of a task. */
   look(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
     return this.#statusWithin(0, id, traceId, signal)
   }
@@ -81,20 +79,43 @@ export class RuntimeService {
     traceId: string,
     signal: AbortSignal | undefined,
   ): Promise<TaskStatusResponse> {
-    return (await this.#client.call({
+    const answer = await this.#client.call({
       method: 'GET',
       path: `${TASKS}/${id}?wait_ms=${ms}`,
       headers: trace(traceId),
       timeoutMs: ms + CALL_TIMEOUT_MS,
       signal,
-    })) as TaskStatusResponse
+    })
+    const fault = statusFault(answer)
+    if (fault === undefined) return answer as TaskStatusResponse
+    const message = `the runtime service at ${this.url} answered for task ${id} with a status that cannot be read: ${fault}`
+    throw new CallFailed(message, { statusCode: 200 })
   }
 
   async kill(id: string, owner: string | undefined, traceId: string): Promise<void> {
-    const headers = { ...trace(traceId), ...(owner !== undefined && { 'x-service-owner': headerValue(owner) }) }
+    const headers = { ...trace(traceId), ...asOwner(owner) }
     await this.#client.call({ method: 'POST', path: `${TASKS}/${id}/kill`, headers, timeoutMs: CALL_TIMEOUT_MS })
   }
+
+  /** Removes an ended task with its files. */
+  async remove(id: string, owner: string | undefined, traceId: string): Promise<void> {
+    const headers = { ...trace(traceId), ...asOwner(owner) }
+    await this.#client.call({ method: 'DELETE', path: `${TASKS}/${id}`, headers, timeoutMs: CALL_TIMEOUT_MS })
+  }
 }
+
+const asOwner = (owner: string | undefined) => (owner === undefined ? {} : { 'x-service-owner': headerValue(owner) })
+
+const clientOf = (options: RuntimeServiceOptions): ServiceClient =>
+  new ServiceClient(
+    {
+      name: 'runtime',
+      start: 'taskmill-runtime serve',
+      urlVariable: 'SERVICE_RUNTIME_URL',
+      urlFlag: '--runtime-url',
+    },
+    options,
+  )
 
 const trace = (traceId: string) => ({ 'x-trace-id': traceId })
 

@@ -227,3 +227,46 @@ describe('a task of an executor with hooks', () => {
     })
   })
 })
+
+describe('a hook that gives or throws what no record can hold', () => {
+  const throwing = () => {
+    throw Object.create(null)
+  }
+  const failing = () => {
+    throw refused
+  }
+  test.each<[string, ExecutorHooks, string]>([
+    ['beforeExecute throws', { beforeExecute: throwing }, 'internal error in beforeExecute: a value that cannot be'],
+    ['afterExecute throws', { afterExecute: throwing }, 'internal error in afterExecute: a value that cannot be'],
+    ['onError throws', { beforeExecute: () => ({ input: refused }), onError: throwing }, 'internal error in onError: '],
+    [
+      'afterExecute gives',
+      { afterExecute: () => ({ result: 1n }) },
+      'internal error: the result cannot be kept as JSON',
+    ],
+    [
+      'onError gives',
+      { beforeExecute: () => ({ input: refused }), onError: () => ({ result: { n: 1n } }) },
+      'internal error: the result cannot be kept as JSON: n: a BigInt is not a JSON value',
+    ],
+    [
+      'the result of afterExecute throws',
+      { afterExecute: () => Object.defineProperty({ result: 1 }, 'result', { get: failing }) },
+      'not today',
+    ],
+  ])('%s fails its task, and the service goes on', async (_, hooks, error) => {
+    const { log } = memoryLog()
+    const service = runInProcess(
+      [
+        { type: 'test', execute: echo, ...hooks },
+        { type: 'os', execute: () => 'fine' },
+      ],
+      log,
+    )
+    const task = await service.runOne({ type: 'test' })
+    expect(task.status).toBe('failed')
+    expect(task.error).toStartWith(error)
+    expect(JSON.parse(JSON.stringify(task))).toEqual(task)
+    expect(await service.runOne({ type: 'os' })).toMatchObject({ status: 'success', result: 'fine' })
+  })
+})

@@ -41,7 +41,6 @@ describe('the allowlist', () => {
     ['echo ', 'echo '],
     [' echo', ' echo'],
     ['echo\n', 'echo\n'],
-    ['echo hello', 'echo hello'],
     ['echo;rm', 'echo;rm'],
     ['echo/', ''],
     ['bin\\echo', 'bin\\echo'],
@@ -49,7 +48,24 @@ describe('the allowlist', () => {
     ['constructor', 'constructor'],
   ])('denies %j by its base name', (command, baseName) => {
     expect(denial(() => checkCommand('allowlist', command))).toBe(
-      `command ${JSON.stringify(baseName)} is not in the allowed whitelist`,
+      `command ${JSON.stringify(baseName)} is not in the allowed whitelist (a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list)`,
+    )
+  })
+
+  test.each([
+    ['echo hello', 'arguments belong into args'],
+    ['/bin/echo /tmp/a', 'arguments belong into args'],
+    [
+      'git status',
+      'arguments belong into args; a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list',
+    ],
+    [
+      '/opt/my tool',
+      'arguments belong into args; a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list',
+    ],
+  ])('says where the arguments of %j belong', (command, remedy) => {
+    expect(denial(() => checkCommand('allowlist', command))).toBe(
+      `command ${JSON.stringify(command)} is not in the allowed whitelist (${remedy})`,
     )
   })
 

@@ -36,6 +36,9 @@ function attemptOf(execute: Execute, task: TaskInput = {}, host: Partial<Attempt
   return new Attempt(started, executorOf(execute), { ...HOST, ...host })
 }
 
+/** Resolves when a timer of so many milliseconds fires. Timers fire in the order in which they are due. */
+const timerOf = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
 /** Lasts until it is told to stop, then does `what`. */
 const untilStopped =
   (what: (reason: unknown) => unknown = () => undefined): Execute =>
@@ -58,6 +61,28 @@ const brokenOutcome = {
   result: { exit_code: 3 },
 } as const
 
+const thrower = (message: string) => () => {
+  throw new Error(message)
+}
+
+const nested = (levels: number): unknown => {
+  let value: unknown = 1
+  for (let level = 0; level < levels; level++) value = [value]
+  return value
+}
+
+const shared = (levels: number): unknown => {
+  let value: unknown = 1
+  for (let level = 0; level < levels; level++) value = [value, value]
+  return value
+}
+
+const cycle = (): unknown => {
+  const loop: Record<string, unknown> = {}
+  loop.loop = loop
+  return loop
+}
+
 describe('an attempt', () => {
   test('that is answered at once has its outcome at once', () => {
     expect(attemptOf(() => ({ ok: true })).run()).toEqual({ kind: 'success', result: { ok: true } })
@@ -67,28 +92,109 @@ describe('an attempt', () => {
     expect(failing.run()).toEqual(brokenOutcome)
   })
 
-  test('keeps nothing that is nested so deep that it could not be written', () => {
-    let deep: unknown = 1
-    for (let level = 0; level < 100_000; level++) deep = [deep]
-    const loop: Record<string, unknown> = {}
-    loop.loop = loop
-    for (const result of [deep, { usage: deep }, loop]) {
-      const message = 'the result is nested deeper than 210 levels'
-      const failure = { code: 'external_failure', message } as const
-      expect(attemptOf(() => result).run()).toEqual({ kind: 'failure', failure })
-      const failing = attemptOf(() => {
-        throw new ExecutionError('exit_nonzero', 'broken', { result, details: { result } })
-      })
-      expect(failing.run()).toEqual({ kind: 'failure', failure: { code: 'exit_nonzero', message: 'broken' } })
+  /** Values that break or hang whoever writes them as JSON. */
+  const UNKEPT: [string, () => unknown, string][] = [
+    ['a BigInt', () => ({ count: 10n }), 'count: a BigInt is not a JSON value'],
+    ['a toJSON that throws', () => ({ at: { toJSON: thrower('no') } }), 'at: reading it throws: no'],
+    [
+      'a getter that throws',
+      () => Object.defineProperty({}, 'a', { enumerable: true, get: thrower('no') }),
+      'a: reading it throws: no',
+    ],
+    ['a cycle', cycle, 'nested deeper than 210 levels'],
+    ['100,000 levels', () => nested(100_000), 'nested deeper than 210 levels'],
+    ['41 levels of shared references', () => shared(41), 'values'],
+    ['a text that is too long', () => ['x'.repeat(64 * 1024 * 1024), 'x'], 'characters'],
+  ]
+
+  test.each(UNKEPT)('whose values hold %s fails, and says which part and why', async (_, make, why) => {
+    const expectBroken = (outcome: unknown, part: string) => {
+      const { message, ...failure } = (outcome as { failure: { code: string; message: string } }).failure
+      expect(outcome).toStrictEqual({ kind: 'failure', failure: { code: 'internal', message } })
+      expect(failure).toEqual({ code: 'internal' })
+      expect(message).toStartWith(`internal error: the ${part} cannot be kept as JSON: `)
+      expect(message).toContain(why)
+      expect(message.length).toBeLessThan(1_000)
     }
+    expectBroken(attemptOf(make).run(), 'result')
+    expectBroken(await attemptOf(async () => make()).run(), 'result')
+    for (const part of ['result', 'details']) {
+      const fail = () => {
+        throw new ExecutionError('exit_nonzero', 'exit status 3', { [part]: make() })
+      }
+      for (const outcome of [attemptOf(fail).run(), await attemptOf(async () => fail()).run()]) {
+        expectBroken(outcome, part)
+        expect(JSON.stringify(outcome)).toContain('(the attempt failed: exit status 3)')
+      }
+    }
+    const reports: unknown[] = []
+    const report: Execute = (context) => context.progress('half', make())
+    const reporting = attemptOf(report, {}, { progress: (...entry) => void reports.push(entry) })
+    expectBroken(reporting.run(), 'data of a progress entry')
+    expect(reports).toEqual([])
+  })
+
+  test('that was stopped drops a result that cannot be kept', async () => {
+    const attempt = attemptOf(untilStopped(() => ({ count: 1n })))
+    const outcome = attempt.run()
+    attempt.stop('cancelled')
+    expect(await outcome).toStrictEqual({ kind: 'stopped' })
+  })
+
+  test.each<[string, () => unknown]>([
+    ['an error without text', () => Object.create(null)],
+    ['an error whose message throws', () => Object.defineProperty(new Error(), 'message', { get: thrower('no') })],
+    ['an error whose stack throws', () => Object.defineProperty(new Error('x'), 'stack', { get: thrower('no') })],
+    ['a proxy that refuses all', () => new Proxy({}, { get: thrower('no'), getPrototypeOf: thrower('no') })],
+    [
+      'an execution error whose details throw',
+      () => Object.defineProperty(new ExecutionError('denied', 'x'), 'details', { get: thrower('no') }),
+    ],
+  ])('in which an executor throws %s fails', async (_, make) => {
+    const fail = () => {
+      throw make()
+    }
+    const { log } = memoryLog()
+    for (const execute of [fail, async () => fail()]) {
+      const outcome = await attemptOf(execute, {}, { log }).run()
+      expect(outcome).toMatchObject({ kind: 'failure', failure: { code: 'internal' } })
+      expect(JSON.parse(JSON.stringify(outcome))).toEqual(outcome)
+    }
+  })
+
+  test('has a code that is known and a message that is short, whatever was thrown', () => {
+    const thrown = new ExecutionError(7n as never, 'x'.repeat(10_000_000), {
+      retryable: 1n as never,
+      source: 2n as never,
+    })
+    const outcome = attemptOf(() => {
+      throw thrown
+    }).run() as { failure: { code: string; message: string } }
+    expect(outcome.failure.code).toBe('unknown')
+    expect(outcome.failure.message.length).toBeLessThan(70_000)
+    expect(Object.keys(outcome.failure)).toEqual(['code', 'message'])
+  })
+
+  test('whose executor reports what is no report fails at its end', () => {
     const seen: unknown[] = []
-    const reporting = attemptOf(
-      ({ progress }) => progress('half', deep),
-      {},
-      { progress: (...report) => seen.push(report[3]) },
-    )
-    reporting.run()
-    expect(seen).toEqual([undefined])
+    const host = { progress: () => void seen.push('progress'), handedOver: () => void seen.push('handed over') }
+    const reports: Execute[] = [
+      (context) => context.progress(1n as never),
+      (context) => context.handOver({ id: 1n as never, isTaken: false }),
+      (context) => context.startedProcess('1/../2' as never),
+    ]
+    for (const report of reports) {
+      const outcome = attemptOf(report, {}, host).run()
+      expect(outcome).toMatchObject({ kind: 'failure', failure: { code: 'internal' } })
+    }
+    expect(seen).toEqual([])
+  })
+
+  test('whose promise has a then of its own that throws fails', async () => {
+    const odd = Promise.resolve(1)
+    Object.defineProperty(odd, 'then', { value: thrower('no then') })
+    const failure = { code: 'internal', message: 'internal error: no then' } as const
+    expect(await attemptOf(() => odd).run()).toEqual({ kind: 'failure', failure })
   })
 
   test('that is answered later has the same outcomes later', async () => {
@@ -180,8 +286,8 @@ describe('a timeout', () => {
     async (timeout) => {
       const attempt = attemptOf(untilStopped(), { timeout })
       const outcome = attempt.run()
-      // Were there a timer that is due at once, it would fire before one that is set after it and due later.
-      await Bun.sleep(2)
+      // Were there a timer that is due at once, it would fire before one that is set after it and is due later.
+      await timerOf(2)
       attempt.stop('cancelled')
       expect(await outcome).toEqual({ kind: 'stopped' })
     },
@@ -191,7 +297,7 @@ describe('a timeout', () => {
     const { log, lines } = memoryLog()
     const attempt = attemptOf(async () => 'in time', { timeout: 1 }, { log, abandonAfterMs: 0 })
     expect(await attempt.run()).toEqual({ kind: 'success', result: 'in time' })
-    await Bun.sleep(5) // longer than the timeout: there is nothing else to wait for
+    await timerOf(2) // set after that of the timeout and due later: it fires after it would have
     expect(attempt.signal.aborted).toBe(false)
     expect(lines()).toEqual([])
   })
@@ -207,7 +313,6 @@ describe('an attempt of an earlier run that has used up its timeout', () => {
   }
   const afterAWhile = async (end: () => unknown) => {
     for (let turn = 0; turn < 10; turn++) await nextTurn()
-    await Bun.sleep(5) // an answer takes its time
     return end()
   }
 
@@ -327,7 +432,7 @@ describe('a stop', () => {
     const ending = attempt.run()
     attempt.stop('interrupted')
     await ending
-    await Bun.sleep(5) // longer than it takes to give up: there is nothing else to wait for
+    await timerOf(2) // set after that of the giving up and due later: it fires after it would have
     expect(lines()).toEqual([])
   })
 })

@@ -22,14 +22,23 @@ function world() {
     ...{ serviceId: 'test', mustRecord: () => {}, record: () => {} },
   })
   const intake = {
-    ...{ store, scheduler, executors, log, isDraining: () => false },
-    persistence: { keepGraph: async () => {} },
-    retention: { makeRoom: () => {} },
+    ...{
+      store,
+      scheduler,
+      executors,
+      log,
+      unknownFields: 'refuse' as const,
+      readiness: { ensure: () => {}, fault: () => undefined },
+    },
+    persistence: { keepGraph: async () => {}, revoke: () => {} },
+    retention: { makeRoom: () => {}, checkSize: () => {} },
   }
   /** The answer, or the status and text of the refusal. */
   const submit = async (tasks: readonly TaskInput[]): Promise<unknown> => {
     try {
-      return JSON.parse(await submitGraph(intake, new TextEncoder().encode(JSON.stringify({ tasks })), 'trace'))
+      return JSON.parse(
+        await submitGraph(intake, new TextEncoder().encode(JSON.stringify({ tasks })), { traceId: 'trace' }),
+      )
     } catch (error) {
       if (error instanceof ServiceError) return `${error.status} ${error.message}`
       throw error

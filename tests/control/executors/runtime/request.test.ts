@@ -29,6 +29,27 @@ describe('a request', () => {
     ],
     [{ input: { ...ls, sandbox: 'odd' } }, { execution: { kind: 'command', ...ls }, sandbox: 'odd' }],
     [{ input: { ...ls, env: null } }, { execution: { kind: 'command', ...ls } }],
+    // An earlier version took in unknown fields; the runtime service would refuse them.
+    [
+      {
+        input: {
+          ...ls,
+          duration: 5,
+          limits: { memory: 1, pids_max: 3 },
+          sandbox: { profil: 'process', chroot: false },
+        },
+      },
+      { execution: { kind: 'command', ...ls }, limits: { pids_max: 3 }, sandbox: { chroot: false } },
+    ],
+    [
+      { input: { execution: { ...ls, odd: 1 }, metadata: { any: 'name' } } },
+      { execution: { kind: 'command', ...ls }, metadata: { any: 'name' } },
+    ],
+    // A namespace that nobody knows must not leave a task less fenced in than was meant.
+    [
+      { input: { ...ls, sandbox: { namespaces: { nett: true } } } },
+      { execution: { kind: 'command', ...ls }, sandbox: { namespaces: { nett: true } } },
+    ],
   ])('of %j', (task, body) => {
     expect(bodyOf(task)).toEqual({ task_id: 'id-1', ...body })
   })

@@ -1,0 +1,83 @@
+/**
+ * Guards the methods of an executor that run inside other work: their errors are logged and go no further.
+ *
+ * They are called in the middle of other work: while a graph is reviewed, a task cancelled or a store changed. So a
+ * method that throws what it should not, or returns a promise that rejects, is logged and has no other effect.
+ */
+import { stackOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import { ExecutionError, type Executor } from './executor.ts'
+
+type GuardedMethod = 'letGo' | 'forget' | 'parametersOf' | 'checkInput'
+
+/** `executor` with guarded methods. `execute` is called as it is: its attempt takes what it throws. */
+export function guarded(executor: Executor, log: Log): Executor {
+  const { letGo, forget, parametersOf, checkInput } = executor
+  if (!letGo && !forget && !parametersOf && !checkInput) return executor
+  const broke = (method: GuardedMethod, error: unknown, fields: object = {}) =>
+    log.error('executor broke', { type: executor.type, ...fields, in: method, cause: stackOf(error) })
+  // Reviews are asked about each task of a graph: the first mistake of a method stands for all.
+  const logged = new Set<GuardedMethod>()
+  const brokeReview = (method: GuardedMethod, error: unknown) => {
+    if (logged.has(method)) return
+    logged.add(method)
+    broke(method, error)
+  }
+  return {
+    type: executor.type,
+    execute: (task, context) => executor.execute(task, context),
+    ...(executor.boundsItsStop !== undefined && { boundsItsStop: executor.boundsItsStop }),
+    ...(executor.resultSoFar && { resultSoFar: async (handle, call) => executor.resultSoFar?.(handle, call) }),
+    ...(letGo && {
+      letGo: (task, handle) =>
+        attempt(
+          () => letGo.call(executor, task, handle),
+          (error) => broke('letGo', error, { task_id: task.id }),
+        ),
+    }),
+    ...(forget && {
+      forget: (task) =>
+        attempt(
+          () => forget.call(executor, task),
+          (error) => broke('forget', error, { task_id: task.id }),
+        ),
+    }),
+    ...(parametersOf && {
+      parametersOf: (toolName) => {
+        const parameters = attempt(
+          () => parametersOf.call(executor, toolName),
+          (error) => brokeReview('parametersOf', error),
+        )
+        return parameters instanceof Promise ? undefined : parameters
+      },
+    }),
+    ...(checkInput && {
+      checkInput: (toolName, input) =>
+        attempt(
+          () => checkInput.call(executor, toolName, input),
+          (error) => {
+            if (error instanceof ExecutionError) throw error
+            brokeReview('checkInput', error)
+          },
+          // An answer that comes later is too late for a warning, whatever it is.
+          (error) => brokeReview('checkInput', error),
+        ),
+    }),
+  }
+}
+
+/** Returns what `method` does, or undefined. A promise counts too: the type of a method without a result admits one. */
+function attempt<T>(
+  method: () => T,
+  onError: (error: unknown) => void,
+  onRejection: (error: unknown) => void = onError,
+): T | undefined {
+  try {
+    const answer: unknown = method()
+    if (answer instanceof Promise) answer.catch(onRejection)
+    return answer as T
+  } catch (error) {
+    onError(error)
+    return undefined
+  }
+}

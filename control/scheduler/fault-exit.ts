@@ -1,0 +1,35 @@
+/** Ends the service after a defect of its own: what is in memory reaches the disk as far as it can, then the process exits. */
+import type { Log } from '../../shared/log.ts'
+import type { Persistence } from '../store/persistence.ts'
+
+/** The service could not do its work any more; a service manager should start it again. */
+export const FAULT_EXIT_CODE = 1
+
+/** Milliseconds for the last sync. A disk that takes longer must not keep the service from being started again. */
+const LAST_SYNC_MS = 5_000
+
+export interface FaultExit {
+  readonly log: Log
+  readonly persistence: Pick<Persistence, 'durable'>
+  /** Stops the processes of the service and writes its last log lines. */
+  readonly release: () => Promise<void>
+  readonly exit: (code: number) => void
+}
+
+/**
+ * Makes all changes so far durable and exits with `FAULT_EXIT_CODE`. Running attempts are left to the next start, which
+ * ends them as after a crash.
+ */
+export async function exitAfterFault(fault: string, { log, persistence, release, exit }: FaultExit): Promise<void> {
+  const late = Bun.sleep(LAST_SYNC_MS).then(() => 'late' as const)
+  const synced = persistence.durable().then(
+    () => 'synced' as const,
+    () => 'failed' as const,
+  )
+  log.error('the service ends because of a defect; start it again', {
+    cause: fault,
+    journal: await Promise.race([synced, late]),
+  })
+  await release()
+  exit(FAULT_EXIT_CODE)
+}

@@ -1,0 +1,128 @@
+/**
+ * Plain JSON copies, within named limits, of the values that an executor gives. Pure.
+ *
+ * An attempt whose values cannot be kept fails with `internal` and a text that names the part and the reason. Nothing in
+ * here throws: what an executor throws, rejects with or returns goes no further than its attempt.
+ */
+import { ERROR_CODES, type ErrorCode } from '../../shared/contract/control.ts'
+import { messageOf } from '../../shared/errors.ts'
+import { tailOf } from '../../shared/text-tail.ts'
+import { ExecutionError } from '../executors/executor.ts'
+import { MAX_JSON_DEPTH } from '../graph/decode.ts'
+import { type JsonLimits, plainJson } from '../graph/plain-json.ts'
+import type { Failure, Handle } from '../graph/task.ts'
+
+/** More levels than anybody may send: an executor may have wrapped what it was sent. */
+const MAX_KEPT_LEVELS = MAX_JSON_DEPTH + 10
+
+/** Of a result. Copying this much takes about a tenth of a second; the file of a large result would be larger still. */
+export const RESULT_LIMITS: JsonLimits = { levels: MAX_KEPT_LEVELS, values: 1_000_000, characters: 64 * 1024 * 1024 }
+
+/** Of the `details` of a failure, which stay in memory and stand in every state file. */
+export const DETAILS_LIMITS: JsonLimits = { levels: MAX_KEPT_LEVELS, values: 100_000, characters: 1024 * 1024 }
+
+/** Of the `data` of one progress entry: a task keeps a hundred, and all of them are written with each change. */
+export const PROGRESS_LIMITS: JsonLimits = { levels: MAX_KEPT_LEVELS, values: 10_000, characters: 64 * 1024 }
+
+/** Characters of an error text or of the message of a progress entry; longer ones are cut. */
+export const MAX_TEXT_CHARACTERS = 64 * 1024
+
+/** The copy of a value, or why it cannot be kept. */
+export type PlainCopy<T> = { readonly value: T } | { readonly fault: string }
+
+function plainCopy(part: string, value: unknown, limits: JsonLimits): PlainCopy<unknown> {
+  try {
+    return { value: plainJson(value, limits) }
+  } catch (error) {
+    return { fault: `the ${part} cannot be kept as JSON: ${messageOf(error)}` }
+  }
+}
+
+export const copyResult = (result: unknown): PlainCopy<unknown> => plainCopy('result', result, RESULT_LIMITS)
+
+export interface ProgressReport {
+  readonly message?: string
+  readonly data?: unknown
+}
+
+export function copyProgress(message: unknown, data: unknown): PlainCopy<ProgressReport> {
+  if (message !== undefined && message !== null && typeof message !== 'string')
+    return { fault: `the message of a progress entry is no text: it is a ${typeof message}` }
+  const plain = plainCopy('data of a progress entry', data, PROGRESS_LIMITS)
+  if ('fault' in plain) return plain
+  return {
+    value: {
+      ...(message != null && { message: cut(message) }),
+      ...(plain.value !== undefined && { data: plain.value }),
+    },
+  }
+}
+
+const isShortText = (text: unknown): text is string => typeof text === 'string' && text.length <= MAX_TEXT_CHARACTERS
+
+export function copyHandle(handle: Handle | undefined): PlainCopy<Handle | undefined> {
+  try {
+    if (handle === undefined) return { value: undefined }
+    const { id, isTaken, owner } = handle
+    if (!isShortText(id)) return { fault: 'the id of the handle is no text, or too long' }
+    if (owner !== undefined && !isShortText(owner)) return { fault: 'the owner of the handle is no text, or too long' }
+    return { value: { id, isTaken: isTaken === true, ...(owner !== undefined && { owner }) } }
+  } catch (error) {
+    return { fault: `the handle cannot be read: ${messageOf(error)}` }
+  }
+}
+
+/** What an executor has thrown. */
+export interface FailureCopy {
+  readonly failure: Failure
+  readonly result?: unknown
+  /** The end of its output, where the result does not end with it. */
+  readonly tail?: string
+  /** It is a mistake in the executor, not what became of the task. */
+  readonly isBroken: boolean
+}
+
+export function copyFailure(error: unknown): FailureCopy {
+  try {
+    if (error instanceof ExecutionError) return knownFailure(error)
+  } catch (unreadable) {
+    return broken(`the error cannot be read: ${messageOf(unreadable)}`)
+  }
+  return broken(messageOf(error))
+}
+
+const broken = (cause: string): FailureCopy => ({ failure: internal(cause), isBroken: true })
+
+/** The failure of an attempt for a mistake in its executor. */
+export const internal = (cause: string): Failure => ({ code: 'internal', message: cut(`internal error: ${cause}`) })
+
+function knownFailure(error: ExecutionError): FailureCopy {
+  const { retryable, source, tail } = error
+  const message = cut(String(error.message))
+  const result = copyResult(error.result)
+  const details = plainCopy('details', error.details, DETAILS_LIMITS)
+  const fault = faultOf(result) ?? faultOf(details)
+  if (fault !== undefined) return broken(`${fault} (the attempt failed: ${message})`)
+  const failure: Failure = {
+    ...{ code: codeOf(error.code), message },
+    ...(typeof retryable === 'boolean' && { retryable }),
+    ...(typeof source === 'string' && { source: cut(source) }),
+    ...valueAs('details', details),
+  }
+  return {
+    ...{ failure, isBroken: false },
+    ...valueAs('result', result),
+    ...(typeof tail === 'string' && { tail: tailOf(tail) }),
+  }
+}
+
+const faultOf = (copy: PlainCopy<unknown>): string | undefined => ('fault' in copy ? copy.fault : undefined)
+
+const valueAs = (name: string, copy: PlainCopy<unknown>) =>
+  'value' in copy && copy.value !== undefined ? { [name]: copy.value } : {}
+
+const codeOf = (code: unknown): ErrorCode =>
+  (ERROR_CODES as readonly unknown[]).includes(code) ? (code as ErrorCode) : 'unknown'
+
+const cut = (text: string): string =>
+  text.length <= MAX_TEXT_CHARACTERS ? text : `${text.slice(0, MAX_TEXT_CHARACTERS)}... (cut)`

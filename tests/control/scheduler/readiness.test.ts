@@ -1,0 +1,35 @@
+/** Why no graph would be taken in, in the order in which a POST meets the reasons. */
+import { expect, test } from 'bun:test'
+import { Readiness } from '../../../control/scheduler/readiness.ts'
+import { notKept } from '../../../control/store/journal.ts'
+
+function world() {
+  const state = { isDraining: false, schedulerFault: undefined as string | undefined, disk: undefined as unknown }
+  const ensureAccepting = () => {
+    if (state.disk !== undefined) throw notKept(state.disk)
+  }
+  const readiness = new Readiness({
+    isDraining: () => state.isDraining,
+    schedulerFault: () => state.schedulerFault,
+    persistence: { ensureAccepting, probe: ensureAccepting },
+    retention: { ensureRoom: () => {} },
+  })
+  return { state, readiness }
+}
+
+test('nothing: it is ready', () => {
+  const { readiness } = world()
+  expect(readiness.fault()).toBeUndefined()
+  expect(() => readiness.ensure()).not.toThrow()
+})
+
+test.each([
+  [{ isDraining: true }, 'the service is stopping and accepts no new graphs'],
+  [{ schedulerFault: 'the scheduler broke' }, 'the scheduler broke'],
+  [{ disk: new Error('the disk failed to sync') }, 'the disk failed to sync'],
+])('%j', (fault, reason) => {
+  const { state, readiness } = world()
+  Object.assign(state, fault)
+  expect(readiness.fault()).toBe(reason)
+  expect(() => readiness.ensure()).toThrow(reason)
+})
