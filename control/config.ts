@@ -3,6 +3,7 @@ import { choice, duration, flag, integer, type SettingValues, text } from '../sh
 import { httpUrl } from '../shared/http-client.ts'
 import { hostNames } from '../shared/http-guard.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
+import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -72,7 +73,7 @@ export const controlSettings = {
     help: 'Base address of the runtime service, which runs the tasks of type runtime.',
   }),
   withRuntime: flag({
-    help: 'Start taskmill-runtime (from beside this program, else from PATH) where none answers at --runtime-url, keep it running, and end it with this service. It shares the data directory.',
+    help: 'Start taskmill-runtime (from beside this program, else from PATH) where none answers at --runtime-url, keep it running, and end it with this service. It shares the data directory; where no token is set it has one of its own, in runtime-token there.',
   }),
   runtimeAwayTimeout: duration({
     default: '5m',
@@ -92,6 +93,7 @@ export const controlSettings = {
     max: 1024 * 1024 * 1024,
     help: 'Largest request body; a larger one is answered 413.',
   }),
+  unknownFields: unknownFieldsSetting,
   allowedHost: hostNames({
     variable: 'SERVICE_ALLOWED_HOSTS',
     value: 'name',
@@ -120,7 +122,8 @@ export type ControlConfig = SettingValues<typeof controlSettings>
 /** Variables without a flag, for the documentation. */
 export const controlVariables = {
   SERVICE_TOKEN: 'The token itself, where --token-file is not given.',
-  SERVICE_RUNTIME_TOKEN: 'The token that the runtime service wants. Without it: the same as the token of this service.',
+  SERVICE_RUNTIME_TOKEN:
+    'The token that the runtime service wants. Without it: the token of this service; for a runtime service that --with-runtime starts, else one in runtime-token of the data directory.',
   SERVICE_RUNTIME_TENANT: 'control_context.tenant of runtime tasks that do not name one.',
   SERVICE_RUNTIME_OWNER: 'control_context.owner of runtime tasks that do not name one.',
   SERVICE_SHELL_POLICY:

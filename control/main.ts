@@ -1,15 +1,16 @@
 /** The control service: flags, configuration, store, scheduler, server, signals. The only reader of argv and env. */
 
-import { statSync } from 'node:fs'
-import { lockDirectory } from '../shared/directory-lock.ts'
-import { startFault, UsageError } from '../shared/errors.ts'
+import { messageOf, stackOf, startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { createGuard, isLoopback } from '../shared/http-guard.ts'
-import { listen, parseListenAddress, type RunningHttpService } from '../shared/http-service.ts'
-import { createLog, type Log, stdoutLines } from '../shared/log.ts'
+import { ensureListenable, listen, parseListenAddress, type RunningHttpService } from '../shared/http-service.ts'
+import { createLog, type LineSink, type Log, stdoutLines } from '../shared/log.ts'
+import { keepPrivate } from '../shared/private-files.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
+import { serviceIdOf } from '../shared/service-id.ts'
 import { inSlices, type Slices } from '../shared/slices.ts'
-import { readToken } from '../shared/token.ts'
+import { StartStopped, StopSignals } from '../shared/stop-signals.ts'
+import { isTokenFilePublic, readToken } from '../shared/token.ts'
 import { VERSION } from '../shared/version.ts'
 import { type ControlConfig, controlSettings, controlVariables } from './config.ts'
 import { endLeftovers } from './executors/leftovers.ts'
@@ -18,6 +19,8 @@ import { McpExecutor } from './executors/mcp.ts'
 import { ExecutorRegistry } from './executors/registry.ts'
 import { RuntimeChild } from './executors/runtime/child.ts'
 import { Orphans } from './executors/runtime/orphans.ts'
+import { ownTokenPath } from './executors/runtime/own-token.ts'
+import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
 import { RuntimeService } from './executors/runtime/service.ts'
 import { SkillsDirectory } from './executors/skills.ts'
@@ -27,6 +30,8 @@ import { controlApp } from './http/app.ts'
 import { readMcpConfig } from './mcp-client/config.ts'
 import { ProcessRecord } from './mcp-client/process-record.ts'
 import { McpServers } from './mcp-client/servers.ts'
+import { exitAfterFault } from './scheduler/fault-exit.ts'
+import { Readiness } from './scheduler/readiness.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { Counters } from './store/counters.ts'
 import { DiskReserve } from './store/disk-reserve.ts'
@@ -35,10 +40,10 @@ import { takeHeapHeadroom } from './store/heap-headroom.ts'
 import { IdempotencyKeys } from './store/idempotency.ts'
 import { FIRST_SEGMENT, Journal } from './store/journal.ts'
 import { Persistence } from './store/persistence.ts'
-import { recover } from './store/recovery.ts'
+import { filesWithInput, recover } from './store/recovery.ts'
 import { ResultFiles } from './store/result-files.ts'
 import { Retention } from './store/retention.ts'
-import { makeDataDir } from './store/snapshot.ts'
+import { takeDataDir } from './store/snapshot.ts'
 import { TaskStore } from './store/tasks.ts'
 
 /** Milliseconds beyond the kill grace that an executor may take to return after it was told to stop. */
@@ -74,24 +79,50 @@ async function main(): Promise<number | undefined> {
   }
 }
 
-async function serve(config: ControlConfig): Promise<undefined> {
-  const address = parseListenAddress(config.addr, 'addr')
+/** As `main`. Throws `UsageError`. */
+async function serve(config: ControlConfig): Promise<number | undefined> {
   const lines = stdoutLines()
   const log = createLog(lines, config.logLevel, 'control')
+  const signals = new StopSignals()
+  try {
+    await start(config, { lines, log, signals })
+    return undefined
+  } catch (error) {
+    if (!(error instanceof StartStopped)) throw error
+    log.info('stopped before it listened', { signal: error.signal })
+    await lastLinesOf(lines)
+    return 0
+  }
+}
+
+/** A slow reader of our output must not keep the service from ending. */
+async function lastLinesOf(lines: LineSink): Promise<void> {
+  await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
+}
+
+interface Process {
+  readonly lines: LineSink
+  readonly log: Log
+  readonly signals: StopSignals
+}
+
+async function start(config: ControlConfig, { lines, log, signals }: Process): Promise<void> {
+  const address = parseListenAddress(config.addr, 'addr')
   const token = readToken(config.tokenFile, process.env.SERVICE_TOKEN)
+  isTokenFilePublic(config.tokenFile, log)
   const guard = createGuard({ token, allowedHosts: config.allowedHost, listeningHost: address.hostname })
   bypassProxyForLoopback(process.env)
   const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
-  const executors = new ExecutorRegistry(localExecutors({ config, env: process.env, skills, log }))
+  const executors = new ExecutorRegistry(localExecutors({ config, env: process.env, skills, log }), log)
   const mcpConfigs = readMcpConfig(config.mcpConfig, process.env)
 
-  makeDataDir(config.dataDir)
-  lockDirectory(config.dataDir, 'lock')
+  const keepDataDir = takeDataDir(config.dataDir)
+  ensureListenable(address, 'addr') // before anything but the lock is written
+  keepPrivate(config.dataDir, [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir)], log)
   const runtime = runtimeParts(config, token, log)
   executors.register(runtime.executor)
-  const { dev, ino } = statSync(config.dataDir)
-  const serviceId = `${dev}-${ino}`
-  const recovered = await recover(config.dataDir)
+  const serviceId = serviceIdOf(config.dataDir)
+  const recovered = await signals.unlessStopped(recover(config.dataDir))
   const { segments, lastSeq, lastOrdinal } = recovered
   const firstSegment = segments === undefined ? FIRST_SEGMENT : segments.newest + 1
   const store = new TaskStore({ lastSeq, lastOrdinal })
@@ -101,6 +132,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
   const idempotencyKeys = new IdempotencyKeys(recovered.idempotencyKeys)
   const resultFiles = new ResultFiles(config.dataDir, recovered.graphs, log)
   store.onResultDropped = (file) => resultFiles.drop(file)
+  store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const handles = new Handles(store, resultFiles)
   const mcpProcesses = new ProcessRecord(config.dataDir, log)
   const leftProcesses = [...recovered.processes, ...mcpProcesses.earlier]
@@ -136,12 +168,34 @@ async function serve(config: ControlConfig): Promise<undefined> {
     serviceId,
     mustRecord: () => persistence.record(),
     record: () => persistence.expose(),
+    onFault: (fault) => endAfterFault(fault),
     toKeep: (task, result) => resultFiles.keep(task, result),
   })
 
   let isDraining = false
+  const release = async () => {
+    await runtime.child?.stop()
+    await lastLinesOf(lines)
+  }
+  let hasFault = false
+  const endAfterFault = (fault: string) => {
+    if (hasFault) return
+    hasFault = true
+    isDraining = true
+    void exitAfterFault(fault, { log, persistence, release, exit: (code) => process.exit(code) })
+  }
+  const endAfterUncaught = (error: unknown) => {
+    log.error('an error was not caught', { cause: stackOf(error) })
+    endAfterFault(`an error was not caught: ${messageOf(error)}`)
+  }
+  process.on('uncaughtException', endAfterUncaught)
+  process.on('unhandledRejection', endAfterUncaught)
   const stopping = new AbortController()
-  const intake = { store, scheduler, executors, persistence, retention, log, isDraining: () => isDraining }
+  const readiness = new Readiness({
+    ...{ isDraining: () => isDraining, schedulerFault: () => scheduler.fault, persistence, retention },
+  })
+  const { unknownFields } = config
+  const intake = { store, scheduler, executors, persistence, retention, readiness, unknownFields, log }
   const listSkills = () => skills.listSkills()
   const { maxBodyBytes } = config
   const app = controlApp({
@@ -158,6 +212,7 @@ async function serve(config: ControlConfig): Promise<undefined> {
       ...{ intake, persistence, idempotencyKeys, resultFiles, mcpServers, listSkills, maxBodyBytes },
       stopping: stopping.signal,
     },
+    readiness,
     counters,
     log,
     guard,
@@ -171,17 +226,20 @@ async function serve(config: ControlConfig): Promise<undefined> {
   persistence.onKeepingAgain = () => scheduler.goOn()
   const server = await orLetGo(
     async () => {
-      await runtime.child?.start()
+      if (runtime.child !== undefined) await signals.unlessStopped(runtime.child.start(signals.duringStart))
+      signals.duringStart.throwIfAborted()
       return listen(app, address, 'addr')
     },
     () => Promise.all([journal.close(), runtime.child?.stop()]),
   )
+  keepDataDir()
   const found = { recovered_graphs: recovered.graphs.length, cut_journal_bytes: recovered.cutBytes }
   log.info('listening', { url: server.url, version: VERSION, pid: process.pid, ...found })
   if (token === undefined && !isLoopback(address.hostname)) {
     log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
   }
   runtime.orphans.start()
+  runtime.removals.start()
   void inSlices(resumeAll(scheduler, recovered.graphs))
   setTimeout(() => {
     prepareDecoding()
@@ -200,16 +258,13 @@ async function serve(config: ControlConfig): Promise<undefined> {
       { scheduler, endMcpServers, stopping, server, persistence, log },
       config.shutdownTimeout,
     )
-    await runtime.child?.stop()
-    // Whoever does not read our lines does not keep us from ending.
-    await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
+    await release()
     process.exit(code)
   }
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
+  signals.started(stop)
 }
 
-/** A start that fails for its address or its runtime service leaves neither a segment nor a process behind. */
+/** A start that is stopped, or fails for its address or its runtime service, leaves neither a segment nor a process. */
 async function orLetGo<T>(step: () => Promise<T>, letGo: () => Promise<unknown>): Promise<T> {
   try {
     return await step()
@@ -222,7 +277,7 @@ async function orLetGo<T>(step: () => Promise<T>, letGo: () => Promise<unknown>)
 /** There may be many graphs, and requests are answered already. */
 function* resumeAll(scheduler: Scheduler, graphs: readonly Graph[]): Slices<void> {
   for (const graph of graphs) {
-    scheduler.resume(graph)
+    if (graph.live > 0) scheduler.resume(graph)
     yield
   }
 }
@@ -260,12 +315,22 @@ function runtimeParts(config: ControlConfig, token: string | undefined, log: Log
   const itsToken = SERVICE_RUNTIME_TOKEN || token
   const service = new RuntimeService({ url, token: itsToken })
   const orphans = new Orphans({ dataDir, service, log })
+  const removals = new RemoteRemovals({ dataDir, service, log })
   const child = config.withRuntime
-    ? new RuntimeChild({ service, dataDir, env: process.env, token: itsToken, log })
+    ? new RuntimeChild({
+        service,
+        dataDir,
+        env: process.env,
+        token: itsToken,
+        hasControlToken: token !== undefined,
+        log,
+        flags: ['--unknown-fields', config.unknownFields],
+      })
     : undefined
   const defaults = { tenant: SERVICE_RUNTIME_TENANT || undefined, owner: SERVICE_RUNTIME_OWNER || undefined }
   const isExpected = () => child?.isExpected ?? false
-  return { executor: new RuntimeExecutor({ service, orphans, defaults, awayMs, isExpected }), orphans, child }
+  const executor = new RuntimeExecutor({ service, orphans, removals, defaults, awayMs, isExpected })
+  return { executor, orphans, removals, child }
 }
 
 function help(): string {

@@ -33,7 +33,7 @@ export function addAdapterRoutes(app: AnyElysia, routes: AdapterRoutes): AnyElys
         const call = await callIn(request)
         const key = request.headers.get('idempotency-key')
         const answer = await idempotencyKeys.once({ scope: 'actions', key, body: call.body }, (sent) =>
-          submitAction(intake, call, traceIdOf(set), sent),
+          submitAction(intake, call, { traceId: traceIdOf(set), sent, caller: request }),
         )
         set.status = 202
         return answer

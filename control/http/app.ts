@@ -6,18 +6,16 @@ import { type HttpServiceOptions, httpService, refuseOtherMethods } from '../../
 import type { Log } from '../../shared/log.ts'
 import type { Counters } from '../store/counters.ts'
 import { type AdapterRoutes, addAdapterRoutes } from './adapters.ts'
-import { addHealthRoute } from './health.ts'
+import { addHealthRoutes, type HealthRoutes } from './health.ts'
 import { addMcpRoutes, type McpRoutes } from './mcp.ts'
 import { addMcpEndpoint, type McpEndpoint } from './mcp-endpoint.ts'
 import { addMetricsRoute } from './metrics.ts'
 import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
 
-export interface ControlAppOptions extends TaskRoutes, AdapterRoutes, McpRoutes, McpEndpoint {
+export interface ControlAppOptions extends TaskRoutes, AdapterRoutes, McpRoutes, McpEndpoint, HealthRoutes {
   readonly counters: Counters
   readonly log: Log
   readonly guard: Guard
-  /** `performance.now()` at start. */
-  readonly startedAt: number
 }
 
 export function controlApp(options: ControlAppOptions): AnyElysia {
@@ -26,13 +24,14 @@ export function controlApp(options: ControlAppOptions): AnyElysia {
     guard: options.guard,
     errorBody: (error): ErrorResponse => ({ error: error.message }),
     maxBodyBytes: options.maxBodyBytes,
+    unknownFields: options.intake.unknownFields,
   }
   const app: AnyElysia = httpService(service)
   addTaskRoutes(app, service, options)
   addAdapterRoutes(app, options)
   addMcpRoutes(app, options)
   addMcpEndpoint(app, options)
-  addHealthRoute(app, options.startedAt)
+  addHealthRoutes(app, options)
   addMetricsRoute(app, options.counters, options.scheduler)
   refuseOtherMethods(app)
   return app

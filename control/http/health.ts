@@ -1,18 +1,32 @@
-/** /health: the service is there, since when. */
+/** /health: the service is there, since when. /readyz: it takes in graphs. */
 import type { AnyElysia } from 'elysia'
-import type { HealthResponse } from '../../shared/contract/control.ts'
+import type { HealthResponse, ReadyResponse } from '../../shared/contract/control.ts'
 import { formatUptime } from '../../shared/duration.ts'
+import { ServiceError } from '../../shared/errors.ts'
+import type { Readiness } from '../scheduler/readiness.ts'
 
 /** Fixed by the specification; the build's own version is `--version`. */
 const HEALTH_VERSION = 'v1.0.0'
 
-export function addHealthRoute(app: AnyElysia, startedAt: number): AnyElysia {
-  return app.get(
-    '/health',
-    (): HealthResponse => ({
-      status: 'ok',
-      version: HEALTH_VERSION,
-      uptime: formatUptime(performance.now() - startedAt),
-    }),
-  )
+export interface HealthRoutes {
+  readonly readiness: Pick<Readiness, 'fault'>
+  /** `performance.now()` at start. */
+  readonly startedAt: number
 }
+
+export const addHealthRoutes = (app: AnyElysia, { readiness, startedAt }: HealthRoutes): AnyElysia =>
+  app
+    .get('/health', (): HealthResponse => {
+      const reason = readiness.fault()
+      return {
+        status: 'ok',
+        version: HEALTH_VERSION,
+        uptime: formatUptime(performance.now() - startedAt),
+        ...(reason !== undefined && { ready: false, reason }),
+      }
+    })
+    .get('/readyz', (): ReadyResponse => {
+      const reason = readiness.fault()
+      if (reason !== undefined) throw new ServiceError(503, reason)
+      return { status: 'ready', version: HEALTH_VERSION }
+    })

@@ -3,7 +3,9 @@ import type { AnyElysia } from 'elysia'
 import { type HandleRecord, McpCallRequest, type McpTools } from '../../shared/contract/mcp.ts'
 import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { readBody, traceIdOf } from '../../shared/http-service.ts'
+import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { inSlices, type Slices } from '../../shared/slices.ts'
+import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import { decodeJson, invalidJson, isObject, isWithinDepth, nameOf, tooDeep } from '../graph/decode.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
 import { McpFault } from '../mcp-client/fault.ts'
@@ -40,14 +42,15 @@ export function addMcpRoutes(
     .post(
       '/mcp/call',
       async ({ request, set }): Promise<HandleRecord> => {
-        const call = await inSlices(decodeCall(await readBody(app, request, maxBodyBytes)))
+        const call = await inSlices(decodeCall(await readBody(app, request, maxBodyBytes), intake.unknownFields))
         const id = call.id || `mcp-${crypto.randomUUID()}`
         const task = {
           ...{ id, type: 'mcp', tool_name: toolNameOf(call.tool_name, mcpServers) },
           ...(call.input != null && { input: call.input }),
           ...(call.timeout != null && { timeout: call.timeout }),
         }
-        await submitGraph(intake, new TextEncoder().encode(JSON.stringify({ tasks: [task] })), traceIdOf(set))
+        const graph = new TextEncoder().encode(JSON.stringify({ tasks: [task] }))
+        await submitGraph(intake, graph, { traceId: traceIdOf(set), caller: request })
         set.status = 202
         return handles.accepted(id)
       },
@@ -67,8 +70,23 @@ const toolNameOf = (name: string, { hasConfigured }: McpServers): string =>
 
 const PROTOCOL_CALLS = new Set(['discover', 'call', 'poll'])
 
+const CALL_FIELDS = Object.keys(McpCallRequest.properties)
+const KNOWN_CALL_FIELDS = new Set([...CALL_FIELDS, ...FREE_FIELDS])
+
+/** What MCP itself, and models, call the fields of a call. */
+const CALL_SYNONYMS: Synonyms = {
+  ...{ arguments: 'input', args: 'input', params: 'input', name: 'tool_name', tool: 'tool_name' },
+  ...{ handle_id: 'id', task_id: 'id' },
+}
+
+function refuseUnknown(call: object): void {
+  const name = firstUnknown(call, KNOWN_CALL_FIELDS)
+  if (name === undefined) return
+  throw badRequest(`unknown field ${quoted(name)}${didYouMean(nearestName(name, CALL_FIELDS, CALL_SYNONYMS))}`)
+}
+
 /** The body, or throws 400. */
-function* decodeCall(body: Uint8Array): Slices<McpCallRequest & { tool_name: string }> {
+function* decodeCall(body: Uint8Array, unknownFields: UnknownFields): Slices<McpCallRequest & { tool_name: string }> {
   const given = (yield* decodeJson(body, {})) ?? {}
   if (!isObject(given)) throw invalidJson(`expected object with a tool_name, got ${nameOf(given)}`)
   const { properties } = McpCallRequest
@@ -82,6 +100,7 @@ function* decodeCall(body: Uint8Array): Slices<McpCallRequest & { tool_name: str
   const toolName = field<string>('tool_name', isText)
   const timeout = field<number>('timeout', Number.isInteger)
   if (!isWithinDepth(given.input)) throw tooDeep('input')
+  if (unknownFields === 'refuse') refuseUnknown(given)
   if (toolName === undefined || toolName.trim() === '') throw badRequest('tool_name is required')
   return {
     tool_name: toolName,

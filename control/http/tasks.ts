@@ -3,7 +3,7 @@ import { type AnyElysia, t } from 'elysia'
 import type { CancelResponse } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import { addBusyRoute, type HttpServiceOptions, readBody, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
-import { nextTurn, SLICE_MS } from '../../shared/slices.ts'
+import { inSlices, nextTurn, SLICE_MS } from '../../shared/slices.ts'
 import { taskRecord } from '../graph/record.ts'
 import { ResultFile, type StoredResult } from '../graph/result-file.ts'
 import type { Task } from '../graph/task.ts'
@@ -13,7 +13,9 @@ import { type Intake, submitGraph } from '../scheduler/submit.ts'
 import type { IdempotencyKeys } from '../store/idempotency.ts'
 import type { Persistence } from '../store/persistence.ts'
 import type { ResultFiles } from '../store/result-files.ts'
+import { graphsOf, isWanted, pageOf } from '../store/task-filter.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import { taskListRequest, taskQuery } from './task-query.ts'
 
 /** Longest wait of `GET /tasks/{id}?wait_ms=N`; a client that wants more asks again. */
 export const MAX_WAIT_MS = 60_000
@@ -39,12 +41,28 @@ export function addTaskRoutes(
       const graph = await readBody(app, request, maxBodyBytes)
       const key = request.headers.get('idempotency-key')
       return idempotencyKeys.once({ scope: 'tasks', key, body: graph }, (sent) =>
-        submitGraph(intake, graph, traceId, sent),
+        submitGraph(intake, graph, { traceId, sent, caller: request }),
       )
     },
   })
   app
-    .get('/tasks', () => listTasks({ store, persistence, resultFiles }))
+    .get(
+      '/tasks',
+      async ({ query }) => {
+        const { filter, page } = taskListRequest(query, intake.executors.types)
+        const parts = { store, persistence, resultFiles }
+        if (page === undefined) {
+          const found = store.visibleTasks(await inSlices(graphsOf(store, filter)))
+          return listTasks(parts, found, (task) => isWanted(filter, task))
+        }
+        const { tasks, nextCursor } = await inSlices(pageOf(store, { filter, ...page }), PAGE.ms)
+        const isListed = (task: Task) => store.isVisible(task) && isWanted(filter, task)
+        const answer = await listTasks(parts, tasks.values(), isListed, PAGE)
+        if (nextCursor !== undefined) answer.headers.set(NEXT_CURSOR_HEADER, nextCursor)
+        return answer
+      },
+      { query: taskQuery },
+    )
     .get(
       '/tasks/:id',
       async ({ params, query, request }) => {
@@ -108,40 +126,70 @@ async function withResult(task: Task, reading: Promise<StoredResult>): Promise<s
   return JSON.stringify({ ...record, error: error === undefined ? result.lost : `${error}; ${result.lost}` })
 }
 
-/** Characters of records that are handed to the socket at once. */
-const CHUNK_CHARACTERS = 64 * 1024
+/** Names the cursor of the next page; absent on the last. */
+const NEXT_CURSOR_HEADER = 'x-next-cursor'
 
-/** All tasks as one JSON array, made while it is read: a slow reader holds no copy of it. */
-function listTasks({
-  store,
-  persistence,
-  resultFiles,
-}: Pick<TaskRoutes, 'store' | 'persistence' | 'resultFiles'>): Response {
-  const tasks = store.visibleTasks()
-  const encoder = new TextEncoder()
-  const deadline = performance.now() + WRITE_TIMEOUT_SECONDS * 1000
+/** What is made of a list at a time, before others have a turn. */
+interface Part {
+  readonly characters: number
+  readonly ms: number
+}
+
+/** Handed to the socket at once. */
+const CHUNK: Part = { characters: 64 * 1024, ms: SLICE_MS }
+
+/**
+ * Of a page: 1,000 records of 2 KB, which take a few milliseconds. Such a page is an answer that is made at once, so
+ * pages may be asked for ahead on one connection. A page that takes more than that is sent as a long list is.
+ */
+const PAGE: Part = { characters: 2 * 1024 * 1024, ms: 25 }
+
+/**
+ * The wanted of `tasks` as one JSON array, made while it is read: a slow reader holds no copy of it. What fits into
+ * `firstPart` is made at once, as the server closes a connection on which a request arrives while the answer to another one
+ * is under way.
+ */
+async function listTasks(
+  { persistence, resultFiles }: Pick<TaskRoutes, 'persistence' | 'resultFiles'>,
+  tasks: Iterator<Task>,
+  wanted: (task: Task) => boolean,
+  firstPart: Part = CHUNK,
+): Promise<Response> {
   let separator = '['
-  const stream = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      await nextTurn() // others first: whoever reads fast would have us do nothing else
-      if (performance.now() > deadline) throw new Error(`the list was not read within ${WRITE_TIMEOUT_SECONDS} s`)
-      let text = ''
+  /** The next records, and whether they are the last. */
+  const nextPart = async ({ characters, ms }: Part): Promise<{ text: string; isLast: boolean }> => {
+    let text = ''
+    for (;;) {
       persistence.expose()
-      const sliceEnd = performance.now() + SLICE_MS
-      while (text.length < CHUNK_CHARACTERS && performance.now() < sliceEnd) {
+      const sliceEnd = performance.now() + ms
+      while (text.length < characters && performance.now() < sliceEnd) {
         const next = tasks.next()
-        if (next.done) {
-          controller.enqueue(encoder.encode(`${text}${separator === '[' ? '[' : ''}]`))
-          controller.close()
-          return
-        }
+        if (next.done) return { text: `${text}${separator === '[' ? '[' : ''}]`, isLast: true }
+        if (!wanted(next.value)) continue
         const json = recordJson(next.value, resultFiles)
         text += separator + (typeof json === 'string' ? json : await json)
         separator = ','
       }
+      if (text !== '') return { text, isLast: false }
+      await nextTurn() // none of the tasks of this slice is wanted
+    }
+  }
+  const headers = { 'content-type': 'application/json' }
+  const first = await nextPart(firstPart)
+  if (first.isLast) return new Response(first.text, { headers })
+
+  const encoder = new TextEncoder()
+  const deadline = performance.now() + WRITE_TIMEOUT_SECONDS * 1000
+  const stream = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(encoder.encode(first.text)),
+    async pull(controller) {
+      await nextTurn() // a client that reads fast must not hold up other requests
+      if (performance.now() > deadline) throw new Error(`the list was not read within ${WRITE_TIMEOUT_SECONDS} s`)
+      const { text, isLast } = await nextPart(CHUNK)
       controller.enqueue(encoder.encode(text))
+      if (isLast) controller.close()
     },
-    cancel: () => void tasks.return(undefined),
+    cancel: () => void tasks.return?.(undefined),
   })
-  return new Response(stream, { headers: { 'content-type': 'application/json' } })
+  return new Response(stream, { headers })
 }

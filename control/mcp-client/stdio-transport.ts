@@ -14,12 +14,12 @@ import type { Log } from '../../shared/log.ts'
 import { closeEnds, openPipe, streamOf } from '../../shared/pipe.ts'
 import { endGroup, STRAY_OUTPUT_MS } from '../../shared/process-group.ts'
 import { nextTurn } from '../../shared/slices.ts'
+import { TextTail } from '../../shared/text-tail.ts'
 import { isObject } from '../graph/decode.ts'
 import { answerFault, isAnswer } from './answer-fault.ts'
 import type { StdioServerConfig } from './config.ts'
 import { McpFault, shortened } from './fault.ts'
 import { MAX_MESSAGE_BYTES } from './limits.ts'
-import { TextTail } from './text-tail.ts'
 
 /** Bytes that wait until the program reads its standard input. More means that it does not. */
 export const MAX_UNSENT_BYTES = 16 * 1024 * 1024

@@ -12,7 +12,7 @@ import {
   Server,
   type ServerContext,
 } from '@modelcontextprotocol/server'
-import { ServiceError } from '../../shared/errors.ts'
+import { ServiceError, stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { VERSION } from '../../shared/version.ts'
 import { publicSchema } from '../adapter-v1/public-schema.ts'
@@ -111,7 +111,11 @@ async function callTool(tool: Tool, given: unknown, parts: ToolParts, { traceId,
     notify({ method: 'notifications/progress', params }).catch(() => {}) // whoever asked is gone
   }
   try {
-    const answer = await tool.run(checkToolInput(tool.input, given), parts, { signal, traceId, report })
+    const answer = await tool.run(checkToolInput(tool.input, given, parts.intake.unknownFields), parts, {
+      signal,
+      traceId,
+      report,
+    })
     return { content: [{ type: 'text' as const, text: JSON.stringify(answer) }], structuredContent: { ...answer } }
   } catch (error) {
     if (!(error instanceof ServiceError)) log.error('a tool broke', { tool: tool.name, cause: stackOf(error) })
@@ -119,5 +123,3 @@ async function callTool(tool: Tool, given: unknown, parts: ToolParts, { traceId,
     return { content: [{ type: 'text' as const, text: message }], isError: true }
   }
 }
-
-const stackOf = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error))

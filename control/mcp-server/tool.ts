@@ -2,8 +2,10 @@
 import type { Static, TObject } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { badRequest } from '../../shared/errors.ts'
+import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
+import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import type { OfferedSkill } from '../adapter-v1/manifest.ts'
-import { isObject, nameOf } from '../graph/decode.ts'
+import { isObject, isWithinDepth, MAX_JSON_DEPTH, nameOf } from '../graph/decode.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import type { Intake } from '../scheduler/submit.ts'
 import type { IdempotencyKeys } from '../store/idempotency.ts'
@@ -50,15 +52,44 @@ export interface Tool<I extends TObject = TObject> {
 /** Keeps the types of a tool's own input while it is written. */
 export const defineTool = <I extends TObject>(tool: Tool<I>): Tool => tool as unknown as Tool
 
+/** Levels of a field: those of `params`, and a list of tasks around them. Whoever writes deeper ones as JSON runs out of stack. */
+const MAX_FIELD_LEVELS = MAX_JSON_DEPTH + 2
+
 /** A check is made when it is first needed, and once: it costs milliseconds. */
 const checks = new WeakMap<TObject, TypeCheck<TObject>>()
 
+/** Throws 400 for the first argument that the tool does not have; what is inside of its arguments, the tool judges. */
+function refuseUnknown({ properties }: TObject, input: object): void {
+  const names = Object.keys(properties)
+  const name = firstUnknown(input, new Set([...names, ...FREE_FIELDS]))
+  if (name === undefined) return
+  throw badRequest(`invalid input: unknown field ${quoted(name)}${didYouMean(nearestName(name, names, SYNONYMS))}`)
+}
+
+/** What models call the arguments. */
+const SYNONYMS: Synonyms = {
+  id: 'task_id',
+  ids: 'task_ids',
+  task: 'task_id',
+  timeout: 'timeout_ms',
+  wait: 'wait_ms',
+  arguments: 'input',
+  args: 'input',
+  params: 'input',
+  tool: 'tool_name',
+}
+
 /** `given` without its nulls, or throws 400 with the name of the field. */
-export function checkToolInput(schema: TObject, given: unknown): Record<string, unknown> {
+export function checkToolInput(schema: TObject, given: unknown, unknownFields: UnknownFields): Record<string, unknown> {
   if (given !== undefined && !isObject(given)) throw badRequest(`invalid input: expected object, got ${nameOf(given)}`)
   const input = Object.fromEntries(Object.entries(given ?? {}).filter(([, value]) => value !== null))
+  if (unknownFields === 'refuse') refuseUnknown(schema, input)
   for (const name of schema.required ?? []) {
     if (input[name] === undefined || input[name] === '') throw badRequest(`invalid input: ${name} is required`)
+  }
+  for (const [name, value] of Object.entries(input)) {
+    if (!isWithinDepth(value, MAX_FIELD_LEVELS))
+      throw badRequest(`invalid input: ${name}: nested deeper than ${MAX_FIELD_LEVELS} levels`)
   }
   let check = checks.get(schema)
   if (check === undefined) {

@@ -64,7 +64,7 @@ export function statusCounts(tasks: Iterable<Task>): Record<string, number> {
 export function waitAnswer(tasks: readonly Task[]): WaitAnswer {
   const counts = statusCounts(tasks)
   const allTerminal = tasks.every(({ isTerminal }) => isTerminal)
-  const shown = [...tasks].sort((a, b) => urgency(a) - urgency(b)).slice(0, MAX_SHOWN_TASKS)
+  const shown = mostUrgent(tasks, MAX_SHOWN_TASKS)
   const room = new ResultRoom()
   return {
     all_terminal: allTerminal,
@@ -85,4 +85,12 @@ const URGENCY: Readonly<Record<Task['status'], number>> = {
   skipped: 6,
 }
 
-const urgency = ({ status }: Task) => URGENCY[status]
+/** The first `limit` tasks in the order of their urgency, then of the list. There may be a million: no sorting of all. */
+function mostUrgent(tasks: readonly Task[], limit: number): Task[] {
+  const byUrgency: Task[][] = Object.values(URGENCY).map(() => [])
+  for (const task of tasks) {
+    const alike = byUrgency[URGENCY[task.status]]!
+    if (alike.length < limit) alike.push(task)
+  }
+  return byUrgency.flat().slice(0, limit)
+}

@@ -1,6 +1,8 @@
 /** Waiting for tasks: until they have ended, until the time is up, or until nobody wants to know any more. */
+import type { Graph } from '../graph/graph.ts'
 import type { Task } from '../graph/task.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import type { NamedTasks } from './named-tasks.ts'
 import type { ToolContext, ToolParts } from './tool.ts'
 
 /** Milliseconds between two reports of a wait: clients give up on a call that is silent for minutes. */
@@ -13,7 +15,7 @@ export interface WaitOptions {
 
 /** Resolves when `tasks` have ended or the time is up, whichever comes first. */
 export async function waitForTasks(
-  tasks: readonly Task[],
+  { tasks, graph }: NamedTasks,
   { until, timeoutMs }: WaitOptions,
   { intake: { store }, persistence, stopping }: ToolParts,
   { signal, report }: ToolContext,
@@ -29,7 +31,7 @@ export async function waitForTasks(
     const late = setTimeout(() => over.abort(), timeoutMs)
     const ends = AbortSignal.any([signal, stopping, over.signal])
     try {
-      await (until === 'all' ? allEnded(store, tasks, ends) : anyEnded(store, tasks, ends, over))
+      await (until === 'all' ? allEnded(store, tasks, ends) : anyEnded(store, tasks, graph, ends))
     } finally {
       clearInterval(reporting)
       clearTimeout(late)
@@ -50,12 +52,13 @@ async function allEnded(store: TaskStore, tasks: readonly Task[], ends: AbortSig
   }
 }
 
+/** The end of a task that nobody sees any more wakes whoever waits for its graph, hence the loop. */
 async function anyEnded(
   store: TaskStore,
   tasks: readonly Task[],
+  graph: Graph | undefined,
   ends: AbortSignal,
-  over: AbortController,
 ): Promise<void> {
-  await Promise.race(tasks.map((task) => store.whenEnded(task, ends)))
-  over.abort() // lets go of the others
+  while (!ends.aborted && !tasks.some(({ isTerminal, isDeleted }) => isTerminal || isDeleted))
+    await store.whenAnyEnds(graph === undefined ? tasks : [graph], ends)
 }

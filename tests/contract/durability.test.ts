@@ -22,6 +22,7 @@ import { testEnvironment } from '../support/service.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
+import { RawClient } from './raw-client.ts'
 
 const open = { SERVICE_SHELL_POLICY: 'open' }
 /** Long enough that no state file is written while a test runs: only the journal can know. */
@@ -101,6 +102,58 @@ describe('a graph that was answered 202 is on disk before the answer leaves', ()
 })
 
 describe('the answers of cancel and delete are durable too', () => {
+  test('during a stop, too: what is 204 stays deleted, what is 503 stays', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    const ids = Array.from({ length: 2_000 }, (_, i) => `task-${i}`)
+    const answers = new Map<string, number>()
+    {
+      await using control = await startControl({ dataDir })
+      await control.submit(ids.map((id) => ({ id, type: 'noop' })))
+      await control.allEnded()
+      const stopped = control.stop('SIGTERM')
+      for (const id of ids) {
+        const response = await control.fetch(`/tasks/${id}`, { method: 'DELETE' }).catch(() => undefined)
+        if (response === undefined) break
+        answers.set(id, response.status)
+      }
+      expect(await stopped).toBe(0)
+    }
+    expect([204, 503]).toEqual(expect.arrayContaining([...new Set(answers.values())]))
+    await using control = await startControl({ dataDir })
+    const left = new Set((await control.list()).map(({ id }) => id))
+    for (const [id, status] of answers) expect([id, left.has(id)]).toEqual([id, status === 503])
+  })
+
+  test('a delete that comes when the journal is closed is 503, and changes nothing', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    {
+      await using control = await startControl({ dataDir, flags: ['--shutdown-timeout', '1ms'] })
+      await control.submit([{ id: 'a', type: 'noop' }])
+      await control.ended('a')
+      await control.submit([{ id: 'held', type: 'sleep', params: { duration_ms: 600_000 } }])
+      await control.reached('held', 'running')
+      // A request that is not answered holds the stop open, and one that has begun to arrive is let in.
+      const waiting = control.fetch('/tasks/held?wait_ms=60000').catch(() => undefined)
+      using late = await RawClient.connect(control)
+      late.send('DELETE /tasks/a HTTP/1.1\r\nHost: localhost\r\n')
+      await control.get('a')
+      const stopped = control.stop('SIGTERM')
+      await until(
+        () => segments(dataDir).length, // the last one is empty, and is removed when the journal is closed
+        (count) => count === 0,
+      )
+      late.send('\r\n')
+      await late.closed
+      expect(late.received).toStartWith('HTTP/1.1 503 ')
+      expect(await stopped).toBe(0)
+      await waiting
+    }
+    await using control = await startControl({ dataDir })
+    expect((await control.get('a')).status).toBe('success')
+  })
+
   test('what was deleted stays deleted, what was cancelled stays cancelled', async () => {
     using dir = tempDir()
     const dataDir = join(dir.path, 'data')
@@ -364,6 +417,7 @@ test('a start that fails for its address leaves no segment behind', async () => 
   const dataDir = join(dir.path, 'data')
   await using other = await startControl()
   const { host } = new URL(other.url)
+  mkdirSync(dataDir)
   for (let i = 0; i < 3; i++) await expect(startControl({ dataDir, flags: ['--addr', host] })).rejects.toThrow('in use')
   expect(segments(dataDir)).toEqual([])
 })

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { readFileSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { type Control, startControl } from '../support/control.ts'
+import { freePort } from '../support/free-port.ts'
 import { startFullListener } from '../support/full-listener.ts'
 import { until } from '../support/until.ts'
 
@@ -98,10 +99,7 @@ describe('tcp', () => {
   })
 
   test('a refused connection fails the task', async () => {
-    const closed = createServer()
-    await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
-    const address = `127.0.0.1:${(closed.address() as { port: number }).port}`
-    await new Promise((resolve) => closed.close(resolve))
+    const address = `127.0.0.1:${await freePort()}`
     const task = await control.run({ type: 'tcp', params: { address } })
     expect(task).toMatchObject(failure(`tcp ${address}: connection refused`, 'external_failure'))
     expect(task).not.toHaveProperty('result')

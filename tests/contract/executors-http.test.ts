@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { freePort } from '../support/free-port.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -277,10 +278,7 @@ describe('parameters', () => {
 
 describe('failures of the network', () => {
   test('a refused connection', async () => {
-    const gone = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
-    const address = gone.url.href
-    await gone.stop(true)
-    const task = await run({ url: address })
+    const task = await run({ url: `http://127.0.0.1:${await freePort()}/` })
     expect(task).toMatchObject({ status: 'failed', runtime: { error: { code: 'external_failure' } } })
     expect(task.error).toContain('refused')
   })
@@ -293,10 +291,7 @@ describe('failures of the network', () => {
   })
 
   test('a password in the address does not get into the error', async () => {
-    const gone = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
-    const { port } = gone
-    await gone.stop(true)
-    const task = await run({ url: `http://user:sesame@127.0.0.1:${port}/` })
+    const task = await run({ url: `http://user:sesame@127.0.0.1:${await freePort()}/` })
     expect(task.status).toBe('failed')
     expect(task.error).not.toContain('sesame')
   })

@@ -79,7 +79,7 @@ describe('allowlist', () => {
       const task = await run(guarded, { command })
       expect(task).toMatchObject({
         status: 'failed',
-        error: `command ${JSON.stringify(command)} is not in the allowed whitelist`,
+        error: expect.stringContaining(`command ${JSON.stringify(command)} is not in the allowed whitelist (`),
         runtime: { error: { code: 'denied' } },
       })
       expect(task).not.toHaveProperty('result')
@@ -89,7 +89,10 @@ describe('allowlist', () => {
   test('only the base name is checked: path prefixes are accepted', async () => {
     expect(await run(guarded, { command: '/bin/echo', args: ['hi'] })).toMatchObject({ status: 'success' })
     const refused = await run(guarded, { command: '/bin/sh', args: ['-c', 'echo hi'] })
-    expect(refused).toMatchObject({ status: 'failed', error: 'command "sh" is not in the allowed whitelist' })
+    expect(refused).toMatchObject({
+      status: 'failed',
+      error: expect.stringContaining('command "sh" is not in the allowed whitelist ('),
+    })
     expect((await run(guarded, { command: '/bin/echo/' })).status).toBe('failed')
   })
 

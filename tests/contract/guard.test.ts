@@ -1,6 +1,6 @@
 /** A service must not obey web pages, and with a token it obeys nobody without: against the built service. */
 import { describe, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { chmodSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
@@ -127,6 +127,16 @@ describe('with a token', () => {
     ['an empty file', '/dev/null', 'the token in /dev/null must be 1 to 4096 visible ASCII characters without spaces'],
   ])('%s stops the start', async (_, file, message) => {
     await expect(startControl({ flags: ['--token-file', file] })).rejects.toThrow(message)
+  })
+
+  test('in a file that others can read is warned of; the one in the data directory is closed', async () => {
+    using dir = tempDir()
+    const [file, own] = [join(dir.path, 'token'), join(dir.path, 'runtime-token')]
+    for (const path of [file, own]) writeFileSync(path, 'secret\n')
+    for (const path of [file, own]) chmodSync(path, 0o644)
+    await using control = await startControl({ dataDir: dir.path, flags: ['--token-file', file] })
+    expect(control.log).toContainEqual(expect.objectContaining({ level: 'warn', token_file: file }))
+    expect(statSync(own).mode & 0o777).toBe(0o600)
   })
 
   test('tasks do not see it', async () => {

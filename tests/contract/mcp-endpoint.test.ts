@@ -118,7 +118,7 @@ describe.each(ERAS)('era %s', (era) => {
       'invalid input: tasks: expected array of tasks, got string',
     )
     expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'nope' }] })).toBe(
-      'unknown task type: nope (available: cli-skills, mcp, os, runtime)',
+      'unknown task type: nope (available: cli-skills, mcp, os, runtime) or a short form: dns, file, http, noop, shell, sleep, tcp',
     )
     expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'noop', depends_on: ['b'] }] })).toBe(
       'task a depends on unknown task b',
@@ -387,4 +387,21 @@ describe('the endpoint', () => {
     expect(await control.stop('SIGTERM')).toBe(0) // the second one ends what is held
     await control.dispose()
   })
+})
+
+test('input that is nested too deep is refused with the name of the field and the limit', async () => {
+  await using control = await startControl()
+  const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
+  const call = async (name: string, args: string) => {
+    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":${args}}}`
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+    const text = await (await control.fetch('/mcp', { method: 'POST', headers, body })).text()
+    return /"text":"([^"]*)"/.exec(text)?.[1]
+  }
+  const action = (levels: number) => `{"kind":"noop","input":{"message":${deep(levels)}}}`
+  const graph = (levels: number) => `{"tasks":[{"id":"a","type":"noop","params":${deep(levels)}}]}`
+  expect(await call('run_action', action(100_000))).toBe('invalid input: input: nested deeper than 202 levels')
+  expect(await call('run_action', action(200))).toContain('action.input: nested deeper than 200 levels')
+  expect(await call('submit_graph', graph(100_000))).toBe('invalid input: tasks: nested deeper than 202 levels')
+  expect(await control.list()).toEqual([])
 })

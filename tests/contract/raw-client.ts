@@ -1,6 +1,4 @@
 /** A TCP client that sends exactly what it is told, for what `fetch` is too well-behaved to send. */
-import type { Control } from '../support/control.ts'
-
 export class RawClient implements Disposable {
   /** What the service has sent so far. */
   received = ''
@@ -13,8 +11,8 @@ export class RawClient implements Disposable {
     this.closed = closed
   }
 
-  static async connect(control: Control): Promise<RawClient> {
-    const { hostname, port } = new URL(control.url)
+  static async connect(service: { readonly url: string }): Promise<RawClient> {
+    const { hostname, port } = new URL(service.url)
     const opened = performance.now()
     const { promise: closed, resolve } = Promise.withResolvers<number>()
     const decoder = new TextDecoder()

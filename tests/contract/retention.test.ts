@@ -63,3 +63,21 @@ test('beyond --max-stored-tasks the oldest ended graphs go first; without room: 
     { id: 'b', type: 'noop' },
   ])
 })
+
+test('a graph with more tasks than are ever kept is 413 at once, before its tasks are looked at', async () => {
+  await using control = await startControl({ flags: ['--max-stored-tasks', '300'] })
+  const error = (count: number) =>
+    `the graph has ${count} tasks, but at most 300 are kept (--max-stored-tasks): split it, or raise the limit`
+  // One of them is no task: the graph is refused before anybody looks.
+  const many = [...Array.from({ length: 999 }, (_, i) => ({ id: `t${i}`, type: 'noop' })), 7]
+  const response = await control.post({ tasks: many })
+  expect([response.status, await response.json()]).toEqual([413, { error: error(1_000) }])
+  expect(await control.list()).toEqual([])
+  await control.submit(Array.from({ length: 300 }, (_, i) => ({ id: `t${i}`, type: 'noop' })))
+})
+
+test('a small graph with more tasks than are ever kept is 413 too', async () => {
+  await using control = await startControl({ flags: ['--max-stored-tasks', '2'] })
+  const response = await control.post({ tasks: ['a', 'b', 'c'].map((id) => ({ id, type: 'noop' })) })
+  expect(response.status).toBe(413)
+})

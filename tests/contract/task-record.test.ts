@@ -137,7 +137,7 @@ describe('fields of a task', () => {
 
 describe('params and input', () => {
   test('a legacy task keeps params and gains an equal input', async () => {
-    const params = { message: 'old', list: [1, { deep: null }], text: 'ünï ∑ 日本 😀' }
+    const params = { message: 'old', 'x-list': [1, { deep: null }], x_text: 'ünï ∑ 日本 😀' }
     const task = await control.run({ type: 'noop', params })
     expect(task).toMatchObject({ type: 'os', tool_name: 'noop', execution_category: 'os' })
     expect(task.params).toEqual(params)

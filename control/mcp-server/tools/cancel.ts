@@ -1,7 +1,7 @@
 /** `cancel`: ends tasks; what depends on them is skipped. */
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { CancelAnswer, CancelInput } from '../../../shared/contract/mcp-server.ts'
-import { cancelTask } from '../../scheduler/cancel.ts'
+import { cancelTasks } from '../../scheduler/cancel.ts'
 import { namedTasks } from '../named-tasks.ts'
 import { defineTool } from '../tool.ts'
 
@@ -14,17 +14,9 @@ export const cancelTool = defineTool({
   answer: CancelAnswer,
   isDestructive: true,
   async run(named, { intake, persistence }): Promise<CancelAnswer> {
-    const { store, scheduler } = intake
-    const tasks = await namedTasks(store, named)
-    const statuses = new Map<string, CancelAnswer['tasks'][number]['status']>()
-    const isWholeGraph = named.graph_id !== undefined
-    const answers = tasks
-      .filter((task) => !isWholeGraph || !task.isTerminal)
-      .map((task) => cancelTask({ scheduler, persistence }, task))
-    for (const entries of await Promise.all(answers)) {
-      for (const { task_id, status } of entries) if (!statuses.has(task_id)) statuses.set(task_id, status)
-    }
-    const all = [...statuses].map(([id, status]) => ({ id, status }))
+    const { tasks, graph } = await namedTasks(intake.store, named)
+    const meant = graph === undefined ? tasks : tasks.filter((task) => !task.isTerminal)
+    const all = await cancelTasks({ scheduler: intake.scheduler, persistence }, meant)
     const omitted = all.length - MAX_SHOWN_TASKS
     return { tasks: all.slice(0, MAX_SHOWN_TASKS), ...(omitted > 0 && { tasks_omitted: omitted }) }
   },

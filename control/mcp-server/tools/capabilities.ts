@@ -31,12 +31,15 @@ export const capabilitiesTool = defineTool({
       throw badRequest(`unknown action kind ${JSON.stringify(asked)} (available: ${ACTION_KINDS.join(', ')})`)
     }
     const types = intake.executors.types
+    const notReady = intake.readiness.fault()
     const kinds = ACTION_KINDS.filter((kind) => {
       const { category } = KINDS[kind]
       return only === undefined ? category === 'task_graph' || types.has(category) : kind === only
     })
     return {
       version: VERSION,
+      ready: notReady === undefined,
+      ...(notReady !== undefined && { reason: notReady }),
       task_types: [...types].sort(),
       action_kinds: kinds.map((kind) => {
         const { description, aliases } = KINDS[kind]

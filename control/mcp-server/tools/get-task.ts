@@ -12,7 +12,7 @@ export const getTaskTool = defineTool({
   name: 'get_task',
   title: 'Look at a task',
   description:
-    'Get one task: its state, parameters, result, error, times and progress, as they are now. To wait for its end use wait; for a large result get_logs.',
+    'Get one task: its state, parameters, result, error, times, progress and earlier attempts, as they are now. To wait for its end use wait; for a large result get_logs.',
   input: GetTaskInput,
   answer: GetTaskAnswer,
   isReadOnly: true,
@@ -21,13 +21,14 @@ export const getTaskTool = defineTool({
     const task = namedTask(intake.store, task_id)
     const room = new ResultRoom(MAX_RESULTS_CHARACTERS)
     const view = viewWithResult(task, room)
-    const { input, depends_on, annotations, progress, created_at, started_at, finished_at } = taskRecord(task)
+    const { input, depends_on, annotations, progress, attempts, created_at, started_at, finished_at } = taskRecord(task)
     return {
       ...view,
       ...(input !== undefined && room.takes(input) && { input }),
       ...(depends_on !== undefined && { depends_on: [...depends_on] }),
       ...(annotations !== undefined && { annotations: { ...annotations } }),
       ...(progress !== undefined && { progress: progress.slice(-MAX_SHOWN_PROGRESS) }),
+      ...(attempts !== undefined && { attempts: [...attempts] }),
       created_at,
       ...(started_at !== undefined && { started_at }),
       ...(finished_at !== undefined && { finished_at }),

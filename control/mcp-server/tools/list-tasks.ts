@@ -3,6 +3,7 @@ import { ListTasksAnswer, ListTasksInput } from '../../../shared/contract/mcp-se
 import { badRequest } from '../../../shared/errors.ts'
 import { inSlices, isYieldDue } from '../../../shared/slices.ts'
 import type { Task } from '../../graph/task.ts'
+import { cursorOf, graphsOf, isWanted, type Place, placeOf, type TaskFilter } from '../../store/task-filter.ts'
 import type { TaskStore } from '../../store/tasks.ts'
 import { defineTool } from '../tool.ts'
 import { briefView } from '../view.ts'
@@ -16,40 +17,33 @@ export const listTasksTool = defineTool({
   answer: ListTasksAnswer,
   isReadOnly: true,
   async run({ status, graph_id, limit = 20, cursor }, { intake: { store }, persistence }): Promise<ListTasksAnswer> {
-    const before = placeOf(cursor)
-    const wanted = (task: Task) =>
-      (status === undefined || task.status === status) && (graph_id === undefined || task.graph.id === graph_id)
+    const before = cursor === undefined ? undefined : beforeOf(cursor)
+    const filter = { statuses: status === undefined ? [] : [status], graphId: graph_id }
     persistence.expose()
-    const { counts, last, hasMore } = await inSlices(scan(store, { wanted, before, limit }))
+    const { counts, last, hasMore } = await inSlices(scan(store, { filter, before, limit }))
     const oldest = last[0]
     return {
       counts,
       tasks: last.reverse().map(briefView),
-      ...(hasMore && oldest !== undefined && { next_cursor: `${oldest.graph.ordinal}-${oldest.position}` }),
+      ...(hasMore && oldest !== undefined && { next_cursor: cursorOf(oldest) }),
     }
   },
 })
 
-/** Where a task stands in the order of all: that of their creation. */
-interface Place {
-  readonly ordinal: number
-  readonly position: number
-}
-
 interface Scan {
-  readonly wanted: (task: Task) => boolean
+  readonly filter: TaskFilter
   readonly before: Place | undefined
   readonly limit: number
 }
 
 /** The last `limit` of the wanted tasks before a place, and the numbers of all that are wanted. There may be a million. */
-function* scan(store: TaskStore, { wanted, before, limit }: Scan) {
+function* scan(store: TaskStore, { filter, before, limit }: Scan) {
   const counts: Record<string, number> = {}
   const ring: Task[] = []
   let found = 0
   let i = 0
-  for (const task of store.visibleTasks()) {
-    if (wanted(task)) {
+  for (const task of store.visibleTasks(yield* graphsOf(store, filter))) {
+    if (isWanted(filter, task)) {
       counts[task.status] = (counts[task.status] ?? 0) + 1
       if (before === undefined || isBefore(task, before)) ring[found++ % limit] = task
     }
@@ -62,9 +56,8 @@ function* scan(store: TaskStore, { wanted, before, limit }: Scan) {
 const isBefore = ({ graph, position }: Task, place: Place): boolean =>
   graph.ordinal < place.ordinal || (graph.ordinal === place.ordinal && position < place.position)
 
-function placeOf(cursor: string | undefined): Place | undefined {
-  if (cursor === undefined) return undefined
-  const match = /^(\d{1,15})-(\d{1,9})$/.exec(cursor)
-  if (match === null) throw badRequest('invalid input: cursor: expected next_cursor of an earlier answer')
-  return { ordinal: Number(match[1]), position: Number(match[2]) }
+function beforeOf(cursor: string): Place {
+  const place = placeOf(cursor)
+  if (place !== undefined) return place
+  throw badRequest('invalid input: cursor: expected next_cursor of an earlier answer')
 }

@@ -19,13 +19,16 @@ export const submitGraphTool = defineTool({
     const body = new TextEncoder().encode(JSON.stringify({ tasks }))
     const key = idempotency_key ?? null
     const answer = await idempotencyKeys.once({ scope: 'tasks', key, body }, (sent) =>
-      submitGraph(intake, body, context.traceId, sent),
+      submitGraph(intake, body, { traceId: context.traceId, sent }),
     )
-    const { accepted, task_ids, graph_id } = JSON.parse(answer) as SubmitResponse
-    const submitted = { accepted, task_ids: task_ids.slice(0, MAX_SHOWN_TASKS), graph_id }
+    const { accepted, task_ids, graph_id, warnings } = JSON.parse(answer) as SubmitResponse
+    const submitted = {
+      ...{ accepted, task_ids: task_ids.slice(0, MAX_SHOWN_TASKS), graph_id },
+      ...(warnings !== undefined && { warnings: [...warnings] }),
+    }
     if (wait_ms === 0) return submitted
     const found = task_ids.flatMap((id) => intake.store.get(id) ?? [])
-    await waitForTasks(found, { until: 'all', timeoutMs: wait_ms }, parts, context)
+    await waitForTasks({ tasks: found }, { until: 'all', timeoutMs: wait_ms }, parts, context)
     return { ...submitted, ...waitAnswer(found) }
   },
 })

@@ -14,8 +14,8 @@ export const waitTool = defineTool({
   answer: WaitAnswer,
   isReadOnly: true,
   async run({ until = 'all', timeout_ms = 30_000, ...named }, parts, context): Promise<WaitAnswer> {
-    const tasks = await namedTasks(parts.intake.store, named)
-    await waitForTasks(tasks, { until, timeoutMs: timeout_ms }, parts, context)
-    return waitAnswer(tasks)
+    const waited = await namedTasks(parts.intake.store, named)
+    await waitForTasks(waited, { until, timeoutMs: timeout_ms }, parts, context)
+    return waitAnswer(waited.tasks)
   },
 })

@@ -9,6 +9,7 @@ import { OsExecutor } from '../../../control/executors/os/os.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
+import { Readiness } from '../../../control/scheduler/readiness.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/store/counters.ts'
 import { DiskReserve } from '../../../control/store/disk-reserve.ts'
@@ -56,7 +57,8 @@ afterAll(async () => {
   dir[Symbol.dispose]()
 })
 
-const intake = { store, scheduler, executors, persistence, retention, log, isDraining: () => false }
+const readiness = new Readiness({ isDraining: () => false, schedulerFault: () => undefined, persistence, retention })
+const intake = { store, scheduler, executors, persistence, retention, readiness, unknownFields: 'refuse' as const, log }
 
 const appWith = (token: string | undefined) =>
   controlApp({
@@ -74,6 +76,7 @@ const appWith = (token: string | undefined) =>
         listSkills: async () => [],
         stopping: new AbortController().signal,
       },
+      readiness,
       log,
       counters: new Counters(store),
       startedAt: 0,
@@ -83,7 +86,7 @@ const appWith = (token: string | undefined) =>
     intake,
   })
 
-const EXEMPT = new Set(['/health'])
+const EXEMPT = new Set(['/health', '/readyz'])
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 /** Every path of the app, with values for its parameters, and one that it does not have. */

@@ -19,11 +19,17 @@ test.each<[unknown, string]>([
   ['text', 'invalid input: expected object, got string'],
   [[], 'invalid input: expected object, got array'],
 ])('%j is refused: %s', (input, message) => {
-  expect(() => checkToolInput(schema, input)).toThrow(message)
+  expect(() => checkToolInput(schema, input, 'refuse')).toThrow(message)
 })
 
-test('unknown fields and nulls are left alone or out', () => {
-  expect(checkToolInput(schema, { id: 'a', count: null, more: 1 })).toEqual({ id: 'a', more: 1 })
+test('nulls are left out, fields of the caller are left alone', () => {
+  expect(checkToolInput(schema, { id: 'a', count: null, 'x-more': 1 }, 'refuse')).toEqual({ id: 'a', 'x-more': 1 })
+})
+
+test('unknown fields are refused, unless they are to be ignored', () => {
+  const message = 'invalid input: unknown field "coumt" (did you mean "count"?)'
+  expect(() => checkToolInput(schema, { id: 'a', coumt: 1 }, 'refuse')).toThrow(message)
+  expect(checkToolInput(schema, { id: 'a', coumt: 1 }, 'ignore')).toEqual({ id: 'a', coumt: 1 })
 })
 
 test('every field that can be wrong has words for it', () => {
