@@ -35,6 +35,8 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 export interface Answer {
   readonly data: object
   readonly exitCode: ExitCode
+  /** Lines for standard error. */
+  readonly warnings?: readonly string[]
 }
 
 export const success = (data: object): Answer => ({ data, exitCode: EXIT.success })

@@ -16,7 +16,7 @@ import { submit } from './commands/submit.ts'
 import { tools } from './commands/tools.ts'
 import { translate } from './commands/translate.ts'
 import { wait } from './commands/wait.ts'
-import { type Envelope, EXIT, failure } from './envelope.ts'
+import { type Answer, type Envelope, EXIT, failure } from './envelope.ts'
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   capabilities,
@@ -41,6 +41,7 @@ process.on('SIGTERM', () => void interrupted('SIGTERM', 143))
 try {
   const answer = await run(process.argv.slice(2))
   if (answer === undefined) process.exit(0)
+  for (const warning of answer.warnings ?? []) console.error(`taskmill: ${warning}`)
   process.exit(await print({ ok: true, data: answer.data }, answer.exitCode))
 } catch (error) {
   const { envelope, exitCode } = failure(error)
@@ -48,7 +49,7 @@ try {
 }
 
 /** Undefined when there is nothing to print: help was asked for, or the command has printed all itself. */
-async function run(argv: readonly string[]) {
+async function run(argv: readonly string[]): Promise<Answer | undefined> {
   const [name, ...rest] = argv
   if (name === undefined) {
     console.error(help())

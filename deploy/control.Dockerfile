@@ -1,4 +1,4 @@
-# The control service; beside it the client, which asks whether it is healthy. From the root of the repository:
+# The control service; beside it the client, which asks whether it is ready. From the root of the repository:
 #
 #   make build && docker build -t taskmill-control -f deploy/control.Dockerfile .
 #
@@ -20,5 +20,5 @@ WORKDIR /work
 ENV SERVICE_ADDR=:8080 SERVICE_DATA_DIR=/var/lib/taskmill
 VOLUME ["/var/lib/taskmill"]
 EXPOSE 8080
-HEALTHCHECK --interval=5s --timeout=5s --start-period=10s --retries=3 CMD ["taskmill", "health"]
+HEALTHCHECK --interval=5s --timeout=5s --start-period=10s --retries=3 CMD ["taskmill", "health", "--ready"]
 ENTRYPOINT ["taskmill-control"]

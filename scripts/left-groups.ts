@@ -14,8 +14,9 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { DEFAULT_CGROUP_ROOT } from '../runtime/launcher/cgroup.ts'
 import { membersOf, namesBelow, treeOf } from '../runtime/launcher/cgroup-files.ts'
-import { LOCK_FILE, serviceIdOf } from '../runtime/store/data-dir.ts'
+import { LOCK_FILES } from '../shared/directory-lock.ts'
 import { allPids } from '../shared/processes.ts'
+import { serviceIdOf } from '../shared/service-id.ts'
 import { homesOfServices } from './service-groups.ts'
 
 /** What tests that make groups without a service call theirs begins with this, and ends with their pid. */
@@ -74,7 +75,7 @@ const isIn = (top: string, group: string): boolean => group === top || group.sta
 /** Ids of the services whose lock somebody has open. */
 function runningServices(): Set<string> {
   const locks = new Set(allPids().flatMap(openFilesOf))
-  return new Set([...locks].filter((path) => basename(path) === LOCK_FILE).flatMap(serviceOf))
+  return new Set([...locks].filter((path) => basename(path) === LOCK_FILES.runtime).flatMap(serviceOf))
 }
 
 function serviceOf(lock: string): string[] {

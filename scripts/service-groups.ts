@@ -3,8 +3,8 @@ import { rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { ownCgroup } from '../runtime/host/own-cgroup.ts'
 import { DEFAULT_CGROUP_ROOT } from '../runtime/launcher/cgroup.ts'
-import { CONTROLLERS } from '../runtime/launcher/cgroup-files.ts'
-import { serviceIdOf } from '../runtime/store/data-dir.ts'
+import { CONTROLLERS, treeOf } from '../runtime/launcher/cgroup-files.ts'
+import { serviceIdOf } from '../shared/service-id.ts'
 
 /** Of each hierarchy the groups below which services that we start make theirs, by default. */
 export function homesOfServices(): string[][] {
@@ -25,7 +25,7 @@ export function groupRemover(dataDir: string): () => void {
   return () => {
     for (const home of homesOfServices().flat()) {
       const directory = join(home, DEFAULT_CGROUP_ROOT)
-      for (const group of [join(directory, id), directory]) removeIfUnused(group)
+      for (const group of [...treeOf(join(directory, id)), directory]) removeIfUnused(group)
     }
   }
 }

@@ -1,7 +1,7 @@
 /** `taskmill act`: has an action done; the service judges it. What came of its tasks, `wait` tells. */
 import { MAX_ACTION_ANSWER_BYTES } from '../../shared/http-client.ts'
 import { fileSetting, readInput } from '../../shared/request-input.ts'
-import { success } from '../envelope.ts'
+import { submitted } from '../warnings.ts'
 import { defineCommand } from './command.ts'
 
 export const act = defineCommand({
@@ -12,6 +12,6 @@ export const act = defineCommand({
   async run({ values, client }) {
     const body = await readInput(values.file, 'an action')
     const path = '/adapters/actions'
-    return success(await client.call({ method: 'POST', path, body, maxAnswerBytes: MAX_ACTION_ANSWER_BYTES }))
+    return submitted(await client.call({ method: 'POST', path, body, maxAnswerBytes: MAX_ACTION_ANSWER_BYTES }))
   },
 })

@@ -2,6 +2,7 @@
  * `taskmill ensure-running`: the control service is there when it returns, and so is the runtime service with
  * `--with-runtime`; or it says why not and what to do. Nothing is started that is there already.
  */
+import type { HealthResponse } from '../../shared/contract/control.ts'
 import { duration, flag, type Setting, text } from '../../shared/flags.ts'
 import { httpUrl } from '../../shared/http-client.ts'
 import { type Answer, EXIT, PartialFailure, success } from '../envelope.ts'
@@ -79,16 +80,25 @@ export const ensureRunning = defineCommand({
 
 const isReady = ({ probe: { outcome } }: Sight): boolean => outcome === 'ready'
 
+/** Why a control service that is reachable takes in no graphs now. There is nothing to start for that. */
+function notReadyReason({ service, probe: seen }: Sight): string | undefined {
+  if (service.name !== 'control' || seen.outcome !== 'ready') return undefined
+  const { ready, reason } = JSON.parse(seen.body) as Partial<HealthResponse>
+  return ready === false ? String(reason) : undefined
+}
+
 /** The data of the answer. Source: contract, Client. */
 function report(sights: readonly Sight[]): object {
   const services = sights.map((sight) => {
     const { service, probe: seen, startedBy, note } = sight
+    const reason = notReadyReason(sight)
     const code = service.name === 'control' ? 'health_status_code' : 'ready_status_code'
     return [
       service.name,
       {
         url: service.target.baseUrl,
         reachable: isReady(sight),
+        ...(reason !== undefined && { ready: false, reason }),
         ...(startedBy !== undefined && { started_by: startedBy }),
         ...('statusCode' in seen && { [code]: seen.statusCode }),
         ...(note !== undefined && { attempt_note: note }),

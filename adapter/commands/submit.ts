@@ -1,7 +1,7 @@
 /** `taskmill submit`: sends a task graph as it is; the service judges it. */
 
 import { fileSetting, readInput } from '../../shared/request-input.ts'
-import { success } from '../envelope.ts'
+import { submitted } from '../warnings.ts'
 import { defineCommand } from './command.ts'
 
 export const submit = defineCommand({
@@ -11,6 +11,6 @@ export const submit = defineCommand({
   takesArguments: false,
   async run({ values, client }) {
     const body = await readInput(values.file, 'a task graph')
-    return success(await client.call({ method: 'POST', path: '/tasks', body }))
+    return submitted(await client.call({ method: 'POST', path: '/tasks', body }))
   },
 })

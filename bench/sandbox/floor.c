@@ -11,6 +11,7 @@
 #define CLONE_NEWIPC 0x08000000L
 #define CLONE_NEWUSER 0x10000000L
 #define CLONE_NEWPID 0x20000000L
+#define CLONE_NEWNET 0x40000000L
 #define SIGCHLD 17L
 
 #if defined(__x86_64__)
@@ -51,7 +52,8 @@ __asm__(".globl _start\n_start:\n  mov x29, #0\n  mov x0, sp\n  bl run\n");
 __attribute__((noreturn, used)) void run(const long *stack) {
   const long *arguments = stack + 1;
   const long no_environment[] = {0};
-  long pid = call(NR_CLONE, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC | SIGCHLD, 0, 0, 0, 0);
+  const long namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET;
+  long pid = call(NR_CLONE, namespaces | SIGCHLD, 0, 0, 0, 0);
   if (pid == 0) {
     call(NR_EXECVE, arguments[1], (long)(arguments + 1), (long)no_environment, 0, 0);
     call(NR_EXIT_GROUP, 127, 0, 0, 0, 0);

@@ -30,7 +30,7 @@ export const SANDBOX: SandboxPolicy = { profile: 'linux_sandbox' }
 
 const LAUNCHERS = join(dirname(dirname(import.meta.dir)), 'runtime/launcher/bin')
 const HIDDEN = ['/run', '/home', '/root', '/var/tmp']
-const SANDBOX_UID = 65_534
+const SANDBOX_UID = 65_531
 
 export async function sandboxTargets(lifetime: Lifetime): Promise<SandboxTarget[]> {
   const workspace = join(lifetime.dir, 'workspace')
@@ -88,7 +88,7 @@ function ourLaunches(workspace: string): SandboxTarget['commandFor'] {
     return [
       ...[launcher, '--task-id', 'bench', '--task-dir', join(tasks, '{n}'), '--workdir', workspace],
       ...['--wall-time-ms', '60000', '--grace-ms', '1000', '--max-output-bytes', '1000000'],
-      ...['--sandbox', 'mount,pid,uts,ipc,user,seccomp', '--sandbox-workspace', workspace],
+      ...['--sandbox', 'mount,pid,uts,ipc,net,user,seccomp', '--sandbox-workspace', workspace],
       ...(isRoot ? ['--sandbox-uid', String(SANDBOX_UID)] : []),
       ...HIDDEN.flatMap((path) => ['--sandbox-mask', path]),
       ...['--', '/bin/true'],
@@ -101,7 +101,16 @@ function bwrapCommand(workspace: string): string[] | undefined {
   const program = Bun.which('bwrap')
   if (program === null) return undefined
   return [
-    ...[program, '--unshare-user', '--unshare-pid', '--unshare-uts', '--unshare-ipc', '--cap-drop', 'ALL'],
+    ...[
+      program,
+      '--unshare-user',
+      '--unshare-pid',
+      '--unshare-uts',
+      '--unshare-ipc',
+      '--unshare-net',
+      '--cap-drop',
+      'ALL',
+    ],
     ...(isRoot ? ['--uid', String(SANDBOX_UID), '--gid', String(SANDBOX_UID)] : []),
     ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp'],
     ...HIDDEN.flatMap((path) => ['--tmpfs', path]),

@@ -16,7 +16,7 @@ import { bypassProxyForLoopback } from '../../shared/proxy.ts'
 import { type Act, play, type Stage } from './act.ts'
 import { serveArtifacts } from './artifact-store.ts'
 import { Client } from './client.ts'
-import { startControl } from './control.ts'
+import { endLocalTasks, startControl } from './control.ts'
 import { standInForCurl, withPreamble } from './curl.ts'
 import { failureWords } from './failure.ts'
 import { serveDocuments } from './file-server.ts'
@@ -87,6 +87,9 @@ async function demo(signal: AbortSignal): Promise<string> {
   await using documents = serveDocuments({ bytesPerSecond: 2_000, busyFor: 'species.txt', busyMs: 300 })
   await using store = await serveArtifacts({ port: 0, bytesPerSecond: 60_000 })
   await using runtime = await Runtime.start(runtimeProgram, workspace, signal)
+  // Disposed after control: only then do no more of its tasks start.
+  await using leftovers = new AsyncDisposableStack()
+  leftovers.defer(() => endLocalTasks(workspace))
   await using control = await startControl(controlProgram, workspace, runtime.service.url, signal)
   try {
     const stage: Stage = {
