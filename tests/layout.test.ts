@@ -39,6 +39,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['commands'],
     ['start', 'bridge'],
     ['client.ts', 'probe.ts'],
+    ['warnings.ts'],
     ['host-config.ts', 'envelope.ts'],
   ],
 }

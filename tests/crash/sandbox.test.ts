@@ -78,7 +78,7 @@ test.skipIf(missingSandbox !== undefined)(
 async function submitSome(runtime: Runtime, random: Random, round: number): Promise<void> {
   for (let n = 0; n <= random(6); n++) {
     const script = SCRIPTS[random(SCRIPTS.length)]!
-    const namespaces = { net: random(4) === 0, cgroup: random(2) === 0 }
+    const namespaces = { cgroup: random(2) === 0 }
     await runtime.submit({
       task_id: `r${round}-${n}`,
       execution: { kind: 'script', script },

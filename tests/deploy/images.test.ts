@@ -53,7 +53,7 @@ describe.each(IMAGES)('$name', ({ name, service, serves, addressFlag, home }) =>
 
   test('serves, and asks whether it is healthy, by commands that there are', async () => {
     expect(entry).toEqual([service, ...serves])
-    expect(check.at(-1)).toBe('health')
+    expect(check[1]).toBe('health')
     expect([...(await faultsOfCommand(entry)), ...(await faultsOfCommand(check))]).toEqual([])
   })
 

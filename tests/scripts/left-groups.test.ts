@@ -1,9 +1,9 @@
 /** What `bun run test` takes for a control group that a test has left: that of a killed service, and nobody else's. */
 import { expect, test } from 'bun:test'
 import { basename } from 'node:path'
-import { serviceIdOf } from '../../runtime/store/data-dir.ts'
 import { controlGroups, groupsOfNobody, inEvery, without } from '../../scripts/left-groups.ts'
 import { groupRemover, homesOfServices } from '../../scripts/service-groups.ts'
+import { serviceIdOf } from '../../shared/service-id.ts'
 import { missingCgroups, testCgroups } from '../support/cgroups.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { until } from '../support/until.ts'
