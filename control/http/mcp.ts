@@ -7,12 +7,12 @@ import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { inSlices, type Slices } from '../../shared/slices.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import { decodeJson, invalidJson, isObject, isWithinDepth, nameOf, tooDeep } from '../graph/decode.ts'
+import type { Handles } from '../journal/handles.ts'
+import type { Persistence } from '../journal/persistence.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
 import { McpFault } from '../mcp-client/fault.ts'
 import { type McpServers, toolList } from '../mcp-client/servers.ts'
 import { type Intake, submitGraph } from '../scheduler/submit.ts'
-import type { Handles } from '../store/handles.ts'
-import type { Persistence } from '../store/persistence.ts'
 
 /** Seconds for asking all servers for their tools: more than each of them gets to start and to answer. */
 const DISCOVER_TIMEOUT_SECONDS = 100

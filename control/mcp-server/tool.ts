@@ -6,11 +6,11 @@ import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import type { OfferedSkill } from '../adapter-v1/manifest.ts'
 import { isObject, isWithinDepth, MAX_JSON_DEPTH, nameOf } from '../graph/decode.ts'
+import type { IdempotencyKeys } from '../journal/idempotency.ts'
+import type { Persistence } from '../journal/persistence.ts'
+import type { ResultFiles } from '../journal/result-files.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import type { Intake } from '../scheduler/submit.ts'
-import type { IdempotencyKeys } from '../store/idempotency.ts'
-import type { Persistence } from '../store/persistence.ts'
-import type { ResultFiles } from '../store/result-files.ts'
 
 /** What the tools work with. */
 export interface ToolParts {

@@ -3,7 +3,7 @@ import type { CancelledTask } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { inSlices } from '../../shared/slices.ts'
 import type { Task } from '../graph/task.ts'
-import type { Persistence } from '../store/persistence.ts'
+import type { Persistence } from '../journal/persistence.ts'
 import type { Scheduler } from './scheduler.ts'
 
 export interface CancelParts {

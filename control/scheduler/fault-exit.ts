@@ -1,6 +1,6 @@
 /** Ends the service after a defect of its own: what is in memory reaches the disk as far as it can, then the process exits. */
 import type { Log } from '../../shared/log.ts'
-import type { Persistence } from '../store/persistence.ts'
+import type { Persistence } from '../journal/persistence.ts'
 
 /** The service could not do its work any more; a service manager should start it again. */
 export const FAULT_EXIT_CODE = 1

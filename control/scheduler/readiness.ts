@@ -1,6 +1,6 @@
 /** Whether a graph would be taken in now: the one place that POST, /health and /readyz ask. */
 import { messageOf, ServiceError } from '../../shared/errors.ts'
-import type { Persistence } from '../store/persistence.ts'
+import type { Persistence } from '../journal/persistence.ts'
 import type { Retention } from '../store/retention.ts'
 
 export interface ReadinessOptions {

@@ -7,8 +7,8 @@ import { ServiceError } from '../../shared/errors.ts'
 import { handleRecord } from '../graph/handle.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Task } from '../graph/task.ts'
+import type { TaskStore } from '../store/tasks.ts'
 import type { ResultFiles } from './result-files.ts'
-import type { TaskStore } from './tasks.ts'
 
 export class Handles {
   readonly #store: TaskStore

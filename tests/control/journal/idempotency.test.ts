@@ -3,8 +3,8 @@
  * Method: the table on its own, with the time passed in, and makers of answers that are counted.
  */
 import { describe, expect, test } from 'bun:test'
-import { IdempotencyKeys, KEY_LIFETIME_MS, MAX_KEYS } from '../../../control/store/idempotency.ts'
-import { readIdempotencyKeys, writeIdempotencyKeys } from '../../../control/store/idempotency-file.ts'
+import { IdempotencyKeys, KEY_LIFETIME_MS, MAX_KEYS } from '../../../control/journal/idempotency.ts'
+import { readIdempotencyKeys, writeIdempotencyKeys } from '../../../control/journal/idempotency-file.ts'
 import { ServiceError } from '../../../shared/errors.ts'
 import { tempDir } from '../../support/temp.ts'
 

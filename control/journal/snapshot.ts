@@ -18,8 +18,8 @@ import { makeDirectory, removeUnlessStarted } from '../../shared/new-directory.t
 import { atOnce, nextTurn, SLICE_MS } from '../../shared/slices.ts'
 import { isTaskShape } from '../graph/decode.ts'
 import { RESULT_FILE_NAME } from '../graph/result-file.ts'
+import type { TaskStore } from '../store/tasks.ts'
 import { type StoredTask, storedTask } from './stored-task.ts'
-import type { TaskStore } from './tasks.ts'
 
 export const statePath = (dataDir: string): string => join(dataDir, 'state.json')
 

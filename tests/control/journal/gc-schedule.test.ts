@@ -1,6 +1,6 @@
 /** Goal: the collections of a start take time linear in its entries. Method: a table of the entries after which one is due. */
 import { describe, expect, test } from 'bun:test'
-import { GcSchedule } from '../../../control/store/gc-schedule.ts'
+import { GcSchedule } from '../../../control/journal/gc-schedule.ts'
 
 /** The entries after which a collection is due, of so many. */
 function collectionPoints(entries: number): number[] {

@@ -16,7 +16,7 @@ import { wholeRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import { Task } from '../graph/task.ts'
 import type { ValidTask } from '../graph/validate.ts'
-import type { TaskStore } from './tasks.ts'
+import type { TaskStore } from '../store/tasks.ts'
 
 /** What an entry holds besides the record. Entries of the older form have none of these. */
 export interface StoredExtras {

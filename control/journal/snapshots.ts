@@ -8,12 +8,12 @@ import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import type { Task } from '../graph/task.ts'
+import type { TaskStore } from '../store/tasks.ts'
 import type { IdempotencyKeys } from './idempotency.ts'
 import { writeIdempotencyKeys } from './idempotency-file.ts'
 import type { Journal } from './journal.ts'
 import type { ResultFiles } from './result-files.ts'
 import { writeSnapshot } from './snapshot.ts'
-import type { TaskStore } from './tasks.ts'
 
 export interface SnapshotOptions {
   readonly store: TaskStore
