@@ -52,7 +52,7 @@ import { Spawner } from './launcher/spawner.ts'
 import { trySandbox } from './launcher/trial.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
-import { takeDataDir } from './store/data-dir.ts'
+import { makeTasksDir, takeDataDir } from './store/data-dir.ts'
 import { databaseFiles, databasePath, openDatabase } from './store/database.ts'
 import { DirectoryGuard } from './store/directory-guard.ts'
 import { GroupCommit } from './store/group-commit.ts'
@@ -108,6 +108,7 @@ async function start(config: ServeConfig, env: Environment, { lines, log, signal
   process.umask(0o077) // requests hold secrets
   const { dataDir, lockFd: directoryLockFd, keepDataDir } = takeDataDir(config.dataDir)
   ensureListenable(address, 'listen-addr') // before the database and the launcher are written
+  makeTasksDir(dataDir)
   const sandboxPaths = findSandboxPaths({ ...config, dataDir })
   keepPrivate(dataDir, databaseFiles(dataDir), log)
   const launcher = launcherProgram(dataDir)

@@ -11,24 +11,29 @@ export interface DataDir {
   readonly dataDir: string
   /** A process that inherits this descriptor holds the lock of the directory as well. */
   readonly lockFd: number
-  /** To be called once the service has started; without it the exit removes a directory that this start made. */
+  /** To be called once the service has started. Without that call the exit removes a directory that this start made. */
   readonly keepDataDir: () => void
 }
 
 /** Makes the data directory if it is missing, and takes its lock. Throws `UsageError`, also when another service has it. */
 export function takeDataDir(path: string): DataDir {
   refuseSystemDirectory(path)
-  const { dataDir, made } = makeDataDir(path)
+  const { dataDir, made } = explained(path, () => ({ made: makeDirectory(path), dataDir: realpathSync(path) }))
   const lockFd = lockDirectory(dataDir, LOCK_FILES.runtime)
   return { dataDir, lockFd, keepDataDir: removeUnlessStarted(made, LOCK_FILES.runtime) }
 }
 
-function makeDataDir(path: string): { readonly dataDir: string; readonly made: readonly string[] } {
+/**
+ * Makes the directory of all tasks if it is missing. Called once the service may listen: a refused start adds no
+ * directory to a data directory that was there before. Throws `UsageError`.
+ */
+export function makeTasksDir(dataDir: string): void {
+  explained(dataDir, () => mkdirSync(tasksDir(dataDir), { recursive: true, mode: 0o700 }))
+}
+
+function explained<T>(path: string, make: () => T): T {
   try {
-    const made = makeDirectory(path)
-    const dataDir = realpathSync(path)
-    mkdirSync(tasksDir(dataDir), { recursive: true, mode: 0o700 })
-    return { dataDir, made }
+    return make()
   } catch (error) {
     throw new UsageError(
       `cannot make the data directory ${path}: ${messageOf(error)} (let the user of the service write there, or choose another with --data-dir)`,

@@ -62,8 +62,8 @@ describe.each(SERVICES)('a start of $name', ({ program, serve, addressFlag }) =>
     mkdirSync(dataDir)
     writeFileSync(join(dataDir, 'notes.txt'), 'mine')
     expect((await refusedStart(startAt(taken.address), dataDir))[0]).toBe(2)
-    const own = program === 'taskmill-control' ? ['lock'] : ['runtime.lock', 'tasks']
-    expect(readdirSync(dataDir).sort()).toEqual([...own, 'notes.txt'].sort())
+    const lock = program === 'taskmill-control' ? 'lock' : 'runtime.lock'
+    expect(readdirSync(dataDir).sort()).toEqual([lock, 'notes.txt'].sort())
     expect((await refusedStart(startAt(taken.address), join(dataDir, 'below')))[0]).toBe(2)
     expect(existsSync(join(dataDir, 'below'))).toBe(false)
   })
