@@ -25,6 +25,8 @@ export interface LauncherServiceOptions {
   readonly dataDir?: TempDir
   /** Instead of the launcher. */
   readonly program?: string
+  /** Hears what launchers say, after the service. */
+  readonly onEvent?: (event: LauncherEvent) => void
 }
 
 export class LauncherService implements AsyncDisposable {
@@ -38,12 +40,18 @@ export class LauncherService implements AsyncDisposable {
   readonly #lockFd: number
   readonly #dirs = new Set<string>()
 
-  constructor({ variant = shippedLauncher, dataDir = tempDir(), program }: LauncherServiceOptions = {}) {
+  constructor({
+    variant = shippedLauncher,
+    dataDir = tempDir(),
+    program,
+    onEvent = () => {},
+  }: LauncherServiceOptions = {}) {
     this.#dataDir = dataDir
     this.path = dataDir.path
     this.#pipe = new NotifyPipe(join(this.path, 'notify'), (event) => {
       this.events.push(event)
       this.host.heard(event)
+      onEvent(event)
     })
     this.#complaintsFd = openSync(join(this.path, 'launchers.log'), 'a', 0o600)
     this.#lockFd = openSync(join(this.path, 'lock'), 'a', 0o600)

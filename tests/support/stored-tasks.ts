@@ -5,7 +5,7 @@ import { GroupCommit } from '../../runtime/store/group-commit.ts'
 import { tasksDir } from '../../runtime/store/task-dir.ts'
 import { type LiveTask, TaskStore } from '../../runtime/store/task-store.ts'
 import type { TaskRow } from '../../runtime/store/tasks.ts'
-import { WalSync } from '../../runtime/store/wal-sync.ts'
+import { type Sync, WalSync } from '../../runtime/store/wal-sync.ts'
 import { silentLog } from '../../shared/log.ts'
 import { HELD } from './held.ts'
 import { tempDir } from './temp.ts'
@@ -40,11 +40,12 @@ export const acceptedRow = (task_id: string, more: Partial<TaskRow> = {}): Omit<
   ...more,
 })
 
-export function storedTasks() {
+/** `syncThrough` stands between the store and the disk. */
+export function storedTasks(syncThrough: (sync: Sync) => Sync = (sync) => sync) {
   const temp = tempDir()
   mkdirSync(tasksDir(temp.path))
   const db = openDatabase(temp.path)
-  const commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), HELD, silentLog())
+  const commit = new GroupCommit(db, syncThrough(new WalSync(databasePath(temp.path))), HELD, silentLog())
   const store = new TaskStore(db, commit)
   return {
     ...{ path: temp.path, db, commit, store },

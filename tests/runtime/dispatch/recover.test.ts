@@ -1,0 +1,43 @@
+/**
+ * Goal: a task whose launch the machine refused is launched again by the service that took it over.
+ * Method: a real store, launcher and dispatcher; the lock and the outcome of the earlier launch are made by the test.
+ */
+import { expect, test } from 'bun:test'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import type { SubmitTaskRequest } from '../../../shared/contract/runtime-request.ts'
+import { tryLock } from '../../../shared/directory-lock.ts'
+import { bootId } from '../../../shared/processes.ts'
+import { dispatching } from '../../support/dispatching.ts'
+
+const HELLO: SubmitTaskRequest = { execution: { kind: 'command', program: '/bin/echo', args: ['once'] } }
+const LAUNCHED = { launch_boot_id: bootId(), reserved_at: 2_000 }
+
+/** What a launcher writes down that was refused a process. */
+function writeRefusal(taskDir: string): void {
+  const outcome = ['version=1', 'how=launch_failed', 'step=fork', `errno=${constants.errno.EAGAIN}`, 'reason=none']
+  const numbers = ['finished_ms=3000', 'duration_ms=0', 'leftovers_killed=0', 'leftovers_alive=0', 'end=1']
+  writeFileSync(join(taskDir, 'outcome'), `${[...outcome, ...numbers].join('\n')}\n`)
+}
+
+test('a launch that is refused after the restart is tried again once its launcher is gone', async () => {
+  await using at = dispatching()
+  const task = await at.accept({ task_id: 'task-1', ...HELLO }, LAUNCHED)
+  const { task_dir, stdout_path } = at.dirOf('task-1')
+  const lock = openSync(task_dir, 'r')
+  expect(tryLock(lock)).toBe(true)
+  expect(at.recover()).toEqual({ waiting: 0, running: 1, ended: 0 })
+  writeRefusal(task_dir)
+  at.hear({ event: 'ended', task_id: 'task-1' })
+  at.dispatcher.lookAround()
+  await Bun.sleep(0)
+  expect(at.eventTypes('task-1')).toEqual(['recovered'])
+  closeSync(lock)
+  at.dispatcher.lookAround()
+  expect((await task.ended).status).toBe('success')
+  expect(readFileSync(stdout_path, 'utf8')).toBe('once\n')
+  expect(at.eventTypes('task-1')).toEqual([
+    ...['recovered', 'launch_delayed', 'started', 'resource_released', 'finished'],
+  ])
+})
