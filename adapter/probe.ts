@@ -1,6 +1,7 @@
 /** One look at a service: is it there and ready, is something else there, or nobody? */
 import { readBounded } from '../shared/bounded-output.ts'
 import { faultText, neverConnected } from '../shared/connection-fault.ts'
+import { isObject, jsonOrUndefined } from '../shared/json.ts'
 
 export interface Target {
   /** Without a slash at its end. */
@@ -39,7 +40,7 @@ export async function probe({ baseUrl, path, token }: Target, timeoutMs = PROBE_
       : { text: '' }
     const { status: statusCode } = response
     if (!response.ok) return { outcome: 'answers', statusCode, fault: `GET ${url} answered ${statusCode}`, body }
-    if (isJsonObject(body)) return { outcome: 'ready', statusCode, fault: '', body }
+    if (isObject(jsonOrUndefined(body))) return { outcome: 'ready', statusCode, fault: '', body }
     const what = response.headers.get('content-type') ?? 'something else'
     return { outcome: 'answers', statusCode, fault: `GET ${url} answered with ${what} instead of a JSON object`, body }
   } catch (error) {
@@ -52,12 +53,3 @@ const withoutAnswer = (error: unknown, timeoutMs: number, url: string): Probe =>
   outcome: neverConnected(error) ? 'absent' : 'silent',
   fault: `GET ${url}: ${faultText(error, { timeoutMs })}`,
 })
-
-function isJsonObject(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text)
-    return value !== null && typeof value === 'object' && !Array.isArray(value)
-  } catch {
-    return false
-  }
-}

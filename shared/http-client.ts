@@ -7,6 +7,7 @@ import { readBounded } from './bounded-output.ts'
 import { type CalledService, faultText, isTimeout, neverConnected } from './connection-fault.ts'
 import { fetchAsIs, hasDotSegment } from './fetch-as-is.ts'
 import { Expected, type Setting } from './flags.ts'
+import { isObject, jsonOrUndefined } from './json.ts'
 
 /** Milliseconds for one request that the service has no reason to hold. */
 export const REQUEST_TIMEOUT_MS = 60_000
@@ -102,7 +103,8 @@ export class ServiceClient {
     const { status, text, truncated, contentType } = await this.#exchange(path, request)
     const answer = { statusCode: status, body: text.slice(0, MAX_REPEATED_BODY) }
     if (truncated) throw new CallFailed(`${method} ${url} answered with more than ${maxAnswerBytes} bytes`, answer)
-    const parsed = parseObject(text)
+    const value = jsonOrUndefined(text)
+    const parsed = isObject(value) ? value : undefined
     if (status < 200 || status > 299) {
       const reason = parsed !== undefined && 'error' in parsed ? errorText(parsed.error) : ''
       const remedy = status === 401 ? ' (set SERVICE_TOKEN)' : ''
@@ -170,15 +172,6 @@ export const httpUrl = (setting: { variable: string; default: string; help: stri
     return isBase ? url.href : new Expected(`an http: or https: address without query, such as ${setting.default}`)
   },
 })
-
-function parseObject(text: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return value !== null && typeof value === 'object' && !Array.isArray(value) ? value : undefined
-  } catch {
-    return undefined
-  }
-}
 
 /** `{error: "text"}` of control, `{error: {message: "text"}}` of others. */
 function errorText(error: unknown): string {

@@ -8,6 +8,7 @@
  */
 import { readBounded } from '../../shared/bounded-output.ts'
 import { faultText } from '../../shared/connection-fault.ts'
+import { jsonOrUndefined } from '../../shared/json.ts'
 import { LineSplitter, LineTooLong } from '../../shared/line-splitter.ts'
 import { controlService } from '../client.ts'
 import { eventData } from './events.ts'
@@ -93,10 +94,8 @@ class Bridge {
 
   receive(line: string): void {
     if (line.trim() === '') return
-    let value: unknown
-    try {
-      value = JSON.parse(line)
-    } catch {
+    const value = jsonOrUndefined(line)
+    if (value === undefined) {
       this.refuse(null, CODES.parseError, 'this line is not JSON')
       return
     }
@@ -184,7 +183,7 @@ class Bridge {
   }
 
   #passOnText(text: string, asked: Message | undefined, unanswered: Set<Id>, status: number): void {
-    const value = parsed(text)
+    const value = jsonOrUndefined(text)
     const messages = (Array.isArray(value) ? value : [value]).map(asMessage)
     if (messages.some((message) => message?.jsonrpc !== '2.0'))
       throw new Error(refusalText(this.#url, status, messages[0]))
@@ -220,12 +219,4 @@ function refusalText(url: string, status: number, body: Message | undefined): st
   const text =
     typeof body?.error === 'string' ? body.error : 'an answer that is no MCP message: is this the control service?'
   return `${url} answered ${status}: ${text}${status === 401 ? ' (set SERVICE_TOKEN)' : ''}`
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

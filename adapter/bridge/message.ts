@@ -1,4 +1,5 @@
 /** JSON-RPC messages as far as a bridge has to know them: whose answer they are, and which headers HTTP wants. Pure. */
+import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 
 export type Id = string | number
 
@@ -13,7 +14,7 @@ export interface Message {
 
 /** `value` as a message, or undefined when it is none. Batches are lists of them. */
 export const asMessage = (value: unknown): Message | undefined =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Message) : undefined
+  isObject(value) ? (value as unknown as Message) : undefined
 
 /** The ids that answers to `value`, a message or a batch of them, will have; none for notifications and answers. */
 export const answerIdsOf = (value: unknown): Id[] =>
@@ -39,12 +40,8 @@ export function idAtStart(text: string): Id | undefined {
 }
 
 function asId(json: string): Id | undefined {
-  try {
-    const id: unknown = JSON.parse(json)
-    return typeof id === 'string' || typeof id === 'number' ? id : undefined
-  } catch {
-    return undefined
-  }
+  const id = jsonOrUndefined(json)
+  return typeof id === 'string' || typeof id === 'number' ? id : undefined
 }
 
 /** The codes of JSON-RPC, and the first that is left to servers. */

@@ -7,8 +7,8 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
+import { isObject } from '../../shared/json.ts'
 import { didYouMean, quoted, unknownField } from '../../shared/unknown-names.ts'
-import { isObject } from '../graph/decode.ts'
 import { invalidAction, unknownActionField, withoutNulls } from './request.ts'
 import { runtimeParameters } from './runtime-request.ts'
 

@@ -2,11 +2,12 @@
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
 import { badRequest } from '../../shared/errors.ts'
+import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import type { SlicedArrays } from '../../shared/json-slices.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import type { Slices } from '../../shared/slices.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
-import { decodeJson, invalidJson, isObject, nameOf } from '../graph/decode.ts'
+import { decodeJson, invalidJson } from '../graph/json-body.ts'
 
 /** 400 for an action that is JSON of the right shape and still cannot be one. */
 export const invalidAction = (detail: string) => badRequest(`invalid adapter action: ${detail}`)
@@ -24,7 +25,7 @@ let compiled: TypeCheck<typeof AgentActionRequest> | undefined
 /** The request, or throws 400. A graph inside of it is not looked at yet. */
 export function* decodeRequest(body: Uint8Array, unknownFields: UnknownFields): Slices<DecodedRequest> {
   const given = (yield* decodeJson(body, GRAPHS)) ?? {}
-  if (!isObject(given)) throw invalidJson(`expected object with an action, got ${nameOf(given)}`)
+  if (!isObject(given)) throw invalidJson(`expected object with an action, got ${jsonTypeOf(given)}`)
   const request = withoutNulls(given)
   if (isObject(request.action)) request.action = withoutNulls(request.action)
   compiled ??= TypeCompiler.Compile(AgentActionRequest)
@@ -67,7 +68,7 @@ function shapeFault(check: TypeCheck<typeof AgentActionRequest>, request: Record
   const [field = '', inner] = (check.Errors(request).First()?.path ?? '').split('/').slice(1)
   const { properties } = AgentActionRequest
   if (field !== 'action') return `${field}: expected ${properties[field as keyof typeof properties]?.expected}`
-  if (inner === undefined) return `action: expected object, got ${nameOf(request.action)}`
+  if (inner === undefined) return `action: expected object, got ${jsonTypeOf(request.action)}`
   const { properties: fields } = properties.action
   return `action.${inner}: expected ${fields[inner as keyof typeof fields]?.expected}`
 }

@@ -11,9 +11,12 @@ import {
   type TranslationTrace,
 } from '../../shared/contract/adapter-v1.ts'
 import type { TaskInput } from '../../shared/contract/control.ts'
+import { isObject } from '../../shared/json.ts'
 import { isYieldDue, type Slices } from '../../shared/slices.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
-import { decodeTasks, isObject, isWithinDepth, tooDeep } from '../graph/decode.ts'
+import { decodeTasks } from '../graph/decode.ts'
+import { tooDeep } from '../graph/json-body.ts'
+import { isWithinDepth } from '../graph/json-depth.ts'
 import { graphFieldFault, isInputField, unknownTaskField } from '../graph/known-fields.ts'
 import { checkInput, type Input, type InputSchemas, refuseUnknownInput } from './input-check.ts'
 import { KINDS, type ResolvedKind, resolveKind } from './kinds.ts'

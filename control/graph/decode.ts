@@ -6,24 +6,11 @@
  */
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { TaskInput } from '../../shared/contract/control.ts'
-import { badRequest } from '../../shared/errors.ts'
-import {
-  JsonSyntaxError,
-  parseJson,
-  parseObjectWithArrays,
-  type SlicedArrays,
-  tooManyFieldsText,
-} from '../../shared/json-slices.ts'
+import { isObject, jsonTypeOf } from '../../shared/json.ts'
+import { tooManyFieldsText } from '../../shared/json-slices.ts'
 import { inRanges, type Slices } from '../../shared/slices.ts'
-
-/** Bytes up to which a body is parsed in one go: about two milliseconds. */
-const PARSE_AT_ONCE_BYTES = 512 * 1024
-
-/** Levels of arrays and objects in one task's `params` or `input`. Deeper values exhaust the stack of whoever reads them. */
-export const MAX_JSON_DEPTH = 200
-
-/** Fields of a submitted graph beside `tasks`, and of a task: two million of them hold the event loop for three seconds. */
-export const MAX_FIELDS = 1_000
+import { decodeJson, invalidJson, MAX_FIELDS, tooDeep } from './json-body.ts'
+import { isWithinDepth } from './json-depth.ts'
 
 let compiled: TypeCheck<typeof TaskInput> | undefined
 
@@ -38,9 +25,6 @@ export const prepareDecoding = (): void => void taskShape()
 
 /** Whether `task` has fields of the right types; not whether it has those it needs. */
 export const isTaskShape = (task: unknown): task is TaskInput => taskShape().Check(task)
-
-/** 400 for a body, or a field of it, that is not what it should be. `detail` begins with the path of the field. */
-export const invalidJson = (detail: string) => badRequest(`invalid JSON: ${detail}`)
 
 /** A graph as submitted: its tasks, and the object that they stand in, with whatever else it has. */
 export interface DecodedGraph {
@@ -75,27 +59,15 @@ const tooManyFields = (at: string) => invalidJson(tooManyFieldsText(at, MAX_FIEL
 export function* decodeTasks(graph: unknown, at = ''): Slices<TaskInput[]> {
   if (graph === null) return []
   if (!isObject(graph)) {
-    throw invalidJson(`${at && `${at}: `}expected object with a list of tasks, got ${nameOf(graph)}`)
+    throw invalidJson(`${at && `${at}: `}expected object with a list of tasks, got ${jsonTypeOf(graph)}`)
   }
   const tasks = graph.tasks ?? []
   const path = `${at && `${at}.`}tasks`
-  if (!Array.isArray(tasks)) throw invalidJson(`${path}: expected array, got ${nameOf(tasks)}`)
+  if (!Array.isArray(tasks)) throw invalidJson(`${path}: expected array, got ${jsonTypeOf(tasks)}`)
   yield* inRanges(tasks.length, (from, to) => {
     for (let i = from; i < to; i++) checkTaskShape(tasks[i], path, i)
   })
   return tasks as TaskInput[]
-}
-
-/** The value of a body, or throws 400. Where it is large, the arrays that `sliced` names are parsed in slices. */
-export function* decodeJson(body: Uint8Array, sliced: SlicedArrays): Slices<unknown> {
-  if (body.length === 0) throw invalidJson('the body is empty')
-  try {
-    if (body.length <= PARSE_AT_ONCE_BYTES) return parseJson(body)
-    return yield* parseObjectWithArrays(body, sliced, { maxFields: MAX_FIELDS })
-  } catch (error) {
-    if (error instanceof JsonSyntaxError) throw invalidJson(error.message)
-    throw error
-  }
 }
 
 /** Whether `task` passes check 1: its fields are of the right types, and not too deep. */
@@ -110,35 +82,7 @@ function checkTaskShape(task: unknown, tasksPath: string, index: number): void {
 }
 
 function shapeFault(task: unknown, at: string): string {
-  if (!isObject(task)) return `${at}: expected object, got ${nameOf(task)}`
+  if (!isObject(task)) return `${at}: expected object, got ${jsonTypeOf(task)}`
   const field = taskShape().Errors(task).First()?.path.split('/')[1] as keyof typeof TaskInput.properties
   return `${at}.${field}: expected ${TaskInput.properties[field]?.expected}`
 }
-
-/** 400 for the field `at`, which is not `isWithinDepth`. */
-export const tooDeep = (at: string) => invalidJson(`${at}: nested deeper than ${MAX_JSON_DEPTH} levels`)
-
-/** Whether `value` has at most `levels` levels of arrays and objects. */
-export function isWithinDepth(value: unknown, levels = MAX_JSON_DEPTH): boolean {
-  if (value === null || typeof value !== 'object') return true
-  if (levels === 0) return false
-  if (Array.isArray(value)) {
-    for (const member of value) {
-      if (member !== null && typeof member === 'object' && !isWithinDepth(member, levels - 1)) return false
-    }
-    return true
-  }
-  // Without Object.values: a copy of every object would take longer than the parser did.
-  for (const key in value) {
-    const member = (value as Record<string, unknown>)[key]
-    if (member !== null && typeof member === 'object' && !isWithinDepth(member, levels - 1)) return false
-  }
-  return true
-}
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)
-
-/** The JSON type of a value, for errors. */
-export const nameOf = (value: unknown): string =>
-  Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value

@@ -1,7 +1,7 @@
 /** The values of `env` in runtime tasks: hidden where tasks are shown, refused where a hidden one comes back. Pure. */
 import { badRequest } from '../../shared/errors.ts'
 import { HIDDEN_VALUE, hiddenEnv, hiddenValueText, nameOfHidden } from '../../shared/hidden-env.ts'
-import { isObject } from './decode.ts'
+import { isGiven, isObject } from '../../shared/json.ts'
 import { normalizeTool } from './normalize.ts'
 import type { ValidTask } from './validate.ts'
 
@@ -99,5 +99,3 @@ function refuseHiddenEnv(path: string, env: unknown): void {
 
 const isRuntime = (type: string | null | undefined): boolean =>
   type === RUNTIME || (!!type && normalizeTool(type, undefined).type === RUNTIME)
-
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null

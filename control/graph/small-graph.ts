@@ -7,8 +7,9 @@
  * about 20 % more in all, HTTP aside.
  */
 import type { TaskInput } from '../../shared/contract/control.ts'
+import { isObject } from '../../shared/json.ts'
 import { parseJson } from '../../shared/json-slices.ts'
-import { hasFewFields, isObject, isWellShaped } from './decode.ts'
+import { hasFewFields, isWellShaped } from './decode.ts'
 import { unknownGraphField, unknownTaskField } from './known-fields.ts'
 import { dependencyCounts, type Edges } from './order.ts'
 import { hasFields, isKnownType, type ValidGraph, type ValidTask } from './validate.ts'

@@ -3,10 +3,12 @@ import type { AnyElysia } from 'elysia'
 import { type HandleRecord, McpCallRequest, type McpTools } from '../../shared/contract/mcp.ts'
 import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { readBody, traceIdOf } from '../../shared/http-service.ts'
+import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { inSlices, type Slices } from '../../shared/slices.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
-import { decodeJson, invalidJson, isObject, isWithinDepth, nameOf, tooDeep } from '../graph/decode.ts'
+import { decodeJson, invalidJson, tooDeep } from '../graph/json-body.ts'
+import { isWithinDepth } from '../graph/json-depth.ts'
 import type { Handles } from '../journal/handles.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
@@ -88,12 +90,12 @@ function refuseUnknown(call: object): void {
 /** The body, or throws 400. */
 function* decodeCall(body: Uint8Array, unknownFields: UnknownFields): Slices<McpCallRequest & { tool_name: string }> {
   const given = (yield* decodeJson(body, {})) ?? {}
-  if (!isObject(given)) throw invalidJson(`expected object with a tool_name, got ${nameOf(given)}`)
+  if (!isObject(given)) throw invalidJson(`expected object with a tool_name, got ${jsonTypeOf(given)}`)
   const { properties } = McpCallRequest
   const field = <T>(name: keyof McpCallRequest, isOfType: (value: unknown) => boolean): T | undefined => {
     const value = given[name] ?? undefined
     if (value === undefined || isOfType(value)) return value as T | undefined
-    throw invalidJson(`${name}: expected ${properties[name].expected}, got ${nameOf(value)}`)
+    throw invalidJson(`${name}: expected ${properties[name].expected}, got ${jsonTypeOf(value)}`)
   }
   const isText = (value: unknown) => typeof value === 'string'
   const id = field<string>('id', isText)

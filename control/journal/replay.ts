@@ -5,10 +5,11 @@
  * its newest state where its number is higher. A graph of the state file that the journal says nothing about is built as
  * soon as its entries are there, and its entries are garbage: the entries of 100,000 tasks take five times as much as the tasks.
  */
+import { isObject } from '../../shared/json.ts'
 import { parseJson } from '../../shared/json-slices.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { atOnce } from '../../shared/slices.ts'
-import { decodeTasks, isObject } from '../graph/decode.ts'
+import { decodeTasks } from '../graph/decode.ts'
 import type { Graph } from '../graph/graph.ts'
 import { normalizeTool } from '../graph/normalize.ts'
 import type { Task } from '../graph/task.ts'

@@ -13,6 +13,7 @@ import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
 import { refuseSystemDirectory } from '../../shared/data-directory.ts'
 import { LOCK_FILES, lockDirectory } from '../../shared/directory-lock.ts'
 import { messageOf, UsageError } from '../../shared/errors.ts'
+import { isObject } from '../../shared/json.ts'
 import { JsonSyntaxError, parseMembers } from '../../shared/json-slices.ts'
 import { makeDirectory, removeUnlessStarted } from '../../shared/new-directory.ts'
 import { atOnce, nextTurn, SLICE_MS } from '../../shared/slices.ts'
@@ -127,8 +128,6 @@ function checkedEntry(id: string, entry: unknown, refuse: (detail: string) => Er
 
 const isListOrAbsent = (value: unknown, isItem: (item: unknown) => boolean): boolean =>
   value == null || (Array.isArray(value) && value.every(isItem))
-
-const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object'
 
 const isAttempt = (item: unknown): boolean => isObject(item) && Number.isSafeInteger(item.attempt)
 

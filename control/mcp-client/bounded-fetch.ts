@@ -6,7 +6,7 @@
  * event ids, by which the SDK takes it up again. It is told of an answer that is none, too. And a request that was
  * cancelled is let go of once the server has been told, whether or not it cares.
  */
-import { isObject } from '../graph/decode.ts'
+import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 import { answerFault, isAnswer } from './answer-fault.ts'
 import { boundedBody } from './bounded-body.ts'
 
@@ -101,7 +101,7 @@ export class BoundedFetch {
 
   /** The SDK makes an error of a body that is no JSON, but waits on where one holds no answer. */
   #checkWhole(text: string, id: number): void {
-    const value = parsed(text)
+    const value = jsonOrUndefined(text)
     if (value === undefined && text !== '') return
     const messages = Array.isArray(value) ? value : [value]
     for (const message of messages) this.#checkMessage(message, id)
@@ -119,7 +119,7 @@ export class BoundedFetch {
         if (hasEventIds && this.#mayResume) this.#resumable.add(id)
         else setTimeout(() => this.#lose(id, STREAM_ENDED), LOST_AFTER_MS)
       }
-      const onData = (data: string) => this.#checkMessage(parsed(data), id)
+      const onData = (data: string) => this.#checkMessage(jsonOrUndefined(data), id)
       return new Response(boundedBody(body, { kind: 'stream', onData, end }), { status, statusText, headers })
     }
     const end = (text: string | undefined) => {
@@ -140,7 +140,7 @@ interface Message {
 }
 
 function asMessage(body: unknown): Message | undefined {
-  const value = typeof body === 'string' ? parsed(body) : undefined
+  const value = typeof body === 'string' ? jsonOrUndefined(body) : undefined
   return isObject(value) ? value : undefined
 }
 
@@ -148,12 +148,4 @@ function asMessage(body: unknown): Message | undefined {
 function errorTextOf(message: unknown): string | undefined {
   const error = isObject(message) && isObject(message.error) ? message.error : {}
   return typeof error.message === 'string' ? error.message : undefined
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -7,7 +7,7 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import { messageOf, systemCodeOf, UsageError } from '../../shared/errors.ts'
-import { isObject, nameOf } from '../graph/decode.ts'
+import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { type Environment, withVariables } from './variables.ts'
 
 /** A server that we start, and speak to through its standard input and output. */
@@ -79,7 +79,7 @@ export function parseMcpConfig(text: string, env: Environment, refuse: (detail: 
     return refuse('expected {"mcpServers": {"<name>": {"command": ...} or {"url": ...}}}')
   }
   const { mcpServers } = config
-  if (!isObject(mcpServers)) return refuse(`mcpServers: expected object of servers, got ${nameOf(mcpServers)}`)
+  if (!isObject(mcpServers)) return refuse(`mcpServers: expected object of servers, got ${jsonTypeOf(mcpServers)}`)
   const names = Object.keys(mcpServers)
   if (names.length > MAX_SERVERS) refuse(`mcpServers: there are ${names.length}, at most ${MAX_SERVERS} are allowed`)
   return names.flatMap((name) => {
@@ -144,7 +144,7 @@ class Fields {
     this.#at = at
     this.#env = env
     this.#refuse = refuse
-    this.#given = isObject(given) ? given : refuse(`${at}: expected object, got ${nameOf(given)}`)
+    this.#given = isObject(given) ? given : refuse(`${at}: expected object, got ${jsonTypeOf(given)}`)
   }
 
   refuse(field: string, detail: string): never {
@@ -153,7 +153,7 @@ class Fields {
 
   flag(field: string): boolean {
     const value = this.#given[field] ?? false
-    return typeof value === 'boolean' ? value : this.refuse(field, `expected true or false, got ${nameOf(value)}`)
+    return typeof value === 'boolean' ? value : this.refuse(field, `expected true or false, got ${jsonTypeOf(value)}`)
   }
 
   text(field: string): string | undefined {
@@ -163,20 +163,20 @@ class Fields {
 
   texts(field: string): string[] {
     const value = this.#given[field] ?? []
-    if (!Array.isArray(value)) return this.refuse(field, `expected array of strings, got ${nameOf(value)}`)
+    if (!Array.isArray(value)) return this.refuse(field, `expected array of strings, got ${jsonTypeOf(value)}`)
     return value.map((member, i) => this.#textOf(`${field}[${i}]`, member))
   }
 
   textMap(field: string): Record<string, string> {
     const value = this.#given[field] ?? {}
-    if (!isObject(value)) return this.refuse(field, `expected object of strings, got ${nameOf(value)}`)
+    if (!isObject(value)) return this.refuse(field, `expected object of strings, got ${jsonTypeOf(value)}`)
     return Object.fromEntries(
       Object.entries(value).map(([key, member]) => [key, this.#textOf(`${field}.${key}`, member)]),
     )
   }
 
   #textOf(field: string, value: unknown): string {
-    if (typeof value !== 'string') return this.refuse(field, `expected string, got ${nameOf(value)}`)
+    if (typeof value !== 'string') return this.refuse(field, `expected string, got ${jsonTypeOf(value)}`)
     return withVariables(value, this.#env, (name) =>
       this.refuse(field, `the variable ${name} is not set; set it, or write \${${name}:-default}`),
     )

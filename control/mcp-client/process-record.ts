@@ -5,9 +5,9 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../../shared/errors.ts'
+import { isObject } from '../../shared/json.ts'
 import type { Log } from '../../shared/log.ts'
 import { identify, type ProcessIdentity } from '../../shared/processes.ts'
-import { isObject } from '../graph/decode.ts'
 
 export class ProcessRecord {
   readonly #path: string

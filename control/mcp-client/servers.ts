@@ -6,6 +6,7 @@
  */
 import type { McpTools } from '../../shared/contract/mcp.ts'
 import { messageOf } from '../../shared/errors.ts'
+import { isObject } from '../../shared/json.ts'
 import type { Log } from '../../shared/log.ts'
 import { ECHO, type EchoResult, echo, echoTool } from './builtin.ts'
 import { BUILTIN_SERVER, type McpServerConfig } from './config.ts'
@@ -192,6 +193,6 @@ export class McpServers {
 
 function asArguments(args: unknown): Record<string, unknown> {
   if (args === undefined || args === null) return {}
-  if (typeof args === 'object' && !Array.isArray(args)) return args as Record<string, unknown>
+  if (isObject(args)) return args
   throw new McpFault('invalid_input', 'parse mcp params: arguments: expected object')
 }

@@ -9,13 +9,13 @@
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import type { FileSink, Subprocess } from 'bun'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 import { LineSplitter, LineTooLong } from '../../shared/line-splitter.ts'
 import type { Log } from '../../shared/log.ts'
 import { closeEnds, openPipe, streamOf } from '../../shared/pipe.ts'
 import { endGroup, STRAY_OUTPUT_MS } from '../../shared/process-group.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import { TextTail } from '../../shared/text-tail.ts'
-import { isObject } from '../graph/decode.ts'
 import { answerFault, isAnswer } from './answer-fault.ts'
 import type { StdioServerConfig } from './config.ts'
 import { McpFault, shortened } from './fault.ts'
@@ -230,12 +230,8 @@ export class StdioTransport implements Transport {
 }
 
 function parseMessage(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line)
-    return isObject(value) && (value.jsonrpc === '2.0' || isAnswer(value)) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = jsonOrUndefined(line)
+  return isObject(value) && (value.jsonrpc === '2.0' || isAnswer(value)) ? value : undefined
 }
 
 /** As much of it as is used here: Bun's own type of it has more than those of its streams. */

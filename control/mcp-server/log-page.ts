@@ -1,5 +1,5 @@
 /** The texts of a result, and pages of them. Pure. */
-import { isObject } from '../graph/decode.ts'
+import { isObject } from '../../shared/json.ts'
 
 /** Members of results that are texts for people, in the order in which they are looked for. */
 const TEXTS = ['stdout', 'stderr', 'output', 'body', 'content', 'text']

@@ -2,10 +2,11 @@
 import type { Static, TObject } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { badRequest } from '../../shared/errors.ts'
+import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import type { OfferedSkill } from '../adapter-v1/manifest.ts'
-import { isObject, isWithinDepth, MAX_JSON_DEPTH, nameOf } from '../graph/decode.ts'
+import { isWithinDepth, MAX_JSON_DEPTH } from '../graph/json-depth.ts'
 import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { ResultFiles } from '../journal/result-files.ts'
@@ -81,7 +82,8 @@ const SYNONYMS: Synonyms = {
 
 /** `given` without its nulls, or throws 400 with the name of the field. */
 export function checkToolInput(schema: TObject, given: unknown, unknownFields: UnknownFields): Record<string, unknown> {
-  if (given !== undefined && !isObject(given)) throw badRequest(`invalid input: expected object, got ${nameOf(given)}`)
+  if (given !== undefined && !isObject(given))
+    throw badRequest(`invalid input: expected object, got ${jsonTypeOf(given)}`)
   const input = Object.fromEntries(Object.entries(given ?? {}).filter(([, value]) => value !== null))
   if (unknownFields === 'refuse') refuseUnknown(schema, input)
   for (const name of schema.required ?? []) {
@@ -100,6 +102,6 @@ export function checkToolInput(schema: TObject, given: unknown, unknownFields: U
   const [field = ''] = check.Errors(input).First()?.path.split('/').slice(1) ?? []
   const property = schema.properties[field]
   throw badRequest(
-    `invalid input: ${field}: expected ${property?.expected ?? 'another value'}, got ${nameOf(input[field])}`,
+    `invalid input: ${field}: expected ${property?.expected ?? 'another value'}, got ${jsonTypeOf(input[field])}`,
   )
 }

@@ -8,7 +8,7 @@ import { ERROR_CODES, type ErrorCode } from '../../shared/contract/control.ts'
 import { messageOf } from '../../shared/errors.ts'
 import { tailOf } from '../../shared/text-tail.ts'
 import { ExecutionError } from '../executors/executor.ts'
-import { MAX_JSON_DEPTH } from '../graph/decode.ts'
+import { MAX_JSON_DEPTH } from '../graph/json-depth.ts'
 import { type JsonLimits, plainJson } from '../graph/plain-json.ts'
 import type { Failure, Handle } from '../graph/task.ts'
 

@@ -10,6 +10,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import { TaskStatusResponse } from '../contract/runtime.ts'
 import { SubmitTaskRequest } from '../contract/runtime-request.ts'
+import { isObject, jsonTypeOf } from '../json.ts'
 import { JsonSyntaxError, parseJson } from '../json-slices.ts'
 import { quoted, type UnknownFields, unknownField } from '../unknown-names.ts'
 import { requestFault } from './fault.ts'
@@ -30,7 +31,7 @@ export function decodeRequest(body: Uint8Array, unknownFields: UnknownFields): S
 
 /** The same for a body that was parsed already. */
 export function decodeValue(value: unknown, unknownFields: UnknownFields): SubmitTaskRequest {
-  if (!isObject(value)) throw invalidJson(`expected object with an execution, got ${nameOf(value)}`)
+  if (!isObject(value)) throw invalidJson(`expected object with an execution, got ${jsonTypeOf(value)}`)
   const request = decoded(SubmitTaskRequest, value, '') as SubmitTaskRequest
   if (unknownFields === 'refuse') refuseUnknown(SubmitTaskRequest, withoutStatusFields(value))
   return request
@@ -56,7 +57,7 @@ function refuseUnknown(schema: TSchema, value: Members, at?: string): void {
 
 /** As deep as the schema, whatever the depth of the value. */
 function decoded(schema: TSchema, value: unknown, path: string): unknown {
-  if (!hasType(schema, value)) throw invalidJson(`${path}: expected ${schema.expected}, got ${nameOf(value)}`)
+  if (!hasType(schema, value)) throw invalidJson(`${path}: expected ${schema.expected}, got ${jsonTypeOf(value)}`)
   if (schema.properties !== undefined) return decodedObject(schema, value as Members, path)
   if (schema.patternProperties !== undefined) {
     for (const [key, member] of Object.entries(value as Members)) {
@@ -83,7 +84,7 @@ function decodedObject(schema: TSchema, value: Members, path: string): Members {
   return members
 }
 
-const noText = (value: unknown, path: string) => invalidJson(`${path}: expected string, got ${nameOf(value)}`)
+const noText = (value: unknown, path: string) => invalidJson(`${path}: expected string, got ${jsonTypeOf(value)}`)
 
 function hasType(schema: TSchema, value: unknown): boolean {
   switch (schema.type) {
@@ -97,9 +98,3 @@ function hasType(schema: TSchema, value: unknown): boolean {
       return typeof value === (schema.type ?? 'string')
   }
 }
-
-const isObject = (value: unknown): value is Members =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)
-
-/** The JSON type of a value. */
-const nameOf = (value: unknown): string => (Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value)

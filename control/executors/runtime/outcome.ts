@@ -1,9 +1,9 @@
 /** What the runtime service says about a task, as the outcome of an attempt. Pure. */
-
 import { textOf } from '../../../shared/bounded-output.ts'
 import { ERROR_CODES, type ErrorCode } from '../../../shared/contract/control.ts'
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
+import { isGiven, isObject, jsonOrUndefined } from '../../../shared/json.ts'
 import { tailOf } from '../../../shared/text-tail.ts'
 import { ExecutionError } from '../executor.ts'
 
@@ -97,14 +97,10 @@ export function failureOf(error: CallFailed): ExecutionError {
   })
 }
 
+/** The refusal that `body` holds; without a code if the answer is somebody else's, a proxy's for example. */
 function refusalIn(body: string): { code: string; message?: string; details?: unknown } {
-  try {
-    const { error } = JSON.parse(body)
-    if (typeof error.code === 'string' && typeof error.message === 'string') return error
-  } catch {
-    // not an answer of the runtime service: a proxy's, say
-  }
-  return { code: '' }
+  const answer = jsonOrUndefined(body)
+  const error = isObject(answer) && isObject(answer.error) ? answer.error : {}
+  const { code, message, details } = error
+  return typeof code === 'string' && typeof message === 'string' ? { code, message, details } : { code: '' }
 }
-
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null

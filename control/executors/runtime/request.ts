@@ -10,6 +10,7 @@ import {
   MAX_WALL_TIME_MS,
   SubmitTaskRequest,
 } from '../../../shared/contract/runtime-request.ts'
+import { isGiven, isObject } from '../../../shared/json.ts'
 import { withoutUnknownFields } from '../../../shared/unknown-names.ts'
 import { type ExecutableTask, invalidInput } from '../executor.ts'
 
@@ -115,8 +116,3 @@ function fieldsOf(value: unknown, what: string): Fields {
   if (!isGiven(value) && what === 'params') return {}
   throw invalidInput(`parse runtime params: ${what === 'params' ? '' : `${what}: `}expected object`)
 }
-
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null
-
-const isObject = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -3,7 +3,7 @@ import { type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import { RUNTIME_STATUSES } from '../../../shared/contract/runtime-status.ts'
-import { nameOf } from '../../graph/decode.ts'
+import { isGiven, jsonTypeOf } from '../../../shared/json.ts'
 
 interface Field {
   readonly path: readonly string[]
@@ -55,6 +55,4 @@ const valueAt = (answer: object, path: readonly string[]): unknown =>
   path.reduce<unknown>((at, name) => (isGiven(at) ? (at as Record<string, unknown>)[name] : undefined), answer)
 
 const shown = (value: unknown): string =>
-  typeof value === 'string' ? JSON.stringify(value.slice(0, MAX_REPEATED_TEXT)) : nameOf(value)
-
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null
+  typeof value === 'string' ? JSON.stringify(value.slice(0, MAX_REPEATED_TEXT)) : jsonTypeOf(value)

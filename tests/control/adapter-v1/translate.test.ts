@@ -4,7 +4,8 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { decodeTasks, isTaskShape, MAX_JSON_DEPTH } from '../../../control/graph/decode.ts'
+import { decodeTasks, isTaskShape } from '../../../control/graph/decode.ts'
+import { MAX_JSON_DEPTH } from '../../../control/graph/json-depth.ts'
 import { validateGraph } from '../../../control/graph/validate.ts'
 import { ACTION_KINDS } from '../../../shared/contract/adapter-v1.ts'
 import { ServiceError } from '../../../shared/errors.ts'

@@ -4,7 +4,9 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { decodeGraph, MAX_FIELDS, MAX_JSON_DEPTH } from '../../../control/graph/decode.ts'
+import { decodeGraph } from '../../../control/graph/decode.ts'
+import { MAX_FIELDS } from '../../../control/graph/json-body.ts'
+import { MAX_JSON_DEPTH } from '../../../control/graph/json-depth.ts'
 import { smallGraph } from '../../../control/graph/small-graph.ts'
 import { ServiceError } from '../../../shared/errors.ts'
 import { atOnce } from '../../../shared/slices.ts'

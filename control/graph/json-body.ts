@@ -1,0 +1,33 @@
+/**
+ * The body of a request as a JSON value, or 400 `invalid JSON: <detail>`. Pure.
+ *
+ * The detail names the field, or repeats what the parser says.
+ */
+import { badRequest } from '../../shared/errors.ts'
+import { JsonSyntaxError, parseJson, parseObjectWithArrays, type SlicedArrays } from '../../shared/json-slices.ts'
+import type { Slices } from '../../shared/slices.ts'
+import { MAX_JSON_DEPTH } from './json-depth.ts'
+
+/** Bytes up to which a body is parsed in one go: about two milliseconds. */
+const PARSE_AT_ONCE_BYTES = 512 * 1024
+
+/** Fields of a submitted graph beside `tasks`, and of a task: two million of them hold the event loop for three seconds. */
+export const MAX_FIELDS = 1_000
+
+/** 400 for a body, or a field of it, that has the wrong form. `detail` begins with the path of the field. */
+export const invalidJson = (detail: string) => badRequest(`invalid JSON: ${detail}`)
+
+/** 400 for the field `at`, which is nested deeper than `isWithinDepth` allows. */
+export const tooDeep = (at: string) => invalidJson(`${at}: nested deeper than ${MAX_JSON_DEPTH} levels`)
+
+/** The value of a body, or throws 400. If the body is large, the arrays that `sliced` names are parsed in slices. */
+export function* decodeJson(body: Uint8Array, sliced: SlicedArrays): Slices<unknown> {
+  if (body.length === 0) throw invalidJson('the body is empty')
+  try {
+    if (body.length <= PARSE_AT_ONCE_BYTES) return parseJson(body)
+    return yield* parseObjectWithArrays(body, sliced, { maxFields: MAX_FIELDS })
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) throw invalidJson(error.message)
+    throw error
+  }
+}
