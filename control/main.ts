@@ -166,8 +166,8 @@ async function start(config: ControlConfig, { lines, log, signals }: Process): P
     log,
     abandonAfterMs,
     serviceId,
-    mustRecord: () => persistence.record(),
-    record: () => persistence.expose(),
+    flushOrThrow: () => persistence.flushOrThrow(),
+    flush: () => persistence.flush(),
     onFault: (fault) => endAfterFault(fault),
     toKeep: (task, result) => resultFiles.keep(task, result),
   })
@@ -223,7 +223,7 @@ async function start(config: ControlConfig, { lines, log, signals }: Process): P
     await endLeftovers({ processes: leftProcesses, serviceId, graceMs: config.killGrace, log })
   mcpProcesses.forgetEarlier()
   for (const task of recovered.toLetGo) scheduler.letGo(task, task.handle!)
-  persistence.onKeepingAgain = () => scheduler.goOn()
+  persistence.onWritableAgain = () => scheduler.goOn()
   const server = await orLetGo(
     async () => {
       if (runtime.child !== undefined) await signals.unlessStopped(runtime.child.start(signals.duringStart))

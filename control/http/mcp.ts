@@ -59,7 +59,7 @@ export function addMcpRoutes(
       { parse: 'none' },
     )
     .get('/mcp/tasks/:id', ({ params }) => {
-      persistence.expose()
+      persistence.flush()
       const record = handles.json(params.id)
       if (record === undefined) throw new ServiceError(404, `handle not found: ${params.id}`)
       return record

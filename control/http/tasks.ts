@@ -73,7 +73,7 @@ export function addTaskRoutes(
           const late = AbortSignal.any([request.signal, AbortSignal.timeout(waitMs)])
           await store.whenEnded(task, late)
         }
-        persistence.expose()
+        persistence.flush()
         return recordJson(known(store, params.id), resultFiles)
       },
       { query: t.Object({ wait_ms: t.Optional(t.String()) }, { additionalProperties: true }) },
@@ -89,7 +89,7 @@ export function addTaskRoutes(
     )
     .delete('/tasks/:id', async ({ params, set }) => {
       const task = known(store, params.id)
-      persistence.ensureKeeping()
+      persistence.assertWritable()
       scheduler.delete(task)
       await persistence.durable()
       set.status = 204
@@ -160,7 +160,7 @@ async function listTasks(
   const nextPart = async ({ characters, ms }: Part): Promise<{ text: string; isLast: boolean }> => {
     let text = ''
     for (;;) {
-      persistence.expose()
+      persistence.flush()
       const sliceEnd = performance.now() + ms
       while (text.length < characters && performance.now() < sliceEnd) {
         const next = tasks.next()

@@ -7,7 +7,7 @@
  *
  * `synced` is how much of the segment was known to be on disk when the frame was written. What is wrong behind the highest
  * such mark was never acknowledged: whoever wrote it died, or the machine lost power, and that tail is torn. What is
- * wrong before it is damage. Zeros behind the last frame are room for more (`segment-room.ts`).
+ * wrong before it is damage. Zeros behind the last frame are room for more (`preallocation.ts`).
  */
 
 export type FrameKind = 'g' | 't' | 'r'

@@ -23,7 +23,7 @@ import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/slices.ts'
 import { FrameBuffer, type FrameKind } from './journal-format.ts'
 import { type LargeFrame, writeLargeFrame } from './large-frame.ts'
-import { SegmentRoom } from './segment-room.ts'
+import { Preallocation } from './preallocation.ts'
 
 /** Number of the first segment of a data directory. */
 export const FIRST_SEGMENT = 1
@@ -40,13 +40,13 @@ export const segmentNumber = (name: string): number | undefined => {
 }
 
 /** What a caller is told whose request was carried out, while the disk may not keep that. */
-export const notSurelyKept = (cause: unknown): ServiceError =>
+export const durabilityUnknown = (cause: unknown): ServiceError =>
   new ServiceError(503, `this was done, but a crash may undo it: ${messageOf(cause)}; repeat the request later`, {
     cause,
   })
 
 /** What a caller is told while the disk does not keep what we would have to acknowledge. */
-export const notKept = (cause: unknown): ServiceError =>
+export const storageUnavailable = (cause: unknown): ServiceError =>
   new ServiceError(503, `cannot keep this on disk now: ${messageOf(cause)}; nothing was stored, try again later`, {
     cause,
   })
@@ -91,7 +91,7 @@ export class Journal {
   #oldestSegment: number
   #segment: number
   #fd: number
-  #room: SegmentRoom
+  #preallocation: Preallocation
   /** Bytes in the newest segment, and how many of them are known to be on disk. */
   #length = 0
   #synced = 0
@@ -123,7 +123,7 @@ export class Journal {
     this.#oldestSegment = oldestSegment
     this.#segment = firstSegment
     this.#fd = this.#open(firstSegment)
-    this.#room = new SegmentRoom(this.#fd)
+    this.#preallocation = new Preallocation(this.#fd)
   }
 
   /** Bytes in the newest segment. */
@@ -237,7 +237,7 @@ export class Journal {
     if (this.isDistrusted) closeSync(this.#fd)
     else this.#unsynced.push(this.#fd)
     this.#fd = fd
-    this.#room = new SegmentRoom(fd)
+    this.#preallocation = new Preallocation(fd)
     this.#segment = segment
     this.#length = 0
     this.#synced = 0
@@ -269,11 +269,11 @@ export class Journal {
         written += count
         this.#length += count
       }
-      this.#room.follow(this.#length)
+      this.#preallocation.follow(this.#length)
     } catch (error) {
       // Half a frame with whole ones behind it would be damage, not a torn tail.
       this.#length = before
-      this.#room.cut(before)
+      this.#preallocation.cut(before)
       throw error
     } finally {
       frames.clear()
@@ -386,7 +386,7 @@ export class Journal {
     await this.sync().catch(() => {})
     while (this.#isSyncing || this.#collectingSince !== undefined) await nextTurn()
     this.#isClosed = true
-    this.#room.cut(this.#length)
+    this.#preallocation.cut(this.#length)
     closeSync(this.#fd)
     this.#directory.close()
     if (this.#length === 0) await unlink(join(this.#dataDir, segmentName(this.#segment)))

@@ -2,8 +2,8 @@
  * Keeps what the store holds on disk.
  *
  * Changed tasks are collected for a moment and their newest states written to the journal together, and at the latest
- * before anybody outside can see them, or an attempt that acts begins or has ended (`expose`). Whoever is promised
- * something waits for `durable` or for `keepGraph`. Every interval in which something changed, and when the journal has
+ * before anybody outside can see them, or an attempt that acts begins or has ended (`flush`). Whoever is promised
+ * something waits for `durable` or for `appendGraph`. Every interval in which something changed, and when the journal has
  * grown large, a snapshot takes the place of the journal (`snapshots.ts`).
  */
 import { messageOf } from '../../shared/errors.ts'
@@ -13,7 +13,7 @@ import type { Graph } from '../graph/graph.ts'
 import type { Task } from '../graph/task.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import type { KeptKey } from './idempotency.ts'
-import { NotWritten, notKept, notSurelyKept } from './journal.ts'
+import { durabilityUnknown, NotWritten, storageUnavailable } from './journal.ts'
 import { encodeStates } from './journaled-state.ts'
 import type { JournaledGraph } from './replay.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
@@ -63,7 +63,7 @@ export class Persistence {
 
   constructor(options: PersistenceOptions) {
     this.#options = options
-    this.#snapshots = new Snapshots(options, { expose: () => this.expose(), carry: (task) => this.#noteChange(task) })
+    this.#snapshots = new Snapshots(options, { flush: () => this.flush(), carry: (task) => this.#noteChange(task) })
     this.#timer = setInterval(() => void this.#snapshots.takeOrLog(), options.intervalMs)
     options.store.watch((change) => {
       if ('task' in change) this.#noteChange(change.task)
@@ -76,14 +76,14 @@ export class Persistence {
       task.isUnwritten = true
       this.#changed.push(task)
     }
-    if (this.#changed.length >= MAX_UNWRITTEN && this.#failure === undefined) this.expose()
-    else this.#flushTimer ??= setTimeout(() => this.#flushAndSync(), OUTCOME_WAIT_MS)
+    if (this.#changed.length >= MAX_UNWRITTEN && this.#failure === undefined) this.flush()
+    else this.#flushTimer ??= setTimeout(() => this.#writeAndSync(), OUTCOME_WAIT_MS)
   }
 
-  #flushAndSync(): void {
+  #writeAndSync(): void {
     this.#flushTimer = undefined
     try {
-      this.#keep()
+      this.#writeOrThrow()
       this.#options.journal.sync().catch(() => {}) // the journal has said so
     } catch {
       this.#tryAgainLater()
@@ -91,27 +91,27 @@ export class Persistence {
   }
 
   /** Writes what has changed, and throws what the disk said while it cannot be relied on to take more. */
-  #keep(): void {
+  #writeOrThrow(): void {
     const { journal } = this.#options
     if (journal.isLost) throw journal.fault
     try {
-      this.#flush()
+      this.#writeChanged()
       if (this.#failure === undefined) return
       this.#options.reserve.restore()
       this.#failure = undefined
       this.#options.log.info('the journal can be written again')
-      this.onKeepingAgain()
+      this.onWritableAgain()
     } catch (error) {
       this.#noteFailing(error)
       throw error
     }
   }
 
-  /** Called when the disk takes writes again, after `record` had to refuse. */
-  onKeepingAgain: () => void = () => {}
+  /** Called when the disk takes writes again, after `flushOrThrow` had to refuse. */
+  onWritableAgain: () => void = () => {}
 
   /** Writes the newest states of changed tasks, or throws what the disk said and forgets none of them. */
-  #flush(): void {
+  #writeChanged(): void {
     const { journal } = this.#options
     while (this.#changed.length > 0) {
       const isAll = this.#changed.length <= MAX_UNWRITTEN
@@ -148,45 +148,48 @@ export class Persistence {
 
   /** One timer at a time: each of two would set two more. */
   #tryAgainLater(): void {
-    this.#flushTimer ??= setTimeout(() => this.#flushAndSync(), RETRY_MS)
+    this.#flushTimer ??= setTimeout(() => this.#writeAndSync(), RETRY_MS)
   }
 
-  /** To be called before a change is shown to anybody: what was seen is not forgotten when the process is killed. */
-  expose(): void {
+  /**
+   * Writes what has changed. Called before a change is shown to anybody, so that a kill of the process loses nothing that
+   * was seen. A failure is kept and the write is repeated later.
+   */
+  flush(): void {
     if (this.#options.journal.isClosed) return
     if (Date.now() < this.#nextTry) return // asking a full disk again and again helps nobody
     try {
-      this.#flush()
+      this.#writeChanged()
     } catch (error) {
       this.#noteFailing(error)
     }
   }
 
-  /** To be called before an attempt acts. Throws when its start cannot be put on record: then it must not act. */
-  record(): void {
+  /** Writes what has changed, or throws. Called before an attempt acts: if its start cannot be written, it must not act. */
+  flushOrThrow(): void {
     if (this.#options.journal.isLost) throw this.#options.journal.fault
-    if (this.#failure !== undefined) this.#keep()
-    else this.#flushOrThrow()
+    if (this.#failure !== undefined) this.#writeOrThrow()
+    else this.#writeTrusted()
   }
 
-  #flushOrThrow(): void {
-    this.#flush()
+  #writeTrusted(): void {
+    this.#writeChanged()
     if (this.#failure !== undefined) throw this.#failure
   }
 
   /** Throws 503 when the disk does not take anything now: before a change that is to be promised. */
-  ensureKeeping(): void {
+  assertWritable(): void {
     try {
-      this.#keep()
+      this.#writeOrThrow()
     } catch (error) {
-      throw notKept(error)
+      throw storageUnavailable(error)
     }
     this.#ensureTrusted()
   }
 
   /** Throws 503 when no graph can be promised now. Asks the disk again only where it refused before. */
-  ensureAccepting(): void {
-    if (this.#failure !== undefined) this.ensureKeeping()
+  assertAccepting(): void {
+    if (this.#failure !== undefined) this.assertWritable()
     else this.#ensureTrusted()
   }
 
@@ -204,9 +207,9 @@ export class Persistence {
       }
     } catch (error) {
       if (!journal.isLost) this.#noteFailing(error)
-      throw notKept(error)
+      throw storageUnavailable(error)
     }
-    this.ensureAccepting()
+    this.assertAccepting()
   }
 
   #ensureTrusted(): void {
@@ -217,24 +220,24 @@ export class Persistence {
       this.#nextRescue = Date.now() + RETRY_MS
       void this.#snapshots.takeOrLog()
     }
-    throw notKept(fault)
+    throw storageUnavailable(fault)
   }
 
   /** Resolves when every change so far is on disk; rejects with 503 when that cannot be said. */
   async durable(): Promise<void> {
     try {
-      this.#flush()
+      this.#writeChanged()
       await this.#options.journal.sync()
     } catch (error) {
-      throw notSurelyKept(error)
+      throw durabilityUnknown(error)
     }
   }
 
   /**
    * Resolves when a claimed graph, submitted as `body`, is on disk; rejects with 503, and then none of it counts. The caller
-   * has asked `ensureAccepting` in the same turn.
+   * has asked `assertAccepting` in the same turn.
    */
-  async keepGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKey): Promise<void> {
+  async appendGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKey): Promise<void> {
     const identity: Omit<JournaledGraph, 'body'> = {
       graph_ordinal: graph.ordinal,
       graph_id: graph.id,
@@ -248,7 +251,7 @@ export class Persistence {
     } catch (error) {
       if (error instanceof NotWritten) this.#noteFailing(error.cause ?? error)
       else this.revoke(graph)
-      throw notKept(error)
+      throw storageUnavailable(error)
     }
   }
 
@@ -270,7 +273,7 @@ export class Persistence {
     clearInterval(this.#timer)
     await this.#snapshots.takeLast()
     clearTimeout(this.#flushTimer)
-    this.expose() // requests that came meanwhile
+    this.flush() // requests that came meanwhile
     await this.#options.journal.close()
   }
 }

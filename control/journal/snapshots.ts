@@ -29,7 +29,7 @@ export interface SnapshotOptions {
 /** The states of changed tasks on their way to the journal. */
 export interface ChangedStates {
   /** Writes them. */
-  expose(): void
+  flush(): void
   /** Adds the state of a task that has not changed. */
   carry(task: Task): void
 }
@@ -81,7 +81,7 @@ export class Snapshots {
     const { store, journal, resultFiles } = this.#options
     if (store.seq === this.#writtenSeq && journal.size === 0 && !journal.isDistrusted) return
     journal.checkDirectory() // a directory that took its place is not ours to write in
-    this.#states.expose()
+    this.#states.flush()
     const dropped = resultFiles.takeDropped()
     try {
       await this.#write()
@@ -99,7 +99,7 @@ export class Snapshots {
     await nextTurn()
     // The state file has no place for deleted tasks that still run: their states are carried into the new segment.
     for (const task of store.hiddenRunning) this.#states.carry(task)
-    this.#states.expose()
+    this.#states.flush()
     const { seq } = store
     this.stateFileSize = await writeSnapshot(store, dataDir)
     const { revision } = idempotencyKeys

@@ -16,7 +16,7 @@ import type { Intake } from '../scheduler/submit.ts'
 /** What the tools work with. */
 export interface ToolParts {
   readonly intake: Intake
-  readonly persistence: Pick<Persistence, 'ensureKeeping' | 'durable' | 'expose'>
+  readonly persistence: Pick<Persistence, 'assertWritable' | 'durable' | 'flush'>
   readonly idempotencyKeys: IdempotencyKeys
   readonly resultFiles: Pick<ResultFiles, 'read'>
   readonly mcpServers: McpServers

@@ -38,7 +38,7 @@ export async function waitForTasks(
       over.abort()
     }
   }
-  persistence.expose() // what is told here must not be forgotten by a crash
+  persistence.flush() // what is told here must not be forgotten by a crash
 }
 
 const isOver = (tasks: readonly Task[], until: 'all' | 'any'): boolean =>

@@ -27,7 +27,7 @@ export interface AttemptHost {
   /** Tells the attempts of this data directory from those of others. */
   readonly serviceId: string
   /** Puts all changes so far on record, or throws: then the attempt must not act. */
-  mustRecord(): void
+  flushOrThrow(): void
   startedProcess(task: Task, pid: number): void
   handedOver(task: Task, handle: Handle | undefined): void
   progress(task: Task, attempt: number, message?: string, data?: unknown): void
@@ -102,7 +102,7 @@ export class Attempt implements ExecutorContext {
 
   begin(): void {
     try {
-      this.#host.mustRecord()
+      this.#host.flushOrThrow()
     } catch (error) {
       this.#isUnrecorded = true
       throw error

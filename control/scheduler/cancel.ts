@@ -8,13 +8,13 @@ import type { Scheduler } from './scheduler.ts'
 
 export interface CancelParts {
   readonly scheduler: Scheduler
-  readonly persistence: Pick<Persistence, 'ensureKeeping' | 'durable'>
+  readonly persistence: Pick<Persistence, 'assertWritable' | 'durable'>
 }
 
 /** The named task first, then those downstream that are skipped by it. One that has ended stays as it is. */
 export async function cancelTask({ scheduler, persistence }: CancelParts, task: Task): Promise<CancelledTask[]> {
   const hadEnded = task.isTerminal
-  persistence.ensureKeeping()
+  persistence.assertWritable()
   const skipping = scheduler.cancel(task)
   // The immediate status: by the time that this is on disk the task may well have stopped.
   const named = hadEnded ? endedTask(task) : cancelledTask(task)
@@ -36,7 +36,7 @@ export async function cancelTasks(
   { scheduler, persistence }: CancelParts,
   tasks: readonly Task[],
 ): Promise<TaskStatusEntry[]> {
-  persistence.ensureKeeping()
+  persistence.assertWritable()
   const statuses = new Map<Task, TaskStatus>(tasks.map((task) => [task, task.status]))
   const { skipped } = await inSlices(scheduler.cancelAll(tasks, (task) => statuses.set(task, task.status)))
   for (const task of await skipped) if (!statuses.has(task)) statuses.set(task, task.status)

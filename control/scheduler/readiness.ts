@@ -8,7 +8,7 @@ export interface ReadinessOptions {
   readonly isDraining: () => boolean
   /** Why the scheduler starts nothing any more; undefined while it works. */
   readonly schedulerFault: () => string | undefined
-  readonly persistence: Pick<Persistence, 'ensureAccepting' | 'probe'>
+  readonly persistence: Pick<Persistence, 'assertAccepting' | 'probe'>
   readonly retention: Pick<Retention, 'ensureRoom'>
 }
 
@@ -25,7 +25,7 @@ export class Readiness {
     const fault = schedulerFault() // first: the service stops for it
     if (fault !== undefined) throw new ServiceError(503, fault)
     if (isDraining()) throw new ServiceError(503, 'the service is stopping and accepts no new graphs')
-    persistence.ensureAccepting()
+    persistence.assertAccepting()
   }
 
   /** Why no graph would be taken in now; undefined when one of a single task would. Asks the disk. */

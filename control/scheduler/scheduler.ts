@@ -47,10 +47,10 @@ export interface SchedulerOptions {
   readonly abandonAfterMs: number
   /** Tells the attempts of this data directory from those of others. */
   readonly serviceId: string
-  /** Puts all changes so far on record, or throws; called before an attempt acts. `goOn` is to be called once it can. */
-  readonly mustRecord: () => void
-  /** Puts all changes so far on record as far as that goes. */
-  readonly record: () => void
+  /** Writes all changes so far to the journal, or throws. Called before an attempt acts. Once writing works again, call `goOn`. */
+  readonly flushOrThrow: () => void
+  /** Writes all changes so far to the journal. A failure is retried later. */
+  readonly flush: () => void
   /** Called once, when a defect has stopped the scheduler for good: the service should end. See `Scheduler.fault`. */
   readonly onFault?: (fault: string) => void
   /** What a task holds for a result: itself, or, later, what stands for a large one. */
@@ -66,7 +66,7 @@ export class Scheduler {
   readonly #maxConcurrency: number
   readonly #log: Log
   readonly #host: AttemptHost
-  readonly #record: () => void
+  readonly #flush: () => void
   readonly #toKeep: (task: Task, result: unknown) => unknown
   readonly #onFault: (fault: string) => void
   readonly #ready = new ReadyQueue()
@@ -77,7 +77,7 @@ export class Scheduler {
   readonly #executing = new Map<Task, Attempt>()
   /** The attempt that is just being started. Many an executor answers at once, and its attempt is never noted above. */
   #starting: Attempt | undefined
-  /** Ready tasks whose attempts could not be put on record, and whether nothing is started for that reason. */
+  /** Ready tasks whose attempts could not be written to the journal, and whether nothing is started for that reason. */
   readonly #held = new Fifo<Task>()
   #isHolding = false
   #isTurning = false
@@ -93,12 +93,12 @@ export class Scheduler {
     log,
     abandonAfterMs,
     serviceId,
-    mustRecord,
-    record,
+    flushOrThrow,
+    flush,
     onFault,
     toKeep,
   }: SchedulerOptions) {
-    this.#record = record
+    this.#flush = flush
     this.#onFault = onFault ?? (() => {})
     this.#toKeep = toKeep ?? ((_task, result) => result)
     this.#store = store
@@ -106,7 +106,7 @@ export class Scheduler {
     this.#maxConcurrency = maxConcurrency
     this.#log = log
     this.#host = {
-      ...{ log, abandonAfterMs, serviceId, mustRecord },
+      ...{ log, abandonAfterMs, serviceId, flushOrThrow },
       startedProcess: (task, pid) => this.#startedProcess(task, pid),
       handedOver: (task, handle) => this.#store.apply({ kind: 'handed-over', task, at: Date.now(), handle }),
       progress: (task, attempt, message, data) => this.#progress(task, attempt, message, data),
@@ -129,7 +129,7 @@ export class Scheduler {
     this.#turn()
   }
 
-  /** Attempts can be put on record again. */
+  /** The journal can be written again. */
   goOn(): void {
     this.#isHolding = false
     for (let task = this.#held.shift(); task !== undefined; task = this.#held.shift()) this.#ready.push(task)
@@ -363,7 +363,7 @@ export class Scheduler {
     const process = identify(pid)
     if (process === undefined) return // ended already, or a system that cannot tell
     this.#store.apply({ kind: 'process-started', task, at: Date.now(), process })
-    this.#record()
+    this.#flush()
   }
 
   #progress(task: Task, attempt: number, message?: string, data?: unknown): void {
@@ -382,7 +382,7 @@ export class Scheduler {
     if (task.status === 'cancelling')
       this.#endCancelled(task, 'result' in outcome ? outcome.result : undefined, undefined, attempt.output)
     else this.#takeOutcome(attempt, outcome)
-    if (attempt.hasBegun) this.#record() // what was done is not done again after a crash
+    if (attempt.hasBegun) this.#flush() // what was done is not done again after a crash
     if (this.#isStopping && this.#executing.size === 0) this.#whenIdle?.()
     this.#turn()
   }

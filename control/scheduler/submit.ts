@@ -22,7 +22,7 @@ export interface Intake {
   readonly store: TaskStore
   readonly scheduler: Scheduler
   readonly executors: ExecutorRegistry
-  readonly persistence: Pick<Persistence, 'keepGraph' | 'revoke'>
+  readonly persistence: Pick<Persistence, 'appendGraph' | 'revoke'>
   readonly retention: Pick<Retention, 'makeRoom' | 'checkSize'>
   readonly readiness: Pick<Readiness, 'ensure' | 'fault'>
   readonly log: Log
@@ -59,7 +59,7 @@ export async function submitGraph(
     intake.readiness.ensure()
     intake.retention.makeRoom(graph.tasks.length)
     graph.createdAt = Date.now() // taking it in may have taken a while, and others may have been faster
-    await intake.persistence.keepGraph(graph, body, sent && { ...sent, answer, at: graph.createdAt })
+    await intake.persistence.appendGraph(graph, body, sent && { ...sent, answer, at: graph.createdAt })
     if (sent === undefined && caller?.signal.aborted) {
       intake.persistence.revoke(graph)
       throw new ServiceError(499, 'the caller closed the connection before the graph was on disk; nothing was stored')

@@ -22,7 +22,7 @@ export function runInProcess(executors: Iterable<Executor | MethodExecutor>, log
   const store = new TaskStore()
   const scheduler = new Scheduler({
     ...{ store, executors: registry, log },
-    ...{ maxConcurrency: 10, abandonAfterMs: 60_000, serviceId: 'test', mustRecord: () => {}, record: () => {} },
+    ...{ maxConcurrency: 10, abandonAfterMs: 60_000, serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
   })
   const run = async (tasks: readonly TaskInput[]) => {
     const graph = acceptGraph(store, [...tasks], Date.now(), registry.types)

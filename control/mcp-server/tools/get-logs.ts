@@ -20,7 +20,7 @@ export const getLogsTool = defineTool({
   answer: GetLogsAnswer,
   isReadOnly: true,
   async run({ task_id, stream, offset = 0, limit = 8_000 }, { intake, persistence, resultFiles }, context) {
-    persistence.expose()
+    persistence.flush()
     const task = namedTask(intake.store, task_id)
     const soFar = task.isTerminal ? undefined : await resultSoFar(task, intake, context)
     const { result } = task // also of a task that has ended meanwhile

@@ -17,7 +17,7 @@ export const getTaskTool = defineTool({
   answer: GetTaskAnswer,
   isReadOnly: true,
   async run({ task_id }, { intake, persistence }): Promise<GetTaskAnswer> {
-    persistence.expose()
+    persistence.flush()
     const task = namedTask(intake.store, task_id)
     const room = new ResultRoom(MAX_RESULTS_CHARACTERS)
     const view = viewWithResult(task, room)

@@ -19,7 +19,7 @@ export const listTasksTool = defineTool({
   async run({ status, graph_id, limit = 20, cursor }, { intake: { store }, persistence }): Promise<ListTasksAnswer> {
     const before = cursor === undefined ? undefined : beforeOf(cursor)
     const filter = { statuses: status === undefined ? [] : [status], graphId: graph_id }
-    persistence.expose()
+    persistence.flush()
     const { counts, last, hasMore } = await inSlices(scan(store, { filter, before, limit }))
     const oldest = last[0]
     return {

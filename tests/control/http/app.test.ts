@@ -49,8 +49,8 @@ const mcpServers = new McpServers([], noServerOptions)
 const handles = new Handles(store, resultFiles)
 const scheduler = new Scheduler({
   ...{ store, executors, maxConcurrency: 1, log, abandonAfterMs: 1_000, serviceId: 'test' },
-  mustRecord: () => {},
-  record: () => persistence.expose(),
+  flushOrThrow: () => {},
+  flush: () => persistence.flush(),
 })
 afterAll(async () => {
   await persistence.stop()

@@ -41,8 +41,8 @@ function world() {
     const graph = graphOf(tasks)
     atOnce(store.claim(graph))
     try {
-      persistence.ensureAccepting()
-      await persistence.keepGraph(graph, new TextEncoder().encode(JSON.stringify({ tasks })))
+      persistence.assertAccepting()
+      await persistence.appendGraph(graph, new TextEncoder().encode(JSON.stringify({ tasks })))
     } catch (error) {
       store.unclaim(graph)
       return (error as { status: number }).status
@@ -112,7 +112,7 @@ describe('why nothing is accepted', () => {
     expect(() => w.persistence.probe()).not.toThrow()
     w.disk.isBroken = true
     await w.submit('refused')
-    expect(() => w.persistence.ensureAccepting()).toThrow('the disk failed to sync')
+    expect(() => w.persistence.assertAccepting()).toThrow('the disk failed to sync')
     expect(() => w.persistence.probe()).toThrow('the disk failed to sync')
     w.disk.isBroken = false
     await until(
@@ -164,12 +164,12 @@ describe('after the stop', () => {
     // One of these has the number of the descriptor that the journal had.
     const paths = Array.from({ length: 8 }, (_, i) => join(w.dir.path, `other-${i}`))
     const others = paths.map((path) => openSync(path, 'w'))
-    expect(() => w.persistence.ensureKeeping()).toThrow('the service is stopping; nothing was stored')
-    expect(() => w.persistence.record()).toThrow('the service is stopping')
+    expect(() => w.persistence.assertWritable()).toThrow('the service is stopping; nothing was stored')
+    expect(() => w.persistence.flushOrThrow()).toThrow('the service is stopping')
     expect(await w.submit('graph')).toBe(503)
     // A change that somebody makes all the same, such as the late end of an attempt that was given up.
     w.store.apply({ kind: 'deleted', task, at: Date.now() })
-    w.persistence.expose()
+    w.persistence.flush()
     await expect(w.persistence.durable()).rejects.toMatchObject({ status: 503 })
     for (const fd of others) closeSync(fd)
     expect(paths.map((path) => readFileSync(path, 'utf8'))).toEqual(paths.map(() => ''))
@@ -181,7 +181,7 @@ describe('after the stop', () => {
     for (const id of ['kept', 'deleted']) expect(await w.submit(id)).toBe('kept')
     const stopping = w.persistence.stop()
     await Promise.resolve()
-    w.persistence.ensureKeeping()
+    w.persistence.assertWritable()
     w.store.apply({ kind: 'deleted', task: w.store.get('deleted')!, at: Date.now() })
     await Promise.all([stopping, w.persistence.durable()])
     expect(await w.found()).toEqual(['kept'])

@@ -69,8 +69,8 @@ async function runToItsEnd(store: TaskStore, graphs: readonly Graph[]): Promise<
     log: silentLog(),
     abandonAfterMs: 60_000,
     serviceId: 'test',
-    mustRecord: () => {},
-    record: () => {},
+    flushOrThrow: () => {},
+    flush: () => {},
   })
   for (const graph of graphs) scheduler.resume(graph)
   await until(

@@ -20,7 +20,7 @@ const COUNT = 10_000
 const tasksOf = (prefix: string, more: object = {}) =>
   Array.from({ length: COUNT }, (_, i) => ({ id: `${prefix}${i}`, type: 'test', ...more }))
 
-const persistence = { expose: () => {}, ensureKeeping: () => {}, durable: async () => {} }
+const persistence = { flush: () => {}, assertWritable: () => {}, durable: async () => {} }
 const end = (store: TaskStore, task: Task) => {
   store.apply({ kind: 'attempt-started', task, at: 1 })
   store.apply({ kind: 'ended', task, at: 2, ending: { status: 'success', result: null } })
@@ -89,7 +89,7 @@ describe('a cancel of a graph', () => {
     const executor = new ScriptedExecutor()
     const scheduler = new Scheduler({
       ...{ store, executors: new ExecutorRegistry([executor]), log: silentLog(), maxConcurrency: 3 },
-      ...{ abandonAfterMs: 60_000, serviceId: 'test', mustRecord: () => {}, record: () => {} },
+      ...{ abandonAfterMs: 60_000, serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
     })
     const graph = acceptGraph(store, [
       ...tasksOf('running', { params: { hangs: true } }),

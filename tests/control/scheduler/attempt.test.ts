@@ -24,7 +24,7 @@ const HOST: AttemptHost = {
   log: silentLog(),
   abandonAfterMs: 60_000,
   serviceId: 'test',
-  mustRecord: () => {},
+  flushOrThrow: () => {},
   startedProcess: () => {},
   handedOver: () => {},
   progress: () => {},

@@ -23,7 +23,7 @@ function world(execute: Executor['execute'], options: Partial<SchedulerOptions> 
   const executors = new ExecutorRegistry([{ type: 'test', execute }])
   const scheduler = new Scheduler({
     ...{ store, executors, log, maxConcurrency: 1, abandonAfterMs: 60_000, serviceId: 'test' },
-    ...{ mustRecord: () => {}, record: () => {}, onFault: (fault) => void faults.push(fault), ...options },
+    ...{ flushOrThrow: () => {}, flush: () => {}, onFault: (fault) => void faults.push(fault), ...options },
   })
   const run = (...ids: string[]) => {
     const graph = acceptGraph(
@@ -90,10 +90,10 @@ describe('a defect of the service', () => {
       ...{ store, scheduler, executors, log },
       readiness: new Readiness({
         ...{ isDraining: () => true, schedulerFault: () => scheduler.fault },
-        persistence: { ensureAccepting: () => {}, probe: () => {} },
+        persistence: { assertAccepting: () => {}, probe: () => {} },
         retention: { ensureRoom: () => {} },
       }),
-      persistence: { keepGraph: async () => {}, revoke: () => {} },
+      persistence: { appendGraph: async () => {}, revoke: () => {} },
       retention: { makeRoom: () => {}, checkSize: () => {} },
       unknownFields: 'refuse' as const,
     }

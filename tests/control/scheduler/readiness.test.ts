@@ -1,17 +1,17 @@
 /** Why no graph would be taken in, in the order in which a POST meets the reasons. */
 import { expect, test } from 'bun:test'
-import { notKept } from '../../../control/journal/journal.ts'
+import { storageUnavailable } from '../../../control/journal/journal.ts'
 import { Readiness } from '../../../control/scheduler/readiness.ts'
 
 function world() {
   const state = { isDraining: false, schedulerFault: undefined as string | undefined, disk: undefined as unknown }
-  const ensureAccepting = () => {
-    if (state.disk !== undefined) throw notKept(state.disk)
+  const assertAccepting = () => {
+    if (state.disk !== undefined) throw storageUnavailable(state.disk)
   }
   const readiness = new Readiness({
     isDraining: () => state.isDraining,
     schedulerFault: () => state.schedulerFault,
-    persistence: { ensureAccepting, probe: ensureAccepting },
+    persistence: { assertAccepting, probe: assertAccepting },
     retention: { ensureRoom: () => {} },
   })
   return { state, readiness }

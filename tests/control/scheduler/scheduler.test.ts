@@ -46,8 +46,8 @@ class World {
       log: silentLog(),
       abandonAfterMs: 60_000,
       serviceId: 'test',
-      mustRecord: () => {},
-      record: () => {},
+      flushOrThrow: () => {},
+      flush: () => {},
       ...options,
     })
   }
@@ -806,8 +806,8 @@ describe('a stop', () => {
       log: silentLog(),
       abandonAfterMs: 1,
       serviceId: 'test',
-      mustRecord: () => {},
-      record: () => {},
+      flushOrThrow: () => {},
+      flush: () => {},
     })
     const graph = acceptGraph(store, [task('a')])
     scheduler.add(graph)
@@ -847,7 +847,7 @@ describe('an attempt that another service carries out', () => {
     const store = new TaskStore()
     const options = { store, maxConcurrency: 1, log: silentLog(), abandonAfterMs: 1, serviceId: 'test' }
     const executors = new ExecutorRegistry([executor])
-    const scheduler = new Scheduler({ ...options, executors, mustRecord: () => {}, record: () => {} })
+    const scheduler = new Scheduler({ ...options, executors, flushOrThrow: () => {}, flush: () => {} })
     const graph = acceptGraph(store, [task('a', {}, more)])
     scheduler.add(graph)
     return { scheduler, a: taskIn(graph, 'a') }

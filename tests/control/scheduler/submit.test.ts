@@ -19,7 +19,7 @@ function world() {
   const executors = new ExecutorRegistry([new ScriptedExecutor()])
   const scheduler = new Scheduler({
     ...{ store, executors, log, maxConcurrency: 10, abandonAfterMs: 60_000 },
-    ...{ serviceId: 'test', mustRecord: () => {}, record: () => {} },
+    ...{ serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
   })
   const intake = {
     ...{
@@ -30,7 +30,7 @@ function world() {
       unknownFields: 'refuse' as const,
       readiness: { ensure: () => {}, fault: () => undefined },
     },
-    persistence: { keepGraph: async () => {}, revoke: () => {} },
+    persistence: { appendGraph: async () => {}, revoke: () => {} },
     retention: { makeRoom: () => {}, checkSize: () => {} },
   }
   /** The answer, or the status and text of the refusal. */

@@ -16,7 +16,7 @@ const SMALL_SEGMENT_BYTES = 64 * 1024
 
 let zeros: Uint8Array | undefined
 
-export class SegmentRoom {
+export class Preallocation {
   readonly #fd: number
   /** Where the file ends; it is known to when there is room. */
   #end = 0
