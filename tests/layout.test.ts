@@ -3,7 +3,8 @@
  *
  * Within a service arrows point from `main` towards the pure folders and may skip a step, never turn back. Programs meet
  * only on the wire: `control`, `runtime` and `adapter` import `shared` and themselves, `shared` imports none of them,
- * nothing imports tests. An executor of one's own is written against `control/executors`.
+ * nothing imports tests. An executor of one's own is written against `control/executors`. The includes of the launcher's C
+ * follow arrows of their own.
  */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -100,6 +101,23 @@ test('arrows within a program never turn back', () => {
     })
   })
   expect(wrong).toEqual([])
+})
+
+/** Folders of the launcher's C from the outermost to the innermost. */
+const C_STEPS = ['main.c', 'server', 'supervise', 'sandbox', 'base']
+
+test("arrows within the launcher's C never turn back", () => {
+  const root = join(ROOT, 'runtime/launcher/c')
+  const step = (file: string) => C_STEPS.indexOf(file.split('/')[0]!)
+  const files = [...new Bun.Glob('**/*.[ch]').scanSync({ cwd: root })]
+  const wrong = files.flatMap((file) => {
+    const included = [...readFileSync(join(root, file), 'utf8').matchAll(/^#include "(.+)"$/gm)].map(
+      ([, path]) => path!,
+    )
+    return included.filter((path) => step(path) < step(file)).map((path) => `${file} -> ${path}`)
+  })
+  expect(wrong).toEqual([])
+  expect(files.filter((file) => step(file) < 0)).toEqual([])
 })
 
 test('every file of a program has its place in the picture', () => {

@@ -71,8 +71,8 @@ function checkedLauncher(): { path: string } | { missing: string } {
     'command -v make && echo "#include <stdlib.h>" | gcc -fsanitize=address,undefined -c -x c -o /dev/null -'
   if (Bun.spawnSync(sh(canBuild), { stderr: 'ignore' }).exitCode !== 0) return { missing: 'gcc or make is not here' }
   const hash = new Bun.CryptoHasher('sha256')
-  for (const file of readdirSync(SOURCES).sort()) {
-    if (/\.[ch]$|^Makefile$/.test(file)) hash.update(file).update(readFileSync(join(SOURCES, file)))
+  for (const file of [...new Bun.Glob('{Makefile,c/**/*.[ch]}').scanSync({ cwd: SOURCES })].sort()) {
+    hash.update(file).update(readFileSync(join(SOURCES, file)))
   }
   const path = join(ROOT, `dist/taskmill-launcher-checked-${hash.digest('hex').slice(0, 16)}`)
   if (!existsSync(path)) buildChecked(path)

@@ -69,6 +69,6 @@ test('no more places than a launcher takes', () => {
   expect(given(places(MAX_SANDBOX_PATHS - usual)).masks).toHaveLength(MAX_SANDBOX_PATHS)
   expect(() => given(places(MAX_SANDBOX_PATHS - usual + 1))).toThrow('--sandbox-mask: 129 places')
   expect(() => given([], places(MAX_SANDBOX_PATHS + 1))).toThrow(/^--sandbox-expose: 1\d\d places.*at most 128/)
-  const header = readFileSync(join(import.meta.dir, '../../../runtime/launcher/arguments.h'), 'utf8')
+  const header = readFileSync(join(import.meta.dir, '../../../runtime/launcher/c/base/arguments.h'), 'utf8')
   expect(Number(/#define MAX_PATHS (\d+)/.exec(header)?.[1])).toBeGreaterThan(MAX_SANDBOX_PATHS)
 })

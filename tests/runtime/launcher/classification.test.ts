@@ -297,7 +297,7 @@ describe('an outcome means', () => {
 
 describe('the words for a fault', () => {
   test('are there for every step of the launcher, and for no other', () => {
-    const header = readFileSync(join(import.meta.dir, '../../../runtime/launcher/fault.h'), 'utf8')
+    const header = readFileSync(join(import.meta.dir, '../../../runtime/launcher/c/base/fault.h'), 'utf8')
     const steps = [...header.matchAll(/X\(\w+, "(\w+)"/g)].map(([, name]) => name!)
     expect(FAULT_STEPS.toSorted()).toEqual(steps.filter((name) => name !== 'none').toSorted())
   })

@@ -1,0 +1,84 @@
+#include "base/children.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#include "base/pids.h"
+#include "base/process-stat.h"
+
+/* Children that are killed in a round, the youngest: they are the ones that may still be alive. */
+#define KILLED_AT_ONCE 16384
+
+static bool is_child(pid_t pid) {
+  int64_t parent;
+  return process_stat(pid, STAT_PARENT, &parent) && parent == getpid();
+}
+
+/* For kernels that do not list children (CONFIG_PROC_CHILDREN). */
+static void search_children(pid_visitor *visit, void *context) {
+  DIR *directory = opendir("/proc");
+  if (directory == NULL) return;
+  for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+    pid_t pid = atoi(entry->d_name);
+    if (pid > 1 && is_child(pid)) visit(pid, context);
+  }
+  closedir(directory);
+}
+
+static void for_each_child(pid_visitor *visit, void *context) {
+  if (!for_each_pid(AT_FDCWD, "/proc/thread-self/children", visit, context)) search_children(visit, context);
+}
+
+/* The last children that are meant, in the order of the list, which is that of their arrival. */
+struct last_children {
+  child_filter *is_meant;
+  const void *context;
+  int64_t count;
+  pid_t pids[KILLED_AT_ONCE];
+};
+
+static void remember_child(pid_t pid, void *context) {
+  struct last_children *children = context;
+  if (children->is_meant != NULL && !children->is_meant(pid, children->context)) return;
+  children->pids[children->count++ % KILLED_AT_ONCE] = pid;
+}
+
+/*
+ * The youngest first. Each with its group, for a session of the task's holds nobody else, and a signal to a group leaves
+ * no gap to fork in: the group of one that has just ended may hold a child that did not get away from it yet.
+ */
+int64_t children_kill(child_filter *is_meant, const void *context) {
+  static struct last_children children;
+  children.is_meant = is_meant;
+  children.context = context;
+  children.count = 0;
+  for_each_child(remember_child, &children);
+  int64_t first = children.count > KILLED_AT_ONCE ? children.count - KILLED_AT_ONCE : 0;
+  pid_t last_group = 0;
+  for (int64_t i = children.count - 1; i >= first; i--) {
+    pid_t pid = children.pids[i % KILLED_AT_ONCE];
+    pid_t group = getpgid(pid);
+    if (group > 1 && group != last_group && group != getpgrp()) kill(-group, SIGKILL);
+    last_group = group;
+    kill(pid, SIGKILL);
+  }
+  return children.count;
+}
+
+static void count_child(pid_t pid, void *context) {
+  (void)pid;
+  ++*(int64_t *)context;
+}
+
+int64_t children_count(void) {
+  int64_t count = 0;
+  for_each_child(count_child, &count);
+  return count;
+}
+
+/* A task may ask to be traced by its parent. We do not: it goes on, with the signal it stopped for. */
+void child_let_go(pid_t pid, int signal) { ptrace(PTRACE_DETACH, pid, 0, signal == SIGTRAP ? 0 : signal); }

@@ -1,0 +1,168 @@
+/*
+ * taskmill-launcher: the parent of a task.
+ *
+ * Three processes take part. The service has a launcher per task started, by a process of its own for that (spawner.h),
+ * and may come and go as it likes. The launcher sets up what the task gets (a log for each stream, limits, a cgroup),
+ * forks the child that becomes the task, waits for it, enforces the limit on its wall time, ends what it left behind, and
+ * writes down how it ended. Everything goes through the task's directory:
+ *
+ *   lock          held (flock) by the launcher until it is through with the task, or killed: whether there is one is asked
+ *                 of the lock, not of a pid
+ *   stdout.log stderr.log  the task's streams, appended to
+ *   started       who runs (identity.h); there before the program is
+ *   outcome       how it ended (outcome.h); there when nothing of the task is left, and never without its last line
+ *
+ * Two voices, never mixed: what the task did is the outcome; what we could not do is a fault, with its step and errno,
+ * in the outcome too as soon as there is room for one. Before that a line on standard error has to do, and on the pipe
+ * to the service.
+ *
+ * `taskmill-launcher --probe [UID]` starts no task; it tells what a sandbox can be made of here (probe.h).
+ *
+ * The launcher's environment is the task's, so that no secret stands among arguments, where everybody could read it. It
+ * reads no configuration. It ends with the task's exit code as far as that goes (outcome_exit_code), 125 when the task
+ * was not started, 123 when its outcome could not be written down; or it tells that to its spawner, and waits for another
+ * task (worker.h).
+ */
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arguments.h"
+#include "base/clock.h"
+#include "base/complaint.h"
+#include "base/descriptors.h"
+#include "sandbox/cgroup.h"
+#include "sandbox/probe.h"
+#include "server/spawner.h"
+#include "server/worker.h"
+#include "supervise/family.h"
+#include "supervise/notify.h"
+#include "supervise/outcome.h"
+#include "supervise/signals.h"
+#include "supervise/supervise.h"
+#include "supervise/task-dir.h"
+
+static int refuse_usage(struct text *complaint) {
+  complain_of_usage(complaint);
+  return EXIT_NOT_STARTED;
+}
+
+static int give_up(const struct arguments *arguments, struct fault fault, int exit_code) {
+  complain_of_fault(arguments->task_id, fault);
+  notify_failed(arguments, fault);
+  return exit_code;
+}
+
+/* From the fork to the end. A fault means that the task was not started. */
+static struct fault run_task(const struct task_setup *setup, int signal_fd, struct record *record, struct outcome *outcome) {
+  struct task task;
+  struct identity identity;
+  int64_t started_us = monotonic_us();
+  bool is_kill_asked = signals_take_kill(0);
+  struct fault fault = task_start(&task, setup, !is_kill_asked, &identity, record);
+  struct family family = {.main_pid = task.pid, .init_fd = task.init_fd};
+  if (is_fault(fault)) {
+    int64_t give_up_us = monotonic_us() + setup->arguments->give_up_ms * US_PER_MS;
+    if (task.pid != ABSENT) family_end(&family, setup->group, give_up_us);
+    task_close(&task);
+    return fault;
+  }
+  struct supervision supervision = {
+    .arguments = setup->arguments,
+    .dir = setup->dir,
+    .group = setup->group,
+    .identity = &identity,
+    .task = &task,
+    .family = &family,
+    .asked = is_kill_asked ? REASON_KILL : task.asked,
+    .started_us = started_us,
+  };
+  supervise(&supervision, signal_fd, outcome);
+  task_close(&task);
+  return outcome->fault;
+}
+
+/* Everything after there is room for an outcome: each fault from here on stands in it. */
+static struct fault launch(const struct arguments *arguments, struct task_dir *dir, int signal_fd, struct record *record,
+                           struct outcome *outcome) {
+  struct cgroup group = {.pids_fd = ABSENT, .memory_fd = ABSENT};
+  struct fault fault = task_dir_open_logs(dir, arguments->sandbox_uid);
+  if (!is_fault(fault)) fault = family_found();
+  struct sandbox sandbox = sandbox_of(arguments);
+  if (!is_fault(fault)) fault = cgroup_create(&group, arguments, sandbox_has(&sandbox, FEATURE_PID) ? 1 : 0);
+  struct task_setup setup = {.arguments = arguments, .dir = dir, .group = &group, .sandbox = &sandbox};
+  if (!is_fault(fault)) fault = run_task(&setup, signal_fd, record, outcome);
+
+  outcome->group_usage = cgroup_read(&group);
+  outcome->stdout_bytes = log_bytes(dir->stdout_fd);
+  outcome->stderr_bytes = log_bytes(dir->stderr_fd);
+  cgroup_remove(&group); /* one that would not go is swept by the service */
+  cgroup_close(&group);
+  return fault;
+}
+
+/* A spawner, our parent then, ends when its service does. */
+static bool is_service_there(const struct arguments *arguments) {
+  return arguments->spawner_pid != ABSENT && getppid() == arguments->spawner_pid;
+}
+
+/* One task from its beginning to its end. Its exit code; `is_clean` when nothing at all is left of it. */
+static int serve(const struct arguments *arguments, int signal_fd, bool *is_clean) {
+  struct task_dir dir;
+  struct record record;
+  *is_clean = false;
+  struct fault fault = task_dir_open(&dir, arguments);
+  if (!is_fault(fault)) fault = record_reserve(&record, dir.fd);
+  if (is_fault(fault)) return give_up(arguments, fault, EXIT_NOT_STARTED);
+
+  struct outcome outcome = {.finished_ms = epoch_ms()};
+  outcome.fault = launch(arguments, &dir, signal_fd, &record, &outcome);
+  if (is_fault(outcome.fault)) {
+    outcome.how = HOW_NOT_STARTED;
+    complain_of_fault(arguments->task_id, outcome.fault);
+  }
+  fault = record_end(&record, &outcome);
+  if (is_fault(fault))
+    return give_up(arguments, fault, outcome.how == HOW_NOT_STARTED ? EXIT_NOT_STARTED : EXIT_OUTCOME_LOST);
+  notify_ended(arguments);
+
+  /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
+  fault = is_service_there(arguments) ? no_fault() : record_sync(&record);
+  if (is_fault(fault)) complain_of_fault(arguments->task_id, fault);
+  bool is_nothing_left = outcome.leftovers_alive == 0 && family_leave();
+  *is_clean = is_nothing_left && outcome.are_we_the_same && !is_fault(outcome.fault) && !is_fault(fault);
+  record_close(&record);
+  task_dir_close(&dir);
+  return outcome_exit_code(&outcome);
+}
+
+int main(int argc, char **argv) {
+  /* Ignored, SIGCHLD would have the kernel throw exit statuses away; a task would ignore whatever we do. */
+  signals_by_default();
+  if (argc > 1 && strcmp(argv[1], "--probe") == 0) return probe(argv[2]);
+  struct arguments arguments;
+  struct worker worker = worker_alone();
+  struct text complaint;
+  text_clear(&complaint);
+  if (spawner_is_wanted(argv)) {
+    bool is_launcher = spawner_run(argv, &arguments, &worker, &complaint);
+    if (!is_launcher) return complaint.length == 0 ? 0 : refuse_usage(&complaint);
+  } else if (!arguments_parse(&arguments, argv, &complaint)) {
+    return refuse_usage(&complaint);
+  }
+
+  int signal_fd;
+  int given[GIVEN_COUNT] = {(int)arguments.lock_fd, (int)arguments.notify_fd, worker.channel_fd, worker.done_fd};
+  struct fault fault = descriptors_tidy(given, (int)arguments.notify_fd);
+  if (!is_fault(fault)) fault = supervise_signals(&signal_fd);
+  if (is_fault(fault)) return give_up(&arguments, fault, EXIT_NOT_STARTED);
+  worker_begin(&worker);
+  for (;;) {
+    bool is_clean;
+    int exit_code = serve(&arguments, signal_fd, &is_clean);
+    enum worker_state state = is_clean ? worker_next(&worker, &arguments, exit_code, &complaint) : WORKER_ENDED;
+    if (state == WORKER_ENDED) return exit_code;
+    if (state == WORKER_BROKEN) return refuse_usage(&complaint);
+    signals_forget(signal_fd);
+  }
+}

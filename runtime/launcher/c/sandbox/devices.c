@@ -1,0 +1,89 @@
+#include "sandbox/devices.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/arguments.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "sandbox/mounts.h"
+
+static const struct {
+  const char *name;
+  unsigned int major;
+  unsigned int minor;
+} DEVICES[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}};
+#define DEVICE_COUNT (sizeof DEVICES / sizeof DEVICES[0])
+
+static const struct {
+  const char *name;
+  const char *to;
+} LINKS[] = {
+  {"fd", "/proc/self/fd"},           {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"},
+  {"stderr", "/proc/self/fd/2"},     {"ptmx", "pts/ptmx"},
+};
+#define LINK_COUNT (sizeof LINKS / sizeof LINKS[0])
+
+/* A file to mount the host's device on, where we may not make one. */
+static bool make_device(int dev_fd, const char *name, dev_t device, bool *is_made) {
+  *is_made = mknodat(dev_fd, name, S_IFCHR | 0666, device) == 0;
+  if (*is_made) return true;
+  if (errno != EPERM) return false;
+  return make_file(dev_fd, name);
+}
+
+/* Where one may be made, all may. */
+static bool fill(int dev_fd, bool *are_made) {
+  for (size_t i = 0; i < DEVICE_COUNT; i++)
+    if (!make_device(dev_fd, DEVICES[i].name, makedev(DEVICES[i].major, DEVICES[i].minor), are_made)) return false;
+  for (size_t i = 0; i < LINK_COUNT; i++)
+    if (symlinkat(LINKS[i].to, dev_fd, LINKS[i].name) != 0) return false;
+  return mkdirat(dev_fd, "pts", 0755) == 0 && mkdirat(dev_fd, "shm", 01777) == 0;
+}
+
+bool devices_make(bool *are_made) {
+  if (mkdir("dev", 0755) != 0) return false;
+  int fd = openat(AT_FDCWD, "dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool is_filled = fill(fd, are_made);
+  int error = errno;
+  close(fd);
+  errno = error;
+  return is_filled;
+}
+
+static const char *join(struct text *path, const char *dev, const char *name) {
+  text_clear(path);
+  text_add(path, dev);
+  text_add(path, "/");
+  text_add(path, name);
+  return text_string(path);
+}
+
+/* The host's, without what a frozen view took from it: it may be opened as a device. */
+static bool bind_device(const char *dev, int host_dev_fd, const char *name) {
+  struct text path;
+  struct stat status;
+  const char *target = join(&path, dev, name);
+  int fd = openat(host_dev_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT; /* not every host has them all */
+  bool is_bound = fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) && bind_fd(fd, target) &&
+                  remount(target, MS_NOSUID | MS_NOEXEC);
+  int error = errno;
+  close(fd);
+  errno = error;
+  return is_bound;
+}
+
+bool devices_mount(const char *dev, const char *shm, int host_dev_fd) {
+  struct text path;
+  for (size_t i = 0; i < DEVICE_COUNT && host_dev_fd != ABSENT; i++)
+    if (!bind_device(dev, host_dev_fd, DEVICES[i].name)) return false;
+  return mount("devpts", join(&path, dev, "pts"), "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") == 0 &&
+         bind_path(shm, join(&path, dev, "shm")) && remount(text_string(&path), MS_NOSUID | MS_NODEV | MS_NOEXEC);
+}

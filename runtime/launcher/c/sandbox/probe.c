@@ -1,0 +1,158 @@
+#include "sandbox/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "sandbox/namespaces.h"
+#include "sandbox/sandbox.h"
+
+#define EXIT_USAGE 125
+
+#define ALL_FEATURES                                                                                                   \
+  (FEATURE_MOUNT | FEATURE_PID | FEATURE_UTS | FEATURE_IPC | FEATURE_NET | FEATURE_CGROUP | FEATURE_USER | FEATURE_SECCOMP)
+
+/* A child of which only this much is heard: what it could not do. */
+struct trial {
+  pid_t pid;
+  int fault_fd;
+};
+
+static struct fault hear(const struct trial *trial) {
+  struct fault fault;
+  ssize_t got;
+  while ((got = read(trial->fault_fd, &fault, sizeof fault)) < 0 && errno == EINTR) continue;
+  close(trial->fault_fd);
+  while (waitpid(trial->pid, NULL, __WALL) < 0 && errno == EINTR) continue;
+  return got == (ssize_t)sizeof fault ? fault : no_fault();
+}
+
+_Noreturn static void end(int fault_fd, struct fault fault) {
+  if (is_fault(fault)) {
+    ssize_t written = write(fault_fd, &fault, sizeof fault);
+    (void)written;
+  }
+  _exit(0);
+}
+
+/* What a task is preceded by, and a process in its place. */
+static struct fault go_in(const struct sandbox *sandbox) {
+  struct fault fault = sandbox_enter(sandbox);
+  if (!is_fault(fault)) fault = sandbox_filter(sandbox);
+  if (is_fault(fault)) return fault;
+  pid_t pid = fork();
+  if (pid == 0) _exit(0);
+  return pid > 0 && waitpid(pid, NULL, 0) == pid ? no_fault() : fault_at(STEP_INIT);
+}
+
+static struct fault try_sandbox(const struct sandbox *sandbox) {
+  int said[2];
+  if (pipe2(said, O_CLOEXEC) != 0) return fault_at(STEP_FORK);
+  pid_t pid = namespaces_fork(sandbox_birth_flags(sandbox));
+  struct fault fault = fault_at(STEP_NAMESPACES);
+  if (pid == 0) end(said[1], go_in(sandbox));
+  close(said[1]);
+  if (pid > 0) return hear(&(struct trial){pid, said[0]});
+  close(said[0]);
+  return fault;
+}
+
+/* As somebody who was never root. */
+static struct fault go_in_as(struct sandbox sandbox) {
+  bool is_other = setgroups(0, NULL) == 0 && setresgid(sandbox.gid, sandbox.gid, sandbox.gid) == 0 &&
+                  setresuid(sandbox.uid, sandbox.uid, sandbox.uid) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
+  if (!is_other) return fault_at(STEP_SANDBOX_UID);
+  sandbox.is_root = false;
+  return try_sandbox(&sandbox);
+}
+
+static struct fault try_rootless(const struct sandbox *sandbox) {
+  if (!sandbox->is_root) return try_sandbox(sandbox);
+  int said[2];
+  if (pipe2(said, O_CLOEXEC) != 0) return fault_at(STEP_FORK);
+  pid_t pid = fork();
+  if (pid < 0) return fault_at(STEP_FORK);
+  if (pid == 0) end(said[1], go_in_as(*sandbox));
+  close(said[1]);
+  return hear(&(struct trial){pid, said[0]});
+}
+
+static void say(const char *name, struct fault fault) {
+  struct text line;
+  text_clear(&line);
+  text_add(&line, name);
+  if (is_fault(fault)) {
+    text_add(&line, " ");
+    text_add(&line, step_name(fault.step));
+    text_add(&line, " ");
+    text_add_number(&line, fault.error);
+    text_add(&line, "\n");
+  } else {
+    text_add(&line, " ok\n");
+  }
+  write_all(STDOUT_FILENO, line.bytes, line.length);
+}
+
+/* Who is not root has nothing without the user namespace. A pid namespace is tried together with what shows it. */
+static unsigned int needed_by(enum feature feature, const struct sandbox *whole, bool has_mount) {
+  unsigned int features = feature;
+  if (!whole->is_root && feature != FEATURE_SECCOMP) features |= FEATURE_USER;
+  if (feature == FEATURE_PID && has_mount) features |= FEATURE_MOUNT;
+  return features;
+}
+
+static void try_features(const struct sandbox *whole, bool is_whole) {
+  bool has_mount = false;
+  for (unsigned int feature = 1; feature <= ALL_FEATURES; feature <<= 1) {
+    struct sandbox alone = *whole;
+    alone.features = needed_by((enum feature)feature, whole, has_mount);
+    struct fault fault = is_whole ? no_fault() : try_sandbox(&alone);
+    if (feature == FEATURE_MOUNT) has_mount = !is_fault(fault);
+    say(feature_name((enum feature)feature), fault);
+  }
+}
+
+/* What is left where nothing works: another user, or at least no rights. */
+static void try_plain(const struct sandbox *whole, bool is_whole) {
+  struct sandbox plain = *whole;
+  plain.features = 0;
+  say("none", is_whole ? no_fault() : try_sandbox(&plain));
+}
+
+static void try_root(const struct sandbox *whole) {
+  struct arguments arguments = *whole->arguments;
+  arguments.sandbox_rootfs = "/";
+  struct sandbox sandbox = *whole;
+  sandbox.arguments = &arguments;
+  sandbox.features = needed_by(FEATURE_MOUNT, whole, true);
+  say("chroot", try_sandbox(&sandbox));
+}
+
+int probe(const char *uid) {
+  struct arguments arguments;
+  memset(&arguments, 0, sizeof arguments);
+  bool is_root = geteuid() == 0;
+  unsigned long number = uid == NULL ? 0 : strtoul(uid, NULL, 10);
+  if (is_root && (number == 0 || number > MAX_UID)) return EXIT_USAGE;
+  struct sandbox whole = {
+    .arguments = &arguments,
+    .is_on = true,
+    .features = ALL_FEATURES,
+    .is_root = is_root,
+    .uid = is_root ? (uid_t)number : geteuid(),
+    .gid = is_root ? (gid_t)number : getegid(),
+  };
+  struct fault fault = try_sandbox(&whole);
+  say("whole", fault);
+  try_plain(&whole, !is_fault(fault));
+  try_features(&whole, !is_fault(fault));
+  try_root(&whole);
+  say("rootless", is_root || is_fault(fault) ? try_rootless(&whole) : fault);
+  return 0;
+}

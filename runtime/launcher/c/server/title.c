@@ -1,0 +1,44 @@
+#include "server/title.h"
+
+#include <string.h>
+
+static char *mark_of(char **variables) {
+  size_t length = strlen(MARK_NAME "=");
+  for (; *variables != NULL; variables++)
+    if (strncmp(*variables, MARK_NAME "=", length) == 0) return *variables + length;
+  return NULL;
+}
+
+void title_find(struct title *title, char **argv, char **variables) {
+  *title = (struct title){.arguments = NULL};
+  if (argv[0] != NULL && argv[1] != NULL) {
+    /* They lie one after the other, as the kernel put them. */
+    char *end = argv[1] + strlen(argv[1]) + 1;
+    for (char **next = argv + 2; *next == end; next++) end += strlen(*next) + 1;
+    title->arguments = argv[1];
+    title->arguments_bytes = (size_t)(end - argv[1]);
+  }
+  title->mark = mark_of(variables);
+  if (title->mark != NULL) title->mark_bytes = strlen(title->mark) + 1;
+}
+
+void title_hide(const struct title *title) {
+  if (title->arguments != NULL) memset(title->arguments, 0, title->arguments_bytes);
+  if (title->mark != NULL) memset(title->mark, 0, title->mark_bytes);
+}
+
+void title_show(const struct title *title, char **argv, char **variables) {
+  title_hide(title);
+  if (title->arguments != NULL) {
+    size_t at = 0;
+    for (char **next = argv + 1; *next != NULL; next++) {
+      size_t length = strlen(*next) + 1;
+      if (length > title->arguments_bytes - at) break;
+      memcpy(title->arguments + at, *next, length);
+      at += length;
+    }
+  }
+  const char *mark = mark_of(variables);
+  if (title->mark == NULL || mark == NULL || strlen(mark) >= title->mark_bytes) return;
+  memcpy(title->mark, mark, strlen(mark));
+}

@@ -1,0 +1,131 @@
+#include "supervise/outcome.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+
+#define EXIT_WALL_TIME 124
+
+static const char *const REASONS[] = {
+  [REASON_NONE] = "none",
+  [REASON_WALL_TIME] = "wall_time",
+  [REASON_KILL] = "kill",
+  [REASON_OUTPUT_LIMIT] = "output_limit",
+  [REASON_TERMINATED] = "terminated",
+};
+
+/* Where the file system cannot take room by a call, zeros do; they are cut off when something is written. */
+static bool take_room(struct record *record) {
+  if (fallocate(record->fd, FALLOC_FL_KEEP_SIZE, 0, TEXT_BYTES) == 0) return true;
+  if (errno != EOPNOTSUPP && errno != ENOSYS) return false;
+  struct text zeros = {.length = sizeof zeros.bytes};
+  record->is_filled = true;
+  return write_all(record->fd, zeros.bytes, zeros.length);
+}
+
+struct fault record_reserve(struct record *record, int dir_fd) {
+  *record = (struct record){.dir_fd = dir_fd, .name = "outcome.new"};
+  record->fd = openat(dir_fd, record->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  return record->fd >= 0 && take_room(record) ? no_fault() : fault_at(STEP_OUTCOME);
+}
+
+/* The next part of it; the first one begins with the version. */
+static bool write_part(struct record *record, const struct text *part) {
+  if (!write_at(record->fd, part->bytes, part->length, record->bytes)) return false;
+  record->bytes += (off_t)part->length;
+  return !record->is_filled || ftruncate(record->fd, record->bytes) == 0;
+}
+
+static void start_part(const struct record *record, struct text *part) {
+  text_clear(part);
+  if (record->bytes == 0) text_add_count(part, "version", 1);
+}
+
+static bool rename_record(struct record *record, const char *name) {
+  bool is_renamed = renameat(record->dir_fd, record->name, record->dir_fd, name) == 0;
+  if (is_renamed) record->name = name;
+  return is_renamed;
+}
+
+struct fault record_set_up(struct record *record, const struct identity *identity) {
+  struct text text;
+  start_part(record, &text);
+  text_add_count(&text, "launcher_pid", identity->launcher_pid);
+  text_add_count(&text, "set_up", identity->set_up);
+  record->names_launcher = write_part(record, &text);
+  return record->names_launcher ? no_fault() : fault_at(STEP_OUTCOME);
+}
+
+struct fault record_start(struct record *record, const struct identity *identity) {
+  struct text text;
+  start_part(record, &text);
+  if (!record->names_launcher) text_add_count(&text, "launcher_pid", identity->launcher_pid);
+  text_add_count(&text, "pid", identity->pid);
+  text_add_count(&text, "pgid", identity->pid);
+  text_add_count(&text, "start_time", identity->start_time);
+  text_add_pair(&text, "boot_id", identity->boot_id);
+  text_add_count(&text, "started_ms", identity->started_ms);
+  bool is_there = write_part(record, &text) && rename_record(record, "started");
+  return is_there ? no_fault() : fault_at(STEP_STARTED);
+}
+
+static const char *name_of_how(const struct outcome *outcome) {
+  if (outcome->how == HOW_EXITED) return "exited";
+  if (outcome->how == HOW_SIGNALED) return "signaled";
+  if (outcome->how == HOW_ABANDONED) return "abandoned";
+  return is_sandbox_step(outcome->fault.step) ? "sandbox_setup_failed" : "launch_failed";
+}
+
+static void add_if_known(struct text *text, const char *key, int64_t value) {
+  if (value != ABSENT) text_add_count(text, key, value);
+}
+
+static void add_usage(struct text *text, const struct usage *usage) {
+  text_add_count(text, "user_cpu_ms", usage->user_us / US_PER_MS);
+  text_add_count(text, "system_cpu_ms", usage->system_us / US_PER_MS);
+  text_add_count(text, "max_rss_bytes", usage->max_rss_bytes);
+}
+
+static void describe(const struct outcome *outcome, struct text *text) {
+  text_add_pair(text, "how", name_of_how(outcome));
+  if (outcome->how == HOW_EXITED) text_add_count(text, "exit_code", outcome->code);
+  if (outcome->how == HOW_SIGNALED) text_add_count(text, "signal", outcome->code);
+  if (outcome->how == HOW_NOT_STARTED) {
+    text_add_pair(text, "step", step_name(outcome->fault.step));
+    text_add_count(text, "errno", outcome->fault.error);
+  }
+  text_add_pair(text, "reason", REASONS[outcome->reason]);
+  text_add_count(text, "finished_ms", outcome->finished_ms);
+  text_add_count(text, "duration_ms", outcome->duration_us / US_PER_MS);
+  if (!outcome->is_usage_lost) add_usage(text, &outcome->usage);
+  add_if_known(text, "memory_peak_bytes", outcome->group_usage.memory_peak_bytes);
+  add_if_known(text, "oom_kills", outcome->group_usage.oom_kills);
+  add_if_known(text, "stdout_bytes", outcome->stdout_bytes);
+  add_if_known(text, "stderr_bytes", outcome->stderr_bytes);
+  text_add_count(text, "leftovers_killed", outcome->leftovers_killed);
+  text_add_count(text, "leftovers_alive", outcome->leftovers_alive);
+  text_add_count(text, "end", 1);
+}
+
+struct fault record_end(struct record *record, const struct outcome *outcome) {
+  struct text text;
+  start_part(record, &text);
+  describe(outcome, &text);
+  bool is_there = write_part(record, &text) && rename_record(record, "outcome");
+  return is_there ? no_fault() : fault_at(STEP_OUTCOME);
+}
+
+struct fault record_sync(const struct record *record) {
+  return fdatasync(record->fd) == 0 ? no_fault() : fault_at(STEP_OUTCOME);
+}
+
+void record_close(struct record *record) { close(record->fd); }
+
+int outcome_exit_code(const struct outcome *outcome) {
+  if (outcome->how == HOW_NOT_STARTED || outcome->how == HOW_ABANDONED) return EXIT_NOT_STARTED;
+  if (outcome->reason == REASON_WALL_TIME) return EXIT_WALL_TIME;
+  return outcome->how == HOW_SIGNALED ? EXIT_SIGNAL_BASE + outcome->code : outcome->code;
+}

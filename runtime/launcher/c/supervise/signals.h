@@ -1,0 +1,42 @@
+/* Signals as a task gets them: whoever started us may have ignored some, and we block them all for ourselves. */
+#ifndef SIGNALS_H
+#define SIGNALS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "supervise/outcome.h"
+
+/* Every signal does what it does by default. It stays so in all that we fork, and what a program is given. */
+void signals_by_default(void);
+
+/*
+ * A request of our service to end the task. It is sent to a launcher that is known by its lock and by its record
+ * (spawn.ts). With it comes the pid of the task: when that has just ended, the launcher may have another one already. Of one
+ * whose sandbox is being set up the pid is not known: then it is the number of the set-up, negative (identity.h).
+ */
+#define SIGNAL_OF_KILL SIGUSR2
+
+/* Whether one is pending that means the task `pid`, or, without a task yet (0), names none. It is taken. */
+bool signals_take_kill(pid_t pid);
+
+/*
+ * Reads what has come. Why the task `pid` is to end: because our service asks for it, which counts first, or because somebody
+ * else ends us; or no reason. A request that names no task means whatever task there is.
+ */
+enum reason signals_heed(int signal_fd, pid_t pid);
+
+/* A descriptor for signals_heed, of signals that are blocked: all but those of children. ABSENT with errno. */
+int signals_of_end(void);
+
+/* Blocks all signals, so that none ends us, and gives a descriptor of those that a launcher heeds. -1 with errno. */
+int signals_watch(void);
+
+/* Forgets what came for a task that is no more. */
+void signals_forget(int signal_fd);
+
+/* None is blocked any more: for the task alone, just before it is the program. */
+void signals_unblock(void);
+
+#endif

@@ -1,0 +1,223 @@
+/*
+ * The loop that waits for a task.
+ *
+ * It sleeps in one ppoll() on three descriptors: signals (a child ended, our service wants the task to end, or somebody
+ * else wants us to), the pipe on which the child says whether it became the program, and the words of an init; its
+ * timeout is the nearest deadline. A task is RUNNING until there is a first reason to end it; then it is ASKED, with
+ * TERM, and has until its grace is over; then it is KILLED, and has until we give up on it. Whatever comes first decides
+ * the reason: children are reaped before anything else is looked at, and once more before a signal is sent, so that a
+ * task that came to its end by itself keeps its true outcome.
+ */
+#include "supervise/supervise.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/wait.h>
+
+#include "base/children.h"
+#include "base/clock.h"
+#include "supervise/notify.h"
+#include "supervise/signals.h"
+
+/*
+ * Between two looks at the size of the logs. A task may write beyond its limit for as long as that, so a look is due when
+ * what is left could be full: at a rate that a page cache takes, not a disk. Below the least, tasks that are close to their
+ * limit would cost more to watch than what they may write; above the most there is nothing to gain.
+ */
+#define MIN_OUTPUT_LOOK_US 10000
+#define MAX_OUTPUT_LOOK_US 200000
+#define OUTPUT_BYTES_PER_US 1000
+
+/* Most programs that are quick are over by then, and the word of their end says it all. */
+#define SAY_STARTED_AFTER_US 5000
+#define NEVER INT64_MAX
+
+enum phase { PHASE_RUNNING, PHASE_ASKED, PHASE_KILLED };
+
+struct loop {
+  struct supervision *given;
+  int signal_fd;
+  enum phase phase;
+  enum reason reason;
+  /* The end of the present phase. */
+  int64_t deadline_us;
+  int64_t output_look_us;
+  /* When our service is told that the program runs; NEVER before it does, and afterwards. */
+  int64_t say_started_us;
+  struct fault fault;
+};
+
+struct fault supervise_signals(int *signal_fd) {
+  /* Nothing may end us by accident, a pipe without a reader neither, but for KILL and our own faults. */
+  *signal_fd = signals_watch();
+  return *signal_fd < 0 ? fault_at(STEP_SUPERVISION) : no_fault();
+}
+
+static bool has_ended(struct loop *loop) {
+  family_reap(loop->given->family);
+  return loop->given->family->has_main_ended;
+}
+
+static void signal_task(struct loop *loop, int signal) {
+  const struct family *family = loop->given->family;
+  if (family->init_fd != ABSENT || !cgroup_signal(loop->given->group, signal, family->main_pid)) family_signal(family, signal);
+}
+
+static void kill_task(struct loop *loop, int64_t now_us) {
+  cgroup_kill(loop->given->group);
+  family_signal(loop->given->family, SIGKILL);
+  loop->phase = PHASE_KILLED;
+  loop->deadline_us = now_us + loop->given->arguments->give_up_ms * US_PER_MS;
+}
+
+static void ask_task(struct loop *loop, int64_t now_us) {
+  signal_task(loop, SIGTERM);
+  signal_task(loop, SIGCONT); /* a stopped one would not hear it */
+  loop->phase = PHASE_ASKED;
+  loop->deadline_us = now_us + loop->given->arguments->grace_ms * US_PER_MS;
+}
+
+/* That the program runs, unless it is said already, or not known. */
+static void say_started(struct loop *loop) {
+  if (loop->say_started_us == NEVER) return;
+  loop->say_started_us = NEVER;
+  notify_started(loop->given->arguments, loop->given->identity);
+}
+
+/* The first reason counts; one that comes too late is none. */
+static void end_because(struct loop *loop, enum reason reason) {
+  if (loop->phase != PHASE_RUNNING || has_ended(loop)) return;
+  loop->reason = reason;
+  if (reason == REASON_OUTPUT_LIMIT) {
+    kill_task(loop, monotonic_us());
+    return;
+  }
+  ask_task(loop, monotonic_us());
+  if (reason != REASON_WALL_TIME) return;
+  say_started(loop);
+  notify_timeout(loop->given->arguments);
+}
+
+static void hear_child(struct loop *loop) {
+  struct task *task = loop->given->task;
+  loop->fault = task->fault_fd == ABSENT ? task->fault : task_read_fault(task);
+  /* A child that we ended may have been silent for that reason. */
+  if (is_fault(loop->fault) || loop->phase != PHASE_RUNNING) return;
+  loop->say_started_us = monotonic_us() + SAY_STARTED_AFTER_US;
+}
+
+/* What may still be written to the log that is larger; negative when that is too large. */
+static int64_t output_room(const struct loop *loop) {
+  int64_t stdout_bytes = log_bytes(loop->given->dir->stdout_fd);
+  int64_t stderr_bytes = log_bytes(loop->given->dir->stderr_fd);
+  return loop->given->arguments->max_output_bytes - (stdout_bytes > stderr_bytes ? stdout_bytes : stderr_bytes);
+}
+
+static int64_t output_look_in_us(int64_t room_bytes) {
+  int64_t full_in_us = room_bytes / OUTPUT_BYTES_PER_US;
+  if (full_in_us < MIN_OUTPUT_LOOK_US) return MIN_OUTPUT_LOOK_US;
+  return full_in_us < MAX_OUTPUT_LOOK_US ? full_in_us : MAX_OUTPUT_LOOK_US;
+}
+
+/* False when the main process does not end at all. */
+static bool heed_clock(struct loop *loop) {
+  int64_t now_us = monotonic_us();
+  if (now_us >= loop->say_started_us) say_started(loop);
+  if (now_us >= loop->deadline_us) {
+    if (loop->phase == PHASE_KILLED) return false;
+    if (loop->phase == PHASE_ASKED) kill_task(loop, now_us);
+    else end_because(loop, REASON_WALL_TIME);
+  }
+  if (now_us >= loop->output_look_us && loop->phase != PHASE_KILLED) {
+    int64_t room_bytes = output_room(loop);
+    loop->output_look_us = now_us + output_look_in_us(room_bytes);
+    if (room_bytes >= 0) return true;
+    end_because(loop, REASON_OUTPUT_LIMIT);
+    if (loop->phase == PHASE_ASKED) kill_task(loop, now_us);
+  }
+  return true;
+}
+
+static void await_event(struct loop *loop) {
+  int64_t next_us = loop->deadline_us < loop->say_started_us ? loop->deadline_us : loop->say_started_us;
+  if (loop->phase != PHASE_KILLED && loop->output_look_us < next_us) next_us = loop->output_look_us;
+  struct timespec timeout = timespec_of_us(loop->given->family->has_more ? 0 : next_us - monotonic_us());
+  struct pollfd events[] = {
+    {.fd = loop->signal_fd, .events = POLLIN},
+    {.fd = loop->given->task->fault_fd, .events = POLLIN}, /* ABSENT, once it was heard, is passed over */
+    {.fd = loop->given->family->init_fd, .events = POLLIN},
+  };
+  if (ppoll(events, sizeof events / sizeof events[0], &timeout, NULL) <= 0) return;
+  if (events[1].revents != 0) hear_child(loop);
+  bool has_signals = events[0].revents != 0;
+  enum reason asked = has_signals ? signals_heed(loop->signal_fd, loop->given->identity->pid) : REASON_NONE;
+  if (!has_ended(loop) && asked != REASON_NONE) end_because(loop, asked);
+}
+
+static void conclude(struct loop *loop, struct outcome *outcome) {
+  struct family *family = loop->given->family;
+  outcome->reason = loop->reason;
+  outcome->fault = loop->fault;
+  if (!family->has_main_ended) {
+    outcome->how = HOW_ABANDONED;
+    family->ended_us = monotonic_us();
+    family->ended_epoch_ms = epoch_ms();
+    family->leftovers_alive = children_count();
+  } else if (is_fault(loop->fault)) {
+    outcome->how = HOW_NOT_STARTED;
+  } else if (WIFSIGNALED(family->status)) {
+    outcome->how = HOW_SIGNALED;
+    outcome->code = WTERMSIG(family->status);
+  } else {
+    outcome->how = HOW_EXITED;
+    outcome->code = WEXITSTATUS(family->status);
+  }
+  outcome->finished_ms = family->ended_epoch_ms;
+  outcome->duration_us = family->ended_us - loop->given->started_us;
+  outcome->usage = family->usage;
+  /* One that we have not waited for yet says itself what it has waited for. */
+  if (!family->is_empty) usage_add(&outcome->usage, family->init_usage);
+  outcome->is_usage_lost = outcome->how != HOW_NOT_STARTED && family->init_fd != ABSENT && !family->is_init_done;
+  outcome->leftovers_killed = family->leftovers_killed;
+  outcome->leftovers_alive = family->leftovers_alive;
+  outcome->are_we_the_same = !family->has_gone_first;
+}
+
+/* A request that was there before us: then there is nothing to start. */
+static void begin(struct loop *loop) {
+  struct task *task = loop->given->task;
+  enum reason asked = loop->given->asked;
+  if (asked == REASON_NONE && signals_take_kill(loop->given->identity->pid)) asked = REASON_KILL;
+  if (asked == REASON_NONE) task_go(task);
+  else if (task->is_set_up) end_because(loop, asked);
+  else if (!has_ended(loop)) {
+    /* There is no task yet that could heed TERM. */
+    loop->reason = asked;
+    kill_task(loop, monotonic_us());
+  }
+}
+
+void supervise(struct supervision *supervision, int signal_fd, struct outcome *outcome) {
+  struct loop loop = {
+    .given = supervision,
+    .signal_fd = signal_fd,
+    .deadline_us = supervision->started_us + supervision->arguments->wall_time_ms * US_PER_MS,
+    .output_look_us = supervision->started_us + output_look_in_us(supervision->arguments->max_output_bytes),
+    .say_started_us = NEVER,
+  };
+  begin(&loop);
+  if (supervision->task->fault_fd == ABSENT) hear_child(&loop); /* it borrowed our memory: all is said */
+
+  while (!supervision->family->has_main_ended) {
+    await_event(&loop);
+    if (!has_ended(&loop) && !heed_clock(&loop)) break;
+  }
+  if (supervision->family->has_main_ended) {
+    /* Its last word may have come together with its end. */
+    if (supervision->task->fault_fd != ABSENT) hear_child(&loop);
+    int64_t give_up_us = monotonic_us() + supervision->arguments->give_up_ms * US_PER_MS;
+    family_end(supervision->family, supervision->group, give_up_us);
+  }
+  conclude(&loop, outcome);
+}

@@ -1,0 +1,80 @@
+#include "supervise/task-dir.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+/* No task is started twice, and no outcome overwritten, whatever a service believes after a crash. */
+static bool has_run(int dir_fd) {
+  return faccessat(dir_fd, "started", F_OK, 0) == 0 || faccessat(dir_fd, "outcome", F_OK, 0) == 0;
+}
+
+static bool is_meant(int dir_fd, const char *task_dir_id) {
+  struct stat status;
+  if (task_dir_id == NULL) return true;
+  if (fstatat(dir_fd, "request.json", &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  struct text id;
+  text_clear(&id);
+  text_add_number(&id, (int64_t)status.st_ino);
+  text_add(&id, ":");
+  text_add_number(&id, (int64_t)status.st_mtim.tv_sec * NS_PER_SEC + status.st_mtim.tv_nsec);
+  return strcmp(text_string(&id), task_dir_id) == 0;
+}
+
+/* Under the lock: whoever has it may rely on it that the directory stays that of the task. */
+static struct fault lock_meant(int lock_fd, int dir_fd, const char *task_dir_id) {
+  if (flock(lock_fd, LOCK_EX | LOCK_NB) != 0) return fault_at(STEP_LOCK);
+  return is_meant(dir_fd, task_dir_id) ? no_fault() : (struct fault){STEP_TASK_DIR, ESTALE};
+}
+
+struct fault task_dir_lock(int *fd, const struct arguments *arguments) {
+  *fd = open(arguments->task_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (*fd < 0) return fault_at(STEP_TASK_DIR);
+  return lock_meant(*fd, *fd, arguments->task_dir_id);
+}
+
+struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments) {
+  *dir = (struct task_dir){.stdout_fd = ABSENT, .stderr_fd = ABSENT};
+  /* A spawner has opened the directory to lock it; others may lock a file of their choice. */
+  bool is_open = arguments->spawner_pid != ABSENT;
+  dir->fd = is_open ? (int)arguments->lock_fd : open(arguments->task_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir->fd < 0) return fault_at(STEP_TASK_DIR);
+  dir->lock_fd = arguments->lock_fd == ABSENT ? dir->fd : (int)arguments->lock_fd;
+  struct fault fault = lock_meant(dir->lock_fd, dir->fd, arguments->task_dir_id);
+  if (is_fault(fault)) return fault;
+  return has_run(dir->fd) ? (struct fault){STEP_TASK_DIR, EEXIST} : no_fault();
+}
+
+/* Append, always: a task that opens /dev/stdout again, cutting it or not, must not leave a hole where it wrote before. */
+static int open_log(int dir_fd, const char *name, int64_t owner) {
+  int fd = openat(dir_fd, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  return fd < 0 || owner == ABSENT || fchown(fd, (uid_t)owner, (gid_t)owner) == 0 ? fd : ABSENT;
+}
+
+struct fault task_dir_open_logs(struct task_dir *dir, int64_t owner) {
+  dir->stdout_fd = open_log(dir->fd, "stdout.log", owner);
+  if (dir->stdout_fd < 0) return fault_at(STEP_LOGS);
+  dir->stderr_fd = open_log(dir->fd, "stderr.log", owner);
+  return dir->stderr_fd < 0 ? fault_at(STEP_LOGS) : no_fault();
+}
+
+void task_dir_close(struct task_dir *dir) {
+  close(dir->stdout_fd);
+  close(dir->stderr_fd);
+  task_dir_leave(dir);
+}
+
+void task_dir_leave(const struct task_dir *dir) {
+  if (dir->lock_fd != dir->fd) close(dir->lock_fd);
+  close(dir->fd);
+}
+
+int64_t log_bytes(int fd) {
+  struct stat status;
+  return fd == ABSENT || fstat(fd, &status) != 0 ? ABSENT : (int64_t)status.st_size;
+}

@@ -1,0 +1,267 @@
+#include "supervise/task.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "sandbox/limits.h"
+#include "sandbox/namespaces.h"
+#include "supervise/init.h"
+#include "supervise/program.h"
+#include "supervise/signals.h"
+
+/* Exit code of a child that could not become the task; the fault pipe says why. */
+#define NOT_THE_TASK 127
+
+/*
+ * What login shells give. A directory of ours around the workspace keeps others out; 077 would reach into what tasks
+ * make for others on purpose: archives, installed files, web roots.
+ */
+#define TASK_UMASK 022
+
+static struct fault connect_stdio(const struct task_dir *dir) {
+  int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  bool is_connected = null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(dir->stdout_fd, STDOUT_FILENO) >= 0 &&
+                      dup2(dir->stderr_fd, STDERR_FILENO) >= 0;
+  return is_connected ? no_fault() : fault_at(STEP_STDIO);
+}
+
+/*
+ * With a view of its own the task goes there itself. Without one it may be another user, who cannot pass all directories
+ * on the way: then we go, before it is.
+ */
+static bool enters_early(const struct sandbox *sandbox) { return sandbox->is_on && !sandbox_has(sandbox, FEATURE_MOUNT); }
+
+static struct fault enter_workdir(const struct task_setup *setup) {
+  return chdir(setup->arguments->workdir) == 0 ? no_fault() : fault_at(STEP_WORKDIR);
+}
+
+/* What only the task itself can do. */
+static struct fault set_up(const struct task_setup *setup) {
+  if (setsid() < 0) return fault_at(STEP_SESSION);
+  struct fault fault = connect_stdio(setup->dir);
+  if (!is_fault(fault)) fault = limits_apply(setup->arguments);
+  if (is_fault(fault)) return fault;
+  umask(TASK_UMASK);
+  if (!enters_early(setup->sandbox)) fault = enter_workdir(setup);
+  return is_fault(fault) ? fault : sandbox_filter(setup->sandbox);
+}
+
+_Noreturn static void say_fault(int fault_fd, struct fault fault) {
+  ssize_t written = write(fault_fd, &fault, sizeof fault); /* less than PIPE_BUF: all of it or nothing */
+  (void)written;
+  _exit(NOT_THE_TASK);
+}
+
+/* Before the program runs it is known who that will be. */
+static struct fault write_down(pid_t pid, struct identity *identity, struct record *record) {
+  struct fault fault = identity_after_birth(identity, pid);
+  return is_fault(fault) ? fault : record_start(record, identity);
+}
+
+/* The child's ends, and what it must know of its birth. */
+struct birth {
+  int go_fd;
+  int fault_fd;
+  int init_fd;
+  pid_t parent;
+  bool is_child;
+  bool has_joined;
+};
+
+/* From here on it is the task, which waits for our word. */
+_Noreturn static void begin(const struct task_setup *setup, const struct birth *birth) {
+  struct fault fault = set_up(setup);
+  if (is_fault(fault)) say_fault(birth->fault_fd, fault);
+  signals_unblock();
+  char word;
+  if (read(birth->go_fd, &word, 1) != 1) _exit(NOT_THE_TASK);
+  program_exec(setup->arguments->command);
+  say_fault(birth->fault_fd, fault_at(STEP_EXEC));
+}
+
+/*
+ * With a pid namespace the child becomes its init, and its own child the task. That borrows our memory until it is the
+ * program (vfork): nothing is copied, and we would have nothing to do anyway.
+ */
+_Noreturn static void divide(const struct task_setup *setup, const struct birth *birth) {
+  prctl(PR_SET_NAME, "taskmill-init");
+  pid_t pid = vfork();
+  if (pid == 0) {
+    if (!init_say(birth->init_fd, (struct init_word){.kind = INIT_BEGINS})) say_fault(birth->fault_fd, fault_at(STEP_INIT));
+    begin(setup, birth);
+  }
+  if (pid < 0) say_fault(birth->fault_fd, fault_at(STEP_INIT));
+  init_run(pid, birth->init_fd);
+}
+
+_Noreturn static void become_task(const struct task_setup *setup, const struct birth *birth) {
+  /* Takes us along when the launcher is killed. It may be gone already: then somebody else is our parent, or, where we
+   * cannot see our parent, the pipe on which we wait for its word has an end. */
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  /* The lock says that there is a launcher, which we are not. Killed in the middle of our set-up we may outlive it. */
+  task_dir_leave(setup->dir);
+  if (birth->init_fd == ABSENT && getppid() != birth->parent) _exit(NOT_THE_TASK);
+  struct fault fault = birth->has_joined ? no_fault() : cgroup_join(setup->group);
+  if (!is_fault(fault) && enters_early(setup->sandbox)) fault = enter_workdir(setup);
+  if (!is_fault(fault)) fault = sandbox_enter(setup->sandbox);
+  if (is_fault(fault)) say_fault(birth->fault_fd, fault);
+  if (birth->init_fd != ABSENT) divide(setup, birth);
+  if (getppid() != birth->parent) _exit(NOT_THE_TASK);
+  begin(setup, birth);
+}
+
+/* A child born into its cgroup, where kernel (5.7) and filters allow that; -1 otherwise. */
+static pid_t fork_into(int group_fd, unsigned int flags) {
+  struct clone_args birth = {
+    .flags = CLONE_INTO_CGROUP | flags, .exit_signal = SIGCHLD, .cgroup = (unsigned int)group_fd};
+  return group_fd == ABSENT ? -1 : (pid_t)syscall(SYS_clone3, &birth, sizeof birth);
+}
+
+static void close_fd(int *fd) {
+  if (*fd != ABSENT) close(*fd);
+  *fd = ABSENT;
+}
+
+static bool make_pipe(int *from, int *to) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  *from = ends[0];
+  *to = ends[1];
+  return true;
+}
+
+/* What is open of both ends then is the caller's. */
+static struct fault fork_copy(struct task *task, const struct task_setup *setup, struct birth *birth) {
+  unsigned int flags = sandbox_birth_flags(setup->sandbox);
+  if (!make_pipe(&birth->go_fd, &task->go_fd) || !make_pipe(&task->fault_fd, &birth->fault_fd)) return fault_at(STEP_FORK);
+  if ((flags & CLONE_NEWPID) != 0 && !init_channel(&task->init_fd, &birth->init_fd)) return fault_at(STEP_INIT);
+  pid_t pid = fork_into(cgroup_birth_fd(setup->group), flags);
+  birth->has_joined = pid >= 0;
+  if (pid < 0) pid = namespaces_fork(flags);
+  if (pid < 0) return fault_at(flags == 0 ? STEP_FORK : STEP_NAMESPACES);
+  birth->is_child = pid == 0;
+  if (pid > 0) task->pid = task->main_pid = pid;
+  return no_fault();
+}
+
+static int ms_of(int64_t ms) { return ms > INT_MAX ? INT_MAX : (int)ms; }
+
+/* Our child will not become the task: what it said of that, or what we know. It ends, or hangs then. */
+static struct fault fault_of_child(struct task *task, const struct task_setup *setup, struct fault ours) {
+  kill(task->pid, SIGKILL);
+  struct pollfd event = {.fd = task->fault_fd, .events = POLLIN};
+  if (poll(&event, 1, ms_of(setup->arguments->give_up_ms)) <= 0) return ours;
+  struct fault fault = task_read_fault(task);
+  return is_fault(fault) ? fault : ours;
+}
+
+/* Until the init says that the task is there. It may take long, and we may be asked to end it meanwhile. */
+static struct fault await_set_up(struct task *task, const struct task_setup *setup, const struct identity *identity) {
+  int64_t until_us = monotonic_us() + setup->arguments->wall_time_ms * US_PER_MS;
+  int end_fd = signals_of_end();
+  struct fault fault = no_fault();
+  while (!task->is_set_up && task->asked == REASON_NONE && !is_fault(fault)) {
+    int64_t left_us = until_us - monotonic_us();
+    int left_ms = left_us <= 0 ? 0 : ms_of(left_us / US_PER_MS + 1);
+    task->is_set_up = init_await_task(task->init_fd, end_fd, left_ms, &task->main_pid);
+    if (task->is_set_up) continue;
+    if (errno == EINTR) task->asked = end_fd == ABSENT ? REASON_NONE : signals_heed(end_fd, -identity->set_up);
+    else if (errno == ETIMEDOUT) task->asked = REASON_WALL_TIME;
+    else fault = fault_of_child(task, setup, fault_at(STEP_INIT));
+  }
+  close_fd(&end_fd);
+  return fault;
+}
+
+static struct fault start_copy(struct task *task, const struct task_setup *setup, const struct identity *identity) {
+  struct birth birth = {.go_fd = ABSENT, .fault_fd = ABSENT, .init_fd = ABSENT, .parent = getpid()};
+  struct fault fault = fork_copy(task, setup, &birth);
+  if (birth.is_child) {
+    close(task->go_fd);
+    close(task->fault_fd);
+    become_task(setup, &birth);
+  }
+  close_fd(&birth.go_fd);
+  close_fd(&birth.fault_fd);
+  close_fd(&birth.init_fd);
+  if (is_fault(fault)) return fault;
+  task->is_set_up = task->init_fd == ABSENT; /* as far as we wait for it */
+  return task->is_set_up ? no_fault() : await_set_up(task, setup, identity);
+}
+
+/* It shares our memory, stack and all: it must not return from here. */
+_Noreturn static void begin_borrowing(struct task *task, const struct task_setup *setup, pid_t parent,
+                                      struct identity *identity, struct record *record) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(NOT_THE_TASK);
+  task->fault = cgroup_join(setup->group);
+  if (!is_fault(task->fault)) task->fault = set_up(setup);
+  if (!is_fault(task->fault)) task->fault = write_down(getpid(), identity, record);
+  if (is_fault(task->fault)) _exit(NOT_THE_TASK);
+  signals_unblock();
+  program_exec(setup->arguments->command);
+  task->fault = fault_at(STEP_EXEC);
+  _exit(NOT_THE_TASK);
+}
+
+static struct fault start_borrowing(struct task *task, const struct task_setup *setup, struct identity *identity,
+                                    struct record *record) {
+  pid_t parent = getpid();
+  pid_t pid = vfork();
+  if (pid == 0) begin_borrowing(task, setup, parent, identity, record);
+  if (pid < 0) return fault_at(STEP_FORK);
+  task->pid = task->main_pid = pid;
+  task->is_set_up = true;
+  return no_fault();
+}
+
+/* A sandbox may take long to set up, while we could not end it; and to be born into a group takes another call. */
+static bool can_borrow(const struct task_setup *setup) {
+  return !setup->sandbox->is_on && cgroup_birth_fd(setup->group) == ABSENT;
+}
+
+struct fault task_start(struct task *task, const struct task_setup *setup, bool may_borrow, struct identity *identity,
+                        struct record *record) {
+  *task = (struct task){
+    .pid = ABSENT, .main_pid = ABSENT, .init_fd = ABSENT, .go_fd = ABSENT, .fault_fd = ABSENT, .fault = no_fault()};
+  *identity = identity_before_birth();
+  if (may_borrow && can_borrow(setup)) return start_borrowing(task, setup, identity, record);
+  struct fault fault = sandbox_has(setup->sandbox, FEATURE_PID) ? record_set_up(record, identity) : no_fault();
+  if (!is_fault(fault)) fault = start_copy(task, setup, identity);
+  if (is_fault(fault) || !task->is_set_up) return fault;
+  fault = write_down(task->main_pid, identity, record);
+  if (!is_fault(fault)) return fault;
+  close_fd(&task->go_fd); /* then it never begins */
+  kill(task->pid, SIGKILL);
+  return fault;
+}
+
+void task_go(struct task *task) {
+  if (task->go_fd == ABSENT) return;
+  ssize_t written = write(task->go_fd, "g", 1); /* a child that is gone already needs no word */
+  (void)written;
+  close_fd(&task->go_fd);
+}
+
+void task_close(struct task *task) {
+  close_fd(&task->init_fd);
+  close_fd(&task->go_fd);
+  close_fd(&task->fault_fd);
+}
+
+struct fault task_read_fault(struct task *task) {
+  struct fault fault;
+  ssize_t got;
+  while ((got = read(task->fault_fd, &fault, sizeof fault)) < 0 && errno == EINTR) continue;
+  close_fd(&task->fault_fd);
+  return got == (ssize_t)sizeof fault ? fault : no_fault();
+}
