@@ -16,7 +16,8 @@ const ROOT = dirname(import.meta.dir)
 const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   control: [
     ['main.ts'],
-    ['http'],
+    ['service.ts'],
+    ['http', 'parts.ts', 'fault-exit.ts'],
     ['mcp-server'],
     ['scheduler'],
     ['executors'],

@@ -1,6 +1,6 @@
-/** Ends the service after a defect of its own: what is in memory reaches the disk as far as it can, then the process exits. */
-import type { Log } from '../../shared/log.ts'
-import type { Persistence } from '../journal/persistence.ts'
+/** Ends the service after a defect of its own: changes in memory reach the disk as far as they can, then the process exits. */
+import type { Log } from '../shared/log.ts'
+import type { Persistence } from './journal/persistence.ts'
 
 /** The service could not do its work any more; a service manager should start it again. */
 export const FAULT_EXIT_CODE = 1
@@ -11,16 +11,15 @@ const LAST_SYNC_MS = 5_000
 export interface FaultExit {
   readonly log: Log
   readonly persistence: Pick<Persistence, 'durable'>
-  /** Stops the processes of the service and writes its last log lines. */
-  readonly release: () => Promise<void>
-  readonly exit: (code: number) => void
+  /** Stops the child processes of the service, writes its last log lines and exits. */
+  readonly exit: (code: number) => Promise<void>
 }
 
 /**
  * Makes all changes so far durable and exits with `FAULT_EXIT_CODE`. Running attempts are left to the next start, which
  * ends them as after a crash.
  */
-export async function exitAfterFault(fault: string, { log, persistence, release, exit }: FaultExit): Promise<void> {
+export async function exitAfterFault(fault: string, { log, persistence, exit }: FaultExit): Promise<void> {
   const late = Bun.sleep(LAST_SYNC_MS).then(() => 'late' as const)
   const synced = persistence.durable().then(
     () => 'synced' as const,
@@ -30,6 +29,5 @@ export async function exitAfterFault(fault: string, { log, persistence, release,
     cause: fault,
     journal: await Promise.race([synced, late]),
   })
-  await release()
-  exit(FAULT_EXIT_CODE)
+  await exit(FAULT_EXIT_CODE)
 }

@@ -1,0 +1,157 @@
+/**
+ * Builds the parts of the control service from the inside out: what executes tasks, what the disk holds, what keeps it there.
+ *
+ * Building takes the lock of the data directory and reads it. It starts no process and opens no socket.
+ */
+import { createGuard } from '../shared/http-guard.ts'
+import { ensureListenable, parseListenAddress } from '../shared/http-service.ts'
+import type { Log } from '../shared/log.ts'
+import { keepPrivate } from '../shared/private-files.ts'
+import { serviceIdOf } from '../shared/service-id.ts'
+import type { StopSignals } from '../shared/stop-signals.ts'
+import { isTokenFilePublic, readToken } from '../shared/token.ts'
+import type { ControlConfig } from './config.ts'
+import { localExecutors, taskEnvironment } from './executors/local.ts'
+import { McpExecutor } from './executors/mcp.ts'
+import { ExecutorRegistry } from './executors/registry.ts'
+import { RuntimeChild } from './executors/runtime/child.ts'
+import { Orphans } from './executors/runtime/orphans.ts'
+import { ownTokenPath } from './executors/runtime/own-token.ts'
+import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
+import { RuntimeExecutor } from './executors/runtime/runtime.ts'
+import { RuntimeService } from './executors/runtime/service.ts'
+import { SkillsDirectory } from './executors/skills.ts'
+import { DiskReserve } from './journal/disk-reserve.ts'
+import { Handles } from './journal/handles.ts'
+import { IdempotencyKeys } from './journal/idempotency.ts'
+import { FIRST_SEGMENT, Journal } from './journal/journal.ts'
+import { Persistence } from './journal/persistence.ts'
+import { filesWithInput, type Recovered, recover } from './journal/recovery.ts'
+import { ResultFiles } from './journal/result-files.ts'
+import { takeDataDir } from './journal/snapshot.ts'
+import { type McpServerConfig, readMcpConfig } from './mcp-client/config.ts'
+import { ProcessRecord } from './mcp-client/process-record.ts'
+import { McpServers } from './mcp-client/servers.ts'
+import { Counters } from './store/counters.ts'
+import { Retention } from './store/retention.ts'
+import { TaskStore } from './store/tasks.ts'
+
+/** What the service needs from its process. */
+export interface Host {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly log: Log
+  readonly signals: StopSignals
+  /** `performance.now()` when the process began. */
+  readonly startedAt: number
+  /** Writes the last log lines, then exits. */
+  readonly exit: (code: number) => Promise<void>
+}
+
+/**
+ * Takes the data directory and recovers what it holds. Throws `UsageError` for what the user has to change, `StartStopped`
+ * when a signal arrives meanwhile.
+ */
+export async function buildParts(config: ControlConfig, host: Host): Promise<Parts> {
+  const access = readAccess(config, host)
+  const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
+  const executors = new ExecutorRegistry(localExecutors({ config, env: host.env, skills, log: host.log }), host.log)
+  const mcpConfigs = readMcpConfig(config.mcpConfig, host.env)
+  const keepDataDir = takeDataDir(config.dataDir)
+  ensureListenable(access.address, 'addr') // before anything but the lock is written
+  keepPrivate(config.dataDir, [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir)], host.log)
+  const runtime = runtimeParts(config, access.token, host)
+  executors.register(runtime.executor)
+  const serviceId = serviceIdOf(config.dataDir)
+  const recovered = await host.signals.unlessStopped(recover(config.dataDir))
+  const storage = storageParts(config, recovered, host.log)
+  storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
+  const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
+  executors.register(new McpExecutor({ servers: mcp.servers, poll: (handleId) => storage.handles.record(handleId) }))
+  const listSkills = () => skills.listSkills()
+  return { access, executors, keepDataDir, listSkills, mcp, recovered, runtime, serviceId, storage }
+}
+
+export interface Parts {
+  readonly access: ReturnType<typeof readAccess>
+  readonly executors: ExecutorRegistry
+  /** To be called once the service listens. Until then a start that fails leaves no new data directory behind. */
+  readonly keepDataDir: () => void
+  readonly listSkills: SkillsDirectory['listSkills']
+  readonly mcp: ReturnType<typeof mcpParts>
+  readonly recovered: Recovered
+  readonly runtime: ReturnType<typeof runtimeParts>
+  /** Tells the attempts of this data directory from those of others. */
+  readonly serviceId: string
+  readonly storage: ReturnType<typeof storageParts>
+}
+
+/** Where the service listens, and who may speak to it. */
+function readAccess(config: ControlConfig, { env, log }: Host) {
+  const address = parseListenAddress(config.addr, 'addr')
+  const token = readToken(config.tokenFile, env.SERVICE_TOKEN)
+  isTokenFilePublic(config.tokenFile, log)
+  const guard = createGuard({ token, allowedHosts: config.allowedHost, listeningHost: address.hostname })
+  return { address, token, guard }
+}
+
+/** The tasks, and what keeps them on disk. */
+function storageParts(config: ControlConfig, recovered: Recovered, log: Log) {
+  const { segments, lastSeq, lastOrdinal } = recovered
+  const { dataDir, persistInterval: intervalMs, retention: retentionMs, maxStoredTasks } = config
+  const store = new TaskStore({ lastSeq, lastOrdinal })
+  for (const graph of recovered.graphs) store.apply({ kind: 'graph-recovered', graph })
+  const firstSegment = segments === undefined ? FIRST_SEGMENT : segments.newest + 1
+  const journal = new Journal({ dataDir, oldestSegment: segments?.oldest ?? firstSegment, firstSegment, log })
+  const idempotencyKeys = new IdempotencyKeys(recovered.idempotencyKeys)
+  const resultFiles = new ResultFiles(dataDir, recovered.graphs, log)
+  store.onResultDropped = (file) => resultFiles.drop(file)
+  const persistence = new Persistence({
+    ...{ store, journal, idempotencyKeys, resultFiles, dataDir, intervalMs, log },
+    reserve: new DiskReserve(dataDir),
+    isStateFileBehind: segments !== undefined,
+  })
+  return {
+    ...{ store, journal, idempotencyKeys, resultFiles, persistence },
+    handles: new Handles(store, resultFiles),
+    counters: new Counters(store),
+    retention: new Retention({ store, retentionMs, maxStoredTasks, log }),
+  }
+}
+
+/** The MCP servers that tasks call, and the record of their processes. */
+function mcpParts(
+  config: ControlConfig,
+  { configs, serviceId }: { configs: readonly McpServerConfig[]; serviceId: string },
+  { env, log }: Host,
+) {
+  const processes = new ProcessRecord(config.dataDir, log)
+  const servers = new McpServers(configs, {
+    killGraceMs: config.killGrace,
+    env: taskEnvironment(env),
+    serviceId,
+    record: processes,
+    log,
+  })
+  return { servers, processes }
+}
+
+/** What executes tasks of type `runtime`. `token` is what this service wants of its own callers. */
+function runtimeParts(config: ControlConfig, token: string | undefined, { env, log }: Host) {
+  const { SERVICE_RUNTIME_TOKEN, SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = env
+  const { dataDir, runtimeUrl: url, runtimeAwayTimeout: awayMs } = config
+  const itsToken = SERVICE_RUNTIME_TOKEN || token
+  const service = new RuntimeService({ url, token: itsToken })
+  const orphans = new Orphans({ dataDir, service, log })
+  const removals = new RemoteRemovals({ dataDir, service, log })
+  const child = config.withRuntime
+    ? new RuntimeChild({
+        ...{ service, dataDir, env, log, token: itsToken },
+        hasControlToken: token !== undefined,
+        flags: ['--unknown-fields', config.unknownFields],
+      })
+    : undefined
+  const defaults = { tenant: SERVICE_RUNTIME_TENANT || undefined, owner: SERVICE_RUNTIME_OWNER || undefined }
+  const isExpected = () => child?.isExpected ?? false
+  const executor = new RuntimeExecutor({ service, orphans, removals, defaults, awayMs, isExpected })
+  return { executor, orphans, removals, child }
+}

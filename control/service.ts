@@ -1,0 +1,205 @@
+/** The control service: schedules and answers with the parts it is given; starts, stops, and ends after a defect. */
+import { messageOf, stackOf } from '../shared/errors.ts'
+import { isLoopback } from '../shared/http-guard.ts'
+import { listen, type RunningHttpService } from '../shared/http-service.ts'
+import { inSlices, type Slices } from '../shared/slices.ts'
+import { VERSION } from '../shared/version.ts'
+import type { ControlConfig } from './config.ts'
+import { endLeftovers } from './executors/leftovers.ts'
+import { exitAfterFault } from './fault-exit.ts'
+import { prepareDecoding } from './graph/decode.ts'
+import type { Graph } from './graph/graph.ts'
+import { controlApp } from './http/app.ts'
+import type { Host, Parts } from './parts.ts'
+import { Readiness } from './scheduler/readiness.ts'
+import { Scheduler } from './scheduler/scheduler.ts'
+import { takeHeapHeadroom } from './store/heap-headroom.ts'
+
+/** Milliseconds beyond the kill grace that an executor may take to return after it was told to stop. */
+const EXECUTOR_RETURN_MS = 10_000
+
+/** Delay before warming up the validator: it costs milliseconds that the start should not wait for. */
+const WARM_UP_AFTER_MS = 50
+
+/** Milliseconds that open requests get to be answered at the end. */
+const LAST_ANSWERS_MS = 1_000
+
+export class ControlService {
+  readonly #config: ControlConfig
+  readonly #host: Host
+  readonly #parts: Parts
+  readonly #scheduler: Scheduler
+  readonly #app: ReturnType<typeof controlApp>
+  /** Aborted once nothing happens any more that a caller could wait for. */
+  readonly #stopping = new AbortController()
+  readonly #abandonAfterMs: number
+  #server: RunningHttpService | undefined
+  #isDraining = false
+  #hasFault = false
+
+  constructor(config: ControlConfig, host: Host, parts: Parts) {
+    this.#config = config
+    this.#host = host
+    this.#parts = parts
+    this.#abandonAfterMs = config.killGrace + EXECUTOR_RETURN_MS
+    this.#scheduler = this.#newScheduler()
+    this.#app = this.#newApp()
+  }
+
+  #newScheduler(): Scheduler {
+    const { executors, serviceId, storage } = this.#parts
+    const { store, persistence, resultFiles } = storage
+    return new Scheduler({
+      store,
+      executors,
+      maxConcurrency: this.#config.maxConcurrency,
+      log: this.#host.log,
+      abandonAfterMs: this.#abandonAfterMs,
+      serviceId,
+      flushOrThrow: () => persistence.flushOrThrow(),
+      flush: () => persistence.flush(),
+      onFault: (fault) => this.#endAfterFault(fault),
+      toKeep: (task, result) => resultFiles.keep(task, result),
+    })
+  }
+
+  #newApp(): ReturnType<typeof controlApp> {
+    const { access, executors, listSkills, mcp, storage } = this.#parts
+    const { log, startedAt } = this.#host
+    const { maxBodyBytes, unknownFields } = this.#config
+    const { store, persistence, retention, idempotencyKeys, resultFiles, handles, counters } = storage
+    const scheduler = this.#scheduler
+    const readiness = new Readiness({
+      isDraining: () => this.#isDraining,
+      schedulerFault: () => scheduler.fault,
+      ...{ persistence, retention },
+    })
+    const intake = { store, scheduler, executors, persistence, retention, readiness, unknownFields, log }
+    const toolParts = {
+      ...{ intake, persistence, idempotencyKeys, resultFiles, listSkills, maxBodyBytes },
+      ...{ mcpServers: mcp.servers, stopping: this.#stopping.signal },
+    }
+    return controlApp({
+      ...{ intake, store, scheduler, persistence, idempotencyKeys, resultFiles, handles, counters, readiness },
+      ...{ listSkills, toolParts, mcpServers: mcp.servers, guard: access.guard, log, startedAt, maxBodyBytes },
+    })
+  }
+
+  /** Throws `UsageError` and `StartStopped`; then no process, socket or journal segment of this start is left. */
+  async start(): Promise<void> {
+    const { runtime, storage, keepDataDir } = this.#parts
+    await this.#endLeftovers()
+    this.#endCancelledAttempts()
+    storage.persistence.onWritableAgain = () => this.#scheduler.goOn()
+    this.#server = await this.#listen()
+    keepDataDir()
+    this.#announce(this.#server)
+    runtime.orphans.start()
+    runtime.removals.start()
+    void inSlices(this.#resumeGraphs())
+    setTimeout(warmUp, WARM_UP_AFTER_MS).unref()
+  }
+
+  /** Lets attempts finish, writes the last state, answers open requests, exits. A second call stops waiting for attempts. */
+  async stop(signal: NodeJS.Signals): Promise<void> {
+    if (this.#isDraining) {
+      this.#scheduler.interrupt()
+      return
+    }
+    this.#isDraining = true
+    this.#host.log.info('stopping', { signal })
+    await this.#scheduler.stop(this.#config.shutdownTimeout)
+    const mcpServersEnded = this.#endMcpServers()
+    this.#stopping.abort()
+    const hasLastState = await this.#writeLastState()
+    if (hasLastState) {
+      await Promise.all([this.#server?.stop(LAST_ANSWERS_MS), mcpServersEnded])
+      this.#host.log.info('stopped')
+    }
+    await this.#exit(hasLastState ? 0 : 1)
+  }
+
+  /** Ends the service for an error that no caller and no attempt takes: its memory cannot be relied on any more. */
+  failed(error: unknown): void {
+    this.#host.log.error('an error was not caught', { cause: stackOf(error) })
+    this.#endAfterFault(`an error was not caught: ${messageOf(error)}`)
+  }
+
+  #endAfterFault(fault: string): void {
+    if (this.#hasFault) return
+    this.#hasFault = true
+    this.#isDraining = true
+    const { log } = this.#host
+    const { persistence } = this.#parts.storage
+    void exitAfterFault(fault, { log, persistence, exit: (code) => this.#exit(code) })
+  }
+
+  async #exit(code: number): Promise<void> {
+    await this.#parts.runtime.child?.stop()
+    await this.#host.exit(code)
+  }
+
+  /** Ends the processes of an earlier run that was killed, before their tasks run again. */
+  async #endLeftovers(): Promise<void> {
+    const { recovered, mcp, serviceId } = this.#parts
+    const processes = [...recovered.processes, ...mcp.processes.earlier]
+    if (recovered.segments !== undefined)
+      await endLeftovers({ processes, serviceId, graceMs: this.#config.killGrace, log: this.#host.log })
+    mcp.processes.forgetEarlier()
+  }
+
+  /** Ends, in other services, the attempts of tasks that an earlier run cancelled. */
+  #endCancelledAttempts(): void {
+    for (const task of this.#parts.recovered.toLetGo) this.#scheduler.letGo(task, task.handle!)
+  }
+
+  async #listen(): Promise<RunningHttpService> {
+    const { access, runtime, storage } = this.#parts
+    const { signals } = this.#host
+    try {
+      if (runtime.child !== undefined) await signals.unlessStopped(runtime.child.start(signals.duringStart))
+      signals.duringStart.throwIfAborted()
+      return listen(this.#app, access.address, 'addr')
+    } catch (error) {
+      await Promise.all([storage.journal.close(), runtime.child?.stop()])
+      throw error
+    }
+  }
+
+  #announce({ url }: RunningHttpService): void {
+    const { access, recovered } = this.#parts
+    const { log } = this.#host
+    const found = { recovered_graphs: recovered.graphs.length, cut_journal_bytes: recovered.cutBytes }
+    log.info('listening', { url, version: VERSION, pid: process.pid, ...found })
+    if (access.token !== undefined || isLoopback(access.address.hostname)) return
+    log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
+  }
+
+  /** In steps: there may be many graphs, and requests are answered already. */
+  *#resumeGraphs(): Slices<void> {
+    for (const graph of this.#parts.recovered.graphs as readonly Graph[]) {
+      if (graph.live > 0) this.#scheduler.resume(graph)
+      yield
+    }
+  }
+
+  /** False when the disk does not take it: the journal still holds what the state file lacks. */
+  async #writeLastState(): Promise<boolean> {
+    try {
+      await this.#parts.storage.persistence.stop()
+      return true
+    } catch (error) {
+      this.#host.log.error('cannot write the state file', { cause: String(error) })
+      return false
+    }
+  }
+
+  async #endMcpServers(): Promise<void> {
+    await Promise.race([this.#parts.mcp.servers.close(), Bun.sleep(this.#abandonAfterMs)])
+  }
+}
+
+function warmUp(): void {
+  prepareDecoding()
+  takeHeapHeadroom()
+}
