@@ -6,7 +6,7 @@ import { httpUrl, ServiceClient } from '../shared/http-client.ts'
 export const serviceUrlSetting = httpUrl({
   variable: 'SERVICE_URL',
   default: 'http://127.0.0.1:8080',
-  help: 'Base address of the control service.',
+  help: 'Base URL of the control service.',
 })
 
 export const controlService: CalledService = {

@@ -104,8 +104,8 @@ async function interrupted(signal: string, exitCode: number): Promise<never> {
 
 function help(): string {
   const lines = Object.entries(COMMANDS).map(([name, { summary, usage }]) => `  ${name} ${usage}\n      ${summary}`)
-  return `taskmill ${VERSION}: asks a taskmill control service. Prints one JSON object on standard output (but mcp, which
-speaks a protocol there):
+  return `taskmill ${VERSION}: the client of a taskmill control service. Every subcommand prints one JSON object on
+standard output (except mcp, which serves a protocol there):
 {"ok": true, "data": {...}} or {"ok": false, "error": {"message", "status_code", "body"}}.
 
 Usage: taskmill <subcommand> [flags]
@@ -114,17 +114,17 @@ ${lines.join('\n')}
   --help, <subcommand> --help
       Show help, on standard error.
   --version
-      Print the version, as the one JSON object.
+      Print the version, in the same form.
 
 Every subcommand takes:
 ${describeSettings({ url: serviceUrlSetting })}
 
 Variables without a flag:
   SERVICE_TOKEN
-      Sent as Authorization: Bearer, where set.
+      Sent as Authorization: Bearer if set.
 
-Exit codes: 0 success, 1 error, 2 usage error, 3 a wait ran out of time; of ensure-running: 4 the control service cannot
-be reached, 5 the runtime service is not ready.`
+Exit codes: 0 success, 1 error, 2 usage error, 3 a wait timed out. ensure-running: 4 the control service is not
+reachable, 5 the runtime service is not ready.`
 }
 
 function commandHelp(name: string, { summary, usage, settings }: Command): string {

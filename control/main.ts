@@ -67,7 +67,7 @@ async function lastLinesOf(lines: LineSink): Promise<void> {
 
 function help(): string {
   const variables = Object.entries(controlVariables).map(([name, sentence]) => `  ${name}\n      ${sentence}`)
-  return `taskmill-control ${VERSION}: accepts graphs of tasks and runs them.
+  return `taskmill-control ${VERSION}: accepts task graphs and runs them.
 
 Usage: taskmill-control [flags]
 

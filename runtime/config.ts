@@ -38,7 +38,7 @@ const paths = (help: string): Setting<readonly string[]> => ({
 })
 
 const tenantQuota: Setting<TenantQuotas> = {
-  help: 'What a tenant may have reserved at a time. Others may use what it leaves; without a quota it may take all there is.',
+  help: 'Maximum that a tenant may reserve at one time. A quota reserves nothing by itself. A tenant without a quota is limited by the capacity only.',
   value: QUOTA_FORM,
   repeatable: true,
   parse: parseTenantQuotas,
@@ -50,33 +50,33 @@ export const serveSettings = {
     variable: 'SERVICE_RUNTIME_LISTEN_ADDR',
     default: '127.0.0.1:18080',
     value: 'host:port',
-    help: 'Address to listen on; :18080 means all interfaces, port 0 a free port.',
+    help: 'Address to listen on. :18080 listens on all interfaces; port 0 picks a free port.',
   }),
   dataDir: text({
     default: 'data',
     value: 'directory',
-    help: 'Where runtime.db and the files of tasks are kept; made if it does not exist.',
+    help: 'Directory for runtime.db and the files of tasks. Created if missing. One service per directory.',
   }),
   maxRunningTasks: integer({
     default: '4',
     value: 'number',
     min: 1,
     max: 10_000,
-    help: 'Tasks that may run at the same time.',
+    help: 'Maximum number of tasks that run at the same time.',
   }),
   maxQueuedTasks: integer({
     default: '128',
     value: 'number',
     min: 0,
     max: 1_000_000,
-    help: 'Tasks that may wait to run; a further one is answered 429. With 0 a task starts at once or is refused.',
+    help: 'Maximum length of the queue. A task beyond it gets 429. With 0, a task starts at once or is refused.',
   }),
   terminationGraceMs: integer({
     default: '5000',
     value: 'milliseconds',
     min: 0,
     max: 10 * 60_000,
-    help: 'Time between TERM and KILL for a task that is killed or has run out of wall time.',
+    help: 'Time between SIGTERM and SIGKILL for a task that is killed or exceeds its wall time.',
   }),
   launchRetryMs: integer({
     default: '60000',
@@ -84,7 +84,7 @@ export const serveSettings = {
     min: 0,
     max: HOUR_MS,
     range: `0 to ${HOUR_MS}, 0 for not at all`,
-    help: 'How long to retry a launch that fails with EAGAIN or ENOMEM. The task fails after that.',
+    help: 'How long to retry a launch that fails with EAGAIN or ENOMEM. After that, the task fails.',
   }),
   resultRetentionSecs: integer({
     default: '604800',
@@ -92,58 +92,58 @@ export const serveSettings = {
     min: 0,
     max: CENTURY_SECS,
     range: '0 keeps for ever',
-    help: 'How long a task and its files are kept after it has ended.',
+    help: 'How long a task and its files are kept after it ended.',
   }),
   gcIntervalMs: integer({
     default: '1000',
     value: 'milliseconds',
     min: 10,
     max: HOUR_MS,
-    help: 'Time between two looks for tasks that are kept no longer.',
+    help: 'Interval between removals of tasks whose retention is over.',
   }),
   dispatchPollIntervalMs: integer({
     default: '250',
     value: 'milliseconds',
     min: 10,
     max: 60_000,
-    help: 'Time between two looks for tasks that could start. A safety net: a task starts as soon as there is room for it.',
+    help: 'Interval between checks for tasks that can start. Only a safety net: dispatch is event-driven.',
   }),
   cgroupRoot: text({
     value: 'directory',
-    help: 'Cgroup below which those of tasks are made. Without it: taskmill below the cgroup of the service.',
+    help: 'Parent cgroup of the task cgroups. Default: taskmill below the cgroup of the service.',
   }),
   runtimeId: text({
     variable: 'SERVICE_RUNTIME_ID',
     value: 'name',
-    help: 'Name of this runtime in its answers. Without it: the name of the host.',
+    help: 'Name of this runtime in its answers. Default: the host name.',
   }),
   defaultCapabilityMode: choice({
     variable: 'SERVICE_RUNTIME_DEFAULT_CAPABILITY_MODE',
     default: 'adaptive',
     choices: CAPABILITY_MODES,
-    help: 'For tasks that ask for what the host lacks and do not say: adaptive does without and reports it, strict refuses the task.',
+    help: 'Default policy.capability_mode, for tasks that request what the host cannot do: adaptive runs the task without it and reports that, strict refuses the task.',
   }),
   disableLinuxSandbox: flag({
     variable: 'SERVICE_RUNTIME_DISABLE_LINUX_SANDBOX',
-    help: 'Do without the profile linux_sandbox, as if the host did not have it.',
+    help: 'Turn the linux_sandbox profile off, as if the host did not support it.',
   }),
   disableCgroup: flag({
     variable: 'SERVICE_RUNTIME_DISABLE_CGROUP',
-    help: 'Do without cgroups, as if the host did not have them.',
+    help: 'Turn cgroups off, as if the host had none.',
   }),
   capacityMemoryBytes: optionalInteger({
     variable: 'SERVICE_RUNTIME_CAPACITY_MEMORY_BYTES',
     value: 'bytes',
     min: 1,
     max: Number.MAX_SAFE_INTEGER,
-    help: 'Memory that tasks may have reserved together. Without it: what the machine has and the cgroup of the service may use.',
+    help: 'Maximum memory that all running tasks may reserve together. Default: the memory of the machine, or the limit of the cgroup of the service if lower.',
   }),
   capacityPids: optionalInteger({
     variable: 'SERVICE_RUNTIME_CAPACITY_PIDS',
     value: 'number',
     min: 1,
     max: MAX_PIDS,
-    help: 'Processes that tasks may have reserved together. Without it: what the kernel and the cgroup of the service allow.',
+    help: 'Maximum number of processes that all running tasks may reserve together. Default: the limit of the kernel, or of the cgroup of the service if lower.',
   }),
   tenantQuota,
   maxBodyBytes: integer({
@@ -151,21 +151,21 @@ export const serveSettings = {
     value: 'bytes',
     min: 1024,
     max: GIB,
-    help: 'Largest request body; a larger one is answered 413.',
+    help: 'Maximum size of a request body. A larger one gets 413.',
   }),
   maxOutputBytes: integer({
     default: String(GIB),
     value: 'bytes',
     min: 1024,
     max: 1024 * GIB,
-    help: 'Largest stdout, and largest stderr, of a task; one that writes more is ended.',
+    help: 'Maximum size of the stdout and of the stderr of a task. A task that writes more is ended.',
   }),
   sandboxUid: integer({
     default: '65531',
     value: 'uid',
     min: 1,
     max: MAX_UID,
-    help: 'User of tasks in linux_sandbox, where the service is root. Never root, and no user that owns files of the host: 65534 (nobody) owns what unmapped users and squashing file servers leave.',
+    help: 'User id of tasks in linux_sandbox when the service runs as root. Never root. Pick an id that owns no file of the host: files of unmapped users and of squashing file servers belong to 65534 (nobody).',
   }),
   sandboxPidsMax: integer({
     variable: 'SERVICE_RUNTIME_SANDBOX_PIDS_MAX',
@@ -174,30 +174,30 @@ export const serveSettings = {
     min: 0,
     max: MAX_PIDS,
     range: `0 to ${MAX_PIDS}, 0 for no limit`,
-    help: 'Default pids_max of tasks in linux_sandbox. Reserves nothing; not enforced without a pids cgroup.',
+    help: 'Default limits.pids_max of tasks in linux_sandbox. Reserves nothing. Not enforced without a pids cgroup.',
   }),
-  sandboxMask: paths('Path of the host that tasks in linux_sandbox do not see.'),
-  sandboxExpose: paths('Path below a hidden one that tasks in linux_sandbox see after all, read-only.'),
+  sandboxMask: paths('Host path to hide from tasks in linux_sandbox.'),
+  sandboxExpose: paths('Host path below a hidden one to show to tasks in linux_sandbox, read-only.'),
   unknownFields: unknownFieldsSetting,
   allowedHost: list({
     value: 'name',
-    help: 'Name under which the service may be addressed, and web pages may come from, besides addresses and local names.',
+    help: 'Host name to accept in the Host and Origin headers, in addition to IP addresses and local names.',
   }),
   tokenFile: text({
     value: 'file',
-    help: 'File with a token that callers must send as Authorization: Bearer. Without one, access is open.',
+    help: 'File with the token that callers must send as Authorization: Bearer. Without a token, access is open.',
   }),
   controlAccess: choice({
     variable: 'SERVICE_CONTROL_ACCESS',
     default: 'unknown',
     choices: CONTROL_ACCESS,
-    help: 'Whether the control service on this machine requires a token. Plans of tasks that share the network of the host warn unless it is token. taskmill-control --with-runtime sets it.',
+    help: 'Whether the control service on this machine requires a token. Unless it is token, the plans of tasks with the host network carry a warning. taskmill-control --with-runtime sets it.',
   }),
   logLevel: choice({
     variable: 'SERVICE_LOG_LEVEL',
     default: 'info',
     choices: LOG_LEVELS,
-    help: 'Least severe log lines to write; debug adds every request.',
+    help: 'Minimum level of log lines. debug adds every request.',
   }),
 }
 
@@ -205,5 +205,5 @@ export type ServeConfig = SettingValues<typeof serveSettings>
 
 /** Variables without a flag, for the documentation. */
 export const serveVariables = {
-  SERVICE_TOKEN: 'The token itself, where --token-file is not given.',
+  SERVICE_TOKEN: 'The token itself. Ignored with --token-file.',
 } as const

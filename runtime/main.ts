@@ -12,8 +12,8 @@ import { serveSettings, serveVariables } from './config.ts'
 import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
 
 const SERVE_SUMMARY =
-  'Run the service: it takes commands and scripts and runs them as accounted, limited processes, in a sandbox if wanted.'
-const DOCTOR_SUMMARY = 'Show what this host can enforce, and the remedy for what it cannot.'
+  'Run the service. It runs commands and scripts as processes with limits and accounting, in a sandbox on request.'
+const DOCTOR_SUMMARY = 'Show what this host can enforce, and how to fix what it cannot.'
 
 if (Bun.isMainThread) await begin()
 else await serveThread()
@@ -104,7 +104,7 @@ async function help(): Promise<string> {
   const commands = Object.entries(CLIENT_COMMANDS).map(
     ([name, { summary, usage }]) => `  ${name} ${usage}\n      ${summary}`,
   )
-  return `taskmill-runtime ${VERSION}: runs commands and scripts as accounted, limited processes.
+  return `taskmill-runtime ${VERSION}: runs commands and scripts as processes with limits and accounting.
 
 Usage: taskmill-runtime <subcommand> [flags]
 
@@ -118,14 +118,14 @@ ${commands.join('\n')}
   --version
       Show the version.
 
-submit, status, wait, kill, run and health ask a running service:
+submit, status, wait, kill, run and health call a running service:
 ${describeSettings({ server: serverSetting })}
-They print its response, a JSON object, on standard output. Exit codes: 0 success, 1 error, 2 usage error; run exits
-with 0 only when the task ended in success.
+They print its response, a JSON object, on standard output. Exit codes: 0 success, 1 error, 2 usage error. run exits
+with 0 only if the task succeeded.
 
 Variables without a flag:
   SERVICE_TOKEN
-      Sent as Authorization: Bearer, where set.`
+      Sent as Authorization: Bearer if set.`
 }
 
 function serveHelp(): string {

@@ -6,15 +6,15 @@ import { serveSettings, serveVariables } from '../runtime/config.ts'
 import { replaceSection, settingsTable } from './settings-table.ts'
 
 const ROOT = dirname(import.meta.dir)
-const README = join(ROOT, 'README.md')
+const SETTINGS = join(ROOT, 'docs/settings.md')
 const EXECUTORS = join(ROOT, 'docs/executors.md')
 
-/** The README as it should be. */
-export function currentReadme(): string {
+/** docs/settings.md as it should be. */
+export function currentSettingsPage(): string {
   const control = settingsTable(controlSettings, controlVariables)
   const runtime = settingsTable(serveSettings, serveVariables)
-  const readme = replaceSection(readFileSync(README, 'utf8'), 'control settings', control)
-  return replaceSection(readme, 'runtime settings', runtime)
+  const page = replaceSection(readFileSync(SETTINGS, 'utf8'), 'control settings', control)
+  return replaceSection(page, 'runtime settings', runtime)
 }
 
 /** docs/executors.md as it should be: its example is the one that the tests run. */
@@ -24,6 +24,6 @@ export function currentExecutorsPage(): string {
 }
 
 if (import.meta.main) {
-  writeFileSync(README, currentReadme())
+  writeFileSync(SETTINGS, currentSettingsPage())
   writeFileSync(EXECUTORS, currentExecutorsPage())
 }

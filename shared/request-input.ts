@@ -5,7 +5,7 @@ import { CallFailed } from './http-client.ts'
 
 export const fileSetting = text({
   value: 'file',
-  help: 'File to send. Without it, or with -, standard input is sent.',
+  help: 'File to send. Default, or with -: standard input.',
 })
 
 /** Bytes that a request may have; the service has a limit of its own, which counts. */

@@ -6,5 +6,5 @@ export const unknownFieldsSetting = choice({
   variable: 'SERVICE_UNKNOWN_FIELDS',
   default: 'refuse',
   choices: UNKNOWN_FIELDS,
-  help: 'What happens to a request with an unknown field, parameter or query parameter: refuse answers 400, ignore drops the field in silence.',
+  help: 'How to treat an unknown field, parameter or query parameter: refuse answers 400, ignore drops it.',
 })

@@ -1,15 +1,14 @@
-/** What the README says about the code is what the code says. */
+/** What the documents say about the code is what the code says. */
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import manifest from '../package.json'
-import { currentExecutorsPage, currentReadme } from '../scripts/docs.ts'
+import { currentExecutorsPage, currentSettingsPage } from '../scripts/docs.ts'
 
 const ROOT = dirname(import.meta.dir)
-const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
 
-test('the settings table is the one that parses the command line (else: bun run docs)', () => {
-  expect(readme).toBe(currentReadme())
+test('the tables of docs/settings.md are those that parse the command line (else: bun run docs)', () => {
+  expect(readFileSync(join(ROOT, 'docs/settings.md'), 'utf8')).toBe(currentSettingsPage())
 })
 
 test('the example of docs/executors.md is the one that is run (else: bun run docs)', () => {
@@ -21,6 +20,7 @@ test('every file that the documents link to exists', () => {
     'README.md',
     'CONTRIBUTING.md',
     'CHANGELOG.md',
+    ...['deploy/README.md', 'bench/README.md', 'examples/README.md'],
     ...new Bun.Glob('docs/**/*.md').scanSync({ cwd: ROOT }),
   ]
   const broken = documents.flatMap((document) => {

@@ -5,7 +5,7 @@ import { submitted } from '../warnings.ts'
 import { defineCommand } from './command.ts'
 
 export const act = defineCommand({
-  summary: 'Run an action: {"action": {"kind", "input", ...}, "action_id", ...}.',
+  summary: 'Run one action: {"action": {"kind", "input", ...}, "action_id", ...}.',
   usage: '[--file action.json]',
   settings: { file: fileSetting },
   takesArguments: false,

@@ -7,10 +7,10 @@ import { taskIdsOf } from './task-ids.ts'
 import { waitForTasks, waitSettings } from './wait.ts'
 
 export const cancel = defineCommand({
-  summary: 'Cancel tasks; what depends on them is skipped.',
+  summary: 'Cancel tasks. Tasks that depend on them are skipped.',
   usage: 'TASK_ID... [--wait]',
   settings: {
-    wait: flag({ help: 'Wait until the tasks have ended; --timeout and --interval are for that.' }),
+    wait: flag({ help: 'Wait until the tasks have ended, within --timeout.' }),
     ...waitSettings,
   },
   takesArguments: true,

@@ -3,7 +3,7 @@ import { success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 
 export const capabilities = defineCommand({
-  summary: 'Show the adapter contract: its version, the action kinds, what to know.',
+  summary: 'Show the adapter contract: its version, the action kinds, compatibility notes.',
   usage: '',
   settings: {},
   takesArguments: false,

@@ -15,44 +15,45 @@ const HOUR_MS = 3_600_000
 const runtimeUrlSetting: Setting<string> = httpUrl({
   variable: 'SERVICE_RUNTIME_URL',
   default: 'http://127.0.0.1:18080',
-  help: 'Base address of the runtime service.',
+  help: 'Base URL of the runtime service.',
 })
 
 export const ensureRunning = defineCommand({
-  summary: 'Return once the control service is reachable; start it if asked to, and if it is to be on this machine.',
+  summary:
+    'Check that the control service is reachable. Start it if a flag says how and its address is on this machine.',
   usage: '[--with-runtime] [--start | --compose-dir DIR] [--timeout 30s]',
   settings: {
-    withRuntime: flag({ help: 'The runtime service has to be ready as well.' }),
+    withRuntime: flag({ help: 'Also require the runtime service to be ready.' }),
     start: flag({
-      help: 'Start taskmill-control (and taskmill-runtime) from beside this executable or from PATH, with this environment and working directory, detached. Log and data: $XDG_STATE_HOME/taskmill, else ~/.local/state/taskmill. Then docker starts nothing.',
+      help: 'Start taskmill-control (with --with-runtime also taskmill-runtime) detached, with this environment and working directory. The executables come from the directory of this one, else from PATH. Logs and data: $XDG_STATE_HOME/taskmill, else ~/.local/state/taskmill. The docker flags are then ignored.',
     }),
     composeDir: text({
       variable: 'SERVICE_COMPOSE_DIR',
       value: 'directory',
-      help: 'Start with docker compose up -d in this directory, or with docker-compose.',
+      help: 'Start with docker compose up -d (or docker-compose) in this directory.',
     }),
     runtimeImage: text({
       variable: 'SERVICE_RUNTIME_IMAGE',
       value: 'image',
-      help: 'Start the runtime service as a container of this image, its port published on loopback.',
+      help: 'Start the runtime service as a container of this image. Its port is published on loopback.',
     }),
     runtimeSource: text({
       variable: 'SERVICE_RUNTIME_SOURCE',
       value: 'url or directory',
-      help: 'Where the source of the runtime service is; only for hints.',
+      help: 'Location of the source of the runtime service. Used only in hints.',
     }),
     runtimeUrl: runtimeUrlSetting,
     timeout: duration({
       default: '30s',
       minMs: 0,
       maxMs: HOUR_MS,
-      help: 'Longest wait for what was started to become ready.',
+      help: 'Maximum wait for started services to become ready.',
     }),
     dockerTimeout: duration({
       default: '2m',
       minMs: 1,
       maxMs: HOUR_MS,
-      help: 'Longest time for a command of docker that starts something, pulling of images included; questions get at most 20s.',
+      help: 'Time limit of a docker command that starts something, image pulls included. Docker queries get at most 20s.',
     }),
   },
   takesArguments: false,

@@ -4,10 +4,10 @@ import { success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 
 export const health = defineCommand({
-  summary: 'Ask the control service whether it is there.',
+  summary: 'Check that the control service answers.',
   usage: '[--ready]',
   settings: {
-    ready: flag({ help: 'Ask whether it takes in graphs (GET /readyz); exit code 1 and the reason if not.' }),
+    ready: flag({ help: 'Check that the service accepts graphs (GET /readyz). If not: exit code 1 and the reason.' }),
   },
   takesArguments: false,
   run: async ({ values, client }) =>

@@ -5,14 +5,14 @@ import { HOSTS, hostConfig } from '../host-config.ts'
 import { defineCommand } from './command.ts'
 
 export const installMcp = defineCommand({
-  summary: 'Print the configuration with which an MCP host (claude, codex, cursor, ...) uses the control service.',
+  summary: 'Print the configuration that an MCP host (claude, codex, cursor, ...) needs to use the control service.',
   usage: '[--client claude|codex|cursor|generic] [--transport http|stdio]',
   settings: {
-    client: choice({ default: 'generic', choices: HOSTS, help: 'The host that is to be configured.' }),
+    client: choice({ default: 'generic', choices: HOSTS, help: 'The MCP host to configure.' }),
     transport: choice({
       default: 'http',
       choices: ['http', 'stdio'],
-      help: 'http: the host calls the service itself. stdio: it starts taskmill mcp, which does.',
+      help: 'http: the host calls the service. stdio: the host starts taskmill mcp, which calls the service.',
     }),
   },
   takesArguments: false,

@@ -2,7 +2,7 @@
 import { defineCommand } from './command.ts'
 
 export const mcp = defineCommand({
-  summary: 'Be an MCP server on standard input and output, on behalf of the control service (POST /mcp).',
+  summary: 'Serve MCP on standard input and output, and forward it to the control service (POST /mcp).',
   usage: '',
   settings: {},
   takesArguments: false,

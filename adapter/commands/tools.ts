@@ -3,7 +3,7 @@ import { success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 
 export const tools = defineCommand({
-  summary: 'List the action kinds as tools for a model, with the JSON Schema of their input.',
+  summary: 'List the action kinds as tools for a model, each with the JSON Schema of its input.',
   usage: '',
   settings: {},
   takesArguments: false,

@@ -5,7 +5,7 @@ import { success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 
 export const translate = defineCommand({
-  summary: 'Show the task graph that an action would become; nothing is run or stored.',
+  summary: 'Show the task graph that an action translates to. Nothing is run or stored.',
   usage: '[--file action.json]',
   settings: { file: fileSetting },
   takesArguments: false,

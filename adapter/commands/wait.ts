@@ -33,18 +33,18 @@ export interface WaitData {
 }
 
 export const waitSettings = {
-  taskIds: list({ value: 'a,b', help: 'Ids of tasks, besides those given as arguments.' }),
+  taskIds: list({ value: 'a,b', help: 'Task ids, in addition to the arguments.' }),
   timeout: duration({
     default: '2m',
     minMs: 0,
     maxMs: 30 * DAY_MS,
-    help: 'Longest wait; then the exit code is 3. Tasks that ended, well or not, exit 0: look at their status.',
+    help: 'Maximum wait. After it, the exit code is 3. Once all tasks have ended the exit code is 0, whatever their status.',
   }),
   interval: duration({
     default: '200ms',
     minMs: 1,
     maxMs: DAY_MS,
-    help: 'Pause between two questions to a service that cannot hold a request.',
+    help: 'Polling interval for services that do not support wait_ms.',
   }),
 }
 

@@ -17,7 +17,7 @@ export const CLIENT_COMMANDS: Readonly<Record<string, Command>> = { submit, stat
 export const serverSetting = httpUrl({
   variable: 'SERVICE_RUNTIME_URL',
   default: 'http://127.0.0.1:18080',
-  help: 'Base address of the runtime service.',
+  help: 'Base URL of the runtime service.',
 })
 
 /** What to print on standard output, and on standard error, and how to exit. */

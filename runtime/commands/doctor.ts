@@ -117,14 +117,13 @@ function tryLauncher(directory: string): LauncherProgram | undefined {
   }
 }
 
-const help =
-  (): string => `taskmill-runtime doctor: shows what this host can enforce, and the remedy for what it cannot.
+const help = (): string => `taskmill-runtime doctor: shows what this host can enforce, and how to fix what it cannot.
 
 Usage: taskmill-runtime doctor [flags]
        taskmill-runtime doctor --escape [--rootfs DIR] [flags]
 
-It tries; it needs no running service. Exit codes: 0 all there, or all blocked; 1 something is missing, or not
-blocked; 2 usage error.
+It tries each capability on this host and needs no running service. Exit codes: 0 everything is available (with
+--escape: every attempt is blocked), 1 something is missing or not blocked, 2 usage error.
 
-Flags, most of them as of serve:
+Flags, most of them the same as those of serve:
 ${describeSettings(doctorSettings)}`

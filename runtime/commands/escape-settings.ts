@@ -6,11 +6,11 @@ const { sandboxUid, sandboxMask, sandboxExpose } = serveSettings
 
 export const escapeSettings = {
   escape: flag({
-    help: 'Tries to escape from a sandbox, in every way we know, and says what is not blocked. It lays out baits and harms nothing.',
+    help: 'Try to escape from a sandbox in every way we know, and report what is not blocked. The attempts are harmless.',
   }),
   rootfs: text({
     value: 'directory',
-    help: 'With --escape: the root of the sandbox, as tasks ask for it with chroot. Without it: the host, read-only.',
+    help: 'With --escape: the rootfs of the sandbox, as with sandbox.chroot. Default: the read-only host view.',
   }),
   ...{ sandboxUid, sandboxMask, sandboxExpose },
 }

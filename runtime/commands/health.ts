@@ -2,7 +2,7 @@
 import { defineCommand } from './command.ts'
 
 export const health = defineCommand({
-  summary: 'Ask the service whether it is ready.',
+  summary: 'Check that the service is ready.',
   usage: '',
   settings: {},
   takesTaskId: false,

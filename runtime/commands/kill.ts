@@ -4,13 +4,13 @@ import { headerValue } from '../../shared/header-text.ts'
 import { defineCommand, taskPath } from './command.ts'
 
 export const kill = defineCommand({
-  summary: 'End a task: TERM, and KILL after the grace time.',
+  summary: 'Kill a task: SIGTERM, then SIGKILL after the grace period.',
   usage: 'TASK_ID [--owner NAME]',
   settings: {
     owner: text({
       variable: 'SERVICE_RUNTIME_OWNER',
       value: 'name',
-      help: 'Owner of the task, which tasks that were submitted with one ask for.',
+      help: 'Owner of the task. Required for a task that was submitted with one.',
     }),
   },
   takesTaskId: true,

@@ -5,7 +5,7 @@ import { fileSetting, readInput } from '../../shared/request-input.ts'
 
 export const requestSettings = {
   file: fileSetting,
-  json: text({ value: 'text', help: 'The request itself, instead of a file.' }),
+  json: text({ value: 'text', help: 'The request itself, in place of a file.' }),
 }
 
 export async function readRequest({ file, json }: { file: string; json: string }): Promise<Uint8Array> {

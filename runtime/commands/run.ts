@@ -4,7 +4,7 @@ import { readRequest, requestSettings } from './request.ts'
 import { waitForEnd, waitSettings } from './wait.ts'
 
 export const run = defineCommand({
-  summary: 'Submit a task, wait for its end and show it; the exit code is 0 only if it succeeded.',
+  summary: 'Submit a task, wait until it ends and show it. The exit code is 0 only if it succeeded.',
   usage: '[--file request.json | --json TEXT]',
   settings: { ...requestSettings, ...waitSettings },
   takesTaskId: false,

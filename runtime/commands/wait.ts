@@ -16,13 +16,13 @@ export const waitSettings = {
     default: '0s',
     minMs: 0,
     maxMs: 30 * DAY_MS,
-    range: '0 waits without an end',
-    help: 'Longest wait; then the task is printed as it is and the exit code is 1.',
+    range: '0 waits without a limit',
+    help: 'Maximum wait. After it, the task is printed as it is and the exit code is 1.',
   }),
 }
 
 export const wait = defineCommand({
-  summary: 'Wait until a task has ended, and show it.',
+  summary: 'Wait until a task ends and show it.',
   usage: 'TASK_ID [--timeout 2m]',
   settings: waitSettings,
   takesTaskId: true,
