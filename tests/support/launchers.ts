@@ -71,7 +71,7 @@ function checkedLauncher(): { path: string } | { missing: string } {
     'command -v make && echo "#include <stdlib.h>" | gcc -fsanitize=address,undefined -c -x c -o /dev/null -'
   if (Bun.spawnSync(sh(canBuild), { stderr: 'ignore' }).exitCode !== 0) return { missing: 'gcc or make is not here' }
   const hash = new Bun.CryptoHasher('sha256')
-  for (const file of [...new Bun.Glob('{Makefile,c/**/*.[ch]}').scanSync({ cwd: SOURCES })].sort()) {
+  for (const file of ['Makefile', ...new Bun.Glob('c/**/*.[ch]').scanSync({ cwd: SOURCES })].sort()) {
     hash.update(file).update(readFileSync(join(SOURCES, file)))
   }
   const path = join(ROOT, `dist/taskmill-launcher-checked-${hash.digest('hex').slice(0, 16)}`)
