@@ -10,8 +10,8 @@ import { exitAfterFault } from './fault-exit.ts'
 import { prepareDecoding } from './graph/decode.ts'
 import type { Graph } from './graph/graph.ts'
 import { controlApp } from './http/app.ts'
+import { Readiness } from './operations/readiness.ts'
 import type { Host, Parts } from './parts.ts'
-import { Readiness } from './scheduler/readiness.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { takeHeapHeadroom } from './store/heap-headroom.ts'
 
@@ -76,7 +76,7 @@ export class ControlService {
     })
     const intake = { store, scheduler, executors, persistence, retention, readiness, unknownFields, log }
     const toolParts = {
-      ...{ intake, persistence, idempotencyKeys, resultFiles, listSkills, maxBodyBytes },
+      ...{ intake, store, persistence, idempotencyKeys, resultFiles, listSkills, maxBodyBytes },
       ...{ mcpServers: mcp.servers, stopping: this.#stopping.signal },
     }
     return controlApp({

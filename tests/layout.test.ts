@@ -19,11 +19,11 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['service.ts'],
     ['http', 'parts.ts', 'fault-exit.ts'],
     ['mcp-server'],
-    ['scheduler'],
+    ['operations'],
+    ['scheduler', 'adapter-v1'],
     ['executors'],
     ['mcp-client', 'journal'],
     ['store'],
-    ['adapter-v1'],
     ['graph', 'config.ts'],
   ],
   runtime: [

@@ -9,8 +9,8 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
 import { isObject } from '../../shared/json.ts'
 import { didYouMean, quoted, unknownField } from '../../shared/unknown-names.ts'
+import { runtimeParameters } from '../graph/runtime-parameters.ts'
 import { invalidAction, unknownActionField, withoutNulls } from './request.ts'
-import { runtimeParameters } from './runtime-request.ts'
 
 export type Input = Readonly<Record<string, unknown>>
 

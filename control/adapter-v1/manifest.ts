@@ -7,9 +7,9 @@ import {
   PROFILES,
   SCHEMA_VERSION,
 } from '../../shared/contract/adapter-v1.ts'
+import { publicSchema } from '../graph/public-schema.ts'
 import type { InputSchemas } from './input-check.ts'
 import { functionName, KINDS } from './kinds.ts'
-import { publicSchema } from './public-schema.ts'
 
 export const capabilities: AdapterCapabilities = {
   schema_version: SCHEMA_VERSION,

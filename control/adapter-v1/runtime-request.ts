@@ -7,17 +7,16 @@
  */
 import { type TObject, Type } from '@sinclair/typebox'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
-import { type ExecutionKind, ExecutionSpec, SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
+import { type ExecutionKind, SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
+import { executionFields } from '../graph/runtime-parameters.ts'
 import type { Input } from './input-check.ts'
 import { invalidAction } from './request.ts'
-
-const { program, args, script, interpreter, env } = ExecutionSpec.properties
 
 /** The id is made from the task's own, and `execution` has several forms here. */
 const { task_id: _, execution: __, ...REST } = SubmitTaskRequest.properties
 
+const { program, args, script, interpreter, env } = executionFields
 const ownFields = { command: { program, args, env }, script: { script, interpreter, env } }
-const allFields = { program, args, script, interpreter, env }
 
 type RuntimeKind = Extract<ActionKind, `runtime.${string}`>
 const executionKind = (kind: RuntimeKind): ExecutionKind => (kind === 'runtime.command' ? 'command' : 'script')
@@ -44,9 +43,6 @@ function runtimeInput(kind: ExecutionKind): TObject {
   return Type.Object({ ...ownFields[kind], execution, ...REST })
 }
 
-/** All parameters of a runtime task: those of a whole request, and the fields of `execution` beside them. */
-export const runtimeParameters: TObject = Type.Object({ ...allFields, ...SubmitTaskRequest.properties })
-
 export const runtimeCommandInput = runtimeInput('command')
 export const runtimeScriptInput = runtimeInput('script')
 
@@ -56,7 +52,7 @@ export function runtimeRequest(kind: RuntimeKind, input: Input): Input {
   const isWhole = input.execution !== undefined
   const at = isWhole ? 'input.execution' : 'input'
   const fields = (input.execution ?? input) as Input
-  for (const field of Object.keys(allFields)) {
+  for (const field of Object.keys(executionFields)) {
     if (isWhole && input[field] !== undefined) {
       throw invalidAction(`input.${field} and input.execution exclude each other`)
     }

@@ -2,10 +2,10 @@
 import type { AnyElysia } from 'elysia'
 import { readBody, traceIdOf } from '../../shared/http-service.ts'
 import { capabilities, type OfferedSkill, toolManifest } from '../adapter-v1/manifest.ts'
-import { actionInputs } from '../executors/action-inputs.ts'
 import type { IdempotencyKeys } from '../journal/idempotency.ts'
-import { submitAction, translateAction } from '../scheduler/actions.ts'
-import type { Intake } from '../scheduler/submit.ts'
+import { submitAction, translateAction } from '../operations/act.ts'
+import { actionInputs } from '../operations/action-inputs.ts'
+import type { Intake } from '../operations/submit.ts'
 
 export interface AdapterRoutes {
   readonly intake: Intake

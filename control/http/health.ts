@@ -3,7 +3,7 @@ import type { AnyElysia } from 'elysia'
 import type { HealthResponse, ReadyResponse } from '../../shared/contract/control.ts'
 import { formatUptime } from '../../shared/duration.ts'
 import { ServiceError } from '../../shared/errors.ts'
-import type { Readiness } from '../scheduler/readiness.ts'
+import type { Readiness } from '../operations/readiness.ts'
 
 /** Fixed by the specification; the build's own version is `--version`. */
 const HEALTH_VERSION = 'v1.0.0'

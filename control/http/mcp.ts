@@ -14,7 +14,7 @@ import type { Persistence } from '../journal/persistence.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
 import { McpFault } from '../mcp-client/fault.ts'
 import { type McpServers, toolList } from '../mcp-client/servers.ts'
-import { type Intake, submitGraph } from '../scheduler/submit.ts'
+import { type Intake, submitGraph } from '../operations/submit.ts'
 
 /** Seconds for asking all servers for their tools: more than each of them gets to start and to answer. */
 const DISCOVER_TIMEOUT_SECONDS = 100

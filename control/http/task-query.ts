@@ -6,7 +6,7 @@ import { nearestName } from '../../shared/nearest-name.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'
 import { LEGACY_OS_TYPES, normalizeTool } from '../graph/normalize.ts'
 import { isKnownType } from '../graph/validate.ts'
-import { type PageRequest, placeOf, type TaskFilter } from '../store/task-filter.ts'
+import { type PageRequest, placeOf, type TaskFilter } from '../operations/task-filter.ts'
 
 /** Tasks of one page. */
 export const MAX_PAGE_TASKS = 1_000

@@ -15,7 +15,7 @@ import {
 import { ServiceError, stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { VERSION } from '../../shared/version.ts'
-import { publicSchema } from '../adapter-v1/public-schema.ts'
+import { publicSchema } from '../graph/public-schema.ts'
 import { checkToolInput, type Tool, type ToolParts } from './tool.ts'
 import { TOOLS } from './tools.ts'
 

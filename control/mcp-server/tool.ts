@@ -11,10 +11,11 @@ import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { ResultFiles } from '../journal/result-files.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
-import type { Intake } from '../scheduler/submit.ts'
+import type { Intake } from '../operations/submit.ts'
+import type { Waiter, WaitParts } from '../operations/wait.ts'
 
 /** What the tools work with. */
-export interface ToolParts {
+export interface ToolParts extends WaitParts {
   readonly intake: Intake
   readonly persistence: Pick<Persistence, 'assertWritable' | 'durable' | 'flush'>
   readonly idempotencyKeys: IdempotencyKeys
@@ -23,16 +24,10 @@ export interface ToolParts {
   readonly listSkills: () => Promise<readonly OfferedSkill[]>
   /** Bytes that a graph may have. */
   readonly maxBodyBytes: number
-  /** Fires when the service stops: who waits is answered then. */
-  readonly stopping: AbortSignal
 }
 
-export interface ToolContext {
-  /** Fires when nobody waits for the answer any more. */
-  readonly signal: AbortSignal
+export interface ToolContext extends Waiter {
   readonly traceId: string
-  /** Tells the caller how far it is, if it wants to know. `progress` has to rise. */
-  readonly report: (progress: number, total: number, message: string) => void
 }
 
 export interface Tool<I extends TObject = TObject> {

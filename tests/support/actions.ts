@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { decodeRequest } from '../../control/adapter-v1/request.ts'
 import { type Translation, translate } from '../../control/adapter-v1/translate.ts'
-import { actionInputs } from '../../control/executors/action-inputs.ts'
+import { actionInputs } from '../../control/operations/action-inputs.ts'
 import { ACTION_KINDS, type ActionKind } from '../../shared/contract/adapter-v1.ts'
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'

@@ -1,8 +1,8 @@
 /** `cancel`: ends tasks; what depends on them is skipped. */
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { CancelAnswer, CancelInput } from '../../../shared/contract/mcp-server.ts'
-import { cancelTasks } from '../../scheduler/cancel.ts'
-import { namedTasks } from '../named-tasks.ts'
+import { cancelTasks } from '../../operations/cancel.ts'
+import { namedTasks } from '../../operations/named-tasks.ts'
 import { defineTool } from '../tool.ts'
 
 export const cancelTool = defineTool({

@@ -10,8 +10,8 @@ import { CapabilitiesAnswer, CapabilitiesInput } from '../../../shared/contract/
 import { badRequest } from '../../../shared/errors.ts'
 import { VERSION } from '../../../shared/version.ts'
 import { KINDS, resolveKind } from '../../adapter-v1/kinds.ts'
-import { publicSchema } from '../../adapter-v1/public-schema.ts'
-import { actionInputs } from '../../executors/action-inputs.ts'
+import { publicSchema } from '../../graph/public-schema.ts'
+import { actionInputs } from '../../operations/action-inputs.ts'
 import { defineTool } from '../tool.ts'
 
 /** Skills that are named. */

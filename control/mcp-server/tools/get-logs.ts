@@ -1,11 +1,11 @@
 /** `get_logs`: what a task has written, or its whole result, a page at a time. */
 import { GetLogsAnswer, GetLogsInput } from '../../../shared/contract/mcp-server.ts'
 import { badRequest, messageOf, ServiceError } from '../../../shared/errors.ts'
+import { page, streamsOf } from '../../graph/log-page.ts'
 import { ResultFile } from '../../graph/result-file.ts'
 import type { Task } from '../../graph/task.ts'
-import type { Intake } from '../../scheduler/submit.ts'
-import { page, streamsOf } from '../log-page.ts'
-import { namedTask } from '../named-tasks.ts'
+import { namedTask } from '../../operations/named-tasks.ts'
+import type { Intake } from '../../operations/submit.ts'
 import { defineTool, type ToolContext, type ToolParts } from '../tool.ts'
 
 /** Milliseconds for the other service to say what it has. */

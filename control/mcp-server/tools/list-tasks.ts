@@ -3,7 +3,7 @@ import { ListTasksAnswer, ListTasksInput } from '../../../shared/contract/mcp-se
 import { badRequest } from '../../../shared/errors.ts'
 import { inSlices, isYieldDue } from '../../../shared/slices.ts'
 import type { Task } from '../../graph/task.ts'
-import { cursorOf, graphsOf, isWanted, type Place, placeOf, type TaskFilter } from '../../store/task-filter.ts'
+import { cursorOf, graphsOf, isWanted, type Place, placeOf, type TaskFilter } from '../../operations/task-filter.ts'
 import type { TaskStore } from '../../store/tasks.ts'
 import { defineTool } from '../tool.ts'
 import { briefView } from '../view.ts'

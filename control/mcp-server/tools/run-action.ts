@@ -2,10 +2,10 @@
 import type { ActionResponse } from '../../../shared/contract/adapter-v1.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { RunActionAnswer, RunActionInput } from '../../../shared/contract/mcp-server.ts'
-import { submitAction } from '../../scheduler/actions.ts'
+import { submitAction } from '../../operations/act.ts'
+import { waitForTasks } from '../../operations/wait.ts'
 import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
-import { waitForTasks } from '../waiting.ts'
 
 export const runActionTool = defineTool({
   name: 'run_action',

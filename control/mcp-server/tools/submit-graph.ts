@@ -2,10 +2,10 @@
 import type { SubmitResponse } from '../../../shared/contract/control.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { SubmitGraphAnswer, SubmitGraphInput } from '../../../shared/contract/mcp-server.ts'
-import { submitGraph } from '../../scheduler/submit.ts'
+import { submitGraph } from '../../operations/submit.ts'
+import { waitForTasks } from '../../operations/wait.ts'
 import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
-import { waitForTasks } from '../waiting.ts'
 
 export const submitGraphTool = defineTool({
   name: 'submit_graph',

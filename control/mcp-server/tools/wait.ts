@@ -1,9 +1,9 @@
 /** `wait`: answers when tasks have ended, or after a while; it can be called again for as long as it takes. */
 import { WaitAnswer, WaitInput } from '../../../shared/contract/mcp-server.ts'
-import { namedTasks } from '../named-tasks.ts'
+import { namedTasks } from '../../operations/named-tasks.ts'
+import { waitForTasks } from '../../operations/wait.ts'
 import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
-import { waitForTasks } from '../waiting.ts'
 
 export const waitTool = defineTool({
   name: 'wait',

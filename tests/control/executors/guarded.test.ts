@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { ExecutionError, type Executor, type ForgottenTask } from '../../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
-import { reviewInputs } from '../../../control/scheduler/review.ts'
+import { reviewInputs } from '../../../control/operations/review.ts'
 import type { SubmitWarning } from '../../../shared/contract/control.ts'
 import { nextTurn } from '../../../shared/slices.ts'
 import { executableTask } from '../../support/executor-context.ts'

@@ -15,7 +15,7 @@ import { Journal } from '../../../control/journal/journal.ts'
 import { Persistence } from '../../../control/journal/persistence.ts'
 import { ResultFiles } from '../../../control/journal/result-files.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
-import { Readiness } from '../../../control/scheduler/readiness.ts'
+import { Readiness } from '../../../control/operations/readiness.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/store/counters.ts'
 import { Retention } from '../../../control/store/retention.ts'
@@ -72,7 +72,7 @@ const appWith = (token: string | undefined) =>
       mcpServers,
       handles,
       toolParts: {
-        ...{ intake, persistence, idempotencyKeys, resultFiles, mcpServers, maxBodyBytes: 1024 },
+        ...{ intake, store, persistence, idempotencyKeys, resultFiles, mcpServers, maxBodyBytes: 1024 },
         listSkills: async () => [],
         stopping: new AbortController().signal,
       },

@@ -2,14 +2,14 @@
 import type { InputSchemas } from '../adapter-v1/input-check.ts'
 import { mcpCallInput, taskGraphInput } from '../adapter-v1/inputs.ts'
 import { runtimeCommandInput, runtimeScriptInput } from '../adapter-v1/runtime-request.ts'
-import { cliSkillsParams } from './cli-skills.ts'
-import { dnsParams } from './os/dns.ts'
-import { fileParams } from './os/file.ts'
-import { httpParams } from './os/http.ts'
-import { noopParams } from './os/noop.ts'
-import { shellParams } from './os/shell.ts'
-import { sleepParams } from './os/sleep.ts'
-import { tcpParams } from './os/tcp.ts'
+import { cliSkillsParams } from '../executors/cli-skills.ts'
+import { dnsParams } from '../executors/os/dns.ts'
+import { fileParams } from '../executors/os/file.ts'
+import { httpParams } from '../executors/os/http.ts'
+import { noopParams } from '../executors/os/noop.ts'
+import { shellParams } from '../executors/os/shell.ts'
+import { sleepParams } from '../executors/os/sleep.ts'
+import { tcpParams } from '../executors/os/tcp.ts'
 
 export const actionInputs: InputSchemas = {
   'os.shell': shellParams.schema,

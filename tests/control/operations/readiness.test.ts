@@ -1,7 +1,7 @@
 /** Why no graph would be taken in, in the order in which a POST meets the reasons. */
 import { expect, test } from 'bun:test'
 import { storageUnavailable } from '../../../control/journal/journal.ts'
-import { Readiness } from '../../../control/scheduler/readiness.ts'
+import { Readiness } from '../../../control/operations/readiness.ts'
 
 function world() {
   const state = { isDraining: false, schedulerFault: undefined as string | undefined, disk: undefined as unknown }

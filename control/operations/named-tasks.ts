@@ -3,8 +3,8 @@ import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { inRanges, inSlices, type Slices } from '../../shared/slices.ts'
 import type { Graph } from '../graph/graph.ts'
 import type { Task } from '../graph/task.ts'
-import { findGraph } from '../store/task-filter.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import { findGraph } from './task-filter.ts'
 
 export interface NamedTasks {
   readonly tasks: readonly Task[]

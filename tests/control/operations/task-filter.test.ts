@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import type { Graph } from '../../../control/graph/graph.ts'
-import { graphsOf, type Page, type PageRequest, pageOf } from '../../../control/store/task-filter.ts'
+import { graphsOf, type Page, type PageRequest, pageOf } from '../../../control/operations/task-filter.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { atOnce, STEPS_PER_YIELD } from '../../../shared/slices.ts'
 import { acceptGraph } from '../../support/graph.ts'

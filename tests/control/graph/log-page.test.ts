@@ -1,7 +1,7 @@
 /** Pages of a text: read one after the other they are the text. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { page, streamsOf } from '../../../control/mcp-server/log-page.ts'
+import { page, streamsOf } from '../../../control/graph/log-page.ts'
 
 describe('page', () => {
   const text = fc.string({ unit: 'binary', maxLength: 60 })

@@ -4,7 +4,7 @@ import { isYieldDue, type Slices } from '../../shared/slices.ts'
 import type { Graph } from '../graph/graph.ts'
 import type { ToolRef } from '../graph/normalize.ts'
 import type { Task } from '../graph/task.ts'
-import type { TaskStore } from './tasks.ts'
+import type { TaskStore } from '../store/tasks.ts'
 
 /** What is absent or empty excludes nothing. `graphId` chooses the graphs (`graphsOf`), the others choose tasks (`isWanted`). */
 export interface TaskFilter {

@@ -5,10 +5,9 @@
 import { describe, expect, spyOn, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import type { Task } from '../../../control/graph/task.ts'
-import { namedTasks } from '../../../control/mcp-server/named-tasks.ts'
-import type { ToolParts } from '../../../control/mcp-server/tool.ts'
-import { waitForTasks } from '../../../control/mcp-server/waiting.ts'
-import { cancelTasks } from '../../../control/scheduler/cancel.ts'
+import { cancelTasks } from '../../../control/operations/cancel.ts'
+import { namedTasks } from '../../../control/operations/named-tasks.ts'
+import { waitForTasks } from '../../../control/operations/wait.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/log.ts'
@@ -34,8 +33,8 @@ describe('a wait for any task', () => {
     const store = new TaskStore()
     const graph = acceptGraph(store, tasksOf('t'))
     const caller = new AbortController()
-    const parts = { intake: { store }, persistence, stopping: new AbortController().signal } as unknown as ToolParts
-    const context = { signal: caller.signal, traceId: '', report: () => {} }
+    const parts = { store, persistence, stopping: new AbortController().signal }
+    const context = { signal: caller.signal, report: () => {} }
     /** Begins a wait; it is under way when this resolves. */
     const wait = async (named: { task_ids?: string[]; graph_id?: string }) => {
       const tasks = await namedTasks(store, named)

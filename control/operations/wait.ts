@@ -1,12 +1,27 @@
 /** Waiting for tasks: until they have ended, until the time is up, or until nobody wants to know any more. */
 import type { Graph } from '../graph/graph.ts'
 import type { Task } from '../graph/task.ts'
+import type { Persistence } from '../journal/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { NamedTasks } from './named-tasks.ts'
-import type { ToolContext, ToolParts } from './tool.ts'
 
 /** Milliseconds between two reports of a wait: clients give up on a call that is silent for minutes. */
 export const REPORT_INTERVAL_MS = 3_000
+
+export interface WaitParts {
+  readonly store: TaskStore
+  readonly persistence: Pick<Persistence, 'flush'>
+  /** Fires when the service stops: callers that wait are answered then. */
+  readonly stopping: AbortSignal
+}
+
+/** Who waits. */
+export interface Waiter {
+  /** Fires when nobody waits for the answer any more. */
+  readonly signal: AbortSignal
+  /** Tells the caller how far it is, if it wants to know. `progress` has to rise. */
+  readonly report: (progress: number, total: number, message: string) => void
+}
 
 export interface WaitOptions {
   readonly until: 'all' | 'any'
@@ -17,8 +32,8 @@ export interface WaitOptions {
 export async function waitForTasks(
   { tasks, graph }: NamedTasks,
   { until, timeoutMs }: WaitOptions,
-  { intake: { store }, persistence, stopping }: ToolParts,
-  { signal, report }: ToolContext,
+  { store, persistence, stopping }: WaitParts,
+  { signal, report }: Waiter,
 ): Promise<void> {
   if (timeoutMs > 0 && !isOver(tasks, until)) {
     const startedAt = performance.now()

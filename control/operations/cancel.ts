@@ -4,7 +4,7 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { inSlices } from '../../shared/slices.ts'
 import type { Task } from '../graph/task.ts'
 import type { Persistence } from '../journal/persistence.ts'
-import type { Scheduler } from './scheduler.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
 
 export interface CancelParts {
   readonly scheduler: Scheduler

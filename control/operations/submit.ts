@@ -12,11 +12,11 @@ import { smallGraph } from '../graph/small-graph.ts'
 import { checkIds, validateUnclaimed } from '../graph/validate.ts'
 import type { SentKey } from '../journal/idempotency.ts'
 import type { Persistence } from '../journal/persistence.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Retention } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { Readiness } from './readiness.ts'
 import { reviewGraph, reviewInputs } from './review.ts'
-import type { Scheduler } from './scheduler.ts'
 
 export interface Intake {
   readonly store: TaskStore

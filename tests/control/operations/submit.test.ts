@@ -5,8 +5,8 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import { submitGraph } from '../../../control/operations/submit.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
-import { submitGraph } from '../../../control/scheduler/submit.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import type { TaskInput } from '../../../shared/contract/control.ts'
 import { ServiceError } from '../../../shared/errors.ts'

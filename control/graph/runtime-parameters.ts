@@ -1,0 +1,11 @@
+/** The parameters of a runtime task. Pure. */
+import { type TObject, Type } from '@sinclair/typebox'
+import { ExecutionSpec, SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
+
+const { program, args, script, interpreter, env } = ExecutionSpec.properties
+
+/** The fields of `execution`, whatever its kind. */
+export const executionFields = { program, args, script, interpreter, env }
+
+/** All that a runtime task may name: the fields of a whole request, and those of `execution` beside them. */
+export const runtimeParameters: TObject = Type.Object({ ...executionFields, ...SubmitTaskRequest.properties })
