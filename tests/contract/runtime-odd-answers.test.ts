@@ -5,11 +5,14 @@ import { startControl } from '../support/control.ts'
 setDefaultTimeout(60_000)
 
 /** A service that takes every task and gives `status` for it. */
-function runtimeThatSays(status: object) {
+const runtimeThatSays = (status: object) => runtimeThatAnswers(() => status)
+
+/** A service that takes every task and asks `answer` for each status. */
+function runtimeThatAnswers(answer: () => object) {
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
-    fetch: ({ method }) => (method === 'POST' ? Response.json({}, { status: 202 }) : Response.json(status)),
+    fetch: ({ method }) => (method === 'POST' ? Response.json({}, { status: 202 }) : Response.json(answer())),
   })
   return { url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
 }
@@ -31,4 +34,16 @@ test.each([
   expect(task).toMatchObject({ status: 'failed', runtime: { error: { code: 'external_failure', source: 'runtime' } } })
   expect(task.error).toContain(`the runtime service at ${runtime.url} answered for task `)
   expect(task.error).toContain(fault)
+})
+
+test('a service that answers held requests at once is asked a few times a second', async () => {
+  const asked: number[] = []
+  await using runtime = runtimeThatAnswers(() => {
+    asked.push(performance.now())
+    return { status: asked.length < 6 ? 'running' : 'success' }
+  })
+  await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+  expect((await control.run({ type: 'runtime', params: { program: '/bin/true' } })).status).toBe('success')
+  const pauses = asked.slice(1).map((at, i) => at - asked[i]!)
+  expect(Math.min(...pauses)).toBeGreaterThan(150)
 })

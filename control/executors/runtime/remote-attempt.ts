@@ -18,6 +18,9 @@ import { isAway, type RuntimeService } from './service.ts'
 /** Milliseconds that an attempt which is to stop waits for a service that is away. */
 export const STOP_AWAY_MS = 10_000
 
+/** Pause in milliseconds after a held request that the service answered at once, though the task goes on. */
+const UNHELD_PAUSE_MS = 200
+
 export interface RemoteAttemptOptions {
   readonly service: RuntimeService
   readonly id: string
@@ -105,6 +108,7 @@ export class RemoteAttempt {
     // One of an earlier run may have ended long ago; if not, its timeout is not to wait for what the service holds.
     let isFirstLook = context.handle !== undefined
     for (;;) {
+      const askedAt = performance.now()
       try {
         const status = isFirstLook
           ? await service.look(id, context.traceId, signal)
@@ -113,6 +117,8 @@ export class RemoteAttempt {
         patience = undefined
         if (hasEnded(status.status)) return status
         if (isFirstLook) context.goesOn()
+        // A service that ignores wait_ms would otherwise be asked without a pause.
+        else if (performance.now() - askedAt < UNHELD_PAUSE_MS) await pause(UNHELD_PAUSE_MS, signal)
         isFirstLook = false
       } catch (error) {
         if (signal?.aborted) throw ended()
@@ -206,3 +212,7 @@ export class RemoteAttempt {
 
 /** Why it is thrown is known to whoever made the signal fire. */
 const ended = () => new ExecutionError('cancelled', 'the attempt is not waited for any more')
+
+/** Throws when `signal` fires. */
+const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
+  signal === undefined ? Bun.sleep(ms) : unlessAborted(Bun.sleep(ms), signal, ended)
