@@ -1,5 +1,5 @@
 /** What a tool of `POST /mcp` is: a schema that validates its input, one of its answer, and the work. */
-import type { Static, TObject } from '@sinclair/typebox'
+import type { Static, TObject, TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { badRequest } from '../../shared/errors.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
@@ -51,6 +51,9 @@ export const defineTool = <I extends TObject>(tool: Tool<I>): Tool => tool as un
 /** Levels of a field: those of `params`, and a list of tasks around them. Whoever writes deeper ones as JSON runs out of stack. */
 const MAX_FIELD_LEVELS = MAX_JSON_DEPTH + 2
 
+/** Characters of a string that an error repeats. */
+const MAX_SHOWN_VALUE = 100
+
 /** A check is made when it is first needed, and once: it costs milliseconds. */
 const checks = new WeakMap<TObject, TypeCheck<TObject>>()
 
@@ -96,7 +99,13 @@ export function checkToolInput(schema: TObject, given: unknown, unknownFields: U
   if (check.Check(input)) return input
   const [field = ''] = check.Errors(input).First()?.path.split('/').slice(1) ?? []
   const property = schema.properties[field]
-  throw badRequest(
-    `invalid input: ${field}: expected ${property?.expected ?? 'another value'}, got ${jsonTypeOf(input[field])}`,
-  )
+  throw badRequest(`invalid input: ${field}: ${mismatchOf(property, input[field])}`)
+}
+
+/** What an argument should be and what it is. A short string in place of a known word is shown: it may be misspelt. */
+function mismatchOf(property: TSchema | undefined, value: unknown): string {
+  if (!Array.isArray(property?.anyOf)) return `expected ${property?.expected ?? 'another value'}, got ${jsonTypeOf(value)}`
+  const words = property.anyOf.map((literal: TSchema) => literal.const)
+  const isShown = typeof value === 'string' && value.length <= MAX_SHOWN_VALUE
+  return `expected one of ${words.join(', ')}, got ${isShown ? JSON.stringify(value) : jsonTypeOf(value)}`
 }
