@@ -1,5 +1,12 @@
-/** What Linux says of a process: memory from `status` and `smaps_rollup`, CPU time from `schedstat`. */
+/** Figures of a process from Linux: memory from `status` and `smaps_rollup`, CPU time from its CPU clock. */
+import { FFIType } from 'bun:ffi'
 import { readdirSync, readFileSync } from 'node:fs'
+import { loadLibc } from '../shared/libc.ts'
+
+const libc = loadLibc({ clock_gettime: { args: [FFIType.i32, FFIType.ptr], returns: FFIType.i32 } })!
+
+/** Of a clock id: the time that the scheduler counted, not that of a sampled tick. */
+const CPUCLOCK_SCHED = 2
 
 /** Peak of the resident memory, in bytes. */
 export const peakMemoryBytes = (pid: number): number => fieldBytes(`/proc/${pid}/status`, 'VmHWM')
@@ -7,15 +14,14 @@ export const peakMemoryBytes = (pid: number): number => fieldBytes(`/proc/${pid}
 /** Resident memory in bytes; pages shared with other processes count by their share. */
 export const memoryBytes = (pid: number): number => fieldBytes(`/proc/${pid}/smaps_rollup`, 'Pss')
 
-/** CPU time that the living threads of a process have used, in milliseconds; much finer than the ticks of `stat`. */
+/**
+ * CPU time of a process in milliseconds, with that of its ended threads. Source: clock_getcpuclockid(3); the kernel makes
+ * the clock's id of the pid. Much finer than the ticks of `stat`.
+ */
 export function cpuMs(pid: number): number {
-  let ns = 0
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    try {
-      ns += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0])
-    } catch {} // the thread ended between the two looks
-  }
-  return ns / 1e6
+  const time = new BigInt64Array(2)
+  if (libc.clock_gettime((~pid << 3) | CPUCLOCK_SCHED, time) !== 0) throw new Error(`no process ${pid}`)
+  return Number(time[0]) * 1000 + Number(time[1]) / 1e6
 }
 
 /** Milliseconds of a clock tick, as the kernel counts for programs, on every Linux. */

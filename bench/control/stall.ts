@@ -12,6 +12,12 @@ import type { ControlWorkload } from './workload.ts'
 /** Milliseconds of probing an idle server. */
 const IDLE_MS = 300
 
+/** Milliseconds, beside two intervals, after which a server without a state file counts as one that writes none. */
+const FIRST_FILE_MS = 2_000
+
+/** Milliseconds in which a server that writes state files writes the next one. */
+const NEXT_FILE_MS = 20_000
+
 export const stall: ControlWorkload = {
   name: 'stall',
   measures: ({ largeTasks }) => [
@@ -37,22 +43,25 @@ export const stall: ControlWorkload = {
 
     const stall_idle = await longestWait(() => Bun.sleep(IDLE_MS))
     const stall_run = await longestWait(() => load.run('graph', job))
-    if (server.dataDir === undefined) return { stall_idle, stall_run, stall_snapshot: null }
-    let hasWritten = false
+    const stateFile = server.dataDir === undefined ? undefined : join(server.dataDir, 'state.json')
+    if (stateFile === undefined || !(await isWrittenSince(0, stateFile, 2 * persistMs + FIRST_FILE_MS))) {
+      return { stall_idle, stall_run, stall_snapshot: null }
+    }
     const stall_snapshot = await longestWait(async () => {
-      // Their own state file may be written already; one more task has all of it written again.
+      // One more task has all tasks written again, whether or not the file that is there holds them.
+      const start = Date.now()
       const one = { tasks: [{ id: freshPrefix(), type: 'noop' }] }
       await fetch(`${url}/tasks`, { method: 'POST', body: JSON.stringify(one) })
-      hasWritten = await stateFileWritten(join(server.dataDir!, 'state.json'), 2 * persistMs + 1000)
+      if (!(await isWrittenSince(start, stateFile, NEXT_FILE_MS))) throw new Error(`${stateFile} is not written again`)
     })
-    return { stall_idle, stall_run, stall_snapshot: hasWritten ? stall_snapshot : null }
+    return { stall_idle, stall_run, stall_snapshot }
   },
 }
 
-/** Resolves once a state file is there whose writing began after this call; false when none is within `patienceMs`. */
-async function stateFileWritten(path: string, patienceMs: number): Promise<boolean> {
-  const start = Date.now()
-  while (Date.now() < start + patienceMs) {
+/** Whether a state file appears within `patienceMs` that was begun at `start` or later. */
+async function isWrittenSince(start: number, path: string, patienceMs: number): Promise<boolean> {
+  const end = performance.now() + patienceMs
+  while (performance.now() < end) {
     const file = await stat(path).catch(() => undefined)
     if (file !== undefined && file.birthtimeMs >= start) return true
     await Bun.sleep(20)
