@@ -8,13 +8,17 @@ endif
 # The scripts of package.json call it by its name.
 export PATH := $(dir $(BUN)):$(PATH)
 
-.PHONY: demo test check build bench format docs clean nightly launcher launcher-check
+.PHONY: demo test test-long check build bench format docs clean nightly launcher launcher-check
 
 demo: node_modules
 	@$(BUN) run --silent demo
 
 test: node_modules
 	@$(BUN) run --silent test
+
+# What takes longest: kills under load, kernels of their own, benchmarks, container images.
+test-long: node_modules
+	@$(BUN) run --silent test --long
 
 check: node_modules
 	@$(BUN) run --silent check
@@ -25,9 +29,9 @@ build: node_modules
 bench: node_modules
 	@$(BUN) run --silent bench
 
-# What takes longer than `make test` may: many more kills in the crash tests.
+# Every test at its full size: some 500 kills in each crash test instead of 30.
 nightly: node_modules
-	@TASKMILL_NIGHTLY=1 $(BUN) run --silent test
+	@TASKMILL_NIGHTLY=1 $(BUN) run --silent test --all
 
 format: node_modules
 	@$(BUN) run --silent format

@@ -1,10 +1,15 @@
 /**
- * `bun run test`: all tests, and what a test runner does not see by itself.
+ * Runs the tests and checks what a test runner does not see.
  *
- * The run must end with its own closing line (a test that ends the process would otherwise look like success), and it
- * must leave nothing behind: no process with the mark of this run, nothing in the temporary directory it got, no control
- * group.
- * Ends with the line `N passed, N failed`. Arguments go to `bun test`.
+ *   bun scripts/test.ts           every test but those in *.long.test.ts: `make test`
+ *   bun scripts/test.ts --long    only the tests in *.long.test.ts: `make test-long`
+ *   bun scripts/test.ts --all     both
+ *
+ * Further arguments go to `bun test`.
+ *
+ * The run must end with the closing line of `bun test`: a test that ends the process would otherwise look like success.
+ * The run must leave nothing behind: no process with the mark of this run, no file in its temporary directory, no control
+ * group. The last line of output is `N passed, N failed`.
  */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,8 +18,15 @@ import { controlGroups, leftGroups } from './left-groups.ts'
 
 const ROOT = dirname(import.meta.dir)
 
-/** Milliseconds of a test that says nothing: each waits for conditions, on machines that may be busy. */
+/** Default timeout of a test in milliseconds. Tests wait for conditions, so only a hang on a busy machine reaches it. */
 const TEST_TIMEOUT_MS = 60_000
+
+/** Test files that take half a minute or more: kills under load, other kernels, container images, benchmarks. */
+const LONG = '.long.test.ts'
+
+const { selection, rest } = splitArguments(process.argv.slice(2))
+
+type Selection = 'short' | 'long' | 'all'
 
 const run = `run-${process.pid}-${Date.now()}`
 const temp = mkdtempSync(join(tmpdir(), 'taskmill-tests-'))
@@ -23,7 +35,7 @@ chmodSync(temp, 0o711) // tests run services as other users, who must be able to
 const groupsBefore = new Set(controlGroups())
 
 const tests = Bun.spawn(
-  [process.execPath, 'test', '--parallel=2', `--timeout=${TEST_TIMEOUT_MS}`, ...process.argv.slice(2)],
+  [process.execPath, 'test', '--parallel=2', `--timeout=${TEST_TIMEOUT_MS}`, ...filesOf(selection), ...rest],
   {
     cwd: ROOT,
     env: { ...process.env, TASKMILL_TEST_RUN: run, TMPDIR: temp },
@@ -62,6 +74,20 @@ const isRed = faults.length > 0 || failed > 0 || passed === 0
 if (skipped > 0) console.log(`${skipped} skipped, for the reason in their names`)
 console.log(`${passed} passed, ${failed + faults.length} failed`)
 process.exit(isRed ? 1 : 0)
+
+/** The first argument selects the files, the others belong to `bun test`. */
+function splitArguments(argv: readonly string[]): { selection: Selection; rest: readonly string[] } {
+  const [first, ...others] = argv
+  if (first === '--long') return { selection: 'long', rest: others }
+  if (first === '--all') return { selection: 'all', rest: others }
+  return { selection: 'short', rest: argv }
+}
+
+/** Arguments of `bun test` that select the files. */
+function filesOf(selection: Selection): string[] {
+  if (selection === 'all') return []
+  return selection === 'long' ? [LONG] : [`--path-ignore-patterns=**/*${LONG}`]
+}
 
 /** Shows whole lines as they come, but for the good news: there are well over a thousand of them. */
 function showLines(text: string): void {

@@ -104,7 +104,8 @@ export function checkToolInput(schema: TObject, given: unknown, unknownFields: U
 
 /** What an argument should be and what it is. A short string in place of a known word is shown: it may be misspelt. */
 function mismatchOf(property: TSchema | undefined, value: unknown): string {
-  if (!Array.isArray(property?.anyOf)) return `expected ${property?.expected ?? 'another value'}, got ${jsonTypeOf(value)}`
+  if (!Array.isArray(property?.anyOf))
+    return `expected ${property?.expected ?? 'another value'}, got ${jsonTypeOf(value)}`
   const words = property.anyOf.map((literal: TSchema) => literal.const)
   const isShown = typeof value === 'string' && value.length <= MAX_SHOWN_VALUE
   return `expected one of ${words.join(', ')}, got ${isShown ? JSON.stringify(value) : jsonTypeOf(value)}`
