@@ -44,11 +44,11 @@ import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './launcher/cgrou
 import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
 import { Complaints } from './launcher/complaints.ts'
 import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
+import { ForkServer } from './launcher/fork-server.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
 import { type LauncherEvent, NotifyPipe } from './launcher/notify.ts'
 import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
 import { ChildLaunchers } from './launcher/spawn.ts'
-import { Spawner } from './launcher/spawner.ts'
 import { trySandbox } from './launcher/trial.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
@@ -145,7 +145,7 @@ async function start(config: ServeConfig, env: Environment, { lines, log, signal
   const notifications = ofDataDir(() => new NotifyPipe(join(dataDir, 'launchers'), onEvent))
   const descriptors = { notifyFd: notifications.fd, complaintsFd: complaints.fd }
   const launchers: LauncherHost = launcher.isNative
-    ? new Spawner({ program: launcher.command[0], ...descriptors, directoryLockFd, env }, log)
+    ? new ForkServer({ program: launcher.command[0], ...descriptors, directoryLockFd, env }, log)
     : new ChildLaunchers({ program: launcher, ...descriptors })
   const sandbox: SandboxSettings = {
     user: sandboxUid === undefined ? undefined : { uid: sandboxUid, name: serviceUser(sandboxUid) },

@@ -100,7 +100,7 @@ const PATIENCE_MS = 500
 /**
  * Milliseconds that the lock of a service that was killed may outlive it. Another process has it too: one that it was
  * starting in that moment, until it runs its own program, or one that does what was asked of it still. That takes the
- * runtime's spawner 0.2 s on a busy machine when its pipe was full.
+ * runtime's fork server 0.2 s on a busy machine when its pipe was full.
  */
 const PATIENCE_WITH_THE_DEAD_MS = 10_000
 const LOOK_MS = 10

@@ -1,5 +1,5 @@
 /**
- * Keeps a task from ever starting whose launcher has not begun: because that hangs, or the spawner does.
+ * Keeps a task from ever starting whose launcher has not begun: because that hangs, or the fork server does.
  *
  * The task gets its outcome now. No launcher starts a task that has one, however late it comes to look (task-dir.c). One
  * that had looked before shows the mark of the task, and can be ended by it; what it has written of the task by then counts,

@@ -8,7 +8,7 @@ import type { RunningTask } from './running-task.ts'
  */
 const OVERDUE_MS = 5_000
 
-/** A task of the profile process can stop its launcher, that of another task too, and the spawner. */
+/** A task of the profile process can stop its launcher, that of another task too, and the fork server. */
 export function isOverdue(running: RunningTask, graceMs: number): boolean {
   const { task, isEnding, isForced, launchedSince, killedSince } = running
   if (isEnding || isForced || launchedSince === undefined) return false

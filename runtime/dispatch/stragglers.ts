@@ -1,6 +1,6 @@
 /**
  * Ends what a task left behind whose launcher is dead. A living launcher does that itself, and better: it is the parent
- * of every orphan; without it the spawner is, if it is still there that forked the launcher. Two traces remain besides: the
+ * of every orphan; without it the fork server is, if it is still there that forked the launcher. Two traces remain besides: the
  * task's cgroup, and the mark in the environment of its processes.
  */
 import { carriesMark, lookForMarks, type Marked } from '../../shared/processes.ts'

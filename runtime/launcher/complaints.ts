@@ -1,5 +1,5 @@
 /**
- * launchers.log: what launchers and their spawner have to say for people. Each line tells of a launch that failed, which a
+ * launchers.log: what launchers and their fork server have to say for people. Each line tells of a launch that failed, which a
  * client can have as often as it likes, so only the latest are kept.
  */
 import { fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'

@@ -188,7 +188,7 @@ export const UNBEGUN_STEP = 'unbegun'
 
 const UNBEGUN: StepWords = {
   what: 'its launcher did not begin in time',
-  remedy: 'look for launchers, and their spawner, that are stopped, and for a machine that has far too much to do',
+  remedy: 'look for launchers, and their fork server, that are stopped, and for a machine that has far too much to do',
 }
 
 export interface Explanation {

@@ -1,7 +1,7 @@
-/** A launch as the spawner reads it. Pure. The other side of it, with the format, is inbox.h. */
+/** A launch as the fork server reads it. Pure. The other side of it, with the format, is inbox.h. */
 import type { Environment } from './launcher-host.ts'
 
-/** Bytes of a request: as many as the spawner takes, and more than the kernel takes for any program. */
+/** Bytes of a request: as many as the fork server takes, and more than the kernel takes for any program. */
 export const MAX_REQUEST_BYTES = 8 * 1024 * 1024
 
 const BYTES_OF_NUMBER = 4

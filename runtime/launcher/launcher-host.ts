@@ -1,5 +1,5 @@
 /**
- * Whoever starts the launchers of a service. There are two: the spawner for the compiled launcher, and the service itself
+ * Whoever starts the launchers of a service. There are two: the fork server for the compiled launcher, and the service itself
  * for the portable one. Whether a launcher lives, and what it did, is asked of its files (spawn.ts), whoever started it.
  */
 import type { TaskError } from './classification.ts'

@@ -1,5 +1,5 @@
 /**
- * What launchers and their spawner tell the service: one FIFO for all of them, a line for each event.
+ * What launchers and their fork server tell the service: one FIFO for all of them, a line for each event.
  *
  * The FIFO stays when the service ends. Lines wait in it for the next service as long as any launcher lives that has it
  * open, 64 KB of them; otherwise they are lost. So a line is a hint to look at a record now, and a service that begins
@@ -25,7 +25,7 @@ export type LauncherEvent =
   | { readonly event: 'ended'; readonly task_id: string }
   /** The launcher could not even make a record: there will be no outcome. */
   | { readonly event: 'failed'; readonly task_id: string; readonly step: string; readonly errno: number }
-  /** Of the spawner: the launch with this number is over, or never was. Unlike all others it is never lost. */
+  /** Of the fork server: the launch with this number is over, or never was. Unlike all others it is never lost. */
   | {
       readonly event: 'gone'
       readonly task_id: string

@@ -7,7 +7,7 @@
  *
  * Where the service starts a launcher itself, the lock is taken here and inherited. So there is no moment after `launch`
  * has returned in which a launcher that is about to begin looks as if it were gone. For the compiled one that is the
- * spawner's business (spawner.ts).
+ * fork server's business (fork-server.ts).
  */
 import { closeSync, constants as files, openSync, readSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -145,11 +145,12 @@ describe.skipIf(!isRoot)(`a launch that is refused for want of processes${whyUse
 
   /** What runs by the time there are no processes left decides which process cannot be made. */
   const withLauncher = async (runtime: Runtime) => void (await runtime.run(TRUE))
-  const withSpawner = async (runtime: Runtime) => void (await runtime.printed(await runtime.script('echo; sleep 600')))
+  const withForkServer = async (runtime: Runtime) =>
+    void (await runtime.printed(await runtime.script('echo; sleep 600')))
 
   describe.each([
     ['the process that starts launchers', {}, idle, 'spawn', true],
-    ['its launcher', {}, withSpawner, 'fork', true],
+    ['its launcher', {}, withForkServer, 'fork', true],
     ['its process', {}, withLauncher, 'fork', true],
     ['the first process of its sandbox', { sandbox }, withLauncher, 'namespaces', missingSandbox === undefined],
   ] as const)('%s', (_, more, prelude, step, isPossible) => {

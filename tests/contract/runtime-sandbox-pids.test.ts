@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { missingCgroups } from '../support/cgroups.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
-import { endProcessesOf, noProcessesOf, processesOf, spawnerOf } from '../support/task-processes.ts'
+import { endProcessesOf, forkServerOf, noProcessesOf, processesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -18,7 +18,7 @@ const missing = missingSandbox ?? missingCgroups
 const why = missing === undefined ? '' : ` (skipped: ${missing})`
 
 describe.skipIf(missing !== undefined)(`a task that sees the processes of the host${why}`, () => {
-  test('leaves nothing when its launcher and the spawner are killed, however far it went', async () => {
+  test('leaves nothing when its launcher and the fork server are killed, however far it went', async () => {
     using marks = tempDir()
     const stay = join(marks.path, 'stay')
     await using _ = endProcessesOf(stay)
@@ -34,8 +34,8 @@ describe.skipIf(missing !== undefined)(`a task that sees the processes of the ho
       () => processesOf(stay),
       (pids) => pids.length > 0,
     )
-    const spawner = await spawnerOf(runtime.process.pid)
-    process.kill(spawner, 'SIGKILL')
+    const forkServer = await forkServerOf(runtime.process.pid)
+    process.kill(forkServer, 'SIGKILL')
     process.kill(shim_pid!, 'SIGKILL')
     expect(await runtime.ended(id)).toMatchObject({ status: 'failed', error: { code: 'internal' } })
     await noProcessesOf(stay)

@@ -42,7 +42,7 @@ test.skipIf(missingCgroups !== undefined)(
     expect(named(controlGroups(), id)).toHaveLength(homesOfServices().length)
     expect(named(groupsOfNobody(), id)).toEqual([])
     await runtime.stop('SIGKILL')
-    // Its spawner has the lock, too, and ends a little later.
+    // Its fork server has the lock, too, and ends a little later.
     await until(
       () => named(groupsOfNobody(), id),
       (left) => left.length === homesOfServices().length,

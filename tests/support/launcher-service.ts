@@ -2,12 +2,12 @@
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { installLauncher } from '../../runtime/launcher/embedded.ts'
+import { ForkServer } from '../../runtime/launcher/fork-server.ts'
 import type { Environment, LauncherEnd, LauncherHost } from '../../runtime/launcher/launcher-host.ts'
 import { type LauncherEvent, NotifyPipe } from '../../runtime/launcher/notify.ts'
 import type { LaunchPlan } from '../../runtime/launcher/plan.ts'
 import { wrapEnvironment } from '../../runtime/launcher/portable/environment.ts'
 import { ChildLaunchers, isLauncherAlive, requestKill } from '../../runtime/launcher/spawn.ts'
-import { Spawner } from '../../runtime/launcher/spawner.ts'
 import { type LauncherVariant, shippedLauncher, taskEnv } from './launchers.ts'
 import { type MemoryLog, memoryLog } from './memory-log.ts'
 import { childrenOf, gone, linkOf } from './task-processes.ts'
@@ -62,7 +62,7 @@ export class LauncherService implements AsyncDisposable {
           program: { command: [command!, ...args], wrapEnvironment, isNative: false },
           ...descriptors,
         })
-      : new Spawner(
+      : new ForkServer(
           {
             program: program ?? (variant === shippedLauncher ? installLauncher(this.path) : command!),
             ...descriptors,
@@ -73,8 +73,8 @@ export class LauncherService implements AsyncDisposable {
         )
   }
 
-  /** The spawner, while there is one: the child of ours that has our pipe. */
-  get spawnerPid(): number | undefined {
+  /** The fork server, while there is one: the child of ours that has our pipe. */
+  get forkServerPid(): number | undefined {
     return childrenOf(process.pid).find((pid) => linkOf(`/proc/${pid}/fd/3`) === join(this.path, 'notify'))
   }
 
@@ -114,7 +114,7 @@ export class LauncherService implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose]() {
-    const pid = this.spawnerPid
+    const pid = this.forkServerPid
     await this.host.close()
     if (pid !== undefined) await gone(pid)
     await this.#endTasks()

@@ -91,10 +91,10 @@ export async function stopProcess(pid: number): Promise<void> {
 }
 
 /** The process that starts tasks for a service, once there is one. */
-export function spawnerOf(service: number): Promise<number> {
-  const isSpawner = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0--spawner\0')
+export function forkServerOf(service: number): Promise<number> {
+  const isForkServer = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0--fork-server\0')
   return until(
-    () => childrenOf(service).find(isSpawner)!,
+    () => childrenOf(service).find(isForkServer)!,
     (pid) => pid !== undefined,
   )
 }

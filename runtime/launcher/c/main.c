@@ -1,7 +1,7 @@
 /*
  * taskmill-launcher: the parent of a task.
  *
- * Three processes take part. The service has a launcher per task started, by a process of its own for that (spawner.h),
+ * Three processes take part. The service has a launcher per task started, by a process of its own for that (fork-server.h),
  * and may come and go as it likes. The launcher sets up what the task gets (a log for each stream, limits, a cgroup),
  * forks the child that becomes the task, waits for it, enforces the limit on its wall time, ends what it left behind, and
  * writes down how it ended. Everything goes through the task's directory:
@@ -20,7 +20,7 @@
  *
  * The launcher's environment is the task's, so that no secret stands among arguments, where everybody could read it. It
  * reads no configuration. It ends with the task's exit code as far as that goes (outcome_exit_code), 125 when the task
- * was not started, 123 when its outcome could not be written down; or it tells that to its spawner, and waits for another
+ * was not started, 123 when its outcome could not be written down; or it tells that to its fork server, and waits for another
  * task (worker.h).
  */
 #include <signal.h>
@@ -33,9 +33,9 @@
 #include "base/descriptors.h"
 #include "sandbox/cgroup.h"
 #include "sandbox/probe.h"
-#include "server/spawner.h"
+#include "server/fork-server.h"
 #include "server/worker.h"
-#include "supervise/family.h"
+#include "supervise/reaper.h"
 #include "supervise/notify.h"
 #include "supervise/outcome.h"
 #include "supervise/signals.h"
@@ -60,10 +60,10 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
   int64_t started_us = monotonic_us();
   bool is_kill_asked = signals_take_kill(0);
   struct fault fault = task_start(&task, setup, !is_kill_asked, &identity, record);
-  struct family family = {.main_pid = task.pid, .init_fd = task.init_fd};
+  struct reaper reaper = {.main_pid = task.pid, .init_fd = task.init_fd};
   if (is_fault(fault)) {
     int64_t give_up_us = monotonic_us() + setup->arguments->give_up_ms * US_PER_MS;
-    if (task.pid != ABSENT) family_end(&family, setup->group, give_up_us);
+    if (task.pid != ABSENT) reaper_kill_all(&reaper, setup->group, give_up_us);
     task_close(&task);
     return fault;
   }
@@ -73,7 +73,7 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
     .group = setup->group,
     .identity = &identity,
     .task = &task,
-    .family = &family,
+    .reaper = &reaper,
     .asked = is_kill_asked ? REASON_KILL : task.asked,
     .started_us = started_us,
   };
@@ -87,7 +87,7 @@ static struct fault launch(const struct arguments *arguments, struct task_dir *d
                            struct outcome *outcome) {
   struct cgroup group = {.pids_fd = ABSENT, .memory_fd = ABSENT};
   struct fault fault = task_dir_open_logs(dir, arguments->sandbox_uid);
-  if (!is_fault(fault)) fault = family_found();
+  if (!is_fault(fault)) fault = reaper_become();
   struct sandbox sandbox = sandbox_of(arguments);
   if (!is_fault(fault)) fault = cgroup_create(&group, arguments, sandbox_has(&sandbox, FEATURE_PID) ? 1 : 0);
   struct task_setup setup = {.arguments = arguments, .dir = dir, .group = &group, .sandbox = &sandbox};
@@ -101,9 +101,9 @@ static struct fault launch(const struct arguments *arguments, struct task_dir *d
   return fault;
 }
 
-/* A spawner, our parent then, ends when its service does. */
+/* A fork server, our parent then, ends when its service does. */
 static bool is_service_there(const struct arguments *arguments) {
-  return arguments->spawner_pid != ABSENT && getppid() == arguments->spawner_pid;
+  return arguments->fork_server_pid != ABSENT && getppid() == arguments->fork_server_pid;
 }
 
 /* One task from its beginning to its end. Its exit code; `is_clean` when nothing at all is left of it. */
@@ -129,7 +129,7 @@ static int serve(const struct arguments *arguments, int signal_fd, bool *is_clea
   /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
   fault = is_service_there(arguments) ? no_fault() : record_sync(&record);
   if (is_fault(fault)) complain_of_fault(arguments->task_id, fault);
-  bool is_nothing_left = outcome.leftovers_alive == 0 && family_leave();
+  bool is_nothing_left = outcome.leftovers_alive == 0 && reaper_leave();
   *is_clean = is_nothing_left && outcome.are_we_the_same && !is_fault(outcome.fault) && !is_fault(fault);
   record_close(&record);
   task_dir_close(&dir);
@@ -144,8 +144,8 @@ int main(int argc, char **argv) {
   struct worker worker = worker_alone();
   struct text complaint;
   text_clear(&complaint);
-  if (spawner_is_wanted(argv)) {
-    bool is_launcher = spawner_run(argv, &arguments, &worker, &complaint);
+  if (fork_server_is_wanted(argv)) {
+    bool is_launcher = fork_server_run(argv, &arguments, &worker, &complaint);
     if (!is_launcher) return complaint.length == 0 ? 0 : refuse_usage(&complaint);
   } else if (!arguments_parse(&arguments, argv, &complaint)) {
     return refuse_usage(&complaint);

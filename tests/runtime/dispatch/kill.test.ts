@@ -16,7 +16,7 @@ const startedForkServer = async (at: ReturnType<typeof dispatching>): Promise<nu
   const task = await at.accept({ task_id: 'warm-up' })
   at.dispatcher.enqueue(task)
   await task.ended
-  return at.launchers.spawnerPid!
+  return at.launchers.forkServerPid!
 }
 
 test('a kill during the launch waits for the start, and then ends the task', async () => {

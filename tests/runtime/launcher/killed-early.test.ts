@@ -45,7 +45,7 @@ describe.skipIf(missing !== undefined)(`with sandboxes and control groups${why}`
           const limits = { cgroup: groups.tasks.forTask(id)!, memory_max: 2 ** 28, pids_max: 16 }
           const launched = our.host.prepare({ ...plan, ...sandboxOf(workspace), ...limits }, taskEnv)()
           if ('error' in launched) throw new Error(launched.error.message)
-          const pid = our.spawnerPid!
+          const pid = our.forkServerPid!
           await until(
             () => childrenOf(pid),
             (children) => children.length > 0,

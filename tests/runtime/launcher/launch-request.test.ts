@@ -1,5 +1,5 @@
 /**
- * Goal: what a service asks of a spawner is what a task gets, and nothing else is taken for a request. Method: arbitrary
+ * Goal: what a service asks of a fork server is what a task gets, and nothing else is taken for a request. Method: arbitrary
  * strings, cut into arbitrary pieces, and shown by the task itself; and bytes that no service would write.
  */
 import { describe, expect, test } from 'bun:test'
@@ -7,9 +7,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { launchRequest, MAX_REQUEST_BYTES } from '../../../runtime/launcher/launch-request.ts'
+import { BareForkServer } from '../../support/fork-servers.ts'
 import { LauncherService } from '../../support/launcher-service.ts'
 import { describeLaunchers, shippedLauncher } from '../../support/launchers.ts'
-import { BareSpawner } from '../../support/spawners.ts'
 
 /** What a kernel takes; half a surrogate pair becomes what every encoder makes of it. */
 const text = fc.string({ unit: 'binary' }).map((string) => string.replaceAll('\0', '').toWellFormed())
@@ -74,37 +74,37 @@ const framed = (launch: number, counts: readonly [number, number], strings: stri
 }
 
 describeLaunchers(
-  'the spawner',
+  'the fork server',
   (variant) => {
     test('takes requests however they are cut', async () => {
-      await using spawner = new BareSpawner(variant)
+      await using forkServer = new BareForkServer(variant)
       const random = fc.sample(fc.integer({ min: 1, max: 700 }), { numRuns: 1_000, seed: 7 })
       const requests = Buffer.concat(
-        Array.from({ length: 20 }, (_, i) => spawner.request(`task-${i}`, ['/bin/true', 'x'.repeat(i * 50)], i)),
+        Array.from({ length: 20 }, (_, i) => forkServer.request(`task-${i}`, ['/bin/true', 'x'.repeat(i * 50)], i)),
       )
       for (let at = 0; at < requests.length; ) {
         const end = at + random.pop()!
-        spawner.write(requests.subarray(at, end))
+        forkServer.write(requests.subarray(at, end))
         at = end
       }
-      const ends = (await spawner.hears('gone', 20)).toSorted()
+      const ends = (await forkServer.hears('gone', 20)).toSorted()
       expect(ends).toEqual(Array.from({ length: 20 }, (_, i) => `gone task-${i} ${i} 0`).toSorted())
     })
 
     test('takes one that is larger than all its buffers, and small ones around it', async () => {
-      await using spawner = new BareSpawner(variant)
+      await using forkServer = new BareForkServer(variant)
       const large = Array.from({ length: 12 }, () => 'x'.repeat(100_000)) as [string, ...string[]]
-      spawner.write(
-        spawner.request('before', ['/bin/true'], 1),
-        spawner.request('large', ['/bin/sh', '-c', 'echo $#', ...large], 2),
-        spawner.request('after', ['/bin/true'], 3),
+      forkServer.write(
+        forkServer.request('before', ['/bin/true'], 1),
+        forkServer.request('large', ['/bin/sh', '-c', 'echo $#', ...large], 2),
+        forkServer.request('after', ['/bin/true'], 3),
       )
-      expect((await spawner.hears('gone', 3)).toSorted()).toEqual([
+      expect((await forkServer.hears('gone', 3)).toSorted()).toEqual([
         'gone after 3 0',
         'gone before 1 0',
         'gone large 2 0',
       ])
-      expect(readFileSync(join(spawner.dirOf('large'), 'stdout.log'), 'utf8')).toBe('11\n')
+      expect(readFileSync(join(forkServer.dirOf('large'), 'stdout.log'), 'utf8')).toBe('11\n')
     })
 
     test.each([
@@ -116,33 +116,39 @@ describeLaunchers(
       ['a string too many', framed(1, [1, 0], 'ab\0cd\0'), 'its strings are not as many as it says'],
       ['a string without an end', framed(1, [1, 1], 'ab\0cd'), 'its strings are not as many as it says'],
     ])('ends at a malformed request: %s', async (_, bytes, why) => {
-      await using spawner = new BareSpawner(variant)
-      spawner.write(bytes)
-      expect(await spawner.process.exited).toBe(125)
-      expect(await spawner.complaints).toBe(`taskmill-launcher: a malformed request: ${why}\n`)
+      await using forkServer = new BareForkServer(variant)
+      forkServer.write(bytes)
+      expect(await forkServer.process.exited).toBe(125)
+      expect(await forkServer.complaints).toBe(`taskmill-launcher: a malformed request: ${why}\n`)
     })
 
     test('ends at a request that names no task', async () => {
-      await using spawner = new BareSpawner(variant)
-      spawner.write(framed(1, [2, 0], '--task-id\0a b\0'))
-      expect(await spawner.process.exited).toBe(125)
-      expect(await spawner.complaints).toStartWith('taskmill-launcher: ')
+      await using forkServer = new BareForkServer(variant)
+      forkServer.write(framed(1, [2, 0], '--task-id\0a b\0'))
+      expect(await forkServer.process.exited).toBe(125)
+      expect(await forkServer.complaints).toStartWith('taskmill-launcher: ')
     })
 
     test('outlives a request for a launcher whose arguments cannot be meant', async () => {
-      await using spawner = new BareSpawner(variant)
-      spawner.write(framed(7, [4, 0], '--task-id\0task-1\0--task-dir\0\0'), spawner.request('task-2', ['/bin/true'], 8))
-      expect((await spawner.hears('gone', 2)).toSorted()).toEqual(['gone task-1 7 125', 'gone task-2 8 0'])
-      spawner.process.stdin.end()
-      expect(await spawner.process.exited).toBe(0)
-      expect(await spawner.complaints).toBe('taskmill-launcher: an empty value: --task-dir\n')
+      await using forkServer = new BareForkServer(variant)
+      forkServer.write(
+        framed(7, [4, 0], '--task-id\0task-1\0--task-dir\0\0'),
+        forkServer.request('task-2', ['/bin/true'], 8),
+      )
+      expect((await forkServer.hears('gone', 2)).toSorted()).toEqual(['gone task-1 7 125', 'gone task-2 8 0'])
+      forkServer.process.stdin.end()
+      expect(await forkServer.process.exited).toBe(0)
+      expect(await forkServer.complaints).toBe('taskmill-launcher: an empty value: --task-dir\n')
     })
   },
   { isPortableIncluded: false },
 )
 
-test.each([[['--spawner']], [['--spawner', 'x']], [['--spawner', '2']]])('%p is no command line', async (argv) => {
-  await using spawner = new BareSpawner(shippedLauncher, { argv })
-  expect(await spawner.process.exited).toBe(125)
-  expect(await spawner.complaints).toBe('taskmill-launcher: --spawner needs a descriptor\n')
-})
+test.each([[['--fork-server']], [['--fork-server', 'x']], [['--fork-server', '2']]])(
+  '%p is no command line',
+  async (argv) => {
+    await using forkServer = new BareForkServer(shippedLauncher, { argv })
+    expect(await forkServer.process.exited).toBe(125)
+    expect(await forkServer.complaints).toBe('taskmill-launcher: --fork-server needs a descriptor\n')
+  },
+)

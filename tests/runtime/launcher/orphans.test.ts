@@ -1,6 +1,6 @@
 /**
  * Goal: nothing of a task outlives its launcher, though that was killed and what is left wears no mark and is in no group
- * or session of the task's, and nobody else is harmed. Method: such tasks beside others of the same spawner, whose
+ * or session of the task's, and nobody else is harmed. Method: such tasks beside others of the same fork server, whose
  * launchers have a task, wait for one, or are stopped.
  */
 import { expect, test } from 'bun:test'
@@ -8,9 +8,9 @@ import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeFileSy
 import { join } from 'node:path'
 import { readRecord } from '../../../runtime/launcher/spawn.ts'
 import { tryLock } from '../../../shared/directory-lock.ts'
+import { BareForkServer } from '../../support/fork-servers.ts'
 import { LauncherService, type StartedTask } from '../../support/launcher-service.ts'
 import { describeLaunchers, type LauncherVariant, sh, shippedLauncher } from '../../support/launchers.ts'
-import { BareSpawner } from '../../support/spawners.ts'
 import { childrenOf, endProcessesOf, gone, stopProcess } from '../../support/task-processes.ts'
 import { tempDir } from '../../support/temp.ts'
 import { missingTrace } from '../../support/trace.ts'
@@ -57,7 +57,7 @@ function cases(variant: LauncherVariant) {
     for (const pid of pids) await gone(pid)
     // Nor are they left as zombies.
     await until(
-      () => childrenOf(our.spawnerPid!),
+      () => childrenOf(our.forkServerPid!),
       (children) => children.length === 0,
     )
     expect(our.complaints()).toBe('')
@@ -104,7 +104,7 @@ function cases(variant: LauncherVariant) {
     // At the same time, so that each has a launcher of its own.
     const meet = sh('touch ../here-$$; until [ "$(ls .. | grep -c here-)" = 3 ]; do sleep 0.01; done')
     await Promise.all(['first', 'second', 'third'].map((id) => our.start(id, meet).gone))
-    const waiting = childrenOf(our.spawnerPid!)
+    const waiting = childrenOf(our.forkServerPid!)
     expect(waiting).toHaveLength(3)
     const other = our.start('other', sh(`${hidden('one')} until test -e go; do sleep 0.01; done; exit 5`))
     const [ofOther] = await pidsOf(other.dir, ['one'])
@@ -115,7 +115,7 @@ function cases(variant: LauncherVariant) {
     await killLauncherOf(our, 'task-1', task)
     await gone(orphan!)
     await until(
-      () => childrenOf(our.spawnerPid!).toSorted(),
+      () => childrenOf(our.forkServerPid!).toSorted(),
       (children) => Bun.deepEquals(children, waiting.filter((pid) => pid !== launcher_pid).toSorted()),
     )
     expect(await isAlive(ofOther!)).toBe(true)
@@ -129,8 +129,8 @@ function cases(variant: LauncherVariant) {
   test('do not include a launcher that was let go and has not ended yet', async () => {
     await using our = service()
     await our.start('first', sh('exit 0')).gone
-    const [letGo] = childrenOf(our.spawnerPid!)
-    const fds = () => readdirSync(`/proc/${our.spawnerPid}/fd`).length
+    const [letGo] = childrenOf(our.forkServerPid!)
+    const fds = () => readdirSync(`/proc/${our.forkServerPid}/fd`).length
     const before = fds()
     await stopProcess(letGo!)
     // Its channel is closed when it has waited for too long (crew.c).
@@ -155,12 +155,12 @@ test.skipIf(missingTrace !== undefined)(
     using dir = tempDir()
     const calls = join(dir.path, 'calls')
     const through = ['strace', '-qq', '-o', calls, '-e', 'trace=kill,write', '-e', 'signal=none']
-    await using spawner = new BareSpawner(shippedLauncher, { through })
-    spawner.write(spawner.request('task-1', sh(`(${hidden('one')}) ; exec sleep 600`), 7))
-    await using _ = endProcessesOf(spawner.dirOf('task-1'))
-    const [orphan] = await pidsOf(spawner.dirOf('task-1'), ['one'])
-    process.kill(readRecord(spawner.dirOf('task-1')).process!.launcher_pid, 'SIGKILL')
-    expect(await spawner.hears('gone')).toEqual(['gone task-1 7 137 killed'])
+    await using forkServer = new BareForkServer(shippedLauncher, { through })
+    forkServer.write(forkServer.request('task-1', sh(`(${hidden('one')}) ; exec sleep 600`), 7))
+    await using _ = endProcessesOf(forkServer.dirOf('task-1'))
+    const [orphan] = await pidsOf(forkServer.dirOf('task-1'), ['one'])
+    process.kill(readRecord(forkServer.dirOf('task-1')).process!.launcher_pid, 'SIGKILL')
+    expect(await forkServer.hears('gone')).toEqual(['gone task-1 7 137 killed'])
     const lines = await until(
       () => readFileSync(calls, 'utf8').split('\n'),
       (said) => said.some((line) => line.startsWith('write(3, "gone task-1')),

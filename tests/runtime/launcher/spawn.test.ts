@@ -36,7 +36,7 @@ const { ENOSPC } = constants.errno
 const { SIGTERM } = constants.signals
 
 function describeHosts(subject: string, cases: (variant: LauncherVariant) => void): void {
-  describe(`${subject}, by the spawner`, () => cases(shippedLauncher))
+  describe(`${subject}, by the fork server`, () => cases(shippedLauncher))
   describe(`${subject}, by itself`, () => cases(portableLauncher))
 }
 
@@ -198,12 +198,12 @@ describe('a service that comes back', () => {
     import { openSync } from 'node:fs'
     import { createLog, stdoutLines } from './shared/log.ts'
     import { NotifyPipe } from './runtime/launcher/notify.ts'
-    import { Spawner } from './runtime/launcher/spawner.ts'
+    import { ForkServer } from './runtime/launcher/fork-server.ts'
     const [program, dir, plan] = process.argv.slice(1)
     const pipe = new NotifyPipe(dir + '/notify', ({ event }) => { if (event === 'started') process.kill(process.pid, 'SIGKILL') })
     const complaintsFd = openSync(dir + '/launchers.log', 'a')
     const surroundings = { program, notifyFd: pipe.fd, complaintsFd, directoryLockFd: openSync(dir + '/lock', 'a'), env: process.env }
-    new Spawner(surroundings, createLog(stdoutLines(), 'info', 'test')).prepare(JSON.parse(plan), ${JSON.stringify(taskEnv)})()
+    new ForkServer(surroundings, createLog(stdoutLines(), 'info', 'test')).prepare(JSON.parse(plan), ${JSON.stringify(taskEnv)})()
     setInterval(() => {}, 1000)`
 
   async function dieAfterLaunching(dir: string, task_id: string, command: LaunchPlan['command']): Promise<string> {

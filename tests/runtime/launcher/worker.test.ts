@@ -1,6 +1,6 @@
 /**
  * Goal: a launcher that takes one task after the other has nothing of an earlier one, and harms neither. Method: a real
- * spawner and tasks that come one by one, so that each finds a launcher that waits.
+ * fork server and tasks that come one by one, so that each finds a launcher that waits.
  */
 import { expect, test } from 'bun:test'
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync, writeFileSync } from 'node:fs'
@@ -119,7 +119,7 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     expect(names()).toEqual(before)
   })
 
-  test('has no secret of an earlier one, though that was longer, and its spawner neither', async () => {
+  test('has no secret of an earlier one, though that was longer, and its fork server neither', async () => {
     await using our = service()
     const secret = 'secret-of-first-Zm9vYmFy'
     const env = { ...taskEnv, LONG: 'x'.repeat(20_000), SECRET: secret, MORE: 'y'.repeat(10_000) }
@@ -131,9 +131,9 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     expect(second.process.launcher_pid).not.toBe(ofFirst)
     writeFileSync(join(first.dir, 'go'), '')
     await first.gone
-    const launchers = childrenOf(our.spawnerPid!)
+    const launchers = childrenOf(our.forkServerPid!)
     expect(launchers.toSorted()).toEqual([ofFirst, second.process.launcher_pid].toSorted())
-    for (const pid of [our.spawnerPid!, ...launchers]) expect([pid, memoryHolds(pid, secret)]).toEqual([pid, false])
+    for (const pid of [our.forkServerPid!, ...launchers]) expect([pid, memoryHolds(pid, secret)]).toEqual([pid, false])
   })
 
   test('counts what the next one uses alone', async () => {
@@ -236,7 +236,7 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     await stopProcess(launcher_pid)
     const second = our.start('second', sh('echo ran >> ran; exit 8'))
     const inode = String(statSync(second.dir).ino)
-    // To try the lock could take it from the spawner.
+    // To try the lock could take it from the fork server.
     await until(
       () => readFileSync('/proc/locks', 'utf8'),
       (locks) => locks.includes(`:${inode} `),
@@ -248,7 +248,7 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     expect(readFileSync(join(second.dir, 'ran'), 'utf8')).toBe('ran\n')
   })
 
-  test('that is killed with such a request when its spawner is gone has that taken by another, once', async () => {
+  test('that is killed with such a request when its fork server is gone has that taken by another, once', async () => {
     await using our = service()
     const { launcher_pid } = (await endOf(our.start('first', ['/bin/true']))).process
     await stopProcess(launcher_pid)
@@ -258,7 +258,7 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
       () => readFileSync('/proc/locks', 'utf8'),
       (locks) => locks.includes(`:${inode} `),
     )
-    process.kill(our.spawnerPid!, 'SIGKILL')
+    process.kill(our.forkServerPid!, 'SIGKILL')
     await until(
       () => our.log.texts.length,
       (length) => length === 1,
@@ -297,23 +297,23 @@ function cases(variant: Parameters<Parameters<typeof describeLaunchers>[1]>[0]) 
     expect((await endOf(our.start('third', ['/bin/true']))).process.launcher_pid).toBe(launcher_pid)
   })
 
-  test('ends with its spawner', async () => {
+  test('ends with its fork server', async () => {
     await using our = service()
     const { launcher_pid } = (await endOf(our.start('first', ['/bin/true']))).process
-    process.kill(our.spawnerPid!, 'SIGKILL')
+    process.kill(our.forkServerPid!, 'SIGKILL')
     await gone(launcher_pid)
     const next = (await endOf(our.start('second', ['/bin/true']))).process.launcher_pid
-    expect(childrenOf(our.spawnerPid!)).toEqual([next])
+    expect(childrenOf(our.forkServerPid!)).toEqual([next])
     await our.host.close()
     await gone(next)
   })
 
-  test('ends with its task when its spawner is gone by then', async () => {
+  test('ends with its task when its fork server is gone by then', async () => {
     await using our = service()
     await our.start('first', ['/bin/true']).gone
     const task = our.start('second', sh('until test -e go; do sleep 0.01; done; exit 9'))
     const { launcher_pid } = await our.said('started', 'second')
-    const pid = our.spawnerPid
+    const pid = our.forkServerPid
     process.kill(pid!, 'SIGKILL')
     await gone(pid!)
     expect(await isAlive(launcher_pid)).toBe(true)

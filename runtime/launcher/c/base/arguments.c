@@ -160,7 +160,7 @@ static bool check_combination(const struct arguments *arguments, struct text *co
 
 bool arguments_parse(struct arguments *arguments, char **argv, struct text *complaint) {
   memset(arguments, 0, sizeof *arguments);
-  arguments->spawner_pid = ABSENT;
+  arguments->fork_server_pid = ABSENT;
   for (size_t i = 0; i < OPTION_COUNT; i++)
     if (OPTIONS[i].kind == KIND_NUMBER) *number_field(arguments, &OPTIONS[i]) = ABSENT;
 

@@ -50,8 +50,8 @@ struct arguments {
   struct path_list sandbox_exposed;
   int64_t lock_fd;
   int64_t notify_fd;
-  /* Not given, but known: of the spawner that forked us; ABSENT where that was somebody else. */
-  pid_t spawner_pid;
+  /* Not given, but known: of the fork server that forked us; ABSENT where that was somebody else. */
+  pid_t fork_server_pid;
   char **command;
 };
 

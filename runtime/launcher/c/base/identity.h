@@ -22,7 +22,7 @@ struct identity {
   int64_t started_ms;
 };
 
-/* False with errno. It is read once, by a spawner for all that it forks. */
+/* False with errno. It is read once, by a fork server for all that it forks. */
 bool identity_read_boot(void);
 
 /* What is known of a process that we are about to make: who makes it, and before what time it is not there. */

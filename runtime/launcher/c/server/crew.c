@@ -12,7 +12,7 @@
 
 bool crew_found(struct crew *crew) {
   int ends[2];
-  /* A spawner that is stopped must not hold up its launchers: what cannot be said is seen by their end. */
+  /* A fork server that is stopped must not hold up its launchers: what cannot be said is seen by their end. */
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
   *crew = (struct crew){.done_fd = ends[0], .done_write_fd = ends[1]};
   return true;

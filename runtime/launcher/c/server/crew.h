@@ -1,5 +1,5 @@
 /*
- * The launchers of a spawner that can take another task (worker.h): some that have one, and those that wait.
+ * The launchers of a fork server that can take another task (worker.h): some that have one, and those that wait.
  */
 #ifndef CREW_H
 #define CREW_H

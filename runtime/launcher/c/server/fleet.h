@@ -1,5 +1,5 @@
 /*
- * The launches that a spawner was asked for, until the service knows of their end.
+ * The launches that a fork server was asked for, until the service knows of their end.
  *
  * Every request is answered by one line `gone`, also when there could be no launcher. A service that hears of it may rely
  * on that, so it is never lost: when the pipe to the service is full, it is kept here and sent later. There are as many at

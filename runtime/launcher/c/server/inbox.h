@@ -1,5 +1,5 @@
 /*
- * What the service asks a spawner for, as it comes through a pipe: one launcher per request.
+ * What the service asks a fork server for, as it comes through a pipe: one launcher per request.
  *
  *   u32 bytes       of all that follows
  *   u32 launch      a number of the service's choice; it comes back with the end of the launcher
@@ -72,7 +72,7 @@ void inbox_wipe_rest(struct inbox *inbox);
 #define MAX_PASSED_BYTES 65536
 
 /*
- * The same between a spawner and a launcher that waits for a task: a whole request as one message, and with it the
+ * The same between a fork server and a launcher that waits for a task: a whole request as one message, and with it the
  * descriptor that holds the lock of the task. False with errno; EMSGSIZE when it is too long for that.
  */
 bool inbox_pass(const struct request *request, int channel_fd, int lock_fd);

@@ -1,7 +1,7 @@
 /*
  * What a launcher that was killed leaves behind: processes of its task that are nobody's any more.
  *
- * The spawner is a child subreaper, so they become its children. It knows every launcher from the fork until it has reaped
+ * The fork server is a child subreaper, so they become its children. It knows every launcher from the fork until it has reaped
  * it; whatever else is a child of it is such an orphan, and killed: when a launcher was ended by a signal, and each time an
  * orphan was reaped, as that may have had children of its own. So any tree goes, in as many rounds as it is deep. The list
  * of children may leave one out while others end, so after each round that found some there is another a moment later.

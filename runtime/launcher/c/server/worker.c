@@ -7,7 +7,7 @@
 extern char **environ;
 
 struct worker worker_alone(void) {
-  return (struct worker){.channel_fd = ABSENT, .done_fd = ABSENT, .spawner_pid = ABSENT, .notify_fd = ABSENT};
+  return (struct worker){.channel_fd = ABSENT, .done_fd = ABSENT, .fork_server_pid = ABSENT, .notify_fd = ABSENT};
 }
 
 void worker_begin(struct worker *worker) {
@@ -22,9 +22,9 @@ static bool can_reach_us(const struct arguments *arguments) {
 
 void worker_take(struct worker *worker, struct arguments *arguments, int lock_fd) {
   environ = worker->request.variables;
-  title_show(&worker->title, worker->request.argv, worker->request.variables);
+  setproctitle_show(&worker->title, worker->request.argv, worker->request.variables);
   arguments->notify_fd = worker->notify_fd;
-  arguments->spawner_pid = worker->spawner_pid;
+  arguments->fork_server_pid = worker->fork_server_pid;
   arguments->lock_fd = lock_fd;
 }
 
@@ -32,7 +32,7 @@ void worker_take(struct worker *worker, struct arguments *arguments, int lock_fd
 static void forget_task(struct worker *worker) {
   static char *nothing[] = {NULL};
   environ = nothing;
-  title_hide(&worker->title);
+  setproctitle_hide(&worker->title);
   inbox_wipe(&worker->inbox, &worker->request);
 }
 

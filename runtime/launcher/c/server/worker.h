@@ -2,12 +2,12 @@
  * A launcher that takes one task after the other.
  *
  * To fork a launcher and to let it end takes the processors 0.1 ms, as much as all else that it does for a short task. So
- * a spawner does not let all of them end: one that is done with its task says so and waits, and is passed the next request
+ * a fork server does not let all of them end: one that is done with its task says so and waits, and is passed the next request
  * as it came, with the descriptor that holds the lock of the task, in one message (inbox.h). A launcher has one task or
  * none at any time, and of a task that has ended nothing is left in it: no child, no descriptor, no signal, no name, no
  * variable, and no change that a task of the same user has made to it from outside (condition.h). Where it cannot be sure of
  * that it ends, as one does that a service started itself. Tasks that run at the same time are not kept from each other:
- * one of the same user could do as much to the launcher of another, or to the spawner.
+ * one of the same user could do as much to the launcher of another, or to the fork server.
  */
 #ifndef WORKER_H
 #define WORKER_H
@@ -19,9 +19,9 @@
 #include "base/arguments.h"
 #include "server/condition.h"
 #include "server/inbox.h"
-#include "server/title.h"
+#include "server/setproctitle.h"
 
-/* What the spawner is told of a task that has ended in order. It is less than PIPE_BUF: written whole or not at all. */
+/* What the fork server is told of a task that has ended in order. It is less than PIPE_BUF: written whole or not at all. */
 struct done_word {
   pid_t pid;
   uint32_t launch;
@@ -32,10 +32,10 @@ struct worker {
   /* For the next request, and for the word; ABSENT in a launcher that takes one task only. */
   int channel_fd;
   int done_fd;
-  /* What a spawner has given it for good. */
-  pid_t spawner_pid;
+  /* What a fork server has given it for good. */
+  pid_t fork_server_pid;
   int notify_fd;
-  struct title title;
+  struct setproctitle title;
   struct inbox inbox;
   /* As it was before its first task. */
   struct condition condition;

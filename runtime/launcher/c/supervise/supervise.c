@@ -55,18 +55,18 @@ struct fault supervise_signals(int *signal_fd) {
 }
 
 static bool has_ended(struct loop *loop) {
-  family_reap(loop->given->family);
-  return loop->given->family->has_main_ended;
+  reaper_collect(loop->given->reaper);
+  return loop->given->reaper->has_main_ended;
 }
 
 static void signal_task(struct loop *loop, int signal) {
-  const struct family *family = loop->given->family;
-  if (family->init_fd != ABSENT || !cgroup_signal(loop->given->group, signal, family->main_pid)) family_signal(family, signal);
+  const struct reaper *reaper = loop->given->reaper;
+  if (reaper->init_fd != ABSENT || !cgroup_signal(loop->given->group, signal, reaper->main_pid)) reaper_signal(reaper, signal);
 }
 
 static void kill_task(struct loop *loop, int64_t now_us) {
   cgroup_kill(loop->given->group);
-  family_signal(loop->given->family, SIGKILL);
+  reaper_signal(loop->given->reaper, SIGKILL);
   loop->phase = PHASE_KILLED;
   loop->deadline_us = now_us + loop->given->arguments->give_up_ms * US_PER_MS;
 }
@@ -142,11 +142,11 @@ static bool heed_clock(struct loop *loop) {
 static void await_event(struct loop *loop) {
   int64_t next_us = loop->deadline_us < loop->say_started_us ? loop->deadline_us : loop->say_started_us;
   if (loop->phase != PHASE_KILLED && loop->output_look_us < next_us) next_us = loop->output_look_us;
-  struct timespec timeout = timespec_of_us(loop->given->family->has_more ? 0 : next_us - monotonic_us());
+  struct timespec timeout = timespec_of_us(loop->given->reaper->has_more ? 0 : next_us - monotonic_us());
   struct pollfd events[] = {
     {.fd = loop->signal_fd, .events = POLLIN},
     {.fd = loop->given->task->fault_fd, .events = POLLIN}, /* ABSENT, once it was heard, is passed over */
-    {.fd = loop->given->family->init_fd, .events = POLLIN},
+    {.fd = loop->given->reaper->init_fd, .events = POLLIN},
   };
   if (ppoll(events, sizeof events / sizeof events[0], &timeout, NULL) <= 0) return;
   if (events[1].revents != 0) hear_child(loop);
@@ -156,32 +156,32 @@ static void await_event(struct loop *loop) {
 }
 
 static void conclude(struct loop *loop, struct outcome *outcome) {
-  struct family *family = loop->given->family;
+  struct reaper *reaper = loop->given->reaper;
   outcome->reason = loop->reason;
   outcome->fault = loop->fault;
-  if (!family->has_main_ended) {
+  if (!reaper->has_main_ended) {
     outcome->how = HOW_ABANDONED;
-    family->ended_us = monotonic_us();
-    family->ended_epoch_ms = epoch_ms();
-    family->leftovers_alive = children_count();
+    reaper->ended_us = monotonic_us();
+    reaper->ended_epoch_ms = epoch_ms();
+    reaper->leftovers_alive = children_count();
   } else if (is_fault(loop->fault)) {
     outcome->how = HOW_NOT_STARTED;
-  } else if (WIFSIGNALED(family->status)) {
+  } else if (WIFSIGNALED(reaper->status)) {
     outcome->how = HOW_SIGNALED;
-    outcome->code = WTERMSIG(family->status);
+    outcome->code = WTERMSIG(reaper->status);
   } else {
     outcome->how = HOW_EXITED;
-    outcome->code = WEXITSTATUS(family->status);
+    outcome->code = WEXITSTATUS(reaper->status);
   }
-  outcome->finished_ms = family->ended_epoch_ms;
-  outcome->duration_us = family->ended_us - loop->given->started_us;
-  outcome->usage = family->usage;
+  outcome->finished_ms = reaper->ended_epoch_ms;
+  outcome->duration_us = reaper->ended_us - loop->given->started_us;
+  outcome->usage = reaper->usage;
   /* One that we have not waited for yet says itself what it has waited for. */
-  if (!family->is_empty) usage_add(&outcome->usage, family->init_usage);
-  outcome->is_usage_lost = outcome->how != HOW_NOT_STARTED && family->init_fd != ABSENT && !family->is_init_done;
-  outcome->leftovers_killed = family->leftovers_killed;
-  outcome->leftovers_alive = family->leftovers_alive;
-  outcome->are_we_the_same = !family->has_gone_first;
+  if (!reaper->is_empty) usage_add(&outcome->usage, reaper->init_usage);
+  outcome->is_usage_lost = outcome->how != HOW_NOT_STARTED && reaper->init_fd != ABSENT && !reaper->is_init_done;
+  outcome->leftovers_killed = reaper->leftovers_killed;
+  outcome->leftovers_alive = reaper->leftovers_alive;
+  outcome->are_we_the_same = !reaper->has_gone_first;
 }
 
 /* A request that was there before us: then there is nothing to start. */
@@ -209,15 +209,15 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
   begin(&loop);
   if (supervision->task->fault_fd == ABSENT) hear_child(&loop); /* it borrowed our memory: all is said */
 
-  while (!supervision->family->has_main_ended) {
+  while (!supervision->reaper->has_main_ended) {
     await_event(&loop);
     if (!has_ended(&loop) && !heed_clock(&loop)) break;
   }
-  if (supervision->family->has_main_ended) {
+  if (supervision->reaper->has_main_ended) {
     /* Its last word may have come together with its end. */
     if (supervision->task->fault_fd != ABSENT) hear_child(&loop);
     int64_t give_up_us = monotonic_us() + supervision->arguments->give_up_ms * US_PER_MS;
-    family_end(supervision->family, supervision->group, give_up_us);
+    reaper_kill_all(supervision->reaper, supervision->group, give_up_us);
   }
   conclude(&loop, outcome);
 }

@@ -3,7 +3,7 @@
 #define SUPERVISE_H
 
 #include "sandbox/cgroup.h"
-#include "supervise/family.h"
+#include "supervise/reaper.h"
 #include "supervise/outcome.h"
 #include "supervise/task.h"
 
@@ -13,7 +13,7 @@ struct supervision {
   const struct cgroup *group;
   const struct identity *identity;
   struct task *task;
-  struct family *family;
+  struct reaper *reaper;
   /* Why the task is to end that has not begun: an end was asked for before it was made, or while it was. */
   enum reason asked;
   /* Of the monotonic clock. */

@@ -40,8 +40,8 @@ struct fault task_dir_lock(int *fd, const struct arguments *arguments) {
 
 struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments) {
   *dir = (struct task_dir){.stdout_fd = ABSENT, .stderr_fd = ABSENT};
-  /* A spawner has opened the directory to lock it; others may lock a file of their choice. */
-  bool is_open = arguments->spawner_pid != ABSENT;
+  /* A fork server has opened the directory to lock it; others may lock a file of their choice. */
+  bool is_open = arguments->fork_server_pid != ABSENT;
   dir->fd = is_open ? (int)arguments->lock_fd : open(arguments->task_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir->fd < 0) return fault_at(STEP_TASK_DIR);
   dir->lock_fd = arguments->lock_fd == ABSENT ? dir->fd : (int)arguments->lock_fd;

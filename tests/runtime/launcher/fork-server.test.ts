@@ -1,6 +1,6 @@
 /**
- * Goal: whatever happens to a spawner, each launcher that a service asked for runs once, harms nobody by its birth, and is
- * heard of. Method: real spawners with a service, stopped, killed and starved; those without one: bare-spawner.test.ts.
+ * Goal: whatever happens to a fork server, each launcher that a service asked for runs once, harms nobody by its birth, and is
+ * heard of. Method: real fork servers with a service, stopped, killed and starved; those without one: bare-fork-server.test.ts.
  */
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
@@ -19,10 +19,10 @@ const { ENOENT, EEXIST } = constants.errno
 /** The exit code of a launcher whose task has ended, and that could not write down how (outcome.h). */
 const EXIT_OUTCOME_LOST = 123
 
-/** Launchers that a spawner keeps for further tasks (crew.h). */
+/** Launchers that a fork server keeps for further tasks (crew.h). */
 const MAX_CREW = 32
 
-describeLaunchers('the launchers of a spawner', cases, { isPortableIncluded: false })
+describeLaunchers('the launchers of a fork server', cases, { isPortableIncluded: false })
 
 function cases(variant: LauncherVariant) {
   const service = () => new LauncherService({ variant })
@@ -63,7 +63,7 @@ function cases(variant: LauncherVariant) {
     expect([group, session]).toEqual([String(launcher_pid), String(launcher_pid)])
   })
 
-  test('keep no descriptor of the spawner, and show whose they are', async () => {
+  test('keep no descriptor of the fork server, and show whose they are', async () => {
     await using our = service()
     const env = { ...taskEnv, TASKMILL_TASK: 'mark-of:task-1' }
     const task = our.start('task-1', sh('exec sleep 600'), env)
@@ -71,7 +71,7 @@ function cases(variant: LauncherVariant) {
     const fds = readdirSync(`/proc/${launcher_pid}/fd`).map((fd) => readlinkSync(`/proc/${launcher_pid}/fd/${fd}`))
     expect(fds).toContain(task.dir)
     expect(fds).not.toContain(join(our.path, 'lock'))
-    // Of its own channel to the spawner.
+    // Of its own channel to the fork server.
     expect(fds.filter((name) => name.startsWith('socket:'))).toHaveLength(1)
     expect(fds.filter((name) => name.includes('signalfd'))).toHaveLength(1)
     const [program, ...shown] = readFileSync(`/proc/${launcher_pid}/cmdline`, 'utf8').split('\0')
@@ -82,7 +82,7 @@ function cases(variant: LauncherVariant) {
       () => markedProcesses('TASKMILL_TASK=mark-of:task-1\0').toSorted(),
       (marked) => Bun.deepEquals(marked, [launcher_pid, pid].toSorted()),
     )
-    expect(readFileSync(`/proc/${our.spawnerPid}/cmdline`, 'utf8')).toContain('\0--spawner\0')
+    expect(readFileSync(`/proc/${our.forkServerPid}/cmdline`, 'utf8')).toContain('\0--fork-server\0')
   })
 
   test('have no room for a longer mark, nor for longer arguments, and run all the same', async () => {
@@ -116,7 +116,7 @@ function cases(variant: LauncherVariant) {
     await using our = service()
     const count = variant.command[0]!.includes('checked') ? 100 : 2_000
     await our.start('first', ['/bin/true']).gone
-    const pid = our.spawnerPid
+    const pid = our.forkServerPid
     const fdsOf = (process: number) => readdirSync(`/proc/${process}/fd`).length
     const before = fdsOf(pid!)
     const [first] = childrenOf(pid!)
@@ -125,20 +125,20 @@ function cases(variant: LauncherVariant) {
       const some = Array.from({ length: 50 }, () => our.start(`task-${i++}`, ['/bin/true']).gone)
       expect(new Set((await Promise.all(some)).map(({ exitCode }) => exitCode))).toEqual(new Set([0]))
     }
-    // Those beyond what is kept have ended, and a spawner has one descriptor for each that it keeps.
+    // Those beyond what is kept have ended, and a fork server has one descriptor for each that it keeps.
     const kept = await until(
       () => childrenOf(pid!),
       (children) => children.length <= MAX_CREW,
     )
     expect(kept).toContain(first!)
     expect(kept.map(fdsOf)).toEqual(kept.map(() => beforeOfFirst))
-    expect([fdsOf(pid!), our.spawnerPid]).toEqual([before + kept.length - 1, pid])
+    expect([fdsOf(pid!), our.forkServerPid]).toEqual([before + kept.length - 1, pid])
     expect(our.log.texts).toEqual([])
   }, 60_000)
 }
 
 describeLaunchers(
-  'a spawner',
+  'a fork server',
   (variant) => {
     const service = () => new LauncherService({ variant })
 
@@ -148,12 +148,12 @@ describeLaunchers(
         our.start(`task-${n}`, sh('while [ ! -e go ]; do sleep 0.01; done; exit 5')),
       )
       for (const id of ['task-1', 'task-2']) await our.said('started', id)
-      const pid = our.spawnerPid
+      const pid = our.forkServerPid
       process.kill(pid!, 'SIGKILL')
       await gone(pid!)
       const third = our.start('task-3', sh('exit 6'))
       expect(await third.gone).toEqual({ exitCode: 6 })
-      expect(our.spawnerPid).not.toBe(pid)
+      expect(our.forkServerPid).not.toBe(pid)
       expect([isLauncherAlive(first!.dir), isLauncherAlive(second!.dir)]).toEqual([true, true])
       expect(requestKill(second!.dir)).toBe(true)
       writeFileSync(join(first!.dir, 'go'), '')
@@ -166,7 +166,7 @@ describeLaunchers(
     test('that is killed before it has read anything has its requests read by another, once', async () => {
       await using our = service()
       await our.start('warm-up', ['/bin/true']).gone
-      const pid = our.spawnerPid
+      const pid = our.forkServerPid
       await stopProcess(pid!)
       // More than the pipe holds: the rest is with us still.
       const large = Array.from({ length: 10 }, () => 'x'.repeat(5_000))
@@ -180,7 +180,7 @@ describeLaunchers(
     test('that does not read keeps nobody waiting, and loses nothing', async () => {
       await using our = service()
       await our.start('warm-up', ['/bin/true']).gone
-      const pid = our.spawnerPid
+      const pid = our.forkServerPid
       await stopProcess(pid!)
       // Ten times what the pipe holds.
       const large = Array.from({ length: 20 }, () => 'x'.repeat(5_000)) as [string, ...string[]]
@@ -208,7 +208,7 @@ describeLaunchers(
       await using our = service()
       const task = our.start('task-1', sh('exec sleep 600'))
       const { launcher_pid } = await our.said('started', 'task-1')
-      const pid = our.spawnerPid
+      const pid = our.forkServerPid
       process.kill(pid!, 'SIGKILL')
       await until(
         () => our.log.texts.length,
@@ -225,12 +225,12 @@ describeLaunchers(
     test('is not ended by signals, but by the end of its service', async () => {
       await using our = service()
       await our.start('task-1', ['/bin/true']).gone
-      const pid = our.spawnerPid
+      const pid = our.forkServerPid
       for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGPIPE'] as const) {
         process.kill(pid!, signal)
       }
       expect(await our.start('task-2', sh('exit 8')).gone).toEqual({ exitCode: 8 })
-      expect(our.spawnerPid).toBe(pid)
+      expect(our.forkServerPid).toBe(pid)
       await our.host.close()
       expect(await isAlive(pid!)).toBe(false)
     })
@@ -238,7 +238,7 @@ describeLaunchers(
   { isPortableIncluded: false },
 )
 
-test('a spawner that ends each time is tried a few times, then the task is told so', async () => {
+test('a fork server that ends each time is tried a few times, then the task is told so', async () => {
   using dir = tempDir()
   const program = join(dir.path, 'ends-at-once')
   writeFileSync(program, '#!/bin/sh\necho so >&2\nexit 9\n', { mode: 0o700 })

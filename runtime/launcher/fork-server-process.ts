@@ -1,36 +1,36 @@
-/** The spawner as a process: started, written to, ended by the end of its input. What it does is in spawner.h. */
+/** The fork server as a process: started, written to, ended by the end of its input. What it does is in fork-server.h. */
 import type { FileSink, Subprocess } from 'bun'
 import { TASK_MARK } from './task-mark.ts'
 
-export interface SpawnerSurroundings {
+export interface ForkServerSurroundings {
   /** Path of the compiled launcher. */
   readonly program: string
   /** Descriptor of the FIFO for lines to the service. */
   readonly notifyFd: number
   /** Descriptor of the file for what launchers complain about. */
   readonly complaintsFd: number
-  /** The lock of the data directory: held by the spawner too, so that no other service begins before its end. */
+  /** The lock of the data directory: held by the fork server too, so that no other service begins before its end. */
   readonly directoryLockFd: number
-  /** That of the service. Marks of ours are handed on, so that whoever looks for them finds the spawner as well. */
+  /** That of the service. Marks of ours are handed on, so that whoever looks for them finds the fork server as well. */
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** The descriptor that the spawner sees, after its three standard streams. */
+/** The descriptor that the fork server sees, after its three standard streams. */
 const NOTIFY_FD = 3
 
 /** Bytes of room for what launchers show of themselves: the names of task and directory, and the mark of the task. */
 const ARGUMENTS_ROOM = 512
 const MARK_ROOM = 256
 
-export class SpawnerProcess {
+export class ForkServerProcess {
   /** Resolves with its exit code, 128 + n for signal n, once it has ended. */
   readonly exited: Promise<number>
   readonly #child: Subprocess<'pipe', 'ignore', number>
   readonly #input: FileSink
 
   /** Throws what Bun.spawn throws. */
-  constructor({ program, notifyFd, complaintsFd, directoryLockFd, env }: SpawnerSurroundings) {
-    const child = Bun.spawn([program, '--spawner', String(NOTIFY_FD), ' '.repeat(ARGUMENTS_ROOM)], {
+  constructor({ program, notifyFd, complaintsFd, directoryLockFd, env }: ForkServerSurroundings) {
+    const child = Bun.spawn([program, '--fork-server', String(NOTIFY_FD), ' '.repeat(ARGUMENTS_ROOM)], {
       env: { ...marksOf(env), [TASK_MARK]: ' '.repeat(MARK_ROOM) },
       detached: true,
       stdio: ['pipe', 'ignore', complaintsFd, notifyFd, directoryLockFd],
@@ -64,5 +64,5 @@ export class SpawnerProcess {
   }
 }
 
-const marksOf = (env: SpawnerSurroundings['env']) =>
+const marksOf = (env: ForkServerSurroundings['env']) =>
   Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith('TASKMILL_')))

@@ -1,6 +1,6 @@
 /**
  * The process that starts tasks for serve may be killed, stopped or left alone: no task is lost, run twice or harmed by
- * that. Against the built service, whose spawner is found as its child. Source: spec, Events; contract 2, 4 and 5, Runtime.
+ * that. Against the built service, whose fork server is found as its child. Source: spec, Events; contract 2, 4 and 5, Runtime.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
@@ -14,8 +14,8 @@ import { waitFor } from '../support/runtime-tasks.ts'
 import {
   childrenOf,
   endProcessesOf,
+  forkServerOf as forkServerOfService,
   gone,
-  spawnerOf as spawnerOfService,
   stopProcess,
 } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
@@ -23,7 +23,7 @@ import { isAlive, until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
-const spawnerOf = (runtime: Runtime): Promise<number> => spawnerOfService(runtime.process.pid)
+const forkServerOf = (runtime: Runtime): Promise<number> => forkServerOfService(runtime.process.pid)
 
 test('tasks run on when it is killed, and others are started', async () => {
   using dir = tempDir()
@@ -31,13 +31,13 @@ test('tasks run on when it is killed, and others are started', async () => {
   const go = join(dir.path, 'go')
   const id = await runtime.script(`echo before; ${waitFor(go)}; echo after; exit 7`)
   await runtime.printed(id)
-  const spawner = await spawnerOf(runtime)
-  process.kill(spawner, 'SIGKILL')
-  await gone(spawner)
+  const forkServer = await forkServerOf(runtime)
+  process.kill(forkServer, 'SIGKILL')
+  await gone(forkServer)
   const other = await runtime.runScript(`touch ${go}; exit 3`)
   expect(other).toMatchObject({ status: 'failed', exit_code: 3 })
   expect(await runtime.ended(id)).toMatchObject({ status: 'failed', exit_code: 7, stdout: 'before\nafter\n' })
-  expect(await spawnerOf(runtime)).not.toBe(spawner)
+  expect(await forkServerOf(runtime)).not.toBe(forkServer)
   expect(runtime.log.filter(({ level }) => level === 'warn')).toMatchObject([{ exit_code: 137 }])
 })
 
@@ -45,7 +45,7 @@ test('a task whose launcher is killed after it is ended all the same', async () 
   await using runtime = await startRuntime()
   const id = await runtime.script('echo ready; sleep 600')
   const { shim_pid, pid } = await runtime.printed(id)
-  process.kill(await spawnerOf(runtime), 'SIGKILL')
+  process.kill(await forkServerOf(runtime), 'SIGKILL')
   process.kill(shim_pid!, 'SIGKILL')
   const { status, error } = await runtime.ended(id)
   expect([status, error!.code]).toEqual(['failed', 'internal'])
@@ -57,11 +57,11 @@ test('tasks that it has not read when it is killed are started by the next one, 
   using dir = tempDir()
   await using runtime = await startRuntime({ flags: ['--max-running-tasks', '8'] })
   await runtime.runScript('true')
-  const spawner = await spawnerOf(runtime)
-  await stopProcess(spawner)
+  const forkServer = await forkServerOf(runtime)
+  await stopProcess(forkServer)
   const runs = join(dir.path, 'runs')
   const ids = await Promise.all(Array.from({ length: 8 }, (_, i) => runtime.script(`echo ${i} >> ${runs}`)))
-  process.kill(spawner, 'SIGKILL')
+  process.kill(forkServer, 'SIGKILL')
   for (const id of ids) expect(await runtime.ended(id)).toMatchObject({ status: 'success' })
   expect(readFileSync(runs, 'utf8').trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7'])
 })
@@ -69,11 +69,11 @@ test('tasks that it has not read when it is killed are started by the next one, 
 test('a kill waits for a task that was not started yet', async () => {
   await using runtime = await startRuntime()
   await runtime.runScript('true')
-  const spawner = await spawnerOf(runtime)
-  await stopProcess(spawner)
+  const forkServer = await forkServerOf(runtime)
+  await stopProcess(forkServer)
   const id = await runtime.script('sleep 600')
   expect((await runtime.kill(id)).status).toBe(200)
-  process.kill(spawner, 'SIGCONT')
+  process.kill(forkServer, 'SIGCONT')
   expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled' })
 })
 
@@ -84,24 +84,24 @@ test('what a killed service asked of it is started once, and no other service be
   const runs = join(dir.path, 'runs')
   const flags = ['--max-running-tasks', '8']
   let ids: string[]
-  let spawner: number
+  let forkServer: number
   {
     await using runtime = await startRuntime({ dataDir, flags })
     await runtime.runScript('true')
-    spawner = await spawnerOf(runtime)
-    await stopProcess(spawner)
+    forkServer = await forkServerOf(runtime)
+    await stopProcess(forkServer)
     ids = await Promise.all(Array.from({ length: 8 }, (_, i) => runtime.script(`echo ${i} >> ${runs}; exit ${i}`)))
     expect(await runtime.stop('SIGKILL')).toBe('SIGKILL')
   }
-  expect(await isAlive(spawner)).toBe(true)
+  expect(await isAlive(forkServer)).toBe(true)
   const lock = openSync(join(dataDir, 'runtime.lock'), 'r')
   expect(tryLock(lock)).toBe(false)
   closeSync(lock)
   const starting = startRuntime({ dataDir, flags }) // waits for it
   expect(existsSync(runs)).toBe(false)
-  process.kill(spawner, 'SIGCONT')
+  process.kill(forkServer, 'SIGCONT')
   await using runtime = await starting
-  expect(await isAlive(spawner)).toBe(false)
+  expect(await isAlive(forkServer)).toBe(false)
   const ended = await Promise.all(ids.map((id) => runtime.ended(id)))
   expect(ended.map(({ exit_code }) => exit_code)).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
   expect(readFileSync(runs, 'utf8').trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7'])
@@ -113,12 +113,12 @@ const isWaiting = (pid: number): boolean =>
 
 /** Who would start the next task. */
 const HANGING = [
-  ['the spawner', async (spawner: number) => [spawner]],
+  ['the fork server', async (forkServer: number) => [forkServer]],
   [
     'the launcher that waits for it',
-    (spawner: number) =>
+    (forkServer: number) =>
       until(
-        () => childrenOf(spawner),
+        () => childrenOf(forkServer),
         (pids) => pids.length === 1 && pids.every(isWaiting),
       ),
   ],
@@ -127,7 +127,7 @@ const HANGING = [
 describe.each(HANGING)('a task that does not start because %s hangs', (_, hangingOf) => {
   async function hang(runtime: Runtime): Promise<Disposable> {
     await runtime.runScript('true')
-    const pids = await hangingOf(await spawnerOf(runtime))
+    const pids = await hangingOf(await forkServerOf(runtime))
     for (const pid of pids) await stopProcess(pid)
     const goOn = () => {
       for (const pid of pids.splice(0)) process.kill(pid, 'SIGCONT')
@@ -201,12 +201,12 @@ test('a task that was killed before it started does not start after a crash', as
   {
     await using runtime = await startRuntime({ dataDir })
     await runtime.runScript('true')
-    const spawner = await spawnerOf(runtime)
-    await stopProcess(spawner)
+    const forkServer = await forkServerOf(runtime)
+    await stopProcess(forkServer)
     await runtime.script(`echo ran > ${join(dir.path, 'ran')}`, { task_id: 'killed' })
     expect((await runtime.kill('killed')).status).toBe(200)
     await runtime.stop('SIGKILL')
-    process.kill(spawner, 'SIGKILL')
+    process.kill(forkServer, 'SIGKILL')
   }
   await using runtime = await startRuntime({ dataDir })
   expect(await runtime.ended('killed')).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } })
@@ -219,9 +219,9 @@ test('a task that was killed before it started does not start after a crash', as
 test.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)('it ends with its service, by %s', async (signal) => {
   await using runtime = await startRuntime()
   await runtime.runScript('true')
-  const spawner = await spawnerOf(runtime)
+  const forkServer = await forkServerOf(runtime)
   await runtime.stop(signal)
-  await gone(spawner)
+  await gone(forkServer)
 })
 
 test('it is asked for a launcher in the very directory of a task, not in one that gets its name later', async () => {

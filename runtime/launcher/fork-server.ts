@@ -1,11 +1,11 @@
 /**
- * Has launchers started by a spawner (spawner.h), which costs the service one small write for each.
+ * Has launchers started by a fork server (fork-server.h), which costs the service one small write for each.
  *
- * A spawner tells when each launcher that it was asked for is through with its task, or has ended, by `gone`, so all is well
+ * A fork server tells when each launcher that it was asked for is through with its task, or has ended, by `gone`, so all is well
  * as long as it lives. When it ends all the same, the files of each task say how far it came. A launcher that has the task
  * goes on, and is looked at now and then, for nobody will tell of its end if it cannot do so itself. One that was never
- * started is asked for again, of another spawner: the lock of a task is taken before its launcher is forked or passed the
- * request, so with the spawner gone and the lock free, none is on its way.
+ * started is asked for again, of another fork server: the lock of a task is taken before its launcher is forked or passed the
+ * request, so with the fork server gone and the lock free, none is on its way.
  *
  * A launcher that was ended before its task had begun is asked for again, too: by a signal, or because it could not take
  * the task and has said nothing of why, as may be with one that has waited for it and that somebody has meddled with. What
@@ -13,23 +13,23 @@
  * begun its record says; one that removes that, and then ends, ends its launcher with an exit code that is neither.
  *
  * Each time a launcher is asked for it gets another number, so that a `gone` that is still in the pipe, from another
- * spawner or for an earlier task of the same name, is not taken for its own.
+ * fork server or for an earlier task of the same name, is not taken for its own.
  */
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { launcherArguments } from './arguments.ts'
 import type { TaskError } from './classification.ts'
 import { explainSpawnFailure } from './faults.ts'
+import { ForkServerProcess, type ForkServerSurroundings } from './fork-server-process.ts'
 import { type LaunchRequest, launchRequest, MAX_LAUNCH } from './launch-request.ts'
 import type { Environment, Launched, LauncherEnd, LauncherHost } from './launcher-host.ts'
 import type { LauncherEvent } from './notify.ts'
 import type { LaunchPlan } from './plan.ts'
 import { isLauncherAlive, readRecord } from './spawn.ts'
-import { SpawnerProcess, type SpawnerSurroundings } from './spawner-process.ts'
 
 /**
- * How often a launcher is asked for. Once would be too few: that a spawner was killed is no fault of the task. For ever
- * would be too often: a request that ends every spawner would keep all others from being read.
+ * How often a launcher is asked for. Once would be too few: that a fork server was killed is no fault of the task. For ever
+ * would be too often: a request that ends every fork server would keep all others from being read.
  */
 const MAX_TRIES = 3
 
@@ -39,7 +39,7 @@ const EXIT_NOT_STARTED = 125
 /** Milliseconds for which a lock is waited for that a launcher held which is gone: then what holds it hangs in the kernel. */
 const LOCK_PATIENCE_MS = 10_000
 
-/** Milliseconds that the spawner gets, at the end, to start what it was asked for. */
+/** Milliseconds that the fork server gets, at the end, to start what it was asked for. */
 const LAST_LAUNCHES_MS = 1_000
 
 /** A launcher, ready to be asked for. */
@@ -62,22 +62,22 @@ interface Asked {
   again: Pick<Order, 'plan' | 'env'> | undefined
   /** The launcher has said why it could not begin. */
   hasFault: boolean
-  /** Until when its lock is looked at, as nobody will tell that it is free; undefined while its spawner will. */
+  /** Until when its lock is looked at, as nobody will tell that it is free; undefined while its fork server will. */
   watchedUntilMs: number | undefined
 }
 
-export class Spawner implements LauncherHost {
-  readonly #surroundings: SpawnerSurroundings
+export class ForkServer implements LauncherHost {
+  readonly #surroundings: ForkServerSurroundings
   readonly #log: Log
   /** By task, in the order in which they were asked for. */
   readonly #asked = new Map<string, Asked>()
   /** A service that comes back must not begin with the numbers that an earlier one began with. */
   #lastLaunch = Math.floor(Math.random() * MAX_LAUNCH)
   /** Started when it is needed. */
-  #process: SpawnerProcess | undefined
+  #process: ForkServerProcess | undefined
   #isClosed = false
 
-  constructor(surroundings: SpawnerSurroundings, log: Log) {
+  constructor(surroundings: ForkServerSurroundings, log: Log) {
     this.#surroundings = surroundings
     this.#log = log
   }
@@ -131,12 +131,12 @@ export class Spawner implements LauncherHost {
     const isNoFaultOfTask = is_killed || (exit_code === EXIT_NOT_STARTED && !asked.hasFault)
     const mayAskAgain = isNoFaultOfTask && asked.again !== undefined && asked.tries < MAX_TRIES && !hasBegun(asked)
     if (!mayAskAgain) this.#end(asked, { exitCode: exit_code })
-    // By what it left, and what did not end while its spawner waited for that.
+    // By what it left, and what did not end while its fork server waited for that.
     else if (isAlive(asked)) asked.watchedUntilMs = performance.now() + LOCK_PATIENCE_MS
     else this.#askAgain(asked, asked.again!)
   }
 
-  /** Its lock is free, and its spawner, or its launcher, is gone. */
+  /** Its lock is free, and its fork server, or its launcher, is gone. */
   #afterWatch(asked: Asked): void {
     asked.watchedUntilMs = undefined
     if (asked.again === undefined || hasBegun(asked)) this.#end(asked, {})
@@ -176,13 +176,13 @@ export class Spawner implements LauncherHost {
     return undefined
   }
 
-  #start(): SpawnerProcess {
-    const started = new SpawnerProcess(this.#surroundings)
-    void started.exited.then((exitCode) => this.#afterSpawner(exitCode))
+  #start(): ForkServerProcess {
+    const started = new ForkServerProcess(this.#surroundings)
+    void started.exited.then((exitCode) => this.#afterForkServer(exitCode))
     return started
   }
 
-  #afterSpawner(exitCode: number): void {
+  #afterForkServer(exitCode: number): void {
     this.#process = undefined
     if (this.#isClosed) return
     this.#log.warn('the process that starts launchers ended: another takes its place (see launchers.log)', {
@@ -191,7 +191,7 @@ export class Spawner implements LauncherHost {
     for (const asked of [...this.#asked.values()]) if (asked.watchedUntilMs === undefined) this.#takeUp(asked)
   }
 
-  /** Its spawner has ended. */
+  /** Its fork server has ended. */
   #takeUp(asked: Asked): void {
     if (isAlive(asked)) asked.watchedUntilMs = Number.POSITIVE_INFINITY
     else this.#afterWatch(asked)

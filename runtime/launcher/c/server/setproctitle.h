@@ -1,12 +1,12 @@
 /*
  * What others see of a process in /proc: its command line, and the mark in its environment.
  *
- * A launcher that was forked and never exec'd would look like the spawner: nobody could tell which task it serves, and a
- * service that ends what carries the mark of a task would not find its launcher. So a spawner is started with room in
+ * A launcher that was forked and never exec'd would look like the fork server: nobody could tell which task it serves, and a
+ * service that ends what carries the mark of a task would not find its launcher. So a fork server is started with room in
  * both places, and each launcher writes there what it would have been started with.
  */
-#ifndef TITLE_H
-#define TITLE_H
+#ifndef SETPROCTITLE_H
+#define SETPROCTITLE_H
 
 #include <stddef.h>
 
@@ -14,7 +14,7 @@
 #define MARK_NAME "TASKMILL_TASK"
 
 /* Two pieces of the memory that the kernel shows. Null where there is none. */
-struct title {
+struct setproctitle {
   char *arguments;
   size_t arguments_bytes;
   char *mark;
@@ -22,12 +22,12 @@ struct title {
 };
 
 /* Finds the room: the arguments after the name of the program, and the value of the mark. */
-void title_find(struct title *title, char **argv, char **variables);
+void setproctitle_find(struct setproctitle *title, char **argv, char **variables);
 
 /* Shows nothing. */
-void title_hide(const struct title *title);
+void setproctitle_hide(const struct setproctitle *title);
 
 /* Shows as many of `argv` after the name as there is room for, and the mark of `variables`. */
-void title_show(const struct title *title, char **argv, char **variables);
+void setproctitle_show(const struct setproctitle *title, char **argv, char **variables);
 
 #endif

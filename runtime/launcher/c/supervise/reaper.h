@@ -13,8 +13,8 @@
  * caught waiting for a processor, and run until `give_up_us`. On two processors 20 lines of processes that start a
  * session, fork and exit were ended in 0.02 s, 300 in 0.7 s, 1,000 in 2 to 6 s.
  */
-#ifndef FAMILY_H
-#define FAMILY_H
+#ifndef REAPER_H
+#define REAPER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@
 #include "sandbox/cgroup.h"
 #include "supervise/init.h"
 
-struct family {
+struct reaper {
   /* Our child: the task's main process, or the init of its namespace, which tells us of that. */
   pid_t main_pid;
   /* Of the words of the init; ABSENT where there is none. */
@@ -54,21 +54,21 @@ struct family {
 };
 
 /* Makes us the reaper. To be called before the first child is born. */
-struct fault family_found(void);
+struct fault reaper_become(void);
 
 /* Reaps those that have ended, or some of them if there are very many. */
-void family_reap(struct family *family);
+void reaper_collect(struct reaper *reaper);
 
 /* Signals the main process and its group; with an init, all there are. */
-void family_signal(const struct family *family, int signal);
+void reaper_signal(const struct reaper *reaper, int signal);
 
 /*
  * Kills and reaps until nothing of the task is left (an init without a cgroup may still be ending), or `give_up_us` of the
  * monotonic clock has come. The main process has ended.
  */
-void family_end(struct family *family, const struct cgroup *group, int64_t give_up_us);
+void reaper_kill_all(struct reaper *reaper, const struct cgroup *group, int64_t give_up_us);
 
 /* Waits a moment for an init that is still ending. False when there is still a child. */
-bool family_leave(void);
+bool reaper_leave(void);
 
 #endif

@@ -1,4 +1,4 @@
-/** A spawner without a service: its requests byte by byte, its lines as they come. */
+/** A fork server without a service: its requests byte by byte, its lines as they come. */
 import { closeSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
@@ -12,16 +12,16 @@ import { type LauncherVariant, taskEnv } from './launchers.ts'
 import { tempDir } from './temp.ts'
 import { until } from './until.ts'
 
-export interface BareSpawnerOptions {
-  /** Runs the spawner through this command. */
+export interface BareForkServerOptions {
+  /** Runs the fork server through this command. */
   readonly through?: readonly string[]
   /** Further descriptors that it finds open, from 4 on. */
   readonly inherited?: readonly number[]
-  /** Instead of those that a spawner is started with. */
+  /** Instead of those that a fork server is started with. */
   readonly argv?: readonly string[]
 }
 
-export class BareSpawner implements AsyncDisposable {
+export class BareForkServer implements AsyncDisposable {
   readonly #temp = tempDir()
   readonly #dirs = new Set<string>()
   readonly notifyFd: number
@@ -32,7 +32,7 @@ export class BareSpawner implements AsyncDisposable {
 
   constructor(
     { command }: LauncherVariant,
-    { through = [], inherited = [], argv = ['--spawner', '3', ' '.repeat(300)] }: BareSpawnerOptions = {},
+    { through = [], inherited = [], argv = ['--fork-server', '3', ' '.repeat(300)] }: BareForkServerOptions = {},
   ) {
     const path = join(this.#temp.path, 'notify')
     makeFifo(path)

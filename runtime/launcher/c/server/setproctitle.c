@@ -1,4 +1,4 @@
-#include "server/title.h"
+#include "server/setproctitle.h"
 
 #include <string.h>
 
@@ -9,8 +9,8 @@ static char *mark_of(char **variables) {
   return NULL;
 }
 
-void title_find(struct title *title, char **argv, char **variables) {
-  *title = (struct title){.arguments = NULL};
+void setproctitle_find(struct setproctitle *title, char **argv, char **variables) {
+  *title = (struct setproctitle){.arguments = NULL};
   if (argv[0] != NULL && argv[1] != NULL) {
     /* They lie one after the other, as the kernel put them. */
     char *end = argv[1] + strlen(argv[1]) + 1;
@@ -22,13 +22,13 @@ void title_find(struct title *title, char **argv, char **variables) {
   if (title->mark != NULL) title->mark_bytes = strlen(title->mark) + 1;
 }
 
-void title_hide(const struct title *title) {
+void setproctitle_hide(const struct setproctitle *title) {
   if (title->arguments != NULL) memset(title->arguments, 0, title->arguments_bytes);
   if (title->mark != NULL) memset(title->mark, 0, title->mark_bytes);
 }
 
-void title_show(const struct title *title, char **argv, char **variables) {
-  title_hide(title);
+void setproctitle_show(const struct setproctitle *title, char **argv, char **variables) {
+  setproctitle_hide(title);
   if (title->arguments != NULL) {
     size_t at = 0;
     for (char **next = argv + 1; *next != NULL; next++) {

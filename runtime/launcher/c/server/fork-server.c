@@ -1,4 +1,4 @@
-#include "server/spawner.h"
+#include "server/fork-server.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include "server/fleet.h"
 #include "server/inbox.h"
 #include "server/orphans.h"
-#include "server/title.h"
+#include "server/setproctitle.h"
 #include "supervise/signals.h"
 #include "supervise/task-dir.h"
 
@@ -24,12 +24,12 @@ extern char **environ;
 /* Children that are reaped in one go: orphans that fork may end as fast as we can reap, and others wait for us, too. */
 #define REAPED_AT_ONCE 1024
 
-struct spawner {
+struct fork_server {
   struct inbox inbox;
   struct fleet fleet;
   struct crew crew;
   struct orphans orphans;
-  struct title title;
+  struct setproctitle title;
   int signal_fd;
   pid_t pid;
   /* There may be children that have ended and were not reaped yet. */
@@ -38,14 +38,14 @@ struct spawner {
 
 /* Which process it is that returns. With the last two, the complaint says what is wrong. */
 enum side {
-  SIDE_SPAWNER,
+  SIDE_FORK_SERVER,
   SIDE_LAUNCHER,
   SIDE_SENSELESS_LAUNCHER,
-  /* A spawner that cannot go on. */
+  /* A fork server that cannot go on. */
   SIDE_BROKEN,
 };
 
-bool spawner_is_wanted(char **argv) { return argv[0] != NULL && argv[1] != NULL && strcmp(argv[1], "--spawner") == 0; }
+bool fork_server_is_wanted(char **argv) { return argv[0] != NULL && argv[1] != NULL && strcmp(argv[1], "--fork-server") == 0; }
 
 static bool complain(struct text *complaint, const char *what) {
   text_add(complaint, what);
@@ -53,37 +53,37 @@ static bool complain(struct text *complaint, const char *what) {
 }
 
 /* Nothing but KILL ends us. A launcher sets its own signals. */
-static bool begin(struct spawner *spawner, char **argv, struct text *complaint) {
+static bool begin(struct fork_server *server, char **argv, struct text *complaint) {
   int64_t notify_fd;
-  if (argv[2] == NULL || !arguments_parse_fd(argv[2], &notify_fd)) return complain(complaint, "--spawner needs a descriptor");
-  *spawner = (struct spawner){
+  if (argv[2] == NULL || !arguments_parse_fd(argv[2], &notify_fd)) return complain(complaint, "--fork-server needs a descriptor");
+  *server = (struct fork_server){
     .inbox = {.fd = STDIN_FILENO}, .fleet = {.notify_fd = (int)notify_fd}, .pid = getpid()};
-  title_find(&spawner->title, argv, environ);
+  setproctitle_find(&server->title, argv, environ);
   identity_read_boot(); /* if not now, each launcher tries, and says what is wrong */
   sigset_t all, children;
   sigfillset(&all);
   sigemptyset(&children);
   sigaddset(&children, SIGCHLD);
   if (sigprocmask(SIG_SETMASK, &all, NULL) == 0) {
-    spawner->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (spawner->signal_fd >= 0 && crew_found(&spawner->crew) && orphans_found(&spawner->orphans)) return true;
+    server->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (server->signal_fd >= 0 && crew_found(&server->crew) && orphans_found(&server->orphans)) return true;
   }
   text_add(complaint, "cannot watch launchers: ");
   return complain(complaint, strerror(errno));
 }
 
 /* What a fork leaves to be done; the rest is that of every launcher, which closes what it was not given. */
-static void become_launcher(const struct spawner *spawner, const struct request *request, struct arguments *arguments,
+static void become_launcher(const struct fork_server *server, const struct request *request, struct arguments *arguments,
                             int lock_fd, int channel_fd, struct worker *worker) {
   setsid();
   close(STDIN_FILENO);
   *worker = (struct worker){
     .channel_fd = channel_fd,
-    .done_fd = channel_fd == ABSENT ? ABSENT : spawner->crew.done_write_fd,
-    .spawner_pid = spawner->pid,
-    .notify_fd = spawner->fleet.notify_fd,
-    .title = spawner->title,
-    .inbox = spawner->inbox,
+    .done_fd = channel_fd == ABSENT ? ABSENT : server->crew.done_write_fd,
+    .fork_server_pid = server->pid,
+    .notify_fd = server->fleet.notify_fd,
+    .title = server->title,
+    .inbox = server->inbox,
     .request = *request,
   };
   inbox_wipe_rest(&worker->inbox);
@@ -91,20 +91,20 @@ static void become_launcher(const struct spawner *spawner, const struct request 
 }
 
 /* The pid of a launcher that was not there before; 0 in that itself, -1 with errno. */
-static pid_t fork_launcher(struct spawner *spawner, const struct request *request, struct arguments *arguments, int lock_fd,
+static pid_t fork_launcher(struct fork_server *server, const struct request *request, struct arguments *arguments, int lock_fd,
                            struct worker *worker) {
   int ours, its;
-  crew_make_channel(&spawner->crew, request, &ours, &its);
+  crew_make_channel(&server->crew, request, &ours, &its);
   pid_t pid = fork();
   if (pid == 0) {
-    become_launcher(spawner, request, arguments, lock_fd, its, worker);
+    become_launcher(server, request, arguments, lock_fd, its, worker);
     return pid;
   }
   int error = errno;
   if (its != ABSENT) close(its);
   if (pid > 0) {
-    orphans_add_launcher(&spawner->orphans, pid);
-    crew_add(&spawner->crew, pid, ours);
+    orphans_add_launcher(&server->orphans, pid);
+    crew_add(&server->crew, pid, ours);
   } else if (ours != ABSENT) {
     close(ours);
   }
@@ -112,21 +112,21 @@ static pid_t fork_launcher(struct spawner *spawner, const struct request *reques
   return pid;
 }
 
-static enum side launch(struct spawner *spawner, const struct request *request, struct arguments *arguments,
+static enum side launch(struct fork_server *server, const struct request *request, struct arguments *arguments,
                         struct worker *worker, struct text *complaint) {
-  struct fleet *fleet = &spawner->fleet;
+  struct fleet *fleet = &server->fleet;
   bool is_sound = arguments_parse(arguments, request->argv, complaint);
   if (!arguments_name_task(arguments)) return SIDE_BROKEN; /* there is nobody to tell of */
-  if (!fleet_make_room(fleet) || !orphans_make_room(&spawner->orphans)) {
+  if (!fleet_make_room(fleet) || !orphans_make_room(&server->orphans)) {
     text_clear(complaint);
     text_add(complaint, "no memory for another launcher");
     return SIDE_BROKEN;
   }
   int lock_fd = ABSENT;
   struct fault fault = is_sound ? task_dir_lock(&lock_fd, arguments) : no_fault();
-  pid_t pid = !is_fault(fault) && is_sound ? crew_pass(&spawner->crew, request, lock_fd) : ABSENT;
+  pid_t pid = !is_fault(fault) && is_sound ? crew_pass(&server->crew, request, lock_fd) : ABSENT;
   if (!is_fault(fault) && pid == ABSENT) {
-    pid = fork_launcher(spawner, request, arguments, lock_fd, worker);
+    pid = fork_launcher(server, request, arguments, lock_fd, worker);
     if (pid == 0) return is_sound ? SIDE_LAUNCHER : SIDE_SENSELESS_LAUNCHER;
     if (pid < 0) fault = fault_at(STEP_FORK);
   }
@@ -138,46 +138,46 @@ static enum side launch(struct spawner *spawner, const struct request *request, 
   else fleet_add(fleet, arguments, request->launch, pid);
   if (lock_fd >= 0) close(lock_fd); /* now the launcher's alone */
   text_clear(complaint);
-  return SIDE_SPAWNER;
+  return SIDE_FORK_SERVER;
 }
 
-static enum side launch_all(struct spawner *spawner, struct arguments *arguments, struct worker *worker,
+static enum side launch_all(struct fork_server *server, struct arguments *arguments, struct worker *worker,
                             struct text *complaint) {
   for (;;) {
     struct request request;
-    enum inbox_state state = inbox_take(&spawner->inbox, &request, complaint);
-    if (state == INBOX_WAITS) return SIDE_SPAWNER;
+    enum inbox_state state = inbox_take(&server->inbox, &request, complaint);
+    if (state == INBOX_WAITS) return SIDE_FORK_SERVER;
     if (state == INBOX_BROKEN) return SIDE_BROKEN;
-    enum side side = launch(spawner, &request, arguments, worker, complaint);
+    enum side side = launch(server, &request, arguments, worker, complaint);
     if (side == SIDE_LAUNCHER || side == SIDE_SENSELESS_LAUNCHER) return side; /* and the request is its own */
-    inbox_wipe(&spawner->inbox, &request);
+    inbox_wipe(&server->inbox, &request);
     if (side == SIDE_BROKEN) return side;
   }
 }
 
-static void hear_done(struct spawner *spawner) {
+static void hear_done(struct fork_server *server) {
   struct done_word word;
-  while (crew_hear(&spawner->crew, &word)) fleet_end(&spawner->fleet, word.pid, word.launch, word.exit_code);
+  while (crew_hear(&server->crew, &word)) fleet_end(&server->fleet, word.pid, word.launch, word.exit_code);
 }
 
-static void reap(struct spawner *spawner) {
-  spawner->has_more = true;
+static void reap(struct fork_server *server) {
+  server->has_more = true;
   for (int reaped = 0; reaped < REAPED_AT_ONCE; reaped++) {
     int status;
     pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) {
-      spawner->has_more = false;
+      server->has_more = false;
       return;
     }
     if (WIFSTOPPED(status)) {
       child_let_go(pid, WSTOPSIG(status)); /* an orphan */
       continue;
     }
-    hear_done(spawner); /* its last word came before its end */
-    crew_remove(&spawner->crew, pid);
-    fleet_end_process(&spawner->fleet, pid, status);
-    orphans_note_end(&spawner->orphans, pid, status);
+    hear_done(server); /* its last word came before its end */
+    crew_remove(&server->crew, pid);
+    fleet_end_process(&server->fleet, pid, status);
+    orphans_note_end(&server->orphans, pid, status);
   }
 }
 
@@ -187,35 +187,35 @@ static int earlier_ms(int one_ms, int other_ms) {
   return other_ms < 0 || one_ms < other_ms ? one_ms : other_ms;
 }
 
-bool spawner_run(char **argv, struct arguments *arguments, struct worker *worker, struct text *complaint) {
+bool fork_server_run(char **argv, struct arguments *arguments, struct worker *worker, struct text *complaint) {
   /* Not on the stack, so that a checker for leaks finds what it holds in every process. */
-  static struct spawner spawner;
-  if (!begin(&spawner, argv, complaint)) return false;
+  static struct fork_server server;
+  if (!begin(&server, argv, complaint)) return false;
   for (;;) {
-    int tell_in_ms = fleet_tell_in_ms(&spawner.fleet);
+    int tell_in_ms = fleet_tell_in_ms(&server.fleet);
     bool is_pipe_full = tell_in_ms == 0; /* or it would have been told */
     struct pollfd events[] = {
-      {.fd = spawner.inbox.fd, .events = POLLIN},
-      {.fd = spawner.signal_fd, .events = POLLIN},
-      {.fd = spawner.crew.done_fd, .events = POLLIN},
-      {.fd = is_pipe_full ? spawner.fleet.notify_fd : ABSENT, .events = POLLOUT},
+      {.fd = server.inbox.fd, .events = POLLIN},
+      {.fd = server.signal_fd, .events = POLLIN},
+      {.fd = server.crew.done_fd, .events = POLLIN},
+      {.fd = is_pipe_full ? server.fleet.notify_fd : ABSENT, .events = POLLOUT},
     };
-    int timeout_ms = earlier_ms(is_pipe_full ? -1 : tell_in_ms, crew_let_go_in_ms(&spawner.crew));
-    timeout_ms = earlier_ms(timeout_ms, fleet_release_in_ms(&spawner.fleet));
-    timeout_ms = earlier_ms(timeout_ms, spawner.has_more ? 0 : orphans_look_in_ms(&spawner.orphans));
+    int timeout_ms = earlier_ms(is_pipe_full ? -1 : tell_in_ms, crew_let_go_in_ms(&server.crew));
+    timeout_ms = earlier_ms(timeout_ms, fleet_release_in_ms(&server.fleet));
+    timeout_ms = earlier_ms(timeout_ms, server.has_more ? 0 : orphans_look_in_ms(&server.orphans));
     if (poll(events, sizeof events / sizeof events[0], timeout_ms) < 0) continue;
-    if (events[1].revents != 0) signals_forget(spawner.signal_fd);
-    if (events[1].revents != 0 || spawner.has_more) reap(&spawner);
-    orphans_kill(&spawner.orphans);
-    fleet_release(&spawner.fleet, orphans_are_gone(&spawner.orphans)); /* nobody is told before of the end of their launcher */
-    if (events[2].revents != 0) hear_done(&spawner);
+    if (events[1].revents != 0) signals_forget(server.signal_fd);
+    if (events[1].revents != 0 || server.has_more) reap(&server);
+    orphans_kill(&server.orphans);
+    fleet_release(&server.fleet, orphans_are_gone(&server.orphans)); /* nobody is told before of the end of their launcher */
+    if (events[2].revents != 0) hear_done(&server);
     if (events[0].revents != 0) {
-      enum inbox_state state = inbox_read(&spawner.inbox, complaint);
+      enum inbox_state state = inbox_read(&server.inbox, complaint);
       if (state == INBOX_ENDED || state == INBOX_BROKEN) return false;
-      enum side side = launch_all(&spawner, arguments, worker, complaint);
-      if (side != SIDE_SPAWNER) return side == SIDE_LAUNCHER;
+      enum side side = launch_all(&server, arguments, worker, complaint);
+      if (side != SIDE_FORK_SERVER) return side == SIDE_LAUNCHER;
     }
-    if (fleet_tell_in_ms(&spawner.fleet) == 0) fleet_tell(&spawner.fleet);
-    crew_let_go(&spawner.crew);
+    if (fleet_tell_in_ms(&server.fleet) == 0) fleet_tell(&server.fleet);
+    crew_let_go(&server.crew);
   }
 }
