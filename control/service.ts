@@ -2,7 +2,7 @@
 import { messageOf, stackOf } from '../shared/errors.ts'
 import { isLoopback } from '../shared/http-guard.ts'
 import { listen, type RunningHttpService } from '../shared/http-service.ts'
-import { inSlices, type Slices } from '../shared/slices.ts'
+import { runCooperatively, type Steps } from '../shared/steps.ts'
 import { VERSION } from '../shared/version.ts'
 import type { ControlConfig } from './config.ts'
 import { endLeftovers } from './executors/leftovers.ts'
@@ -96,7 +96,7 @@ export class ControlService {
     this.#announce(this.#server)
     runtime.orphans.start()
     runtime.removals.start()
-    void inSlices(this.#resumeGraphs())
+    void runCooperatively(this.#resumeGraphs())
     setTimeout(warmUp, WARM_UP_AFTER_MS).unref()
   }
 
@@ -176,7 +176,7 @@ export class ControlService {
   }
 
   /** In steps: there may be many graphs, and requests are answered already. */
-  *#resumeGraphs(): Slices<void> {
+  *#resumeGraphs(): Steps<void> {
     for (const graph of this.#parts.recovered.graphs as readonly Graph[]) {
       if (graph.live > 0) this.#scheduler.resume(graph)
       yield

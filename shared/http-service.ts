@@ -11,7 +11,7 @@ import { messageOf, ServiceError, systemCodeOf, UsageError } from './errors.ts'
 import type { Guard } from './http-guard.ts'
 import type { Log } from './log.ts'
 import { checkQuery, type QueryParameters } from './query-parameters.ts'
-import { inSlices, type Slices } from './slices.ts'
+import { runCooperatively, type Steps } from './steps.ts'
 import { TRACE_HEADER, traceIdFrom } from './trace.ts'
 import type { UnknownFields } from './unknown-names.ts'
 
@@ -234,10 +234,10 @@ async function bodyInChunks(request: Request, maxBytes: number): Promise<Uint8Ar
     if (size > maxBytes) throw bodyTooLarge(maxBytes)
     chunks.push(chunk)
   }
-  return chunks.length === 1 ? chunks[0]! : inSlices(joined(chunks, size))
+  return chunks.length === 1 ? chunks[0]! : runCooperatively(joined(chunks, size))
 }
 
-function* joined(chunks: readonly Uint8Array[], size: number): Slices<Uint8Array> {
+function* joined(chunks: readonly Uint8Array[], size: number): Steps<Uint8Array> {
   const body = new Uint8Array(size)
   let at = 0
   for (const chunk of chunks) {

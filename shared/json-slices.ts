@@ -10,7 +10,7 @@
  * list of whole values, as `JSON.parse` itself says, it was one; else the array's bytes are looked at after all. That
  * reads a list of 100,000 tasks in half of the time.
  */
-import { isYieldDue, type Slices } from './slices.ts'
+import { isYieldDue, type Steps } from './steps.ts'
 
 /** The text is not JSON, or not UTF-8. */
 export class JsonSyntaxError extends Error {
@@ -68,7 +68,7 @@ export function* parseObjectWithArrays(
   bytes: Uint8Array,
   sliced: SlicedArrays,
   { maxFields = Number.POSITIVE_INFINITY, bytesPerParse = BYTES_PER_PARSE }: SlicedParse = {},
-): Slices<unknown> {
+): Steps<unknown> {
   const scan = new Scan(bytes)
   if (scan.byte !== OPEN_OBJECT) return parseJson(bytes)
   const found = yield* parseObject(scan, sliced, { maxFields, bytesPerParse }, '')
@@ -82,7 +82,7 @@ function* parseObject(
   sliced: SlicedArrays,
   parse: Required<SlicedParse>,
   at: string,
-): Slices<Record<string, unknown>> {
+): Steps<Record<string, unknown>> {
   const found: Record<string, unknown> = Object.create(null)
   let fields = 0
   for (let key = scan.enterObject(); key !== undefined; key = scan.nextKey()) {
@@ -101,7 +101,7 @@ function* parseObject(
  * Gives `visit` the members of a document that is an object, one by one, in the order of the text; a repeated name is given
  * again. Whether the text is JSON to its end is known only when this has returned.
  */
-export function* parseMembers(bytes: Uint8Array, visit: (key: string, value: unknown) => void): Slices<void> {
+export function* parseMembers(bytes: Uint8Array, visit: (key: string, value: unknown) => void): Steps<void> {
   const scan = new Scan(bytes)
   if (scan.byte !== OPEN_OBJECT) {
     parseJson(bytes)
@@ -115,7 +115,7 @@ export function* parseMembers(bytes: Uint8Array, visit: (key: string, value: unk
   scan.expectEnd()
 }
 
-function* parseValue(scan: Scan): Slices<unknown> {
+function* parseValue(scan: Scan): Steps<unknown> {
   const start = scan.at
   let end = scan.skipValue()
   for (; end === UNFINISHED; end = scan.skipValue()) yield
@@ -123,7 +123,7 @@ function* parseValue(scan: Scan): Slices<unknown> {
 }
 
 /** The array that begins at the scan's position, its elements parsed in batches. */
-function* parseArray(scan: Scan, { maxFields, bytesPerParse }: Required<SlicedParse>, at: string): Slices<unknown[]> {
+function* parseArray(scan: Scan, { maxFields, bytesPerParse }: Required<SlicedParse>, at: string): Steps<unknown[]> {
   const elements: unknown[] = []
   let hasMore = scan.enterArray()
   if (hasMore) yield* parseGuessed(scan, bytesPerParse, elements)
@@ -149,7 +149,7 @@ function* parseArray(scan: Scan, { maxFields, bytesPerParse }: Required<SlicedPa
 }
 
 /** Moves over the elements whose borders can be guessed and adds them to `elements`; at least one is left. */
-function* parseGuessed(scan: Scan, bytesPerParse: number, elements: unknown[]): Slices<void> {
+function* parseGuessed(scan: Scan, bytesPerParse: number, elements: unknown[]): Steps<void> {
   for (;;) {
     const start = scan.at
     if (scan.byte !== OPEN_OBJECT) return

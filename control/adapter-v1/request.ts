@@ -5,7 +5,7 @@ import { badRequest } from '../../shared/errors.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import type { SlicedArrays } from '../../shared/json-slices.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
-import type { Slices } from '../../shared/slices.ts'
+import type { Steps } from '../../shared/steps.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import { decodeJson, invalidJson } from '../graph/json-body.ts'
 
@@ -23,7 +23,7 @@ const GRAPHS: SlicedArrays = { action: { input: { tasks: true, task_graph: { tas
 let compiled: TypeCheck<typeof AgentActionRequest> | undefined
 
 /** The request, or throws 400. A graph inside of it is not looked at yet. */
-export function* decodeRequest(body: Uint8Array, unknownFields: UnknownFields): Slices<DecodedRequest> {
+export function* decodeRequest(body: Uint8Array, unknownFields: UnknownFields): Steps<DecodedRequest> {
   const given = (yield* decodeJson(body, GRAPHS)) ?? {}
   if (!isObject(given)) throw invalidJson(`expected object with an action, got ${jsonTypeOf(given)}`)
   const request = withoutNulls(given)

@@ -12,7 +12,7 @@ import {
 } from '../../shared/contract/adapter-v1.ts'
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
-import { isYieldDue, type Slices } from '../../shared/slices.ts'
+import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
 import { decodeTasks } from '../graph/decode.ts'
 import { tooDeep } from '../graph/json-body.ts'
@@ -40,7 +40,7 @@ export interface Translation {
 }
 
 /** Throws 400. A graph that was submitted is not checked beyond the types of its fields. */
-export function* translate(request: DecodedRequest, options: TranslateOptions): Slices<Translation> {
+export function* translate(request: DecodedRequest, options: TranslateOptions): Steps<Translation> {
   const { action } = request
   const resolved = resolveKind(action.kind)
   if (resolved === undefined) {
@@ -133,7 +133,7 @@ function withPreset(given: Input, preset: ResolvedKind['preset'], sourceKind: st
 }
 
 /** The tasks of a submitted graph. */
-function* graphOf({ action }: DecodedRequest, { inputs, unknownFields }: TranslateOptions): Slices<TaskInput[]> {
+function* graphOf({ action }: DecodedRequest, { inputs, unknownFields }: TranslateOptions): Steps<TaskInput[]> {
   const { depends_on, retry, timeout } = action
   // These belong to one task. Dropping them in silence would run the graph without what was asked for.
   for (const [field, isMeant] of [

@@ -8,7 +8,7 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { TaskInput } from '../../shared/contract/control.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { tooManyFieldsText } from '../../shared/json-slices.ts'
-import { inRanges, type Slices } from '../../shared/slices.ts'
+import { inRanges, type Steps } from '../../shared/steps.ts'
 import { decodeJson, invalidJson, MAX_FIELDS, tooDeep } from './json-body.ts'
 import { isWithinDepth } from './json-depth.ts'
 
@@ -33,7 +33,7 @@ export interface DecodedGraph {
 }
 
 /** Throws 400. `checkSize` may refuse the number of tasks before they are looked at. */
-export function* decodeGraph(body: Uint8Array, checkSize: (count: number) => void = () => {}): Slices<DecodedGraph> {
+export function* decodeGraph(body: Uint8Array, checkSize: (count: number) => void = () => {}): Steps<DecodedGraph> {
   const graph = yield* decodeJson(body, { tasks: true })
   if (isObject(graph)) {
     if (!hasFewFields(graph)) throw tooManyFields('')
@@ -56,7 +56,7 @@ export function hasFewFields(object: object): boolean {
 const tooManyFields = (at: string) => invalidJson(tooManyFieldsText(at, MAX_FIELDS))
 
 /** The tasks of a parsed body. `at` is where in the body the graph stands, for errors; a graph alone is all of it. */
-export function* decodeTasks(graph: unknown, at = ''): Slices<TaskInput[]> {
+export function* decodeTasks(graph: unknown, at = ''): Steps<TaskInput[]> {
   if (graph === null) return []
   if (!isObject(graph)) {
     throw invalidJson(`${at && `${at}: `}expected object with a list of tasks, got ${jsonTypeOf(graph)}`)

@@ -4,7 +4,7 @@
  * Who depends on whom is in its edges, by position: they and `missing` are needed, and kept, only while a task of it
  * has not ended.
  */
-import { inRanges, type Slices } from '../../shared/slices.ts'
+import { inRanges, type Steps } from '../../shared/steps.ts'
 import { dependencyCounts, type Edges } from './order.ts'
 import { Task } from './task.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
@@ -116,7 +116,7 @@ export class Graph {
 }
 
 /** Makes a graph and its tasks out of a valid submission. Yields, as there may be many. */
-export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdentity): Slices<Graph> {
+export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdentity): Steps<Graph> {
   const graph = new Graph(identity, edges)
   yield* inRanges(tasks.length, (from, to) => graph.add(tasks, from, to))
   return graph

@@ -5,7 +5,7 @@
  */
 import { badRequest } from '../../shared/errors.ts'
 import { JsonSyntaxError, parseJson, parseObjectWithArrays, type SlicedArrays } from '../../shared/json-slices.ts'
-import type { Slices } from '../../shared/slices.ts'
+import type { Steps } from '../../shared/steps.ts'
 import { MAX_JSON_DEPTH } from './json-depth.ts'
 
 /** Bytes up to which a body is parsed in one go: about two milliseconds. */
@@ -21,7 +21,7 @@ export const invalidJson = (detail: string) => badRequest(`invalid JSON: ${detai
 export const tooDeep = (at: string) => invalidJson(`${at}: nested deeper than ${MAX_JSON_DEPTH} levels`)
 
 /** The value of a body, or throws 400. If the body is large, the arrays that `sliced` names are parsed in slices. */
-export function* decodeJson(body: Uint8Array, sliced: SlicedArrays): Slices<unknown> {
+export function* decodeJson(body: Uint8Array, sliced: SlicedArrays): Steps<unknown> {
   if (body.length === 0) throw invalidJson('the body is empty')
   try {
     if (body.length <= PARSE_AT_ONCE_BYTES) return parseJson(body)

@@ -1,5 +1,5 @@
 /** The order that dependencies allow, or the cycle that forbids one. Pure; no recursion, linear in tasks and edges. */
-import { inRanges, isYieldDue, type Slices } from '../../shared/slices.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
 
 /** Who waits for whom, by position in the graph. */
 export interface Edges {
@@ -12,7 +12,7 @@ export interface Edges {
 }
 
 /** The dependencies of task `i` are `dependencies[dependenciesStart[i] .. dependenciesStart[i + 1]]`. */
-export function* buildEdges(dependenciesStart: Uint32Array, dependencies: Uint32Array): Slices<Edges> {
+export function* buildEdges(dependenciesStart: Uint32Array, dependencies: Uint32Array): Steps<Edges> {
   const taskCount = dependenciesStart.length - 1
   const edgeCount = dependencies.length
   const dependentsStart = new Uint32Array(taskCount + 1)
@@ -42,7 +42,7 @@ export function dependencyCounts({ dependenciesStart }: Pick<Edges, 'dependencie
 }
 
 /** Null when the graph is acyclic, else the positions of one cycle: each depends on the next, the last on the first. */
-export function* findCycle(edges: Edges): Slices<number[] | null> {
+export function* findCycle(edges: Edges): Steps<number[] | null> {
   const { dependentsStart, dependents } = edges
   if (dependents.length === 0) return null
   const missing = dependencyCounts(edges)
@@ -63,7 +63,7 @@ export function* findCycle(edges: Edges): Slices<number[] | null> {
 }
 
 /** Tasks with `missing > 0` wait for each other. Walking from any of them to one it waits for must come round. */
-function* cycleAmong({ dependentsStart, dependents }: Edges, missing: Uint32Array): Slices<number[]> {
+function* cycleAmong({ dependentsStart, dependents }: Edges, missing: Uint32Array): Steps<number[]> {
   const waitsFor = new Int32Array(missing.length).fill(-1)
   for (let task = 0; task < missing.length; task++) {
     if (missing[task] === 0) continue

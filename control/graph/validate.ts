@@ -7,7 +7,7 @@
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/errors.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
-import { inRanges, type Slices } from '../../shared/slices.ts'
+import { inRanges, type Steps } from '../../shared/steps.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'
 import { LEGACY_OS_TYPES, normalizeTool } from './normalize.ts'
 import { buildEdges, type Edges, findCycle } from './order.ts'
@@ -29,14 +29,14 @@ export type ValidTask = TaskInput & { readonly id: string; readonly type: string
  * What can be asked about each task alone is asked in one go first; a check has its own go only where that found
  * something. Of 100,000 tasks each go over all of them takes 2 to 3 ms.
  */
-export function* validateGraph(tasks: TaskInput[], registeredTypes: ReadonlySet<string>): Slices<ValidGraph> {
+export function* validateGraph(tasks: TaskInput[], registeredTypes: ReadonlySet<string>): Steps<ValidGraph> {
   const { mayRepeatIds, ...valid } = yield* validateUnclaimed(tasks, registeredTypes)
   if (mayRepeatIds) yield* checkIds(valid.tasks)
   return valid
 }
 
 /** Check 4 by itself: the positions of tasks by their ids, or throws 400 for an id that stands twice. */
-export function* checkIds(tasks: readonly ValidTask[]): Slices<ReadonlyMap<string, number>> {
+export function* checkIds(tasks: readonly ValidTask[]): Steps<ReadonlyMap<string, number>> {
   const positions = new Map<string, number>()
   yield* inRanges(tasks.length, (from, to) => checkUnique(tasks, positions, from, to))
   return positions
@@ -49,7 +49,7 @@ export function* checkIds(tasks: readonly ValidTask[]): Slices<ReadonlyMap<strin
 export function* validateUnclaimed(
   tasks: TaskInput[],
   registeredTypes: ReadonlySet<string>,
-): Slices<ValidGraph & { readonly mayRepeatIds: boolean }> {
+): Steps<ValidGraph & { readonly mayRepeatIds: boolean }> {
   const { length } = tasks
   if (length === 0) throw badRequest('task graph is empty')
   const starts = new Uint32Array(length + 1)
@@ -118,7 +118,7 @@ function* checkDependencies(
   tasks: readonly ValidTask[],
   starts: Uint32Array,
   positions: ReadonlyMap<string, number>,
-): Slices<Edges> {
+): Steps<Edges> {
   const dependencies = new Uint32Array(starts[tasks.length]!)
   let task = 0 // a range may begin within a long list
   yield* inRanges(dependencies.length, (from, to) => {

@@ -5,7 +5,7 @@ import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { readBody, traceIdOf } from '../../shared/http-service.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
-import { inSlices, type Slices } from '../../shared/slices.ts'
+import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import { decodeJson, invalidJson, tooDeep } from '../graph/json-body.ts'
 import { isWithinDepth } from '../graph/json-depth.ts'
@@ -44,7 +44,9 @@ export function addMcpRoutes(
     .post(
       '/mcp/call',
       async ({ request, set }): Promise<HandleRecord> => {
-        const call = await inSlices(decodeCall(await readBody(app, request, maxBodyBytes), intake.unknownFields))
+        const call = await runCooperatively(
+          decodeCall(await readBody(app, request, maxBodyBytes), intake.unknownFields),
+        )
         const id = call.id || `mcp-${crypto.randomUUID()}`
         const task = {
           ...{ id, type: 'mcp', tool_name: toolNameOf(call.tool_name, mcpServers) },
@@ -88,7 +90,7 @@ function refuseUnknown(call: object): void {
 }
 
 /** The body, or throws 400. */
-function* decodeCall(body: Uint8Array, unknownFields: UnknownFields): Slices<McpCallRequest & { tool_name: string }> {
+function* decodeCall(body: Uint8Array, unknownFields: UnknownFields): Steps<McpCallRequest & { tool_name: string }> {
   const given = (yield* decodeJson(body, {})) ?? {}
   if (!isObject(given)) throw invalidJson(`expected object with a tool_name, got ${jsonTypeOf(given)}`)
   const { properties } = McpCallRequest

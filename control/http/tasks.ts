@@ -3,7 +3,7 @@ import { type AnyElysia, t } from 'elysia'
 import type { CancelResponse } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import { addBusyRoute, type HttpServiceOptions, readBody, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
-import { inSlices, nextTurn, SLICE_MS } from '../../shared/slices.ts'
+import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/steps.ts'
 import { taskRecord } from '../graph/record.ts'
 import { ResultFile, type StoredResult } from '../graph/result-file.ts'
 import type { Task } from '../graph/task.ts'
@@ -52,10 +52,10 @@ export function addTaskRoutes(
         const { filter, page } = taskListRequest(query, intake.executors.types)
         const parts = { store, persistence, resultFiles }
         if (page === undefined) {
-          const found = store.visibleTasks(await inSlices(graphsOf(store, filter)))
+          const found = store.visibleTasks(await runCooperatively(graphsOf(store, filter)))
           return listTasks(parts, found, (task) => isWanted(filter, task))
         }
-        const { tasks, nextCursor } = await inSlices(pageOf(store, { filter, ...page }), PAGE.ms)
+        const { tasks, nextCursor } = await runCooperatively(pageOf(store, { filter, ...page }), PAGE.ms)
         const isListed = (task: Task) => store.isVisible(task) && isWanted(filter, task)
         const answer = await listTasks(parts, tasks.values(), isListed, PAGE)
         if (nextCursor !== undefined) answer.headers.set(NEXT_CURSOR_HEADER, nextCursor)

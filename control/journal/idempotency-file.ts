@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { replaceFile } from '../../shared/atomic-file.ts'
-import { nextTurn, SLICE_MS } from '../../shared/slices.ts'
+import { nextTurn, SLICE_MS } from '../../shared/steps.ts'
 import type { IdempotencyKeys, KeptKey } from './idempotency.ts'
 import { refuseFile } from './snapshot.ts'
 

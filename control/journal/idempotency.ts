@@ -6,7 +6,7 @@
  * graph itself, in one record, so that a retry after a crash never meets its own graph as a stranger.
  */
 import { badRequest, ServiceError } from '../../shared/errors.ts'
-import { inSlices, type Slices } from '../../shared/slices.ts'
+import { runCooperatively, type Steps } from '../../shared/steps.ts'
 
 export const KEY_LIFETIME_MS = 24 * 3_600_000
 
@@ -69,7 +69,7 @@ export class IdempotencyKeys {
     if (key.length > MAX_KEY_CHARACTERS) {
       throw badRequest(`Idempotency-Key must have at most ${MAX_KEY_CHARACTERS} characters`)
     }
-    const sent: SentKey = { scope, key, hash: await inSlices(hashOf(body)) }
+    const sent: SentKey = { scope, key, hash: await runCooperatively(hashOf(body)) }
     this.#forgetOldest(now, 1)
     const known = this.#entries.get(nameOf(sent))
     if (known !== undefined) {
@@ -124,7 +124,7 @@ export class IdempotencyKeys {
 /** Bytes of a step: about 1 ms. */
 const HASH_STEP_BYTES = 1024 * 1024
 
-function* hashOf(body: Uint8Array): Slices<string> {
+function* hashOf(body: Uint8Array): Steps<string> {
   const hasher = new Bun.CryptoHasher('sha256')
   for (let at = 0; at < body.length; at += HASH_STEP_BYTES) {
     hasher.update(body.subarray(at, at + HASH_STEP_BYTES))

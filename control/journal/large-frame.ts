@@ -3,7 +3,7 @@
  * written and synced beside the loop. The journal makes the file one of its segments.
  */
 import { type FileHandle, open, unlink } from 'node:fs/promises'
-import { inSlices, type Slices } from '../../shared/slices.ts'
+import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import { type FrameKind, frameHeader, LINE_END } from './journal-format.ts'
 
 /** Bytes of a checksum step: 0.1 ms. */
@@ -28,7 +28,7 @@ export async function writeLargeFrame(
 ): Promise<number> {
   const payload = parts.map((part) => (typeof part === 'string' ? new TextEncoder().encode(part) : part))
   const length = payload.reduce((sum, part) => sum + part.length, 0)
-  const header = frameHeader({ checksum: await inSlices(checksumOf(payload)), length, synced: 0, kind })
+  const header = frameHeader({ checksum: await runCooperatively(checksumOf(payload)), length, synced: 0, kind })
   const file = await open(path, 'wx', 0o600)
   try {
     for (const part of [header, ...payload, Uint8Array.of(LINE_END)]) await writeAll(file, part)
@@ -42,7 +42,7 @@ export async function writeLargeFrame(
   return header.length + length + 1
 }
 
-function* checksumOf(payload: readonly Uint8Array[]): Slices<number> {
+function* checksumOf(payload: readonly Uint8Array[]): Steps<number> {
   let checksum = 0
   for (const part of payload) {
     for (let at = 0; at < part.length; at += CHECKSUM_STEP_BYTES) {

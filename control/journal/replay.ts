@@ -8,7 +8,7 @@
 import { isObject } from '../../shared/json.ts'
 import { parseJson } from '../../shared/json-slices.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
-import { atOnce } from '../../shared/slices.ts'
+import { runSync } from '../../shared/steps.ts'
 import { decodeTasks } from '../graph/decode.ts'
 import type { Graph } from '../graph/graph.ts'
 import { normalizeTool } from '../graph/normalize.ts'
@@ -170,7 +170,7 @@ export class Replay {
     // What the state file lacks of a graph that it knows was deleted or replaced before it was written.
     const isKnown = this.#graphs.has(graph_ordinal)
     const entries = this.#entriesOf(graph_ordinal)
-    for (const input of atOnce(decodeTasks(body))) {
+    for (const input of runSync(decodeTasks(body))) {
       const { id } = input
       if (!id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
       const owner = this.#owners.get(id) ?? graph_ordinal

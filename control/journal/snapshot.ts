@@ -16,7 +16,7 @@ import { messageOf, UsageError } from '../../shared/errors.ts'
 import { isObject } from '../../shared/json.ts'
 import { JsonSyntaxError, parseMembers } from '../../shared/json-slices.ts'
 import { makeDirectory, removeUnlessStarted } from '../../shared/new-directory.ts'
-import { atOnce, nextTurn, SLICE_MS } from '../../shared/slices.ts'
+import { nextTurn, runSync, SLICE_MS } from '../../shared/steps.ts'
 import { isTaskShape } from '../graph/decode.ts'
 import { RESULT_FILE_NAME } from '../graph/result-file.ts'
 import type { TaskStore } from '../store/tasks.ts'
@@ -93,7 +93,7 @@ export async function readSnapshot(dataDir: string, visit: (id: string, entry: S
       throw refuseAccess('state file', path, error)
     })
   try {
-    atOnce(parseMembers(new Uint8Array(bytes), (id, entry) => visit(id, checkedEntry(id, entry, refuse))))
+    runSync(parseMembers(new Uint8Array(bytes), (id, entry) => visit(id, checkedEntry(id, entry, refuse))))
   } catch (error) {
     if (error instanceof JsonSyntaxError) throw refuse(`it is not valid JSON: ${error.message}`)
     throw error

@@ -7,7 +7,7 @@
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
-import { atOnce } from '../../shared/slices.ts'
+import { runSync } from '../../shared/steps.ts'
 import { newTraceId } from '../../shared/trace.ts'
 import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../graph/attempt-record.ts'
 import { Graph } from '../graph/graph.ts'
@@ -85,8 +85,8 @@ export function recoverGraph(
     for (const id of entry.depends_on ?? []) dependencies.push(positions.get(id)!)
     starts[position + 1] = dependencies.length
   })
-  const edges = atOnce(buildEdges(starts, new Uint32Array(dependencies)))
-  const cycle = atOnce(findCycle(edges))
+  const edges = runSync(buildEdges(starts, new Uint32Array(dependencies)))
+  const cycle = runSync(findCycle(edges))
   if (cycle !== null) throw refuse(`the dependencies of task ${all[cycle[0]!]!.id} form a cycle`)
 
   const { graph_id, trace_id, created_at } = entries[0]!

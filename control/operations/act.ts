@@ -6,7 +6,7 @@
  */
 import type { SubmitWarning } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
-import { inRanges, inSlices, isYieldDue, type Slices } from '../../shared/slices.ts'
+import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import { decodeRequest, invalidAction } from '../adapter-v1/request.ts'
 import { type Translation, translate } from '../adapter-v1/translate.ts'
 import { refuseHiddenValues, shownTask } from '../graph/hidden-env.ts'
@@ -26,10 +26,10 @@ export interface ActionCall {
 
 /** An `ActionResponse` as JSON. Nothing is stored. Throws `ServiceError`. */
 export async function translateAction(intake: Intake, call: ActionCall): Promise<string> {
-  return inSlices(translation(intake, call))
+  return runCooperatively(translation(intake, call))
 }
 
-function* translation(intake: Intake, call: ActionCall): Slices<string> {
+function* translation(intake: Intake, call: ActionCall): Steps<string> {
   const { translated, answer } = yield* readAction(intake, call)
   const warnings = yield* checkTranslation(intake, translated)
   return answer(0, warnings.length === 0 ? undefined : JSON.stringify(warnings))
@@ -37,7 +37,7 @@ function* translation(intake: Intake, call: ActionCall): Slices<string> {
 
 /** Resolves with an `ActionResponse` as JSON once the graph is on disk. Throws `ServiceError` as `submitGraph` does. */
 export async function submitAction(intake: Intake, call: ActionCall, from: Submission): Promise<string> {
-  const { graph, translated, answer } = await inSlices(readAction(intake, call))
+  const { graph, translated, answer } = await runCooperatively(readAction(intake, call))
   try {
     return await submitGraph(intake, graph, {
       ...from,
@@ -57,7 +57,7 @@ interface ReadAction {
 }
 
 /** The action as a graph, which nobody has checked yet. */
-function* readAction({ unknownFields }: Intake, { body, maxGraphBytes }: ActionCall): Slices<ReadAction> {
+function* readAction({ unknownFields }: Intake, { body, maxGraphBytes }: ActionCall): Steps<ReadAction> {
   const request = yield* decodeRequest(body, unknownFields)
   const newTaskId = `adapter-${crypto.randomUUID()}`
   const translated = yield* translate(request, { newTaskId, inputs: actionInputs, unknownFields })
@@ -72,7 +72,7 @@ function* readAction({ unknownFields }: Intake, { body, maxGraphBytes }: ActionC
 }
 
 /** Checks a graph that is not submitted as if it were, and gives its warnings. */
-function* checkTranslation(intake: Intake, { tasks, trace }: Translation): Slices<readonly SubmitWarning[]> {
+function* checkTranslation(intake: Intake, { tasks, trace }: Translation): Steps<readonly SubmitWarning[]> {
   const types = new Set([...intake.executors.types, ...ACTION_TYPES])
   // What a single task depends on may join it later, in a graph that the caller puts together; it cannot join itself.
   const checked =

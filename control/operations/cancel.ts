@@ -1,7 +1,7 @@
 /** Cancels tasks for callers: what each of them, and of those downstream, is answered; on disk before it is. */
 import type { CancelledTask } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import { inSlices } from '../../shared/slices.ts'
+import { runCooperatively } from '../../shared/steps.ts'
 import type { Task } from '../graph/task.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
@@ -38,7 +38,7 @@ export async function cancelTasks(
 ): Promise<TaskStatusEntry[]> {
   persistence.assertWritable()
   const statuses = new Map<Task, TaskStatus>(tasks.map((task) => [task, task.status]))
-  const { skipped } = await inSlices(scheduler.cancelAll(tasks, (task) => statuses.set(task, task.status)))
+  const { skipped } = await runCooperatively(scheduler.cancelAll(tasks, (task) => statuses.set(task, task.status)))
   for (const task of await skipped) if (!statuses.has(task)) statuses.set(task, task.status)
   await persistence.durable()
   return Array.from(statuses, ([{ id }, status]) => ({ id, status }))

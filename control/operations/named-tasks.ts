@@ -1,6 +1,6 @@
 /** The tasks that a call means: those it names, or those of a graph. */
 import { badRequest, ServiceError } from '../../shared/errors.ts'
-import { inRanges, inSlices, type Slices } from '../../shared/slices.ts'
+import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Graph } from '../graph/graph.ts'
 import type { Task } from '../graph/task.ts'
 import type { TaskStore } from '../store/tasks.ts'
@@ -22,14 +22,14 @@ export async function namedTasks(
     if (task_ids.length === 0) throw badRequest('task_ids is empty')
     return { tasks: [...new Set(task_ids)].map((id) => namedTask(store, id)) }
   }
-  const graph = await inSlices(findGraph(store, graph_id!))
-  const tasks = graph === undefined ? [] : await inSlices(visibleTasks(store, graph))
+  const graph = await runCooperatively(findGraph(store, graph_id!))
+  const tasks = graph === undefined ? [] : await runCooperatively(visibleTasks(store, graph))
   if (graph === undefined || tasks.length === 0)
     throw new ServiceError(404, `graph not found: ${graph_id} (list_tasks shows what there is)`)
   return { tasks, graph }
 }
 
-function* visibleTasks(store: TaskStore, graph: Graph): Slices<Task[]> {
+function* visibleTasks(store: TaskStore, graph: Graph): Steps<Task[]> {
   const visible: Task[] = []
   yield* inRanges(graph.tasks.length, (from, to) => {
     for (let i = from; i < to; i++) if (store.isVisible(graph.tasks[i]!)) visible.push(graph.tasks[i]!)

@@ -11,7 +11,7 @@ import {
   type TaskInput,
 } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/errors.ts'
-import { inRanges, type Slices } from '../../shared/slices.ts'
+import { inRanges, type Steps } from '../../shared/steps.ts'
 import { didYouMean, quoted, type UnknownFields, unknownField } from '../../shared/unknown-names.ts'
 import { type ExecutableTask, ExecutionError, type ToolParameters } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
@@ -45,7 +45,7 @@ export function* reviewGraph(
   reviewer: Reviewer,
   { fields, inputs }: Submitted,
   tasks: readonly ReviewedTask[],
-): Slices<SubmitWarning[]> {
+): Steps<SubmitWarning[]> {
   if (reviewer.unknownFields === 'refuse') {
     const fault = graphFieldFault(fields)
     if (fault !== undefined) throw badRequest(fault)

@@ -2,7 +2,7 @@
 import type { SubmitWarning } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import { inRanges, inSlices, type Slices } from '../../shared/slices.ts'
+import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { decodeGraph } from '../graph/decode.ts'
@@ -51,7 +51,7 @@ export async function submitGraph(
   body: Uint8Array,
   { traceId, sent, answerWith, caller }: Submission,
 ): Promise<string> {
-  const taken = takeInSmall(intake, body, traceId) ?? (await inSlices(takeIn(intake, body, traceId)))
+  const taken = takeInSmall(intake, body, traceId) ?? (await runCooperatively(takeIn(intake, body, traceId)))
   const { graph } = taken
   const warnings = taken.warnings.length === 0 ? undefined : JSON.stringify(taken.warnings)
   const answer = answerWith?.(warnings) ?? answerText(graph, taken.ids, warnings)
@@ -95,7 +95,7 @@ function takeInSmall(intake: Intake, body: Uint8Array, traceId: string): Taken |
   return { graph, ids: JSON.stringify(graph.tasks.map(({ id }) => id)), warnings }
 }
 
-function* takeIn(intake: Intake, body: Uint8Array, traceId: string): Slices<Taken> {
+function* takeIn(intake: Intake, body: Uint8Array, traceId: string): Steps<Taken> {
   const { store, executors, retention } = intake
   const { fields, tasks } = yield* decodeGraph(body, (count) => retention.checkSize(count))
   const valid = yield* validateUnclaimed(tasks, executors.types)
@@ -125,7 +125,7 @@ const newIdentity = (store: TaskStore, traceId: string): GraphIdentity => ({
 })
 
 /** Put together in slices: those of a large graph take longer than a turn may. */
-function* idsOf({ tasks }: Graph): Slices<string> {
+function* idsOf({ tasks }: Graph): Steps<string> {
   let ids = ''
   yield* inRanges(tasks.length, (from, to) => {
     const some = tasks.slice(from, to).map(({ id }) => id)

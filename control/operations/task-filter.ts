@@ -1,6 +1,6 @@
 /** Which tasks a list is of, and where in the order of all it goes on. */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import { isYieldDue, type Slices } from '../../shared/slices.ts'
+import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { Graph } from '../graph/graph.ts'
 import type { ToolRef } from '../graph/normalize.ts'
 import type { Task } from '../graph/task.ts'
@@ -49,14 +49,14 @@ export interface Page {
 }
 
 /** The accepted graphs whose tasks `filter` may want. It looks at graphs only: they may have a million tasks. */
-export function* graphsOf(store: TaskStore, { graphId }: TaskFilter): Slices<Iterable<Graph>> {
+export function* graphsOf(store: TaskStore, { graphId }: TaskFilter): Steps<Iterable<Graph>> {
   if (graphId === undefined) return store.graphs
   const graph = yield* findGraph(store, graphId)
   return graph === undefined ? [] : [graph]
 }
 
 /** The graph with this id; undefined where there is none, or where it is retired. */
-export function* findGraph(store: TaskStore, id: string): Slices<Graph | undefined> {
+export function* findGraph(store: TaskStore, id: string): Steps<Graph | undefined> {
   let steps = 0
   for (const graph of store.graphs) {
     if (graph.id === id && !graph.isRetired) return graph
@@ -71,7 +71,7 @@ export function* findGraph(store: TaskStore, id: string): Slices<Graph | undefin
  * The graph of `after` is looked for, as numbers of graphs are only nearly in that order: a graph that takes long to
  * read gets its number before it is created. Where it is gone, graphs with higher numbers come after it.
  */
-export function* pageOf(store: TaskStore, { filter, after, limit }: PageRequest): Slices<Page> {
+export function* pageOf(store: TaskStore, { filter, after, limit }: PageRequest): Steps<Page> {
   const graphs = yield* graphsOf(store, filter)
   const until = store.seq
   let hasPassedCursor = after === undefined
@@ -100,7 +100,7 @@ function* tasksOf(
   graphs: Iterable<Graph>,
   { filter, limit, until }: Selection,
   from: (graph: Graph) => number,
-): Slices<Page> {
+): Steps<Page> {
   const tasks: Task[] = []
   let steps = 0
   for (const graph of graphs) {

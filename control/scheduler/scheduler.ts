@@ -14,7 +14,7 @@
 import { messageOf, stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { identify } from '../../shared/processes.ts'
-import { inRanges, type Slices } from '../../shared/slices.ts'
+import { inRanges, type Steps } from '../../shared/steps.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { type AttemptOutput, attemptOutput } from '../graph/attempt-record.ts'
 import { backoffMs } from '../graph/backoff.ts'
@@ -177,7 +177,7 @@ export class Scheduler {
    * called with each task right after it was cancelled. Pending tasks come first: a slot that becomes free between two
    * slices must not start one of them.
    */
-  *cancelAll(tasks: readonly Task[], onCancelled: (task: Task) => void): Slices<{ readonly skipped: Promise<Task[]> }> {
+  *cancelAll(tasks: readonly Task[], onCancelled: (task: Task) => void): Steps<{ readonly skipped: Promise<Task[]> }> {
     const { cascade, skipped } = newCascade()
     const left: Task[] = []
     const cancel = (task: Task) => {

@@ -9,7 +9,7 @@
  */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { ServiceError } from '../../shared/errors.ts'
-import { inRanges, inSlices, isYieldDue, type Slices } from '../../shared/slices.ts'
+import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import { attemptRecord, interrupted, withAttempt } from '../graph/attempt-record.ts'
 import type { Graph } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
@@ -100,7 +100,7 @@ export class TaskStore {
   }
 
   /** Takes the ids of `graph`, or throws 409 and leaves everything as it was. */
-  *claim(graph: Graph): Slices<void> {
+  *claim(graph: Graph): Steps<void> {
     yield* inRanges(graph.tasks.length, (from, to) => this.claimSome(graph, from, to))
   }
 
@@ -155,7 +155,7 @@ export class TaskStore {
       case 'graph-retired':
         this.#count(change.graph, -change.graph.visible)
         change.graph.isRetired = true
-        void inSlices(this.#free(change.graph.tasks))
+        void runCooperatively(this.#free(change.graph.tasks))
         break
       default:
         before = change.task.status
@@ -287,7 +287,7 @@ export class TaskStore {
     const replaced = this.#replaced.get(graph)
     if (replaced !== undefined) {
       this.#replaced.delete(graph)
-      void inSlices(this.#free([...replaced.values()]))
+      void runCooperatively(this.#free([...replaced.values()]))
     }
     graph.acceptedSeq = this.#seq
     graph.visible = graph.tasks.length
@@ -297,7 +297,7 @@ export class TaskStore {
   }
 
   /** Frees what replaced or retired tasks hold. Nobody sees them any more, so there is time. */
-  *#free(tasks: readonly Task[]): Slices<void> {
+  *#free(tasks: readonly Task[]): Steps<void> {
     for (let i = 0; i < tasks.length; i++) {
       const task = tasks[i]!
       // A task that was deleted before is forgotten already.

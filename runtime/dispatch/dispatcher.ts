@@ -10,7 +10,7 @@
 import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
-import { nextTurn } from '../../shared/slices.ts'
+import { nextTurn } from '../../shared/steps.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { Refusal } from '../refusal.ts'
 import type { DirectoryGuard } from '../store/directory-guard.ts'

@@ -11,9 +11,9 @@
  */
 import { closeSync, constants as files, openSync, readSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { giveOwner } from '../../shared/closed-path.ts'
 import { tryLock } from '../../shared/directory-lock.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
+import { giveOwner } from '../store/closed-path.ts'
 import { launcherArguments } from './arguments.ts'
 import type { TaskError } from './classification.ts'
 import type { LauncherProgram } from './embedded.ts'

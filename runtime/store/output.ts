@@ -3,9 +3,9 @@
  * should be, so it is read without following links, and only if it is a plain file.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { giveOwner } from '../../shared/closed-path.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import type { Limits } from '../../shared/runtime-request/limits.ts'
+import { giveOwner } from './closed-path.ts'
 import type { TaskDir } from './task-dir.ts'
 import type { TaskRow } from './tasks.ts'
 

@@ -8,7 +8,7 @@
  */
 import { close, type FSWatcher, fstat, fstatSync, read, watch } from 'node:fs'
 import { promisify } from 'node:util'
-import { nextTurn, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import { nextTurn, STEPS_PER_YIELD } from '../../shared/steps.ts'
 import { openPlainFile } from './output.ts'
 
 /** Bytes handed on at once. */

@@ -5,11 +5,11 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { JsonSyntaxError, parseJson, parseMembers, parseObjectWithArrays } from '../../shared/json-slices.ts'
-import { atOnce } from '../../shared/slices.ts'
+import { runSync } from '../../shared/steps.ts'
 
 function membersOf(bytes: Uint8Array): [key: string, value: unknown][] {
   const members: [string, unknown][] = []
-  atOnce(parseMembers(bytes, (key, value) => void members.push([key, value])))
+  runSync(parseMembers(bytes, (key, value) => void members.push([key, value])))
   return members
 }
 
@@ -17,7 +17,7 @@ const bytesOf = (text: string) => new TextEncoder().encode(text)
 
 /** `bytesPerParse` so small that guessed borders fall everywhere; undefined for that of the service. */
 const readWithArray = (text: string, bytesPerParse?: number) =>
-  atOnce(
+  runSync(
     parseObjectWithArrays(
       bytesOf(text),
       { tasks: true, a: { tasks: true, '': { '1': true } } },
@@ -296,7 +296,7 @@ describe('JSON read in slices', () => {
       ['["', '"]'],
     ]) {
       const text = new Uint8Array([...bytesOf(before!), ...bytes, ...bytesOf(after!)])
-      expect(() => atOnce(parseObjectWithArrays(text, { tasks: true }))).toThrow('the text is not valid UTF-8')
+      expect(() => runSync(parseObjectWithArrays(text, { tasks: true }))).toThrow('the text is not valid UTF-8')
       expect(() => membersOf(text)).toThrow('the text is not valid UTF-8')
     }
   })

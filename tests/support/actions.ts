@@ -6,7 +6,7 @@ import { actionInputs } from '../../control/operations/action-inputs.ts'
 import { ACTION_KINDS, type ActionKind } from '../../shared/contract/adapter-v1.ts'
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
-import { atOnce } from '../../shared/slices.ts'
+import { runSync } from '../../shared/steps.ts'
 import { randomGraph } from './random-graph.ts'
 
 /** The id of a task whose request has none. */
@@ -15,8 +15,8 @@ export const NEW_TASK_ID = 'adapter-new'
 /** The translation of a body, by the schemas of the real executors. */
 export function translation(body: unknown): Translation {
   const bytes = new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
-  return atOnce(
-    translate(atOnce(decodeRequest(bytes, 'refuse')), {
+  return runSync(
+    translate(runSync(decodeRequest(bytes, 'refuse')), {
       newTaskId: NEW_TASK_ID,
       inputs: actionInputs,
       unknownFields: 'refuse',

@@ -4,7 +4,7 @@ import type { Task } from '../../control/graph/task.ts'
 import { validateGraph } from '../../control/graph/validate.ts'
 import type { TaskStore } from '../../control/store/tasks.ts'
 import type { TaskInput } from '../../shared/contract/control.ts'
-import { atOnce } from '../../shared/slices.ts'
+import { runSync } from '../../shared/steps.ts'
 
 /** Types that these graphs may name; `test` is for executors of the tests' own. */
 const TYPES: ReadonlySet<string> = new Set(['os', 'runtime', 'mcp', 'test'])
@@ -13,14 +13,16 @@ let graphs = 0
 
 /** A graph that no store knows yet. */
 export function graphOf(tasks: TaskInput[], createdAt = Date.now(), types = TYPES): Graph {
-  const valid = atOnce(validateGraph(tasks, types))
-  return atOnce(createGraph(valid, { id: `graph-${++graphs}`, ordinal: graphs, traceId: `trace-${graphs}`, createdAt }))
+  const valid = runSync(validateGraph(tasks, types))
+  return runSync(
+    createGraph(valid, { id: `graph-${++graphs}`, ordinal: graphs, traceId: `trace-${graphs}`, createdAt }),
+  )
 }
 
 /** A graph that `store` has accepted. */
 export function acceptGraph(store: TaskStore, tasks: TaskInput[], createdAt = Date.now(), types = TYPES): Graph {
   const graph = graphOf(tasks, createdAt, types)
-  atOnce(store.claim(graph))
+  runSync(store.claim(graph))
   store.apply({ kind: 'graph-accepted', graph })
   return graph
 }

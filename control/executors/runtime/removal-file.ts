@@ -10,7 +10,7 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { replaceFile } from '../../../shared/atomic-file.ts'
 import { systemCodeOf } from '../../../shared/errors.ts'
-import { nextTurn } from '../../../shared/slices.ts'
+import { nextTurn } from '../../../shared/steps.ts'
 
 export interface Removal {
   /** The task id in the runtime service. */

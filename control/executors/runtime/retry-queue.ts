@@ -7,7 +7,7 @@
  */
 import { stackOf } from '../../../shared/errors.ts'
 import type { Log } from '../../../shared/log.ts'
-import { isYieldDue, nextTurn } from '../../../shared/slices.ts'
+import { isYieldDue, nextTurn } from '../../../shared/steps.ts'
 
 /** `abandoned`: the service refuses it for good. `later`: to be tried again. `away`: likewise, and so are all others. */
 export type Outcome = 'done' | 'abandoned' | 'later' | 'away'

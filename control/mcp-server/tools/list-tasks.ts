@@ -1,7 +1,7 @@
 /** `list_tasks`: which tasks there are, the newest first, a page at a time. */
 import { ListTasksAnswer, ListTasksInput } from '../../../shared/contract/mcp-server.ts'
 import { badRequest } from '../../../shared/errors.ts'
-import { inSlices, isYieldDue } from '../../../shared/slices.ts'
+import { isYieldDue, runCooperatively } from '../../../shared/steps.ts'
 import type { Task } from '../../graph/task.ts'
 import { cursorOf, graphsOf, isWanted, type Place, placeOf, type TaskFilter } from '../../operations/task-filter.ts'
 import type { TaskStore } from '../../store/tasks.ts'
@@ -20,7 +20,7 @@ export const listTasksTool = defineTool({
     const before = cursor === undefined ? undefined : beforeOf(cursor)
     const filter = { statuses: status === undefined ? [] : [status], graphId: graph_id }
     persistence.flush()
-    const { counts, last, hasMore } = await inSlices(scan(store, { filter, before, limit }))
+    const { counts, last, hasMore } = await runCooperatively(scan(store, { filter, before, limit }))
     const oldest = last[0]
     return {
       counts,

@@ -4,12 +4,12 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { decodeRequest } from '../../../control/adapter-v1/request.ts'
-import { atOnce } from '../../../shared/slices.ts'
+import { runSync } from '../../../shared/steps.ts'
 import { refusal } from '../../support/actions.ts'
 
 const PADDING = ' '.repeat(512 * 1024)
 
-const decode = (body: string) => atOnce(decodeRequest(new TextEncoder().encode(body), 'refuse'))
+const decode = (body: string) => runSync(decodeRequest(new TextEncoder().encode(body), 'refuse'))
 const decodeInSlices = (body: string) => decode(PADDING + body)
 
 describe('a request', () => {

@@ -9,7 +9,7 @@ import { MAX_JSON_DEPTH } from '../../../control/graph/json-depth.ts'
 import { validateGraph } from '../../../control/graph/validate.ts'
 import { ACTION_KINDS } from '../../../shared/contract/adapter-v1.ts'
 import { ServiceError } from '../../../shared/errors.ts'
-import { atOnce } from '../../../shared/slices.ts'
+import { runSync } from '../../../shared/steps.ts'
 import { NEW_TASK_ID, randomAction, refusal, SAMPLES, tasksOf, translation } from '../../support/actions.ts'
 
 const act = (kind: string, input?: unknown, more: object = {}) => ({ action: { kind, input, ...more } })
@@ -296,10 +296,10 @@ describe('translation', () => {
         expect(tasksOf(body)).toEqual(tasks)
         expect(tasks.every(isTaskShape)).toBe(true)
         const sent = JSON.parse(JSON.stringify({ tasks }))
-        expect(atOnce(decodeTasks(sent))).toEqual(tasks)
+        expect(runSync(decodeTasks(sent))).toEqual(tasks)
         const isGraph = kind === 'task_graph.submit'
         const alone = tasks.map((task) => (isGraph ? task : { ...task, depends_on: [] }))
-        expect(atOnce(validateGraph(alone, types)).tasks).toHaveLength(tasks.length)
+        expect(runSync(validateGraph(alone, types)).tasks).toHaveLength(tasks.length)
         for (const { annotations } of tasks) expect(annotations).toMatchObject({ action_kind: kind })
       }),
       { numRuns: 500 },

@@ -7,7 +7,7 @@ import { ExecutionError, type Executor, type ForgottenTask } from '../../../cont
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { reviewInputs } from '../../../control/operations/review.ts'
 import type { SubmitWarning } from '../../../shared/contract/control.ts'
-import { nextTurn } from '../../../shared/slices.ts'
+import { nextTurn } from '../../../shared/steps.ts'
 import { executableTask } from '../../support/executor-context.ts'
 import { memoryLog } from '../../support/memory-log.ts'
 

@@ -9,12 +9,12 @@ import { MAX_FIELDS } from '../../../control/graph/json-body.ts'
 import { MAX_JSON_DEPTH } from '../../../control/graph/json-depth.ts'
 import { smallGraph } from '../../../control/graph/small-graph.ts'
 import { ServiceError } from '../../../shared/errors.ts'
-import { atOnce } from '../../../shared/slices.ts'
+import { runSync } from '../../../shared/steps.ts'
 import { randomGraph } from '../../support/random-graph.ts'
 
 const PADDING = ' '.repeat(512 * 1024)
 
-const decode = (body: string) => atOnce(decodeGraph(new TextEncoder().encode(body))).tasks
+const decode = (body: string) => runSync(decodeGraph(new TextEncoder().encode(body))).tasks
 const decodeInSlices = (body: string) => decode(PADDING + body)
 
 function refusal(work: () => unknown): string {
@@ -106,7 +106,7 @@ describe('a body', () => {
 
   test('that is not UTF-8 is not JSON', () => {
     const body = new Uint8Array([...new TextEncoder().encode('{"tasks":[{"id":"'), 0xff, 0x22, 0x7d, 0x5d, 0x7d])
-    expect(refusal(() => atOnce(decodeGraph(body)))).toBe('invalid JSON: the text is not valid UTF-8')
+    expect(refusal(() => runSync(decodeGraph(body)))).toBe('invalid JSON: the text is not valid UTF-8')
   })
 
   test('may have as many fields as the limit, and no more', () => {

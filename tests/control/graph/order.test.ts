@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { buildEdges, dependencyCounts, findCycle } from '../../../control/graph/order.ts'
-import { atOnce } from '../../../shared/slices.ts'
+import { runSync } from '../../../shared/steps.ts'
 import { type RandomTask, randomCyclicGraph, randomGraph } from '../../support/random-graph.ts'
 
 const LARGE = 100_000
@@ -23,10 +23,10 @@ function edgesOf(dependencies: Dependencies) {
   dependencies.forEach((those, task) => {
     starts[task + 1] = starts[task]! + those.length
   })
-  return atOnce(buildEdges(starts, Uint32Array.from(dependencies.flat())))
+  return runSync(buildEdges(starts, Uint32Array.from(dependencies.flat())))
 }
 
-const cycleIn = (dependencies: Dependencies) => atOnce(findCycle(edgesOf(dependencies)))
+const cycleIn = (dependencies: Dependencies) => runSync(findCycle(edgesOf(dependencies)))
 
 function expectCycle(dependencies: Dependencies, cycle: readonly number[] | null): void {
   if (cycle === null) throw new Error('no cycle was found')

@@ -9,7 +9,7 @@ import { graphFieldFault, unknownTaskField } from '../../../control/graph/known-
 import { smallGraph } from '../../../control/graph/small-graph.ts'
 import { type ValidGraph, validateGraph } from '../../../control/graph/validate.ts'
 import { ServiceError } from '../../../shared/errors.ts'
-import { atOnce } from '../../../shared/slices.ts'
+import { runSync } from '../../../shared/steps.ts'
 import { randomCyclicGraph, randomGraph } from '../../support/random-graph.ts'
 
 const TYPES: ReadonlySet<string> = new Set(['os', 'runtime', 'mcp'])
@@ -19,8 +19,8 @@ const bytesOf = (text: string) => new TextEncoder().encode(text)
 /** What the rules make of `body`; undefined when they refuse it. */
 function byTheRules(body: Uint8Array): ValidGraph | undefined {
   try {
-    const { fields, tasks } = atOnce(decodeGraph(body))
-    const valid = atOnce(validateGraph(tasks, TYPES))
+    const { fields, tasks } = runSync(decodeGraph(body))
+    const valid = runSync(validateGraph(tasks, TYPES))
     const isKnown = graphFieldFault(fields) === undefined && tasks.every((task) => unknownTaskField(task) === undefined)
     return isKnown ? valid : undefined
   } catch (error) {

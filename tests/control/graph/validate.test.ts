@@ -8,12 +8,12 @@ import { dependencyCounts } from '../../../control/graph/order.ts'
 import { validateGraph } from '../../../control/graph/validate.ts'
 import type { TaskInput } from '../../../shared/contract/control.ts'
 import { ServiceError } from '../../../shared/errors.ts'
-import { atOnce } from '../../../shared/slices.ts'
+import { runSync } from '../../../shared/steps.ts'
 import { randomCyclicGraph, randomGraph } from '../../support/random-graph.ts'
 
 const TYPES: ReadonlySet<string> = new Set(['runtime', 'os', 'mcp'])
 
-const validate = (tasks: TaskInput[]) => atOnce(validateGraph(tasks, TYPES))
+const validate = (tasks: TaskInput[]) => runSync(validateGraph(tasks, TYPES))
 
 function refusal(tasks: TaskInput[]): string {
   try {
@@ -131,7 +131,7 @@ describe('a graph', () => {
       'unknown task type: mcp.call (available: mcp, os, runtime)',
     )
     const message = 'unknown task type: shell (available: mcp)'
-    expect(() => atOnce(validateGraph([{ id: 'a', type: 'shell' }], new Set(['mcp'])))).toThrow(message)
+    expect(() => runSync(validateGraph([{ id: 'a', type: 'shell' }], new Set(['mcp'])))).toThrow(message)
   })
 
   test('may leave out or nullify whatever is optional', () => {

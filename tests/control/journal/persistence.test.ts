@@ -13,7 +13,7 @@ import { recover } from '../../../control/journal/recovery.ts'
 import { ResultFiles } from '../../../control/journal/result-files.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/log.ts'
-import { atOnce } from '../../../shared/slices.ts'
+import { runSync } from '../../../shared/steps.ts'
 import { graphOf } from '../../support/graph.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
@@ -39,7 +39,7 @@ function world() {
   const submit = async (id: string): Promise<'kept' | number> => {
     const tasks = [{ id, type: 'test' }]
     const graph = graphOf(tasks)
-    atOnce(store.claim(graph))
+    runSync(store.claim(graph))
     try {
       persistence.assertAccepting()
       await persistence.appendGraph(graph, new TextEncoder().encode(JSON.stringify({ tasks })))

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Graph } from '../../../control/graph/graph.ts'
 import { graphsOf, type Page, type PageRequest, pageOf } from '../../../control/operations/task-filter.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
-import { atOnce, STEPS_PER_YIELD } from '../../../shared/slices.ts'
+import { runSync, STEPS_PER_YIELD } from '../../../shared/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 
 const COUNT = 2 * STEPS_PER_YIELD
@@ -27,14 +27,14 @@ const expected = (from: number) => Array.from({ length: COUNT - from }, (_, i) =
 describe('a page behind a cursor', () => {
   test.each([0, 1, STEPS_PER_YIELD, COUNT - 2, COUNT - 1])('in graph %i', (place) => {
     const { store, graphs } = world()
-    expect(ids(atOnce(pageOf(store, after(graphs[place]!))))).toEqual(expected(place + 1))
+    expect(ids(runSync(pageOf(store, after(graphs[place]!))))).toEqual(expected(place + 1))
   })
 
   test('whose graph is gone holds what came after it', () => {
     const { store, graphs, remove } = world()
     const gone = graphs[STEPS_PER_YIELD + 10]!
     remove(gone)
-    expect(ids(atOnce(pageOf(store, after(gone))))).toEqual(expected(STEPS_PER_YIELD + 11))
+    expect(ids(runSync(pageOf(store, after(gone))))).toEqual(expected(STEPS_PER_YIELD + 11))
   })
 
   test.each(Array.from({ length: 4 }, (_, i) => i + 1))('whose graph goes at pause %i', (pause) => {
@@ -59,10 +59,10 @@ describe('a page behind a cursor', () => {
 
 test('a filter by graph chooses the graph before its tasks', () => {
   const { store, graphs } = world()
-  const chosen = (graphId?: string) => [...atOnce(graphsOf(store, { graphId }))]
+  const chosen = (graphId?: string) => [...runSync(graphsOf(store, { graphId }))]
   expect(chosen(graphs[7]!.id)).toEqual([graphs[7]!])
   expect(chosen('none')).toEqual([])
   expect(chosen()).toEqual(graphs)
-  const page = atOnce(pageOf(store, { filter: { graphId: graphs[7]!.id }, after: undefined, limit: 5 }))
+  const page = runSync(pageOf(store, { filter: { graphId: graphs[7]!.id }, after: undefined, limit: 5 }))
   expect({ ids: ids(page), next: page.nextCursor }).toEqual({ ids: ['task-7'], next: undefined })
 })

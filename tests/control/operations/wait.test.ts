@@ -11,7 +11,7 @@ import { waitForTasks } from '../../../control/operations/wait.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/log.ts'
-import { STEPS_PER_YIELD } from '../../../shared/slices.ts'
+import { STEPS_PER_YIELD } from '../../../shared/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 

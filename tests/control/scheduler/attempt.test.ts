@@ -12,7 +12,7 @@ import {
 import { Attempt, type AttemptHost } from '../../../control/scheduler/attempt.ts'
 import type { TaskInput } from '../../../shared/contract/control.ts'
 import { silentLog } from '../../../shared/log.ts'
-import { nextTurn } from '../../../shared/slices.ts'
+import { nextTurn } from '../../../shared/steps.ts'
 import { taskOf } from '../../support/graph.ts'
 import { memoryLog } from '../../support/memory-log.ts'
 

@@ -9,7 +9,7 @@ import type { Task } from '../../../control/graph/task.ts'
 import type { Change, Ending } from '../../../control/store/change.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { ServiceError } from '../../../shared/errors.ts'
-import { atOnce, nextTurn, STEPS_PER_YIELD } from '../../../shared/slices.ts'
+import { nextTurn, runSync, STEPS_PER_YIELD } from '../../../shared/steps.ts'
 import { acceptGraph, graphOf, taskIn } from '../../support/graph.ts'
 import { until } from '../../support/until.ts'
 
@@ -154,7 +154,7 @@ describe('a claim', () => {
   test('shows nothing of its graph before the graph is accepted', () => {
     const store = new TaskStore()
     const graph = graphOf(named('a', 'b'))
-    atOnce(store.claim(graph))
+    runSync(store.claim(graph))
     expect(store.get('a')).toBeUndefined()
     expect([...store.graphs]).toEqual([])
     expect(store.seq).toBe(0)
@@ -177,10 +177,10 @@ describe('a claim', () => {
         const graph = graphOf(named(...claimed))
         const taken = claimed.find((id) => active.includes(id))
         if (taken === undefined) {
-          atOnce(store.claim(graph))
+          runSync(store.claim(graph))
           store.unclaim(graph)
         } else {
-          const error = refusal(() => atOnce(store.claim(graph)))
+          const error = refusal(() => runSync(store.claim(graph)))
           expect([error.status, error.message]).toEqual([409, `task already active: ${taken}`])
         }
         expect([...'abcdefgh'].map((id) => store.get(id))).toEqual(before)
@@ -199,10 +199,10 @@ describe('a claim', () => {
     const store = new TaskStore()
     const first = graphOf(named('a', 'b'))
     const second = graphOf(named('c', 'b'))
-    atOnce(store.claim(first))
-    expect(refusal(() => atOnce(store.claim(second))).message).toBe('task already active: b')
+    runSync(store.claim(first))
+    expect(refusal(() => runSync(store.claim(second))).message).toBe('task already active: b')
     store.unclaim(first)
-    atOnce(store.claim(second))
+    runSync(store.claim(second))
     store.apply({ kind: 'graph-accepted', graph: second })
     expect(ids(store.visibleTasks())).toEqual(['c', 'b'])
     expect(store.get('a')).toBeUndefined()
@@ -212,7 +212,7 @@ describe('a claim', () => {
     const store = new TaskStore()
     const old = endedGraph(store, 'a', 'b')
     const graph = graphOf(named('b', 'c'))
-    atOnce(store.claim(graph))
+    runSync(store.claim(graph))
     expect(store.get('b')).toBe(taskIn(old, 'b'))
     expect(ids(store.visibleTasks())).toEqual(['a', 'b'])
     store.apply({ kind: 'graph-accepted', graph })
@@ -236,7 +236,7 @@ describe('a claim', () => {
     const store = new TaskStore()
     const old = endedGraph(store, 'a')
     const graph = graphOf(named('a', 'b'))
-    atOnce(store.claim(graph))
+    runSync(store.claim(graph))
     store.unclaim(graph)
     expect(store.get('a')).toBe(taskIn(old, 'a'))
     expect(store.get('b')).toBeUndefined()
@@ -252,7 +252,7 @@ describe('a claim', () => {
       remove(store, taskIn(old, 't0'))
       expect(store.get('t0')?.status).toBeUndefined()
       expect(ids(store.visibleTasks())).toEqual([])
-      atOnce(claiming)
+      runSync(claiming)
       if (isAccepted) store.apply({ kind: 'graph-accepted', graph })
       else store.unclaim(graph)
       expect(store.get('t0')).toBe(isAccepted ? graph.tasks[0] : undefined)
@@ -268,7 +268,7 @@ describe('a claim', () => {
     claiming.next()
     const other = acceptGraph(store, named(names.at(-1)!))
     expect(refusal(() => acceptGraph(store, named('t0'))).message).toBe('task already active: t0')
-    expect(refusal(() => atOnce(claiming)).message).toBe(`task already active: ${names.at(-1)}`)
+    expect(refusal(() => runSync(claiming)).message).toBe(`task already active: ${names.at(-1)}`)
     expect([...store.visibleTasks()]).toEqual([...other.tasks])
     acceptGraph(store, named('t0'))
   })

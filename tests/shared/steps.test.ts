@@ -1,8 +1,8 @@
 /** Goal: long computations give way to others and lose nothing. Method: generators that spin, watched from outside. */
 import { describe, expect, test } from 'bun:test'
-import { atOnce, inRanges, inSlices, nextTurn, type Slices, STEPS_PER_YIELD } from '../../shared/slices.ts'
+import { inRanges, nextTurn, runCooperatively, runSync, STEPS_PER_YIELD, type Steps } from '../../shared/steps.ts'
 
-function* sumTo(n: number): Slices<number> {
+function* sumTo(n: number): Steps<number> {
   let sum = 0
   for (let i = 1; i <= n; i++) {
     sum += i
@@ -12,7 +12,7 @@ function* sumTo(n: number): Slices<number> {
 }
 
 /** Holds the event loop for `ms` between any two of its pauses, until `isOver`. */
-function* spin(ms: number, isOver: () => boolean): Slices<void> {
+function* spin(ms: number, isOver: () => boolean): Steps<void> {
   while (!isOver()) {
     const until = performance.now() + ms
     while (performance.now() < until);
@@ -21,11 +21,11 @@ function* spin(ms: number, isOver: () => boolean): Slices<void> {
 }
 
 // biome-ignore lint/correctness/useYield: it breaks before it could
-function* broken(): Slices<never> {
+function* broken(): Steps<never> {
   throw new Error('broken inside')
 }
 
-function* brokenLater(): Slices<never> {
+function* brokenLater(): Steps<never> {
   yield
   throw new Error('broken later')
 }
@@ -53,17 +53,17 @@ describe('work in ranges', () => {
 })
 
 describe('a computation in slices', () => {
-  test('has the same result at once and in slices of any length', async () => {
-    expect(atOnce(sumTo(1_000))).toBe(500_500)
-    expect(await inSlices(sumTo(1_000))).toBe(500_500)
-    expect(await inSlices(sumTo(1_000), 0)).toBe(500_500)
+  test('has the same result synchronously and in slices of any length', async () => {
+    expect(runSync(sumTo(1_000))).toBe(500_500)
+    expect(await runCooperatively(sumTo(1_000))).toBe(500_500)
+    expect(await runCooperatively(sumTo(1_000), 0)).toBe(500_500)
   })
 
   test('lets the event loop turn when its slice is used up', async () => {
     let turns = 0
     void nextTurn().then(() => turns++)
     setTimeout(() => turns++, 0)
-    await inSlices(
+    await runCooperatively(
       spin(1, () => turns === 2),
       1,
     )
@@ -75,18 +75,18 @@ describe('a computation in slices', () => {
     void nextTurn().then(() => {
       hasTurned = true
     })
-    await inSlices(sumTo(100), 60_000)
+    await runCooperatively(sumTo(100), 60_000)
     expect(hasTurned).toBe(false)
   })
 
   test('fails as its generator fails, at once or later', async () => {
-    expect(() => atOnce(broken())).toThrow('broken inside')
-    expect(() => inSlices(broken())).toThrow('broken inside')
-    await expect(inSlices(brokenLater(), 0)).rejects.toThrow('broken later')
+    expect(() => runSync(broken())).toThrow('broken inside')
+    expect(() => runCooperatively(broken())).toThrow('broken inside')
+    await expect(runCooperatively(brokenLater(), 0)).rejects.toThrow('broken later')
   })
 
   test('gives its result at once when it ends within its first slice', async () => {
-    expect(inSlices(sumTo(100), 60_000)).toBe(5_050)
-    expect(inSlices(sumTo(100), 0)).toBeInstanceOf(Promise)
+    expect(runCooperatively(sumTo(100), 60_000)).toBe(5_050)
+    expect(runCooperatively(sumTo(100), 0)).toBeInstanceOf(Promise)
   })
 })
