@@ -23,7 +23,7 @@ const OTHER_ENDINGS: Readonly<Record<string, Readonly<Record<string, string>>>> 
 const files = readdirSync(EXAMPLES).filter((name) => name.endsWith('.json'))
 const textOf = (name: string) => readFileSync(join(EXAMPLES, name), 'utf8')
 const complete = files.filter((name) => !hasPlaceholders(textOf(name)))
-const forBothServices = files.filter((name) => textOf(name).includes('"runtime"'))
+const forBothServices = files.filter((name) => textOf(name).includes('"runtime'))
 
 test('only the graphs of the demo are incomplete', () => {
   expect(files.filter((name) => !complete.includes(name)).toSorted()).toEqual(['build.json', 'survey.json'])
@@ -103,6 +103,19 @@ describe.each([
     const packed = Bun.spawnSync(['tar', '-tzf', join(control.cwd, 'guide.tar.gz')]).stdout.toString()
     expect(packed.trimEnd().split('\n')).toEqual(['index.html', 'dawn.html', 'noon.html', 'dusk.html'])
   })
+})
+
+test('first.json: the README shows it, and its sandboxed step runs in a sandbox where the host has one', async () => {
+  const [, shown] = /```json\n([\s\S]*?)```/.exec(readFileSync(join(dirname(EXAMPLES), 'README.md'), 'utf8')) ?? []
+  expect(JSON.parse(shown!)).toEqual(JSON.parse(textOf('first.json')))
+  await using runtime = await startRuntime()
+  await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+  const tasks = await run(control, join(EXAMPLES, 'first.json'))
+  expect(othersThanSuccess(tasks)).toEqual({})
+  const { sandbox } = await runtime.json<RuntimeCapabilities>('/api/v1/runtime/capabilities')
+  const { execution_plan, stdout } = runtimeResultOf(tasks.find(({ id }) => id === 'untrusted')!)!
+  expect(execution_plan.effective_sandbox.profile).toBe(sandbox.linux_sandbox ? 'linux_sandbox' : 'process')
+  expect(stdout).toEndWith('500500\n')
 })
 
 test('os-mcp-runtime.json: the three kinds of tasks work together', async () => {
