@@ -3,11 +3,11 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
 import { badRequest } from '../../shared/errors.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
-import type { SlicedArrays } from '../../shared/json-slices.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import type { Steps } from '../../shared/steps.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import { decodeJson, invalidJson } from '../graph/json-body.ts'
+import type { LongArrays } from '../graph/large-json.ts'
 
 /** 400 for an action that is JSON of the right shape and still cannot be one. */
 export const invalidAction = (detail: string) => badRequest(`invalid adapter action: ${detail}`)
@@ -18,7 +18,7 @@ type Action = NonNullable<AgentActionRequest['action']>
 export type DecodedRequest = Omit<AgentActionRequest, 'action'> & { readonly action: Action & { kind: string } }
 
 /** Where a request may hold a graph, which may be large. */
-const GRAPHS: SlicedArrays = { action: { input: { tasks: true, task_graph: { tasks: true } } } }
+const GRAPHS: LongArrays = { action: { input: { tasks: true, task_graph: { tasks: true } } } }
 
 let compiled: TypeCheck<typeof AgentActionRequest> | undefined
 

@@ -7,10 +7,10 @@
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { TaskInput } from '../../shared/contract/control.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
-import { tooManyFieldsText } from '../../shared/json-slices.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { decodeJson, invalidJson, MAX_FIELDS, tooDeep } from './json-body.ts'
 import { isWithinDepth } from './json-depth.ts'
+import { tooManyFieldsText } from './large-json.ts'
 
 let compiled: TypeCheck<typeof TaskInput> | undefined
 

@@ -4,9 +4,10 @@
  * The detail names the field, or repeats what the parser says.
  */
 import { badRequest } from '../../shared/errors.ts'
-import { JsonSyntaxError, parseJson, parseObjectWithArrays, type SlicedArrays } from '../../shared/json-slices.ts'
+import { JsonSyntaxError, parseJson } from '../../shared/json-bytes.ts'
 import type { Steps } from '../../shared/steps.ts'
 import { MAX_JSON_DEPTH } from './json-depth.ts'
+import { type LongArrays, parseObjectWithArrays } from './large-json.ts'
 
 /** Bytes up to which a body is parsed in one go: about two milliseconds. */
 const PARSE_AT_ONCE_BYTES = 512 * 1024
@@ -20,12 +21,12 @@ export const invalidJson = (detail: string) => badRequest(`invalid JSON: ${detai
 /** 400 for the field `at`, which is nested deeper than `isWithinDepth` allows. */
 export const tooDeep = (at: string) => invalidJson(`${at}: nested deeper than ${MAX_JSON_DEPTH} levels`)
 
-/** The value of a body, or throws 400. If the body is large, the arrays that `sliced` names are parsed in slices. */
-export function* decodeJson(body: Uint8Array, sliced: SlicedArrays): Steps<unknown> {
+/** The value of a body, or throws 400. If the body is large, the arrays that `arrays` names are parsed in steps. */
+export function* decodeJson(body: Uint8Array, arrays: LongArrays): Steps<unknown> {
   if (body.length === 0) throw invalidJson('the body is empty')
   try {
     if (body.length <= PARSE_AT_ONCE_BYTES) return parseJson(body)
-    return yield* parseObjectWithArrays(body, sliced, { maxFields: MAX_FIELDS })
+    return yield* parseObjectWithArrays(body, arrays, { maxFields: MAX_FIELDS })
   } catch (error) {
     if (error instanceof JsonSyntaxError) throw invalidJson(error.message)
     throw error

@@ -8,7 +8,7 @@
  */
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
-import { parseJson } from '../../shared/json-slices.ts'
+import { parseJson } from '../../shared/json-bytes.ts'
 import { hasFewFields, isWellShaped } from './decode.ts'
 import { unknownGraphField, unknownTaskField } from './known-fields.ts'
 import { dependencyCounts, type Edges } from './order.ts'

@@ -8,7 +8,7 @@
  */
 import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
-import { withoutByteOrderMark } from '../../shared/json-slices.ts'
+import { withoutByteOrderMark } from '../../shared/json-bytes.ts'
 import type { Graph } from '../graph/graph.ts'
 import type { Task } from '../graph/task.ts'
 import type { DiskReserve } from './disk-reserve.ts'

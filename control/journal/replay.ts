@@ -6,7 +6,7 @@
  * soon as its entries are there, and its entries are garbage: the entries of 100,000 tasks take five times as much as the tasks.
  */
 import { isObject } from '../../shared/json.ts'
-import { parseJson } from '../../shared/json-slices.ts'
+import { parseJson } from '../../shared/json-bytes.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { decodeTasks } from '../graph/decode.ts'

@@ -1,11 +1,12 @@
 /**
- * Goal: reading JSON in slices accepts and refuses exactly what `JSON.parse` does, and gives equal values.
+ * Goal: reading JSON in steps accepts and refuses exactly what `JSON.parse` does, and gives equal values.
  * Method: random documents, written with odd spaces, escapes and repeated names, then broken in random places.
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { JsonSyntaxError, parseJson, parseMembers, parseObjectWithArrays } from '../../shared/json-slices.ts'
-import { runSync } from '../../shared/steps.ts'
+import { parseMembers, parseObjectWithArrays } from '../../../control/graph/large-json.ts'
+import { JsonSyntaxError, parseJson } from '../../../shared/json-bytes.ts'
+import { runSync } from '../../../shared/steps.ts'
 
 function membersOf(bytes: Uint8Array): [key: string, value: unknown][] {
   const members: [string, unknown][] = []
@@ -117,7 +118,7 @@ const damage = fc.record({
   ),
 })
 
-describe('JSON read in slices', () => {
+describe('JSON read in steps', () => {
   test('has the values that JSON.parse gives', () => {
     fc.assert(fc.property(document, expectAsJsonParse), { numRuns: 600 })
   })
