@@ -10,6 +10,7 @@ import { exitAfterFault } from './fault-exit.ts'
 import { prepareDecoding } from './graph/decode.ts'
 import type { Graph } from './graph/graph.ts'
 import { controlApp } from './http/app.ts'
+import type { OperationParts } from './operations/parts.ts'
 import { Readiness } from './operations/readiness.ts'
 import type { Host, Parts } from './parts.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
@@ -74,15 +75,11 @@ export class ControlService {
       schedulerFault: () => scheduler.fault,
       ...{ persistence, retention },
     })
-    const intake = { store, scheduler, executors, persistence, retention, readiness, unknownFields, log }
-    const toolParts = {
-      ...{ intake, store, persistence, idempotencyKeys, resultFiles, listSkills, maxBodyBytes },
-      ...{ mcpServers: mcp.servers, stopping: this.#stopping.signal },
+    const parts: OperationParts = {
+      ...{ store, scheduler, executors, persistence, retention, readiness, idempotencyKeys, resultFiles, handles },
+      ...{ listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, stopping: this.#stopping.signal, log },
     }
-    return controlApp({
-      ...{ intake, store, scheduler, persistence, idempotencyKeys, resultFiles, handles, counters, readiness },
-      ...{ listSkills, toolParts, mcpServers: mcp.servers, guard: access.guard, log, startedAt, maxBodyBytes },
-    })
+    return controlApp({ parts, counters, guard: access.guard, startedAt })
   }
 
   /** Throws `UsageError` and `StartStopped`; then no process, socket or journal segment of this start is left. */

@@ -121,6 +121,17 @@ test("arrows within the launcher's C never turn back", () => {
   expect(files.filter((file) => step(file) < 0)).toEqual([])
 })
 
+test('the doors reach adapter-v1 through operations', () => {
+  const wrong = sources.flatMap((file) =>
+    isIn('control/operations', file) || isIn('control/adapter-v1', file)
+      ? []
+      : importsOf(file)
+          .filter((imported) => isIn('control/adapter-v1', imported))
+          .map((imported) => `${file} -> ${imported}`),
+  )
+  expect(wrong).toEqual([])
+})
+
 test('every file of a program has its place in the picture', () => {
   const strays = sources.filter((file) => file.split('/')[0]! in STEPS && stepOf(file) === undefined)
   expect(strays).toEqual([])

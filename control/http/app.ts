@@ -3,36 +3,34 @@ import type { AnyElysia } from 'elysia'
 import type { ErrorResponse } from '../../shared/contract/control.ts'
 import type { Guard } from '../../shared/http-guard.ts'
 import { type HttpServiceOptions, httpService, refuseOtherMethods } from '../../shared/http-service.ts'
-import type { Log } from '../../shared/log.ts'
+import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../store/counters.ts'
-import { type AdapterRoutes, addAdapterRoutes } from './adapters.ts'
-import { addHealthRoutes, type HealthRoutes } from './health.ts'
-import { addMcpRoutes, type McpRoutes } from './mcp.ts'
-import { addMcpEndpoint, type McpEndpoint } from './mcp-endpoint.ts'
+import { addAdapterRoutes } from './adapters.ts'
+import { addHealthRoutes } from './health.ts'
+import { addMcpRoutes } from './mcp.ts'
+import { addMcpEndpoint } from './mcp-endpoint.ts'
 import { addMetricsRoute } from './metrics.ts'
-import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
+import { addTaskRoutes } from './tasks.ts'
 
-export interface ControlAppOptions extends TaskRoutes, AdapterRoutes, McpRoutes, McpEndpoint, HealthRoutes {
+export interface ControlAppOptions {
+  readonly parts: OperationParts
   readonly counters: Counters
-  readonly log: Log
   readonly guard: Guard
+  /** `performance.now()` at start. */
+  readonly startedAt: number
 }
 
-export function controlApp(options: ControlAppOptions): AnyElysia {
-  const service: HttpServiceOptions = {
-    log: options.log,
-    guard: options.guard,
-    errorBody: (error): ErrorResponse => ({ error: error.message }),
-    maxBodyBytes: options.maxBodyBytes,
-    unknownFields: options.intake.unknownFields,
-  }
+export function controlApp({ parts, counters, guard, startedAt }: ControlAppOptions): AnyElysia {
+  const { log, maxBodyBytes, unknownFields } = parts
+  const errorBody = (error: Error): ErrorResponse => ({ error: error.message })
+  const service: HttpServiceOptions = { log, guard, errorBody, maxBodyBytes, unknownFields }
   const app: AnyElysia = httpService(service)
-  addTaskRoutes(app, service, options)
-  addAdapterRoutes(app, options)
-  addMcpRoutes(app, options)
-  addMcpEndpoint(app, options)
-  addHealthRoutes(app, options)
-  addMetricsRoute(app, options.counters, options.scheduler)
+  addTaskRoutes(app, service, parts)
+  addAdapterRoutes(app, parts)
+  addMcpRoutes(app, parts)
+  addMcpEndpoint(app, parts)
+  addHealthRoutes(app, parts.readiness, startedAt)
+  addMetricsRoute(app, counters, parts.scheduler)
   refuseOtherMethods(app)
   return app
 }

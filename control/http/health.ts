@@ -8,13 +8,8 @@ import type { Readiness } from '../operations/readiness.ts'
 /** Fixed by the specification; the build's own version is `--version`. */
 const HEALTH_VERSION = 'v1.0.0'
 
-export interface HealthRoutes {
-  readonly readiness: Pick<Readiness, 'fault'>
-  /** `performance.now()` at start. */
-  readonly startedAt: number
-}
-
-export const addHealthRoutes = (app: AnyElysia, { readiness, startedAt }: HealthRoutes): AnyElysia =>
+/** `startedAt` is `performance.now()` at start. */
+export const addHealthRoutes = (app: AnyElysia, readiness: Pick<Readiness, 'fault'>, startedAt: number): AnyElysia =>
   app
     .get('/health', (): HealthResponse => {
       const reason = readiness.fault()

@@ -2,8 +2,7 @@
 import type { AnyElysia } from 'elysia'
 import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-limits.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
-import type { Log } from '../../shared/log.ts'
-import type { ToolParts } from '../mcp-server/tool.ts'
+import type { OperationParts } from '../operations/parts.ts'
 
 /** Bytes of one message. It is parsed in one go, so a larger one would hold up everybody; POST /tasks takes larger graphs. */
 export const MAX_MCP_BODY_BYTES = 4 * 1024 * 1024
@@ -11,19 +10,13 @@ export const MAX_MCP_BODY_BYTES = 4 * 1024 * 1024
 /** Seconds without a byte after which an answer is given up: a tool may wait, and the end of that has to leave too. */
 const ANSWER_TIMEOUT_SECONDS = MAX_TOOL_WAIT_MS / 1000 + WRITE_TIMEOUT_SECONDS
 
-export interface McpEndpoint {
-  readonly toolParts: ToolParts
-  readonly log: Log
-  readonly maxBodyBytes: number
-}
-
-export function addMcpEndpoint(app: AnyElysia, { toolParts, log, maxBodyBytes }: McpEndpoint): AnyElysia {
-  const load = async () => (await import('../mcp-server/handler.ts')).createHandler(toolParts, log)
+export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia {
+  const load = async () => (await import('../mcp-server/handler.ts')).createHandler(parts)
   let handler: ReturnType<typeof load> | undefined
   return app.post(
     '/mcp',
     async ({ request, set }) => {
-      const bytes = await readBody(app, request, Math.min(maxBodyBytes, MAX_MCP_BODY_BYTES))
+      const bytes = await readBody(app, request, Math.min(parts.maxBodyBytes, MAX_MCP_BODY_BYTES))
       app.server?.timeout(request, ANSWER_TIMEOUT_SECONDS)
       handler ??= load()
       const { serve } = await handler

@@ -1,7 +1,7 @@
 /** /mcp/tools, /mcp/call, /mcp/tasks: tools of MCP servers for whoever has no graph to submit. */
 import type { AnyElysia } from 'elysia'
 import { type HandleRecord, McpCallRequest, type McpTools } from '../../shared/contract/mcp.ts'
-import { badRequest, ServiceError } from '../../shared/errors.ts'
+import { badRequest } from '../../shared/errors.ts'
 import { readBody, traceIdOf } from '../../shared/http-service.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
@@ -9,63 +9,42 @@ import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import { decodeJson, invalidJson, tooDeep } from '../graph/json-body.ts'
 import { isWithinDepth } from '../graph/json-depth.ts'
-import type { Handles } from '../journal/handles.ts'
-import type { Persistence } from '../journal/persistence.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
-import { McpFault } from '../mcp-client/fault.ts'
-import { type McpServers, toolList } from '../mcp-client/servers.ts'
-import { type Intake, submitGraph } from '../operations/submit.ts'
+import type { McpServers } from '../mcp-client/servers.ts'
+import { getCall } from '../operations/get.ts'
+import { listTools } from '../operations/list-tools.ts'
+import type { OperationParts } from '../operations/parts.ts'
+import { submitGraph } from '../operations/submit.ts'
 
 /** Seconds for asking all servers for their tools: more than each of them gets to start and to answer. */
 const DISCOVER_TIMEOUT_SECONDS = 100
 
-export interface McpRoutes {
-  readonly intake: Intake
-  readonly mcpServers: McpServers
-  readonly handles: Handles
-  readonly persistence: Persistence
-  readonly maxBodyBytes: number
-}
-
-export function addMcpRoutes(
-  app: AnyElysia,
-  { intake, mcpServers, handles, persistence, maxBodyBytes }: McpRoutes,
-): AnyElysia {
+export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
   return app
-    .get('/mcp/tools', async ({ request }): Promise<McpTools> => {
+    .get('/mcp/tools', ({ request }): Promise<McpTools> => {
       app.server?.timeout(request, DISCOVER_TIMEOUT_SECONDS)
-      try {
-        return toolList(await mcpServers.discover(undefined, request.signal))
-      } catch (error) {
-        if (request.signal.aborted) return { tools: [] } // nobody reads it
-        throw error instanceof McpFault ? new ServiceError(503, error.message) : error // we are stopping
-      }
+      return listTools(parts, request.signal)
     })
     .post(
       '/mcp/call',
       async ({ request, set }): Promise<HandleRecord> => {
         const call = await runCooperatively(
-          decodeCall(await readBody(app, request, maxBodyBytes), intake.unknownFields),
+          decodeCall(await readBody(app, request, parts.maxBodyBytes), parts.unknownFields),
         )
         const id = call.id || `mcp-${crypto.randomUUID()}`
         const task = {
-          ...{ id, type: 'mcp', tool_name: toolNameOf(call.tool_name, mcpServers) },
+          ...{ id, type: 'mcp', tool_name: toolNameOf(call.tool_name, parts.mcpServers) },
           ...(call.input != null && { input: call.input }),
           ...(call.timeout != null && { timeout: call.timeout }),
         }
         const graph = new TextEncoder().encode(JSON.stringify({ tasks: [task] }))
-        await submitGraph(intake, graph, { traceId: traceIdOf(set), caller: request })
+        await submitGraph(parts, graph, { traceId: traceIdOf(set), caller: request })
         set.status = 202
-        return handles.accepted(id)
+        return parts.handles.accepted(id)
       },
       { parse: 'none' },
     )
-    .get('/mcp/tasks/:id', ({ params }) => {
-      persistence.flush()
-      const record = handles.json(params.id)
-      if (record === undefined) throw new ServiceError(404, `handle not found: ${params.id}`)
-      return record
-    })
+    .get('/mcp/tasks/:id', ({ params }) => getCall(parts, params.id))
 }
 
 /** Where no server is configured any name is that of the echo; a task would refuse one without a server before it. */

@@ -16,7 +16,9 @@ import { ServiceError, stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { VERSION } from '../../shared/version.ts'
 import { publicSchema } from '../graph/public-schema.ts'
-import { checkToolInput, type Tool, type ToolParts } from './tool.ts'
+import { NotFound } from '../operations/named-tasks.ts'
+import type { OperationParts } from '../operations/parts.ts'
+import { checkToolInput, type Tool } from './tool.ts'
 import { TOOLS } from './tools.ts'
 
 /** Milliseconds between two signs of life on an answer that streams. */
@@ -35,18 +37,18 @@ export interface McpHandler {
   serve(request: Request, body: unknown, traceId: string): Promise<Response>
 }
 
-export function createHandler(parts: ToolParts, log: Log): McpHandler {
+export function createHandler(parts: OperationParts): McpHandler {
   const traceIds = new WeakMap<Request, string>()
   const handler = createMcpHandler(
     ({ requestInfo }) => {
       const traceId = (requestInfo && traceIds.get(requestInfo)) ?? ''
-      return serverFor(parts, traceId, log.with({ trace_id: traceId }))
+      return serverFor(parts, traceId, parts.log.with({ trace_id: traceId }))
     },
     {
       keepAliveMs: KEEP_ALIVE_MS,
       maxSubscriptions: MAX_SUBSCRIPTIONS,
       maxRequestBodySize: parts.maxBodyBytes,
-      onerror: (error) => log.debug('an MCP request was refused', { error: error.message }),
+      onerror: (error) => parts.log.debug('an MCP request was refused', { error: error.message }),
     },
   )
   return {
@@ -75,7 +77,7 @@ const listed = TOOLS.map(({ name, title, description, input, answer, isReadOnly 
 
 const byName = new Map(TOOLS.map((tool) => [tool.name, tool]))
 
-function serverFor(parts: ToolParts, traceId: string, log: Log): Server {
+function serverFor(parts: OperationParts, traceId: string, log: Log): Server {
   const server = new Server(
     { name: 'taskmill', title: 'taskmill', version: VERSION },
     {
@@ -102,7 +104,7 @@ interface Call {
   readonly context: ServerContext
 }
 
-async function callTool(tool: Tool, given: unknown, parts: ToolParts, { traceId, log, context }: Call) {
+async function callTool(tool: Tool, given: unknown, parts: OperationParts, { traceId, log, context }: Call) {
   const { signal, notify, _meta } = context.mcpReq
   const progressToken = _meta?.progressToken
   const report = (progress: number, total: number, message: string) => {
@@ -111,7 +113,7 @@ async function callTool(tool: Tool, given: unknown, parts: ToolParts, { traceId,
     notify({ method: 'notifications/progress', params }).catch(() => {}) // whoever asked is gone
   }
   try {
-    const answer = await tool.run(checkToolInput(tool.input, given, parts.intake.unknownFields), parts, {
+    const answer = await tool.run(checkToolInput(tool.input, given, parts.unknownFields), parts, {
       signal,
       traceId,
       report,
@@ -119,7 +121,12 @@ async function callTool(tool: Tool, given: unknown, parts: ToolParts, { traceId,
     return { content: [{ type: 'text' as const, text: JSON.stringify(answer) }], structuredContent: { ...answer } }
   } catch (error) {
     if (!(error instanceof ServiceError)) log.error('a tool broke', { tool: tool.name, cause: stackOf(error) })
-    const message = error instanceof ServiceError ? error.message : 'internal error'
-    return { content: [{ type: 'text' as const, text: message }], isError: true }
+    return { content: [{ type: 'text' as const, text: refusalText(error) }], isError: true }
   }
+}
+
+/** What a model reads of a call that failed. */
+function refusalText(error: unknown): string {
+  if (error instanceof NotFound) return `${error.message} (list_tasks shows what there is)`
+  return error instanceof ServiceError ? error.message : 'internal error'
 }

@@ -5,26 +5,9 @@ import { badRequest } from '../../shared/errors.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
-import type { OfferedSkill } from '../adapter-v1/manifest.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../graph/json-depth.ts'
-import type { IdempotencyKeys } from '../journal/idempotency.ts'
-import type { Persistence } from '../journal/persistence.ts'
-import type { ResultFiles } from '../journal/result-files.ts'
-import type { McpServers } from '../mcp-client/servers.ts'
-import type { Intake } from '../operations/submit.ts'
-import type { Waiter, WaitParts } from '../operations/wait.ts'
-
-/** What the tools work with. */
-export interface ToolParts extends WaitParts {
-  readonly intake: Intake
-  readonly persistence: Pick<Persistence, 'assertWritable' | 'durable' | 'flush'>
-  readonly idempotencyKeys: IdempotencyKeys
-  readonly resultFiles: Pick<ResultFiles, 'read'>
-  readonly mcpServers: McpServers
-  readonly listSkills: () => Promise<readonly OfferedSkill[]>
-  /** Bytes that a graph may have. */
-  readonly maxBodyBytes: number
-}
+import type { OperationParts } from '../operations/parts.ts'
+import type { Waiter } from '../operations/wait.ts'
 
 export interface ToolContext extends Waiter {
   readonly traceId: string
@@ -42,7 +25,7 @@ export interface Tool<I extends TObject = TObject> {
   /** It may undo or overwrite something. */
   readonly isDestructive?: boolean
   /** Throws `ServiceError`, whose text the model gets. */
-  run(input: Static<I>, parts: ToolParts, context: ToolContext): Promise<object>
+  run(input: Static<I>, parts: OperationParts, context: ToolContext): Promise<object>
 }
 
 /** Keeps the types of a tool's own input while it is written. */

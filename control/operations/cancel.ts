@@ -5,14 +5,21 @@ import { runCooperatively } from '../../shared/steps.ts'
 import type { Task } from '../graph/task.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { knownTask, namedTasks, type TaskNames } from './named-tasks.ts'
 
 export interface CancelParts {
+  readonly store: TaskStore
   readonly scheduler: Scheduler
   readonly persistence: Pick<Persistence, 'assertWritable' | 'durable'>
 }
 
-/** The named task first, then those downstream that are skipped by it. One that has ended stays as it is. */
-export async function cancelTask({ scheduler, persistence }: CancelParts, task: Task): Promise<CancelledTask[]> {
+/**
+ * Cancels one task. Its entry comes first, then those of the tasks downstream that are skipped by it. A task that has ended
+ * stays as it is. Throws 404, and 503 when the disk does not take it.
+ */
+export async function cancelTask({ store, scheduler, persistence }: CancelParts, id: string): Promise<CancelledTask[]> {
+  const task = knownTask(store, id)
   const hadEnded = task.isTerminal
   persistence.assertWritable()
   const skipping = scheduler.cancel(task)
@@ -29,13 +36,15 @@ export interface TaskStatusEntry {
 }
 
 /**
- * Cancels all of `tasks`, in slices: their immediate statuses, in order, then those of the tasks downstream that are skipped.
- * As `cancelTask` otherwise.
+ * Cancels all tasks that are named, of a graph those that have not ended, in slices: their immediate statuses, in order, then
+ * those of the tasks downstream that are skipped. As `cancelTask` otherwise.
  */
 export async function cancelTasks(
-  { scheduler, persistence }: CancelParts,
-  tasks: readonly Task[],
+  { store, scheduler, persistence }: CancelParts,
+  names: TaskNames,
 ): Promise<TaskStatusEntry[]> {
+  const named = await namedTasks(store, names)
+  const tasks = named.graph === undefined ? named.tasks : named.tasks.filter(({ isTerminal }) => !isTerminal)
   persistence.assertWritable()
   const statuses = new Map<Task, TaskStatus>(tasks.map((task) => [task, task.status]))
   const { skipped } = await runCooperatively(scheduler.cancelAll(tasks, (task) => statuses.set(task, task.status)))

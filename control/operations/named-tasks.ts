@@ -6,26 +6,35 @@ import type { Task } from '../graph/task.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { findGraph } from './task-filter.ts'
 
+/** 404 for an id that no task, graph or call has that callers see. */
+export class NotFound extends ServiceError {
+  constructor(subject: 'task' | 'graph' | 'handle', id: string) {
+    super(404, `${subject} not found: ${id}`)
+  }
+}
+
+/** How a call names tasks: one of the two. */
+export interface TaskNames {
+  readonly task_ids?: string[]
+  readonly graph_id?: string
+}
+
 export interface NamedTasks {
   readonly tasks: readonly Task[]
-  /** All of whose tasks they are; undefined where tasks were named. */
+  /** The graph that all of `tasks` belong to; undefined where tasks were named. */
   readonly graph?: Graph
 }
 
-/** Throws 400 for a call that names none or both, 404 for what is not there. In slices, as a graph may be large. */
-export async function namedTasks(
-  store: TaskStore,
-  { task_ids, graph_id }: { task_ids?: string[]; graph_id?: string },
-): Promise<NamedTasks> {
+/** Throws 400 for a call that names none or both, `NotFound` for an unknown id. In slices, as a graph may be large. */
+export async function namedTasks(store: TaskStore, { task_ids, graph_id }: TaskNames): Promise<NamedTasks> {
   if ((task_ids === undefined) === (graph_id === undefined)) throw badRequest('give either task_ids or graph_id')
   if (task_ids !== undefined) {
     if (task_ids.length === 0) throw badRequest('task_ids is empty')
-    return { tasks: [...new Set(task_ids)].map((id) => namedTask(store, id)) }
+    return { tasks: [...new Set(task_ids)].map((id) => knownTask(store, id)) }
   }
   const graph = await runCooperatively(findGraph(store, graph_id!))
   const tasks = graph === undefined ? [] : await runCooperatively(visibleTasks(store, graph))
-  if (graph === undefined || tasks.length === 0)
-    throw new ServiceError(404, `graph not found: ${graph_id} (list_tasks shows what there is)`)
+  if (graph === undefined || tasks.length === 0) throw new NotFound('graph', graph_id!)
   return { tasks, graph }
 }
 
@@ -37,9 +46,9 @@ function* visibleTasks(store: TaskStore, graph: Graph): Steps<Task[]> {
   return visible
 }
 
-/** Throws 404. */
-export function namedTask(store: TaskStore, id: string): Task {
+/** The task that callers see under `id`. Throws `NotFound`. */
+export function knownTask(store: Pick<TaskStore, 'get'>, id: string): Task {
   const task = store.get(id)
-  if (task !== undefined) return task
-  throw new ServiceError(404, `task not found: ${id} (list_tasks shows what there is)`)
+  if (task === undefined) throw new NotFound('task', id)
+  return task
 }

@@ -3,7 +3,7 @@ import type { Graph } from '../graph/graph.ts'
 import type { Task } from '../graph/task.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import type { NamedTasks } from './named-tasks.ts'
+import { type NamedTasks, namedTasks, type TaskNames } from './named-tasks.ts'
 
 /** Milliseconds between two reports of a wait: clients give up on a call that is silent for minutes. */
 export const REPORT_INTERVAL_MS = 3_000
@@ -28,13 +28,27 @@ export interface WaitOptions {
   readonly timeoutMs: number
 }
 
-/** Resolves when `tasks` have ended or the time is up, whichever comes first. */
-export async function waitForTasks(
+/**
+ * What `view` makes of the named tasks when they have ended or the time is up, whichever comes first. Throws 400 and 404 as
+ * `namedTasks` does.
+ */
+export async function wait<V>(
+  parts: WaitParts,
+  { until, timeoutMs, ...names }: TaskNames & WaitOptions,
+  waiter: Waiter,
+  view: (tasks: readonly Task[]) => V,
+): Promise<V> {
+  return waitForTasks(parts, await namedTasks(parts.store, names), { until, timeoutMs }, waiter, view)
+}
+
+/** As `wait`, for tasks that are known. What `view` sees of them has reached the journal. */
+export async function waitForTasks<V>(
+  { store, persistence, stopping }: WaitParts,
   { tasks, graph }: NamedTasks,
   { until, timeoutMs }: WaitOptions,
-  { store, persistence, stopping }: WaitParts,
   { signal, report }: Waiter,
-): Promise<void> {
+  view: (tasks: readonly Task[]) => V,
+): Promise<V> {
   if (timeoutMs > 0 && !isOver(tasks, until)) {
     const startedAt = performance.now()
     const reporting = setInterval(() => {
@@ -53,7 +67,8 @@ export async function waitForTasks(
       over.abort()
     }
   }
-  persistence.flush() // what is told here must not be forgotten by a crash
+  persistence.flush()
+  return view(tasks)
 }
 
 const isOver = (tasks: readonly Task[], until: 'all' | 'any'): boolean =>

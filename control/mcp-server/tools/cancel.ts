@@ -2,7 +2,6 @@
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { CancelAnswer, CancelInput } from '../../../shared/contract/mcp-server.ts'
 import { cancelTasks } from '../../operations/cancel.ts'
-import { namedTasks } from '../../operations/named-tasks.ts'
 import { defineTool } from '../tool.ts'
 
 export const cancelTool = defineTool({
@@ -13,10 +12,8 @@ export const cancelTool = defineTool({
   input: CancelInput,
   answer: CancelAnswer,
   isDestructive: true,
-  async run(named, { intake, persistence }): Promise<CancelAnswer> {
-    const { tasks, graph } = await namedTasks(intake.store, named)
-    const meant = graph === undefined ? tasks : tasks.filter((task) => !task.isTerminal)
-    const all = await cancelTasks({ scheduler: intake.scheduler, persistence }, meant)
+  async run(named, parts): Promise<CancelAnswer> {
+    const all = await cancelTasks(parts, named)
     const omitted = all.length - MAX_SHOWN_TASKS
     return { tasks: all.slice(0, MAX_SHOWN_TASKS), ...(omitted > 0 && { tasks_omitted: omitted }) }
   },

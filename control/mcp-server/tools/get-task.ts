@@ -1,7 +1,8 @@
 /** `get_task`: one task, with all that is small enough. */
 import { GetTaskAnswer, GetTaskInput } from '../../../shared/contract/mcp-server.ts'
 import { taskRecord } from '../../graph/record.ts'
-import { namedTask } from '../../operations/named-tasks.ts'
+import type { Task } from '../../graph/task.ts'
+import { getTask } from '../../operations/get.ts'
 import { defineTool } from '../tool.ts'
 import { MAX_RESULTS_CHARACTERS, ResultRoom, viewWithResult } from '../view.ts'
 
@@ -16,22 +17,24 @@ export const getTaskTool = defineTool({
   input: GetTaskInput,
   answer: GetTaskAnswer,
   isReadOnly: true,
-  async run({ task_id }, { intake, persistence }): Promise<GetTaskAnswer> {
-    persistence.flush()
-    const task = namedTask(intake.store, task_id)
-    const room = new ResultRoom(MAX_RESULTS_CHARACTERS)
-    const view = viewWithResult(task, room)
-    const { input, depends_on, annotations, progress, attempts, created_at, started_at, finished_at } = taskRecord(task)
-    return {
-      ...view,
-      ...(input !== undefined && room.takes(input) && { input }),
-      ...(depends_on !== undefined && { depends_on: [...depends_on] }),
-      ...(annotations !== undefined && { annotations: { ...annotations } }),
-      ...(progress !== undefined && { progress: progress.slice(-MAX_SHOWN_PROGRESS) }),
-      ...(attempts !== undefined && { attempts: [...attempts] }),
-      created_at,
-      ...(started_at !== undefined && { started_at }),
-      ...(finished_at !== undefined && { finished_at }),
-    }
+  async run({ task_id }, parts) {
+    return getTask(parts, task_id, wholeView)
   },
 })
+
+function wholeView(task: Task): GetTaskAnswer {
+  const room = new ResultRoom(MAX_RESULTS_CHARACTERS)
+  const view = viewWithResult(task, room)
+  const { input, depends_on, annotations, progress, attempts, created_at, started_at, finished_at } = taskRecord(task)
+  return {
+    ...view,
+    ...(input !== undefined && room.takes(input) && { input }),
+    ...(depends_on !== undefined && { depends_on: [...depends_on] }),
+    ...(annotations !== undefined && { annotations: { ...annotations } }),
+    ...(progress !== undefined && { progress: progress.slice(-MAX_SHOWN_PROGRESS) }),
+    ...(attempts !== undefined && { attempts: [...attempts] }),
+    created_at,
+    ...(started_at !== undefined && { started_at }),
+    ...(finished_at !== undefined && { finished_at }),
+  }
+}

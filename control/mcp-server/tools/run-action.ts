@@ -23,15 +23,13 @@ export const runActionTool = defineTool({
       action: { kind, input, tool_name, retry, timeout },
     }
     const call = { body: new TextEncoder().encode(JSON.stringify(request)), maxGraphBytes: parts.maxBodyBytes }
-    const answer = JSON.parse(await submitAction(parts.intake, call, { traceId: context.traceId })) as ActionResponse
+    const answer = JSON.parse(await submitAction(parts, call, { traceId: context.traceId })) as ActionResponse
     const { accepted, task_ids, translation_trace, warnings } = answer
-    const tasks = task_ids.flatMap((id) => parts.intake.store.get(id) ?? [])
-    await waitForTasks({ tasks }, { until: 'all', timeoutMs: wait_ms }, parts, context)
-    const answered: RunActionAnswer = {
+    const tasks = task_ids.flatMap((id) => parts.store.get(id) ?? [])
+    return waitForTasks(parts, { tasks }, { until: 'all', timeoutMs: wait_ms }, context, (waited) => ({
       ...{ accepted, task_ids: task_ids.slice(0, MAX_SHOWN_TASKS), kind: translation_trace.normalized_kind },
       ...(warnings !== undefined && { warnings: [...warnings] }),
-      ...waitAnswer(tasks),
-    }
-    return answered
+      ...waitAnswer(waited),
+    }))
   },
 })

@@ -15,11 +15,10 @@ export const submitGraphTool = defineTool({
   input: SubmitGraphInput,
   answer: SubmitGraphAnswer,
   async run({ tasks, wait_ms = 0, idempotency_key }, parts, context): Promise<SubmitGraphAnswer> {
-    const { intake, idempotencyKeys } = parts
     const body = new TextEncoder().encode(JSON.stringify({ tasks }))
     const key = idempotency_key ?? null
-    const answer = await idempotencyKeys.once({ scope: 'tasks', key, body }, (sent) =>
-      submitGraph(intake, body, { traceId: context.traceId, sent }),
+    const answer = await parts.idempotencyKeys.once({ scope: 'tasks', key, body }, (sent) =>
+      submitGraph(parts, body, { traceId: context.traceId, sent }),
     )
     const { accepted, task_ids, graph_id, warnings } = JSON.parse(answer) as SubmitResponse
     const submitted = {
@@ -27,8 +26,8 @@ export const submitGraphTool = defineTool({
       ...(warnings !== undefined && { warnings: [...warnings] }),
     }
     if (wait_ms === 0) return submitted
-    const found = task_ids.flatMap((id) => intake.store.get(id) ?? [])
-    await waitForTasks({ tasks: found }, { until: 'all', timeoutMs: wait_ms }, parts, context)
-    return { ...submitted, ...waitAnswer(found) }
+    const found = task_ids.flatMap((id) => parts.store.get(id) ?? [])
+    const options = { until: 'all', timeoutMs: wait_ms } as const
+    return waitForTasks(parts, { tasks: found }, options, context, (tasks) => ({ ...submitted, ...waitAnswer(tasks) }))
   },
 })

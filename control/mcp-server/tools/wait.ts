@@ -1,7 +1,6 @@
 /** `wait`: answers when tasks have ended, or after a while; it can be called again for as long as it takes. */
 import { WaitAnswer, WaitInput } from '../../../shared/contract/mcp-server.ts'
-import { namedTasks } from '../../operations/named-tasks.ts'
-import { waitForTasks } from '../../operations/wait.ts'
+import { wait } from '../../operations/wait.ts'
 import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 
@@ -13,9 +12,6 @@ export const waitTool = defineTool({
   input: WaitInput,
   answer: WaitAnswer,
   isReadOnly: true,
-  async run({ until = 'all', timeout_ms = 30_000, ...named }, parts, context): Promise<WaitAnswer> {
-    const waited = await namedTasks(parts.intake.store, named)
-    await waitForTasks(waited, { until, timeoutMs: timeout_ms }, parts, context)
-    return waitAnswer(waited.tasks)
-  },
+  run: ({ until = 'all', timeout_ms = 30_000, ...named }, parts, context): Promise<WaitAnswer> =>
+    wait(parts, { ...named, until, timeoutMs: timeout_ms }, context, waitAnswer),
 })

@@ -58,32 +58,27 @@ afterAll(async () => {
 })
 
 const readiness = new Readiness({ isDraining: () => false, schedulerFault: () => undefined, persistence, retention })
-const intake = { store, scheduler, executors, persistence, retention, readiness, unknownFields: 'refuse' as const, log }
+const parts = {
+  ...{
+    store,
+    scheduler,
+    executors,
+    mcpServers,
+    persistence,
+    retention,
+    readiness,
+    idempotencyKeys,
+    resultFiles,
+    handles,
+  },
+  ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, log },
+  stopping: new AbortController().signal,
+}
 
 const appWith = (token: string | undefined) =>
   controlApp({
-    ...{
-      store,
-      scheduler,
-      persistence,
-      idempotencyKeys,
-      resultFiles,
-      listSkills: async () => [],
-      mcpServers,
-      handles,
-      toolParts: {
-        ...{ intake, store, persistence, idempotencyKeys, resultFiles, mcpServers, maxBodyBytes: 1024 },
-        listSkills: async () => [],
-        stopping: new AbortController().signal,
-      },
-      readiness,
-      log,
-      counters: new Counters(store),
-      startedAt: 0,
-      maxBodyBytes: 1024,
-    },
+    ...{ parts, counters: new Counters(store), startedAt: 0 },
     guard: createGuard({ token, allowedHosts: [], listeningHost: '127.0.0.1' }),
-    intake,
   })
 
 const EXEMPT = new Set(['/health', '/readyz'])

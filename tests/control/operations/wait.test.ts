@@ -38,7 +38,7 @@ describe('a wait for any task', () => {
     /** Begins a wait; it is under way when this resolves. */
     const wait = async (named: { task_ids?: string[]; graph_id?: string }) => {
       const tasks = await namedTasks(store, named)
-      return { end: waitForTasks(tasks, { until: 'any', timeoutMs: 60_000 }, parts, context) }
+      return { end: waitForTasks(parts, tasks, { until: 'any', timeoutMs: 60_000 }, context, () => {}) }
     }
     return { store, graph, caller, wait }
   }
@@ -116,12 +116,12 @@ describe('a cancel of a graph', () => {
   })
 
   test('gives each task and its status, and ends with all of them ended', async () => {
-    const { executor, scheduler, graph } = world()
+    const { store, executor, scheduler, graph } = world()
     await Bun.sleep(0)
     const running = executor.executing
     expect(running).toBe(3)
     const [first] = graph.tasks
-    const entries = await cancelTasks({ scheduler, persistence }, graph.tasks)
+    const entries = await cancelTasks({ store, scheduler, persistence }, { graph_id: graph.id })
     expect(entries.map(({ id }) => id)).toEqual(graph.tasks.map(({ id }) => id))
     expect(entries.filter(({ status }) => status === 'cancelling').length).toBe(running)
     expect(entries.filter(({ status }) => status === 'cancelled').length).toBe(2 * COUNT - running)
@@ -132,11 +132,11 @@ describe('a cancel of a graph', () => {
 
   test('of one task gives those that are skipped by it after it', async () => {
     const { store, scheduler } = world()
-    const small = acceptGraph(store, [
+    acceptGraph(store, [
       { id: 'a', type: 'test' },
       { id: 'b', type: 'test', depends_on: ['a'] },
     ])
-    const entries = await cancelTasks({ scheduler, persistence }, [small.tasks[0]!])
+    const entries = await cancelTasks({ store, scheduler, persistence }, { task_ids: ['a'] })
     expect(entries).toEqual([
       { id: 'a', status: 'cancelled' },
       { id: 'b', status: 'skipped' },

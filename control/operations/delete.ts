@@ -1,0 +1,19 @@
+/** Deletes the record of a task. */
+import type { Persistence } from '../journal/persistence.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { knownTask } from './named-tasks.ts'
+
+export interface DeleteParts {
+  readonly store: TaskStore
+  readonly scheduler: Scheduler
+  readonly persistence: Pick<Persistence, 'assertWritable' | 'durable'>
+}
+
+/** Resolves once the deletion is on disk. Throws 404, and 503 when the disk does not take it. */
+export async function deleteTask({ store, scheduler, persistence }: DeleteParts, id: string): Promise<void> {
+  const task = knownTask(store, id)
+  persistence.assertWritable()
+  scheduler.delete(task)
+  await persistence.durable()
+}

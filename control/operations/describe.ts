@@ -1,0 +1,82 @@
+/** Describes what the service can be asked for: kinds of actions, types of tasks, skills and MCP servers. */
+import {
+  ACTION_KINDS,
+  type ActionKind,
+  type AdapterCapabilities,
+  type AdapterTools,
+} from '../../shared/contract/adapter-v1.ts'
+import { badRequest } from '../../shared/errors.ts'
+import { KINDS, type Kind, resolveKind } from '../adapter-v1/kinds.ts'
+import { capabilities, type OfferedSkill, toolManifest } from '../adapter-v1/manifest.ts'
+import type { ExecutorRegistry } from '../executors/registry.ts'
+import { publicSchema } from '../graph/public-schema.ts'
+import type { McpServers } from '../mcp-client/servers.ts'
+import { actionInputs } from './action-inputs.ts'
+import type { Readiness } from './readiness.ts'
+
+/** Skills that are named; a model reads them all. */
+const MAX_NAMED_SKILLS = 200
+
+interface OffersSkills {
+  readonly listSkills: () => Promise<readonly OfferedSkill[]>
+}
+
+export interface DescribeParts extends OffersSkills {
+  readonly executors: ExecutorRegistry
+  readonly mcpServers: Pick<McpServers, 'names'>
+  readonly readiness: Pick<Readiness, 'fault'>
+}
+
+export interface DescribedKind extends Kind {
+  readonly kind: ActionKind
+  /** JSON Schema of its input, where this kind was asked for. */
+  readonly inputSchema?: object
+}
+
+export interface ServiceDescription {
+  /** Why no graph would be taken in now; undefined when one would. */
+  readonly notReady: string | undefined
+  readonly taskTypes: readonly string[]
+  readonly kinds: readonly DescribedKind[]
+  readonly skills: readonly string[]
+  readonly mcpServers: readonly string[]
+}
+
+/** What the contract says of every service. */
+export const describeAdapter = (): AdapterCapabilities => capabilities
+
+/** The kinds of actions, and the skills, as tools for a model. */
+export const describeTools = async ({ listSkills }: OffersSkills): Promise<AdapterTools> =>
+  toolManifest(actionInputs, await listSkills())
+
+/** All kinds that this service can execute, or only the one that is `asked` for, by its name or an alias. Throws 400. */
+export async function describeService(
+  { executors, mcpServers, readiness, listSkills }: DescribeParts,
+  asked: string | undefined,
+): Promise<ServiceDescription> {
+  const kinds = asked === undefined ? executableKinds(executors.types) : [describedKind(kindCalled(asked))]
+  return {
+    notReady: readiness.fault(),
+    taskTypes: [...executors.types].sort(),
+    kinds,
+    skills: (await listSkills()).slice(0, MAX_NAMED_SKILLS).map(({ name }) => name),
+    mcpServers: mcpServers.names,
+  }
+}
+
+function kindCalled(name: string): ActionKind {
+  const kind = resolveKind(name)?.kind
+  if (kind !== undefined) return kind
+  throw badRequest(`unknown action kind ${JSON.stringify(name)} (available: ${ACTION_KINDS.join(', ')})`)
+}
+
+const describedKind = (kind: ActionKind): DescribedKind => ({
+  kind,
+  ...KINDS[kind],
+  inputSchema: publicSchema(actionInputs[kind]),
+})
+
+const executableKinds = (types: ReadonlySet<string>): DescribedKind[] =>
+  ACTION_KINDS.map((kind) => ({ kind, ...KINDS[kind] })).filter(
+    ({ category }) => category === 'task_graph' || types.has(category),
+  )

@@ -1,0 +1,15 @@
+/** Lists the tools of the MCP servers that tasks can call. */
+import type { McpTools } from '../../shared/contract/mcp.ts'
+import { ServiceError } from '../../shared/errors.ts'
+import { McpFault } from '../mcp-client/fault.ts'
+import { type McpServers, toolList } from '../mcp-client/servers.ts'
+
+/** Asks all servers. Throws 503 when this service stops meanwhile. No tools once `signal` fired: nobody reads them. */
+export async function listTools({ mcpServers }: { mcpServers: McpServers }, signal: AbortSignal): Promise<McpTools> {
+  try {
+    return toolList(await mcpServers.discover(undefined, signal))
+  } catch (error) {
+    if (signal.aborted) return { tools: [] }
+    throw error instanceof McpFault ? new ServiceError(503, error.message) : error
+  }
+}

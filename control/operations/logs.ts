@@ -1,0 +1,85 @@
+/** Reads what a task has written: the texts of its result, a page at a time. */
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { badRequest, messageOf, ServiceError } from '../../shared/errors.ts'
+import type { ExecutorRegistry } from '../executors/registry.ts'
+import { type Page, page, streamsOf } from '../graph/log-page.ts'
+import { ResultFile } from '../graph/result-file.ts'
+import type { Task } from '../graph/task.ts'
+import type { Persistence } from '../journal/persistence.ts'
+import type { ResultFiles } from '../journal/result-files.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { knownTask } from './named-tasks.ts'
+
+/** Milliseconds for the other service to say what it has. */
+const SO_FAR_TIMEOUT_MS = 5_000
+
+export interface LogsParts {
+  readonly store: TaskStore
+  readonly executors: ExecutorRegistry
+  readonly persistence: Pick<Persistence, 'flush'>
+  readonly resultFiles: Pick<ResultFiles, 'read'>
+}
+
+export interface LogsRequest {
+  readonly taskId: string
+  /** Undefined: the one that tells most. */
+  readonly stream: string | undefined
+  /** In characters; counts from the end where it is negative. */
+  readonly offset: number
+  readonly limit: number
+}
+
+export interface Reader {
+  readonly traceId: string
+  /** Fires when nobody waits for the answer any more. */
+  readonly signal: AbortSignal
+}
+
+export interface Logs {
+  readonly status: TaskStatus
+  readonly isTerminal: boolean
+  readonly stream: string
+  /** All streams there are. */
+  readonly streams: readonly string[]
+  /** Undefined where there is no text at all. */
+  readonly page: Page | undefined
+}
+
+/** Throws 404, 400 for a stream that is not there, 503 when the service that executes the task does not answer. */
+export async function readLogs(parts: LogsParts, request: LogsRequest, reader: Reader): Promise<Logs> {
+  const { store, persistence, resultFiles } = parts
+  const { taskId, offset, limit } = request
+  const task = knownTask(store, taskId)
+  const soFar = task.isTerminal ? undefined : await resultSoFar(task, parts.executors, reader)
+  persistence.flush()
+  const { status, isTerminal, result } = task // it may have ended meanwhile
+  const known = result instanceof ResultFile ? await stored(result, resultFiles) : (result ?? soFar)
+  const texts = streamsOf(known)
+  const streams = [...texts.keys()]
+  const stream = request.stream ?? streams[0] ?? 'result'
+  const text = texts.get(stream)
+  if (text === undefined && streams.length > 0) {
+    throw badRequest(`task ${taskId} has no stream ${JSON.stringify(stream)} (available: ${streams.join(', ')})`)
+  }
+  return { status, isTerminal, stream, streams, page: text === undefined ? undefined : page(text, offset, limit) }
+}
+
+/** What another service that carries out the attempt has of it; undefined when none does. Throws 503 when it does not say. */
+async function resultSoFar(task: Task, executors: ExecutorRegistry, { signal, traceId }: Reader): Promise<unknown> {
+  const executor = executors.get(task.type)
+  if (!task.handle?.isTaken || executor?.resultSoFar === undefined) return undefined
+  const timely = AbortSignal.any([signal, AbortSignal.timeout(SO_FAR_TIMEOUT_MS)])
+  try {
+    return await executor.resultSoFar(task.handle, { traceId, signal: timely })
+  } catch (error) {
+    if (task.isTerminal) return undefined // it has a result of its own now
+    const cause = timely.aborted ? `no answer within ${SO_FAR_TIMEOUT_MS} ms` : messageOf(error)
+    throw new ServiceError(503, `cannot read the output so far: ${cause}; the task still runs, try again or call wait`)
+  }
+}
+
+async function stored(file: ResultFile, resultFiles: LogsParts['resultFiles']): Promise<unknown> {
+  const result = await resultFiles.read(file)
+  if ('json' in result) return JSON.parse(result.json)
+  throw new ServiceError(500, result.lost)
+}

@@ -1,0 +1,35 @@
+/** What the operations work with. Each of them names the parts that it takes. */
+import type { Log } from '../../shared/log.ts'
+import type { UnknownFields } from '../../shared/unknown-names.ts'
+import type { OfferedSkill } from '../adapter-v1/manifest.ts'
+import type { ExecutorRegistry } from '../executors/registry.ts'
+import type { Handles } from '../journal/handles.ts'
+import type { IdempotencyKeys } from '../journal/idempotency.ts'
+import type { Persistence } from '../journal/persistence.ts'
+import type { ResultFiles } from '../journal/result-files.ts'
+import type { McpServers } from '../mcp-client/servers.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { Retention } from '../store/retention.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import type { Readiness } from './readiness.ts'
+
+export interface OperationParts {
+  readonly store: TaskStore
+  readonly scheduler: Scheduler
+  readonly executors: ExecutorRegistry
+  readonly mcpServers: McpServers
+  readonly persistence: Persistence
+  readonly retention: Retention
+  readonly readiness: Readiness
+  readonly idempotencyKeys: IdempotencyKeys
+  readonly resultFiles: ResultFiles
+  readonly handles: Handles
+  /** The skills that are offered at this moment. */
+  readonly listSkills: () => Promise<readonly OfferedSkill[]>
+  readonly unknownFields: UnknownFields
+  /** Bytes that a submitted graph may have. */
+  readonly maxBodyBytes: number
+  /** Fires when the service stops: callers that wait are answered then. */
+  readonly stopping: AbortSignal
+  readonly log: Log
+}
