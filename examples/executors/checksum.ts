@@ -1,10 +1,10 @@
 /**
- * An executor of one's own: checksums of files.
+ * An example of a custom executor: checksums of files.
  *
  *     {"id": "sum", "type": "checksum", "tool_name": "sha256", "params": {"path": "a.tar", "expected": "9F86D0..."}}
  *
- * answers `{algorithm, checksum, size}`, or fails when another checksum was expected. It has several tools, so it has
- * `executeMethod` instead of `execute`; and it has each of the hooks, so that the execution itself is one loop.
+ * returns `{algorithm, checksum, size}`, or fails if the checksum differs from `expected`. The executor has several tools, so it
+ * implements `executeMethod` in place of `execute`. It uses all three hooks, which leaves one loop for the execution.
  */
 import { constants } from 'node:fs'
 import { type Static, Type } from '@sinclair/typebox'
@@ -44,12 +44,12 @@ export class ChecksumExecutor implements MethodExecutor {
   readonly type = 'checksum'
   readonly #root: FileRoot
 
-  /** Files are those that a file task may read. */
+  /** `root` limits the readable files to those of file tasks. */
   constructor(root: FileRoot) {
     this.#root = root
   }
 
-  /** Refuses bad parameters, and hands on good ones in one form. */
+  /** Refuses bad parameters and normalizes good ones. */
   beforeExecute({ input }: ExecutableTask): { input: Params } {
     const { path, expected } = checksumParams.parse(input)
     return { input: { path, ...(expected !== undefined && { expected: expected.toLowerCase() }) } }
@@ -72,7 +72,7 @@ export class ChecksumExecutor implements MethodExecutor {
     }
   }
 
-  /** A checksum that was computed well but is not the expected one fails the task, which keeps the result. */
+  /** A checksum other than the expected one fails the task. The task keeps the result. */
   afterExecute({ input }: ExecutableTask, result: unknown): void {
     const { path, expected } = input as Params
     const { checksum } = result as ChecksumResult
@@ -81,7 +81,7 @@ export class ChecksumExecutor implements MethodExecutor {
     throw new ExecutionError('external_failure', message, { result })
   }
 
-  /** The system's errors become those of the interface: `ENOENT` is `not_found`. Others stand as they are. */
+  /** Maps system errors to error codes: `ENOENT` becomes `not_found`. Other errors stay as they are. */
   onError({ input }: ExecutableTask, error: unknown): void {
     if (systemCodeOf(error) !== undefined) throw asExecutionError(error, 'checksum', (input as Params).path)
   }

@@ -1,5 +1,5 @@
 /**
- * A rootfs on a file system that never answers is refused, and holds up nobody. Source: docs/runtime.md, Submitting a task.
+ * A rootfs on a file system that never answers is refused, and holds up nobody. Source: docs/runtime.md, Submit a task.
  * Method: FUSE that nobody serves, in the mount namespace of the built executable.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'

@@ -1,6 +1,6 @@
 /**
  * A machine that has no process to spare: a task that takes them all harms no other, and a launch that is refused for want of
- * processes is tried again. Source: docs/runtime.md, A task and its states.
+ * processes is tried again. Source: docs/runtime.md, Crashes and full disks.
  * Method: limits on processes (RLIMIT_NPROC) of users that nobody else has, used up by a task or by the test.
  */
 import { Database } from 'bun:sqlite'
