@@ -10,8 +10,8 @@ import { Connection } from './load/connection.ts'
 import { get } from './load/requests.ts'
 import type { Target } from './suite.ts'
 
-/** Milliseconds in which a server has to answer after its start, and to be gone after it was told to end. */
-const PATIENCE_MS = 10_000
+/** Milliseconds that a server has to answer after its start, and to end after SIGTERM. A disk may stall for seconds. */
+const PATIENCE_MS = 60_000
 
 export interface RunningServer extends AsyncDisposable {
   readonly name: string

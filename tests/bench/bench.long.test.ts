@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 const MAIN = join(dirname(dirname(import.meta.dir)), 'bench', 'main.ts')
 
 /** A quick run takes about eight seconds on an idle machine. */
-const PATIENCE_MS = 90_000
+const PATIENCE_MS = 300_000
 
 /** Runs the bench with its output and its temporary files in `dir`. */
 function runBench(dir: string, ...flags: string[]) {
