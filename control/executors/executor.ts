@@ -8,7 +8,7 @@
 import type { TObject } from '@sinclair/typebox'
 import type { ErrorCode } from '../../shared/contract/control.ts'
 import type { Log } from '../../shared/log.ts'
-import type { Handle } from '../graph/task.ts'
+import type { Handle } from '../graph/cold-fields.ts'
 
 /** Why an attempt is stopped from outside. `interrupted`: the service stops. */
 export type StopReason = 'timeout' | 'cancelled' | 'interrupted'

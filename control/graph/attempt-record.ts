@@ -2,8 +2,9 @@
 import type { AttemptRecord } from '../../shared/contract/control.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import { tailOf } from '../../shared/text-tail.ts'
+import type { Failure } from './failure.ts'
+import type { Task } from './graph.ts'
 import { ResultFile } from './result-file.ts'
-import type { Failure, Task } from './task.ts'
 
 /** Attempts that a task keeps the endings of; older ones go first. */
 export const MAX_ATTEMPT_RECORDS = 10

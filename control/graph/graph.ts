@@ -1,20 +1,27 @@
 /**
- * A graph in memory: the unit of ownership, as dependencies never leave it.
+ * A graph and its tasks in memory.
  *
- * Who depends on whom is in its edges, by position: they and `missing` are needed, and kept, only while a task of it
- * has not ended.
+ * Dependencies never leave a graph, so the graph is the unit of ownership. `Graph` and `Task` refer to each other and share
+ * this file. The graph holds the edges, by position of the tasks, and only while one of its tasks is live. There may be
+ * a million tasks: times are numbers (milliseconds since 1970), absent values are undefined, and fields that few tasks use
+ * are in separate objects (`cold-fields.ts`). Once a graph is accepted, only `TaskStore.apply` changes its tasks.
  */
+import type { AttemptRecord, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
+import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
+import type { ProcessIdentity } from '../../shared/processes.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
+import { ColdFields, type Handle, type TaskOptions, taskOptions } from './cold-fields.ts'
+import type { Failure } from './failure.ts'
+import { normalizeTool, type ToolRef } from './normalize.ts'
 import { dependencyCounts, type Edges } from './order.ts'
-import { Task } from './task.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
 
-const NOBODY = new Uint32Array(0)
+const NO_POSITIONS = new Uint32Array(0)
 const RELEASED: Edges = {
-  dependenciesStart: NOBODY,
-  dependencies: NOBODY,
-  dependentsStart: NOBODY,
-  dependents: NOBODY,
+  dependenciesStart: NO_POSITIONS,
+  dependencies: NO_POSITIONS,
+  dependentsStart: NO_POSITIONS,
+  dependents: NO_POSITIONS,
 }
 
 export interface GraphIdentity {
@@ -31,28 +38,28 @@ export interface TypeCount {
 
 export class Graph {
   readonly id: string
-  /** Number of the graph in the order in which its data directory took them in. */
+  /** Number of the graph in the order in which its data directory accepted them. */
   readonly ordinal: number
   readonly traceId: string
-  /** Milliseconds since 1970. Set anew when the graph is put on disk: the order of the list is the order of these. */
+  /** Milliseconds since 1970. Set again when the graph is written to disk: lists are in the order of these times. */
   createdAt: number
   readonly tasks: Task[] = []
-  /** How many tasks there are of each type. A list, as there are few: a map costs more than the rest of a small graph. */
+  /** Number of tasks of each type. There are few types; a map would cost more than the rest of a small graph. */
   readonly typeCounts: TypeCount[] = []
   #edges: Edges
-  /** Dependencies of each task that have not succeeded yet. The scheduler counts them down; they follow from statuses. */
+  /** For each task the number of dependencies that have not succeeded yet. The scheduler decrements them. */
   missing: Uint32Array
-  /** Tasks that have not ended. */
+  /** Number of tasks that have not ended. */
   live = 0
   /** When the last task ended, in milliseconds since 1970; undefined while one has not. */
   endedAt: number | undefined = undefined
-  /** The graph was kept for long enough: nobody sees it any more. */
+  /** Retention removed the graph; no caller sees it any more. */
   isRetired = false
-  /** Tasks that are neither deleted nor replaced. */
+  /** Number of tasks that are neither deleted nor replaced. */
   visible = 0
-  /** Sequence number of the change that accepted the graph; 0 for one of an earlier run. */
+  /** Sequence number of the change that accepted the graph; 0 for a recovered graph. */
   acceptedSeq = 0
-  /** The graph's tasks can be seen; false while they are being taken in. */
+  /** Callers see the tasks of the graph. False while the graph is being submitted. */
   isAccepted = false
 
   constructor({ id, ordinal, traceId, createdAt }: GraphIdentity, edges: Edges) {
@@ -64,7 +71,7 @@ export class Graph {
     this.missing = dependencyCounts(edges)
   }
 
-  /** Adds the next tasks of a new graph: those of `inputs` from `from` to `to`. */
+  /** Appends tasks to a new graph: `inputs` from `from` to `to`. */
   add(inputs: readonly ValidTask[], from: number, to: number): void {
     for (let i = from; i < to; i++) {
       const task = new Task(this, i, inputs[i]!)
@@ -83,41 +90,227 @@ export class Graph {
     this.typeCounts.push({ type: task.type, count: 1 })
   }
 
-  /** Tasks that wait for no other; all of them, and no copy of the list, where no task depends on any. */
+  /** Tasks without unfinished dependencies. In a graph without edges the list itself, not a copy. */
   roots(): readonly Task[] {
     if (this.#edges.dependencies.length === 0) return this.tasks
     return this.tasks.filter(({ position }) => this.missing[position] === 0)
   }
 
-  /** How many tasks depend on `task`, one counted as often as it names it. 0 once the graph has ended. */
+  /** Number of dependents of `task`; one that names `task` twice counts twice. 0 once the graph has ended. */
   dependentCount({ position }: Task): number {
     const { dependentsStart } = this.#edges
     return (dependentsStart[position + 1] ?? 0) - (dependentsStart[position] ?? 0)
   }
 
-  /** The `i`-th of those that depend on `task`. One at a time: a view of all costs more than most have dependents. */
+  /** The `i`-th dependent of `task`. Most tasks have too few dependents to be worth a list. */
   dependent({ position }: Task, i: number): Task {
     const { dependents, dependentsStart } = this.#edges
     return this.tasks[dependents[dependentsStart[position]! + i]!]!
   }
 
-  /** What `task` depends on. Empty once the graph has ended. */
+  /** Dependencies of `task`. Empty once the graph has ended. */
   dependenciesOf({ position }: Task): Task[] {
     const { dependencies, dependenciesStart } = this.#edges
     const positions = dependencies.subarray(dependenciesStart[position] ?? 0, dependenciesStart[position + 1] ?? 0)
     return Array.from(positions, (dependency) => this.tasks[dependency]!)
   }
 
-  /** Frees what only a live graph needs. */
+  /** Frees the edges, which only a live graph needs. */
   releaseEdges(): void {
     this.#edges = RELEASED
-    this.missing = NOBODY
+    this.missing = NO_POSITIONS
   }
 }
 
-/** Makes a graph and its tasks out of a valid submission. Yields, as there may be many. */
+/** Builds a graph and its tasks from a valid submission. */
 export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdentity): Steps<Graph> {
   const graph = new Graph(identity, edges)
   yield* inRanges(tasks.length, (from, to) => graph.add(tasks, from, to))
   return graph
+}
+
+export class Task {
+  readonly graph: Graph
+  readonly position: number
+  readonly id: string
+  readonly #tool: ToolRef
+  readonly params: unknown
+  /** The input of the executor: `input` if given, else `params`. */
+  readonly input: unknown
+  readonly dependsOn: readonly string[] | undefined
+  readonly #options: TaskOptions
+
+  status: TaskStatus = 'pending'
+  /** The number of the last attempt; 0 before the first. */
+  attempt = 0
+  /** Its record was deleted or replaced. The task stays as long as its outcome decides about others of its graph. */
+  isDeleted = false
+
+  /** Undefined until the first change after the graph was accepted. */
+  updatedAt: number | undefined = undefined
+  startedAt: number | undefined = undefined
+  attemptStartedAt: number | undefined = undefined
+  finishedAt: number | undefined = undefined
+  result: unknown = undefined
+  /** Sequence number of the last change of the task; 0 before the first one after acceptance. */
+  seq = 0
+  /** Its newest state is not in the journal yet. Only `Persistence` uses this flag; a set of such tasks would cost more. */
+  isUnwritten = false
+  #cold: ColdFields | undefined = undefined
+
+  constructor(graph: Graph, position: number, input: ValidTask) {
+    this.graph = graph
+    this.position = position
+    this.id = input.id
+    this.#tool = normalizeTool(input.type, input.tool_name ?? undefined)
+    this.params = input.params ?? undefined
+    this.input = input.input ?? this.params
+    this.dependsOn = input.depends_on ?? undefined
+    this.#options = taskOptions(input)
+  }
+
+  get type(): string {
+    return this.#tool.type
+  }
+
+  get toolName(): string | undefined {
+    return this.#tool.toolName
+  }
+
+  get retry(): number {
+    return this.#options.retry
+  }
+
+  /** Milliseconds per attempt, as submitted. Undefined, 0 and negative values mean no timeout. */
+  get timeout(): number | undefined {
+    return this.#options.timeout
+  }
+
+  get annotations(): Readonly<Record<string, string>> | undefined {
+    return this.#options.annotations
+  }
+
+  /** The task waits between two attempts of a running task and holds no slot. */
+  get isBackingOff(): boolean {
+    return this.#cold?.isBackingOff === true
+  }
+
+  set isBackingOff(isBackingOff: boolean) {
+    if (isBackingOff !== this.isBackingOff) this.#ensureCold().isBackingOff = isBackingOff
+  }
+
+  /** Attempts that a stop of the service interrupted. They use up no retry. */
+  get interruptedAttempts(): number {
+    return this.#cold?.interruptedAttempts ?? 0
+  }
+
+  set interruptedAttempts(count: number) {
+    if (count !== this.interruptedAttempts) this.#ensureCold().interruptedAttempts = count
+  }
+
+  /** Creation time of a recovered task that was not created with its graph; undefined for all others. */
+  get ownCreatedAt(): number | undefined {
+    return this.#cold?.ownCreatedAt
+  }
+
+  set ownCreatedAt(at: number | undefined) {
+    if (at !== this.ownCreatedAt) this.#ensureCold().ownCreatedAt = at
+  }
+
+  get failure(): Failure | undefined {
+    return this.#cold?.failure
+  }
+
+  set failure(failure: Failure | undefined) {
+    if (failure !== this.failure) this.#ensureCold().failure = failure
+  }
+
+  /** The `error` of the record. */
+  get errorText(): string | undefined {
+    return this.#cold?.errorText
+  }
+
+  set errorText(text: string | undefined) {
+    if (text !== this.errorText) this.#ensureCold().errorText = text
+  }
+
+  get progress(): ProgressEntry[] | undefined {
+    return this.#cold?.progress
+  }
+
+  set progress(entries: ProgressEntry[] | undefined) {
+    if (entries !== this.progress) this.#ensureCold().progress = entries
+  }
+
+  /** How the last attempts ended, newest last. Undefined until an attempt ends that another one follows. */
+  get attempts(): readonly AttemptRecord[] | undefined {
+    return this.#cold?.attempts
+  }
+
+  set attempts(records: readonly AttemptRecord[] | undefined) {
+    if (records !== this.attempts) this.#ensureCold().attempts = records
+  }
+
+  /** Leader of the process group of the running attempt, if it started a process. */
+  get process(): ProcessIdentity | undefined {
+    return this.#cold?.process
+  }
+
+  set process(process: ProcessIdentity | undefined) {
+    if (process !== this.process) this.#ensureCold().process = process
+  }
+
+  /** The handle of the last attempt, if another service carries it out. */
+  get handle(): Handle | undefined {
+    return this.#cold?.handle
+  }
+
+  set handle(handle: Handle | undefined) {
+    if (handle !== this.handle) this.#ensureCold().handle = handle
+  }
+
+  /** Whether the task has used any of its cold fields. */
+  get hasColdFields(): boolean {
+    return this.#cold !== undefined
+  }
+
+  #ensureCold(): ColdFields {
+    this.#cold ??= new ColdFields()
+    return this.#cold
+  }
+
+  /** The last attempt, of an earlier run, still runs in another service. The task will follow it instead of starting another. */
+  get goesOnElsewhere(): boolean {
+    return this.status === 'pending' && this.handle !== undefined
+  }
+
+  get createdAt(): number {
+    return this.ownCreatedAt ?? this.graph.createdAt
+  }
+
+  get isTerminal(): boolean {
+    return isTerminal(this.status)
+  }
+
+  /** Attempts that count against `retry`. */
+  get usedAttempts(): number {
+    return this.attempt - this.interruptedAttempts
+  }
+
+  /** Undefined until the task has started; a skipped one never does. */
+  get runStatus(): RunStatus | undefined {
+    if (this.startedAt === undefined) return undefined
+    switch (this.status) {
+      case 'pending':
+        return 'accepted'
+      case 'running':
+        return this.isBackingOff ? 'accepted' : 'running'
+      case 'cancelling':
+        return 'running'
+      case 'skipped':
+        return undefined
+      default:
+        return this.status
+    }
+  }
 }

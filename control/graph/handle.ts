@@ -1,8 +1,8 @@
 /** A task of an MCP call as the record of its handle. Pure. */
 import type { HandleRecord } from '../../shared/contract/mcp.ts'
 import { isoTime } from '../../shared/iso-time.ts'
+import type { Task } from './graph.ts'
 import { ResultFile } from './result-file.ts'
-import type { Task } from './task.ts'
 
 /** An `output` that lies in a file is missing. */
 export function handleRecord(task: Task): HandleRecord {

@@ -1,9 +1,9 @@
 /** A task as its record on the wire, and as that of the state file. Pure. Absent values are left out. */
 import type { RuntimeRecord, TaskRecord } from '../../shared/contract/control.ts'
 import { isoTime } from '../../shared/iso-time.ts'
+import type { Task } from './graph.ts'
 import { shownInput } from './hidden-env.ts'
 import { ResultFile } from './result-file.ts'
-import type { Task } from './task.ts'
 
 /** The record as callers see it: the values of `env` of a runtime task are hidden. A result that lies in a file is missing. */
 export function taskRecord(task: Task): TaskRecord & { readonly result_file?: string } {

@@ -4,9 +4,9 @@
  */
 import type { HandleRecord } from '../../shared/contract/mcp.ts'
 import { ServiceError } from '../../shared/errors.ts'
+import type { Task } from '../graph/graph.ts'
 import { handleRecord } from '../graph/handle.ts'
 import { ResultFile } from '../graph/result-file.ts'
-import type { Task } from '../graph/task.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { ResultFiles } from './result-files.ts'
 

@@ -12,9 +12,10 @@ import type { AttemptRecord, ProgressEntry, RunStatus } from '../../shared/contr
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
+import type { Failure } from '../graph/failure.ts'
+import type { Task } from '../graph/graph.ts'
 import { type TaskState, wholeRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
-import type { Failure, Task } from '../graph/task.ts'
 import type { StoredTask } from './stored-task.ts'
 
 export interface JournaledState extends TaskState {
@@ -97,8 +98,8 @@ const isAlike = (a: Task, b: Task): boolean =>
   a.attemptStartedAt === b.attemptStartedAt &&
   a.finishedAt === b.finishedAt &&
   a.result === b.result &&
-  !a.hasRarities &&
-  !b.hasRarities &&
+  !a.hasColdFields &&
+  !b.hasColdFields &&
   !hasRest(a) &&
   !hasRest(b)
 
@@ -110,9 +111,9 @@ function join(row: Row, { id, seq }: Task): void {
 }
 
 const hasRest = (task: Task): boolean =>
-  task.isDeleted || task.result instanceof ResultFile || (task.hasRarities && hasRareRest(task))
+  task.isDeleted || task.result instanceof ResultFile || (task.hasColdFields && hasColdRest(task))
 
-const hasRareRest = ({ failure, errorText, progress, attempts, process, handle }: Task): boolean =>
+const hasColdRest = ({ failure, errorText, progress, attempts, process, handle }: Task): boolean =>
   failure !== undefined ||
   errorText !== undefined ||
   progress !== undefined ||

@@ -11,9 +11,8 @@ import { join } from 'node:path'
 import { syncDirectory } from '../../shared/atomic-file.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import type { Graph } from '../graph/graph.ts'
+import type { Graph, Task } from '../graph/graph.ts'
 import { isLargeJson, RESULT_FILE_NAME, ResultFile, type StoredResult } from '../graph/result-file.ts'
-import type { Task } from '../graph/task.ts'
 
 export class ResultFiles {
   readonly #directory: string

@@ -7,7 +7,7 @@
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/steps.ts'
-import type { Task } from '../graph/task.ts'
+import type { Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { IdempotencyKeys } from './idempotency.ts'
 import { writeIdempotencyKeys } from './idempotency-file.ts'

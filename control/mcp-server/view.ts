@@ -1,8 +1,8 @@
 /** Tasks as the tools show them: small, with a pointer to what is left out. Pure. */
 import { MAX_SHOWN_TASKS } from '../../shared/contract/mcp-limits.ts'
 import type { TaskView, WaitAnswer } from '../../shared/contract/mcp-server.ts'
+import type { Task } from '../graph/graph.ts'
 import { isLargeJson, ResultFile } from '../graph/result-file.ts'
-import type { Task } from '../graph/task.ts'
 
 /** Characters of JSON that one result may have in an answer that shows several. */
 export const MAX_RESULT_CHARACTERS = 8_000

@@ -2,7 +2,7 @@
 import type { CancelledTask } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { runCooperatively } from '../../shared/steps.ts'
-import type { Task } from '../graph/task.ts'
+import type { Task } from '../graph/graph.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'

@@ -1,5 +1,5 @@
 /** Shows one task, or one call of an MCP tool. What is shown has reached the journal: a crash does not undo it. */
-import type { Task } from '../graph/task.ts'
+import type { Task } from '../graph/graph.ts'
 import type { Handles } from '../journal/handles.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { ResultFiles } from '../journal/result-files.ts'

@@ -4,7 +4,7 @@
  * What is listed has reached the journal, part by part: changes go on while a long list is read.
  */
 import { isYieldDue, nextTurn, runCooperatively, SLICE_MS, type Steps } from '../../shared/steps.ts'
-import type { Task } from '../graph/task.ts'
+import type { Task } from '../graph/graph.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { ResultFiles } from '../journal/result-files.ts'
 import type { TaskStore } from '../store/tasks.ts'

@@ -1,8 +1,7 @@
 /** The tasks that a call means: those it names, or those of a graph. */
 import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
-import type { Graph } from '../graph/graph.ts'
-import type { Task } from '../graph/task.ts'
+import type { Graph, Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { findGraph } from './task-filter.ts'
 

@@ -1,7 +1,8 @@
 /** A task as the JSON of its record; a result that lies in a file is put in. */
+
+import type { Task } from '../graph/graph.ts'
 import { taskRecord } from '../graph/record.ts'
 import { ResultFile, type StoredResult } from '../graph/result-file.ts'
-import type { Task } from '../graph/task.ts'
 import type { ResultFiles } from '../journal/result-files.ts'
 
 /** All but the result is of the moment of the call. */

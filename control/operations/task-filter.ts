@@ -1,9 +1,8 @@
 /** Which tasks a list is of, and where in the order of all it goes on. */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
-import type { Graph } from '../graph/graph.ts'
+import type { Graph, Task } from '../graph/graph.ts'
 import type { ToolRef } from '../graph/normalize.ts'
-import type { Task } from '../graph/task.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
 /** What is absent or empty excludes nothing. `graphId` chooses the graphs (`graphsOf`), the others choose tasks (`isWanted`). */

@@ -1,6 +1,5 @@
 /** Waiting for tasks: until they have ended, until the time is up, or until nobody wants to know any more. */
-import type { Graph } from '../graph/graph.ts'
-import type { Task } from '../graph/task.ts'
+import type { Graph, Task } from '../graph/graph.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { type NamedTasks, namedTasks, type TaskNames } from './named-tasks.ts'

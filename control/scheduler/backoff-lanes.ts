@@ -4,7 +4,7 @@
  * A backoff has one of eight lengths, so each length gets a lane, and a lane is in order of its due times all by
  * itself. One timer serves all of them. A task that waits here holds no slot.
  */
-import type { Task } from '../graph/task.ts'
+import type { Task } from '../graph/graph.ts'
 import { Fifo } from './ready-queue.ts'
 
 type Waiting = { readonly task: Task; readonly dueAt: number }

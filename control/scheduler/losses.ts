@@ -4,7 +4,7 @@
  * A task that ended without success, or whose record was deleted before it ran, is noted here; its dependents are then
  * skipped one by one, in the scheduler's turns, so that a loss of 100,000 tasks holds up nobody and needs no recursion.
  */
-import type { Task } from '../graph/task.ts'
+import type { Task } from '../graph/graph.ts'
 import { type LossReason, skipReason } from '../graph/transitions.ts'
 import { Fifo } from './ready-queue.ts'
 

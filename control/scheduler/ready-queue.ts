@@ -4,7 +4,7 @@
  * At most `READY_QUEUE_CAPACITY` are queued; those beyond wait in a backlog and enter in order as places become free.
  * Nothing is refused or lost. Source: spec, Limits A.
  */
-import type { Task } from '../graph/task.ts'
+import type { Task } from '../graph/graph.ts'
 
 export const READY_QUEUE_CAPACITY = 1024
 

@@ -1,8 +1,9 @@
 /** What can happen to the tasks in memory: all of it passes through `TaskStore.apply`. */
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
-import type { Graph } from '../graph/graph.ts'
-import type { Failure, Handle, Task } from '../graph/task.ts'
+import type { Handle } from '../graph/cold-fields.ts'
+import type { Failure } from '../graph/failure.ts'
+import type { Graph, Task } from '../graph/graph.ts'
 
 /** `output` goes into the record of the last attempt, where the task keeps those. */
 export type Ending =

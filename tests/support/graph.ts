@@ -1,6 +1,6 @@
 /** Graphs made by the real rules, for tests of what works on them. */
-import { createGraph, type Graph } from '../../control/graph/graph.ts'
-import type { Task } from '../../control/graph/task.ts'
+
+import { createGraph, type Graph, type Task } from '../../control/graph/graph.ts'
 import { validateGraph } from '../../control/graph/validate.ts'
 import type { TaskStore } from '../../control/store/tasks.ts'
 import type { TaskInput } from '../../shared/contract/control.ts'

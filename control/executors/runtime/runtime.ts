@@ -8,8 +8,8 @@
 
 import { EXECUTION_KINDS } from '../../../shared/contract/runtime-request.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
+import type { Handle } from '../../graph/cold-fields.ts'
 import { runtimeParameters } from '../../graph/runtime-parameters.ts'
-import type { Handle } from '../../graph/task.ts'
 import type { ExecutableTask, Executor, ExecutorContext, ForgottenTask, ToolParameters } from '../executor.ts'
 import type { Orphans } from './orphans.ts'
 import { failureOf, outcomeOf, type RuntimeResult, resultOf } from './outcome.ts'

@@ -1,7 +1,7 @@
 /** `get_task`: one task, with all that is small enough. */
 import { GetTaskAnswer, GetTaskInput } from '../../../shared/contract/mcp-server.ts'
+import type { Task } from '../../graph/graph.ts'
 import { taskRecord } from '../../graph/record.ts'
-import type { Task } from '../../graph/task.ts'
 import { getTask } from '../../operations/get.ts'
 import { defineTool } from '../tool.ts'
 import { MAX_RESULTS_CHARACTERS, ResultRoom, viewWithResult } from '../view.ts'

@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import type { Task } from '../../../control/graph/graph.ts'
 import { ResultFile } from '../../../control/graph/result-file.ts'
-import type { Task } from '../../../control/graph/task.ts'
 import { decodeStates, encodeStates } from '../../../control/journal/journaled-state.ts'
 import { TASK_STATUSES } from '../../../shared/contract/task-status.ts'
 import { graphOf } from '../../support/graph.ts'

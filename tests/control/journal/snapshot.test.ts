@@ -9,9 +9,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import type { Executor } from '../../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
-import type { Graph } from '../../../control/graph/graph.ts'
+import type { Graph, Task } from '../../../control/graph/graph.ts'
 import { taskRecord } from '../../../control/graph/record.ts'
-import type { Task } from '../../../control/graph/task.ts'
 import { encodeStates } from '../../../control/journal/journaled-state.ts'
 import { recover } from '../../../control/journal/recovery.ts'
 import { makeDataDir, statePath, writeSnapshot } from '../../../control/journal/snapshot.ts'
@@ -480,7 +479,7 @@ describe('the memory of a restart', () => {
   test('has no cold fields for tasks that had none, and one copy of their input', async () => {
     const tasks = (await restarted()).flatMap((graph) => graph.tasks)
     expect(tasks.length).toBe(600)
-    expect(tasks.filter(({ hasRarities }) => hasRarities).length).toBe(0)
+    expect(tasks.filter(({ hasColdFields }) => hasColdFields).length).toBe(0)
     expect(tasks.filter(({ params, input }) => params !== input).length).toBe(0)
     expect(tasks[0]!.createdAt).toBe(1_000)
     expect(tasks[599]!.createdAt).toBe(1_001)

@@ -4,7 +4,7 @@
  */
 import { describe, expect, spyOn, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
-import type { Task } from '../../../control/graph/task.ts'
+import type { Task } from '../../../control/graph/graph.ts'
 import { cancelTasks } from '../../../control/operations/cancel.ts'
 import { namedTasks } from '../../../control/operations/named-tasks.ts'
 import { waitForTasks } from '../../../control/operations/wait.ts'

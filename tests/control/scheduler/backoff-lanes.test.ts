@@ -1,6 +1,6 @@
 /** Goal: a waiting task is given back when it is due, not before, and never lost. Method: short waits on the real clock. */
 import { describe, expect, test } from 'bun:test'
-import type { Task } from '../../../control/graph/task.ts'
+import type { Task } from '../../../control/graph/graph.ts'
 import { BackoffLanes } from '../../../control/scheduler/backoff-lanes.ts'
 import { graphOf } from '../../support/graph.ts'
 import { until } from '../../support/until.ts'

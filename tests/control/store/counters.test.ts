@@ -1,6 +1,6 @@
 /** Goal: the counters tell what happened since the start, once each. Method: changes applied one by one to a store. */
 import { describe, expect, test } from 'bun:test'
-import type { Task } from '../../../control/graph/task.ts'
+import type { Task } from '../../../control/graph/graph.ts'
 import { Counters } from '../../../control/store/counters.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { acceptGraph, graphOf, taskIn } from '../../support/graph.ts'

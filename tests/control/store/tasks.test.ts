@@ -4,8 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Graph } from '../../../control/graph/graph.ts'
-import type { Task } from '../../../control/graph/task.ts'
+import type { Graph, Task } from '../../../control/graph/graph.ts'
 import type { Change, Ending } from '../../../control/store/change.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { ServiceError } from '../../../shared/errors.ts'

@@ -1,0 +1,48 @@
+/**
+ * Fields that few tasks use, in objects of their own that a task allocates on first use.
+ *
+ * There may be a million tasks, and an undefined field takes as much memory as any other. With all fields in the task
+ * itself, 100,000 tasks that use none of these would take 23.5 MB of heap instead of 20.3 MB.
+ */
+import type { AttemptRecord, ProgressEntry } from '../../shared/contract/control.ts'
+import type { ProcessIdentity } from '../../shared/processes.ts'
+import type { Failure } from './failure.ts'
+import type { ValidTask } from './validate.ts'
+
+/** Optional settings of a submitted task. All tasks that set none share one object. */
+export interface TaskOptions {
+  readonly retry: number
+  /** Milliseconds. */
+  readonly timeout: number | undefined
+  readonly annotations: Readonly<Record<string, string>> | undefined
+}
+
+const NO_OPTIONS: TaskOptions = { retry: 0, timeout: undefined, annotations: undefined }
+
+export const taskOptions = ({ retry, timeout, annotations }: ValidTask): TaskOptions =>
+  !retry && timeout == null && annotations == null
+    ? NO_OPTIONS
+    : { retry: retry ?? 0, timeout: timeout ?? undefined, annotations: annotations ?? undefined }
+
+/** Identifies an attempt that another service carries out. The attempt may outlive our process. */
+export interface Handle {
+  /** The id of the attempt in that service. */
+  readonly id: string
+  /** The service has confirmed that it has the attempt. Until then that is unknown: its answer may have been lost. */
+  readonly isTaken: boolean
+  /** The owner that the service knows the attempt by, where ending the attempt requires it. */
+  readonly owner?: string | undefined
+}
+
+/** State that most tasks never have. `Task` documents each field at its getter. */
+export class ColdFields {
+  isBackingOff = false
+  interruptedAttempts = 0
+  ownCreatedAt: number | undefined = undefined
+  failure: Failure | undefined = undefined
+  errorText: string | undefined = undefined
+  progress: ProgressEntry[] | undefined = undefined
+  attempts: readonly AttemptRecord[] | undefined = undefined
+  process: ProcessIdentity | undefined = undefined
+  handle: Handle | undefined = undefined
+}
