@@ -13,6 +13,10 @@ export const jsonTypeOf = (value: unknown): string =>
 /** Whether a field has a value: null means the same as absent in every request and answer. */
 export const isGiven = (value: unknown): boolean => value !== undefined && value !== null
 
+/** A copy of `given` without the fields that are null. A name like `__proto__` is one like any other. */
+export const withoutNulls = (given: Readonly<JsonObject>): JsonObject =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
+
 /** The value that `text` holds, or undefined if it is not JSON. */
 export function jsonOrUndefined(text: string): unknown {
   try {

@@ -1,6 +1,7 @@
 /** Processes of this machine as the kernel knows them: which one is meant, and which carry a mark of ours. Linux only. */
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { systemCodeOf } from './errors.ts'
+import { isObject } from './json.ts'
 
 /** Tells a process from any other that ever had or will have its pid. */
 export interface ProcessIdentity {
@@ -9,6 +10,13 @@ export interface ProcessIdentity {
   readonly start_time: number
   readonly boot_id: string
 }
+
+/** Whether `value`, read from a file, is the identity of a process. */
+export const isProcessIdentity = (value: unknown): value is ProcessIdentity =>
+  isObject(value) &&
+  Number.isInteger(value.pid) &&
+  Number.isInteger(value.start_time) &&
+  typeof value.boot_id === 'string'
 
 let knownBootId: string | undefined
 

@@ -25,6 +25,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['mcp-client', 'journal'],
     ['store'],
     ['graph', 'config.ts'],
+    ['json'],
   ],
   runtime: [
     ['main.ts'],

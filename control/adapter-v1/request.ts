@@ -1,13 +1,13 @@
 /** The body of POST /adapters/actions and /adapters/translate: JSON of the right shape that names a kind. Pure. */
-import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
 import { badRequest } from '../../shared/errors.ts'
-import { isObject, jsonTypeOf } from '../../shared/json.ts'
+import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import type { Steps } from '../../shared/steps.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
-import { decodeJson, invalidJson } from '../graph/json-body.ts'
-import type { LongArrays } from '../graph/large-json.ts'
+import { decodeJson, invalidJson } from '../json/body.ts'
+import type { LongArrays } from '../json/large-json.ts'
+import { checkOf } from '../json/schema-check.ts'
 
 /** 400 for an action that is JSON of the right shape and still cannot be one. */
 export const invalidAction = (detail: string) => badRequest(`invalid adapter action: ${detail}`)
@@ -20,7 +20,7 @@ export type DecodedRequest = Omit<AgentActionRequest, 'action'> & { readonly act
 /** Where a request may hold a graph, which may be large. */
 const GRAPHS: LongArrays = { action: { input: { tasks: true, task_graph: { tasks: true } } } }
 
-let compiled: TypeCheck<typeof AgentActionRequest> | undefined
+const requestCheck = checkOf(AgentActionRequest)
 
 /** The request, or throws 400. A graph inside of it is not looked at yet. */
 export function* decodeRequest(body: Uint8Array, unknownFields: UnknownFields): Steps<DecodedRequest> {
@@ -28,8 +28,7 @@ export function* decodeRequest(body: Uint8Array, unknownFields: UnknownFields): 
   if (!isObject(given)) throw invalidJson(`expected object with an action, got ${jsonTypeOf(given)}`)
   const request = withoutNulls(given)
   if (isObject(request.action)) request.action = withoutNulls(request.action)
-  compiled ??= TypeCompiler.Compile(AgentActionRequest)
-  if (!compiled.Check(request)) throw invalidJson(shapeFault(compiled, request))
+  if (!requestCheck.accepts(request)) throw invalidJson(shapeFault(request))
   const { action } = request
   if (action?.kind === undefined || action.kind === '') throw invalidAction('action.kind is required')
   if (unknownFields === 'refuse') refuseUnknown(request)
@@ -60,15 +59,7 @@ function refuseUnknown(request: AgentActionRequest): void {
 export const unknownActionField = (path: string, nearest: string | undefined) =>
   invalidAction(`unknown field ${quoted(path)}${didYouMean(nearest)}`)
 
-/** The members of `given` that are there. A name like `__proto__` is one like any other. */
-export const withoutNulls = (given: Readonly<Record<string, unknown>>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
-
-function shapeFault(check: TypeCheck<typeof AgentActionRequest>, request: Record<string, unknown>): string {
-  const [field = '', inner] = (check.Errors(request).First()?.path ?? '').split('/').slice(1)
-  const { properties } = AgentActionRequest
-  if (field !== 'action') return `${field}: expected ${properties[field as keyof typeof properties]?.expected}`
-  if (inner === undefined) return `action: expected object, got ${jsonTypeOf(request.action)}`
-  const { properties: fields } = properties.action
-  return `action.${inner}: expected ${fields[inner as keyof typeof fields]?.expected}`
+function shapeFault(request: Record<string, unknown>): string {
+  const { path, expected, found } = requestCheck.faultOf(request)
+  return `${path}: expected ${expected}${path === 'action' ? `, got ${jsonTypeOf(found)}` : ''}`
 }

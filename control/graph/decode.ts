@@ -4,27 +4,21 @@
  * Whatever is wrong becomes `invalid JSON: <detail>`, and the detail names the field. The body `null`, an absent and a
  * `null` list of tasks are an empty graph, which is check 2.
  */
-import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { TaskInput } from '../../shared/contract/control.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
-import { decodeJson, invalidJson, MAX_FIELDS, tooDeep } from './json-body.ts'
-import { isWithinDepth } from './json-depth.ts'
-import { tooManyFieldsText } from './large-json.ts'
+import { decodeJson, invalidJson, MAX_FIELDS, tooDeep } from '../json/body.ts'
+import { isWithinDepth } from '../json/depth.ts'
+import { tooManyFieldsText } from '../json/large-json.ts'
+import { checkOf } from '../json/schema-check.ts'
 
-let compiled: TypeCheck<typeof TaskInput> | undefined
+const taskCheck = checkOf(TaskInput)
 
-/** The check of one task. Made when it is first needed: it would cost every start four milliseconds. */
-const taskShape = (): TypeCheck<typeof TaskInput> => {
-  compiled ??= TypeCompiler.Compile(TaskInput)
-  return compiled
-}
+/** Compiles the check of tasks, so that the first graph does not wait for it. */
+export const prepareDecoding = (): void => void taskCheck.compile()
 
-/** Makes now what the first graph would have to wait for. */
-export const prepareDecoding = (): void => void taskShape()
-
-/** Whether `task` has fields of the right types; not whether it has those it needs. */
-export const isTaskShape = (task: unknown): task is TaskInput => taskShape().Check(task)
+/** Whether the fields of `task` have the right types. Fields that it needs may be missing. */
+export const isTaskShape = (task: unknown): task is TaskInput => taskCheck.accepts(task)
 
 /** A graph as submitted: its tasks, and the object that they stand in, with whatever else it has. */
 export interface DecodedGraph {
@@ -83,6 +77,6 @@ function checkTaskShape(task: unknown, tasksPath: string, index: number): void {
 
 function shapeFault(task: unknown, at: string): string {
   if (!isObject(task)) return `${at}: expected object, got ${jsonTypeOf(task)}`
-  const field = taskShape().Errors(task).First()?.path.split('/')[1] as keyof typeof TaskInput.properties
-  return `${at}.${field}: expected ${TaskInput.properties[field]?.expected}`
+  const { path, expected } = taskCheck.faultOf(task)
+  return `${at}.${path}: expected ${expected}`
 }

@@ -3,12 +3,13 @@ import type { AnyElysia } from 'elysia'
 import { type HandleRecord, McpCallRequest, type McpTools } from '../../shared/contract/mcp.ts'
 import { badRequest } from '../../shared/errors.ts'
 import { readBody, traceIdOf } from '../../shared/http-service.ts'
-import { isObject, jsonTypeOf } from '../../shared/json.ts'
+import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
-import { decodeJson, invalidJson, tooDeep } from '../graph/json-body.ts'
-import { isWithinDepth } from '../graph/json-depth.ts'
+import { decodeJson, invalidJson, tooDeep } from '../json/body.ts'
+import { isWithinDepth } from '../json/depth.ts'
+import { checkOf } from '../json/schema-check.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import { getCall } from '../operations/get.ts'
@@ -72,23 +73,15 @@ function refuseUnknown(call: object): void {
 function* decodeCall(body: Uint8Array, unknownFields: UnknownFields): Steps<McpCallRequest & { tool_name: string }> {
   const given = (yield* decodeJson(body, {})) ?? {}
   if (!isObject(given)) throw invalidJson(`expected object with a tool_name, got ${jsonTypeOf(given)}`)
-  const { properties } = McpCallRequest
-  const field = <T>(name: keyof McpCallRequest, isOfType: (value: unknown) => boolean): T | undefined => {
-    const value = given[name] ?? undefined
-    if (value === undefined || isOfType(value)) return value as T | undefined
-    throw invalidJson(`${name}: expected ${properties[name].expected}, got ${jsonTypeOf(value)}`)
+  const call = withoutNulls(given)
+  const check = checkOf(McpCallRequest)
+  if (!check.accepts(call)) {
+    const { path, expected, found } = check.faultOf(call)
+    throw invalidJson(`${path}: expected ${expected}, got ${jsonTypeOf(found)}`)
   }
-  const isText = (value: unknown) => typeof value === 'string'
-  const id = field<string>('id', isText)
-  const toolName = field<string>('tool_name', isText)
-  const timeout = field<number>('timeout', Number.isInteger)
-  if (!isWithinDepth(given.input)) throw tooDeep('input')
+  if (!isWithinDepth(call.input)) throw tooDeep('input')
   if (unknownFields === 'refuse') refuseUnknown(given)
-  if (toolName === undefined || toolName.trim() === '') throw badRequest('tool_name is required')
-  return {
-    tool_name: toolName,
-    ...(id !== undefined && { id }),
-    ...(timeout !== undefined && { timeout }),
-    ...(given.input != null && { input: given.input }),
-  }
+  const { tool_name } = call
+  if (tool_name === undefined || tool_name.trim() === '') throw badRequest('tool_name is required')
+  return { ...call, tool_name }
 }

@@ -1,5 +1,7 @@
-/** What is wrong with an answer of a server. The SDK drops what it cannot read, and its caller waits for ever. Pure. */
+/** What is wrong with an answer of a server. The SDK drops an answer that it cannot read, and its caller waits for ever. Pure. */
+import { Type } from '@sinclair/typebox'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
+import { checkOf } from '../json/schema-check.ts'
 
 /** Whether `value` is meant as an answer, be it a right one or not. */
 export const isAnswer = (value: unknown): value is Record<string, unknown> =>
@@ -15,17 +17,26 @@ export const answerFault = (
   isRight: (value: unknown) => boolean,
 ): string | undefined => (isRight(answer) ? undefined : `its answer is no MCP result: ${faultOf(answer)}`)
 
-function faultOf({ jsonrpc, id, ...rest }: Readonly<Record<string, unknown>>): string {
-  const { result, error, ...others } = rest
-  if (jsonrpc !== '2.0') return `jsonrpc: expected "2.0", got ${jsonTypeOf(jsonrpc)}`
-  if ('result' in rest && 'error' in rest) return 'it has both a result and an error'
-  if ('result' in rest && !isObject(result)) return `result: expected object, got ${jsonTypeOf(result)}`
-  if ('error' in rest) {
-    if (!isObject(error)) return `error: expected object, got ${jsonTypeOf(error)}`
-    if (!Number.isSafeInteger(error.code)) return `error.code: expected integer, got ${jsonTypeOf(error.code)}`
-    if (typeof error.message !== 'string') return `error.message: expected string, got ${jsonTypeOf(error.message)}`
-  } else if (!('result' in rest)) return 'it has neither a result nor an error'
-  const [name] = Object.keys(others)
+const integer = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER, expected: 'integer' }
+
+const Answer = Type.Object({
+  jsonrpc: Type.Literal('2.0', { expected: '"2.0"' }),
+  id: Type.Unknown(),
+  result: Type.Optional(Type.Object({}, { expected: 'object' })),
+  error: Type.Optional(
+    Type.Object({ code: Type.Integer(integer), message: Type.String({ expected: 'string' }) }, { expected: 'object' }),
+  ),
+})
+
+function faultOf(answer: Readonly<Record<string, unknown>>): string {
+  const check = checkOf(Answer)
+  if (!check.accepts(answer)) {
+    const { path, expected, found } = check.faultOf(answer)
+    return `${path}: expected ${expected}, got ${jsonTypeOf(found)}`
+  }
+  if ('result' in answer && 'error' in answer) return 'it has both a result and an error'
+  if (!('result' in answer || 'error' in answer)) return 'it has neither a result nor an error'
+  const name = Object.keys(answer).find((key) => !(key in Answer.properties))
   if (name !== undefined) return `it has a member ${JSON.stringify(name.slice(0, MAX_NAME_CHARACTERS))}`
   return 'its _meta is malformed'
 }

@@ -133,7 +133,10 @@ function serverOf(name: string, fields: Fields): McpServerConfig {
   return { kind: 'http', name, url: parsed.href, headers }
 }
 
-/** The fields of one server, each checked as it is asked for. `null` means absent. */
+/**
+ * The fields of one server, each checked as it is read, with its variables replaced. `null` means absent. It is no schema
+ * check (`json/schema-check.ts`): the file is read at every start, and compiling a schema would take milliseconds of it.
+ */
 class Fields {
   readonly #at: string
   readonly #given: Readonly<Record<string, unknown>>

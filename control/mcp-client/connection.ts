@@ -7,7 +7,7 @@
  */
 import type { Client, Tool, Transport } from '@modelcontextprotocol/client'
 import { VERSION } from '../../shared/version.ts'
-import { isWithinDepth, MAX_JSON_DEPTH } from '../graph/json-depth.ts'
+import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
 import { BoundedFetch } from './bounded-fetch.ts'
 import type { McpServerConfig } from './config.ts'
 import { McpFault, namesText } from './fault.ts'

@@ -5,9 +5,8 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../../shared/errors.ts'
-import { isObject } from '../../shared/json.ts'
 import type { Log } from '../../shared/log.ts'
-import { identify, type ProcessIdentity } from '../../shared/processes.ts'
+import { identify, isProcessIdentity, type ProcessIdentity } from '../../shared/processes.ts'
 
 export class ProcessRecord {
   readonly #path: string
@@ -57,14 +56,8 @@ export class ProcessRecord {
 function readRecord(path: string): ProcessIdentity[] {
   try {
     const record: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    return Array.isArray(record) ? record.filter(isIdentity) : []
+    return Array.isArray(record) ? record.filter(isProcessIdentity) : []
   } catch {
     return []
   }
 }
-
-const isIdentity = (value: unknown): value is ProcessIdentity =>
-  isObject(value) &&
-  Number.isInteger(value.pid) &&
-  Number.isInteger(value.start_time) &&
-  typeof value.boot_id === 'string'

@@ -1,11 +1,11 @@
 /** What a tool of `POST /mcp` is: a schema that validates its input, one of its answer, and the work. */
-import type { Static, TObject, TSchema } from '@sinclair/typebox'
-import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
+import type { Static, TObject } from '@sinclair/typebox'
 import { badRequest } from '../../shared/errors.ts'
-import { isObject, jsonTypeOf } from '../../shared/json.ts'
+import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
-import { isWithinDepth, MAX_JSON_DEPTH } from '../graph/json-depth.ts'
+import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
+import { checkOf } from '../json/schema-check.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { Waiter } from '../operations/wait.ts'
 
@@ -37,9 +37,6 @@ const MAX_FIELD_LEVELS = MAX_JSON_DEPTH + 2
 /** Characters of a string that an error repeats. */
 const MAX_SHOWN_VALUE = 100
 
-/** A check is made when it is first needed, and once: it costs milliseconds. */
-const checks = new WeakMap<TObject, TypeCheck<TObject>>()
-
 /** Throws 400 for the first argument that the tool does not have; what is inside of its arguments, the tool judges. */
 function refuseUnknown({ properties }: TObject, input: object): void {
   const names = Object.keys(properties)
@@ -65,7 +62,7 @@ const SYNONYMS: Synonyms = {
 export function checkToolInput(schema: TObject, given: unknown, unknownFields: UnknownFields): Record<string, unknown> {
   if (given !== undefined && !isObject(given))
     throw badRequest(`invalid input: expected object, got ${jsonTypeOf(given)}`)
-  const input = Object.fromEntries(Object.entries(given ?? {}).filter(([, value]) => value !== null))
+  const input = withoutNulls(given ?? {})
   if (unknownFields === 'refuse') refuseUnknown(schema, input)
   for (const name of schema.required ?? []) {
     if (input[name] === undefined || input[name] === '') throw badRequest(`invalid input: ${name} is required`)
@@ -74,22 +71,11 @@ export function checkToolInput(schema: TObject, given: unknown, unknownFields: U
     if (!isWithinDepth(value, MAX_FIELD_LEVELS))
       throw badRequest(`invalid input: ${name}: nested deeper than ${MAX_FIELD_LEVELS} levels`)
   }
-  let check = checks.get(schema)
-  if (check === undefined) {
-    check = TypeCompiler.Compile(schema)
-    checks.set(schema, check)
-  }
-  if (check.Check(input)) return input
-  const [field = ''] = check.Errors(input).First()?.path.split('/').slice(1) ?? []
-  const property = schema.properties[field]
-  throw badRequest(`invalid input: ${field}: ${mismatchOf(property, input[field])}`)
-}
-
-/** What an argument should be and what it is. A short string in place of a known word is shown: it may be misspelt. */
-function mismatchOf(property: TSchema | undefined, value: unknown): string {
-  if (!Array.isArray(property?.anyOf))
-    return `expected ${property?.expected ?? 'another value'}, got ${jsonTypeOf(value)}`
-  const words = property.anyOf.map((literal: TSchema) => literal.const)
-  const isShown = typeof value === 'string' && value.length <= MAX_SHOWN_VALUE
-  return `expected one of ${words.join(', ')}, got ${isShown ? JSON.stringify(value) : jsonTypeOf(value)}`
+  const check = checkOf(schema)
+  if (check.accepts(input)) return input
+  const { path, expected, found, isOneOf } = check.faultOf(input)
+  // A short string in place of a known word is shown: it may be misspelt.
+  const isShown = isOneOf && typeof found === 'string' && found.length <= MAX_SHOWN_VALUE
+  const got = isShown ? JSON.stringify(found) : jsonTypeOf(found)
+  throw badRequest(`invalid input: ${path}: expected ${expected}, got ${got}`)
 }

@@ -10,8 +10,8 @@ import { tailOf } from '../../shared/text-tail.ts'
 import { ExecutionError } from '../executors/executor.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Failure } from '../graph/failure.ts'
-import { MAX_JSON_DEPTH } from '../graph/json-depth.ts'
 import { type JsonLimits, plainJson } from '../graph/plain-json.ts'
+import { MAX_JSON_DEPTH } from '../json/depth.ts'
 
 /** More levels than anybody may send: an executor may have wrapped what it was sent. */
 const MAX_KEPT_LEVELS = MAX_JSON_DEPTH + 10

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { isDirectoryLocked, LOCK_FILES } from '../../../shared/directory-lock.ts'
 import { messageOf, UsageError } from '../../../shared/errors.ts'
 import type { Log } from '../../../shared/log.ts'
-import { identify, isStillThere, type ProcessIdentity } from '../../../shared/processes.ts'
+import { identify, isProcessIdentity, isStillThere, type ProcessIdentity } from '../../../shared/processes.ts'
 import { findSibling, siblingNotFound } from '../../../shared/sibling.ts'
 import { startAddress } from '../../../shared/start-address.ts'
 import { type OwnToken, ownRuntimeToken } from './own-token.ts'
@@ -185,7 +185,8 @@ const howEnded = ({ exitCode, signalCode }: Bun.Subprocess): string =>
 
 function readIdentity(path: string): ProcessIdentity | undefined {
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as ProcessIdentity
+    const identity: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    return isProcessIdentity(identity) ? identity : undefined
   } catch {
     return undefined // none was started, or it was cut off by a crash: then the one that runs is found by its address
   }

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { parseMembers, parseObjectWithArrays } from '../../../control/graph/large-json.ts'
+import { parseMembers, parseObjectWithArrays } from '../../../control/json/large-json.ts'
 import { JsonSyntaxError, parseJson } from '../../../shared/json-bytes.ts'
 import { runSync } from '../../../shared/steps.ts'
 

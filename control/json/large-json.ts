@@ -12,7 +12,7 @@
  */
 import { decodeUtf8, JsonSyntaxError, parseJson, parseText } from '../../shared/json-bytes.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
-import { OPEN_ARRAY, OPEN_OBJECT, parseSlice, Scan, UNFINISHED } from './json-scan.ts'
+import { OPEN_ARRAY, OPEN_OBJECT, parseSlice, Scan, UNFINISHED } from './scan.ts'
 
 /** Bytes of members that one call of `JSON.parse` parses. Fewer would make the calls the larger part of the cost. */
 const BYTES_PER_PARSE = 64 * 1024

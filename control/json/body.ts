@@ -6,7 +6,7 @@
 import { badRequest } from '../../shared/errors.ts'
 import { JsonSyntaxError, parseJson } from '../../shared/json-bytes.ts'
 import type { Steps } from '../../shared/steps.ts'
-import { MAX_JSON_DEPTH } from './json-depth.ts'
+import { MAX_JSON_DEPTH } from './depth.ts'
 import { type LongArrays, parseObjectWithArrays } from './large-json.ts'
 
 /** Bytes up to which a body is parsed in one go: about two milliseconds. */

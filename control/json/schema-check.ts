@@ -1,0 +1,103 @@
+/**
+ * Whether a JSON value has the form that a TypeBox schema describes, and which field is wrong if not. Pure.
+ *
+ * A schema says in `expected` what its values are, in the words of error texts: `depends_on: expected array of strings`.
+ */
+import type { Static, TSchema } from '@sinclair/typebox'
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
+import { isObject, type JsonObject, withoutNulls } from '../../shared/json.ts'
+
+export interface SchemaFault {
+  /** The wrong field, such as `action.input` or `args[1]`; empty for the whole value. */
+  readonly path: string
+  readonly expected: string
+  /** The value has to be one of a few constants. */
+  readonly isOneOf: boolean
+  /** The value of the wrong field. */
+  readonly found: unknown
+}
+
+export class SchemaCheck<T extends TSchema> {
+  #compiled: TypeCheck<T> | undefined
+
+  constructor(readonly schema: T) {}
+
+  /** Compiles the schema, which takes up to 4 ms. Without this call the first `accepts` compiles it. */
+  compile(): TypeCheck<T> {
+    this.#compiled ??= TypeCompiler.Compile(this.schema)
+    return this.#compiled
+  }
+
+  accepts(value: unknown): value is Static<T> {
+    return (this.#compiled ?? this.compile()).Check(value)
+  }
+
+  /** The first fault of a value that `accepts` refuses, at the innermost field whose schema has an `expected`. */
+  faultOf(value: unknown): SchemaFault {
+    const { path: pointer = '', message = '' } = this.compile().Errors(value).First() ?? {}
+    let field: Field = { schema: this.schema, path: '', found: value }
+    let named: Field | undefined
+    for (const key of keysOf(pointer)) {
+      field = memberOf(field, key)
+      if (field.schema?.expected !== undefined) named = field
+    }
+    const { schema, path, found } = named ?? field
+    const constants = constantsOf(schema)
+    const expected = constants === undefined ? message.replace(/^Expected /, '') : `one of ${constants.join(', ')}`
+    return { path, found, expected: schema?.expected ?? expected, isOneOf: constants !== undefined }
+  }
+}
+
+/** A place in the value, and the schema for it; undefined where the schema leaves the values open. */
+interface Field {
+  readonly schema: TSchema | undefined
+  readonly path: string
+  readonly found: unknown
+}
+
+function memberOf({ schema, path, found }: Field, key: string): Field {
+  const member = (found as Readonly<Record<string, unknown>> | null | undefined)?.[key]
+  if (Array.isArray(found)) return { schema: schema?.items, path: `${path}[${key}]`, found: member }
+  const [ofAnyName] = Object.values<TSchema>(schema?.patternProperties ?? {})
+  const ofName: TSchema | undefined = schema?.properties?.[key]
+  return { schema: ofName ?? ofAnyName, path: path === '' ? key : `${path}.${key}`, found: member }
+}
+
+/** The constants that the schema has a choice of; undefined if it is another schema. */
+function constantsOf(schema: TSchema | undefined): readonly unknown[] | undefined {
+  const choices: readonly TSchema[] = schema?.anyOf ?? []
+  return choices.length > 0 && choices.every((choice) => 'const' in choice)
+    ? choices.map((choice) => choice.const)
+    : undefined
+}
+
+/** The keys of a JSON pointer. */
+const keysOf = (pointer: string): string[] =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
+
+/**
+ * A copy of `value` without its null fields: a null means absent. Inner objects whose fields the schema names are copied,
+ * too; what is below other fields is the caller's own.
+ */
+export function withoutNullFields(schema: TSchema, value: object): JsonObject {
+  const fields = withoutNulls(value as JsonObject)
+  for (const [name, property] of Object.entries<TSchema>(schema.properties)) {
+    const field = fields[name]
+    if (property.properties !== undefined && isObject(field)) fields[name] = withoutNullFields(property, field)
+  }
+  return fields
+}
+
+const checks = new WeakMap<TSchema, SchemaCheck<TSchema>>()
+
+/** The check of `schema`, the same one in every call, so that each schema is compiled once. */
+export function checkOf<T extends TSchema>(schema: T): SchemaCheck<T> {
+  const known = checks.get(schema) as SchemaCheck<T> | undefined
+  if (known !== undefined) return known
+  const made = new SchemaCheck(schema)
+  checks.set(schema, made as unknown as SchemaCheck<TSchema>)
+  return made
+}
