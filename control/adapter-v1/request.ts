@@ -1,4 +1,4 @@
-/** The body of POST /adapters/actions and /adapters/translate: JSON of the right shape that names a kind. Pure. */
+/** A request of POST /adapters/actions and /adapters/translate: JSON of the right shape that names a kind. Pure. */
 import { AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
 import { badRequest } from '../../shared/errors.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
@@ -24,7 +24,11 @@ const requestCheck = checkOf(AgentActionRequest)
 
 /** The request, or throws 400. A graph inside of it is not looked at yet. */
 export function* decodeRequest(body: Uint8Array, unknownFields: UnknownFields): Steps<DecodedRequest> {
-  const given = (yield* decodeJson(body, GRAPHS)) ?? {}
+  return checkRequest((yield* decodeJson(body, GRAPHS)) ?? {}, unknownFields)
+}
+
+/** As `decodeRequest`, for a body that is a JSON value already. */
+export function checkRequest(given: unknown, unknownFields: UnknownFields): DecodedRequest {
   if (!isObject(given)) throw invalidJson(`expected object with an action, got ${jsonTypeOf(given)}`)
   const request = withoutNulls(given)
   if (isObject(request.action)) request.action = withoutNulls(request.action)

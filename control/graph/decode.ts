@@ -26,9 +26,16 @@ export interface DecodedGraph {
   readonly tasks: TaskInput[]
 }
 
-/** Throws 400. `checkSize` may refuse the number of tasks before they are looked at. */
-export function* decodeGraph(body: Uint8Array, checkSize: (count: number) => void = () => {}): Steps<DecodedGraph> {
-  const graph = yield* decodeJson(body, { tasks: true })
+/** May refuse a number of tasks before any of them is looked at. */
+type CheckSize = (count: number) => void
+
+/** Throws 400, and what `checkSize` throws. */
+export function* decodeGraph(body: Uint8Array, checkSize: CheckSize = () => {}): Steps<DecodedGraph> {
+  return yield* checkGraphShape(yield* decodeJson(body, { tasks: true }), checkSize)
+}
+
+/** As `decodeGraph`, for a body that is a JSON value already. */
+export function* checkGraphShape(graph: unknown, checkSize: CheckSize): Steps<DecodedGraph> {
   if (isObject(graph)) {
     if (!hasFewFields(graph)) throw tooManyFields('')
     if (Array.isArray(graph.tasks)) checkSize(graph.tasks.length)

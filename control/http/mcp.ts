@@ -10,12 +10,10 @@ import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } fro
 import { decodeJson, invalidJson, tooDeep } from '../json/body.ts'
 import { isWithinDepth } from '../json/depth.ts'
 import { checkOf } from '../json/schema-check.ts'
-import { BUILTIN_SERVER } from '../mcp-client/config.ts'
-import type { McpServers } from '../mcp-client/servers.ts'
+import { callTool, type ToolCall } from '../operations/call-tool.ts'
 import { getCall } from '../operations/get.ts'
 import { listTools } from '../operations/list-tools.ts'
 import type { OperationParts } from '../operations/parts.ts'
-import { submitGraph } from '../operations/submit.ts'
 
 /** Seconds for asking all servers for their tools: more than each of them gets to start and to answer. */
 const DISCOVER_TIMEOUT_SECONDS = 100
@@ -32,27 +30,14 @@ export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
         const call = await runCooperatively(
           decodeCall(await readBody(app, request, parts.maxBodyBytes), parts.unknownFields),
         )
-        const id = call.id || `mcp-${crypto.randomUUID()}`
-        const task = {
-          ...{ id, type: 'mcp', tool_name: toolNameOf(call.tool_name, parts.mcpServers) },
-          ...(call.input != null && { input: call.input }),
-          ...(call.timeout != null && { timeout: call.timeout }),
-        }
-        const graph = new TextEncoder().encode(JSON.stringify({ tasks: [task] }))
-        await submitGraph(parts, graph, { traceId: traceIdOf(set), caller: request })
+        const handle = await callTool(parts, call, { traceId: traceIdOf(set), caller: request })
         set.status = 202
-        return parts.handles.accepted(id)
+        return handle
       },
       { parse: 'none' },
     )
     .get('/mcp/tasks/:id', ({ params }) => getCall(parts, params.id))
 }
-
-/** Where no server is configured any name is that of the echo; a task would refuse one without a server before it. */
-const toolNameOf = (name: string, { hasConfigured }: McpServers): string =>
-  hasConfigured || name.includes('/') || PROTOCOL_CALLS.has(name) ? name : `${BUILTIN_SERVER}/${name}`
-
-const PROTOCOL_CALLS = new Set(['discover', 'call', 'poll'])
 
 const CALL_FIELDS = Object.keys(McpCallRequest.properties)
 const KNOWN_CALL_FIELDS = new Set([...CALL_FIELDS, ...FREE_FIELDS])
@@ -70,7 +55,7 @@ function refuseUnknown(call: object): void {
 }
 
 /** The body, or throws 400. */
-function* decodeCall(body: Uint8Array, unknownFields: UnknownFields): Steps<McpCallRequest & { tool_name: string }> {
+function* decodeCall(body: Uint8Array, unknownFields: UnknownFields): Steps<ToolCall> {
   const given = (yield* decodeJson(body, {})) ?? {}
   if (!isObject(given)) throw invalidJson(`expected object with a tool_name, got ${jsonTypeOf(given)}`)
   const call = withoutNulls(given)

@@ -9,7 +9,7 @@ import { deleteTask } from '../operations/delete.ts'
 import { getRecord } from '../operations/get.ts'
 import { listRecords, type RecordList } from '../operations/list.ts'
 import type { OperationParts } from '../operations/parts.ts'
-import { submitGraph } from '../operations/submit.ts'
+import { submit } from '../operations/submit.ts'
 import { taskListRequest, taskQuery } from './task-query.ts'
 
 /** Longest wait of `GET /tasks/{id}?wait_ms=N`; a client that wants more asks again. */
@@ -19,11 +19,9 @@ export function addTaskRoutes(app: AnyElysia, service: HttpServiceOptions, parts
   addBusyRoute(app, service, {
     ...{ path: '/tasks', method: 'POST', status: 202 },
     async answer(request, traceId) {
-      const graph = await readBody(app, request, parts.maxBodyBytes)
+      const body = await readBody(app, request, parts.maxBodyBytes)
       const key = request.headers.get('idempotency-key')
-      return parts.idempotencyKeys.once({ scope: 'tasks', key, body: graph }, (sent) =>
-        submitGraph(parts, graph, { traceId, sent, caller: request }),
-      )
+      return (await submit(parts, { body }, { traceId, key, caller: request })).json
     },
   })
   app

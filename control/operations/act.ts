@@ -2,69 +2,102 @@
  * Takes in an action of an agent: translates it to a graph, which then goes the way of every graph.
  *
  * The journal holds the text of the graph, never the action, so a restart knows nothing of adapters. All of this is in
- * slices, as an action may be a graph of 100,000 tasks.
+ * steps, as an action may be a graph of 100,000 tasks.
  */
-import type { SubmitWarning } from '../../shared/contract/control.ts'
+import type { ActionKind, AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
+import type { SubmitWarning, TaskInput } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
-import { decodeRequest, invalidAction } from '../adapter-v1/request.ts'
+import { checkRequest, decodeRequest, invalidAction } from '../adapter-v1/request.ts'
 import { type Translation, translate } from '../adapter-v1/translate.ts'
+import type { Task } from '../graph/graph.ts'
 import { refuseHiddenValues, shownTask } from '../graph/hidden-env.ts'
 import { validateGraph } from '../graph/validate.ts'
+import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import { actionInputs } from './action-inputs.ts'
+import {
+  type CheckedGraph,
+  type EncodedGraph,
+  type IntakeParts,
+  type Origin,
+  takeInGraph,
+  warningsMember,
+} from './intake.ts'
 import { reviewedTask, reviewGraph } from './review.ts'
-import { type Intake, type Submission, submitGraph, warningsMember } from './submit.ts'
 
 /** Types that actions become. A translation may name them whether or not this service can run them. */
 const ACTION_TYPES = ['os', 'runtime', 'mcp', 'cli-skills']
 
-export interface ActionCall {
-  readonly body: Uint8Array
+export interface ActParts extends IntakeParts {
   /** Bytes that the translated graph may have. It repeats annotations for each task, so it can outgrow the action. */
-  readonly maxGraphBytes: number
+  readonly maxBodyBytes: number
 }
 
-/** An `ActionResponse` as JSON. Nothing is stored. Throws `ServiceError`. */
-export async function translateAction(intake: Intake, call: ActionCall): Promise<string> {
-  return runCooperatively(translation(intake, call))
+/** A body that nobody has decoded, or the request as a value. */
+export type SubmittedAction = { readonly body: Uint8Array } | { readonly request: AgentActionRequest }
+
+export interface Acted {
+  /** An `ActionResponse` as JSON. */
+  readonly json: string
+  readonly kind: ActionKind
+  readonly tasks: readonly Task[]
+  readonly warnings: readonly SubmitWarning[]
 }
 
-function* translation(intake: Intake, call: ActionCall): Steps<string> {
-  const { translated, answer } = yield* readAction(intake, call)
-  const warnings = yield* checkTranslation(intake, translated)
-  return answer(0, warnings.length === 0 ? undefined : JSON.stringify(warnings))
-}
-
-/** Resolves with an `ActionResponse` as JSON once the graph is on disk. Throws `ServiceError` as `submitGraph` does. */
-export async function submitAction(intake: Intake, call: ActionCall, from: Submission): Promise<string> {
-  const { graph, translated, answer } = await runCooperatively(readAction(intake, call))
+/** Resolves once the graph is on disk. Throws `ServiceError` as `takeInGraph` does. */
+export async function act(
+  parts: ActParts,
+  action: SubmittedAction,
+  origin: Pick<Origin, 'traceId' | 'sent' | 'caller'>,
+): Promise<Acted> {
+  const { encoded, translated, answer } = await runCooperatively(readAction(parts, action))
+  const answerOf = ({ graph, warnings }: CheckedGraph) => answer(graph.tasks.length, warnings)
   try {
-    return await submitGraph(intake, graph, {
-      ...from,
-      answerWith: (warnings) => answer(translated.tasks.length, warnings),
-    })
+    const { graph, warnings, answer: json } = await takeInGraph(parts, encoded, { ...origin, answerOf })
+    return { json, kind: translated.trace.normalized_kind, tasks: graph.tasks, warnings }
   } catch (error) {
     throw asActionFault(error)
   }
 }
 
+/** As `act`, but the same body with the same key gets the first answer again. An `ActionResponse` as JSON. */
+export const actOnce = (
+  parts: ActParts & { readonly idempotencyKeys: Pick<IdempotencyKeys, 'once'> },
+  body: Uint8Array,
+  { key, ...origin }: Pick<Origin, 'traceId' | 'caller'> & { readonly key: string | null },
+): Promise<string> =>
+  parts.idempotencyKeys.once(
+    { scope: 'actions', key, body },
+    async (sent) => (await act(parts, { body }, { ...origin, sent })).json,
+  )
+
+/** What `act` would be answered, with nothing accepted: an `ActionResponse` as JSON. Stores nothing. Throws `ServiceError`. */
+export async function translateAction(parts: ActParts, body: Uint8Array): Promise<string> {
+  return runCooperatively(translation(parts, { body }))
+}
+
+function* translation(parts: ActParts, action: SubmittedAction): Steps<string> {
+  const { translated, answer } = yield* readAction(parts, action)
+  return answer(0, yield* checkTranslation(parts, translated))
+}
+
 interface ReadAction {
-  /** The body that POST /tasks would have got. */
-  readonly graph: Uint8Array
+  /** The graph that the action means, as it goes into the journal. */
+  readonly encoded: EncodedGraph
   readonly translated: Translation
-  /** `warnings` is a JSON array. */
-  answer(accepted: number, warnings: string | undefined): string
+  answer(accepted: number, warnings: readonly SubmitWarning[]): string
 }
 
 /** The action as a graph, which nobody has checked yet. */
-function* readAction({ unknownFields }: Intake, { body, maxGraphBytes }: ActionCall): Steps<ReadAction> {
-  const request = yield* decodeRequest(body, unknownFields)
+function* readAction({ unknownFields, maxBodyBytes }: ActParts, action: SubmittedAction): Steps<ReadAction> {
+  const request =
+    'body' in action ? yield* decodeRequest(action.body, unknownFields) : checkRequest(action.request, unknownFields)
   const newTaskId = `adapter-${crypto.randomUUID()}`
   const translated = yield* translate(request, { newTaskId, inputs: actionInputs, unknownFields })
-  const { text, bytes, ids } = yield* encodeGraph(translated, maxGraphBytes)
+  const { text, ids, ...encoded } = yield* encodeGraph(translated, maxBodyBytes)
   const trace = JSON.stringify(translated.trace).slice(0, -1)
   return {
-    graph: bytes,
+    encoded,
     translated,
     answer: (accepted, warnings) =>
       `{"accepted":${accepted},"task_ids":${ids},"task_graph":${text}${warningsMember(warnings)},"translation_trace":${trace},"task_ids":${ids}}}`,
@@ -72,8 +105,8 @@ function* readAction({ unknownFields }: Intake, { body, maxGraphBytes }: ActionC
 }
 
 /** Checks a graph that is not submitted as if it were, and gives its warnings. */
-function* checkTranslation(intake: Intake, { tasks, trace }: Translation): Steps<readonly SubmitWarning[]> {
-  const types = new Set([...intake.executors.types, ...ACTION_TYPES])
+function* checkTranslation(parts: ActParts, { tasks, trace }: Translation): Steps<readonly SubmitWarning[]> {
+  const types = new Set([...parts.executors.types, ...ACTION_TYPES])
   // What a single task depends on may join it later, in a graph that the caller puts together; it cannot join itself.
   const checked =
     trace.normalized_kind === 'task_graph.submit'
@@ -82,7 +115,7 @@ function* checkTranslation(intake: Intake, { tasks, trace }: Translation): Steps
   try {
     const { tasks: valid } = yield* validateGraph(checked, types)
     yield* inRanges(valid.length, (from, to) => refuseHiddenValues(valid, from, to))
-    return yield* reviewGraph(intake, { fields: {}, inputs: valid }, valid.map(reviewedTask))
+    return yield* reviewGraph(parts, { fields: {}, inputs: valid }, valid.map(reviewedTask))
   } catch (error) {
     throw asActionFault(error)
   }
@@ -95,8 +128,16 @@ const asActionFault = (error: unknown): unknown =>
 /** Tasks whose texts are encoded together: one by one, small ones would cost more calls than bytes. */
 const TASKS_PER_PART = 64
 
-/** The graph as it is shown, its bytes as they are submitted, and the ids of its tasks; all JSON. */
-function* encodeGraph({ tasks, annotate }: Translation, maxBytes: number) {
+interface EncodedTranslation extends Required<EncodedGraph> {
+  /** The graph as callers may see it. */
+  readonly text: string
+  /** The ids of its tasks as a JSON array. */
+  readonly ids: string
+}
+
+/** Throws 413 for a graph of more than `maxBytes`. */
+function* encodeGraph({ tasks, annotate }: Translation, maxBytes: number): Steps<EncodedTranslation> {
+  const annotated: TaskInput[] = []
   const parts: Uint8Array[] = []
   let size = 0
   let text = '{"tasks":['
@@ -111,6 +152,7 @@ function* encodeGraph({ tasks, annotate }: Translation, maxBytes: number) {
   for (let i = 0; i < tasks.length; i++) {
     const separator = i === 0 ? '' : ','
     const task = annotate(tasks[i]!)
+    annotated.push(task)
     const json = JSON.stringify(task)
     const shown = shownTask(task)
     pending += separator + json
@@ -125,7 +167,7 @@ function* encodeGraph({ tasks, annotate }: Translation, maxBytes: number) {
   text += ']}'
   flush()
   if (size > maxBytes) throw tooLarge(maxBytes)
-  return { text, ids: `[${ids}]`, bytes: new Uint8Array(Buffer.concat(parts, size)) }
+  return { text, ids: `[${ids}]`, body: new Uint8Array(Buffer.concat(parts, size)), tasks: annotated }
 }
 
 const tooLarge = (maxBytes: number) =>

@@ -1,8 +1,7 @@
 /** `run_action`: has one thing done, as POST /adapters/actions does, and answers with what came of it. */
-import type { ActionResponse } from '../../../shared/contract/adapter-v1.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { RunActionAnswer, RunActionInput } from '../../../shared/contract/mcp-server.ts'
-import { submitAction } from '../../operations/act.ts'
+import { act } from '../../operations/act.ts'
 import { waitForTasks } from '../../operations/wait.ts'
 import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
@@ -15,21 +14,31 @@ export const runActionTool = defineTool({
   input: RunActionInput,
   answer: RunActionAnswer,
   isDestructive: true,
-  async run({ kind, input, tool_name, action_id, retry, timeout, metadata, wait_ms = 10_000 }, parts, context) {
+  async run(
+    { kind, input, tool_name, action_id, retry, timeout, metadata, wait_ms = 10_000 },
+    parts,
+    context,
+  ): Promise<RunActionAnswer> {
     const request = {
       adapter: 'mcp',
       ...(action_id !== undefined && { action_id }),
       ...(metadata !== undefined && { metadata }),
-      action: { kind, input, tool_name, retry, timeout },
+      action: {
+        kind,
+        ...(input !== undefined && { input }),
+        ...(tool_name !== undefined && { tool_name }),
+        ...(retry !== undefined && { retry }),
+        ...(timeout !== undefined && { timeout }),
+      },
     }
-    const call = { body: new TextEncoder().encode(JSON.stringify(request)), maxGraphBytes: parts.maxBodyBytes }
-    const answer = JSON.parse(await submitAction(parts, call, { traceId: context.traceId })) as ActionResponse
-    const { accepted, task_ids, translation_trace, warnings } = answer
-    const tasks = task_ids.flatMap((id) => parts.store.get(id) ?? [])
-    return waitForTasks(parts, { tasks }, { until: 'all', timeoutMs: wait_ms }, context, (waited) => ({
-      ...{ accepted, task_ids: task_ids.slice(0, MAX_SHOWN_TASKS), kind: translation_trace.normalized_kind },
-      ...(warnings !== undefined && { warnings: [...warnings] }),
-      ...waitAnswer(waited),
-    }))
+    const { tasks, kind: understoodAs, warnings } = await act(parts, { request }, { traceId: context.traceId })
+    const submitted = {
+      accepted: tasks.length,
+      task_ids: tasks.slice(0, MAX_SHOWN_TASKS).map(({ id }) => id),
+      kind: understoodAs,
+      ...(warnings.length > 0 && { warnings: [...warnings] }),
+    }
+    const options = { until: 'all', timeoutMs: wait_ms } as const
+    return waitForTasks(parts, { tasks }, options, context, (waited) => ({ ...submitted, ...waitAnswer(waited) }))
   },
 })

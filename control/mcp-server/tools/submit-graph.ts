@@ -1,8 +1,7 @@
 /** `submit_graph`: takes a graph of tasks, as POST /tasks does. */
-import type { SubmitResponse } from '../../../shared/contract/control.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { SubmitGraphAnswer, SubmitGraphInput } from '../../../shared/contract/mcp-server.ts'
-import { submitGraph } from '../../operations/submit.ts'
+import { submit } from '../../operations/submit.ts'
 import { waitForTasks } from '../../operations/wait.ts'
 import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
@@ -15,19 +14,17 @@ export const submitGraphTool = defineTool({
   input: SubmitGraphInput,
   answer: SubmitGraphAnswer,
   async run({ tasks, wait_ms = 0, idempotency_key }, parts, context): Promise<SubmitGraphAnswer> {
-    const body = new TextEncoder().encode(JSON.stringify({ tasks }))
-    const key = idempotency_key ?? null
-    const answer = await parts.idempotencyKeys.once({ scope: 'tasks', key, body }, (sent) =>
-      submitGraph(parts, body, { traceId: context.traceId, sent }),
-    )
-    const { accepted, task_ids, graph_id, warnings } = JSON.parse(answer) as SubmitResponse
+    const given = await submit(parts, { tasks }, { traceId: context.traceId, key: idempotency_key })
+    const { accepted, task_ids, graph_id, warnings } = given.response()
     const submitted = {
       ...{ accepted, task_ids: task_ids.slice(0, MAX_SHOWN_TASKS), graph_id },
       ...(warnings !== undefined && { warnings: [...warnings] }),
     }
     if (wait_ms === 0) return submitted
-    const found = task_ids.flatMap((id) => parts.store.get(id) ?? [])
     const options = { until: 'all', timeoutMs: wait_ms } as const
-    return waitForTasks(parts, { tasks: found }, options, context, (tasks) => ({ ...submitted, ...waitAnswer(tasks) }))
+    return waitForTasks(parts, { tasks: given.tasks() }, options, context, (tasks) => ({
+      ...submitted,
+      ...waitAnswer(tasks),
+    }))
   },
 })

@@ -6,9 +6,10 @@ import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Executor } from '../../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import { IdempotencyKeys } from '../../../control/journal/idempotency.ts'
 import { recover } from '../../../control/journal/recovery.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
-import { submitGraph } from '../../../control/operations/submit.ts'
+import { submit } from '../../../control/operations/submit.ts'
 import { Scheduler, type SchedulerOptions } from '../../../control/scheduler/scheduler.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { acceptGraph } from '../../support/graph.ts'
@@ -86,7 +87,7 @@ describe('a defect of the service', () => {
 
     const later = run('later')
     expect(later.tasks[0]!.status).toBe('pending')
-    const intake = {
+    const parts = {
       ...{ store, scheduler, executors, log },
       readiness: new Readiness({
         ...{ isDraining: () => true, schedulerFault: () => scheduler.fault },
@@ -95,10 +96,10 @@ describe('a defect of the service', () => {
       }),
       persistence: { appendGraph: async () => {}, revoke: () => {} },
       retention: { makeRoom: () => {}, checkSize: () => {} },
+      idempotencyKeys: new IdempotencyKeys(),
       unknownFields: 'refuse' as const,
     }
-    const body = new TextEncoder().encode('{"tasks": [{"id": "refused", "type": "test"}]}')
-    const refusal = submitGraph(intake, body, { traceId: 'trace' })
+    const refusal = submit(parts, { tasks: [{ id: 'refused', type: 'test' }] }, { traceId: 'trace' })
     await expect(refusal).rejects.toMatchObject({ status: 503, message: scheduler.fault! })
     expect(store.get('refused')).toBeUndefined()
   })

@@ -1,0 +1,157 @@
+/**
+ * Takes in a graph, whatever verb it comes from: decode, check, claim its ids, put it on disk, run it. Any of the checks may
+ * refuse it whole.
+ */
+import type { SubmitWarning, TaskInput } from '../../shared/contract/control.ts'
+import { ServiceError } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
+import type { UnknownFields } from '../../shared/unknown-names.ts'
+import type { ExecutorRegistry } from '../executors/registry.ts'
+import { checkGraphShape, decodeGraph } from '../graph/decode.ts'
+import { createGraph, Graph, type GraphIdentity } from '../graph/graph.ts'
+import { refuseHiddenValues } from '../graph/hidden-env.ts'
+import { smallGraph } from '../graph/small-graph.ts'
+import { checkIds, validateUnclaimed } from '../graph/validate.ts'
+import type { SentKey } from '../journal/idempotency.ts'
+import type { Persistence } from '../journal/persistence.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { Retention } from '../store/retention.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import type { Readiness } from './readiness.ts'
+import { reviewGraph, reviewInputs } from './review.ts'
+
+export interface IntakeParts {
+  readonly store: TaskStore
+  readonly scheduler: Scheduler
+  readonly executors: ExecutorRegistry
+  readonly persistence: Pick<Persistence, 'appendGraph' | 'revoke'>
+  readonly retention: Pick<Retention, 'makeRoom' | 'checkSize'>
+  readonly readiness: Pick<Readiness, 'ensure'>
+  readonly log: Log
+  readonly unknownFields: UnknownFields
+}
+
+/** A graph as a body of POST /tasks, which goes into the journal as it is. */
+export interface EncodedGraph {
+  readonly body: Uint8Array
+  /** The tasks that `body` holds, where the caller has them as values: it is not decoded then. */
+  readonly tasks?: readonly TaskInput[]
+}
+
+/** Where a graph comes from. */
+export interface Origin {
+  readonly traceId: string
+  /** The caller's key, kept with the answer. */
+  readonly sent?: SentKey | undefined
+  /** Makes the answer. Without it there is none, and nothing to keep. */
+  readonly answerOf?: (checked: CheckedGraph) => string
+  /** Fires when the connection of the caller is gone. Read once, at the end: a request makes it when it is first asked. */
+  readonly caller?: { readonly signal: AbortSignal } | undefined
+}
+
+export interface CheckedGraph {
+  readonly graph: Graph
+  /** The ids of its tasks as a JSON array. */
+  readonly ids: string
+  readonly warnings: readonly SubmitWarning[]
+}
+
+export interface AcceptedGraph extends CheckedGraph {
+  /** Empty where no answer was to be made. */
+  readonly answer: string
+}
+
+/**
+ * Resolves once the graph is on disk. A caller without a key who is gone by then would never know whether to send the graph
+ * again, so it is taken back (499). Throws `ServiceError`: 400 for a graph that fails a check, 409 for an id that is in use,
+ * 413 for more tasks than may be kept, 503 while stopping, while there is no room or while the disk does not take it; then
+ * nothing of it is stored.
+ */
+export async function takeInGraph(
+  parts: IntakeParts,
+  encoded: EncodedGraph,
+  { traceId, sent, answerOf, caller }: Origin,
+): Promise<AcceptedGraph> {
+  const { store, scheduler, persistence, retention, readiness, log } = parts
+  const checked = checkSmall(parts, encoded, traceId) ?? (await runCooperatively(check(parts, encoded, traceId)))
+  const { graph, ids, warnings } = checked
+  const answer = answerOf?.(checked) ?? ''
+  try {
+    readiness.ensure()
+    retention.makeRoom(graph.tasks.length)
+    graph.createdAt = Date.now() // the checks may have taken a while, and others may have been faster
+    await persistence.appendGraph(graph, encoded.body, sent && { ...sent, answer, at: graph.createdAt })
+    if (sent === undefined && caller?.signal.aborted) {
+      persistence.revoke(graph)
+      throw new ServiceError(499, 'the caller closed the connection before the graph was on disk; nothing was stored')
+    }
+  } catch (error) {
+    store.unclaim(graph)
+    throw error
+  }
+  store.apply({ kind: 'graph-accepted', graph })
+  log.info('graph accepted', { trace_id: traceId, graph_id: graph.id, tasks: graph.tasks.length })
+  scheduler.add(graph)
+  return { graph, ids, warnings, answer }
+}
+
+/** Fast path of `check` for a small valid graph that is not decoded yet; undefined for others. */
+function checkSmall(parts: IntakeParts, { body, tasks }: EncodedGraph, traceId: string): CheckedGraph | undefined {
+  const { store, executors } = parts
+  const valid = tasks === undefined ? smallGraph(body, executors.types) : undefined
+  if (valid === undefined) return undefined
+  refuseHiddenValues(valid.tasks, 0, valid.tasks.length)
+  const graph = new Graph(newIdentity(store, traceId), valid.edges)
+  graph.add(valid.tasks, 0, valid.tasks.length)
+  const warnings: SubmitWarning[] = []
+  reviewInputs(parts, graph.tasks, warnings, 0, graph.tasks.length)
+  store.claimSome(graph, 0, graph.tasks.length)
+  return { graph, ids: JSON.stringify(graph.tasks.map(({ id }) => id)), warnings }
+}
+
+function* check(parts: IntakeParts, encoded: EncodedGraph, traceId: string): Steps<CheckedGraph> {
+  const { store, executors, retention } = parts
+  const checkSize = (count: number) => retention.checkSize(count)
+  const { fields, tasks } = yield* encoded.tasks === undefined
+    ? decodeGraph(encoded.body, checkSize)
+    : checkGraphShape({ tasks: encoded.tasks }, checkSize)
+  const valid = yield* validateUnclaimed(tasks, executors.types)
+  try {
+    yield* inRanges(valid.tasks.length, (from, to) => refuseHiddenValues(valid.tasks, from, to))
+  } catch (error) {
+    if (valid.mayRepeatIds) yield* checkIds(valid.tasks) // that check comes first
+    throw error
+  }
+  const graph = yield* createGraph(valid, newIdentity(store, traceId))
+  let warnings: readonly SubmitWarning[]
+  try {
+    warnings = yield* reviewGraph(parts, { fields, inputs: valid.tasks }, graph.tasks)
+    yield* store.claim(graph)
+  } catch (error) {
+    if (valid.mayRepeatIds) yield* checkIds(valid.tasks) // that check comes first
+    throw error
+  }
+  return { graph, ids: yield* idsOf(graph), warnings }
+}
+
+const newIdentity = (store: TaskStore, traceId: string): GraphIdentity => ({
+  id: crypto.randomUUID(),
+  ordinal: store.nextOrdinal(),
+  traceId,
+  createdAt: Date.now(),
+})
+
+/** Put together in steps: those of a large graph take longer than a turn may. */
+function* idsOf({ tasks }: Graph): Steps<string> {
+  let ids = ''
+  yield* inRanges(tasks.length, (from, to) => {
+    const some = tasks.slice(from, to).map(({ id }) => id)
+    ids += (from === 0 ? '' : ',') + JSON.stringify(some).slice(1, -1)
+  })
+  return `[${ids}]`
+}
+
+/** The member `warnings` of an answer, after others; empty where there are none. */
+export const warningsMember = (warnings: readonly SubmitWarning[]): string =>
+  warnings.length === 0 ? '' : `,"warnings":${JSON.stringify(warnings)}`
