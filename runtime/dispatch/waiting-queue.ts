@@ -1,30 +1,30 @@
 /**
  * Accepted tasks that wait for room in the ledger.
  *
- * The next to start is the first that fits: first come, first served, but who does not fit yet is passed over. So that a
- * large task is not passed over for ever, it is overtaken at most `MAX_OVERTAKEN` times by tasks that compete with it; from
- * then on those wait until it has started.
+ * The first task that fits starts next: first come, first served, but a task that does not fit yet is passed over. So that
+ * a large task is not passed over for ever, tasks that compete with it overtake it at most `MAX_OVERTAKEN` times. After
+ * that they wait until it has started.
  *
- * Who competes with a task that waits:
- *  - held by the capacity of the runtime: whoever came later;
+ * Which tasks compete with a waiting task:
+ *  - held by the capacity of the runtime: all that came later;
  *  - held by the quota of its tenant: later tasks of that tenant. Others take nothing from it, so they are not counted,
- *    and never have to wait for it. The same holds for tasks that wait behind such a one.
+ *    and never have to wait for it. The same holds for tasks that wait behind such a task.
  *
- * Tasks of a tenant without a quota compete with everybody. Tasks alike (the same tenant, if it has a quota, and the same
- * reservation) stand in one row, of which only the first is looked at: with 10,000 waiting tasks a search costs as much as
- * there are different reservations among them, and nothing where no slot is free.
+ * Tasks of a tenant without a quota compete with all tasks. Tasks that are alike (the same tenant, if it has a quota, and
+ * the same reservation) stand in one line, and only the first of them is looked at. So with 10,000 waiting tasks a search
+ * costs as much as there are different reservations among them, and nothing while no slot is free.
  *
  * A task that can never fit must not be added: the ledger tells (`shortfallOf`), also after a restart with less capacity.
  */
 import type { Asking, Ledger } from '../ledger/ledger.ts'
-import { Row } from './row.ts'
+import { AlikeTasks } from './alike-tasks.ts'
 
 /**
  * How often a task may be overtaken by tasks that compete with it.
  *
- * Lower: the runtime stands idle more often, as slots are kept free while what runs ends, until the large task fits. At 0
- * nobody overtakes. Higher: a large task waits longer under a steady stream of small ones; with the default of four slots
- * and tasks of a second, 64 of them take a quarter of a minute.
+ * Lower: the runtime is idle more often, as slots stay free until the large task fits. At 0 no task overtakes. Higher: a
+ * large task waits longer under a steady stream of small ones. With the default of four slots and tasks of a second, 64 of
+ * them take a quarter of a minute.
  */
 export const MAX_OVERTAKEN = 64
 
@@ -33,14 +33,14 @@ export interface WaitingTask extends Asking {
 }
 
 interface Standing<T> {
-  readonly row: Row<T>
+  readonly alike: AlikeTasks<T>
   readonly ticket: number
 }
 
 export class WaitingQueue<T extends WaitingTask> {
   readonly #ledger: Ledger
   readonly #maxOvertaken: number
-  readonly #rows = new Map<string, Row<T>>()
+  readonly #kinds = new Map<string, AlikeTasks<T>>()
   readonly #standing = new Map<string, Standing<T>>()
   #nextTicket = 0
 
@@ -64,33 +64,33 @@ export class WaitingQueue<T extends WaitingTask> {
     if (this.#standing.has(task_id)) throw new Error(`task ${task_id} waits already`)
     const lane = tenant !== undefined && this.#ledger.quotas.has(tenant) ? tenant : undefined
     const key = JSON.stringify([reservation.task_slots, reservation.memory_bytes, reservation.pids, lane])
-    let row = this.#rows.get(key)
-    if (row === undefined) {
-      row = new Row({ tenant: lane, reservation }, lane)
-      this.#rows.set(key, row)
+    let alike = this.#kinds.get(key)
+    if (alike === undefined) {
+      alike = new AlikeTasks({ tenant: lane, reservation }, lane)
+      this.#kinds.set(key, alike)
     }
     const ticket = this.#nextTicket++
-    row.push(task, ticket)
-    this.#standing.set(task_id, { row, ticket })
+    alike.push(task, ticket)
+    this.#standing.set(task_id, { alike, ticket })
   }
 
-  /** Takes out a task that shall not start any more. Undefined where it does not wait. */
+  /** Takes out a task that must not start any more. Undefined where it does not wait. */
   remove(taskId: string): T | undefined {
     const standing = this.#standing.get(taskId)
     if (standing === undefined) return undefined
     this.#standing.delete(taskId)
-    return standing.row.remove(standing.ticket)
+    return standing.alike.remove(standing.ticket)
   }
 
   /** Takes out the task that may start now, if there is one. It must be reserved before the next is asked for. */
   takeNext(): T | undefined {
     if (this.#standing.size === 0 || !this.#ledger.hasFreeSlot) return undefined
     const laneBars = this.#findHolds()
-    let next: Row<T> | undefined
+    let next: AlikeTasks<T> | undefined
     let bar = Number.POSITIVE_INFINITY
-    for (const row of this.#rows.values()) {
-      if (row.hold === null && (next === undefined || row.firstTicket < next.firstTicket)) next = row
-      if (row.hold === 'capacity' && this.#isDue(row)) bar = Math.min(bar, row.firstTicket)
+    for (const alike of this.#kinds.values()) {
+      if (alike.hold === null && (next === undefined || alike.firstTicket < next.firstTicket)) next = alike
+      if (alike.hold === 'capacity' && this.#isDue(alike)) bar = Math.min(bar, alike.firstTicket)
     }
     if (next === undefined || next.firstTicket > bar) return undefined
     this.#overtake(next, laneBars)
@@ -99,37 +99,38 @@ export class WaitingQueue<T extends WaitingTask> {
     return task
   }
 
-  /** Finds what holds the first of each row. The result says from which ticket on a lane waits for one of its own. */
+  /** Finds what holds the first of each kind. Returns the ticket from which on a lane waits for a task of its own. */
   #findHolds(): LaneBars {
     const laneBars = new Map<string, number>()
-    for (const [key, row] of this.#rows) {
-      if (row.length === 0) {
-        this.#rows.delete(key)
+    for (const [key, alike] of this.#kinds) {
+      if (alike.length === 0) {
+        this.#kinds.delete(key)
         continue
       }
-      row.hold = this.#ledger.holdOn(row.asking)
-      if (row.hold === 'quota' && this.#isDue(row)) {
-        laneBars.set(row.lane!, Math.min(barOf(laneBars, row.lane), row.firstTicket))
+      alike.hold = this.#ledger.holdOn(alike.asking)
+      if (alike.hold === 'quota' && this.#isDue(alike)) {
+        laneBars.set(alike.lane!, Math.min(barOf(laneBars, alike.lane), alike.firstTicket))
       }
     }
     if (laneBars.size > 0) {
-      for (const row of this.#rows.values()) if (row.firstTicket > barOf(laneBars, row.lane)) row.hold = 'quota'
+      for (const alike of this.#kinds.values())
+        if (alike.firstTicket > barOf(laneBars, alike.lane)) alike.hold = 'quota'
     }
     return laneBars
   }
 
-  /** The first of `next` starts: all that came before it and compete with it are overtaken. */
-  #overtake(next: Row<T>, laneBars: LaneBars): void {
+  /** The first of `next` starts: all tasks that came before it and compete with it are overtaken. */
+  #overtake(next: AlikeTasks<T>, laneBars: LaneBars): void {
     const ticket = next.firstTicket
-    for (const row of this.#rows.values()) {
-      if (row.lane === next.lane) row.overtake(ticket)
-      else if (row.hold !== 'quota') row.overtake(Math.min(ticket, barOf(laneBars, row.lane)))
+    for (const alike of this.#kinds.values()) {
+      if (alike.lane === next.lane) alike.overtake(ticket)
+      else if (alike.hold !== 'quota') alike.overtake(Math.min(ticket, barOf(laneBars, alike.lane)))
     }
   }
 
-  /** Whether the first of a row is overtaken no more. */
-  #isDue(row: Row<T>): boolean {
-    return row.overtaken >= this.#maxOvertaken
+  /** Whether the first task must not be overtaken any more. */
+  #isDue(alike: AlikeTasks<T>): boolean {
+    return alike.overtaken >= this.#maxOvertaken
   }
 }
 
