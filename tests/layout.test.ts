@@ -30,6 +30,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   runtime: [
     ['main.ts'],
     ['serve.ts', 'commands'],
+    ['service-parts.ts'],
     ['http'],
     ['dispatch', 'escape'],
     ['launcher'],

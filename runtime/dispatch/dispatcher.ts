@@ -1,53 +1,49 @@
 /**
- * From accepted to ended: which task starts when, and what becomes of it.
+ * From accepted to ended: which task starts when, and what happens to it while it is in flight.
  *
- * Nothing here polls. A place that becomes free starts the next task; a task is collected when its launcher says that it
+ * Nothing here polls. A released reservation starts the next task, and a task is collected when its launcher says that it
  * has ended, or is gone. What must survive a crash is on disk before it happens: that a task is about to be launched is
  * durable before its launcher is started, so no crash makes it run twice. What a launcher did is in the files of its task,
- * so nothing of it is lost while we are not looking.
+ * so nothing is lost while no service is there to listen.
  */
-
 import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
-import { nextTurn } from '../../shared/steps.ts'
+import type { Launcher, LauncherEnd } from '../launcher/launcher-host.ts'
+import type { LauncherEvent } from '../launcher/notify.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
-import { Refusal } from '../refusal.ts'
 import type { DirectoryGuard } from '../store/directory-guard.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { GroupCommit } from '../store/group-commit.ts'
-import type { Change, LiveTask, TaskStore } from '../store/task-store.ts'
-import type { TaskRow } from '../store/tasks.ts'
+import type { LiveTask, TaskStore } from '../store/task-store.ts'
+import type { Ends } from './end.ts'
 import {
   type Ending,
   endChange,
-  endWithoutPlace,
+  endWithoutReservation,
   killedBeforeStart,
-  killRequested,
   type StartedProcess,
   startedChange,
   timeoutEvents,
 } from './ending.ts'
-import { KillSender } from './kill-sender.ts'
+import { type Force, isOverdue } from './force.ts'
+import { type FlightRecord, type InFlight, Launch } from './in-flight.ts'
+import { startedProcess } from './launch-ending.ts'
 import { LaunchRetries } from './launch-retries.ts'
-import type { Launches, PreparedLaunch } from './launches.ts'
-import { isOverdue } from './overdue.ts'
+import type { LauncherRecords } from './launcher-records.ts'
 import type { ResultFiles } from './result-files.ts'
-import { RunningTask } from './running-task.ts'
-import { shortageOf } from './shortage.ts'
+import type { PreparedLaunch, Starts } from './start.ts'
+import type { Totals } from './totals.ts'
 import type { WaitingQueue } from './waiting-queue.ts'
 
-/** Milliseconds that a kill waits for a launch that is under way, so that events come in their order. */
-const SETTLE_MS = 1_000
-
 /**
- * Milliseconds without a word after which the record of a launcher is believed to be that of a running program. It is
+ * Milliseconds without a word after which the record of a launcher counts as that of a running program. The record is
  * there before the program is, so earlier than that the start may still fail.
  */
 const UNHEARD_MS = 2_000
 
-/** Milliseconds between two looks for the outcome of a task that runs for all we have heard. */
-const OUTCOME_LOOK_MS = 5_000
+/** Milliseconds between two checks for the outcome of a task that runs as far as we have heard. */
+const OUTCOME_CHECK_MS = 5_000
 
 export interface DispatcherOptions {
   readonly store: TaskStore
@@ -55,8 +51,13 @@ export interface DispatcherOptions {
   readonly directory: Pick<DirectoryGuard, 'look'>
   readonly ledger: Ledger
   readonly queue: WaitingQueue<LiveTask>
-  readonly launches: Launches
+  readonly inFlight: InFlight
+  readonly records: LauncherRecords
+  readonly starts: Starts
+  readonly ends: Ends
+  readonly force: Force
   readonly results: ResultFiles
+  readonly totals: Pick<Totals, 'started'>
   readonly bootId: string
   /** Milliseconds between TERM and KILL. */
   readonly graceMs: number
@@ -65,28 +66,19 @@ export interface DispatcherOptions {
   readonly log: Log
 }
 
-/** A place among the running tasks: what must be written down with it before the launch. */
-export interface Place {
+/** What is written down with a reservation, before the launch. */
+export interface Reserved {
   readonly patch: { readonly launch_boot_id: string; readonly reserved_at: number; readonly released_at: null }
   readonly events: readonly NewEvent[]
 }
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
-  readonly #running = new Map<string, RunningTask>()
-  /** Kills that are being written down, by task id: who asks again waits for the same. */
-  readonly #killing = new Map<string, Promise<void>>()
-  readonly #kills: KillSender
   readonly #retries: LaunchRetries
   #isStopping = false
-  /** Told of each task whose process runs, or did so unheard until it had ended. */
-  onRunning: () => void = () => {}
-  /** Told of each task that has ended, once that is durable. */
-  onEnded: (row: TaskRow) => void = () => {}
 
   constructor(options: DispatcherOptions) {
     this.#options = options
-    this.#kills = new KillSender(options.launches, options.log)
     this.#retries = new LaunchRetries({ ...options, isStopping: () => this.#isStopping })
   }
 
@@ -94,23 +86,14 @@ export class Dispatcher {
     return this.#options.queue.length
   }
 
-  get runningCount(): number {
-    return this.#running.size
-  }
-
-  /** Whether the task is being launched, runs, or is being ended. */
-  isRunning(taskId: string): boolean {
-    return this.#running.has(taskId)
-  }
-
-  /** Whether a task that comes now may start at once: there is room for it, and nobody waits before it. */
+  /** Whether a task that comes now may start at once: there is room for it, and no task waits before it. */
   hasRoomFor(asking: Asking): boolean {
     const { queue, ledger, commit } = this.#options
     return !this.#isStopping && commit.fault === undefined && queue.length === 0 && ledger.fitsNow(asking)
   }
 
-  /** Takes a place for a task, which must fit. Whoever takes it launches, or gives it back. */
-  reserve(asking: Asking & { readonly task_id: string }): Place {
+  /** Reserves what a task asks for, which must fit. The caller launches the task, or calls `giveBack`. */
+  reserve(asking: Asking & { readonly task_id: string }): Reserved {
     const now = Date.now()
     const { task_id, tenant, reservation } = asking
     this.#options.ledger.reserve({ task_id, tenant, reservation, reserved_at: isoTime(now) })
@@ -120,35 +103,35 @@ export class Dispatcher {
     }
   }
 
-  /** The place of a task that is not launched after all. */
+  /** Releases the reservation of a task that is not launched after all. */
   giveBack(taskId: string): void {
     this.#options.ledger.release(taskId)
     this.startWhatFits()
   }
 
-  /** A task that was accepted waits for its place, or finds it at once. */
+  /** An accepted task waits for its reservation, or gets it at once. */
   enqueue(task: LiveTask): void {
     this.add(task)
     this.startWhatFits()
   }
 
-  /** A task that waits, of an earlier service. */
+  /** A task of an earlier service waits. */
   add(task: LiveTask): void {
     this.#options.queue.add(task)
   }
 
-  /** A task that waited and will not start here; `why` in words. */
+  /** A waiting task will not start here; `why` is a sentence. */
   giveUp(task: LiveTask, why: string): void {
     const ending: Ending = { status: 'failed', error: { code: 'internal', message: why }, finishedAt: Date.now() }
-    this.#inBackground(task, this.#seenAsEnded(task, endWithoutPlace(ending)))
+    this.#inBackground(task, this.#options.ends.writeDown(task, endWithoutReservation(ending)))
   }
 
-  /** A task without a place that was asked to end. */
+  /** A task without a reservation was killed. */
   endKilled(task: LiveTask): void {
-    this.#inBackground(task, this.#seenAsEnded(task, killedBeforeStart(task, Date.now())))
+    this.#inBackground(task, this.#options.ends.writeDown(task, killedBeforeStart(task, Date.now())))
   }
 
-  /** Starts waiting tasks for which there is room now. */
+  /** Starts the waiting tasks for which there is room now. */
   startWhatFits(): void {
     const { queue, commit } = this.#options
     while (!this.#isStopping && commit.fault === undefined) {
@@ -158,267 +141,159 @@ export class Dispatcher {
     }
   }
 
-  /** Nobody waits for it; what fails all the same is a mistake of ours, and must be seen. */
-  #inBackground(task: LiveTask, work: Promise<void>): void {
-    work.catch((error) => this.#cannotLookAfter(task, error))
-  }
-
-  #cannotLookAfter({ task_id }: LiveTask, error: unknown): void {
-    this.#options.log.error('a task cannot be looked after', { task_id, cause: messageOf(error) })
-  }
-
   async #reserveAndLaunch(task: LiveTask): Promise<void> {
-    const place = this.reserve(task)
-    const running = this.#track(new RunningTask(task, false))
+    const { inFlight, store, starts } = this.#options
+    const reserved = this.reserve(task)
+    const record = inFlight.add(task)
     let prepared: PreparedLaunch | undefined
-    await this.#options.store.change(task, place, () => {
-      prepared = this.#options.launches.prepare(task)
+    await store.change(task, reserved, () => {
+      prepared = starts.prepare(task)
     })
-    await this.#start(running, prepared!)
+    await this.#launchAndEnd(record, prepared!)
   }
 
-  /** Starts a task whose place is written down. */
+  /** Starts a task whose reservation is durable. */
   launch(task: LiveTask, prepared: PreparedLaunch): void {
-    this.#inBackground(task, this.#start(this.#track(new RunningTask(task, false)), prepared))
+    this.#inBackground(task, this.#launchAndEnd(this.#options.inFlight.add(task), prepared))
   }
 
-  #track(running: RunningTask): RunningTask {
-    this.#running.set(running.task.task_id, running)
-    return running
+  /** A task that was killed while its reservation was being written, which takes long on a full disk, is not launched. */
+  async #launchAndEnd(record: FlightRecord, prepared: PreparedLaunch): Promise<void> {
+    const ending = await this.#retries.run(record, prepared)
+    if (ending !== undefined) await this.#end(record, ending)
   }
 
-  /** One that was killed while its place was being written down, which takes long on a full disk, is not launched. */
-  async #start(running: RunningTask, prepared: PreparedLaunch): Promise<void> {
-    await this.#endAfter(running, () => this.#options.launches.run(running, prepared))
+  /** Takes over a task that an earlier service launched, and whose launcher may be alive. */
+  adopt(task: LiveTask, isLauncherAlive: boolean): FlightRecord {
+    const { inFlight, records } = this.#options
+    const record = inFlight.add(task)
+    const isAlive = () => records.isLauncherAlive(task) ?? record.phase.name !== 'forced'
+    const launch = new Launch(new AdoptedLauncher(isAlive, isLauncherAlive), undefined)
+    record.adopted(launch)
+    this.#inBackground(task, this.#endAdopted(record, launch))
+    return record
   }
 
-  async #endAfter(running: RunningTask, launch: () => Promise<Ending>): Promise<void> {
-    const ending = await this.#retries.run(running, launch)
-    if (ending !== undefined) await this.#end(running, ending)
+  async #endAdopted(record: FlightRecord, launch: Launch): Promise<void> {
+    const first = await this.#options.starts.finish(record, launch)
+    const ending = await this.#retries.afterFirst(record, first, performance.now())
+    if (ending !== undefined) await this.#end(record, ending)
   }
 
-  /** A task that an earlier service launched, and whose launcher lives. */
-  adopt(task: LiveTask): void {
-    const running = this.#track(new RunningTask(task, true))
-    if (task.row.kill_requested_at !== null) this.#kills.send(running)
+  /** The way back: what launchers and their fork server say about a task. */
+  heard(event: LauncherEvent): void {
+    const record = this.#options.inFlight.get(event.task_id)
+    const launch = record?.launch
+    if (record === undefined || launch === undefined) return
+    launch.launcher.heard(event)
+    if (event.event === 'started') this.#started(record, startedProcess(event))
+    else if (event.event === 'timeout') this.#timedOut(record)
+    else if (event.event === 'failed') launch.faultHeard(event)
+    else if (event.event === 'ended') launch.endHeard()
+  }
+
+  /** The fork server has ended, and each launcher has to see for itself. */
+  serverEnded(): void {
+    for (const { launch } of this.#options.inFlight) launch?.launcher.serverEnded()
+  }
+
+  #started(record: FlightRecord, started: StartedProcess): void {
+    const { store, totals } = this.#options
+    if (record.task.row.started_at !== null) return
+    record.startHeard()
+    store.note(record.task, startedChange(started))
+    totals.started()
+  }
+
+  /** The wall time of a task is over. If this line is lost the end of the task makes up for it. */
+  #timedOut({ task }: FlightRecord): void {
+    if (task.row.started_at === null) return
+    const events = timeoutEvents(task.events)
+    if (events.length > 0) this.#options.store.note(task, { patch: {}, events })
   }
 
   /**
-   * Looks at what launchers may not have told: one that was killed tells nobody, and a full pipe drops lines. A safety
-   * net, for those that an earlier service had started, and those of which nothing was heard.
+   * A safety net: checks for what launchers did not tell. A launcher that was killed tells nothing, a full pipe drops lines,
+   * and nobody tells of the end of launchers that an earlier service had started.
    */
   lookAround(): void {
-    const { directory, launches, results } = this.#options
+    const { directory, inFlight, results } = this.#options
     if (directory.look() !== undefined) return // running tasks would seem to have no launcher any more
-    launches.lookAround()
     results.writeAgain()
-    for (const running of this.#running.values()) {
+    for (const record of inFlight) {
       try {
-        this.#lookAt(running)
+        this.#lookAt(record)
       } catch (error) {
-        this.#cannotLookAfter(running.task, error)
+        this.#logFault(record.task, error)
       }
     }
     this.startWhatFits()
   }
 
-  #lookAt(running: RunningTask): void {
-    const { launches, graceMs } = this.#options
-    const { task, isAdopted, isForced, launchedSince } = running
-    if (launchedSince === undefined) return
-    // Of one that was killed and still cannot be asked for, nothing will be heard.
-    if (isAdopted && !(launches.isLive(task) ?? !isForced)) {
-      this.onLauncherGone(task.task_id)
-      return
-    }
-    if (isOverdue(running, graceMs)) this.#inBackground(task, this.#endByForce(running))
-    if (running.isForced) return
+  #lookAt(record: FlightRecord): void {
+    const { records, force, graceMs } = this.#options
+    const { task, launch } = record
+    if (launch === undefined || !launch.launcher.lookAround()) return
+    if (isOverdue(record, graceMs)) void force.end(record)
+    if (record.phase.name === 'forced') return
     const now = performance.now()
-    if (task.row.started_at === null && now - launchedSince > UNHEARD_MS) {
-      const started = launches.startedProcess(task)
-      if (started !== undefined) this.onStarted(task.task_id, started)
+    if (task.row.started_at === null && now - launch.launchedMs > UNHEARD_MS) {
+      const started = records.startedProcess(task)
+      if (started !== undefined) this.#started(record, started)
     }
-    if (now - running.lookedSince <= OUTCOME_LOOK_MS) return
-    running.lookedSince = now
-    if (launches.isThrough(task)) this.onOutcome(task.task_id)
+    if (now - record.outcomeCheckedMs <= OUTCOME_CHECK_MS) return
+    record.outcomeCheckedMs = now
+    if (records.isThrough(task)) launch.endHeard()
   }
 
-  async #endByForce(running: RunningTask): Promise<void> {
-    const { launches } = this.#options
-    const { task, isEnding } = running
-    if (isEnding || running.isForced) return
-    running.isForced = true
-    try {
-      if (await launches.endByForce(task)) this.onOutcome(task.task_id)
-    } catch (error) {
-      running.isForced = false // at the next look
-      throw error
-    }
-  }
-
-  /** The launcher of a task says, or we did it in its place, that the outcome is there. */
-  onOutcome(taskId: string): void {
-    if (!this.#options.launches.onOutcome(taskId)) this.onLauncherGone(taskId)
-  }
-
-  /** The launcher of a task says, or we saw, that its process runs. */
-  onStarted(taskId: string, started: StartedProcess): void {
-    const running = this.#running.get(taskId)
-    if (running === undefined || running.isEnding || running.task.row.started_at !== null) return
-    running.startedSince = performance.now()
-    this.#options.store.note(running.task, startedChange(started))
-    this.onRunning()
-    running.settle()
-  }
-
-  /** The launcher of a task says that its wall time is over. A line that was lost is made up for by the end. */
-  onTimeout(taskId: string): void {
-    const running = this.#running.get(taskId)
-    if (running === undefined || running.isEnding || running.task.row.started_at === null) return
-    const events = timeoutEvents(running.task.events)
-    if (events.length > 0) this.#options.store.note(running.task, { patch: {}, events })
-  }
-
-  /** The launcher of a task that we adopted says, or we saw, that it is done. */
-  onLauncherGone(taskId: string): void {
-    const running = this.#running.get(taskId)
-    if (running !== undefined) this.#inBackground(running.task, this.#collect(running))
-  }
-
-  async #collect(running: RunningTask): Promise<void> {
-    if (!running.isAdopted || running.isEnding) return
-    running.isEnding = true
-    const ending = await this.#options.launches.ending(running)
-    if (shortageOf(ending) === undefined) return await this.#end(running, ending)
-    if (this.#options.launches.isLive(running.task) !== false) {
-      // A retry needs the lock of the task, which its launcher holds until it is gone: `lookAround` comes back.
-      running.isEnding = false
-      return
-    }
-    // The machine refused it under the earlier service, which did not come to try again.
-    await this.#endAfter(this.#track(new RunningTask(running.task, false)), async () => ending)
-  }
-
-  /** Nothing of the task runs any more: its place is free at once, others see its end when it is durable. */
-  async #end(running: RunningTask, ending: Ending): Promise<void> {
-    const { ledger } = this.#options
-    const { task } = running
-    running.isEnding = true
-    if (ending.started !== undefined && task.row.started_at === null) this.onRunning()
-    running.settle()
+  /** Nothing of the task runs any more. Its reservation is released at once; others see the end when it is durable. */
+  async #end(record: FlightRecord, ending: Ending): Promise<void> {
+    const { ledger, inFlight, ends, totals } = this.#options
+    const { task } = record
+    if (ending.started !== undefined && task.row.started_at === null) totals.started()
+    record.ending()
     ledger.release(task.task_id)
-    this.#running.delete(task.task_id)
-    const seen = this.#seenAsEnded(task, endChange(task, ending))
+    inFlight.remove(record)
+    const written = ends.writeDown(task, endChange(task, ending))
     this.startWhatFits() // in the same group commit
-    await seen
+    await written
   }
 
-  async #seenAsEnded(task: LiveTask, change: Change): Promise<void> {
-    const { store, launches, results, log } = this.#options
-    launches.close(task)
-    const row = await store.end(task, change, {
-      meanwhile: (ended) => results.prepare(task, ended),
-      beforeSeen: () => results.write(task),
-    })
-    log.info('task ended', endedFields(row))
-    this.onEnded(row)
+  /** Nobody waits for `work`, and only a defect of ours makes it reject. */
+  #inBackground(task: LiveTask, work: Promise<void>): void {
+    work.catch((error) => this.#logFault(task, error))
   }
 
-  /**
-   * Asks for the end of a task; `owner` is what the caller claims to be. Resolves when the kill is durable, or, on a failing
-   * disk, when the launcher has received it. Throws
-   * 503 when that cannot be promised; then the task goes on as if nobody had asked. A task that has ended stays as it is.
-   */
-  async kill(taskId: string, owner: string | null, traceId: string): Promise<void> {
-    const { store, queue } = this.#options
-    const task = store.liveTask(taskId)
-    const wanted = (task?.row ?? store.get(taskId))?.owner ?? null
-    if (wanted !== null && wanted !== owner) {
-      throw new Refusal('permission_denied', `kill requires owner '${wanted}'`, { header: 'x-service-owner' })
-    }
-    if (task === undefined) return
-    // Accepted, and not queued or launched yet: it is in a moment.
-    if (!task.isEnding && !queue.has(taskId) && !this.#running.has(taskId)) await nextTurn()
-    let kill = this.#killing.get(taskId)
-    if (kill === undefined) {
-      kill = this.#kill(task, traceId).finally(() => this.#killing.delete(taskId))
-      this.#killing.set(taskId, kill)
-    }
-    await kill
+  #logFault({ task_id }: LiveTask, error: unknown): void {
+    this.#options.log.error('a task cannot be looked after', { task_id, cause: messageOf(error) })
   }
 
-  async #kill(task: LiveTask, traceId: string): Promise<void> {
-    const { store, queue, log } = this.#options
-    const { task_id } = task
-    // So that events come in their order.
-    const before = this.#running.get(task_id)
-    await within(SETTLE_MS, before?.settled ?? Promise.resolve())
-    if (!this.#isEnding(task) && task.row.kill_requested_at === null) {
-      const change = { patch: { kill_requested_at: Date.now() }, events: [killRequested()] }
-      try {
-        await store.promise(task, change)
-      } catch (error) {
-        if (!this.#isTakenByLauncher(task)) throw error
-        // It is told, and ends the task whatever becomes of us: a full disk does not keep a task from being killed.
-        store.note(task, change)
-      }
-      log.info('kill requested', { trace_id: traceId, task_id })
-    }
-    if (queue.remove(task_id) !== undefined) {
-      this.endKilled(task)
-      this.startWhatFits()
-    }
-    if (this.#isEnding(task)) return await within(SETTLE_MS, task.ended)
-    const running = this.#running.get(task_id)
-    // It may have been launched while the kill was written: to end it by force now would be too early.
-    if (running !== undefined && running !== before) {
-      await within(SETTLE_MS, running.settled)
-      if (this.#isEnding(task)) return await within(SETTLE_MS, task.ended)
-    }
-    if (running !== undefined && running.killedSince === undefined) this.#carryOutKill(running)
-  }
-
-  #isEnding(task: LiveTask): boolean {
-    return task.isEnding || this.#running.get(task.task_id)?.isEnding === true
-  }
-
-  /** Whether the launcher of a task has just been told to end it. */
-  #isTakenByLauncher(task: LiveTask): boolean {
-    const running = this.#running.get(task.task_id)
-    return running !== undefined && !running.isDelayed && this.#kills.send(running, { isOnce: true })
-  }
-
-  #carryOutKill(running: RunningTask): void {
-    const { task } = running
-    const isTold = this.#askForEnd(running)
-    // What did not begin in all that time, and has no launcher either that could be asked to end it.
-    const isUnbegun = !isTold && running.launchedSince !== undefined && !this.#options.launches.hasBegun(task)
-    if (isUnbegun && !running.isEnding) this.#inBackground(task, this.#endByForce(running))
-  }
-
-  /** Whether there was somebody to ask: a launcher, or who waits to launch it again. */
-  #askForEnd(running: RunningTask): boolean {
-    if (!running.isDelayed) return this.#kills.send(running)
-    running.endDelay()
-    return true
-  }
-
-  /** No task starts any more. Those that run go on, whether we are here or not. */
+  /** No task starts any more. Those in flight go on, whether this service is there or not. */
   stop(): void {
     this.#isStopping = true
   }
 }
 
-const endedFields = (row: TaskRow) => ({
-  ...(row.trace_id !== null && { trace_id: row.trace_id }),
-  task_id: row.task_id,
-  status: row.status,
-  ...(row.error !== null && { error: JSON.parse(row.error) as object }),
-})
+/** The launcher of an earlier service. Nobody tells of its end, so its lock is checked. */
+class AdoptedLauncher implements Launcher {
+  readonly #isAlive: () => boolean
+  readonly #gone = Promise.withResolvers<LauncherEnd>()
 
-async function within(ms: number, event: Promise<unknown>): Promise<void> {
-  const late = Promise.withResolvers<void>()
-  const timer = setTimeout(late.resolve, ms)
-  await Promise.race([event, late.promise])
-  clearTimeout(timer)
+  constructor(isAlive: () => boolean, wasAlive: boolean) {
+    this.#isAlive = isAlive
+    if (!wasAlive) this.#gone.resolve({})
+  }
+
+  get gone(): Promise<LauncherEnd> {
+    return this.#gone.promise
+  }
+
+  lookAround(): boolean {
+    const isAlive = this.#isAlive()
+    if (!isAlive) this.#gone.resolve({})
+    return isAlive
+  }
+
+  heard(): void {}
+  serverEnded(): void {}
 }

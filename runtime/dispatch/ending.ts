@@ -55,8 +55,11 @@ export function endChange({ row, events }: Pick<LiveTask, 'row' | 'events'>, end
   }
 }
 
-/** The change of a task that never had a place. */
-export const endWithoutPlace = (ending: Ending): Change => ({ patch: endPatch(ending), events: [endEvent(ending)] })
+/** The change of a task that never had a reservation. */
+export const endWithoutReservation = (ending: Ending): Change => ({
+  patch: endPatch(ending),
+  events: [endEvent(ending)],
+})
 
 /** How a task ended that was killed before its process was started. */
 export const cancelledBeforeStart = (now: number): Ending => ({
@@ -65,9 +68,9 @@ export const cancelledBeforeStart = (now: number): Ending => ({
   finishedAt: now,
 })
 
-/** The change of a task that was killed while it waited for its place: now, or so that an earlier service wrote it down. */
+/** The change of a task that was killed while it waited: now, or as an earlier service wrote down. */
 export function killedBeforeStart({ row }: Pick<LiveTask, 'row'>, now: number): Change {
-  const { patch, events } = endWithoutPlace(cancelledBeforeStart(now))
+  const { patch, events } = endWithoutReservation(cancelledBeforeStart(now))
   if (row.kill_requested_at !== null) return { patch, events }
   return { patch: { ...patch, kill_requested_at: now }, events: [killRequested(), ...events] }
 }

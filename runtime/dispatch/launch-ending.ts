@@ -1,10 +1,10 @@
-/** How a task ended, from what its launcher wrote down, or from what we know without that. */
-
+/** How a task ended, from the outcome of its launcher, or from what we know without one. */
 import type { Limits } from '../../shared/runtime-request/limits.ts'
 import { type Asked, classify } from '../launcher/classification.ts'
 import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
+import type { TaskRow } from '../store/tasks.ts'
 import type { Ending, StartedProcess } from './ending.ts'
-import type { RunningTask } from './running-task.ts'
+import type { LaunchedPhase } from './in-flight.ts'
 
 type NamedProcess = Pick<LaunchedProcess, 'launcher_pid' | 'pid' | 'pgid' | 'started_ms'>
 
@@ -36,46 +36,52 @@ export const launchFailed = (message: string, details?: object): Ending => ({
   finishedAt: Date.now(),
 })
 
-/** What is known of a task without its outcome. */
-type Known = Pick<RunningTask, 'isAdopted' | 'isForced' | 'launchedSince' | 'startedSince'> & {
-  readonly task: Pick<RunningTask['task'], 'row'>
+/** What is known about a task that has no outcome. */
+export interface Unfinished {
+  readonly task: { readonly row: TaskRow }
+  readonly phase: LaunchedPhase
 }
 
 /**
- * Neither a launcher nor an outcome. What it was to be ended for is known all the same, if it was: of a task of an earlier
- * service only where we have ended it.
+ * The end of a task that has neither a launcher nor an outcome. If we were ending it, we know why. Of a launch of an
+ * earlier service we know that only if we forced the end.
  */
-export function lost(known: Known, exitCode?: number): Ending {
-  const { row } = known.task
-  if (known.isAdopted && !known.isForced) return internal(known, 'task lost during runtime restart')
+export function lost({ task: { row }, phase }: Unfinished, exitCode?: number): Ending {
+  if (phase.launch.isAdopted && phase.name !== 'forced') {
+    return internal({ task: { row }, phase }, 'task lost during runtime restart')
+  }
   const how = exitCode === undefined ? '' : ` with ${exitCode}`
   const message = `task lost: its launcher ended${how} and wrote no outcome (see launchers.log in the data directory)`
-  const ending = internal(known, message)
+  const ending = internal({ task: { row }, phase }, message)
   if (row.kill_requested_at !== null) {
     return { ...ending, status: 'cancelled', error: { code: 'cancelled', message: 'task was cancelled' } }
   }
   const { wall_time_ms } = JSON.parse(row.limits) as Limits
-  if (ranMs(known) > wall_time_ms) {
+  if (ranMs(phase) > wall_time_ms) {
     return { ...ending, error: { code: 'timeout', message: 'task exceeded wall_time_ms' }, isTimeout: true }
   }
   return ending
 }
 
-/** Milliseconds that it ran under our eyes, by a clock that nobody sets. */
-const ranMs = ({ isAdopted, launchedSince, startedSince }: Known): number =>
-  performance.now() - (startedSince ?? (isAdopted ? launchedSince : undefined) ?? Number.POSITIVE_INFINITY)
+/** Milliseconds that the task ran while this service watched. 0 where nothing was heard of its start. */
+function ranMs(phase: LaunchedPhase): number {
+  const watchedSince = startedMsOf(phase) ?? (phase.launch.isAdopted ? phase.launch.launchedMs : undefined)
+  return watchedSince === undefined ? 0 : performance.now() - watchedSince
+}
 
-/** The end of a task of which nobody can say how it ended. */
-export function internal(known: Known, message: string): Ending {
+const startedMsOf = (phase: LaunchedPhase): number | undefined =>
+  phase.name === 'launched' ? undefined : phase.startedMs
+
+/** The end of a task of which nothing says how it ended. */
+export function internal({ task: { row }, phase }: Unfinished, message: string): Ending {
   const now = Date.now()
-  const { started_at } = known.task.row
-  // Of one that an earlier service saw start there is only the clock on the wall, which may have been set back.
-  const durationMs =
-    known.startedSince === undefined ? now - (started_at ?? now) : performance.now() - known.startedSince
+  const startedMs = startedMsOf(phase)
+  // If an earlier service saw the start there is only the wall clock, which may have been set back.
+  const durationMs = startedMs === undefined ? now - (row.started_at ?? now) : performance.now() - startedMs
   return {
     status: 'failed',
     error: { code: 'internal', message },
-    ...(started_at !== null && { usage: { duration_ms: Math.max(0, Math.round(durationMs)) } }),
+    ...(row.started_at !== null && { usage: { duration_ms: Math.max(0, Math.round(durationMs)) } }),
     finishedAt: now,
   }
 }

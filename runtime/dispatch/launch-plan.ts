@@ -1,37 +1,38 @@
-/** What a launcher is asked to do for a task: the request and its plan, as arguments and an environment. Pure. */
+/** From the request of a task and its plan to what its launcher is asked to do. Pure. */
 import { join, relative } from 'node:path'
 import type { ExecutionPlan, PlannedSandbox } from '../../shared/contract/runtime.ts'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import type { Limits } from '../../shared/runtime-request/limits.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { SandboxPaths } from '../host/sandbox-paths.ts'
+import type { Asked } from '../launcher/classification.ts'
 import { type LaunchPlan, type LaunchSandbox, ROOT_SCRIPT, ROOT_WORKSPACE, type TaskCgroup } from '../launcher/plan.ts'
 import { TASK_MARK } from '../launcher/task-mark.ts'
 import type { TaskDir } from '../store/task-dir.ts'
 
-/** What is the same for all tasks of a service. */
+/** The settings that all tasks of a service share. */
 export interface LaunchSettings {
   readonly graceMs: number
   readonly maxOutputBytes: number
-  /** The variables that every task has, but for those of its own directory. */
+  /** The environment of every task, without the variables that name its directory. */
   readonly baseEnvironment: Readonly<Record<string, string>>
   readonly sandbox: SandboxSettings
 }
 
-/** What sandboxes of a service have in common. */
+/** The settings that all sandboxes of a service share. */
 export interface SandboxSettings extends SandboxPaths {
-  /** The user of their tasks, with its name; undefined where that is the user of the service, who is not root. */
+  /** The user of tasks in a sandbox; undefined where the service is not root, and its own user is used. */
   readonly user: { readonly uid: number; readonly name: string } | undefined
   readonly canFilter: boolean
 }
 
 export interface LaunchContext {
   readonly dir: TaskDir
-  /** Its processes are counted, limited and ended in here; undefined where the host has no cgroups for us. */
+  /** For counting, limiting and ending the processes of the task; undefined where the service may not make cgroups. */
   readonly cgroup: TaskCgroup | undefined
-  /** Which directory of that name it is (`taskDirId`). */
+  /** Identity of the directory (`taskDirId`): its name may be given to another. */
   readonly dirId: string | undefined
-  /** Value of the mark that its processes carry. */
+  /** Value of TASKMILL_TASK in the environment of its processes. */
   readonly mark: string
 }
 
@@ -44,13 +45,13 @@ export function launchPlan(
   const { resource_enforcement, effective_sandbox } = plan
   const { wall_time_ms, cpu_time_sec, memory_bytes } = limits
   const { pids_max, pids_enforced } = resource_enforcement
-  // Both would be one too many: address space is not memory, and its limit breaks programs that only reserve it.
+  // Never both: a limit on address space breaks programs that reserve more than they use.
   const isMemoryByCgroup = resource_enforcement.oom_detection
-  const seen = placesSeen(effective_sandbox, dir)
+  const seen = pathsSeen(effective_sandbox, dir)
   const workdir = join(seen.workspace, sandbox.workspace_subdir ?? '')
-  // From there it can be reached whatever directories of the host the user of sandboxes may not pass.
-  const isOnFoot = effective_sandbox.profile === 'linux_sandbox' && !effective_sandbox.namespaces?.mount
-  const script = isOnFoot ? relative(workdir, seen.script) : seen.script
+  // A relative path works although the user of sandboxes may not pass the directories of the host above it.
+  const isRelative = effective_sandbox.profile === 'linux_sandbox' && !effective_sandbox.namespaces?.mount
+  const script = isRelative ? relative(workdir, seen.script) : seen.script
   return {
     task_id,
     task_dir: dir.task_dir,
@@ -67,7 +68,7 @@ export function launchPlan(
       sandbox: launchSandbox(effective_sandbox, dir, execution.kind === 'script', settings),
     }),
     ...(cpu_time_sec !== undefined && { cpu_time_sec }),
-    ...groupOf(cgroup, limits, plan),
+    ...cgroupFor(cgroup, limits, plan),
     ...(memory_bytes !== undefined &&
       (isMemoryByCgroup ? { memory_max: memory_bytes } : { address_space_bytes: memory_bytes })),
     ...(pids_enforced && { pids_max: pids_max! }),
@@ -75,29 +76,34 @@ export function launchPlan(
 }
 
 /**
- * Making, joining and removing a group costs milliseconds: the kernel waits for all its processors. A launcher ends all of
- * a task without it too, and so does the end of a pid namespace where the launcher itself is killed. Without either what
- * such a task started could get away, so it has a group, if only to end it: in version 1 one is enough for that, and for
- * the limit on processes of a sandbox that asks for none.
+ * The cgroup that a task needs. Making, joining and removing one costs milliseconds, as the kernel waits for all its
+ * processors, so most tasks have none. A cgroup is needed
+ *  - to enforce a limit on memory or processes; in version 1 one hierarchy is enough for the default limit on processes
+ *    of a sandbox;
+ *  - to end processes that could outlive both the launcher and, for want of a pid namespace, the sandbox. Any hierarchy will do.
  */
-function groupOf(
+function cgroupFor(
   cgroup: TaskCgroup | undefined,
   limits: Limits,
   { resource_enforcement, effective_sandbox }: ExecutionPlan,
 ): Pick<LaunchPlan, 'cgroup'> {
   if (cgroup === undefined) return {}
   const { cgroup_enforced, oom_detection } = resource_enforcement
-  const isLimitAsked = oom_detection || limits.pids_max !== undefined
-  if (cgroup_enforced && (isLimitAsked || cgroup.version === 2)) return { cgroup }
-  const isOutlived = effective_sandbox.profile === 'linux_sandbox' && !effective_sandbox.namespaces?.pid
-  if (!cgroup_enforced && !isOutlived) return {}
-  if (cgroup.version === 2) return { cgroup }
-  const { pids_path, memory_path } = cgroup
-  return { cgroup: { version: 1, ...(pids_path === undefined ? { memory_path: memory_path! } : { pids_path }) } }
+  const mayOutlive = effective_sandbox.profile === 'linux_sandbox' && !effective_sandbox.namespaces?.pid
+  if (!cgroup_enforced && !mayOutlive) return {}
+  const isLimitAsked = cgroup_enforced && (oom_detection || limits.pids_max !== undefined)
+  return { cgroup: isLimitAsked || cgroup.version === 2 ? cgroup : oneHierarchyOf(cgroup) }
 }
 
-/** Where the task finds what is its own. */
-const placesSeen = ({ chroot }: PlannedSandbox, dir: TaskDir) =>
+type CgroupV1 = Extract<TaskCgroup, { version: 1 }>
+
+const oneHierarchyOf = ({ pids_path, memory_path }: CgroupV1): TaskCgroup => ({
+  version: 1,
+  ...(pids_path === undefined ? { memory_path: memory_path! } : { pids_path }),
+})
+
+/** Paths of its own files as the task sees them. */
+const pathsSeen = ({ chroot }: PlannedSandbox, dir: TaskDir) =>
   chroot ? { workspace: ROOT_WORKSPACE, script: ROOT_SCRIPT } : { workspace: dir.workspace, script: dir.script_path }
 
 function launchSandbox(
@@ -118,7 +124,7 @@ function launchSandbox(
   }
 }
 
-/** All that the task sees of an environment. Its own variables come last, but nothing takes the mark from it. */
+/** The environment of a task. Its own variables override all others, except the mark. */
 export const taskEnvironment = (
   { execution }: TaskRequest,
   { effective_sandbox }: ExecutionPlan,
@@ -127,12 +133,12 @@ export const taskEnvironment = (
 ): Record<string, string> => ({
   ...baseEnvironment,
   ...(effective_sandbox.profile === 'linux_sandbox' && user !== undefined && { USER: user.name }),
-  HOME: placesSeen(effective_sandbox, dir).workspace,
+  HOME: pathsSeen(effective_sandbox, dir).workspace,
   ...execution.env,
   [TASK_MARK]: mark,
 })
 
-/** The part of a service's own environment that tasks may see: where programs are, and the language. */
+/** The part of the service's environment that tasks may see: PATH and the language. */
 export const baseEnvironment = (
   env: Readonly<Record<string, string | undefined>>,
   user: string,
@@ -141,4 +147,16 @@ export const baseEnvironment = (
   LANG: env.LANG || 'C.UTF-8',
   TMPDIR: '/tmp',
   USER: user,
+})
+
+/** The part of a request that says what the end of its task means. */
+export const askedOf = (
+  { execution, limits, sandbox }: TaskRequest,
+  { workspace }: TaskDir,
+  { maxOutputBytes }: Pick<LaunchSettings, 'maxOutputBytes'>,
+): Asked => ({
+  ...limits,
+  program: execution.kind === 'command' ? execution.program : (execution.interpreter[0] ?? ''),
+  workdir: join(workspace, sandbox.workspace_subdir ?? ''),
+  max_output_bytes: maxOutputBytes,
 })

@@ -4,9 +4,9 @@ import type { SubmitTaskResponse, TaskListResponse, TaskStatusResponse } from '.
 import { hasEnded, RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
 import { headerText } from '../../shared/header-text.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
-import type { Dispatcher } from '../dispatch/dispatcher.ts'
-import type { Intake } from '../dispatch/intake.ts'
+import type { Kills } from '../dispatch/kill.ts'
 import type { Retention } from '../dispatch/retention.ts'
+import type { Submissions } from '../dispatch/submit.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 import { logStream } from '../store/log-stream.ts'
 import { readOutput } from '../store/output.ts'
@@ -23,8 +23,8 @@ const DEFAULT_PAGE = 100
 const MAX_PAGE = 1_000
 
 export interface TaskRoutes {
-  readonly intake: Intake
-  readonly dispatcher: Dispatcher
+  readonly submissions: Pick<Submissions, 'submit'>
+  readonly kills: Pick<Kills, 'kill'>
   readonly retention: Pick<Retention, 'delete'>
   readonly store: TaskStore
   /** Absolute. */
@@ -37,7 +37,7 @@ const optionalTexts = (...names: readonly string[]) =>
 
 export const addTaskRoutes = (
   app: AnyElysia,
-  { intake, dispatcher, retention, store, dataDir, maxBodyBytes }: TaskRoutes,
+  { submissions, kills, retention, store, dataDir, maxBodyBytes }: TaskRoutes,
 ): AnyElysia => {
   const known = (id: string): TaskRow => {
     const row = store.get(id)
@@ -54,7 +54,7 @@ export const addTaskRoutes = (
       '/api/v1/tasks',
       async ({ set, request }): Promise<SubmitTaskResponse> => {
         const body = await readBody(app, request, maxBodyBytes)
-        const task_id = await intake.submit(body, traceIdOf(set))
+        const task_id = await submissions.submit(body, traceIdOf(set))
         return { task_id, handle_id: task_id, status: 'accepted' }
       },
       { parse: 'none' },
@@ -112,7 +112,7 @@ export const addTaskRoutes = (
       '/api/v1/tasks/:id/kill',
       async ({ params, request, set }) => {
         known(params.id)
-        await dispatcher.kill(params.id, claimedOwner(request), traceIdOf(set))
+        await kills.kill({ taskId: params.id, owner: claimedOwner(request), traceId: traceIdOf(set) })
         return statusOf(known(params.id))
       },
       { parse: 'none' },

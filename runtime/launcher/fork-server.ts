@@ -1,19 +1,21 @@
 /**
  * Has launchers started by a fork server (fork-server.h), which costs the service one small write for each.
  *
- * A fork server tells when each launcher that it was asked for is through with its task, or has ended, by `gone`, so all is well
- * as long as it lives. When it ends all the same, the files of each task say how far it came. A launcher that has the task
- * goes on, and is looked at now and then, for nobody will tell of its end if it cannot do so itself. One that was never
- * started is asked for again, of another fork server: the lock of a task is taken before its launcher is forked or passed the
- * request, so with the fork server gone and the lock free, none is on its way.
+ * The fork server says `gone` for each launcher that is through with its task or has ended. It never fails to, as long as it
+ * lives. When it ends, the files of each task say how far its launch came:
  *
- * A launcher that was ended before its task had begun is asked for again, too: by a signal, or because it could not take
- * the task and has said nothing of why, as may be with one that has waited for it and that somebody has meddled with. What
- * the first has left is gone by then (fleet.h), or holds the lock for a moment, until which we wait. Whether a task has
- * begun its record says; one that removes that, and then ends, ends its launcher with an exit code that is neither.
+ * - The lock of the task is held: its launcher goes on. Nobody will tell of its end if it cannot do so itself, so the
+ *   lock is checked now and then.
+ * - The lock is free: a launcher takes the lock before it is forked or gets the request, so none is on its way. If the
+ *   task has not begun, the next fork server is asked for its launcher.
  *
- * Each time a launcher is asked for it gets another number, so that a `gone` that is still in the pipe, from another
- * fork server or for an earlier task of the same name, is not taken for its own.
+ * A launcher that ended before its task had begun is asked for again, too. Either a signal killed it, or it exited with
+ * EXIT_NOT_STARTED and gave no reason, as a waiting launcher does that another process has meddled with. What the first
+ * launcher left is gone by then (fleet.h), or holds the lock for a moment longer; we wait for that. The record of a task
+ * says whether the task has begun. A task that removes its record and then ends makes its launcher exit with another code.
+ *
+ * Each request has a number of its own. So a `gone` that is still in the pipe, from another fork server or for an earlier task
+ * with the same id, is not taken for this launcher's.
  */
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -22,150 +24,74 @@ import type { TaskError } from './classification.ts'
 import { explainSpawnFailure } from './faults.ts'
 import { ForkServerProcess, type ForkServerSurroundings } from './fork-server-process.ts'
 import { type LaunchRequest, launchRequest, MAX_LAUNCH } from './launch-request.ts'
-import type { Environment, Launched, LauncherEnd, LauncherHost } from './launcher-host.ts'
+import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost } from './launcher-host.ts'
 import type { LauncherEvent } from './notify.ts'
 import type { LaunchPlan } from './plan.ts'
 import { isLauncherAlive, readRecord } from './spawn.ts'
 
 /**
- * How often a launcher is asked for. Once would be too few: that a fork server was killed is no fault of the task. For ever
- * would be too often: a request that ends every fork server would keep all others from being read.
+ * How often a launcher is asked for. Once is too few: a task is not to blame for a killed fork server. Without a limit, a
+ * request that ends every fork server would keep all others from being read.
  */
 const MAX_TRIES = 3
 
 /** The exit code of a launcher that started no task (outcome.h). */
 const EXIT_NOT_STARTED = 125
 
-/** Milliseconds for which a lock is waited for that a launcher held which is gone: then what holds it hangs in the kernel. */
+/** Milliseconds to wait for the lock of a launcher that is gone. A process that holds it longer hangs in the kernel. */
 const LOCK_PATIENCE_MS = 10_000
 
-/** Milliseconds that the fork server gets, at the end, to start what it was asked for. */
+/** Milliseconds that the fork server gets, when the service stops, to start what it was asked for. */
 const LAST_LAUNCHES_MS = 1_000
 
-/** A launcher, ready to be asked for. */
+/** A request for a launcher, ready to be sent. */
 interface Order {
   readonly plan: LaunchPlan
   readonly env: Environment
-  /** Its number. */
   readonly launch: number
   readonly request: LaunchRequest
 }
 
-/** A launcher that was asked for, and that is not through with its task as far as we have heard. */
-interface Asked {
-  readonly task_id: string
-  readonly task_dir: string
-  readonly gone: PromiseWithResolvers<LauncherEnd>
-  launch: number
-  tries: number
-  /** To ask for it again; undefined once it has begun. */
-  again: Pick<Order, 'plan' | 'env'> | undefined
-  /** The launcher has said why it could not begin. */
-  hasFault: boolean
-  /** Until when its lock is looked at, as nobody will tell that it is free; undefined while its fork server will. */
-  watchedUntilMs: number | undefined
-}
+type Retry = Pick<Order, 'plan' | 'env'>
 
 export class ForkServer implements LauncherHost {
   readonly #surroundings: ForkServerSurroundings
   readonly #log: Log
-  /** By task, in the order in which they were asked for. */
-  readonly #asked = new Map<string, Asked>()
-  /** A service that comes back must not begin with the numbers that an earlier one began with. */
+  /** Random at first: a restarted service must not repeat the numbers of the earlier one. */
   #lastLaunch = Math.floor(Math.random() * MAX_LAUNCH)
-  /** Started when it is needed. */
+  /** Started on demand. */
   #process: ForkServerProcess | undefined
   #isClosed = false
+  onServerEnd = (): void => {}
 
   constructor(surroundings: ForkServerSurroundings, log: Log) {
     this.#surroundings = surroundings
     this.#log = log
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
   prepare(plan: LaunchPlan, env: Environment): () => Launched {
-    const order = this.#order(plan, env)
-    return () => this.#launch(order)
-  }
-
-  #launch(order: Order): Launched {
-    const gone = Promise.withResolvers<LauncherEnd>()
-    // The next service finds that this task has not begun, and starts it.
-    if (this.#isClosed) return { gone: gone.promise }
-    const { task_id, task_dir } = order.plan
-    const { plan, env, launch } = order // without the bytes of the request, which are many
-    const asked: Asked = {
-      ...{ task_id, task_dir, gone, launch, tries: 0, again: { plan, env } },
-      ...{ hasFault: false, watchedUntilMs: undefined },
-    }
-    const error = this.#ask(asked, order)
-    if (error !== undefined) return { error }
-    this.#asked.set(task_id, asked)
-    return { gone: gone.promise }
-  }
-
-  heard(event: LauncherEvent): void {
-    const asked = this.#asked.get(event.task_id)
-    if (asked === undefined) return
-    if (event.event === 'started' || event.event === 'ended') asked.again = undefined
-    else if (event.event === 'failed') asked.hasFault = true
-    else if (event.event === 'gone' && event.launch === asked.launch) this.#afterLauncher(asked, event)
-  }
-
-  lookAround(): void {
-    const now = performance.now()
-    for (const asked of [...this.#asked.values()]) {
-      if (asked.watchedUntilMs === undefined) continue
-      if (!isAlive(asked)) this.#afterWatch(asked)
-      else if (now > asked.watchedUntilMs) this.#end(asked, { error: lockIsHeld })
+    const order = this.order(plan, env)
+    return () => {
+      const launcher = new ForkedLauncher(this, order)
+      // A task of a stopping service has not begun for the next service, which starts it.
+      const error = this.#isClosed ? undefined : launcher.ask(order)
+      return error === undefined ? { launcher } : { error }
     }
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true
-    if (this.#process === undefined) return
-    this.#process.close()
-    await Promise.race([this.#process.exited, Bun.sleep(LAST_LAUNCHES_MS)])
-  }
-
-  #afterLauncher(asked: Asked, { exit_code, is_killed }: { exit_code: number; is_killed: boolean }): void {
-    const isNoFaultOfTask = is_killed || (exit_code === EXIT_NOT_STARTED && !asked.hasFault)
-    const mayAskAgain = isNoFaultOfTask && asked.again !== undefined && asked.tries < MAX_TRIES && !hasBegun(asked)
-    if (!mayAskAgain) this.#end(asked, { exitCode: exit_code })
-    // By what it left, and what did not end while its fork server waited for that.
-    else if (isAlive(asked)) asked.watchedUntilMs = performance.now() + LOCK_PATIENCE_MS
-    else this.#askAgain(asked, asked.again!)
-  }
-
-  /** Its lock is free, and its fork server, or its launcher, is gone. */
-  #afterWatch(asked: Asked): void {
-    asked.watchedUntilMs = undefined
-    if (asked.again === undefined || hasBegun(asked)) this.#end(asked, {})
-    else if (asked.tries >= MAX_TRIES) this.#end(asked, { error: triedTooOften })
-    else this.#askAgain(asked, asked.again)
-  }
-
-  #askAgain(asked: Asked, { plan, env }: Pick<Order, 'plan' | 'env'>): void {
-    if (this.#isClosed) return // the next service does so
-    const error = this.#ask(asked, this.#order(plan, env))
-    if (error !== undefined) this.#end(asked, { error })
-  }
-
-  #end(asked: Asked, end: LauncherEnd): void {
-    this.#asked.delete(asked.task_id)
-    asked.gone.resolve(end)
-  }
-
-  #order(plan: LaunchPlan, env: Environment): Order {
+  /** For launchers of this fork server. */
+  order(plan: LaunchPlan, env: Environment): Order {
     this.#lastLaunch = (this.#lastLaunch % MAX_LAUNCH) + 1
     const launch = this.#lastLaunch
     return { plan, env, launch, request: launchRequest(launch, launcherArguments(plan), env) }
   }
 
-  /** Why that is not possible, or undefined. */
-  #ask(asked: Asked, { launch, request }: Order): TaskError | undefined {
-    asked.launch = launch
-    asked.tries++
-    asked.hasFault = false
+  /** For launchers of this fork server. Returns why the request cannot be sent, or undefined. */
+  send(request: LaunchRequest): TaskError | undefined {
     if ('code' in request) return launchFailed(request.code)
     try {
       this.#process ??= this.#start()
@@ -174,6 +100,13 @@ export class ForkServer implements LauncherHost {
     }
     this.#process.send(request.bytes)
     return undefined
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    if (this.#process === undefined) return
+    this.#process.close()
+    await Promise.race([this.#process.exited, Bun.sleep(LAST_LAUNCHES_MS)])
   }
 
   #start(): ForkServerProcess {
@@ -188,33 +121,107 @@ export class ForkServer implements LauncherHost {
     this.#log.warn('the process that starts launchers ended: another takes its place (see launchers.log)', {
       exit_code: exitCode,
     })
-    for (const asked of [...this.#asked.values()]) if (asked.watchedUntilMs === undefined) this.#takeUp(asked)
-  }
-
-  /** Its fork server has ended. */
-  #takeUp(asked: Asked): void {
-    if (isAlive(asked)) asked.watchedUntilMs = Number.POSITIVE_INFINITY
-    else this.#afterWatch(asked)
+    this.onServerEnd()
   }
 }
 
-/**
- * Whether its lock is held. What cannot be asked counts as no: to ask for a launcher once more than needed does no harm, it
- * finds the lock taken.
- */
-function isAlive({ task_dir }: Asked): boolean {
-  try {
-    return isLauncherAlive(task_dir)
-  } catch {
-    return false
-  }
-}
+/** A launcher that a fork server was asked for. */
+class ForkedLauncher implements Launcher {
+  readonly #server: ForkServer
+  readonly #taskDir: string
+  readonly #gone = Promise.withResolvers<LauncherEnd>()
+  #launch = 0
+  #tries = 0
+  /** What another request needs. Undefined once the task has begun. */
+  #retry: Retry | undefined
+  /** The launcher has said why it could not begin. */
+  #hasFault = false
+  /** Until when the lock is checked, as nobody will tell that it is free. Undefined while the fork server will. */
+  #watchedUntilMs: number | undefined
+  #isGone = false
 
-function hasBegun({ task_dir }: Asked): boolean {
-  try {
-    return Object.keys(readRecord(task_dir)).length > 0
-  } catch {
-    return true // what cannot be read is there
+  /** `order` is kept without the bytes of its request, which are many. */
+  constructor(server: ForkServer, { plan, env }: Order) {
+    this.#server = server
+    this.#taskDir = plan.task_dir
+    this.#retry = { plan, env }
+  }
+
+  get gone(): Promise<LauncherEnd> {
+    return this.#gone.promise
+  }
+
+  heard(event: LauncherEvent): void {
+    if (event.event === 'started' || event.event === 'ended') this.#retry = undefined
+    else if (event.event === 'failed') this.#hasFault = true
+    else if (event.event === 'gone' && event.launch === this.#launch && !this.#isGone) this.#afterLauncher(event)
+  }
+
+  lookAround(): boolean {
+    if (this.#watchedUntilMs === undefined) return !this.#isGone
+    if (!this.#isLockHeld()) this.#afterWatch()
+    else if (performance.now() > this.#watchedUntilMs) this.#end({ error: lockIsHeld })
+    return !this.#isGone
+  }
+
+  serverEnded(): void {
+    if (this.#isGone || this.#watchedUntilMs !== undefined) return
+    if (this.#isLockHeld()) this.#watchedUntilMs = Number.POSITIVE_INFINITY
+    else this.#afterWatch()
+  }
+
+  /** Why that is not possible, or undefined. */
+  ask({ launch, request }: Order): TaskError | undefined {
+    this.#launch = launch
+    this.#tries++
+    this.#hasFault = false
+    return this.#server.send(request)
+  }
+
+  #afterLauncher({ exit_code, is_killed }: { exit_code: number; is_killed: boolean }): void {
+    const isNoFaultOfTask = is_killed || (exit_code === EXIT_NOT_STARTED && !this.#hasFault)
+    const retry = isNoFaultOfTask && this.#tries < MAX_TRIES && !this.#hasBegun() ? this.#retry : undefined
+    if (retry === undefined) this.#end({ exitCode: exit_code })
+    // The launcher left a process that did not end while the fork server waited for it.
+    else if (this.#isLockHeld()) this.#watchedUntilMs = performance.now() + LOCK_PATIENCE_MS
+    else this.#askAgain(retry)
+  }
+
+  /** The lock is free, and the fork server or the launcher is gone. */
+  #afterWatch(): void {
+    this.#watchedUntilMs = undefined
+    if (this.#retry === undefined || this.#hasBegun()) this.#end({})
+    else if (this.#tries >= MAX_TRIES) this.#end({ error: triedTooOften })
+    else this.#askAgain(this.#retry)
+  }
+
+  #askAgain({ plan, env }: Retry): void {
+    if (this.#server.isClosed) return // the next service does so
+    const error = this.ask(this.#server.order(plan, env))
+    if (error !== undefined) this.#end({ error })
+  }
+
+  #end(end: LauncherEnd): void {
+    this.#isGone = true
+    this.#watchedUntilMs = undefined
+    this.#gone.resolve(end)
+  }
+
+  /** False where the lock cannot be checked: a second launcher does no harm, it finds the lock taken. */
+  #isLockHeld(): boolean {
+    try {
+      return isLauncherAlive(this.#taskDir)
+    } catch {
+      return false
+    }
+  }
+
+  #hasBegun(): boolean {
+    try {
+      return Object.keys(readRecord(this.#taskDir)).length > 0
+    } catch {
+      return true // a record that cannot be read is there
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 /**
- * Whoever starts the launchers of a service. There are two: the fork server for the compiled launcher, and the service itself
- * for the portable one. Whether a launcher lives, and what it did, is asked of its files (spawn.ts), whoever started it.
+ * Starting the launchers of a service. There are two hosts: a fork server for the compiled launcher, and the service
+ * itself for the portable one. Whether a launcher lives, and what it did, its files say, whichever host started it.
+ *
+ * A host keeps no list of its launchers: the service has one already, and passes on what concerns each of them.
  */
 import type { TaskError } from './classification.ts'
 import type { LauncherEvent } from './notify.ts'
@@ -8,15 +10,24 @@ import type { LaunchPlan } from './plan.ts'
 
 export type Environment = Readonly<Record<string, string>>
 
+/** A launcher that was asked for. It may take a moment until it runs. */
+export interface Launcher {
+  /**
+   * Resolves once the launcher is through with its task, or gone for whatever reason. Never rejects. The launcher may have
+   * said `ended` long before.
+   */
+  readonly gone: Promise<LauncherEnd>
+  /** To be called for each event of its task. */
+  heard(event: LauncherEvent): void
+  /** A safety net, to be called now and then. False once the launcher is gone, and then `gone` resolves. */
+  lookAround(): boolean
+  /** To be called when `LauncherHost.onServerEnd` is. */
+  serverEnded(): void
+}
+
 export type Launched =
-  | {
-      /**
-       * Resolves when the launcher is through with the task or gone, in whatever way; never rejects. It may have said
-       * `ended` long before.
-       */
-      readonly gone: Promise<LauncherEnd>
-    }
-  /** There could be no launcher, for a reason that the task or the machine gave. */
+  | { readonly launcher: Launcher }
+  /** There could be no launcher, for a reason that lies in the task or the machine. */
   | { readonly error: TaskError }
 
 export interface LauncherEnd {
@@ -27,15 +38,13 @@ export interface LauncherEnd {
 }
 
 export interface LauncherHost {
+  /** Called when the process that starts launchers has ended unasked. Set by whoever keeps the list of launchers. */
+  onServerEnd: () => void
   /**
-   * Gets a launcher for `plan` ready, with `env` as the whole environment of the task. What is returned starts it, once. It
-   * may take a moment until there is one. Throws when the directory of the task cannot be used.
+   * Prepares a launcher for `plan`, with `env` as the whole environment of the task. The returned function starts it and
+   * may be called once. Throws when the directory of the task cannot be used.
    */
   prepare(plan: LaunchPlan, env: Environment): () => Launched
-  /** To be called for everything that launchers say. */
-  heard(event: LauncherEvent): void
-  /** A safety net, to be called now and then: looks for launchers of whose end nobody will hear. */
-  lookAround(): void
-  /** Starts no launcher from now on. Resolves when those that were asked for are started; they live on. */
+  /** Starts no launcher from now on. Resolves once those that were asked for are started. They live on. */
   close(): Promise<void>
 }

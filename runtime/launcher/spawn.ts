@@ -19,7 +19,7 @@ import type { TaskError } from './classification.ts'
 import type { LauncherProgram } from './embedded.ts'
 import { explainSpawnFailure } from './faults.ts'
 import { KILL_SIGNAL } from './kill-signal.ts'
-import type { Environment, Launched, LauncherHost } from './launcher-host.ts'
+import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost } from './launcher-host.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from './outcome.ts'
 import { signalIf } from './pidfd.ts'
 import type { LaunchPlan } from './plan.ts'
@@ -86,10 +86,14 @@ function lockTask(taskDir: string): number {
   throw new Error(`a launcher is at work in ${taskDir} already`)
 }
 
-/** The portable launcher: it is a program that takes a while to begin, so to fork one from another would gain nothing. */
+/**
+ * Starts each portable launcher as a child of the service. That launcher takes a while to begin, so a fork server would
+ * gain nothing.
+ */
 export class ChildLaunchers implements LauncherHost {
   readonly #surroundings: LaunchSurroundings
   #isClosed = false
+  onServerEnd = (): void => {} // there is no server
 
   constructor(surroundings: LaunchSurroundings) {
     this.#surroundings = surroundings
@@ -97,21 +101,25 @@ export class ChildLaunchers implements LauncherHost {
 
   prepare(plan: LaunchPlan, env: Environment): () => Launched {
     return () => {
-      if (this.#isClosed) return { gone: new Promise(() => {}) }
+      if (this.#isClosed) return { launcher: childLauncher(new Promise(() => {})) }
       const launched = launch(plan, env, this.#surroundings)
       if ('error' in launched) return launched
-      return { gone: launched.launcher.exited.then((exitCode) => ({ exitCode })) }
+      return { launcher: childLauncher(launched.launcher.exited.then((exitCode) => ({ exitCode }))) }
     }
   }
-
-  /** A child that ends is heard of by the system. */
-  heard(): void {}
-  lookAround(): void {}
 
   async close(): Promise<void> {
     this.#isClosed = true
   }
 }
+
+/** The system tells of the end of a child. */
+const childLauncher = (gone: Promise<LauncherEnd>): Launcher => ({
+  gone,
+  heard: () => {},
+  lookAround: () => true,
+  serverEnded: () => {},
+})
 
 /** Opens the directory of a task, which may have closed it, or one of those of the service above it. */
 function openDirectory(path: string): number {

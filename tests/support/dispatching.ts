@@ -1,11 +1,16 @@
 /** A dispatcher of one test: a real store and real launchers, without HTTP and without a plan to work out. */
 import { Dispatcher } from '../../runtime/dispatch/dispatcher.ts'
-import { startedProcess } from '../../runtime/dispatch/launch-ending.ts'
-import { baseEnvironment } from '../../runtime/dispatch/launch-plan.ts'
-import { Launches } from '../../runtime/dispatch/launches.ts'
-import { recoverTasks } from '../../runtime/dispatch/recovery.ts'
+import { Ends } from '../../runtime/dispatch/end.ts'
+import { Force } from '../../runtime/dispatch/force.ts'
+import { InFlight } from '../../runtime/dispatch/in-flight.ts'
+import { KillSender, Kills } from '../../runtime/dispatch/kill.ts'
+import { baseEnvironment, type LaunchSettings } from '../../runtime/dispatch/launch-plan.ts'
+import { LauncherRecords } from '../../runtime/dispatch/launcher-records.ts'
+import { recoverTasks } from '../../runtime/dispatch/recover.ts'
 import { ResultFiles } from '../../runtime/dispatch/result-files.ts'
+import { Starts } from '../../runtime/dispatch/start.ts'
 import { taskDirContent } from '../../runtime/dispatch/task-dir-content.ts'
+import { Totals } from '../../runtime/dispatch/totals.ts'
 import { WaitingQueue } from '../../runtime/dispatch/waiting-queue.ts'
 import { planTask } from '../../runtime/intake/plan.ts'
 import type { LauncherEvent } from '../../runtime/launcher/notify.ts'
@@ -26,6 +31,7 @@ import { acceptedRow, storedTasks } from './stored-tasks.ts'
 import { until } from './until.ts'
 
 const GRACE_MS = 500
+const RETRY_MS = 10_000
 
 export interface DispatchingOptions {
   /** Tasks that may run at once. */
@@ -59,32 +65,32 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
   const { log } = launchers.log
   const ledger = new Ledger({ task_slots: slots })
   const queue = new WaitingQueue<LiveTask>(ledger)
-  const launches = new Launches({
-    host: launchers.host,
-    settings: {
-      graceMs: GRACE_MS,
-      maxOutputBytes: 1_000_000,
-      baseEnvironment: baseEnvironment(process.env, 'test'),
-      sandbox: { user: undefined, canFilter: false, masks: [], exposed: [] },
-    },
-    cgroups: undefined,
-    capabilities: hostWithout(),
-    serviceId: crypto.randomUUID(),
-    ...{ dataDir, store, log },
-  })
+  const settings: LaunchSettings = {
+    graceMs: GRACE_MS,
+    maxOutputBytes: 1_000_000,
+    baseEnvironment: baseEnvironment(process.env, 'test'),
+    sandbox: { user: undefined, canFilter: false, masks: [], exposed: [] },
+  }
+  const inFlight = new InFlight()
+  const records = new LauncherRecords(dataDir)
+  const results = new ResultFiles(dataDir, log)
+  const totals = new Totals()
+  const cgroups = undefined
+  const force = new Force({ records, cgroups, serviceId: crypto.randomUUID(), log })
+  const ends = new Ends({ store, records, force, results, settings, totals, log })
+  const { host } = launchers
+  const starts = new Starts({ host, settings, cgroups, capabilities: hostWithout(), store, records, ends, force })
   const dispatcher = new Dispatcher({
-    ...{ store, commit, ledger, queue, launches, log },
+    ...{ store, commit, ledger, queue, inFlight, records, starts, ends, force, results, totals, log },
     directory: HELD,
-    results: new ResultFiles(dataDir, log),
     bootId: bootId(),
     graceMs: GRACE_MS,
-    retryMs: 10_000,
+    retryMs: RETRY_MS,
   })
-  const hear = (event: LauncherEvent) => {
-    if (event.event === 'started') dispatcher.onStarted(event.task_id, startedProcess(event))
-    else if (event.event === 'failed') launches.onFault(event.task_id, event)
-    else if (event.event === 'ended') dispatcher.onOutcome(event.task_id)
-  }
+  const sender = new KillSender(records, log)
+  const kills = new Kills({ store, queue, inFlight, dispatcher, records, force, sender, log })
+  const hear = (event: LauncherEvent) => dispatcher.heard(event)
+  host.onServerEnd = () => dispatcher.serverEnded()
 
   /** A task in the database, with its directory; nothing starts it. */
   async function accept(parts: SubmitTaskRequest, more: Partial<TaskRow> = {}): Promise<LiveTask> {
@@ -108,8 +114,13 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
   const dirOf = (taskId: string): TaskDir => taskDir(dataDir, taskId)
 
   return {
-    ...{ dispatcher, launchers, store, disk, accept, dirOf, hear },
-    recover: () => recoverTasks({ store, ledger, dispatcher, launches, bootId: bootId(), log }),
+    ...{ dispatcher, inFlight, launchers, store, disk, accept, dirOf, hear },
+    kill: (taskId: string) => kills.kill({ taskId, owner: null, traceId: 't' }),
+    recover: () =>
+      recoverTasks({
+        ...{ store, ledger, dispatcher, records, kills: sender, log },
+        bootId: bootId(),
+      }),
     eventTypes: (taskId: string) => store.events(taskId).map(({ event_type }) => event_type),
     [Symbol.asyncDispose]: async () => {
       dispatcher.stop()

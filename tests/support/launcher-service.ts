@@ -3,7 +3,13 @@ import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { installLauncher } from '../../runtime/launcher/embedded.ts'
 import { ForkServer } from '../../runtime/launcher/fork-server.ts'
-import type { Environment, LauncherEnd, LauncherHost } from '../../runtime/launcher/launcher-host.ts'
+import type {
+  Environment,
+  Launched,
+  Launcher,
+  LauncherEnd,
+  LauncherHost,
+} from '../../runtime/launcher/launcher-host.ts'
 import { type LauncherEvent, NotifyPipe } from '../../runtime/launcher/notify.ts'
 import type { LaunchPlan } from '../../runtime/launcher/plan.ts'
 import { wrapEnvironment } from '../../runtime/launcher/portable/environment.ts'
@@ -39,6 +45,7 @@ export class LauncherService implements AsyncDisposable {
   readonly #complaintsFd: number
   readonly #lockFd: number
   readonly #dirs = new Set<string>()
+  readonly #launchers = new Map<string, Launcher>()
 
   constructor({
     variant = shippedLauncher,
@@ -50,7 +57,7 @@ export class LauncherService implements AsyncDisposable {
     this.path = dataDir.path
     this.#pipe = new NotifyPipe(join(this.path, 'notify'), (event) => {
       this.events.push(event)
-      this.host.heard(event)
+      this.hear(event)
       onEvent(event)
     })
     this.#complaintsFd = openSync(join(this.path, 'launchers.log'), 'a', 0o600)
@@ -71,6 +78,18 @@ export class LauncherService implements AsyncDisposable {
           },
           this.log.log,
         )
+    this.host.onServerEnd = () => {
+      for (const launcher of this.#launchers.values()) launcher.serverEnded()
+    }
+  }
+
+  /** Passes an event on, as if a launcher had said it. */
+  hear(event: LauncherEvent): void {
+    this.#launchers.get(event.task_id)?.heard(event)
+  }
+
+  lookAround(): void {
+    for (const launcher of this.#launchers.values()) launcher.lookAround()
   }
 
   /** The fork server, while there is one: the child of ours that has our pipe. */
@@ -89,9 +108,15 @@ export class LauncherService implements AsyncDisposable {
   /** Starts a launcher; fails when there could be none. */
   start(task_id: string, command: LaunchPlan['command'], env: Environment = taskEnv): StartedTask {
     const plan = this.planOf(task_id, command)
-    const launched = this.host.prepare(plan, env)()
+    return this.startPlan(plan, env)
+  }
+
+  /** The same for a plan of one's own. */
+  startPlan(plan: LaunchPlan, env: Environment = taskEnv): StartedTask {
+    const launched: Launched = this.host.prepare(plan, env)()
     if ('error' in launched) throw new Error(launched.error.message)
-    return { dir: plan.task_dir, gone: launched.gone }
+    this.#launchers.set(plan.task_id, launched.launcher)
+    return { dir: plan.task_dir, gone: launched.launcher.gone }
   }
 
   complaints(): string {

@@ -29,7 +29,7 @@ test('a kill during the launch waits for the start, and then ends the task', asy
     () => task.row.launch_boot_id,
     (bootId) => bootId !== null,
   )
-  const kills = [1, 2].map(() => at.dispatcher.kill('task-1', null, 't'))
+  const kills = [1, 2].map(() => at.kill('task-1'))
   expect(task.row.kill_requested_at).toBeNull()
   process.kill(forkServer, 'SIGCONT')
   await Promise.all(kills)
@@ -45,7 +45,7 @@ test('a kill during a launch that does not come about in time ends the task, whi
   await stopProcess(forkServer)
   const task = await at.accept({ task_id: 'task-1', ...SLEEP })
   at.dispatcher.enqueue(task)
-  await at.dispatcher.kill('task-1', null, 't')
+  await at.kill('task-1')
   expect((await task.ended).status).toBe('cancelled')
   process.kill(forkServer, 'SIGCONT')
   await at.launchers.said('gone', 'task-1')
@@ -62,13 +62,12 @@ test('a task whose turn comes while its kill is being written is not launched', 
   await at.launchers.said('started', 'first')
   const second = await at.accept({ task_id: 'second', ...SLEEP })
   at.dispatcher.enqueue(second)
-  const killOfFirst = at.dispatcher.kill('first', null, 't')
-  await killOfFirst
+  await at.kill('first')
   const resumeDisk = at.disk.hold()
-  const killOfSecond = at.dispatcher.kill('second', null, 't')
+  const killOfSecond = at.kill('second')
   await until(
-    () => at.dispatcher.isRunning('second'),
-    (isRunning) => isRunning,
+    () => at.inFlight.has('second'),
+    (isInFlight) => isInFlight,
   )
   resumeDisk()
   await killOfSecond

@@ -1,6 +1,8 @@
 /** Goal: the end of a task that left no outcome is told from what was seen, whatever the clock on the wall says. Method: tables. */
 import { describe, expect, test } from 'bun:test'
-import { lost } from '../../../runtime/dispatch/launch-ending.ts'
+import { Launch, type LaunchedPhase } from '../../../runtime/dispatch/in-flight.ts'
+import { lost, type Unfinished } from '../../../runtime/dispatch/launch-ending.ts'
+import type { Launcher } from '../../../runtime/launcher/launcher-host.ts'
 import type { TaskRow } from '../../../runtime/store/tasks.ts'
 
 const WALL_TIME_MS = 60_000
@@ -15,10 +17,28 @@ const task = (more: Partial<TaskRow> = {}) => ({
   } as TaskRow,
 })
 const ago = (ms: number) => performance.now() - ms
-const seen = (ms: number) => ({ isAdopted: false, isForced: false, launchedSince: ago(ms), startedSince: ago(ms) })
-const adopted = (isForced: boolean, ms: number) => ({
-  ...{ isAdopted: true, isForced },
-  ...{ launchedSince: ago(ms), startedSince: undefined },
+const ASKED = { program: 'a', workdir: '/', wall_time_ms: WALL_TIME_MS, max_output_bytes: 1 }
+
+const SILENT: Launcher = {
+  gone: new Promise(() => {}),
+  heard: () => {},
+  lookAround: () => true,
+  serverEnded: () => {},
+}
+
+const launched = (ms: number): LaunchedPhase => ({ name: 'launched', launch: new Launch(SILENT, ASKED, ago(ms)) })
+
+/** Launched and seen to start at that time. */
+const seen = (ms: number): { readonly phase: LaunchedPhase } => ({
+  phase: { ...launched(ms), name: 'started', startedMs: ago(ms) },
+})
+
+const adopted = (isForced: boolean, ms: number): { readonly phase: LaunchedPhase } => ({
+  phase: {
+    name: isForced ? 'forced' : 'started',
+    launch: new Launch(SILENT, undefined, ago(ms)),
+    startedMs: undefined,
+  },
 })
 
 describe('a task without an outcome', () => {
@@ -35,8 +55,8 @@ describe('a task without an outcome', () => {
       { ...adopted(true, 1_000), task: task({ kill_requested_at: 1 }) },
       'cancelled',
     ],
-  ])('%s', (_, known, code) => {
-    const { error, isTimeout = false } = lost(known)
+  ])('%s', (_, unfinished, code) => {
+    const { error, isTimeout = false } = lost(unfinished)
     expect([error!.code, isTimeout]).toEqual([code as never, code === 'timeout'])
   })
 
@@ -46,7 +66,7 @@ describe('a task without an outcome', () => {
 })
 
 describe('how long it ran', () => {
-  const durationMs = (known: Parameters<typeof lost>[0]) => lost(known).usage!.duration_ms
+  const durationMs = (unfinished: Unfinished) => lost(unfinished).usage!.duration_ms
 
   test('is measured where its start was seen', () => {
     expect(durationMs({ ...seen(5_000), task: task({ started_at: Date.now() + HOUR_MS }) })).toBeLessThan(6_000)
@@ -57,6 +77,6 @@ describe('how long it ran', () => {
   })
 
   test('is not told of one that never started', () => {
-    expect(lost({ ...seen(1), startedSince: undefined, task: task({ started_at: null }) }).usage).toBeUndefined()
+    expect(lost({ phase: launched(1), task: task({ started_at: null }) }).usage).toBeUndefined()
   })
 })

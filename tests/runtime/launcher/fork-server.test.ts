@@ -89,8 +89,7 @@ function cases(variant: LauncherVariant) {
     await using our = service()
     const env = { ...taskEnv, TASKMILL_TASK: 'x'.repeat(5_000) }
     const plan = { ...our.planOf('task-1', sh('exit 4')), workdir: `${our.path}${'/.'.repeat(1_000)}` }
-    const launched = our.host.prepare(plan, env)()
-    expect('gone' in launched && (await launched.gone)).toEqual({ exitCode: 4 })
+    expect(await our.startPlan(plan, env).gone).toEqual({ exitCode: 4 })
     expect(our.complaints()).toBe('')
   })
 
@@ -197,8 +196,8 @@ describeLaunchers(
       const task = our.start('task-1', sh('exec sleep 600'))
       const { launcher_pid } = await our.said('started', 'task-1')
       for (const launch of [0, 1]) {
-        our.host.heard({ event: 'gone', task_id: 'task-1', launch, exit_code: 125, is_killed: false })
-        our.host.heard({ event: 'gone', task_id: 'task-2', launch, exit_code: 125, is_killed: false })
+        our.hear({ event: 'gone', task_id: 'task-1', launch, exit_code: 125, is_killed: false })
+        our.hear({ event: 'gone', task_id: 'task-2', launch, exit_code: 125, is_killed: false })
       }
       process.kill(launcher_pid, 'SIGKILL')
       expect(await task.gone).toEqual({ exitCode: 137 })
@@ -214,11 +213,11 @@ describeLaunchers(
         () => our.log.texts.length,
         (length) => length === 1,
       )
-      our.host.lookAround()
+      our.lookAround()
       expect(isLauncherAlive(task.dir)).toBe(true)
       process.kill(launcher_pid, 'SIGKILL')
       await gone(launcher_pid)
-      our.host.lookAround()
+      our.lookAround()
       expect(await task.gone).toEqual({})
     })
 

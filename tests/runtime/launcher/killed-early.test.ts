@@ -11,7 +11,7 @@ import type { LaunchPlan } from '../../../runtime/launcher/plan.ts'
 import { readRecord } from '../../../runtime/launcher/spawn.ts'
 import { missingCgroups, testCgroups } from '../../support/cgroups.ts'
 import { LauncherService } from '../../support/launcher-service.ts'
-import { describeLaunchers, launch, sh, taskEnv } from '../../support/launchers.ts'
+import { describeLaunchers, launch, sh } from '../../support/launchers.ts'
 import { MASKS, missingSandbox, SANDBOX_UID, USUAL } from '../../support/sandboxes.ts'
 import { childrenOf } from '../../support/task-processes.ts'
 import { until } from '../../support/until.ts'
@@ -43,8 +43,7 @@ describe.skipIf(missing !== undefined)(`with sandboxes and control groups${why}`
           const plan = our.planOf(id, sh('echo ran >> ran'))
           const workspace = join(plan.task_dir, 'workspace')
           const limits = { cgroup: groups.tasks.forTask(id)!, memory_max: 2 ** 28, pids_max: 16 }
-          const launched = our.host.prepare({ ...plan, ...sandboxOf(workspace), ...limits }, taskEnv)()
-          if ('error' in launched) throw new Error(launched.error.message)
+          const task = our.startPlan({ ...plan, ...sandboxOf(workspace), ...limits })
           const pid = our.forkServerPid!
           await until(
             () => childrenOf(pid),
@@ -53,7 +52,7 @@ describe.skipIf(missing !== undefined)(`with sandboxes and control groups${why}`
           const until_ms = performance.now() + (i % 12) / 4
           while (performance.now() < until_ms);
           for (const launcher of childrenOf(pid)) process.kill(launcher, 'SIGKILL')
-          const { exitCode } = await launched.gone
+          const { exitCode } = await task.gone
           const ran = existsSync(join(workspace, 'ran')) ? readFileSync(join(workspace, 'ran'), 'utf8') : ''
           if (exitCode === 0) {
             replaced++

@@ -154,9 +154,8 @@ describeHosts('a service', (variant) => {
       const task_dir = join(disk.path, 'task-1')
       mkdirSync(task_dir)
       writeFileSync(join(disk.path, 'filler'), '')
-      const launched = our.host.prepare({ ...our.planOf('task-1', ['/bin/true']), task_dir }, taskEnv)()
-      if ('error' in launched) throw new Error(launched.error.message)
-      expect(await launched.gone).toEqual({ exitCode: 125 })
+      const task = our.startPlan({ ...our.planOf('task-1', ['/bin/true']), task_dir })
+      expect(await task.gone).toEqual({ exitCode: 125 })
       expect(await our.said('failed', 'task-1')).toMatchObject({ step: 'outcome', errno: ENOSPC })
       expect(readdirSync(task_dir)).toEqual([])
     } finally {

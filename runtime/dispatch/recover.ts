@@ -1,12 +1,11 @@
 /**
- * What a start finds: tasks that wait, run, have ended, or are gone.
+ * What a start finds of an earlier service: tasks that wait, run, have ended, or are gone.
  *
- * Tasks outlive their service. A launcher that lives is known by the lock it holds, one that is done by its outcome,
- * which counts whatever happened since, a reboot too. With neither, the task is lost. One exception: a task that was about
- * to be launched, never started, and the machine has not been rebooted since, waits again as if nothing had happened; one
- * that was asked to end before it started has ended.
+ * Tasks outlive their service. A living launcher is known by the lock it holds. One that is done is known by its outcome,
+ * which counts whatever has happened since, even a reboot. A task with neither is lost, with two exceptions. If it was
+ * about to be launched, never started, and the machine has not been rebooted since, it waits again as if nothing had
+ * happened. If it was killed before it started, it has ended.
  */
-
 import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
@@ -15,18 +14,20 @@ import { insufficientResources } from '../ledger/shortfall.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import type { Launches } from './launches.ts'
+import type { KillSender } from './kill.ts'
+import type { LauncherRecords } from './launcher-records.ts'
 
 export interface RecoveryOptions {
   readonly store: TaskStore
   readonly ledger: Ledger
-  readonly dispatcher: Dispatcher
-  readonly launches: Launches
+  readonly dispatcher: Pick<Dispatcher, 'add' | 'adopt' | 'endKilled' | 'giveUp'>
+  readonly records: Pick<LauncherRecords, 'hasBegun' | 'isLauncherAlive'>
+  readonly kills: Pick<KillSender, 'send'>
   readonly bootId: string
   readonly log: Log
 }
 
-/** What was found, for the log. */
+/** How many tasks were found, for the log. */
 export interface Recovered {
   waiting: number
   running: number
@@ -54,10 +55,10 @@ function takeUpSafely(options: RecoveryOptions, task: LiveTask): keyof Recovered
   }
 }
 
-/** A task whose turn had not come. It may be that it never comes: the capacity may have become smaller. */
+/** A task that waits for its turn, which may never come: the capacity may have become smaller. */
 function waitAgain({ ledger, dispatcher, store }: RecoveryOptions, task: LiveTask): keyof Recovered {
   const { reserved_at, released_at } = task.row
-  // The machine had refused its launch: it waited with its place until the earlier service ended.
+  // The machine had refused its launch, so it waited with a reservation until the earlier service ended.
   if (reserved_at !== null && released_at === null) {
     store.note(task, { patch: { released_at: Date.now() }, events: [notStarted(task)] })
   }
@@ -75,28 +76,33 @@ function waitAgain({ ledger, dispatcher, store }: RecoveryOptions, task: LiveTas
 }
 
 function takeUp(options: RecoveryOptions, task: LiveTask): keyof Recovered {
-  const { store, ledger, dispatcher, launches, bootId } = options
+  const { store, ledger, dispatcher, records, kills, bootId } = options
   const { tenant, reservation, task_id } = task
-  // Before its outcome is looked for: whoever holds no lock writes none. Where it cannot be asked yet, it may live.
-  const isLive = launches.isLive(task) ?? true
+  // Checked before the outcome: once the lock is free, no launcher writes one. If it cannot be checked, the launcher may live.
+  const isAlive = records.isLauncherAlive(task) ?? true
   const mayWait = task.row.launch_boot_id === bootId || task.row.kill_requested_at !== null
-  if (!isLive && mayWait && !launches.hasBegun(task)) {
+  if (!isAlive && mayWait && !records.hasBegun(task)) {
     store.note(task, { patch: { launch_boot_id: null, released_at: Date.now() }, events: [notStarted(task)] })
     return waitAgain(options, task)
   }
   const { reserved_at, updated_at } = task.row
   ledger.restore({ task_id, tenant, reservation, reserved_at: isoTime(reserved_at ?? updated_at) })
-  store.note(task, { patch: {}, events: [recovered(isLive)] })
-  dispatcher.adopt(task)
-  if (isLive) return 'running'
-  dispatcher.onLauncherGone(task_id)
-  return 'ended'
+  const found = isAlive ? 'running' : 'ended'
+  store.note(task, { patch: {}, events: [recovered(found)] })
+  const record = dispatcher.adopt(task, isAlive)
+  if (task.row.kill_requested_at !== null) kills.send(record)
+  return found
 }
 
-const recovered = (isLive: boolean): NewEvent => ({
+const FOUND: Readonly<Record<'running' | 'ended', string>> = {
+  running: 'the task runs on',
+  ended: 'the task is gone',
+}
+
+const recovered = (found: 'running' | 'ended'): NewEvent => ({
   event_type: 'recovered',
-  message: isLive ? 'the service was restarted: the task runs on' : 'the service was restarted: the task is gone',
-  data: { running: isLive },
+  message: `the service was restarted: ${FOUND[found]}`,
+  data: { running: found === 'running' },
 })
 
 const notStarted = ({ reservation }: LiveTask): NewEvent => ({

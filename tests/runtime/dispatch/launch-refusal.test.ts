@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { constants } from 'node:os'
 import type { Ending } from '../../../runtime/dispatch/ending.ts'
 import { endingOf } from '../../../runtime/dispatch/launch-ending.ts'
-import { shortageOf } from '../../../runtime/dispatch/shortage.ts'
+import { refusalOf } from '../../../runtime/dispatch/launch-refusal.ts'
 import { explainSpawnFailure, FAULT_STEPS } from '../../../runtime/launcher/faults.ts'
 import type { Outcome } from '../../../runtime/launcher/outcome.ts'
 
@@ -27,7 +27,7 @@ const ended = (
 test('where a process is to be made, want of processes and of memory pass; nothing else does', () => {
   const passing = FAULT_STEPS.flatMap((step) =>
     [EAGAIN, ENOMEM, EPERM, ENOSPC]
-      .filter((errno) => shortageOf(ended(step, errno)) !== undefined)
+      .filter((errno) => refusalOf(ended(step, errno)) !== undefined)
       .map((e) => [step, e]),
   )
   expect(passing).toEqual([
@@ -38,7 +38,7 @@ test('where a process is to be made, want of processes and of memory pass; nothi
     ['fork', ENOMEM],
     ['exec', EAGAIN],
   ])
-  expect(shortageOf(ended('namespaces', EAGAIN, {}, 'sandbox_setup_failed'))?.code).toBe('sandbox_setup_failed')
+  expect(refusalOf(ended('namespaces', EAGAIN, {}, 'sandbox_setup_failed'))?.code).toBe('sandbox_setup_failed')
 })
 
 test.each([
@@ -48,13 +48,13 @@ test.each([
   ['EACCES', false],
 ] as const)('a launcher that cannot be started for %s: %p', (code, isShortage) => {
   const error = { code: 'launch_failed', ...explainSpawnFailure(code)! } as const
-  expect(shortageOf({ status: 'failed', error, finishedAt: 1 }) !== undefined).toBe(isShortage)
+  expect(refusalOf({ status: 'failed', error, finishedAt: 1 }) !== undefined).toBe(isShortage)
 })
 
 test('what was asked to end, what has left something, and what has run is not tried again', () => {
-  expect(shortageOf(ended('fork', EAGAIN, { reason: 'kill' }))).toBeUndefined()
-  expect(shortageOf(ended('fork', EAGAIN, { reason: 'wall_time' }))).toBeUndefined()
-  expect(shortageOf(ended('init', EAGAIN, { leftovers_alive: 1 }))).toBeUndefined()
-  expect(shortageOf(ended('fork', EAGAIN, { ending: { how: 'exited', exit_code: 1 } }))).toBeUndefined()
-  expect(shortageOf({ status: 'success', finishedAt: 1 })).toBeUndefined()
+  expect(refusalOf(ended('fork', EAGAIN, { reason: 'kill' }))).toBeUndefined()
+  expect(refusalOf(ended('fork', EAGAIN, { reason: 'wall_time' }))).toBeUndefined()
+  expect(refusalOf(ended('init', EAGAIN, { leftovers_alive: 1 }))).toBeUndefined()
+  expect(refusalOf(ended('fork', EAGAIN, { ending: { how: 'exited', exit_code: 1 } }))).toBeUndefined()
+  expect(refusalOf({ status: 'success', finishedAt: 1 })).toBeUndefined()
 })

@@ -1,6 +1,6 @@
 /**
- * A request to an accepted task. The steps are those of the specification, in its order: validate, plan, capacity and
- * quota, queue length; a duplicate id is found last. What is refused leaves nothing behind, on disk or in the ledger.
+ * Turns a request into an accepted task. The steps are those of the specification, in its order: validate, plan, capacity
+ * and quota, queue length, duplicate id. A refused request leaves nothing behind, on disk or in the ledger.
  */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf, ServiceError } from '../../shared/errors.ts'
@@ -27,15 +27,15 @@ import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { SandboxSettings } from './launch-plan.ts'
-import type { Launches, PreparedLaunch } from './launches.ts'
+import type { PreparedLaunch, Starts } from './start.ts'
 import { needsPassage, taskDirContent } from './task-dir-content.ts'
 import type { Totals } from './totals.ts'
 
-export interface IntakeOptions {
+export interface SubmissionsOptions {
   readonly store: TaskStore
   readonly ledger: Ledger
   readonly dispatcher: Dispatcher
-  readonly launches: Launches
+  readonly starts: Starts
   readonly capabilities: CapabilitySet
   readonly planSettings: PlanSettings
   readonly maxQueuedTasks: number
@@ -50,17 +50,17 @@ export interface IntakeOptions {
   readonly log: Log
 }
 
-export class Intake {
-  readonly #options: IntakeOptions
-  /** Tasks whose acceptance is being written and that will wait for their place. */
+export class Submissions {
+  readonly #options: SubmissionsOptions
+  /** Tasks whose acceptance is being written, and that will wait in the queue. */
   #arriving = 0
   #isStopping = false
 
-  constructor(options: IntakeOptions) {
+  constructor(options: SubmissionsOptions) {
     this.#options = options
   }
 
-  /** Nothing is taken in any more. */
+  /** Refuses all further requests. */
   stop(): void {
     this.#isStopping = true
   }
@@ -68,7 +68,7 @@ export class Intake {
   /** The id of the task that `body` describes, once it is durable. Throws a `Refusal`, or 503. */
   async submit(body: Uint8Array, traceId: string): Promise<string> {
     if (this.#isStopping) throw stopping()
-    const { store, ledger, dispatcher, launches, capabilities, planSettings, maxQueuedTasks, totals, readiness, log } =
+    const { store, ledger, dispatcher, starts, capabilities, planSettings, maxQueuedTasks, totals, readiness, log } =
       this.#options
     const request = acceptableRequest(body, crypto.randomUUID(), this.#options.unknownFields)
     const rootfs = await this.#lookAtRootfs(request)
@@ -78,7 +78,7 @@ export class Intake {
     const asking = { tenant, reservation: reservationFor(request.limits) }
     ledger.ensureCanEverFit(asking)
 
-    // Whoever comes while others wait goes to the end of their queue, however little it asks for.
+    // While others wait a task goes to the end of the queue, however little it asks for.
     const startsNow = this.#arriving === 0 && dispatcher.hasRoomFor(asking)
     if (!startsNow && dispatcher.waitingCount + this.#arriving >= maxQueuedTasks) {
       throw new Refusal(
@@ -92,18 +92,18 @@ export class Intake {
 
     const row = newRow({ request, plan, reservation: asking.reservation, traceId })
     const events = acceptanceEvents(row, plan)
-    const place = startsNow ? dispatcher.reserve({ task_id, ...asking }) : undefined
-    if (place === undefined) this.#arriving++
+    const reserved = startsNow ? dispatcher.reserve({ task_id, ...asking }) : undefined
+    if (reserved === undefined) this.#arriving++
     const text = JSON.stringify(request)
     try {
       this.#makeDirectory(request, text, plan)
       let prepared: PreparedLaunch | undefined
       const task = await store.accept(
-        { ...row, ...place?.patch },
-        { request: text, events: [...events, ...(place?.events ?? [])] },
+        { ...row, ...reserved?.patch },
+        { request: text, events: [...events, ...(reserved?.events ?? [])] },
         {
           meanwhile: (arriving) => {
-            if (place !== undefined) prepared = launches.prepare(arriving, request)
+            if (reserved !== undefined) prepared = starts.prepare(arriving, request)
           },
           forgotten: () => this.#removeDirectory(task_id),
         },
@@ -116,17 +116,19 @@ export class Intake {
       return task_id
     } catch (error) {
       if (error instanceof ServiceError && error.status === 503) readiness.refused(text.length)
-      if (place !== undefined) dispatcher.giveBack(task_id)
-      // Nobody may have this id until nothing is left of it.
+      if (reserved !== undefined) dispatcher.giveBack(task_id)
+      // Another task may get this id only once nothing is left of this one.
       if (!store.has(task_id)) this.#removeDirectory(task_id)
       throw error
     } finally {
-      if (place === undefined) this.#arriving--
+      if (reserved === undefined) this.#arriving--
     }
   }
 
-  /** The root that the task asks for, where there is one: what only the host can say of it. It is looked at again when the task starts. */
-  /** A `rootfs` that is no directory is refused also where the task does not use it: it may be a mistake. */
+  /**
+   * The real path of the `rootfs` of a task, where it has one. A `rootfs` that is no directory is refused even if the task
+   * does not use it, as it may be a mistake. The launcher checks again when the task starts.
+   */
   async #lookAtRootfs({ sandbox: { rootfs } }: TaskRequest): Promise<string | undefined> {
     if (rootfs === undefined) return undefined
     const realPath = realRootOf(rootfs, await lookAtRoot(this.#options.looks, rootfs))
@@ -134,10 +136,10 @@ export class Intake {
     return realPath
   }
 
-  /** What a disk that takes nothing does not let us remove goes when the next service begins. */
+  /** If the disk does not let us remove the directory, the next service removes it when it starts. */
   #removeDirectory(task_id: string): void {
     const { dataDir, directory, log } = this.#options
-    if (directory.look() !== undefined) return // it may be that of another service's task
+    if (directory.look() !== undefined) return // the directory may belong to a task of another service
     try {
       removeTaskDirNow(taskDir(dataDir, task_id))
     } catch (error) {
@@ -177,7 +179,7 @@ async function lookAtRoot(looks: PathLooks, rootfs: string): Promise<PathInfo> {
   }
 }
 
-/** Throws 400 for what cannot be a root here. */
+/** Throws 400 for a path that cannot be a root on this host. */
 function realRootOf(rootfs: string, look: PathInfo): string {
   if ('message' in look) {
     const reason = PATH_FAULTS[look.code ?? ''] ?? look.message
@@ -187,7 +189,7 @@ function realRootOf(rootfs: string, look: PathInfo): string {
   throw invalidInput(`sandbox.rootfs ${rootfs} is ${look.isThere ? 'no directory' : 'not there'} on this host`)
 }
 
-/** A part of the host that is hidden from tasks is no root for them either. */
+/** Throws 400 for a root in a part of the host that is hidden from tasks. */
 function checkRootIsShown(
   { effective_sandbox: { rootfs } }: ExecutionPlan,
   realPath: string,

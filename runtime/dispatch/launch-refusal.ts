@@ -1,19 +1,19 @@
-/** Launches that the machine refused for want of processes or memory: it may have some soon. Pure. */
+/** Launches that the machine refused for want of processes or memory, which it may have soon. Pure. */
 import type { ErrorInfo } from '../../shared/contract/runtime.ts'
 import type { Limits } from '../../shared/runtime-request/limits.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { Ending } from './ending.ts'
 
 /**
- * Steps at which a process is made (faults.ts), and the errors that come of the machine and not of the task. A limit of the
- * task on memory may be the reason of ENOMEM once its process is in its group.
+ * The steps at which a process is made (faults.ts), and the errors for which the machine is to blame and not the task. Once
+ * the process is in the cgroup of the task, ENOMEM may come from the memory limit of the task.
  */
-const SHORTAGES: Readonly<Record<string, readonly string[]>> = {
+const REFUSALS: Readonly<Record<string, readonly string[]>> = {
   spawn: ['EAGAIN', 'ENOMEM'],
   fork: ['EAGAIN', 'ENOMEM'],
   namespaces: ['EAGAIN', 'ENOMEM'],
   init: ['EAGAIN'],
-  // execve says so of a user who has too many processes.
+  // execve fails so when the user has too many processes.
   exec: ['EAGAIN'],
 }
 
@@ -23,24 +23,22 @@ interface FaultDetails {
   readonly leftovers_alive?: unknown
 }
 
-/** Why a task was not started, where that may pass by itself; undefined for every other ending. */
-export function shortageOf({ error }: Ending): ErrorInfo | undefined {
+/** Why the machine refused to start a task. Undefined for every other ending. */
+export function refusalOf({ error }: Ending): ErrorInfo | undefined {
   if (error?.code !== 'launch_failed' && error?.code !== 'sandbox_setup_failed') return undefined
   const { step, errno, leftovers_alive } = (error.details ?? {}) as FaultDetails
-  const isShortage = SHORTAGES[String(step)]?.includes(String(errno)) === true
-  return isShortage && leftovers_alive === undefined ? error : undefined
+  const isRefusal = REFUSALS[String(step)]?.includes(String(errno)) === true
+  return isRefusal && leftovers_alive === undefined ? error : undefined
 }
 
-const LAUNCH_DELAYED = 'launch_delayed'
-
-/** What is told of a task whose launch is tried again, once. */
+/** The event of a task whose launch will be tried again. Written once for each task. */
 export const launchDelayed = ({ message, details }: ErrorInfo, retryMs: number): NewEvent => ({
-  event_type: LAUNCH_DELAYED,
+  event_type: 'launch_delayed',
   message: `${message}; the launch is tried again for up to ${retryMs} ms`,
   data: { ...(details as object), retry_ms: retryMs },
 })
 
-/** The end of a task that could not be started in all that time. */
+/** The end of a task that could not be started within `--launch-retry-ms`. */
 export const gaveUp = ({ code, message, details }: ErrorInfo, tries: number, forMs: number): Ending => ({
   status: 'failed',
   error: {
@@ -51,7 +49,7 @@ export const gaveUp = ({ code, message, details }: ErrorInfo, tries: number, for
   finishedAt: Date.now(),
 })
 
-/** The end of a task whose wall time was over before it could be started. */
+/** The end of a task whose wall time ran out before it could be started. */
 export const ranOutOfTime = ({ message }: ErrorInfo, { wall_time_ms }: Limits): Ending => ({
   status: 'failed',
   error: {

@@ -1,7 +1,11 @@
-/** Goal: of a task whose launcher is dead nothing is left, also what was just being started when somebody looked. */
+/**
+ * Goal: nothing is left of a task whose launcher is dead, not even what was just being started, and a cgroup that cannot be
+ * ended holds nobody up. Method: real processes with a mark; cgroups that fail.
+ */
 import { expect, test } from 'bun:test'
-import { endMarked } from '../../../runtime/dispatch/stragglers.ts'
+import { endCgroup, endLeftCgroups, endMarked } from '../../../runtime/dispatch/force.ts'
 import { TASK_MARK } from '../../../runtime/launcher/task-mark.ts'
+import { memoryLog } from '../../support/memory-log.ts'
 import { isAlive, until } from '../../support/until.ts'
 
 const spawn = (command: string[], env: Record<string, string> = {}) =>
@@ -59,4 +63,42 @@ test('many who look at once share their looks, and nobody is held up', async () 
   expect([turns > 20, performance.now() - start < 10_000]).toEqual([true, true])
   bare.kill('SIGKILL')
   await bare.exited
+})
+
+const failing = (code: string) => Object.assign(new Error(`${code}: read`), { code })
+
+/** The cgroups of four tasks: one runs, one cannot be read, and one would not go. */
+function cgroups() {
+  const ended: string[] = []
+  const end = async (id: string) => {
+    if (id === 'unreadable') throw failing('EOPNOTSUPP')
+    ended.push(id)
+    return id !== 'stuck'
+  }
+  return { ended, end, taskIds: () => ['unreadable', 'stuck', 'running', 'left'] }
+}
+
+test.each([
+  ['left', true],
+  ['stuck', false],
+  ['unreadable', false],
+])('the cgroup of a task: %s', async (id, isGone) => {
+  const { log, texts } = memoryLog()
+  expect(await endCgroup(cgroups(), id, log)).toBe(isGone)
+  expect(texts.length).toBe(isGone ? 0 : 1)
+})
+
+test('all cgroups that were left are tried', async () => {
+  const all = cgroups()
+  await endLeftCgroups(all, (id) => id === 'running', memoryLog().log)
+  expect(all.ended).toEqual(['stuck', 'left'])
+})
+
+test('a directory of cgroups that cannot be read is logged', async () => {
+  const { log, texts } = memoryLog()
+  const taskIds = () => {
+    throw failing('EACCES')
+  }
+  await endLeftCgroups({ ...cgroups(), taskIds }, () => false, log)
+  expect(texts.length).toBe(1)
 })

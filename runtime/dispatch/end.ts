@@ -1,0 +1,126 @@
+/** The end of a task: how it ended, and how that is written down. */
+import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import { messageOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
+import { explainFault } from '../launcher/faults.ts'
+import type { Outcome } from '../launcher/outcome.ts'
+import { letNobodyPass } from '../store/task-dir.ts'
+import type { Change, LiveTask, TaskStore } from '../store/task-store.ts'
+import type { TaskRow } from '../store/tasks.ts'
+import type { Ending } from './ending.ts'
+import type { Force } from './force.ts'
+import type { FlightRecord, Launch, LaunchedPhase } from './in-flight.ts'
+import { endingOf, internal, launchFailed, lost, startedProcess } from './launch-ending.ts'
+import { askedOf, type LaunchSettings } from './launch-plan.ts'
+import type { LauncherRecords } from './launcher-records.ts'
+import type { ResultFiles } from './result-files.ts'
+import { needsPassage } from './task-dir-content.ts'
+import type { Totals } from './totals.ts'
+
+/** The exit code of a launcher that started no task (outcome.h). */
+const NOT_STARTED = 125
+
+/** Milliseconds by which the last words of a launcher may come after its end. */
+const LAST_WORDS_MS = 100
+
+export interface EndsOptions {
+  readonly store: TaskStore
+  readonly records: LauncherRecords
+  readonly force: Force
+  readonly results: ResultFiles
+  readonly settings: LaunchSettings
+  readonly totals: Pick<Totals, 'ended'>
+  readonly log: Log
+}
+
+export class Ends {
+  readonly #options: EndsOptions
+
+  constructor(options: EndsOptions) {
+    this.#options = options
+  }
+
+  /** How the task of a launch ended, once that is over. Never rejects. */
+  async afterLaunch(record: FlightRecord, launch: Launch): Promise<Ending> {
+    // The launcher says that the outcome is there before it syncs that: what we commit now is as durable, and sooner.
+    const { exitCode, error } = await launch.over
+    if (error !== undefined) return { status: 'failed', error, finishedAt: Date.now() }
+    if (exitCode === NOT_STARTED && !this.#options.records.hasBegun(record.task)) {
+      await this.#options.force.endWhatIsLeft(record.task)
+      return await notBegun(launch)
+    }
+    return await this.#fromRecord(record, launch, exitCode)
+  }
+
+  /** What the outcome of a task says, where there is one. Throws when that, or the request, cannot be read. */
+  fromOutcome(task: LiveTask, launch?: Launch): Ending | undefined {
+    const { outcome } = this.#options.records.read(task)
+    return outcome === undefined ? undefined : this.#classified(task, outcome, launch)
+  }
+
+  async #fromRecord(record: FlightRecord, launch: Launch, exitCode: number | undefined): Promise<Ending> {
+    const { force, records } = this.#options
+    const { task } = record
+    const unfinished = () => ({ task, phase: record.launchedPhase ?? launchedBy(launch) })
+    try {
+      const { outcome, process } = records.read(task)
+      if (outcome !== undefined) return this.#classified(task, outcome, launch)
+      await force.endWhatIsLeft(task)
+      const started = process === undefined ? undefined : startedProcess(process)
+      return { ...lost(unfinished(), exitCode), started }
+    } catch (error) {
+      await force.endWhatIsLeft(task)
+      return internal(unfinished(), `cannot read how the task ended: ${messageOf(error)}`)
+    }
+  }
+
+  #classified(task: LiveTask, outcome: Outcome, launch: Launch | undefined): Ending {
+    const { store, records, settings } = this.#options
+    task.isSilent = outcome.stdout_bytes === 0 && outcome.stderr_bytes === 0
+    const stored = () => JSON.parse(store.requestOf(task.task_id)) as TaskRequest
+    return endingOf(outcome, launch?.asked ?? askedOf(stored(), records.dirOf(task), settings))
+  }
+
+  /** Writes down the end of a task. Resolves once it is durable, and then others see it. */
+  async writeDown(task: LiveTask, change: Change): Promise<void> {
+    const { store, results, totals, log } = this.#options
+    this.#closeDirectory(task)
+    const row = await store.end(task, change, {
+      meanwhile: (ended) => results.prepare(task, ended),
+      beforeSeen: () => results.write(task),
+    })
+    log.info('task ended', endedFields(row))
+    totals.ended(row)
+  }
+
+  /** Other users who could reach the workspace of the task cannot any more. Never throws. */
+  #closeDirectory(task: LiveTask): void {
+    const { records, settings, log } = this.#options
+    const plan = task.row.execution_plan
+    if (!plan.includes('"mount":false')) return // most tasks: their plan is not parsed for this
+    if (!needsPassage(JSON.parse(plan) as ExecutionPlan, settings.sandbox.user?.uid)) return
+    try {
+      letNobodyPass(records.dirOf(task))
+    } catch (error) {
+      log.warn('cannot close the directory of a task', { task_id: task.task_id, cause: messageOf(error) })
+    }
+  }
+}
+
+const launchedBy = (launch: Launch): LaunchedPhase => ({ name: 'launched', launch })
+
+/** The disk was full or the directory was gone, so there is no outcome, and there was no process. */
+async function notBegun({ fault }: Launch): Promise<Ending> {
+  const found = await Promise.race([fault, Bun.sleep(LAST_WORDS_MS)])
+  if (found === undefined) return launchFailed('the launcher of the task could not begin (see launchers.log)')
+  const { message, details } = explainFault(found.step, found.errno)
+  return launchFailed(message, details)
+}
+
+const endedFields = (row: TaskRow) => ({
+  ...(row.trace_id !== null && { trace_id: row.trace_id }),
+  task_id: row.task_id,
+  status: row.status,
+  ...(row.error !== null && { error: JSON.parse(row.error) as object }),
+})

@@ -1,0 +1,121 @@
+/** Starting a task: the launcher of a task is prepared, asked for, and heard of again when the launch is over. */
+import { existsSync } from 'node:fs'
+import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import { messageOf } from '../../shared/errors.ts'
+import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
+import type { CapabilitySet } from '../intake/capability-set.ts'
+import type { TaskCgroups } from '../launcher/cgroup.ts'
+import type { Asked, TaskError } from '../launcher/classification.ts'
+import type { Launched, LauncherHost } from '../launcher/launcher-host.ts'
+import { isWorkspaceOf, letPass, makeTaskDir, type TaskDir, taskDirId } from '../store/task-dir.ts'
+import type { LiveTask, TaskStore } from '../store/task-store.ts'
+import type { Ends } from './end.ts'
+import type { Ending } from './ending.ts'
+import type { Force } from './force.ts'
+import { type FlightRecord, Launch } from './in-flight.ts'
+import { askedOf, type LaunchSettings, launchPlan, taskEnvironment } from './launch-plan.ts'
+import { refusalOf } from './launch-refusal.ts'
+import type { LauncherRecords } from './launcher-records.ts'
+import { lostCapability, planWithoutLostDefault } from './lost-capability.ts'
+import { needsPassage, taskDirContent, workspaceOwner } from './task-dir-content.ts'
+
+export interface StartsOptions {
+  readonly host: LauncherHost
+  readonly settings: LaunchSettings
+  /** Undefined where cgroups are disabled. */
+  readonly cgroups: Pick<TaskCgroups, 'forTask'> | undefined
+  readonly capabilities: CapabilitySet
+  readonly store: TaskStore
+  readonly records: LauncherRecords
+  readonly ends: Ends
+  readonly force: Pick<Force, 'markOf'>
+}
+
+/** All that a launch needs, or why there will be none. */
+export type PreparedLaunch = { readonly asked: Asked; readonly start: () => Launched } | { readonly error: TaskError }
+
+export class Starts {
+  readonly #options: StartsOptions
+
+  constructor(options: StartsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * For a task with a reservation, while that is being written down. `given` is its request; without it the stored request
+   * is read, and the directory of the task is checked. Never throws.
+   */
+  prepare(task: LiveTask, given?: TaskRequest): PreparedLaunch {
+    const { host, settings, cgroups, capabilities, store, records, force } = this.#options
+    try {
+      const request = given ?? (JSON.parse(store.requestOf(task.task_id)) as TaskRequest)
+      const dir = records.dirOf(task)
+      const accepted = JSON.parse(task.row.execution_plan) as ExecutionPlan
+      const plan = planWithoutLostDefault(accepted, request.limits, capabilities)
+      if (given === undefined) {
+        const lost = lostCapability(plan, request.limits, capabilities)
+        if (lost !== undefined) return { error: setupFailed(lost) }
+        this.#remakeUnlessUsable(dir, request, plan)
+      }
+      const context = {
+        ...{ dir, dirId: taskDirId(dir.task_dir) },
+        ...{ cgroup: cgroups?.forTask(task.task_id), mark: force.markOf(task.task_id) },
+      }
+      const start = host.prepare(
+        launchPlan(request, plan, context, settings),
+        taskEnvironment(request, plan, context, settings),
+      )
+      return { asked: askedOf(request, dir, settings), start }
+    } catch (error) {
+      return { error: cannotStart(error) }
+    }
+  }
+
+  /** Starts the launcher of a task and returns how the task ended, or that the machine refused it. Never rejects. */
+  async run(record: FlightRecord, prepared: PreparedLaunch): Promise<Ending> {
+    const launched = startNow(prepared)
+    if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
+    record.launched(launched)
+    return await this.finish(record, launched)
+  }
+
+  /** How the task of a launch under way ended, or that the machine refused it. Never rejects. */
+  async finish(record: FlightRecord, launch: Launch): Promise<Ending> {
+    const ending = await this.#options.ends.afterLaunch(record, launch)
+    // The next launch needs the lock of the task, which this launcher holds until it is gone.
+    if (refusalOf(ending) !== undefined) await launch.launcher.gone
+    return ending
+  }
+
+  /**
+   * A task that waited is launched from the database: its directory may be gone, or never have reached the disk. After a
+   * restart the user of sandboxes may be another, who can do nothing with the workspace of the earlier one.
+   */
+  #remakeUnlessUsable(dir: TaskDir, request: TaskRequest, plan: ExecutionPlan): void {
+    const { records, settings } = this.#options
+    const uid = settings.sandbox.user?.uid
+    if (existsSync(dir.request_path) && isWorkspaceOf(dir, workspaceOwner(plan, uid))) return
+    makeTaskDir(dir, taskDirContent(request, JSON.stringify(request), plan, uid))
+    if (needsPassage(plan, uid)) letPass(records.dataDir, dir)
+  }
+}
+
+function startNow(prepared: PreparedLaunch): Launch | { readonly error: TaskError } {
+  if ('error' in prepared) return prepared
+  try {
+    const launched = prepared.start()
+    return 'error' in launched ? launched : new Launch(launched.launcher, prepared.asked)
+  } catch (error) {
+    return { error: cannotStart(error) }
+  }
+}
+
+const setupFailed = (lost: string): TaskError => ({
+  code: 'sandbox_setup_failed',
+  message: `${lost} (it was there when the task was accepted)`,
+})
+
+const cannotStart = (cause: unknown): TaskError => ({
+  code: 'launch_failed',
+  message: `cannot start the launcher of the task: ${messageOf(cause)}`,
+})

@@ -1,0 +1,297 @@
+/**
+ * The parts of the service, built from its configuration: access, data directory, store, host, tasks, HTTP. Each function
+ * builds one of them; `serve.ts` puts them together, starts them and stops them.
+ */
+import { hostname } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { AnyElysia } from 'elysia'
+import { CAPABILITY_SNAPSHOT_VERSION } from '../shared/contract/runtime-info.ts'
+import { messageOf, UsageError } from '../shared/errors.ts'
+import { HeldDirectory } from '../shared/held-directory.ts'
+import { createGuard, isLoopback } from '../shared/http-guard.ts'
+import { ensureListenable, type ListenAddress, parseListenAddress } from '../shared/http-service.ts'
+import { isoTime } from '../shared/iso-time.ts'
+import type { Log } from '../shared/log.ts'
+import { keepPrivate } from '../shared/private-files.ts'
+import { bootId } from '../shared/processes.ts'
+import { serviceIdOf } from '../shared/service-id.ts'
+import { isTokenFilePublic, readToken } from '../shared/token.ts'
+import { VERSION } from '../shared/version.ts'
+import type { ServeConfig } from './config.ts'
+import { Dispatcher } from './dispatch/dispatcher.ts'
+import { Ends } from './dispatch/end.ts'
+import { Force } from './dispatch/force.ts'
+import { InFlight } from './dispatch/in-flight.ts'
+import { KillSender, Kills } from './dispatch/kill.ts'
+import { baseEnvironment, type LaunchSettings } from './dispatch/launch-plan.ts'
+import { LauncherRecords } from './dispatch/launcher-records.ts'
+import { ResultFiles } from './dispatch/result-files.ts'
+import { Retention } from './dispatch/retention.ts'
+import { Starts } from './dispatch/start.ts'
+import { Submissions } from './dispatch/submit.ts'
+import { Totals } from './dispatch/totals.ts'
+import { WaitingQueue } from './dispatch/waiting-queue.ts'
+import { capabilityManifest, capabilitySet } from './host/capabilities.ts'
+import { findCapacity } from './host/capacity.ts'
+import { ownGroups } from './host/own-groups.ts'
+import { PathLooks } from './host/path-looks.ts'
+import { platformOf } from './host/platform.ts'
+import { findSandboxPaths } from './host/sandbox-paths.ts'
+import { serviceUser } from './host/service-user.ts'
+import { startThread } from './host/threads.ts'
+import { runtimeApp } from './http/app.ts'
+import { configSummary } from './http/info.ts'
+import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './launcher/cgroup.ts'
+import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
+import { Complaints } from './launcher/complaints.ts'
+import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
+import { ForkServer } from './launcher/fork-server.ts'
+import type { LauncherHost } from './launcher/launcher-host.ts'
+import { NotifyPipe } from './launcher/notify.ts'
+import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
+import { ChildLaunchers } from './launcher/spawn.ts'
+import { trySandbox } from './launcher/trial.ts'
+import { Ledger } from './ledger/ledger.ts'
+import { resourcesSnapshot } from './ledger/snapshot.ts'
+import { type DataDir, makeTasksDir, takeDataDir } from './store/data-dir.ts'
+import { databaseFiles, databasePath, openDatabase } from './store/database.ts'
+import { DirectoryGuard } from './store/directory-guard.ts'
+import { GroupCommit } from './store/group-commit.ts'
+import { Readiness } from './store/readiness.ts'
+import { type LiveTask, TaskStore } from './store/task-store.ts'
+import { WalSync } from './store/wal-sync.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Where the service listens, and who may speak to it. */
+export type Access = ReturnType<typeof readAccess>
+
+export function readAccess(config: ServeConfig, env: Environment, log: Log) {
+  const address = parseListenAddress(config.listenAddr, 'listen-addr')
+  const token = readToken(config.tokenFile, env.SERVICE_TOKEN)
+  const isTokenPublic = isTokenFilePublic(config.tokenFile, log)
+  const guard = createGuard({
+    ...{ token, allowedHosts: config.allowedHost, listeningHost: address.hostname },
+    tokenFile: config.tokenFile !== '' && isLoopback(address.hostname) ? resolve(config.tokenFile) : undefined,
+  })
+  return { address, token, isTokenPublic, guard }
+}
+
+/** Nothing but the lock is written before the address is known to be free. */
+export function claimDataDir(config: ServeConfig, address: ListenAddress): DataDir {
+  process.umask(0o077) // requests hold secrets
+  const claimed = takeDataDir(config.dataDir)
+  ensureListenable(address, 'listen-addr')
+  makeTasksDir(claimed.dataDir)
+  return claimed
+}
+
+/** The launcher for this machine, and what it is to hide. `tried` resolves with what a sandbox can be made of. */
+export type SandboxTrial = ReturnType<typeof beginSandboxTrial>
+
+export function beginSandboxTrial(config: ServeConfig, dataDir: string, log: Log) {
+  const paths = findSandboxPaths({ ...config, dataDir })
+  keepPrivate(dataDir, databaseFiles(dataDir), log)
+  const launcher = launcherProgram(dataDir)
+  const isRoot = process.getuid?.() === 0
+  const sandboxUid = isRoot ? config.sandboxUid : undefined
+  const tried = trySandbox({ launcher, sandboxUid, isSandboxDisabled: config.disableLinuxSandbox })
+  return { launcher, isRoot, sandboxUid, paths, tried }
+}
+
+/** Throws `UsageError` when the launcher cannot be put into the data directory, or cannot run there. */
+function launcherProgram(dataDir: string): LauncherProgram {
+  try {
+    return chooseLauncher(dataDir, [process.execPath, PORTABLE_LAUNCHER])
+  } catch (error) {
+    throw new UsageError(messageOf(error))
+  }
+}
+
+export type Storage = ReturnType<typeof openStorage>
+
+export function openStorage(dataDir: string, log: Log) {
+  const db = openDatabase(dataDir)
+  const sync = new WalSync(databasePath(dataDir))
+  const directory = new DirectoryGuard(new HeldDirectory(dataDir), sync.fd, log)
+  const commit = new GroupCommit(db, sync, directory, log)
+  return { db, commit, directory, store: new TaskStore(db, commit) }
+}
+
+/** The cgroups of all tasks; undefined where they are disabled. They are left again at the exit, even of a refused start. */
+export function prepareCgroups(config: ServeConfig, dataDir: string, log: Log): TaskCgroups | undefined {
+  if (config.disableCgroup) return undefined
+  const root = config.cgroupRoot || DEFAULT_CGROUP_ROOT
+  const cgroups = TaskCgroups.prepare({ root, serviceId: serviceIdOf(dataDir), dataDir })
+  if (cgroups.unrecorded.length > 0) {
+    const causes = cgroups.unrecorded
+    log.warn('control groups have no record: no other service removes them if this one is killed', { causes })
+  }
+  process.on('exit', () => leaveCgroups(cgroups))
+  return cgroups
+}
+
+/** What this host can enforce, once the trial of the sandbox is over. */
+export const provenCapabilities = (
+  { launcher, isRoot }: SandboxTrial,
+  cgroups: TaskCgroups | undefined,
+  tried: Awaited<SandboxTrial['tried']>,
+) =>
+  capabilitySet({
+    ...{ isLauncherNative: launcher.isNative, isRoot, own_groups: ownGroups() },
+    ...cgroupCapabilities(cgroups),
+    ...tried,
+  })
+
+/** What the parts below are built from. */
+export interface Foundation {
+  readonly config: ServeConfig
+  readonly env: Environment
+  readonly access: Access
+  readonly data: DataDir
+  readonly trial: SandboxTrial
+  readonly storage: Storage
+  readonly cgroups: TaskCgroups | undefined
+  readonly capabilities: ReturnType<typeof provenCapabilities>
+  readonly log: Log
+}
+
+/** The way of a task from accepted to ended. */
+export type TaskParts = ReturnType<typeof buildTaskParts>
+
+export function buildTaskParts(foundation: Foundation) {
+  const { config, data, storage, cgroups, capabilities, log } = foundation
+  const { dataDir } = data
+  const { store } = storage
+  const settings = launchSettings(foundation)
+  const ledger = new Ledger(findCapacity(config).capacity, config.tenantQuota)
+  const queue = new WaitingQueue<LiveTask>(ledger)
+  const complaints = ofDataDir(() => new Complaints(join(dataDir, 'launchers.log')))
+  const notifications = ofDataDir(() => new NotifyPipe(join(dataDir, 'launchers'), (event) => dispatcher.heard(event)))
+  const launchers = launcherHost(foundation, { notifyFd: notifications.fd, complaintsFd: complaints.fd })
+  const inFlight = new InFlight()
+  const records = new LauncherRecords(dataDir)
+  const results = new ResultFiles(dataDir, log)
+  const totals = new Totals()
+  const force = new Force({ records, cgroups, serviceId: serviceIdOf(dataDir), log })
+  const ends = new Ends({ store, records, force, results, settings, totals, log })
+  const starts = new Starts({ host: launchers, settings, cgroups, capabilities, store, records, ends, force })
+  const dispatcher = new Dispatcher({
+    ...storage,
+    ...{ ledger, queue, inFlight, records, starts, ends, force, results, totals, log },
+    bootId: bootId(),
+    graceMs: config.terminationGraceMs,
+    retryMs: config.launchRetryMs,
+  })
+  const killSender = new KillSender(records, log)
+  const kills = new Kills({ store, queue, inFlight, dispatcher, records, force, sender: killSender, log })
+  launchers.onServerEnd = () => dispatcher.serverEnded()
+  storage.commit.onRecovered = () => dispatcher.startWhatFits()
+  return {
+    ...{ settings, ledger, queue, complaints, launchers, inFlight, records, results, totals, ends, starts },
+    ...{ dispatcher, killSender, kills },
+  }
+}
+
+function launchSettings({ config, env, trial, capabilities }: Foundation): LaunchSettings {
+  const { sandboxUid, paths } = trial
+  return {
+    graceMs: config.terminationGraceMs,
+    maxOutputBytes: config.maxOutputBytes,
+    baseEnvironment: baseEnvironment(env, serviceUser(process.getuid?.())),
+    sandbox: {
+      user: sandboxUid === undefined ? undefined : { uid: sandboxUid, name: serviceUser(sandboxUid) },
+      canFilter: capabilities.seccomp.isAvailable,
+      ...paths,
+    },
+  }
+}
+
+/** Opens a file of ours in the data directory. Throws `UsageError`: whatever else has its name is not ours to remove. */
+function ofDataDir<T>(open: () => T): T {
+  try {
+    return open()
+  } catch (error) {
+    throw new UsageError(`${messageOf(error)} (move it away, or choose another --data-dir)`)
+  }
+}
+
+function launcherHost(
+  { trial: { launcher }, data, env, log }: Foundation,
+  descriptors: { readonly notifyFd: number; readonly complaintsFd: number },
+): LauncherHost {
+  if (!launcher.isNative) return new ChildLaunchers({ program: launcher, ...descriptors })
+  return new ForkServer({ program: launcher.command[0], ...descriptors, directoryLockFd: data.lockFd, env }, log)
+}
+
+/** What callers may ask for. */
+export type CallerParts = ReturnType<typeof buildCallerParts>
+
+export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
+  const { config, access, data, storage, capabilities, log } = foundation
+  const { store, directory, commit } = storage
+  const { dataDir } = data
+  const readiness = new Readiness(commit, directory, dataDir)
+  const submissions = new Submissions({
+    ...tasks,
+    ...{ directory, readiness, store, capabilities, dataDir, sandbox: tasks.settings.sandbox, log },
+    looks: new PathLooks(() => startThread('look')),
+    planSettings: {
+      capability_mode: config.defaultCapabilityMode,
+      sandbox_pids_max: config.sandboxPidsMax === 0 ? undefined : config.sandboxPidsMax,
+      access: {
+        ...{ runtime: access.token === undefined ? 'open' : 'token', control: config.controlAccess },
+        isTokenFilePublic: access.isTokenPublic,
+      },
+    },
+    maxQueuedTasks: config.maxQueuedTasks,
+    unknownFields: config.unknownFields,
+  })
+  const retention = new Retention({
+    ...{ results: tasks.results, store, directory, dataDir, log },
+    retentionSecs: config.resultRetentionSecs,
+    intervalMs: config.gcIntervalMs,
+  })
+  return { readiness, submissions, retention }
+}
+
+export function buildApp(
+  { config, env, access, data, storage, cgroups, capabilities, log }: Foundation,
+  { kills, totals, ledger, queue }: TaskParts,
+  callers: CallerParts,
+  startedAt: number,
+): AnyElysia {
+  const { store } = storage
+  const { dataDir } = data
+  const runtimeId = config.runtimeId === '' ? hostname() : config.runtimeId
+  const platform = platformOf(env)
+  return runtimeApp({
+    ...{ ...callers, kills, store, dataDir, totals, log, guard: access.guard },
+    maxBodyBytes: config.maxBodyBytes,
+    unknownFields: config.unknownFields,
+    info: {
+      runtime_id: runtimeId,
+      version: VERSION,
+      started_at: isoTime(startedAt),
+      snapshot_version: CAPABILITY_SNAPSHOT_VERSION,
+      platform,
+    },
+    capabilities: capabilityManifest(capabilities, {
+      ...{ runtimeId, platform, capacity: ledger.capacity },
+      collectedAt: startedAt,
+      isDataDirWritable: true, // the lock and the database were just written
+      isSandboxDisabled: config.disableLinuxSandbox,
+      isCgroupDisabled: config.disableCgroup,
+    }),
+    config: configSummary(config, {
+      ...{ runtimeId, dataDir },
+      cgroupRoot: cgroups?.directories.pids ?? cgroups?.directories.memory ?? '',
+    }),
+    resources: () =>
+      resourcesSnapshot(ledger, {
+        runtimeId,
+        waitingTasks: queue.length,
+        statusOf: (id) => store.get(id)?.status ?? 'accepted',
+      }),
+  })
+}
