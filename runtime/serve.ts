@@ -103,10 +103,11 @@ async function layFoundation(
 }
 
 /** Takes up the tasks of an earlier service, and ends what it left of others. */
-async function recover({ storage, cgroups, log }: Foundation, tasks: TaskParts): Promise<Recovered> {
+async function recover({ config, storage, cgroups, log }: Foundation, tasks: TaskParts): Promise<Recovered> {
   const recovered = recoverTasks({
     ...{ ...tasks, store: storage.store, kills: tasks.killSender, log },
     bootId: bootId(),
+    retryMs: config.launchRetryMs,
   })
   if (cgroups !== undefined) await endLeftCgroups(cgroups, (id) => tasks.inFlight.has(id), log)
   return recovered

@@ -14,7 +14,9 @@ import { insufficientResources } from '../ledger/shortfall.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { Dispatcher } from './dispatcher.ts'
+import type { Ends } from './end.ts'
 import type { KillSender } from './kill.ts'
+import { refusalOf } from './launch-refusal.ts'
 import type { LauncherRecords } from './launcher-records.ts'
 
 export interface RecoveryOptions {
@@ -22,13 +24,17 @@ export interface RecoveryOptions {
   readonly ledger: Ledger
   readonly dispatcher: Pick<Dispatcher, 'add' | 'adopt' | 'endKilled' | 'giveUp'>
   readonly records: Pick<LauncherRecords, 'hasBegun' | 'isLauncherAlive'>
+  readonly ends: Pick<Ends, 'fromOutcome'>
   readonly kills: Pick<KillSender, 'send'>
   readonly bootId: string
+  /** Milliseconds for which a refused launch is tried again. */
+  readonly retryMs: number
   readonly log: Log
 }
 
 /** How many tasks were found, for the log. */
 export interface Recovered {
+  /** For their turn, or for another launch after the machine refused one. */
   waiting: number
   running: number
   ended: number
@@ -87,19 +93,31 @@ function takeUp(options: RecoveryOptions, task: LiveTask): keyof Recovered {
   }
   const { reserved_at, updated_at } = task.row
   ledger.restore({ task_id, tenant, reservation, reserved_at: isoTime(reserved_at ?? updated_at) })
-  const found = isAlive ? 'running' : 'ended'
+  const found = isAlive ? 'running' : wasRefused(options, task) ? 'waiting' : 'ended'
   store.note(task, { patch: {}, events: [recovered(found)] })
   const record = dispatcher.adopt(task, isAlive)
   if (task.row.kill_requested_at !== null) kills.send(record)
   return found
 }
 
-const FOUND: Readonly<Record<'running' | 'ended', string>> = {
+/** Whether the machine refused the launch of a task under the earlier service, which did not live to try again. */
+function wasRefused({ ends, retryMs }: RecoveryOptions, task: LiveTask): boolean {
+  if (retryMs === 0 || task.row.kill_requested_at !== null) return false
+  try {
+    const ending = ends.fromOutcome(task)
+    return ending !== undefined && refusalOf(ending) !== undefined
+  } catch {
+    return false // the end of the task will say what cannot be read
+  }
+}
+
+const FOUND: Readonly<Record<keyof Recovered, string>> = {
+  waiting: 'the task waits for another launch',
   running: 'the task runs on',
   ended: 'the task is gone',
 }
 
-const recovered = (found: 'running' | 'ended'): NewEvent => ({
+const recovered = (found: keyof Recovered): NewEvent => ({
   event_type: 'recovered',
   message: `the service was restarted: ${FOUND[found]}`,
   data: { running: found === 'running' },

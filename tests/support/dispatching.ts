@@ -118,8 +118,9 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
     kill: (taskId: string) => kills.kill({ taskId, owner: null, traceId: 't' }),
     recover: () =>
       recoverTasks({
-        ...{ store, ledger, dispatcher, records, kills: sender, log },
+        ...{ store, ledger, dispatcher, records, ends, kills: sender, log },
         bootId: bootId(),
+        retryMs: RETRY_MS,
       }),
     eventTypes: (taskId: string) => store.events(taskId).map(({ event_type }) => event_type),
     [Symbol.asyncDispose]: async () => {

@@ -1,5 +1,5 @@
 /**
- * Goal: a task whose launch the machine refused is launched again by the service that took it over.
+ * Goal: a task whose launch the machine refused is launched again by the service that took it over, and counts as waiting.
  * Method: a real store, launcher and dispatcher; the lock and the outcome of the earlier launch are made by the test.
  */
 import { expect, test } from 'bun:test'
@@ -10,6 +10,7 @@ import type { SubmitTaskRequest } from '../../../shared/contract/runtime-request
 import { tryLock } from '../../../shared/directory-lock.ts'
 import { bootId } from '../../../shared/processes.ts'
 import { dispatching } from '../../support/dispatching.ts'
+import { until } from '../../support/until.ts'
 
 const HELLO: SubmitTaskRequest = { execution: { kind: 'command', program: '/bin/echo', args: ['once'] } }
 const LAUNCHED = { launch_boot_id: bootId(), reserved_at: 2_000 }
@@ -40,4 +41,21 @@ test('a launch that is refused after the restart is tried again once its launche
   expect(at.eventTypes('task-1')).toEqual([
     ...['recovered', 'launch_delayed', 'started', 'resource_released', 'finished'],
   ])
+})
+
+test('tasks that wait for another launch count as waiting', async () => {
+  await using at = dispatching()
+  await at.accept({ task_id: 'put-back', ...HELLO }, { reserved_at: 2_000 })
+  await at.accept({ task_id: 'refused', ...HELLO }, LAUNCHED)
+  writeRefusal(at.dirOf('refused').task_dir)
+  expect(at.recover()).toEqual({ waiting: 2, running: 0, ended: 0 })
+  await until(
+    () => at.eventTypes('refused'),
+    (types) => types.includes('launch_delayed'),
+  )
+  expect(at.store.events('refused')[0]).toMatchObject({
+    event_type: 'recovered',
+    message: 'the service was restarted: the task waits for another launch',
+    data: { running: false },
+  })
 })
