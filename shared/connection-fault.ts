@@ -1,40 +1,63 @@
-/** What fetch throws when a service of ours does not answer, in words for people. Pure. */
+/** Errors of connections, in words for people: what `fetch` and sockets throw when nobody answers. Pure. */
 import { messageOf, systemCodeOf } from './errors.ts'
 
 /** The service that is called, in words for people. */
 export interface CalledService {
   /** `control`, `runtime`. */
   readonly name: string
-  /** How one starts it. */
+  /** The command that starts it. */
   readonly start: string
-  /** What its address comes from. */
+  /** The variable and the flag that set its address. */
   readonly urlVariable: string
   readonly urlFlag: string
 }
 
-type Fault = 'refused' | 'no such host' | 'closed'
+type FaultKind = 'refused' | 'unresolved' | 'closed' | 'other'
+
+interface ConnectionFault {
+  readonly kind: FaultKind
+  readonly text: string
+}
+
+const REFUSED: ConnectionFault = { kind: 'refused', text: 'connection refused' }
+const CLOSED: ConnectionFault = { kind: 'closed', text: 'the connection was closed before the answer was complete' }
 
 /** By the codes of the system and those of Bun. */
-const FAULTS: Readonly<Record<string, Fault>> = {
-  ECONNREFUSED: 'refused',
-  ConnectionRefused: 'refused',
-  ENOTFOUND: 'no such host',
-  EAI_AGAIN: 'no such host',
-  ECONNRESET: 'closed',
-  ConnectionClosed: 'closed',
+const FAULTS: Readonly<Record<string, ConnectionFault>> = {
+  ECONNREFUSED: REFUSED,
+  ConnectionRefused: REFUSED,
+  ECONNRESET: CLOSED,
+  ConnectionClosed: CLOSED,
+  ENOTFOUND: { kind: 'unresolved', text: 'no such host' },
+  EAI_AGAIN: { kind: 'unresolved', text: 'the resolver is unavailable, try again' },
+  ENETUNREACH: { kind: 'other', text: 'network unreachable' },
+  EHOSTUNREACH: { kind: 'other', text: 'host unreachable' },
+  ETIMEDOUT: { kind: 'other', text: 'no answer in time' },
+  EACCES: { kind: 'other', text: 'not permitted' },
+  EMFILE: { kind: 'other', text: 'no file descriptor is left' },
 }
 
 /** ofetch wraps what fetch threw; the cause says more. */
 const causeOf = (error: unknown): unknown => (error as { cause?: unknown } | null)?.cause ?? error
 
-const faultOf = (error: unknown): Fault | undefined => FAULTS[systemCodeOf(causeOf(error)) ?? '']
+/** The fault of a connection that `error` reports, itself or by a cause; undefined if it reports something else. */
+export function connectionFault(error: unknown): ConnectionFault | undefined {
+  for (let at = error; at !== undefined && at !== null; at = (at as { cause?: unknown }).cause) {
+    const fault = FAULTS[systemCodeOf(at) ?? '']
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
 
 /** An `AbortSignal.timeout` has ended it. */
 export const isTimeout = (error: unknown): boolean =>
   (causeOf(error) as { name?: unknown } | null)?.name === 'TimeoutError'
 
 /** There was no connection that a request could have gone through. */
-export const neverConnected = (error: unknown): boolean => ['refused', 'no such host'].includes(faultOf(error) ?? '')
+export function neverConnected(error: unknown): boolean {
+  const kind = connectionFault(error)?.kind
+  return kind === 'refused' || kind === 'unresolved'
+}
 
 export interface FaultContext {
   /** Default: nothing is said of a remedy. */
@@ -45,15 +68,13 @@ export interface FaultContext {
 
 export function faultText(error: unknown, { service, timeoutMs }: FaultContext = {}): string {
   if (timeoutMs !== undefined && isTimeout(error)) return `no answer within ${Math.round(timeoutMs)} ms`
-  const remedy = (text: (service: CalledService) => string) => (service === undefined ? '' : ` (${text(service)})`)
-  switch (faultOf(error)) {
-    case 'refused':
-      return `connection refused${remedy(({ start, urlVariable }) => `is it running? start it with ${start}, or set ${urlVariable}`)}`
-    case 'no such host':
-      return `no such host${remedy(({ urlVariable, urlFlag }) => `check ${urlVariable} or ${urlFlag}`)}`
-    case 'closed':
-      return 'the connection was closed before the answer was complete'
-    default:
-      return messageOf(causeOf(error))
-  }
+  const fault = connectionFault(error)
+  if (fault === undefined) return messageOf(causeOf(error))
+  const remedy = service && remedyFor(fault.kind, service)
+  return remedy === undefined ? fault.text : `${fault.text} (${remedy})`
+}
+
+function remedyFor(kind: FaultKind, { start, urlVariable, urlFlag }: CalledService): string | undefined {
+  if (kind === 'refused') return `is it running? start it with ${start}, or set ${urlVariable}`
+  return kind === 'unresolved' ? `check ${urlVariable} or ${urlFlag}` : undefined
 }

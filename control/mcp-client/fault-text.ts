@@ -1,5 +1,6 @@
 /** Whatever the SDK throws, as a fault with words for whoever looks at the task. */
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { connectionFault } from '../../shared/connection-fault.ts'
+import { messageOf } from '../../shared/errors.ts'
 import type { McpServerConfig } from './config.ts'
 import { McpFault, shortened } from './fault.ts'
 import type { Sdk } from './sdk.ts'
@@ -35,9 +36,11 @@ export function asFault(error: unknown, { sdk, server, isGone, explain }: FaultC
     const detail = explain()
     return failure(` ended before it answered${detail === '' ? '' : `: ${detail}`}`, 'unknown')
   }
-  const network = NETWORK_FAULTS[systemCodeOf(causeOf(error)) ?? '']
-  if (network !== undefined && server.kind === 'http')
-    return failure(` at ${placeOf(server.url)}: ${network}`, 'unknown')
+  const fault = connectionFault(error)
+  if (fault !== undefined && server.kind === 'http') {
+    const remedy = fault.kind === 'refused' ? ' (is it running?)' : ''
+    return failure(` at ${placeOf(server.url)}: ${fault.text}${remedy}`, 'unknown')
+  }
   return failure(`: ${shortened(messageOf(error))}`)
 }
 
@@ -47,23 +50,7 @@ function placeOf(url: string): string {
   return origin + pathname
 }
 
-/** What an SDK error has behind it: a network error may be two levels down. */
-function causeOf(error: unknown): unknown {
-  for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    if (NETWORK_FAULTS[systemCodeOf(at) ?? ''] !== undefined) return at
-  }
-  return error
-}
-
 /** What servers answer to a session that they do not know, as after their restart. */
 const SESSION_GONE = new Set<number | undefined>([400, 404, 410])
 
 const GONE = new Set<unknown>(['CONNECTION_CLOSED', 'NOT_CONNECTED'])
-
-const NETWORK_FAULTS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused (is it running?)',
-  ConnectionRefused: 'connection refused (is it running?)',
-  ENOTFOUND: 'no such host',
-  ECONNRESET: 'the connection was closed',
-  ConnectionClosed: 'the connection was closed',
-}

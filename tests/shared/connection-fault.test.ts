@@ -12,7 +12,7 @@ test.each([
   ['ECONNREFUSED', 'connection refused', ' (is it running? start it with start-it, or set ITS_URL)', true],
   ['ConnectionRefused', 'connection refused', ' (is it running? start it with start-it, or set ITS_URL)', true],
   ['ENOTFOUND', 'no such host', ' (check ITS_URL or --its-url)', true],
-  ['EAI_AGAIN', 'no such host', ' (check ITS_URL or --its-url)', true],
+  ['EAI_AGAIN', 'the resolver is unavailable, try again', ' (check ITS_URL or --its-url)', true],
   ['ECONNRESET', 'the connection was closed before the answer was complete', '', false],
   ['ConnectionClosed', 'the connection was closed before the answer was complete', '', false],
   ['EPROTO', 'what EPROTO means', '', false],

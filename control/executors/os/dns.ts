@@ -6,7 +6,8 @@
  */
 import { lookup, Resolver } from 'node:dns/promises'
 import { type Static, Type } from '@sinclair/typebox'
-import { messageOf, systemCodeOf } from '../../../shared/errors.ts'
+import { faultText } from '../../../shared/connection-fault.ts'
+import { systemCodeOf } from '../../../shared/errors.ts'
 import { boundedWait } from '../bounded-wait.ts'
 import { ExecutionError, type ExecutorContext } from '../executor.ts'
 import { ToolParams } from '../params.ts'
@@ -137,9 +138,7 @@ function fault(error: unknown, record: DnsRecord): string {
     case 'ETIMEDOUT':
     case 'ECONNREFUSED':
       return 'no server answers'
-    case 'EAI_AGAIN':
-      return 'the resolver is unavailable, try again'
     default:
-      return messageOf(error)
+      return faultText(error)
   }
 }

@@ -6,12 +6,12 @@ import { constants } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { type Static, Type } from '@sinclair/typebox'
 import { readBounded } from '../../../shared/bounded-output.ts'
+import { faultText } from '../../../shared/connection-fault.ts'
 import { messageOf } from '../../../shared/errors.ts'
 import { ExecutionError, type ExecutorContext, invalidInput } from '../executor.ts'
 import { ToolParams } from '../params.ts'
 import { asExecutionError } from './file.ts'
 import type { FileRoot } from './file-root.ts'
-import { networkFault } from './network-fault.ts'
 import type { OsTool } from './os.ts'
 
 /** Bytes of a response body in the result. Source: spec, Limits A. */
@@ -124,7 +124,7 @@ async function request(
     throw new ExecutionError('external_failure', `http status ${response.status}`, { result, details })
   } catch (error) {
     if (error instanceof ExecutionError) throw error
-    throw new ExecutionError('external_failure', `${method} ${withoutCredentials(url)}: ${networkFault(error)}`, {
+    throw new ExecutionError('external_failure', `${method} ${withoutCredentials(url)}: ${faultText(error)}`, {
       cause: error,
     })
   }

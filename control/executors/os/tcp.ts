@@ -1,9 +1,9 @@
 /** Sees whether a TCP server takes connections: connects, hangs up, and says `{ok: true, address}`. */
 import { Type } from '@sinclair/typebox'
+import { faultText } from '../../../shared/connection-fault.ts'
 import { boundedWait } from '../bounded-wait.ts'
 import { ExecutionError, type ExecutorContext, invalidInput } from '../executor.ts'
 import { ToolParams } from '../params.ts'
-import { networkFault } from './network-fault.ts'
 import type { OsTool } from './os.ts'
 
 export const DEFAULT_CONNECT_MS = 5_000
@@ -68,7 +68,7 @@ async function reach(
     return { ok: true, address }
   } catch (error) {
     if (error instanceof ExecutionError) throw error
-    throw new ExecutionError('external_failure', `${what}: ${networkFault(error)}`, { cause: error })
+    throw new ExecutionError('external_failure', `${what}: ${faultText(error)}`, { cause: error })
   }
 }
 
