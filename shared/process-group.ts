@@ -11,6 +11,7 @@ import type { Subprocess } from 'bun'
 import { openAnonymousFile } from './anonymous-file.ts'
 import { type BoundedText, readBounded } from './bounded-output.ts'
 import { systemCodeOf } from './errors.ts'
+import { GrowingPause } from './growing-pause.ts'
 import { closeEnds, openPipe, streamOf } from './pipe.ts'
 import { allPids, processStat } from './processes.ts'
 import { TextTail } from './text-tail.ts'
@@ -53,9 +54,8 @@ export interface ProcessGroup {
   stop(): void
 }
 
-/** Milliseconds between two looks at whether a group is empty, at first and at most. The kernel has no event for that. */
-const FIRST_LOOK_MS = 1
-const SLOWEST_LOOK_MS = 20
+/** Milliseconds between two looks at whether a group is empty. The kernel has no event for that. */
+const LOOK_PAUSES = { firstMs: 1, longestMs: 20 }
 
 /** Milliseconds after which a killed group counts as ended. What then is left cannot be killed: it hangs in the kernel. */
 const KILLED_MS = 1_000
@@ -135,10 +135,11 @@ export async function killGroup(pid: number, ms: number): Promise<boolean> {
 
 async function isEmptyWithin(pid: number, ms: number): Promise<boolean> {
   const until = performance.now() + ms
-  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, SLOWEST_LOOK_MS)) {
+  const pauses = new GrowingPause(LOOK_PAUSES)
+  for (;;) {
     if (!signalGroup(pid, 0) || hasOnlyZombies(pid)) return true
     if (performance.now() >= until) return false
-    await Bun.sleep(pauseMs)
+    await Bun.sleep(pauses.next())
   }
 }
 

@@ -8,6 +8,7 @@
  * the service is there all the same.
  */
 import { formatDuration } from '../../shared/duration.ts'
+import { GrowingPause } from '../../shared/growing-pause.ts'
 import { startAddress } from '../../shared/start-address.ts'
 import { PROBE_TIMEOUT_MS, type Probe, probe, type Target } from '../probe.ts'
 import type { Attempt, StartedBy } from './attempt.ts'
@@ -48,9 +49,8 @@ export interface Sight {
   readonly hints?: readonly string[]
 }
 
-/** Milliseconds between two looks, at first and at most: quick to see a quick start, gentle with a slow one. */
-const FIRST_PAUSE_MS = 10
-const LONGEST_PAUSE_MS = 1_000
+/** Milliseconds between two looks: a quick start is seen at once, a slow one is not disturbed. */
+const PAUSES = { firstMs: 10, longestMs: 1_000 }
 
 /** Milliseconds that even the last look at a service gets. */
 const SHORTEST_LOOK_MS = 100
@@ -175,12 +175,13 @@ async function readiness(
   const ended = attempt.ended?.then((words) => {
     story = words
   })
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+  const pauses = new GrowingPause(PAUSES)
+  for (;;) {
     const hasEnded = story !== undefined
     const remainingMs = deadline - performance.now()
     const last = await probe(service.target, Math.min(PROBE_TIMEOUT_MS, Math.max(remainingMs, SHORTEST_LOOK_MS)))
     if (last.outcome === 'ready' || hasEnded || performance.now() >= deadline) return { last, story }
-    const pause = Bun.sleep(Math.min(pauseMs, Math.max(0, deadline - performance.now())))
+    const pause = Bun.sleep(Math.min(pauses.next(), Math.max(0, deadline - performance.now())))
     await (ended === undefined ? pause : Promise.race([pause, ended]))
   }
 }

@@ -6,6 +6,7 @@
  * launches it. The record of the refused launch is removed, as no launcher starts a task that has an outcome.
  */
 import { messageOf } from '../../shared/errors.ts'
+import { GrowingPause } from '../../shared/growing-pause.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Limits } from '../../shared/runtime-request/limits.ts'
 import type { TaskStore } from '../store/task-store.ts'
@@ -15,9 +16,8 @@ import { gaveUp, launchDelayed, ranOutOfTime, refusalOf } from './launch-refusal
 import type { LauncherRecords } from './launcher-records.ts'
 import type { PreparedLaunch, Starts } from './start.ts'
 
-/** Milliseconds between two launches of a task: at first, doubled each time, and at most. */
-const FIRST_PAUSE_MS = 100
-const MAX_PAUSE_MS = 2_000
+/** Milliseconds between two launches of a task. */
+const RETRY_PAUSES = { firstMs: 100, longestMs: 2_000 }
 
 export interface LaunchRetriesOptions {
   readonly starts: Starts
@@ -56,7 +56,7 @@ export class LaunchRetries {
     const refusedMs = performance.now()
     const until = Math.min(refusedMs + retryMs, endOfWallTime)
     let ending = first
-    let pauseMs = FIRST_PAUSE_MS
+    const pauses = new GrowingPause(RETRY_PAUSES)
     for (let tries = 1; ; tries++) {
       const refusal = refusalOf(ending)
       if (refusal === undefined) return ending
@@ -66,8 +66,7 @@ export class LaunchRetries {
       if (now >= until) return tries === 1 ? ending : gaveUp(refusal, tries, now - refusedMs)
       const fault = this.#putBack(record, ending, tries === 1)
       if (fault !== undefined) return fault
-      await pause(record, Math.min(pauseMs, until - now))
-      pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)
+      await pause(record, Math.min(pauses.next(), until - now))
       if (isStopping()) return undefined
       if (!isKilled(record) && performance.now() < endOfWallTime) ending = await this.#launchAgain(record)
     }

@@ -9,6 +9,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDirectoryLocked, LOCK_FILES } from '../../../shared/directory-lock.ts'
 import { messageOf, UsageError } from '../../../shared/errors.ts'
+import { GrowingPause } from '../../../shared/growing-pause.ts'
 import type { Log } from '../../../shared/log.ts'
 import { identify, isProcessIdentity, isStillThere, type ProcessIdentity } from '../../../shared/processes.ts'
 import { findSibling, siblingNotFound } from '../../../shared/sibling.ts'
@@ -25,9 +26,8 @@ const END_WITHIN_MS = 10_000
 /** Milliseconds between two looks while it starts or ends. */
 const LOOK_MS = 10
 
-/** Milliseconds before it is started again: at first, and at most. After a minute of life the first counts again. */
-const FIRST_PAUSE_MS = 100
-const MAX_PAUSE_MS = 10_000
+/** Milliseconds before it is started again. After a minute of life the pauses begin again with the first. */
+const RESTART_PAUSES = { firstMs: 100, longestMs: 10_000 }
 const LONG_LIFE_MS = 60_000
 
 export interface RuntimeChildOptions {
@@ -49,7 +49,7 @@ export class RuntimeChild {
   readonly #pidPath: string
   #child: Bun.Subprocess | undefined
   #isEnding = false
-  #pauseMs = FIRST_PAUSE_MS
+  readonly #pause = new GrowingPause(RESTART_PAUSES)
 
   constructor(options: RuntimeChildOptions) {
     this.#options = options
@@ -148,9 +148,10 @@ export class RuntimeChild {
 
   #ended(child: Bun.Subprocess, lifeMs: number): void {
     if (this.#isEnding) return
-    if (lifeMs > LONG_LIFE_MS) this.#pauseMs = FIRST_PAUSE_MS
+    if (lifeMs > LONG_LIFE_MS) this.#pause.reset()
+    const pauseMs = this.#pause.next()
     this.#options.log.error('the runtime service has ended, it is started again', {
-      ...{ how: howEnded(child), pause_ms: this.#pauseMs },
+      ...{ how: howEnded(child), pause_ms: pauseMs },
     })
     setTimeout(() => {
       if (this.#isEnding) return
@@ -160,8 +161,7 @@ export class RuntimeChild {
         this.#options.log.error('cannot start the runtime service again', { cause: messageOf(error) })
         this.#ended(child, 0)
       }
-    }, this.#pauseMs)
-    this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS)
+    }, pauseMs)
   }
 
   /** Should we be killed, the next start finds it by this. */

@@ -12,7 +12,7 @@ import { CallFailed } from '../../../shared/http-client.ts'
 import { unlessAborted } from '../../../shared/unless-aborted.ts'
 import { ExecutionError, type ExecutorContext, type StopReason } from '../executor.ts'
 import { failureOf } from './outcome.ts'
-import { Patience } from './patience.ts'
+import { RetryBudget } from './retry-budget.ts'
 import { isAway, type RuntimeService } from './service.ts'
 
 /** Milliseconds that an attempt which is to stop waits for a service that is away. */
@@ -63,7 +63,7 @@ export class RemoteAttempt {
 
   async #submit(request: object, signal: AbortSignal): Promise<void> {
     const { id, owner, context, awayMs, isExpected } = this.#options
-    const patience = new Patience(awayMs, signal)
+    const budget = new RetryBudget(awayMs, signal)
     for (;;) {
       if (signal.aborted) throw ended()
       try {
@@ -76,7 +76,7 @@ export class RemoteAttempt {
         const isWorthIt = this.#whereabouts === 'maybe' || (isExpected && error.statusCode === 0)
         if (!isWorthIt) throw failureOf(error)
         this.#noteAway(error)
-        if (!(await patience.pause())) throw signal.aborted ? ended() : this.#lostTouch(error, awayMs)
+        if (!(await budget.pause())) throw signal.aborted ? ended() : this.#lostTouch(error, awayMs)
       }
     }
     this.#noteBack()
@@ -104,7 +104,7 @@ export class RemoteAttempt {
   /** Waits for the end of the task there, for as long as that takes. */
   async #follow(awayMs: number, signal?: AbortSignal): Promise<TaskStatusResponse> {
     const { service, id, context } = this.#options
-    let patience: Patience | undefined
+    let budget: RetryBudget | undefined
     // One of an earlier run may have ended long ago; if not, its timeout is not to wait for what the service holds.
     let isFirstLook = context.handle !== undefined
     for (;;) {
@@ -114,7 +114,7 @@ export class RemoteAttempt {
           ? await service.look(id, context.traceId, signal)
           : await service.waitFor(id, context.traceId, signal)
         this.#noteBack()
-        patience = undefined
+        budget = undefined
         if (hasEnded(status.status)) return status
         if (isFirstLook) context.goesOn()
         // A service that ignores wait_ms would otherwise be asked without a pause.
@@ -124,8 +124,8 @@ export class RemoteAttempt {
         if (signal?.aborted) throw ended()
         if (!isAway(error)) throw this.#forgotten(error as CallFailed)
         this.#noteAway(error)
-        patience ??= new Patience(awayMs, signal)
-        if (!(await patience.pause())) throw signal?.aborted ? ended() : this.#lostTouch(error, awayMs)
+        budget ??= new RetryBudget(awayMs, signal)
+        if (!(await budget.pause())) throw signal?.aborted ? ended() : this.#lostTouch(error, awayMs)
       }
     }
   }
@@ -136,14 +136,14 @@ export class RemoteAttempt {
     await this.#sent()
     if (this.#whereabouts === 'not sent') throw ended()
     const { service, id, owner, context, letGo } = this.#options
-    const patience = new Patience(STOP_AWAY_MS)
+    const budget = new RetryBudget(STOP_AWAY_MS)
     for (;;) {
       try {
         await service.kill(id, owner, context.traceId)
         break
       } catch (error) {
         const isGone = error instanceof CallFailed && error.statusCode === 404 && this.#whereabouts === 'taken'
-        if (isAway(error) && (await patience.pause())) continue
+        if (isAway(error) && (await budget.pause())) continue
         if (!isGone) {
           letGo(this.#whereabouts === 'taken') // what may still be on its way is not there yet
           this.#letGoOnArrival()

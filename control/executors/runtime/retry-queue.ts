@@ -6,6 +6,7 @@
  * such a pause short. The owner of a queue writes its items to disk.
  */
 import { stackOf } from '../../../shared/errors.ts'
+import { GrowingPause } from '../../../shared/growing-pause.ts'
 import type { Log } from '../../../shared/log.ts'
 import { isYieldDue, nextTurn } from '../../../shared/steps.ts'
 
@@ -98,7 +99,7 @@ export class RetryQueue<T extends Retried> {
   }
 
   async #rounds(): Promise<void> {
-    let pauseMs = FIRST_PAUSE_MS
+    const pause = new GrowingPause({ firstMs: FIRST_PAUSE_MS, longestMs: this.#options.maxPauseMs })
     while (this.#items.size > 0) {
       this.#hasNew = false
       const { isAnyDone, isAway } = await this.#round()
@@ -106,9 +107,9 @@ export class RetryQueue<T extends Retried> {
       this.#hasChanged = false
       await this.#options.afterRound(hasChanged)
       if (this.#items.size === 0) return
-      if (isAnyDone) pauseMs = FIRST_PAUSE_MS
-      await this.#pause(pauseMs, isAway)
-      pauseMs = this.#hasNew && !isAway ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, this.#options.maxPauseMs)
+      if (isAnyDone) pause.reset()
+      await this.#pause(pause.next(), isAway)
+      if (this.#hasNew && !isAway) pause.reset()
     }
   }
 

@@ -1,31 +1,27 @@
-/** Pauses between calls to a service that is away, ever longer, until there have been enough of them. */
+/** How long calls to an unreachable service are repeated, with growing pauses between them. */
+import { GrowingPause } from '../../../shared/growing-pause.ts'
 
-/** Milliseconds between two calls: at first, and at most. */
-const FIRST_PAUSE_MS = 25
-const MAX_PAUSE_MS = 1_000
-
-export class Patience {
+export class RetryBudget {
   readonly #until: number
   readonly #signal: AbortSignal | undefined
-  #pauseMs = FIRST_PAUSE_MS
+  readonly #pause = new GrowingPause({ firstMs: 25, longestMs: 1_000 })
 
   constructor(totalMs: number, signal?: AbortSignal) {
     this.#until = performance.now() + totalMs
     this.#signal = signal
   }
 
-  /** False when it is used up, or the signal fired. */
+  /** Waits before the next call. False if the time is used up or the signal has fired: no further call. */
   async pause(): Promise<boolean> {
     const left = this.#until - performance.now()
     if (left <= 0 || this.#signal?.aborted) return false
     const { promise, resolve } = Promise.withResolvers<void>()
     const wake = () => resolve()
-    const timer = setTimeout(wake, Math.min(this.#pauseMs, left))
+    const timer = setTimeout(wake, Math.min(this.#pause.next(), left))
     this.#signal?.addEventListener('abort', wake, { once: true })
     await promise
     clearTimeout(timer)
-    this.#signal?.removeEventListener('abort', wake) // it outlives many a pause
-    this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS)
+    this.#signal?.removeEventListener('abort', wake) // the signal outlives many pauses
     return !this.#signal?.aborted
   }
 }
