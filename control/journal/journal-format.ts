@@ -1,13 +1,13 @@
 /**
  * The bytes of a journal segment. Pure.
  *
- * A segment is a row of frames: `<crc32, 8 hex digits> <length, 10 digits> <synced, 10 digits> <kind>\n`, then `length`
- * bytes, then `\n`. The checksum is of these bytes. A frame of kind `g` is one submitted graph; one of kind `t` holds
- * the states of tasks; one of kind `r` takes back a graph that was refused after it had been written.
+ * A segment is a sequence of frames: `<crc32, 8 hex digits> <length, 10 digits> <synced, 10 digits> <kind>\n`, then `length`
+ * bytes of payload, then `\n`. The checksum covers the payload. A frame of kind `g` holds one submitted graph. Kind `t`
+ * holds states of tasks. Kind `r` revokes a graph that was refused after it had been written.
  *
- * `synced` is how much of the segment was known to be on disk when the frame was written. What is wrong behind the highest
- * such mark was never acknowledged: whoever wrote it died, or the machine lost power, and that tail is torn. What is
- * wrong before it is damage. Zeros behind the last frame are room for more (`preallocation.ts`).
+ * `synced` says how many bytes of the segment were known to be on disk when the frame was written. An invalid frame behind
+ * the highest such mark was never acknowledged: the process died or the machine lost power while writing it, and the tail
+ * is torn. An invalid frame before the mark is damage. Zeros behind the last frame are preallocated (`preallocation.ts`).
  */
 
 export type FrameKind = 'g' | 't' | 'r'
@@ -24,11 +24,11 @@ const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 
 const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtr])$/
 
-/** Bytes of the buffer that frames are put together in, at first and at most while it is idle. */
+/** Bytes of a `FrameBuffer`: initially, and at most while it is empty. */
 const FIRST_BUFFER_BYTES = 64 * 1024
 const MAX_IDLE_BYTES = 4 * 1024 * 1024
 
-/** Frames in the form they have on disk, one behind the other, in one buffer that is used again and again. */
+/** Frames as they are on disk, in one buffer that is reused. */
 export class FrameBuffer {
   #buffer = Buffer.from(new ArrayBuffer(FIRST_BUFFER_BYTES))
   #length = 0
@@ -38,7 +38,7 @@ export class FrameBuffer {
     return this.#length
   }
 
-  /** The frames, until the next `add` or `clear`. */
+  /** The frames. Valid until the next `add` or `clear`. */
   get bytes(): Uint8Array {
     return this.#view(0, this.#length)
   }
@@ -48,9 +48,9 @@ export class FrameBuffer {
     if (this.#buffer.length > MAX_IDLE_BYTES) this.#buffer = Buffer.from(new ArrayBuffer(FIRST_BUFFER_BYTES))
   }
 
-  /** Adds a frame whose payload is `parts`, one after the other. `synced` bytes of its segment are on disk. */
+  /** Adds a frame whose payload is the concatenation of `parts`. `synced` bytes of its segment are on disk. */
   add(kind: FrameKind, parts: readonly (string | Uint8Array)[], synced: number): void {
-    this.#makeRoom(parts)
+    this.#reserve(parts)
     const start = this.#length + HEADER_BYTES
     let end = start
     for (const part of parts) {
@@ -66,9 +66,9 @@ export class FrameBuffer {
     this.#length = end + 1
   }
 
-  #makeRoom(parts: readonly (string | Uint8Array)[]): void {
+  #reserve(parts: readonly (string | Uint8Array)[]): void {
     let needed = this.#length + HEADER_BYTES + 1
-    // A character of a string takes at most three bytes.
+    // A UTF-16 code unit takes at most three bytes of UTF-8.
     for (const part of parts) needed += part.length * (typeof part === 'string' ? 3 : 1)
     if (needed <= this.#buffer.length) return
     const larger = Buffer.from(new ArrayBuffer(Math.max(needed, 2 * this.#buffer.length)))
@@ -89,14 +89,14 @@ interface FrameHeader {
   readonly kind: FrameKind
 }
 
-/** The bytes before the payload of a frame. */
+/** The header of a frame: the bytes before its payload. */
 export function frameHeader(header: FrameHeader): Uint8Array {
   const bytes = new Uint8Array(HEADER_BYTES)
   writeHeader(bytes, 0, header)
   return bytes
 }
 
-/** By the byte: as a string it would cost as much as all the rest of a small frame. */
+/** Byte by byte: building a string would double the cost of a small frame. */
 function writeHeader(buffer: Uint8Array, at: number, { checksum, length, synced, kind }: FrameHeader): void {
   for (let i = 0; i < 8; i++) buffer[at + i] = HEX_DIGITS.charCodeAt((checksum >>> (28 - 4 * i)) & 15)
   buffer[at + 8] = SPACE
@@ -112,7 +112,7 @@ const HEX_DIGITS = '0123456789abcdef'
 const SPACE = 0x20
 const ZERO = 0x30
 
-/** Ten decimal digits of `number`. */
+/** Writes `number` as ten decimal digits. */
 function writeDigits(buffer: Uint8Array, at: number, number: number): void {
   let rest = number
   for (let i = at + 9; i >= at; i--) {
@@ -128,7 +128,7 @@ export type Segment =
   | { readonly frames: readonly Frame[]; readonly wholeBytes: number; readonly end: 'whole' | 'torn' }
   | { readonly damagedAt: number }
 
-/** The frames of a segment; `wholeBytes` is where a torn tail begins. `damagedAt` is the offset of a damaged frame. */
+/** Decodes a segment. `wholeBytes` is the offset of a torn tail, `damagedAt` that of a damaged frame. */
 export function decodeSegment(bytes: Uint8Array): Segment {
   const frames: Frame[] = []
   let at = 0
@@ -136,7 +136,7 @@ export function decodeSegment(bytes: Uint8Array): Segment {
   while (at < bytes.length) {
     const frame = frameAt(bytes, at)
     if (frame === undefined) {
-      if (isRoom(bytes, at)) break
+      if (isPreallocated(bytes, at)) break
       return syncedBehind(bytes, at, synced) > at ? { damagedAt: at } : { frames, wholeBytes: at, end: 'torn' }
     }
     frames.push(frame)
@@ -146,7 +146,7 @@ export function decodeSegment(bytes: Uint8Array): Segment {
   return { frames, wholeBytes: at, end: 'whole' }
 }
 
-const isRoom = (bytes: Uint8Array, at: number): boolean =>
+const isPreallocated = (bytes: Uint8Array, at: number): boolean =>
   bytes[at] === 0 && bytes.subarray(at).every((byte) => byte === 0)
 
 function frameAt(
@@ -164,7 +164,7 @@ function frameAt(
   return { kind: header[4] as FrameKind, payload, synced: Number(header[3]), end: end + 1 }
 }
 
-/** The highest mark of the whole frames behind `at`, at least `synced`. Headers begin behind a line end. */
+/** The highest `synced` mark of valid frames behind `at`, at least `synced`. A header begins behind a line end. */
 function syncedBehind(bytes: Uint8Array, at: number, synced: number): number {
   for (let i = bytes.indexOf(LINE_END, at); i >= 0; i = bytes.indexOf(LINE_END, i + 1)) {
     synced = Math.max(synced, frameAt(bytes, i + 1)?.synced ?? 0)

@@ -1,12 +1,12 @@
 /**
- * A frame of many bytes, written to a file aside without holding the event loop: its checksum is computed in steps, and
- * written and synced beside the loop. The journal makes the file one of its segments.
+ * A frame of many bytes, written to a file of its own without blocking the event loop: the checksum is computed in steps,
+ * and the file is written and synced beside the loop. The journal then makes the file one of its segments.
  */
 import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import { type FrameKind, frameHeader, LINE_END } from './journal-format.ts'
 
-/** Bytes of a checksum step: 0.1 ms. */
+/** Bytes of a checksum step, which takes 0.1 ms. */
 const CHECKSUM_STEP_BYTES = 1024 * 1024
 
 /** Bytes of one write. */
@@ -18,8 +18,8 @@ export interface LargeFrame {
 }
 
 /**
- * Writes a segment with this one frame to the new file `path`, and syncs it with `sync`; gives its size in bytes. Throws
- * what the disk said, and leaves no file then.
+ * Writes a segment with this one frame to the new file `path` and syncs it with `sync`. Returns its size in bytes. Throws
+ * the error of the disk and removes the file.
  */
 export async function writeLargeFrame(
   path: string,
@@ -34,7 +34,7 @@ export async function writeLargeFrame(
     for (const part of [header, ...payload, Uint8Array.of(LINE_END)]) await writeAll(file, part)
     await sync(file.fd)
   } catch (error) {
-    await unlink(path).catch(() => {}) // it cannot be made less by what stays of it
+    await unlink(path).catch(() => {}) // a file that cannot be removed is removed by the next start
     throw error
   } finally {
     await file.close()

@@ -12,10 +12,10 @@ import { withoutByteOrderMark } from '../../shared/json-bytes.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import type { KeptKey } from './idempotency.ts'
-import { durabilityUnknown, NotWritten, storageUnavailable } from './journal.ts'
 import { encodeStates } from './journaled-state.ts'
 import type { JournaledGraph } from './replay.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
+import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
 
 /** Milliseconds that a change which nobody has seen may wait for others before it is written and synced with them. */
 const OUTCOME_WAIT_MS = 20

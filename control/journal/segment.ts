@@ -1,0 +1,67 @@
+/**
+ * One file of the journal: `journal-<number>.log`, open for writing.
+ *
+ * Writes go to the end of the frames. Behind that end there may be preallocated zeros (`preallocation.ts`). A write that
+ * fails half-way is cut off, because half a frame followed by whole ones would read as damage and not as a torn tail.
+ */
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { Preallocation } from './preallocation.ts'
+
+/** Number of the first segment of a data directory. */
+export const FIRST_SEGMENT = 1
+
+export const segmentName = (number: number): string => `journal-${String(number).padStart(10, '0')}.log`
+
+/** The number in the name of a segment, or undefined for other files. */
+export const segmentNumber = (name: string): number | undefined => {
+  const match = /^journal-(\d{10})\.log$/.exec(name)
+  return match === null ? undefined : Number(match[1])
+}
+
+export class Segment {
+  readonly number: number
+  readonly fd: number
+  readonly path: string
+  readonly #preallocation: Preallocation
+  /** Bytes of frames. */
+  length = 0
+  /** How many of these bytes are known to be on disk. */
+  synced = 0
+
+  /** Creates the file. Throws if it exists or the disk refuses. */
+  constructor(dataDir: string, number: number) {
+    this.number = number
+    this.path = join(dataDir, segmentName(number))
+    this.fd = openSync(this.path, 'wx', 0o600)
+    this.#preallocation = new Preallocation(this.fd)
+  }
+
+  /** Writes all of `bytes` or nothing. Throws the error of the disk. */
+  write(bytes: Uint8Array): void {
+    const before = this.length
+    try {
+      for (let written = 0; written < bytes.length; ) {
+        const count = writeSync(this.fd, bytes, written, bytes.length - written, this.length)
+        written += count
+        this.length += count
+      }
+      this.#preallocation.extend(this.length)
+    } catch (error) {
+      this.length = before
+      this.#preallocation.truncate(before)
+      throw error
+    }
+  }
+
+  /** Removes preallocated zeros and closes the file. */
+  finish(): void {
+    this.#preallocation.truncate(this.length)
+    this.close()
+  }
+
+  /** Closes the file as it is. A start accepts zeros behind the last frame. */
+  close(): void {
+    closeSync(this.fd)
+  }
+}

@@ -1,0 +1,23 @@
+/** Errors about changes that the disk does not, or may not, hold. */
+import { messageOf, ServiceError } from '../../shared/errors.ts'
+
+/** A request was refused because the disk cannot hold what we would have to acknowledge. Nothing changed. */
+export const storageUnavailable = (cause: unknown): ServiceError =>
+  new ServiceError(503, `cannot keep this on disk now: ${messageOf(cause)}; nothing was stored, try again later`, {
+    cause,
+  })
+
+/** A request was carried out, but its change may not be on disk. */
+export const durabilityUnknown = (cause: unknown): ServiceError =>
+  new ServiceError(503, `this was done, but a crash may undo it: ${messageOf(cause)}; repeat the request later`, {
+    cause,
+  })
+
+/** An appended frame could not be written: the journal holds nothing of it. `cause` is the error of the disk. */
+export class NotWritten extends Error {
+  override name = 'NotWritten'
+
+  constructor(cause: unknown) {
+    super(messageOf(cause), { cause })
+  }
+}
