@@ -14,7 +14,7 @@ export const DEFAULT_MASKS = ['/run', '/home', '/root', '/var/tmp'] as const
 /** Often a link into /run: without it no name of another host can be looked up. */
 const RESOLVER = '/etc/resolv.conf'
 
-/** Places that are hidden, or shown: as many as a launcher takes (MAX_PATHS of arguments.h), but for some of its own. */
+/** Places that are hidden, or shown: a launcher takes a list of mounts that is long enough for these (MAX_MOUNTS of mount-list.h). */
 export const MAX_SANDBOX_PATHS = 128
 
 /** What each task has of its own, and the file by which the launcher forbids it further user namespaces. */

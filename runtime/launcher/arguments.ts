@@ -1,4 +1,5 @@
-/** A plan as the command line of a launcher. Pure. The other side of it is arguments.c. */
+/** A plan as the command line of a launcher. Pure. The other side of it is c/base/arguments.c. */
+import { type Mount, sandboxView } from '../intake/sandbox-view.ts'
 import type { LaunchDescriptors, LaunchPlan, LaunchSandbox } from './plan.ts'
 
 /** The largest number that a launcher reads: 15 digits. Beyond 30,000 years or a petabyte, more means the same. */
@@ -28,17 +29,15 @@ export function launcherArguments(plan: LaunchPlan, descriptors: LaunchDescripto
   ]
 }
 
-function sandboxArguments({ features, uid, rootfs, workspace, script, masks, exposed }: LaunchSandbox): string[] {
+function sandboxArguments({ features, uid, ...paths }: LaunchSandbox): string[] {
   return [
     ...['--sandbox', features.length === 0 ? 'none' : features.join(',')],
     ...limit('--sandbox-uid', uid),
-    ...path('--sandbox-rootfs', rootfs),
-    ...path('--sandbox-workspace', workspace),
-    ...path('--sandbox-script', script),
-    ...(masks ?? []).flatMap((mask) => ['--sandbox-mask', mask]),
-    ...(exposed ?? []).flatMap((part) => ['--sandbox-expose', part]),
+    ...(features.includes('mount') ? mountArguments(sandboxView(paths)) : []),
   ]
 }
+
+export const mountArguments = (mounts: readonly Mount[]): string[] => mounts.flatMap((words) => ['--mount', ...words])
 
 /** A fraction of a unit is rounded up: a limit is never tighter than what was asked for. */
 const limit = (flag: string, value: number | undefined): string[] =>

@@ -5,6 +5,7 @@
  * ending itself. A task that succeeded in spite of a killed process of its own has succeeded.
  */
 import { constants } from 'node:os'
+import { seenPath } from '../intake/sandbox-view.ts'
 import { explainFault } from './faults.ts'
 import type { Outcome } from './outcome.ts'
 
@@ -130,8 +131,9 @@ function notStarted({ ending, oom_kills = 0 }: Outcome, { program, workdir }: As
   if (ending.how !== 'launch_failed' && ending.how !== 'sandbox_setup_failed') return undefined
   // Its memory did not even do for the start: the step that failed is only where that was noticed.
   if (oom_kills > 0) return undefined
-  const subject = ending.step === 'exec' ? program : ending.step === 'workdir' ? workdir : undefined
-  return { code: ending.how, ...explainFault(ending.step, ending.errno, subject) }
+  const { how, step, errno, mount } = ending
+  const subject = step === 'exec' ? program : step === 'workdir' ? workdir : mount && seenPath(mount)
+  return { code: how, ...explainFault(step, errno, subject) }
 }
 
 function endedByKernel(outcome: Outcome, { cpu_time_sec, memory_bytes }: Asked): TaskError | undefined {

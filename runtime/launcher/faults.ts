@@ -100,8 +100,8 @@ const STEPS: Readonly<Record<string, StepWords>> = {
     errors: { EINVAL: 'run the service outside of a chroot' },
   },
   places: {
-    what: 'its workspace, its script or a part of the host to be hidden cannot be found',
-    remedy: 'check that the data directory and the paths of --sandbox-mask and --sandbox-expose can be reached',
+    what: 'its workspace, its script or a part of the host to be shown cannot be found',
+    remedy: 'check that the data directory and the paths of --sandbox-expose can be reached',
   },
   freeze: { what: 'its view of the host cannot be made read-only', remedy: MOUNTS_REMEDY },
   scaffold: { what: 'there can be no file system in memory for its view of the host', remedy: MOUNTS_REMEDY },

@@ -28,7 +28,13 @@ export type Ending =
   /** KILL did not end it. */
   | { readonly how: 'abandoned' }
   /** We could not start it, or not fence it in as asked: what failed, and the system's reason. */
-  | { readonly how: 'launch_failed' | 'sandbox_setup_failed'; readonly step: string; readonly errno: number }
+  | {
+      readonly how: 'launch_failed' | 'sandbox_setup_failed'
+      readonly step: string
+      readonly errno: number
+      /** The target, or the tree, of the mount that failed (intake/sandbox-view.ts), where it was one. */
+      readonly mount?: string
+    }
 
 export interface Outcome {
   readonly ending: Ending
@@ -98,7 +104,8 @@ function endingOf(lines: Lines): Ending {
   if (how === 'exited') return { how, exit_code: lines.number('exit_code') }
   if (how === 'signaled') return { how, signal: lines.number('signal') }
   if (how === 'abandoned') return { how }
-  return { how, step: lines.text('step'), errno: lines.number('errno') }
+  const mount = lines.has('mount') ? { mount: lines.text('mount') } : {}
+  return { how, step: lines.text('step'), errno: lines.number('errno'), ...mount }
 }
 
 function read<T>(text: string, build: (lines: Lines) => T): T | undefined {

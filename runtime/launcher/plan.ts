@@ -1,5 +1,6 @@
 /** What a launcher is asked to do, in values. */
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
+import type { ViewPaths } from '../intake/sandbox-view.ts'
 
 /** Where the task's processes are counted and limited. The directories do not exist yet; their parents do. */
 export type TaskCgroup =
@@ -13,26 +14,13 @@ export type SandboxFeature = (typeof SANDBOX_FEATURES)[number]
 
 /**
  * The fence around a task. Whatever the features are, it has no capabilities, gains none by what it executes, and is never
- * root. Without `mount` it sees the files of the host as they are, and paths mean nothing.
+ * root. Without `mount` it sees the files of the host as they are, and the paths mean nothing.
  */
-export interface LaunchSandbox {
+export interface LaunchSandbox extends ViewPaths {
   readonly features: readonly SandboxFeature[]
   /** User and group of the task. For a launcher of root, which needs it, and for no other. */
   readonly uid?: number
-  /** The root of the task, read-only. Without it, the host is what it sees, read-only. */
-  readonly rootfs?: string
-  /** The directory that it may write: at its own path, or at ROOT_WORKSPACE in a rootfs. */
-  readonly workspace?: string
-  /** A file that it may read: at its own path, or at ROOT_SCRIPT in a rootfs. */
-  readonly script?: string
-  /** Parts of the host that are hidden, and those below them that are shown after all; real paths, absolute. */
-  readonly masks?: readonly string[]
-  readonly exposed?: readonly string[]
 }
-
-/** Where a rootfs has what is not part of it. */
-export const ROOT_WORKSPACE = '/workspace'
-export const ROOT_SCRIPT = '/script'
 
 export interface LaunchPlan {
   readonly task_id: string

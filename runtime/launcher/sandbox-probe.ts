@@ -3,6 +3,8 @@
  *
  * It takes some milliseconds, and is done once for a service.
  */
+import { sandboxView } from '../intake/sandbox-view.ts'
+import { mountArguments } from './arguments.ts'
 import type { LauncherProgram } from './embedded.ts'
 import { SANDBOX_FEATURES } from './plan.ts'
 
@@ -31,7 +33,7 @@ export async function probeSandbox(
   uid: number | undefined,
   signal?: AbortSignal,
 ): Promise<SandboxProbe | undefined> {
-  const child = Bun.spawn([...command, '--probe', ...(uid === undefined ? [] : [String(uid)])], {
+  const child = Bun.spawn([...command, ...probeArguments(uid)], {
     env: {},
     stdio: ['ignore', 'pipe', 'ignore'],
     timeout: PROBE_MS,
@@ -41,6 +43,12 @@ export async function probeSandbox(
   const text = await new Response(child.stdout).text()
   return (await child.exited) === 0 ? parseProbe(text) : undefined
 }
+
+/** Views that hide nothing, of the host and of a root; `uid` is the user of sandboxes, for who is root. */
+export const probeArguments = (uid: number | undefined): string[] => [
+  ...['--probe', String(uid ?? 'own'), ...mountArguments(sandboxView({}))],
+  ...['--chroot', ...mountArguments(sandboxView({ rootfs: '/' }))],
+]
 
 /** Pure. Undefined for anything but a whole answer. */
 export function parseProbe(text: string): SandboxProbe | undefined {

@@ -8,10 +8,11 @@ import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { messageOf } from '../../shared/errors.ts'
 import { ownDir } from '../host/own-dirs.ts'
+import { ROOT_WORKSPACE } from '../intake/sandbox-view.ts'
 import { launcherArguments } from './arguments.ts'
 import type { LauncherProgram } from './embedded.ts'
 import { type Outcome, parseOutcome } from './outcome.ts'
-import { type LaunchPlan, type LaunchSandbox, ROOT_WORKSPACE } from './plan.ts'
+import type { LaunchPlan, LaunchSandbox } from './plan.ts'
 
 export interface ThrowAwayOptions {
   /** Its workspace is made; what is not given is as for any sandbox of that kind. `uid` is for root alone. */

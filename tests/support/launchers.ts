@@ -8,14 +8,10 @@ import { describe, test } from 'bun:test'
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Subprocess } from 'bun'
+import { ROOT_WORKSPACE } from '../../runtime/intake/sandbox-view.ts'
 import { launcherArguments } from '../../runtime/launcher/arguments.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from '../../runtime/launcher/outcome.ts'
-import {
-  type LaunchDescriptors,
-  type LaunchPlan,
-  type LaunchSandbox,
-  ROOT_WORKSPACE,
-} from '../../runtime/launcher/plan.ts'
+import type { LaunchDescriptors, LaunchPlan, LaunchSandbox } from '../../runtime/launcher/plan.ts'
 import { wrapEnvironment } from '../../runtime/launcher/portable/environment.ts'
 import { readRecord, requestKill } from '../../runtime/launcher/spawn.ts'
 import { killGroup } from '../../shared/process-group.ts'

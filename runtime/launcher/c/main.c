@@ -16,7 +16,7 @@
  * in the outcome too as soon as there is room for one. Before that a line on standard error has to do, and on the pipe
  * to the service.
  *
- * `taskmill-launcher --probe [UID]` starts no task; it tells what a sandbox can be made of here (probe.h).
+ * `taskmill-launcher --probe ...` starts no task; it tells what a sandbox can be made of here (probe.h).
  *
  * The launcher's environment is the task's, so that no secret stands among arguments, where everybody could read it. It
  * reads no configuration. It ends with the task's exit code as far as that goes (outcome_exit_code), 125 when the task
@@ -119,6 +119,7 @@ static int serve(const struct arguments *arguments, int signal_fd, bool *is_clea
   outcome.fault = launch(arguments, &dir, signal_fd, &record, &outcome);
   if (is_fault(outcome.fault)) {
     outcome.how = HOW_NOT_STARTED;
+    outcome.mount = mount_list_name(&arguments->mounts, outcome.fault);
     complain_of_fault(arguments->task_id, outcome.fault);
   }
   fault = record_end(&record, &outcome);
@@ -139,7 +140,7 @@ static int serve(const struct arguments *arguments, int signal_fd, bool *is_clea
 int main(int argc, char **argv) {
   /* Ignored, SIGCHLD would have the kernel throw exit statuses away; a task would ignore whatever we do. */
   signals_by_default();
-  if (argc > 1 && strcmp(argv[1], "--probe") == 0) return probe(argv[2]);
+  if (argc > 1 && strcmp(argv[1], "--probe") == 0) return probe(argv + 2);
   struct arguments arguments;
   struct worker worker = worker_alone();
   struct text complaint;

@@ -1,6 +1,6 @@
 /** Goal: what is hidden from tasks is known by its real path, once. Method: links in a directory of the test. */
 import { expect, test } from 'bun:test'
-import { mkdirSync, readFileSync, realpathSync, symlinkSync } from 'node:fs'
+import { mkdirSync, realpathSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { DEFAULT_MASKS, findSandboxPaths, MAX_SANDBOX_PATHS } from '../../../runtime/host/sandbox-paths.ts'
 import { UsageError } from '../../../shared/errors.ts'
@@ -63,12 +63,10 @@ test('parts of /proc and /dev may be hidden, and shown', () => {
   expect(() => given([], ['/dev'])).toThrow('--sandbox-expose /dev: tasks have a /dev of their own')
 })
 
-test('no more places than a launcher takes', () => {
+test('at most as many places as a launcher takes', () => {
   const places = (count: number) => Array.from({ length: count }, (_, i) => `/srv/place-${i}`)
   const usual = given([]).masks.length
   expect(given(places(MAX_SANDBOX_PATHS - usual)).masks).toHaveLength(MAX_SANDBOX_PATHS)
   expect(() => given(places(MAX_SANDBOX_PATHS - usual + 1))).toThrow('--sandbox-mask: 129 places')
   expect(() => given([], places(MAX_SANDBOX_PATHS + 1))).toThrow(/^--sandbox-expose: 1\d\d places.*at most 128/)
-  const header = readFileSync(join(import.meta.dir, '../../../runtime/launcher/c/base/arguments.h'), 'utf8')
-  expect(Number(/#define MAX_PATHS (\d+)/.exec(header)?.[1])).toBeGreaterThan(MAX_SANDBOX_PATHS)
 })

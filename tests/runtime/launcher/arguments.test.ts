@@ -1,6 +1,7 @@
 /** Goal: a command line says exactly what the plan says. Method: arbitrary plans, read back by a reader of our own. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { sandboxView } from '../../../runtime/intake/sandbox-view.ts'
 import { launcherArguments, MAX_ARGUMENT } from '../../../runtime/launcher/arguments.ts'
 import { type LaunchPlan, SANDBOX_FEATURES, type TaskCgroup } from '../../../runtime/launcher/plan.ts'
 
@@ -16,6 +17,7 @@ const MINIMAL: LaunchPlan = {
 
 const count = fc.integer({ min: 1, max: MAX_ARGUMENT })
 const path = fc.string({ minLength: 1 }).filter((text) => !text.includes('\0'))
+const place = path.map((text) => `/${text}`)
 const cgroup: fc.Arbitrary<TaskCgroup> = fc.oneof(
   fc.record({ version: fc.constant(2 as const), path }),
   fc.record({ version: fc.constant(1 as const), pids_path: path, memory_path: path }, { requiredKeys: ['version'] }),
@@ -24,7 +26,7 @@ const sandbox = fc.record(
   {
     features: fc.subarray([...SANDBOX_FEATURES]),
     ...{ uid: count, rootfs: path, workspace: path, script: path },
-    ...{ masks: fc.array(path), exposed: fc.array(path) },
+    ...{ masks: fc.array(place), exposed: fc.array(place) },
   },
   { requiredKeys: ['features', 'masks', 'exposed'] },
 )
@@ -49,15 +51,23 @@ const plan = fc.record(
   { requiredKeys: ['task_id', 'task_dir', 'workdir', 'command', 'wall_time_ms', 'grace_ms', 'max_output_bytes'] },
 )
 
+/** Words of a mount after the name of its operation, as in mount-list.c. */
+const OPERANDS: Readonly<Record<string, number>> = {
+  ...{ freeze: 1, tmpfs: 2, devices: 1, dir: 2, ground: 2, remount: 2, bind: 4, 'bind-try': 4, mask: 2 },
+  ...{ allow: 1, dev: 2, proc: 1, tree: 3, pivot: 1 },
+}
+
 /** A plan from its command line: flags are its keys with dashes. */
 function readBack(argv: readonly string[]): Record<string, unknown> {
-  const end = argv.findIndex((word, i) => i % 2 === 0 && word === '--')
   const given = new Map<string, string>()
-  const lists: Record<string, string[]> = { sandbox_mask: [], sandbox_expose: [] }
-  for (let i = 0; i < end; i += 2) {
+  const mounts: string[][] = []
+  let i = 0
+  for (; argv[i] !== '--'; i += 2) {
     const key = argv[i]!.replace(/^--/, '').replaceAll('-', '_')
-    if (key in lists) {
-      lists[key]!.push(argv[i + 1]!)
+    if (key === 'mount') {
+      const words = 1 + OPERANDS[argv[i + 1]!]!
+      mounts.push(argv.slice(i + 1, i + 1 + words))
+      i += words - 1
       continue
     }
     expect(given.has(key)).toBe(false)
@@ -69,24 +79,25 @@ function readBack(argv: readonly string[]): Record<string, unknown> {
     given.delete(key)
     return value
   })
-  const fence = ['', '_uid', '_rootfs', '_workspace', '_script'].map((part) => {
+  const fence = ['', '_uid'].map((part) => {
     const value = given.get(`sandbox${part}`)
     given.delete(`sandbox${part}`)
     return value
   })
   return {
-    fence: [...fence, ...Object.values(lists)],
+    fence: [...fence, mounts],
     ...Object.fromEntries([...given].map(([key, value]) => [key, texts.has(key) ? value : Number(value)])),
-    command: argv.slice(end + 1),
+    command: argv.slice(i + 1),
     groups,
   }
 }
 
 /** What `readBack` makes of it. */
 function expected({ cgroup, sandbox, ...rest }: LaunchPlan): Record<string, unknown> {
-  const { features, uid, rootfs, workspace, script, masks = [], exposed = [] } = sandbox ?? {}
+  const { features, uid, ...paths } = sandbox ?? {}
   const names = features === undefined ? undefined : features.join(',') || 'none'
-  const fence = [names, uid === undefined ? uid : String(uid), rootfs, workspace, script, masks, exposed]
+  const mounts = features?.includes('mount') ? sandboxView(paths) : []
+  const fence = [names, uid === undefined ? uid : String(uid), mounts]
   const groups =
     cgroup?.version === 2 ? [cgroup.path, undefined, undefined] : [undefined, cgroup?.pids_path, cgroup?.memory_path]
   return { ...rest, groups, fence }

@@ -293,6 +293,16 @@ describe('an outcome means', () => {
     const sandbox = meaning({ ending: { how: 'sandbox_setup_failed', step: 'cgroup_create', errno: errno.EROFS } })
     expect([sandbox.status, sandbox.error!.code]).toEqual(['failed', 'sandbox_setup_failed'])
   })
+
+  test('sandbox_setup_failed names the mount that failed, as a task would have seen it', () => {
+    const failed = (step: string, mount: string) =>
+      meaning({ ending: { how: 'sandbox_setup_failed', step, errno: errno.EACCES, mount } }).error!.message
+    expect(failed('mask', '/srv/keys')).toContain(
+      'a part of the host cannot be hidden ("/srv/keys"): permission denied',
+    )
+    expect(failed('tmp', 'root/tmp')).toContain('its /tmp cannot be mounted ("/tmp"): permission denied')
+    expect(failed('scaffold', 'cover-1')).not.toContain('cover-1')
+  })
 })
 
 describe('the words for a fault', () => {

@@ -17,7 +17,13 @@ const ending = fc.oneof(
   fc.record({ how: fc.constant('exited' as const), exit_code: fc.integer({ min: 0, max: 255 }) }),
   fc.record({ how: fc.constant('signaled' as const), signal: fc.integer({ min: 1, max: 64 }) }),
   fc.record({ how: fc.constant('abandoned' as const) }),
-  fc.record({ how: fc.constantFrom('launch_failed' as const, 'sandbox_setup_failed' as const), step, errno: count }),
+  fc.record(
+    {
+      how: fc.constantFrom('launch_failed' as const, 'sandbox_setup_failed' as const),
+      ...{ step, errno: count, mount: fc.stringMatching(/^[ -~]{1,80}$/) },
+    },
+    { requiredKeys: ['how', 'step', 'errno'] },
+  ),
 )
 const optional = ['user_cpu_ms', 'system_cpu_ms', 'max_rss_bytes', 'memory_peak_bytes', 'oom_kills'] as const
 const outcome = fc.record(

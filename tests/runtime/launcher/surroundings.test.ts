@@ -140,6 +140,11 @@ describeLaunchers('arguments that cannot be meant', (launcher) => {
   const needed = [...given, '--max-output-bytes', '1']
   const end = ['--', 'true']
 
+  const sandbox = (features: string) => [
+    ...['--sandbox', features],
+    ...(process.getuid?.() === 0 ? ['--sandbox-uid', '1'] : []),
+  ]
+
   type Refused = readonly [argv: readonly string[], complaint: string]
   const refused: readonly Refused[] = [
     [[], 'missing: --task-id'],
@@ -179,9 +184,26 @@ describeLaunchers('arguments that cannot be meant', (launcher) => {
     ],
     [['--long'.repeat(2_000), '1'], 'unknown argument: '],
     [[...needed, '--workdir'], 'without a value: --workdir'],
+    [[...needed, '--mount'], 'without a value: --mount'],
+    [[...needed, '--mount', 'burn', '/', ...end], 'no operation of --mount: burn'],
+    [[...needed, '--mount', 'tmpfs', '/dev'], 'too few words: --mount tmpfs'],
+    [[...needed, '--mount', 'bind', 'exec', '/a', '/b', 'same', ...end], 'no step of a sandbox: exec'],
+    [
+      [...needed, ...Array.from({ length: 1_000 }, () => ['--mount', 'proc', '/proc']).flat(), ...end],
+      'given too often: --mount',
+    ],
+    [[...needed, '--mount', 'freeze', '/', ...end], '--sandbox-uid and --mount need --sandbox'],
+    [[...needed, ...sandbox('mount'), ...end], '--sandbox mount and --mount need each other'],
+    [[...needed, ...sandbox('pid'), '--mount', 'freeze', '/', ...end], '--sandbox mount and --mount need each other'],
   ]
 
-  test.each([...refused, ...(launcher.isPortable ? [] : refusedByCompiled)])(
+  /** The portable one makes no sandbox, and says so by the first argument of one. */
+  const refusedByPortable: readonly Refused[] = [
+    [[...needed, ...sandbox('mount'), '--mount', 'freeze', '/', ...end], 'unknown argument: --sandbox'],
+    [[...needed, '--mount', 'freeze', '/', ...end], 'unknown argument: --mount'],
+  ]
+
+  test.each([...refused, ...(launcher.isPortable ? refusedByPortable : refusedByCompiled)])(
     'are refused in one line (%#)',
     async (argv, complaint) => {
       await using task = launch(launcher, { command: ['true'], argv })

@@ -100,7 +100,8 @@ describe.skipIf(!hasShell)(`rootfs${why}`, () => {
 
     test('is no part of the host that is hidden, but one that is shown after all', async () => {
       using rootfs = testRootfs()!
-      const hidden = { how: 'sandbox_setup_failed', step: 'rootfs', errno: errno.EACCES } as const
+      const refused = { how: 'sandbox_setup_failed', step: 'rootfs', errno: errno.EACCES } as const
+      const hidden = { ...refused, mount: rootfs.path }
       const given = { command: sh('exit 4'), sandbox: { rootfs: rootfs.path } } as const
       for (const masks of [[rootfs.path], [join(rootfs.path, '..')]]) {
         const top = masks.map((path) => join(path, '.').replace(/\/$/, ''))
@@ -115,7 +116,10 @@ describe.skipIf(!hasShell)(`rootfs${why}`, () => {
       ['that is no directory', () => '/etc/passwd', errno.ENOTDIR],
     ])('%s is a fault of the set-up', async (_, rootfs, error) => {
       const { ending, code } = await runIn(setting, { command: sh('true'), sandbox: { rootfs: rootfs() } })
-      expect([ending, code]).toEqual([{ how: 'sandbox_setup_failed', step: 'rootfs', errno: error }, 125])
+      expect([ending, code]).toEqual([
+        { how: 'sandbox_setup_failed', step: 'rootfs', errno: error, mount: rootfs() },
+        125,
+      ])
     })
 
     test('has at most 256 entries', async () => {
@@ -127,7 +131,7 @@ describe.skipIf(!hasShell)(`rootfs${why}`, () => {
       expect(ending).toEqual({ how: 'exited', exit_code: 4 })
       mkdirSync(join(rootfs.path, 'one-more'))
       expect((await runIn(setting, given)).ending).toEqual({
-        ...{ how: 'sandbox_setup_failed', step: 'rootfs', errno: errno.E2BIG },
+        ...{ how: 'sandbox_setup_failed', step: 'rootfs', errno: errno.E2BIG, mount: rootfs.path },
       })
     })
   })

@@ -12,7 +12,15 @@ import { KILL_SIGNAL } from '../../../runtime/launcher/kill-signal.ts'
 import { signalIf } from '../../../runtime/launcher/pidfd.ts'
 import { requestKill } from '../../../runtime/launcher/spawn.ts'
 import { sh, shippedLauncher } from '../../support/launchers.ts'
-import { launchIn, missingSandbox, runIn, SANDBOX_UID, type Setting, testRootfs } from '../../support/sandboxes.ts'
+import {
+  launchIn,
+  MASKS,
+  missingSandbox,
+  runIn,
+  SANDBOX_UID,
+  type Setting,
+  testRootfs,
+} from '../../support/sandboxes.ts'
 import { tempDir } from '../../support/temp.ts'
 import { missingTrace } from '../../support/trace.ts'
 import { until } from '../../support/until.ts'
@@ -58,7 +66,8 @@ describe.skipIf(why !== undefined)(`a sandbox${why === undefined ? '' : ` (skipp
   ])('that has no %s (%s) says so: %s', async (call, error, step, number) => {
     using kernel = failing(call, error)
     const { ending, code } = await runIn(setting, { command: sh('true'), through: kernel.through })
-    expect([ending, code]).toEqual([{ how: 'sandbox_setup_failed', step, errno: number }, 125])
+    const mount = step === 'freeze' && { mount: '/' }
+    expect([ending, code]).toEqual([{ how: 'sandbox_setup_failed', step, errno: number, ...mount }, 125])
     expect(kernel.hasAsked()).toBe(true)
     expect(explainFault(step, number).details.remedy?.length).toBeGreaterThan(10)
   })
@@ -104,17 +113,21 @@ describe.skipIf(why !== undefined)(`a sandbox${why === undefined ? '' : ` (skipp
   })
 
   test('says which of its mounts failed, whichever it is', async () => {
-    const steps = new Set<string>()
+    const [steps, mounts] = [new Set<string>(), new Set<string>()]
     for (let nth = 1; ; nth++) {
       using kernel = failing('mount', 'EPERM', String(nth))
       const { ending } = await runIn(setting, { command: sh('true'), through: kernel.through })
       if (ending.how === 'exited') break // it needs no more than that
       expect(ending).toMatchObject({ how: 'sandbox_setup_failed', errno: errno.EPERM })
-      steps.add((ending as { step: string }).step)
+      const { step, mount } = ending as { step: string; mount?: string }
+      steps.add(step)
+      if (mount !== undefined) mounts.add(mount.endsWith('/work') ? 'workspace' : mount)
     }
     expect([...steps].toSorted()).toEqual([
       ...['devices', 'mask', 'proc', 'propagation', 'scaffold', 'tmp', 'workspace'],
     ])
+    const own = ['.', '/dev', '/dev/shm', '/proc', '/tmp', 'workspace']
+    expect([...mounts].toSorted()).toEqual([...MASKS, ...own].toSorted())
   })
 
   test.each(['mount', 'pivot_root', 'umount2'])('with a root of its own says that %s failed', async (call) => {
@@ -122,8 +135,8 @@ describe.skipIf(why !== undefined)(`a sandbox${why === undefined ? '' : ` (skipp
     using kernel = failing(call, 'EPERM')
     const sandbox = { rootfs: rootfs.path }
     const { ending } = await runIn(setting, { command: sh('true'), sandbox, through: kernel.through })
-    const step = call === 'mount' ? 'propagation' : 'pivot'
-    expect(ending).toEqual({ how: 'sandbox_setup_failed', step, errno: errno.EPERM })
+    const failed = call === 'mount' ? { step: 'propagation' } : { step: 'pivot', mount: 'root' }
+    expect(ending).toEqual({ how: 'sandbox_setup_failed', ...failed, errno: errno.EPERM })
   })
 
   test('is whole without mount_setattr, mount by mount', async () => {

@@ -6,6 +6,7 @@
 import { describe, expect, test } from 'bun:test'
 import { chmodSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { probeArguments } from '../../../runtime/launcher/sandbox-probe.ts'
 import { CALLS, recordedSharedMounts, withoutCalls } from '../../support/hosts.ts'
 import { sh, shippedLauncher } from '../../support/launchers.ts'
 import { becoming } from '../../support/ordinary-user.ts'
@@ -53,7 +54,7 @@ describe.skipIf(why !== undefined)(
       ])('the probe of %s mounts nothing there', async (_who, become) => {
         using dir = tempDir()
         chmodSync(dir.path, 0o755)
-        const probe = [...host(dir), ...become, ...shippedLauncher.command, '--probe', String(SANDBOX_UID)]
+        const probe = [...host(dir), ...become, ...shippedLauncher.command, ...probeArguments(SANDBOX_UID)]
         const { stdout } = Bun.spawnSync(probe, { env: testEnvironment() })
         expect(stdout.toString()).toMatch(/^whole ok\n/)
         expect(mounts(dir, 'after')).toBe(mounts(dir, 'before'))

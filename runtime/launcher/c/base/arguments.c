@@ -16,8 +16,7 @@
 #define MIN_FD 3
 #define MAX_FD 1073741823
 
-
-enum option_kind { KIND_TEXT, KIND_NUMBER, KIND_PATHS };
+enum option_kind { KIND_TEXT, KIND_NUMBER };
 
 struct option {
   const char *name;
@@ -30,7 +29,6 @@ struct option {
 
 #define TEXT(flag, field, required) {flag, offsetof(struct arguments, field), KIND_TEXT, required, 0, 0}
 #define NUMBER(flag, field, required, min, max) {flag, offsetof(struct arguments, field), KIND_NUMBER, required, min, max}
-#define PATHS(flag, field) {flag, offsetof(struct arguments, field), KIND_PATHS, false, 0, 0}
 
 static const struct option OPTIONS[] = {
   TEXT("--task-id", task_id, true),
@@ -50,11 +48,6 @@ static const struct option OPTIONS[] = {
   NUMBER("--pids-max", pids_max, false, 1, MAX_NUMBER),
   TEXT("--sandbox", sandbox, false),
   NUMBER("--sandbox-uid", sandbox_uid, false, 1, MAX_UID),
-  TEXT("--sandbox-rootfs", sandbox_rootfs, false),
-  TEXT("--sandbox-workspace", sandbox_workspace, false),
-  TEXT("--sandbox-script", sandbox_script, false),
-  PATHS("--sandbox-mask", sandbox_masks),
-  PATHS("--sandbox-expose", sandbox_exposed),
   NUMBER("--lock-fd", lock_fd, false, MIN_FD, MAX_FD),
   NUMBER("--notify-fd", notify_fd, false, MIN_FD, MAX_FD),
 };
@@ -66,10 +59,6 @@ static const char **text_field(struct arguments *arguments, const struct option 
 
 static int64_t *number_field(struct arguments *arguments, const struct option *option) {
   return (int64_t *)(void *)((char *)arguments + option->offset);
-}
-
-static struct path_list *paths_field(struct arguments *arguments, const struct option *option) {
-  return (struct path_list *)(void *)((char *)arguments + option->offset);
 }
 
 static bool complain(struct text *complaint, const char *what, const char *which) {
@@ -87,15 +76,7 @@ static bool parse_number(const char *string, int64_t *number) {
   return true;
 }
 
-static bool add_path(struct path_list *list, const struct option *option, const char *value, struct text *complaint) {
-  if (*value != '/') return complain(complaint, "not an absolute path: ", option->name);
-  if (list->count == MAX_PATHS) return complain(complaint, "given too often: ", option->name);
-  list->paths[list->count++] = value;
-  return true;
-}
-
 static bool set_option(struct arguments *arguments, const struct option *option, const char *value, struct text *complaint) {
-  if (option->kind == KIND_PATHS) return add_path(paths_field(arguments, option), option, value, complaint);
   if (option->kind == KIND_TEXT) {
     const char **field = text_field(arguments, option);
     if (*field != NULL) return complain(complaint, "given twice: ", option->name);
@@ -127,21 +108,18 @@ bool arguments_parse_fd(const char *string, int64_t *fd) {
   return parse_number(string, fd) && *fd >= MIN_FD && *fd <= MAX_FD;
 }
 
-static bool is_absolute(const char *path) { return path == NULL || *path == '/'; }
-
 /* Nobody becomes root, and nobody but root becomes somebody else. */
 static bool check_sandbox(const struct arguments *arguments, struct text *complaint) {
   unsigned int features;
   if (arguments->sandbox == NULL)
-    return arguments->sandbox_uid == ABSENT || complain(complaint, "--sandbox-uid needs --sandbox", "");
+    return (arguments->sandbox_uid == ABSENT && arguments->mounts.count == 0) ||
+           complain(complaint, "--sandbox-uid and --mount need --sandbox", "");
   if (!features_parse(arguments->sandbox, &features)) return complain(complaint, "not what a sandbox is made of: ", arguments->sandbox);
   if ((geteuid() == 0) != (arguments->sandbox_uid != ABSENT))
     return complain(complaint, "--sandbox-uid is for root, which needs it", "");
-  if (arguments->sandbox_rootfs != NULL && (features & FEATURE_MOUNT) == 0)
-    return complain(complaint, "--sandbox-rootfs needs --sandbox mount", "");
-  if (!is_absolute(arguments->sandbox_rootfs) || !is_absolute(arguments->sandbox_workspace) ||
-      !is_absolute(arguments->sandbox_script))
-    return complain(complaint, "paths of a sandbox are absolute", "");
+  /* Without a list the task would see the host as it is, and could write it. */
+  if (((features & FEATURE_MOUNT) != 0) != (arguments->mounts.count > 0))
+    return complain(complaint, "--sandbox mount and --mount need each other", "");
   return true;
 }
 
@@ -159,13 +137,20 @@ static bool check_combination(const struct arguments *arguments, struct text *co
 }
 
 bool arguments_parse(struct arguments *arguments, char **argv, struct text *complaint) {
-  memset(arguments, 0, sizeof *arguments);
+  memset(arguments, 0, offsetof(struct arguments, mounts));
+  arguments->mounts.count = 0;
   arguments->fork_server_pid = ABSENT;
   for (size_t i = 0; i < OPTION_COUNT; i++)
     if (OPTIONS[i].kind == KIND_NUMBER) *number_field(arguments, &OPTIONS[i]) = ABSENT;
 
   char **at = argv[0] == NULL ? argv : argv + 1;
   for (; *at != NULL && strcmp(*at, "--") != 0; at += 2) {
+    if (strcmp(*at, "--mount") == 0) {
+      int used = mount_list_add(&arguments->mounts, at + 1, complaint);
+      if (used == 0) return false;
+      at += used - 1;
+      continue;
+    }
     size_t i = 0;
     while (i < OPTION_COUNT && strcmp(*at, OPTIONS[i].name) != 0) i++;
     if (i == OPTION_COUNT) return complain(complaint, "unknown argument: ", *at);

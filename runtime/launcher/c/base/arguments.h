@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/mount-list.h"
 #include "base/text.h"
 
 /* A number that was not given. */
@@ -14,14 +15,6 @@
 #define MAX_TASK_ID_BYTES 128
 /* The highest user id: the one above it means none. */
 #define MAX_UID 4294967294
-
-/* Paths of one option that may be given again and again: some more than a service takes (host/sandbox-paths.ts). */
-#define MAX_PATHS 136
-
-struct path_list {
-  int count;
-  const char *paths[MAX_PATHS];
-};
 
 struct arguments {
   const char *task_id;
@@ -43,16 +36,13 @@ struct arguments {
   /* What the sandbox is made of (features.h); NULL without one. The rest of it means nothing then. */
   const char *sandbox;
   int64_t sandbox_uid;
-  const char *sandbox_rootfs;
-  const char *sandbox_workspace;
-  const char *sandbox_script;
-  struct path_list sandbox_masks;
-  struct path_list sandbox_exposed;
   int64_t lock_fd;
   int64_t notify_fd;
   /* Not given, but known: of the fork server that forked us; ABSENT where that was somebody else. */
   pid_t fork_server_pid;
   char **command;
+  /* The files that the task sees; none without `mount` in its sandbox. Last, for it is long: what was not set is not read. */
+  struct mount_list mounts;
 };
 
 /* False with a sentence in `complaint` when they cannot be meant. */

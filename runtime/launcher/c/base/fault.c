@@ -1,5 +1,8 @@
 #include "base/fault.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #define NAME_OF(step, name, voice) [step] = name,
 static const char *const NAMES[] = {STEPS(NAME_OF)};
 
@@ -9,5 +12,11 @@ static const char *const NAMES[] = {STEPS(NAME_OF)};
 static const bool IS_SANDBOX[] = {STEPS(VOICE_OF)};
 
 const char *step_name(enum step step) { return NAMES[step]; }
+
+enum step step_named(const char *name) {
+  for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
+    if (strcmp(NAMES[i], name) == 0) return (enum step)i;
+  return NO_STEP;
+}
 
 bool is_sandbox_step(enum step step) { return IS_SANDBOX[step]; }

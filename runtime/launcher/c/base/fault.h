@@ -59,16 +59,21 @@ enum step { STEPS(STEP_OF) };
 struct fault {
   enum step step;
   int error;
+  /* Which entry of the list of mounts it was (mount-list.h), counted from 1; 0 for none. */
+  int mount;
 };
 
-static inline struct fault no_fault(void) { return (struct fault){NO_STEP, 0}; }
+static inline struct fault no_fault(void) { return (struct fault){.step = NO_STEP}; }
 
 /* The fault of the system call that just failed. */
-static inline struct fault fault_at(enum step step) { return (struct fault){step, errno}; }
+static inline struct fault fault_at(enum step step) { return (struct fault){.step = step, .error = errno}; }
 
 static inline bool is_fault(struct fault fault) { return fault.step != NO_STEP; }
 
 const char *step_name(enum step step);
+
+/* NO_STEP where none has the name. */
+enum step step_named(const char *name);
 
 bool is_sandbox_step(enum step step);
 

@@ -49,3 +49,13 @@ const char *text_string(struct text *text) {
   text->bytes[text->length] = '\0';
   return text->bytes;
 }
+
+bool has_word(const char *words, const char *word) {
+  size_t length = strlen(word);
+  for (const char *at = words;; at++) {
+    size_t found = strcspn(at, ",");
+    if (found == length && strncmp(at, word, length) == 0) return true;
+    at += found;
+    if (*at == '\0') return false;
+  }
+}

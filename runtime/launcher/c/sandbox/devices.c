@@ -46,9 +46,9 @@ static bool fill(int dev_fd, bool *are_made) {
   return mkdirat(dev_fd, "pts", 0755) == 0 && mkdirat(dev_fd, "shm", 01777) == 0;
 }
 
-bool devices_make(bool *are_made) {
-  if (mkdir("dev", 0755) != 0) return false;
-  int fd = openat(AT_FDCWD, "dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+bool devices_make(const char *dev, bool *are_made) {
+  if (mkdir(dev, 0755) != 0) return false;
+  int fd = openat(AT_FDCWD, dev, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
   bool is_filled = fill(fd, are_made);
   int error = errno;
@@ -80,10 +80,9 @@ static bool bind_device(const char *dev, int host_dev_fd, const char *name) {
   return is_bound;
 }
 
-bool devices_mount(const char *dev, const char *shm, int host_dev_fd) {
+bool devices_mount(const char *dev, int host_dev_fd) {
   struct text path;
   for (size_t i = 0; i < DEVICE_COUNT && host_dev_fd != ABSENT; i++)
     if (!bind_device(dev, host_dev_fd, DEVICES[i].name)) return false;
-  return mount("devpts", join(&path, dev, "pts"), "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") == 0 &&
-         bind_path(shm, join(&path, dev, "shm")) && remount(text_string(&path), MS_NOSUID | MS_NODEV | MS_NOEXEC);
+  return mount("devpts", join(&path, dev, "pts"), "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") == 0;
 }

@@ -5,15 +5,15 @@
 #include <stdbool.h>
 
 /*
- * Makes the directory `dev` in the working directory, with what goes into it. Says whether the devices themselves are
- * made, which only root may do; if not, those of the host have to be mounted on files of their names.
+ * Makes the directory `dev` with all that goes into it. Says whether the nodes themselves could be made, which only root
+ * may do; if not, there are empty files to mount those of the host on.
  */
-bool devices_make(bool *are_made);
+bool devices_make(const char *dev, bool *are_made);
 
 /*
- * Once that is at `dev`: what has to be mounted in it. The directory `shm` becomes its /dev/shm. `host_dev_fd` is the
- * directory of the host's devices, or ABSENT where they were made.
+ * Once that directory appears at `dev`: mounts in it the terminals, and the nodes of the host's /dev that `host_dev_fd` is;
+ * ABSENT where nodes were made.
  */
-bool devices_mount(const char *dev, const char *shm, int host_dev_fd);
+bool devices_mount(const char *dev, int host_dev_fd);
 
 #endif

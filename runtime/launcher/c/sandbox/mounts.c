@@ -64,23 +64,13 @@ static char *take_field(char **at) {
   return field;
 }
 
-static bool has_option(const char *options, const char *name) {
-  size_t length = strlen(name);
-  for (const char *at = options;; at++) {
-    size_t found = strcspn(at, ",");
-    if (found == length && strncmp(at, name, length) == 0) return true;
-    at += found;
-    if (*at == '\0') return false;
-  }
-}
-
 /* `id parent major:minor root mount-point options ...` */
 static bool freeze_line(char *line, const char *top) {
   for (int skipped = 0; skipped < 4; skipped++) take_field(&line);
   const char *path = take_field(&line);
   const char *options = take_field(&line);
   if (!is_within(path, top)) return true;
-  unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | (has_option(options, "noexec") ? MS_NOEXEC : 0);
+  unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | (has_word(options, "noexec") ? MS_NOEXEC : 0);
   /* One below another is out of reach, for the task as well. */
   return remount(path, flags) || errno == ENOENT || errno == EACCES || errno == EINVAL;
 }

@@ -125,21 +125,35 @@ static void try_plain(const struct sandbox *whole, bool is_whole) {
   say("none", is_whole ? no_fault() : try_sandbox(&plain));
 }
 
-static void try_root(const struct sandbox *whole) {
-  struct arguments arguments = *whole->arguments;
-  arguments.sandbox_rootfs = "/";
+static void try_root(const struct sandbox *whole, const struct arguments *rooted) {
   struct sandbox sandbox = *whole;
-  sandbox.arguments = &arguments;
+  sandbox.arguments = rooted;
   sandbox.features = needed_by(FEATURE_MOUNT, whole, true);
   say("chroot", try_sandbox(&sandbox));
 }
 
-int probe(const char *uid) {
-  struct arguments arguments;
-  memset(&arguments, 0, sizeof arguments);
+/* The word after the list; NULL when it is none. */
+static char **read_list(struct mount_list *list, char **words) {
+  struct text complaint;
+  text_clear(&complaint);
+  while (*words != NULL && strcmp(*words, "--mount") == 0) {
+    int used = mount_list_add(list, words + 1, &complaint);
+    if (used == 0) return NULL;
+    words += 1 + used;
+  }
+  return list->count > 0 ? words : NULL;
+}
+
+int probe(char **words) {
+  /* Not on the stack: they are zero, and long. */
+  static struct arguments arguments, rooted;
   bool is_root = geteuid() == 0;
-  unsigned long number = uid == NULL ? 0 : strtoul(uid, NULL, 10);
-  if (is_root && (number == 0 || number > MAX_UID)) return EXIT_USAGE;
+  unsigned long number = *words == NULL ? 0 : strtoul(*words, NULL, 10);
+  if (*words == NULL || (is_root && (number == 0 || number > MAX_UID))) return EXIT_USAGE;
+  words = read_list(&arguments.mounts, words + 1);
+  if (words == NULL || *words == NULL || strcmp(*words, "--chroot") != 0) return EXIT_USAGE;
+  words = read_list(&rooted.mounts, words + 1);
+  if (words == NULL || *words != NULL) return EXIT_USAGE;
   struct sandbox whole = {
     .arguments = &arguments,
     .is_on = true,
@@ -152,7 +166,7 @@ int probe(const char *uid) {
   say("whole", fault);
   try_plain(&whole, !is_fault(fault));
   try_features(&whole, !is_fault(fault));
-  try_root(&whole);
+  try_root(&whole, &rooted);
   say("rootless", is_root || is_fault(fault) ? try_rootless(&whole) : fault);
   return 0;
 }

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sandbox/mounts.h"
 #include "sandbox/namespaces.h"
 #include "sandbox/privileges.h"
 #include "sandbox/seccomp.h"
@@ -27,14 +26,6 @@ unsigned int sandbox_birth_flags(const struct sandbox *sandbox) {
   return sandbox->is_on ? namespaces_of_birth(sandbox->features, sandbox->is_root) : 0;
 }
 
-static struct fault build_view(const struct sandbox *sandbox) {
-  bool has_own_pids = sandbox_has(sandbox, FEATURE_PID);
-  /* Here, not in either view: no view may mount anything before. */
-  if (!mounts_make_private()) return fault_at(STEP_PROPAGATION);
-  return sandbox->arguments->sandbox_rootfs == NULL ? host_view_build(sandbox->arguments, has_own_pids)
-                                                    : root_view_build(sandbox->arguments, has_own_pids);
-}
-
 /* With the rights of root, or those of the user namespace that we were born into. */
 static struct fault set_up(const struct sandbox *sandbox) {
   struct fault fault = no_fault();
@@ -42,7 +33,8 @@ static struct fault set_up(const struct sandbox *sandbox) {
   if (has_user && !sandbox->is_root) fault = namespaces_map_user(sandbox->uid, sandbox->gid);
   if (!is_fault(fault) && sandbox_has(sandbox, FEATURE_CGROUP)) fault = namespaces_enter_cgroup();
   if (!is_fault(fault) && sandbox_has(sandbox, FEATURE_NET)) fault = namespaces_raise_loopback();
-  if (!is_fault(fault) && sandbox_has(sandbox, FEATURE_MOUNT)) fault = build_view(sandbox);
+  if (!is_fault(fault) && sandbox_has(sandbox, FEATURE_MOUNT))
+    fault = view_build(&sandbox->arguments->mounts, sandbox_has(sandbox, FEATURE_PID));
   return fault;
 }
 

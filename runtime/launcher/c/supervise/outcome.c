@@ -89,6 +89,16 @@ static void add_usage(struct text *text, const struct usage *usage) {
   text_add_count(text, "max_rss_bytes", usage->max_rss_bytes);
 }
 
+/* Bytes of the longest name of a mount that is written down. */
+#define MAX_MOUNT_BYTES 1024
+
+static void add_mount(struct text *text, const char *mount) {
+  if (mount == NULL) return;
+  size_t length = 0;
+  while ((unsigned char)mount[length] >= ' ' && length < MAX_MOUNT_BYTES) length++;
+  if (mount[length] == '\0') text_add_pair(text, "mount", mount);
+}
+
 static void describe(const struct outcome *outcome, struct text *text) {
   text_add_pair(text, "how", name_of_how(outcome));
   if (outcome->how == HOW_EXITED) text_add_count(text, "exit_code", outcome->code);
@@ -96,6 +106,7 @@ static void describe(const struct outcome *outcome, struct text *text) {
   if (outcome->how == HOW_NOT_STARTED) {
     text_add_pair(text, "step", step_name(outcome->fault.step));
     text_add_count(text, "errno", outcome->fault.error);
+    add_mount(text, outcome->mount);
   }
   text_add_pair(text, "reason", REASONS[outcome->reason]);
   text_add_count(text, "finished_ms", outcome->finished_ms);

@@ -29,7 +29,7 @@ static bool is_meant(int dir_fd, const char *task_dir_id) {
 /* Under the lock: whoever has it may rely on it that the directory stays that of the task. */
 static struct fault lock_meant(int lock_fd, int dir_fd, const char *task_dir_id) {
   if (flock(lock_fd, LOCK_EX | LOCK_NB) != 0) return fault_at(STEP_LOCK);
-  return is_meant(dir_fd, task_dir_id) ? no_fault() : (struct fault){STEP_TASK_DIR, ESTALE};
+  return is_meant(dir_fd, task_dir_id) ? no_fault() : (struct fault){.step = STEP_TASK_DIR, .error = ESTALE};
 }
 
 struct fault task_dir_lock(int *fd, const struct arguments *arguments) {
@@ -47,7 +47,7 @@ struct fault task_dir_open(struct task_dir *dir, const struct arguments *argumen
   dir->lock_fd = arguments->lock_fd == ABSENT ? dir->fd : (int)arguments->lock_fd;
   struct fault fault = lock_meant(dir->lock_fd, dir->fd, arguments->task_dir_id);
   if (is_fault(fault)) return fault;
-  return has_run(dir->fd) ? (struct fault){STEP_TASK_DIR, EEXIST} : no_fault();
+  return has_run(dir->fd) ? (struct fault){.step = STEP_TASK_DIR, .error = EEXIST} : no_fault();
 }
 
 /* Append, always: a task that opens /dev/stdout again, cutting it or not, must not leave a hole where it wrote before. */

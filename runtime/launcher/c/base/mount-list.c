@@ -1,0 +1,63 @@
+#include "base/mount-list.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Operands in their order: `n` the name of a step, `s` source, `t` target, `o` options. */
+static const struct {
+  const char *name;
+  const char *operands;
+  enum step step;
+} OPS[] = {
+  [OP_FREEZE] = {"freeze", "t", STEP_FREEZE},
+  [OP_TMPFS] = {"tmpfs", "to", STEP_SCAFFOLD},
+  [OP_DEVICES] = {"devices", "t", STEP_DEVICES},
+  [OP_DIR] = {"dir", "to", STEP_SCAFFOLD},
+  [OP_GROUND] = {"ground", "st", STEP_SCAFFOLD},
+  [OP_REMOUNT] = {"remount", "to", STEP_SCAFFOLD},
+  [OP_BIND] = {"bind", "nsto", NO_STEP},
+  [OP_BIND_TRY] = {"bind-try", "nsto", NO_STEP},
+  [OP_MASK] = {"mask", "ts", STEP_MASK},
+  [OP_ALLOW] = {"allow", "t", STEP_ROOTFS},
+  [OP_DEV] = {"dev", "st", STEP_DEVICES},
+  [OP_PROC] = {"proc", "t", STEP_PROC},
+  [OP_TREE] = {"tree", "sto", STEP_ROOTFS},
+  [OP_PIVOT] = {"pivot", "t", STEP_PIVOT},
+};
+#define OP_COUNT (sizeof OPS / sizeof OPS[0])
+
+static int complain(struct text *complaint, const char *what, const char *which) {
+  text_add(complaint, what);
+  text_add(complaint, which);
+  return 0;
+}
+
+static void set_operand(struct mount_entry *entry, char operand, const char *word) {
+  if (operand == 'n') entry->step = step_named(word);
+  if (operand == 's') entry->source = word;
+  if (operand == 't') entry->target = word;
+  if (operand == 'o') entry->options = word;
+}
+
+int mount_list_add(struct mount_list *list, char **words, struct text *complaint) {
+  if (words[0] == NULL) return complain(complaint, "without a value: ", "--mount");
+  size_t op = 0;
+  while (op < OP_COUNT && strcmp(words[0], OPS[op].name) != 0) op++;
+  if (op == OP_COUNT) return complain(complaint, "no operation of --mount: ", words[0]);
+  if (list->count == MAX_MOUNTS) return complain(complaint, "given too often: ", "--mount");
+  struct mount_entry entry = {.op = (enum mount_op)op, .step = OPS[op].step};
+  int used = 1;
+  for (const char *operand = OPS[op].operands; *operand != '\0'; operand++, used++) {
+    if (words[used] == NULL || words[used][0] == '\0') return complain(complaint, "too few words: --mount ", words[0]);
+    set_operand(&entry, *operand, words[used]);
+  }
+  if (!is_sandbox_step(entry.step)) return complain(complaint, "no step of a sandbox: ", words[1]);
+  list->entries[list->count++] = entry;
+  return used;
+}
+
+const char *mount_list_name(const struct mount_list *list, struct fault fault) {
+  if (fault.mount < 1 || fault.mount > list->count) return NULL;
+  const struct mount_entry *entry = &list->entries[fault.mount - 1];
+  return entry->op == OP_TREE ? entry->source : entry->target;
+}
