@@ -1,7 +1,7 @@
 /** The figures of a run, as data and as a table. Pure. */
 import type { Machine } from './machine.ts'
+import type { Figures, Measure } from './measure.ts'
 import { median } from './statistics.ts'
-import type { Figures, Measure } from './suite.ts'
 
 /** The server that the others are compared with. */
 export const FLOOR = 'floor'

@@ -1,8 +1,10 @@
 /** From spawn to the first answer, with an empty data directory; and the memory (Pss) of idleness. For every suite. */
+
+import { MB } from './measure.ts'
 import { memoryBytes } from './process-stats.ts'
 import type { ServerTarget } from './server.ts'
 import { median } from './statistics.ts'
-import { MB, type Workload } from './suite.ts'
+import type { Workload } from './suite.ts'
 
 /** Milliseconds after which a started server is idle. */
 const IDLE_AFTER_MS = 300

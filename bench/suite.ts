@@ -10,6 +10,7 @@ import { settleDisk } from './disk.ts'
 import type { Generator } from './generator.ts'
 import type { Lifetime } from './lifetime.ts'
 import type { Machine } from './machine.ts'
+import type { Figures, Measure } from './measure.ts'
 import { measureReport, type Report } from './report.ts'
 
 /** Rounds, unless somebody says how many, or time runs out. */
@@ -22,22 +23,6 @@ export interface Target {
   readonly description: string
 }
 
-export type Unit = '/s' | 'ms' | 'µs' | 'MB' | 'bytes' | '% of a core' | 'ratio'
-
-/** What ours should reach, from the side that `better` says: so many times the floor's figure, or a figure of its own. */
-export type Goal = { readonly timesFloor: number } | { readonly figure: number }
-
-export interface Measure {
-  /** Unique among all workloads of a suite. */
-  readonly key: string
-  /** What is measured, in words. */
-  readonly label: string
-  readonly unit: Unit
-  /** Absent where the figure judges nobody; it has no ratio then. */
-  readonly better?: 'higher' | 'lower'
-  readonly goal?: Goal
-}
-
 export interface Tools<S> {
   readonly sizes: S
   readonly load: Generator
@@ -46,9 +31,6 @@ export interface Tools<S> {
   /** A start for task ids that was never used before. */
   readonly freshPrefix: () => string
 }
-
-/** Null or absent: this target cannot be measured so. */
-export type Figures = Readonly<Record<string, number | null>>
 
 /** A piece of work that every target is put to, and the figures that come out of it. */
 export interface Workload<T extends Target, S> {
@@ -151,5 +133,3 @@ async function measured<T extends Target, S>(workload: Workload<T, S>, target: T
     throw new Error(`${workload.name} on ${target.name}: ${messageOf(error)}`, { cause: error })
   }
 }
-
-export const MB = 1e6

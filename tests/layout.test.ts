@@ -67,10 +67,11 @@ const sources = [
 
 /** Paths, from the root, of the project's own files that `file` imports. */
 function importsOf(file: string): string[] {
-  const { imports } = new Bun.Transpiler({ loader: 'ts' }).scan(readFileSync(join(ROOT, file), 'utf8'))
-  const typeImports = readFileSync(join(ROOT, file), 'utf8').matchAll(/import type [^']*'(\.[^']+)'/g)
-  const paths = [...imports.map(({ path }) => path), ...[...typeImports].map(([, path]) => path!)]
-  return paths.filter((path) => path.startsWith('.')).map((path) => normalize(join(dirname(file), path)))
+  const text = readFileSync(join(ROOT, file), 'utf8')
+  const { imports } = new Bun.Transpiler({ loader: 'ts' }).scan(text) // leaves imports of types out
+  const named = [...text.matchAll(/ from '(\.[^']+)'/g)].map(([, path]) => path!)
+  const paths = new Set([...imports.map(({ path }) => path), ...named])
+  return [...paths].filter((path) => path.startsWith('.')).map((path) => normalize(join(dirname(file), path)))
 }
 
 const stepOf = (file: string): number | undefined => {
@@ -108,6 +109,22 @@ test('arrows within a program never turn back', () => {
 
 /** Folders of the launcher's C from the outermost to the innermost. */
 const C_STEPS = ['main.c', 'server', 'supervise', 'sandbox', 'base']
+
+test('no files import each other in a circle, not even types', () => {
+  const circles: string[] = []
+  const path: string[] = []
+  const isDone = new Set<string>()
+  const visit = (file: string) => {
+    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' -> '))
+    if (path.includes(file) || isDone.has(file)) return
+    path.push(file)
+    if (file.endsWith('.ts')) for (const imported of importsOf(file)) visit(imported)
+    path.pop()
+    isDone.add(file)
+  }
+  for (const file of sources) visit(file)
+  expect(circles).toEqual([])
+})
 
 test("arrows within the launcher's C never turn back", () => {
   const root = join(ROOT, 'runtime/launcher/c')

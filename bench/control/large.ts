@@ -5,8 +5,9 @@
  * the growth of Pss from before the graph to a quiet second after it, by the number of tasks: rough, as a garbage
  * collector gives memory back when it likes.
  */
+
+import { MB } from '../measure.ts'
 import { cpuMs, memoryBytes, peakMemoryBytes } from '../process-stats.ts'
-import { MB } from '../suite.ts'
 import type { ControlWorkload } from './workload.ts'
 
 export const large: ControlWorkload = {

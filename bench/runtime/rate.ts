@@ -2,7 +2,7 @@
  * How many `/bin/true` a second: twice as many clients as slots, so that the next task always waits, on a fresh and then
  * warmed service each. For a loop the slots are the processes that it has at a time.
  */
-import type { Measure } from '../suite.ts'
+import type { Measure } from '../measure.ts'
 import { isLoop, type RuntimeWorkload } from './targets.ts'
 
 const SLOTS = [4, 16] as const

@@ -5,8 +5,9 @@
  * of the service from before these tasks, on a warmed one. The growth is rough: a garbage collector gives memory back
  * when it likes.
  */
+
+import { MB } from '../measure.ts'
 import { descendantsOf, memoryBytes } from '../process-stats.ts'
-import { MB } from '../suite.ts'
 import { onServers } from './targets.ts'
 import { endTasks, submitTasks, taskIds, tasksIn } from './tasks.ts'
 

@@ -3,9 +3,11 @@
  * over by a loop in C: durable, accounted and limited on the one side, bare on the other. In slices by turns, so that each
  * ratio is of moments that lie together.
  */
+
+import type { Figures } from '../measure.ts'
 import type { LoopResult, SpawnLoop } from '../runtime/loops.ts'
 import { median } from '../statistics.ts'
-import type { Figures, Tools } from '../suite.ts'
+import type { Tools } from '../suite.ts'
 import type { SandboxSizes } from './sizes.ts'
 import { SANDBOX, type SandboxTarget, type SandboxWorkload } from './targets.ts'
 

@@ -10,7 +10,8 @@ import type { HandleRecord, McpTools } from '../../shared/contract/mcp.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Progress } from '../mcp-client/connection.ts'
 import { McpFault, shortened } from '../mcp-client/fault.ts'
-import { type CallAnswer, type McpServers, toolList } from '../mcp-client/servers.ts'
+import type { CallAnswer, McpServers } from '../mcp-client/servers.ts'
+import { toolList } from '../mcp-client/tools.ts'
 import {
   type ExecutableTask,
   ExecutionError,

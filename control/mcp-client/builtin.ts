@@ -1,7 +1,7 @@
 /** The server `builtin`, which is always there: so that a call can be tried where no server is configured. Pure. */
 
 import { BUILTIN_SERVER } from './config.ts'
-import type { NamedTool } from './servers.ts'
+import type { NamedTool } from './tools.ts'
 
 export const ECHO = 'echo'
 

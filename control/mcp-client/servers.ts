@@ -4,7 +4,6 @@
  * A tool is named `<server>/<tool>`. A name without a slash is that of the built-in `echo`, else of the one server that
  * has such a tool. Where no server is configured there is nobody to have other tools: calls of any name are echoed.
  */
-import type { McpTools } from '../../shared/contract/mcp.ts'
 import { messageOf } from '../../shared/errors.ts'
 import { isObject } from '../../shared/json.ts'
 import type { Log } from '../../shared/log.ts'
@@ -14,33 +13,7 @@ import type { CallOptions, ToolResult } from './connection.ts'
 import { McpFault } from './fault.ts'
 import type { ProcessRecord } from './process-record.ts'
 import type { McpServer, ServerOptions } from './server.ts'
-
-/** A tool and where it is. */
-export interface NamedTool {
-  readonly server: string
-  readonly name: string
-  readonly description?: string
-  /** JSON Schema of its arguments. */
-  readonly inputSchema: object
-}
-
-export interface FoundTools {
-  readonly tools: readonly NamedTool[]
-  /** Servers that could not be asked, or tools of which were left out, and why. */
-  readonly errors: readonly { readonly server: string; readonly error: string }[]
-}
-
-/** The same on the wire. */
-export const toolList = ({ tools, errors }: FoundTools): McpTools => ({
-  tools: tools.map(({ server, name, description, inputSchema }) => ({
-    name: `${server}/${name}`,
-    category: 'mcp',
-    ...(description !== undefined && { description }),
-    input_schema: inputSchema,
-    metadata: { server },
-  })),
-  ...(errors.length > 0 && { errors }),
-})
+import type { FoundTools } from './tools.ts'
 
 export interface ToolCall {
   /** Undefined: `tool` says it, or is looked for. */

@@ -2,7 +2,8 @@
 import type { McpTools } from '../../shared/contract/mcp.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import { McpFault } from '../mcp-client/fault.ts'
-import { type McpServers, toolList } from '../mcp-client/servers.ts'
+import type { McpServers } from '../mcp-client/servers.ts'
+import { toolList } from '../mcp-client/tools.ts'
 
 /** Asks all servers. Throws 503 when this service stops meanwhile. No tools once `signal` fired: nobody reads them. */
 export async function listTools({ mcpServers }: { mcpServers: McpServers }, signal: AbortSignal): Promise<McpTools> {

@@ -1,7 +1,7 @@
 /** The report of a bench: medians, ratios round by round, goals, and the table that people read. */
 import { describe, expect, test } from 'bun:test'
+import type { Figures, Measure } from '../../bench/measure.ts'
 import { measureReport, type Report, type Rounds, toMarkdown } from '../../bench/report.ts'
-import type { Figures, Measure } from '../../bench/suite.ts'
 
 /** Figures of servers, one a round, of the measure `key`. */
 const rounds = (samples: Readonly<Record<string, readonly (number | null)[]>>): Rounds =>
