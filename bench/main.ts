@@ -83,7 +83,7 @@ function chosenSuites(names: readonly string[], { only, command, server }: Bench
 }
 
 function help(): string {
-  return `Compares our services with floors, the least that servers of their APIs have to do (see bench/README.md).
+  return `Compares the services with floors: servers that do only the minimum of the same API (see bench/README.md).
 
 Usage: bun run bench [suite...] [flags]
 

@@ -71,7 +71,7 @@ function help(): string {
 
 Usage: taskmill-control [flags]
 
-Flags (--name value, --name=value or -name value; a flag beats its variable, which beats the default):
+Flags (--name value, --name=value or -name value; a flag overrides its variable, which overrides the default):
 ${describeSettings(controlSettings)}
   --help
       Show this text.

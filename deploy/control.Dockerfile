@@ -1,15 +1,15 @@
-# The control service; beside it the client, which asks whether it is ready. From the root of the repository:
+# The control service, and the client for its health check. From the root of the repository:
 #
 #   make build && docker build -t taskmill-control -f deploy/control.Dockerfile .
 #
-# It listens on every interface of its container: set SERVICE_TOKEN, or publish its port on loopback alone.
-# Further flags go behind the image's name; `taskmill-control --help` has them.
+# It listens on all interfaces of its container: set SERVICE_TOKEN, or publish its port on loopback only.
+# Flags go after the image name; `taskmill-control --help` lists them.
 
-# Any glibc distribution with useradd. What shell tasks may run has to be in it.
+# Any glibc distribution with useradd. It must contain the programs that tasks run.
 ARG BASE=debian:12-slim
 FROM ${BASE}
 
-# State is a volume. Tasks start in /work, so that a relative path never meets the state.
+# State is a volume. Tasks start in /work, so a relative path cannot reach the state.
 RUN groupadd --system --gid 10001 taskmill \
  && useradd --system --uid 10001 --gid taskmill --home-dir /work --shell /usr/sbin/nologin taskmill \
  && install -d -o taskmill -g taskmill -m 0700 /var/lib/taskmill /work

@@ -2,10 +2,10 @@
 #
 #   make build && docker build -t taskmill-runtime -f deploy/runtime.Dockerfile .
 #
-# It listens on every interface of its container: set SERVICE_TOKEN, or publish its port on loopback alone.
-# Another subcommand goes behind the image's name: `docker run --rm taskmill-runtime doctor`.
+# It listens on all interfaces of its container: set SERVICE_TOKEN, or publish its port on loopback only.
+# Another subcommand goes after the image name: `docker run --rm taskmill-runtime doctor`.
 
-# Any glibc distribution with useradd. What tasks run has to be in it.
+# Any glibc distribution with useradd. It must contain the programs that tasks run.
 ARG BASE=debian:12-slim
 FROM ${BASE}
 
@@ -14,7 +14,7 @@ RUN groupadd --system --gid 10001 taskmill \
  && install -d -o taskmill -g taskmill -m 0700 /var/lib/taskmill
 COPY dist/taskmill-runtime /usr/local/bin/
 
-# Its data is in ./data, hence in the volume.
+# The data directory is ./data, in the volume.
 USER taskmill
 WORKDIR /var/lib/taskmill
 ENV SERVICE_RUNTIME_LISTEN_ADDR=:18080

@@ -134,7 +134,7 @@ function serveHelp(): string {
 
 Usage: taskmill-runtime serve [flags]
 
-Flags (--name value, --name=value or -name value; a flag beats its variable, which beats the default):
+Flags (--name value, --name=value or -name value; a flag overrides its variable, which overrides the default):
 ${describeSettings(serveSettings)}
   --help
       Show this text.

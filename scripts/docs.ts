@@ -1,4 +1,4 @@
-/** `bun run docs`: writes the parts of the documents that come from the code. A test notices when it was forgotten. */
+/** `bun run docs`: writes the generated parts of the documents. tests/readme.test.ts fails if that was forgotten. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { controlSettings, controlVariables } from '../control/config.ts'
@@ -9,7 +9,7 @@ const ROOT = dirname(import.meta.dir)
 const SETTINGS = join(ROOT, 'docs/settings.md')
 const EXECUTORS = join(ROOT, 'docs/executors.md')
 
-/** docs/settings.md as it should be. */
+/** docs/settings.md with the current tables. */
 export function currentSettingsPage(): string {
   const control = settingsTable(controlSettings, controlVariables)
   const runtime = settingsTable(serveSettings, serveVariables)
@@ -17,7 +17,7 @@ export function currentSettingsPage(): string {
   return replaceSection(page, 'runtime settings', runtime)
 }
 
-/** docs/executors.md as it should be: its example is the one that the tests run. */
+/** docs/executors.md with the current example, which the tests run. */
 export function currentExecutorsPage(): string {
   const example = readFileSync(join(ROOT, 'examples/executors/checksum.ts'), 'utf8')
   return replaceSection(readFileSync(EXECUTORS, 'utf8'), 'checksum executor', `\`\`\`ts\n${example}\`\`\``)

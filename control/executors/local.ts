@@ -24,7 +24,7 @@ export interface LocalExecutorsOptions {
   readonly log: Log
 }
 
-/** What runs tasks on this machine, by category. An executor of your own joins the list: docs/executors.md. */
+/** The executors of this machine, by category. Add a custom executor to this list: docs/executors.md. */
 export function localExecutors({ config, env, skills, log }: LocalExecutorsOptions): Executor[] {
   const root = new FileRoot(config.fileRoot === '' ? undefined : config.fileRoot)
   const policy = shellPolicy(env.SERVICE_SHELL_POLICY, log)
