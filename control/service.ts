@@ -147,7 +147,7 @@ export class ControlService {
 
   /** Ends, in other services, the attempts of tasks that an earlier run cancelled. */
   #endCancelledAttempts(): void {
-    for (const task of this.#parts.recovered.toLetGo) this.#scheduler.letGo(task, task.handle!)
+    for (const task of this.#parts.recovered.toKillRemotely) this.#scheduler.killRemote(task, task.handle!)
   }
 
   async #listen(): Promise<RunningHttpService> {

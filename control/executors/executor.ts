@@ -92,7 +92,7 @@ export interface HandingOver {
   /** It bounds by itself how long it takes to return once the signal has fired: it is not given up before. */
   readonly boundsItsStop?: boolean
   /** Ends, now or as soon as it can, an attempt that was handed over and that nobody waits for. Must not throw. */
-  letGo?(task: ExecutableTask, handle: Handle): void
+  killRemote?(task: ExecutableTask, handle: Handle): void
   /**
    * What the result of an attempt that still runs would be now, as far as it has come. Throws `ExecutionError` when the other
    * service does not say.

@@ -8,12 +8,12 @@ import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { ExecutionError, type Executor } from './executor.ts'
 
-type GuardedMethod = 'letGo' | 'forget' | 'parametersOf' | 'checkInput'
+type GuardedMethod = 'killRemote' | 'forget' | 'parametersOf' | 'checkInput'
 
 /** `executor` with guarded methods. `execute` is called as it is: its attempt takes what it throws. */
 export function guarded(executor: Executor, log: Log): Executor {
-  const { letGo, forget, parametersOf, checkInput } = executor
-  if (!letGo && !forget && !parametersOf && !checkInput) return executor
+  const { killRemote, forget, parametersOf, checkInput } = executor
+  if (!killRemote && !forget && !parametersOf && !checkInput) return executor
   const broke = (method: GuardedMethod, error: unknown, fields: object = {}) =>
     log.error('executor broke', { type: executor.type, ...fields, in: method, cause: stackOf(error) })
   // Reviews are asked about each task of a graph: the first mistake of a method stands for all.
@@ -28,11 +28,11 @@ export function guarded(executor: Executor, log: Log): Executor {
     execute: (task, context) => executor.execute(task, context),
     ...(executor.boundsItsStop !== undefined && { boundsItsStop: executor.boundsItsStop }),
     ...(executor.resultSoFar && { resultSoFar: async (handle, call) => executor.resultSoFar?.(handle, call) }),
-    ...(letGo && {
-      letGo: (task, handle) =>
+    ...(killRemote && {
+      killRemote: (task, handle) =>
         attempt(
-          () => letGo.call(executor, task, handle),
-          (error) => broke('letGo', error, { task_id: task.id }),
+          () => killRemote.call(executor, task, handle),
+          (error) => broke('killRemote', error, { task_id: task.id }),
         ),
     }),
     ...(forget && {

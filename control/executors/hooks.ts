@@ -29,7 +29,7 @@ export function runnable(executor: AnyExecutor): Executor {
 const executing = (executor: AnyExecutor, execute: Execute): Executor => ({
   ...{ type: executor.type, execute },
   ...(executor.boundsItsStop !== undefined && { boundsItsStop: executor.boundsItsStop }),
-  ...(executor.letGo && { letGo: (task, handle) => executor.letGo?.(task, handle) }),
+  ...(executor.killRemote && { killRemote: (task, handle) => executor.killRemote?.(task, handle) }),
   ...(executor.resultSoFar && { resultSoFar: async (handle, call) => executor.resultSoFar?.(handle, call) }),
   ...(executor.parametersOf && { parametersOf: (toolName) => executor.parametersOf?.(toolName) }),
   ...(executor.checkInput && { checkInput: (toolName, input) => executor.checkInput?.(toolName, input) }),

@@ -22,7 +22,7 @@ export interface Recovered {
   /** What the attempts that a crash cut short had started; some of it may still run. */
   readonly processes: readonly ProcessIdentity[]
   /** Cancelled tasks whose attempts another service may not have ended yet. */
-  readonly toLetGo: readonly Task[]
+  readonly toKillRemotely: readonly Task[]
   /** Oldest first; the later of two with one name counts. */
   readonly idempotencyKeys: readonly KeptKey[]
   /** The highest numbers given out so far. */
@@ -79,12 +79,12 @@ export async function recover(dataDir: string): Promise<Recovered> {
   const graphs = replay.graphs(refuseState)
   if (collections.hasCollected) Bun.gc(true)
   for (const { path, length } of cuts) truncateSync(path, length)
-  const { lastSeq, lastOrdinal, processes, toLetGo } = replay
+  const { lastSeq, lastOrdinal, processes, toKillRemotely } = replay
   const segments = numbers.length === 0 ? undefined : { oldest: numbers[0]!, newest: numbers.at(-1)! }
   return {
     graphs,
     processes,
-    toLetGo,
+    toKillRemotely,
     idempotencyKeys: replay.idempotencyKeys,
     lastSeq,
     lastOrdinal,

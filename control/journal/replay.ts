@@ -83,7 +83,7 @@ export class Replay {
   lastOrdinal = 0
 
   /** Both are known once `graphs` has been called. */
-  readonly toLetGo: Task[] = []
+  readonly toKillRemotely: Task[] = []
   readonly processes: ProcessIdentity[] = []
   /** Those of the state file and the journal, oldest first. */
   readonly idempotencyKeys: KeptKey[]
@@ -222,10 +222,10 @@ export class Replay {
   #build(ordinal: number, entries: readonly StoredTask[], refuse: (detail: string) => Error): Graph | undefined {
     for (const { process } of entries) if (process !== undefined) this.processes.push(process)
     const isGone = entries.every((entry) => entry.deleted && !goesOnElsewhere(entry))
-    if (isGone && !entries.some(isToLetGo)) return undefined
+    if (isGone && !entries.some(isToKillRemotely)) return undefined
     const graph = recoverGraph(ordinal, entries, refuse)
     entries.forEach((entry, position) => {
-      if (isToLetGo(entry)) this.toLetGo.push(graph.tasks[position]!)
+      if (isToKillRemotely(entry)) this.toKillRemotely.push(graph.tasks[position]!)
     })
     return isGone ? undefined : graph
   }
@@ -257,7 +257,7 @@ function statesIn(payload: Uint8Array, refuse: (detail: string) => Error): Journ
 }
 
 /** Whether its attempt was being ended elsewhere. */
-const isToLetGo = ({ status, handle_id }: StoredTask) => status === 'cancelling' && handle_id !== undefined
+const isToKillRemotely = ({ status, handle_id }: StoredTask) => status === 'cancelling' && handle_id !== undefined
 
 /** Whether its attempt is to be followed again, although nobody may see the task any more. */
 const goesOnElsewhere = ({ status, handle_id }: StoredTask) =>

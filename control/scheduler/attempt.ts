@@ -36,8 +36,8 @@ export interface AttemptHost {
 }
 
 /**
- * Milliseconds after its timeout, or after the start, in which an attempt of an earlier run may still be asked whether it
- * has ended, which may have been in time, long ago. One that is found running has none of it.
+ * Grace period after a restart for reading the outcome of an attempt that may already have finished, in milliseconds.
+ * Attempts still running get none.
  */
 const FIRST_LOOK_MS = 1_000
 
@@ -229,7 +229,7 @@ export class Attempt implements ExecutorContext {
     if (this.#wasTimedOut(failure)) return this.#timedOut(result, tail)
     if (this.#fault !== undefined)
       return this.#broke(internal(`${this.#fault} (the attempt failed: ${failure.message})`))
-    return { kind: 'failure', failure, ...left(result, tail) }
+    return { kind: 'failure', failure, ...outputOf(result, tail) }
   }
 
   /** The executor has made a mistake. `error` is what it has thrown, if that is what it was. */
@@ -240,17 +240,17 @@ export class Attempt implements ExecutorContext {
 
   #stopped(result: unknown, tail?: string): AttemptOutcome {
     if (this.#stopReason === 'timeout') return this.#timedOut(result, tail)
-    return { kind: 'stopped', ...left(result, tail) }
+    return { kind: 'stopped', ...outputOf(result, tail) }
   }
 
   #timedOut(result: unknown, tail: string | undefined): AttemptOutcome {
     const message = `task timed out after ${this.task.timeout}ms`
     const failure: Failure = { code: 'timeout', message, retryable: true }
-    return { kind: 'failure', failure, ...left(result, tail) }
+    return { kind: 'failure', failure, ...outputOf(result, tail) }
   }
 }
 
-const left = (result: unknown, tail: string | undefined) => ({
+const outputOf = (result: unknown, tail: string | undefined) => ({
   ...(result !== undefined && { result }),
   ...(tail !== undefined && { tail }),
 })

@@ -5,7 +5,7 @@
  * itself. One timer serves all of them. A task that waits here holds no slot.
  */
 import type { Task } from '../graph/graph.ts'
-import { Fifo } from './ready-queue.ts'
+import { Fifo } from './fifo.ts'
 
 type Waiting = { readonly task: Task; readonly dueAt: number }
 
@@ -14,6 +14,7 @@ export class BackoffLanes {
   readonly #wake: () => void
   #timer: Timer | undefined
   #timerDueAt = Number.POSITIVE_INFINITY
+  #isStopped = false
 
   /** `wake` is called when a task is due; it should call `takeDue`. */
   constructor(wake: () => void) {
@@ -21,6 +22,7 @@ export class BackoffLanes {
   }
 
   add(task: Task, delayMs: number): void {
+    if (this.#isStopped) return
     let lane = this.#lanes.get(delayMs)
     if (lane === undefined) {
       lane = new Fifo()
@@ -46,7 +48,9 @@ export class BackoffLanes {
     return undefined
   }
 
+  /** Forgets all tasks; no task is due any more. */
   stop(): void {
+    this.#isStopped = true
     clearTimeout(this.#timer)
     this.#lanes.clear()
     this.#timerDueAt = Number.POSITIVE_INFINITY

@@ -5,6 +5,7 @@
  * Nothing is refused or lost. Source: spec, Limits A.
  */
 import type { Task } from '../graph/graph.ts'
+import { Fifo } from './fifo.ts'
 
 export const READY_QUEUE_CAPACITY = 1024
 
@@ -38,35 +39,5 @@ export class ReadyQueue {
   #append(task: Task): void {
     this.#queue[(this.#head + this.#length) % READY_QUEUE_CAPACITY] = task
     this.#length++
-  }
-}
-
-/** A queue without a bound, in constant time per operation. */
-export class Fifo<T> {
-  #items: T[] = []
-  #head = 0
-
-  get length(): number {
-    return this.#items.length - this.#head
-  }
-
-  push(item: T): void {
-    this.#items.push(item)
-  }
-
-  peek(): T | undefined {
-    return this.#items[this.#head]
-  }
-
-  shift(): T | undefined {
-    if (this.#head === this.#items.length) return undefined
-    const item = this.#items[this.#head]
-    this.#items[this.#head++] = undefined as T
-    // Moving the rest costs as much as was taken since the last time.
-    if (this.#head >= 1024 && this.#head * 2 >= this.#items.length) {
-      this.#items = this.#items.slice(this.#head)
-      this.#head = 0
-    }
-    return item
   }
 }

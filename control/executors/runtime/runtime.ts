@@ -73,7 +73,7 @@ export class RuntimeExecutor implements Executor {
     const attempt = new RemoteAttempt({
       ...{ service, id, owner, context, awayMs },
       isExpected: isExpected?.() ?? false,
-      letGo: (isTaken) => this.#letGo(id, owner, isTaken),
+      letGo: (isTaken) => this.#killRemote(id, owner, isTaken),
     })
     return outcomeOf(await attempt.run(body), service.url)
   }
@@ -84,8 +84,8 @@ export class RuntimeExecutor implements Executor {
     return handle?.owner === undefined ? defaults : { ...defaults, owner: handle.owner }
   }
 
-  letGo(task: ExecutableTask, handle: Handle): void {
-    this.#letGo(handle.id, ownerOf(task, this.#defaultsFor(handle)), handle.isTaken)
+  killRemote(task: ExecutableTask, handle: Handle): void {
+    this.#killRemote(handle.id, ownerOf(task, this.#defaultsFor(handle)), handle.isTaken)
   }
 
   async resultSoFar({ id }: Handle, { traceId, signal }: Call): Promise<RuntimeResult> {
@@ -105,7 +105,7 @@ export class RuntimeExecutor implements Executor {
     if (ids.length > 0) this.#options.removals.add(ids, ownerOf(task, this.#defaultsFor(handle)))
   }
 
-  #letGo(handle_id: string, owner: string | undefined, is_taken: boolean): void {
+  #killRemote(handle_id: string, owner: string | undefined, is_taken: boolean): void {
     this.#options.orphans.add({
       ...{ handle_id, is_taken, since: Date.now() },
       ...(owner !== undefined && { owner }),

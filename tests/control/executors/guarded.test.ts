@@ -29,7 +29,7 @@ const handle = { id: 'h', isTaken: true }
 const forgotten: ForgottenTask = { ...executableTask(), graph: { id: 'g' }, attempt: 1, handle }
 
 const call = {
-  letGo: (executor: Executor) => executor.letGo?.(executableTask(), handle),
+  killRemote: (executor: Executor) => executor.killRemote?.(executableTask(), handle),
   forget: (executor: Executor) => executor.forget?.(forgotten),
   checkInput: (executor: Executor) => executor.checkInput?.(undefined, 7),
   parametersOf: (executor: Executor) => executor.parametersOf?.(undefined),

@@ -1,7 +1,8 @@
 /** Goal: nothing that is ready is lost, doubled or overtaken. Method: random pushes and shifts beside a plain array. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { Fifo, READY_QUEUE_CAPACITY, ReadyQueue } from '../../../control/scheduler/ready-queue.ts'
+import { Fifo } from '../../../control/scheduler/fifo.ts'
+import { READY_QUEUE_CAPACITY, ReadyQueue } from '../../../control/scheduler/ready-queue.ts'
 import { graphOf } from '../../support/graph.ts'
 
 /** How many to push, then how many to shift; large enough to fill the queue and to go round it. */

@@ -823,7 +823,7 @@ describe('an attempt that another service carries out', () => {
   class Elsewhere implements Executor {
     readonly type = 'test'
     readonly boundsItsStop = true
-    readonly letGoOf: string[] = []
+    readonly killed: string[] = []
     readonly #isDeaf: boolean
 
     constructor({ isDeaf = false } = {}) {
@@ -838,8 +838,8 @@ describe('an attempt that another service carries out', () => {
       })
     }
 
-    letGo(_: ExecutableTask, { id }: Handle): void {
-      this.letGoOf.push(id)
+    killRemote(_: ExecutableTask, { id }: Handle): void {
+      this.killed.push(id)
     }
   }
 
@@ -858,7 +858,7 @@ describe('an attempt that another service carries out', () => {
     const { scheduler, a } = running(executor)
     await scheduler.stop(0)
     expect(a).toMatchObject({ status: 'pending', handle: HANDLE, interruptedAttempts: 0 })
-    expect(executor.letGoOf).toEqual([])
+    expect(executor.killed).toEqual([])
   })
 
   test('is ended there when it is cancelled just when the service stops', async () => {
@@ -870,7 +870,7 @@ describe('an attempt that another service carries out', () => {
     expect(a.status).toBe('cancelling')
     await stopping
     expect(a.status).toBe('cancelled')
-    expect(executor.letGoOf).toEqual(['there'])
+    expect(executor.killed).toEqual(['there'])
   })
 
   test.each(['cancelled', 'failed'])('that is not seen to end is ended there once it is %s', async (status) => {
@@ -880,16 +880,16 @@ describe('an attempt that another service carries out', () => {
     else await Bun.sleep(5) // it has timed out: nobody can see that from outside
     await scheduler.stop(0)
     expect(a.status).toBe(status as TaskStatus)
-    expect(executor.letGoOf).toEqual(['there'])
+    expect(executor.killed).toEqual(['there'])
   })
 
   test('is ended there when its record is deleted after its cancel: no restart would know of it', async () => {
     const executor = new Elsewhere()
     const { scheduler, a } = running(executor)
     await scheduler.cancel(a)
-    expect(executor.letGoOf).toEqual([])
+    expect(executor.killed).toEqual([])
     scheduler.delete(a)
-    expect(executor.letGoOf).toEqual(['there'])
+    expect(executor.killed).toEqual(['there'])
     await scheduler.stop(0)
   })
 
@@ -898,6 +898,6 @@ describe('an attempt that another service carries out', () => {
     const { scheduler, a } = running(executor)
     scheduler.delete(a)
     await scheduler.stop(0)
-    expect(executor.letGoOf).toEqual([])
+    expect(executor.killed).toEqual([])
   })
 })

@@ -1,0 +1,37 @@
+/** Graphs that have arrived, and whose first tasks are queued a few at a time: a graph may begin with 100,000 of them. */
+import type { Graph, Task } from '../graph/graph.ts'
+import { Fifo } from './fifo.ts'
+import type { ReadyQueue } from './ready-queue.ts'
+
+/** Tasks of a new graph queued per step: about as much work as starting one. */
+const ROOTS_PER_STEP = 16
+
+/** A graph whose first tasks are being queued, and how many of them were looked at. */
+type Arrival = { readonly roots: readonly Task[]; next: number }
+
+export class Arrivals {
+  readonly #arrivals = new Fifo<Arrival>()
+  readonly #ready: ReadyQueue
+
+  constructor(ready: ReadyQueue) {
+    this.#ready = ready
+  }
+
+  add(graph: Graph): void {
+    this.#arrivals.push({ roots: graph.roots(), next: 0 })
+  }
+
+  /** Queues a few of the tasks that a graph begins with; false when nothing is left to do. */
+  step(): boolean {
+    const arrival = this.#arrivals.peek()
+    if (arrival === undefined) return false
+    const { roots } = arrival
+    const end = Math.min(arrival.next + ROOTS_PER_STEP, roots.length)
+    for (; arrival.next < end; arrival.next++) {
+      const task = roots[arrival.next]!
+      if (task.status === 'pending' && !task.isDeleted) this.#ready.push(task)
+    }
+    if (end === roots.length) this.#arrivals.shift()
+    return true
+  }
+}

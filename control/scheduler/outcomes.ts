@@ -1,0 +1,128 @@
+/**
+ * What the outcome of an attempt means: for its task, and for the tasks that depend on it.
+ *
+ * An attempt that failed is followed by another one after a backoff while retries are left. Any other outcome ends the task:
+ * success makes its dependents ready, everything else skips them (`skip-cascade.ts`).
+ */
+import type { Log } from '../../shared/log.ts'
+import type { AttemptOutput } from '../graph/attempt-record.ts'
+import { backoffMs } from '../graph/backoff.ts'
+import type { Failure } from '../graph/failure.ts'
+import type { Graph, Task } from '../graph/graph.ts'
+import type { Ending } from '../store/change.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import type { Attempt, AttemptOutcome } from './attempt.ts'
+import type { BackoffLanes } from './backoff-lanes.ts'
+import type { ReadyQueue } from './ready-queue.ts'
+import { SkipCascade, type SkipReport } from './skip-cascade.ts'
+
+export interface OutcomesOptions {
+  readonly store: TaskStore
+  readonly log: Log
+  readonly ready: ReadyQueue
+  readonly backoffs: BackoffLanes
+}
+
+export class Outcomes {
+  readonly #store: TaskStore
+  readonly #log: Log
+  readonly #ready: ReadyQueue
+  readonly #backoffs: BackoffLanes
+  readonly skips = new SkipCascade((task, error, report) => this.#skip(task, error, report))
+
+  constructor({ store, log, ready, backoffs }: OutcomesOptions) {
+    this.#store = store
+    this.#log = log
+    this.#ready = ready
+    this.#backoffs = backoffs
+  }
+
+  take({ task, handle, output }: Attempt, outcome: AttemptOutcome): void {
+    switch (outcome.kind) {
+      case 'success':
+        this.#end(task, { status: 'success', result: outcome.result, ...present('output', output) })
+        break
+      case 'stopped':
+        this.#interrupted(task, 'the attempt was interrupted by the stop of the service', task.handle !== undefined)
+        break
+      case 'unrecorded':
+        this.#interrupted(task, 'the attempt did not begin: it could not be put on record', handle !== undefined)
+        break
+      case 'failure':
+        this.failed(task, outcome.failure, outcome.result, output)
+    }
+  }
+
+  #interrupted(task: Task, reason: string, goesOn: boolean): void {
+    this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now(), reason, goesOn })
+  }
+
+  /** Another attempt follows after its backoff, or the task has failed. */
+  failed(task: Task, failure: Failure, result?: unknown, output?: AttemptOutput): void {
+    const left = attemptsLeft(task)
+    if (left > 0) {
+      this.#store.apply({ kind: 'attempt-failed', task, at: Date.now(), failure, ...present('output', output) })
+      this.#backoffs.add(task, backoffMs(task.usedAttempts + 1))
+      this.#log.info('attempt failed, will be retried', {
+        ...logFieldsOf(task),
+        error: failure.message,
+        attempts_left: left,
+      })
+      return
+    }
+    const error = task.retry > 0 ? `task failed after all retries: ${failure.message}` : failure.message
+    const line = task.retry > 0 ? 'task failed after all retries' : 'task failed'
+    this.#log.warn(line, { ...logFieldsOf(task), code: failure.code, error: failure.message })
+    this.#end(task, { status: 'failed', error, failure, ...present('result', result), ...present('output', output) })
+  }
+
+  /** Ends a task that was to be cancelled. Tasks that are skipped by it go into `report`. */
+  cancelled(task: Task, report?: SkipReport, result?: unknown, output?: AttemptOutput): void {
+    const failure: Failure = { code: 'cancelled', message: 'task cancelled' }
+    const ending = { status: 'cancelled', error: failure.message, failure, ...present('result', result) } as const
+    this.#end(task, { ...ending, ...present('output', output) }, report)
+  }
+
+  #skip(task: Task, error: string, report: SkipReport | undefined): void {
+    report?.add(task)
+    this.#end(task, { status: 'skipped', error }, report)
+  }
+
+  #end(task: Task, ending: Ending, report?: SkipReport): void {
+    this.#store.apply({ kind: 'ended', task, at: Date.now(), ending })
+    if (ending.status === 'success') this.#readyDependents(task)
+    else this.skips.add(task, ending.status, report)
+    if (task.graph.live === 0) this.graphEnded(task.graph)
+  }
+
+  #readyDependents(task: Task): void {
+    const { graph } = task
+    const count = graph.dependentCount(task)
+    for (let i = 0; i < count; i++) {
+      const dependent = graph.dependent(task, i)
+      if (--graph.missing[dependent.position]! > 0) continue
+      if (dependent.status === 'pending' && !dependent.isDeleted) this.#ready.push(dependent)
+    }
+  }
+
+  /** To be called when the last task of `graph` has ended, or was deleted. */
+  graphEnded(graph: Graph): void {
+    graph.releaseEdges()
+    const fields = { trace_id: graph.traceId, graph_id: graph.id, tasks: graph.tasks.length }
+    this.#log.info('graph ended', { ...fields, duration_ms: Date.now() - graph.createdAt })
+  }
+}
+
+/** Attempts that may still follow the last one. */
+export const attemptsLeft = (task: Task): number => task.retry + 1 - task.usedAttempts
+
+/** What names an attempt in the log. */
+export const logFieldsOf = (task: Task) => ({
+  trace_id: task.graph.traceId,
+  graph_id: task.graph.id,
+  task_id: task.id,
+  attempt: task.attempt,
+})
+
+const present = <N extends string, V>(name: N, value: V | undefined) =>
+  (value === undefined ? {} : { [name]: value }) as { readonly [K in N]?: V }

@@ -1,0 +1,25 @@
+/** Notes what attempts report while they execute: their processes, the services that carry them out, how far they are. */
+import { identify } from '../../shared/processes.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import type { AttemptHost } from './attempt.ts'
+
+type Reports = Pick<AttemptHost, 'startedProcess' | 'handedOver' | 'progress'>
+
+/** `flush` writes all changes so far to the journal. */
+export const reportsTo = (store: TaskStore, flush: () => void): Reports => ({
+  startedProcess(task, pid) {
+    const process = identify(pid)
+    if (process === undefined) return // ended already, or a system that cannot tell
+    store.apply({ kind: 'process-started', task, at: Date.now(), process })
+    flush()
+  },
+  handedOver(task, handle) {
+    store.apply({ kind: 'handed-over', task, at: Date.now(), handle })
+  },
+  progress(task, attempt, message, data) {
+    const isExecuting = (task.status === 'running' && !task.isBackingOff) || task.status === 'cancelling'
+    if (task.attempt !== attempt || !isExecuting) return // an executor that reports after it returned
+    const report = { ...(message !== undefined && { message }), ...(data !== undefined && { data }) }
+    store.apply({ kind: 'progress', task, at: Date.now(), ...report })
+  },
+})

@@ -1,0 +1,60 @@
+/**
+ * Works in turns that leave time for I/O.
+ *
+ * A turn takes steps until nothing is left to do or its time is up; then it goes on after the event loop has looked at its
+ * sockets. A turn that is asked for within a step is the one under way.
+ */
+
+/** Milliseconds of work before a turn gives way to I/O. */
+const TURN_MS = 5
+
+/** Steps between two looks at the clock within a turn. */
+const STEPS_PER_LOOK = 32
+
+export class Turns {
+  readonly #step: () => boolean
+  readonly #onError: (error: unknown) => void
+  #isTurning = false
+  #isScheduled = false
+  #isStopped = false
+
+  /** `step` does a little work; false when nothing is left to do. What it throws ends the turn. */
+  constructor(step: () => boolean, onError: (error: unknown) => void) {
+    this.#step = step
+    this.#onError = onError
+  }
+
+  take(): void {
+    if (this.#isTurning || this.#isStopped) return
+    this.#isTurning = true
+    let isDone = true
+    try {
+      isDone = this.#work()
+    } catch (error) {
+      this.#onError(error)
+    } finally {
+      this.#isTurning = false
+    }
+    if (!isDone && !this.#isScheduled) {
+      this.#isScheduled = true
+      setImmediate(() => {
+        this.#isScheduled = false
+        this.take()
+      })
+    }
+  }
+
+  /** No turn is taken any more. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  /** True once nothing is left to do, false when the time of the turn is up. */
+  #work(): boolean {
+    const until = performance.now() + TURN_MS
+    while (performance.now() < until) {
+      for (let step = 0; step < STEPS_PER_LOOK; step++) if (!this.#step()) return true
+    }
+    return false
+  }
+}
