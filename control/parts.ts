@@ -22,7 +22,6 @@ import { RuntimeExecutor } from './executors/runtime/runtime.ts'
 import { RuntimeService } from './executors/runtime/service.ts'
 import { SkillsDirectory } from './executors/skills.ts'
 import { DiskReserve } from './journal/disk-reserve.ts'
-import { Handles } from './journal/handles.ts'
 import { IdempotencyKeys } from './journal/idempotency.ts'
 import { Journal } from './journal/journal.ts'
 import { Persistence } from './journal/persistence.ts'
@@ -33,6 +32,7 @@ import { takeDataDir } from './journal/snapshot.ts'
 import { type McpServerConfig, readMcpConfig } from './mcp-client/config.ts'
 import { ProcessRecord } from './mcp-client/process-record.ts'
 import { McpServers } from './mcp-client/servers.ts'
+import { pollCall } from './operations/get.ts'
 import { Counters } from './store/counters.ts'
 import { Retention } from './store/retention.ts'
 import { TaskStore } from './store/tasks.ts'
@@ -67,7 +67,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<Par
   const storage = storageParts(config, recovered, host.log)
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
-  executors.register(new McpExecutor({ servers: mcp.servers, poll: (handleId) => storage.handles.record(handleId) }))
+  executors.register(new McpExecutor({ servers: mcp.servers, poll: (handleId) => pollCall(storage, handleId) }))
   const listSkills = () => skills.listSkills()
   return { access, executors, keepDataDir, listSkills, mcp, recovered, runtime, serviceId, storage }
 }
@@ -113,7 +113,6 @@ function storageParts(config: ControlConfig, recovered: Recovered, log: Log) {
   })
   return {
     ...{ store, journal, idempotencyKeys, resultFiles, persistence },
-    handles: new Handles(store, resultFiles),
     counters: new Counters(store),
     retention: new Retention({ store, retentionMs, maxStoredTasks, log }),
   }

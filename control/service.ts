@@ -68,7 +68,7 @@ export class ControlService {
     const { access, executors, listSkills, mcp, storage } = this.#parts
     const { log, startedAt } = this.#host
     const { maxBodyBytes, unknownFields } = this.#config
-    const { store, persistence, retention, idempotencyKeys, resultFiles, handles, counters } = storage
+    const { store, persistence, retention, idempotencyKeys, resultFiles, counters } = storage
     const scheduler = this.#scheduler
     const readiness = new Readiness({
       isDraining: () => this.#isDraining,
@@ -76,7 +76,7 @@ export class ControlService {
       ...{ persistence, retention },
     })
     const parts: OperationParts = {
-      ...{ store, scheduler, executors, persistence, retention, readiness, idempotencyKeys, resultFiles, handles },
+      ...{ store, scheduler, executors, persistence, retention, readiness, idempotencyKeys, resultFiles },
       ...{ listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, stopping: this.#stopping.signal, log },
     }
     return controlApp({ parts, counters, guard: access.guard, startedAt })

@@ -1,12 +1,13 @@
 /** Calls a tool of an MCP server: a graph of one task, whose id is the handle of the call. */
 import type { HandleRecord, McpCallRequest } from '../../shared/contract/mcp.ts'
-import type { Handles } from '../journal/handles.ts'
+import type { Task } from '../graph/graph.ts'
+import { handleRecord } from '../graph/handle.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
+import { knownCall } from './named-tasks.ts'
 import { type SubmitParts, submit } from './submit.ts'
 
 export interface CallToolParts extends SubmitParts {
-  readonly handles: Handles
   readonly mcpServers: Pick<McpServers, 'hasConfigured'>
 }
 
@@ -28,7 +29,13 @@ export async function callTool(parts: CallToolParts, call: ToolCall, origin: Cal
     ...(timeout != null && { timeout }),
   }
   await submit(parts, { tasks: [task] }, origin)
-  return parts.handles.accepted(task.id)
+  return accepted(knownCall(parts.store, task.id))
+}
+
+/** The answer to the caller, whatever became of the call meanwhile. */
+function accepted(task: Task): HandleRecord {
+  const { task_id, handle_id, started_at } = handleRecord(task)
+  return { task_id, status: 'accepted', handle_id, started_at, progress: [] }
 }
 
 /** Where no server is configured any name is that of the echo; a task would refuse one without a server before it. */

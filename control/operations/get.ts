@@ -1,15 +1,19 @@
 /** Shows one task, or one call of an MCP tool. What is shown has reached the journal: a crash does not undo it. */
+import type { HandleRecord } from '../../shared/contract/mcp.ts'
 import type { Task } from '../graph/graph.ts'
-import type { Handles } from '../journal/handles.ts'
 import type { Persistence } from '../journal/persistence.ts'
-import type { ResultFiles } from '../journal/result-files.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { knownTask, NotFound } from './named-tasks.ts'
-import { recordJson } from './record-json.ts'
+import { callOf, knownCall, knownTask } from './named-tasks.ts'
+import { callJson, recordJson } from './record-json.ts'
+import type { ResultReader } from './stored-result.ts'
 
 export interface GetParts {
   readonly store: TaskStore
   readonly persistence: Pick<Persistence, 'flush'>
+}
+
+export interface RecordParts extends GetParts {
+  readonly resultFiles: ResultReader
 }
 
 /** What `view` makes of the task. Throws 404. */
@@ -23,7 +27,7 @@ export function getTask<V>({ store, persistence }: GetParts, id: string, view: (
  * asked for once the task is known to exist; undefined does not wait. Throws 404, also for a task deleted meanwhile.
  */
 export async function getRecord(
-  parts: GetParts & { readonly resultFiles: Pick<ResultFiles, 'read'> },
+  parts: RecordParts,
   id: string,
   patience: () => AbortSignal | undefined,
 ): Promise<string> {
@@ -34,12 +38,16 @@ export async function getRecord(
 }
 
 /** The record of a call of an MCP tool, as JSON. Throws 404. */
-export function getCall(
-  { handles, persistence }: { readonly handles: Handles; readonly persistence: Pick<Persistence, 'flush'> },
-  handleId: string,
-): string | Promise<string> {
+export function getCall({ store, persistence, resultFiles }: RecordParts, handleId: string): string | Promise<string> {
   persistence.flush()
-  const record = handles.json(handleId)
-  if (record === undefined) throw new NotFound('handle', handleId)
-  return record
+  return callJson(knownCall(store, handleId), resultFiles)
+}
+
+/** The same as a value, for a task that polls the call; undefined if there is no such call. */
+export async function pollCall(
+  { store, resultFiles }: Pick<RecordParts, 'store' | 'resultFiles'>,
+  handleId: string,
+): Promise<HandleRecord | undefined> {
+  const task = callOf(store, handleId)
+  return task && JSON.parse(await callJson(task, resultFiles))
 }

@@ -6,15 +6,15 @@
 import { isYieldDue, nextTurn, runCooperatively, SLICE_MS, type Steps } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import type { Persistence } from '../journal/persistence.ts'
-import type { ResultFiles } from '../journal/result-files.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { recordJson } from './record-json.ts'
+import type { ResultReader } from './stored-result.ts'
 import { cursorOf, graphsOf, isWanted, type PageRequest, type Place, pageOf, type TaskFilter } from './task-filter.ts'
 
 export interface ListParts {
   readonly store: TaskStore
   readonly persistence: Pick<Persistence, 'flush'>
-  readonly resultFiles: Pick<ResultFiles, 'read'>
+  readonly resultFiles: ResultReader
 }
 
 export interface ListRequest {

@@ -6,9 +6,9 @@ import type { Task } from '../graph/graph.ts'
 import { type Page, page, streamsOf } from '../graph/log-page.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Persistence } from '../journal/persistence.ts'
-import type { ResultFiles } from '../journal/result-files.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownTask } from './named-tasks.ts'
+import { type ResultReader, storedValue } from './stored-result.ts'
 
 /** Milliseconds for the other service to say what it has. */
 const SO_FAR_TIMEOUT_MS = 5_000
@@ -17,7 +17,7 @@ export interface LogsParts {
   readonly store: TaskStore
   readonly executors: ExecutorRegistry
   readonly persistence: Pick<Persistence, 'flush'>
-  readonly resultFiles: Pick<ResultFiles, 'read'>
+  readonly resultFiles: ResultReader
 }
 
 export interface LogsRequest {
@@ -53,7 +53,7 @@ export async function readLogs(parts: LogsParts, request: LogsRequest, reader: R
   const soFar = task.isTerminal ? undefined : await resultSoFar(task, parts.executors, reader)
   persistence.flush()
   const { status, isTerminal, result } = task // it may have ended meanwhile
-  const known = result instanceof ResultFile ? await stored(result, resultFiles) : (result ?? soFar)
+  const known = result instanceof ResultFile ? await storedValue(result, resultFiles) : (result ?? soFar)
   const texts = streamsOf(known)
   const streams = [...texts.keys()]
   const stream = request.stream ?? streams[0] ?? 'result'
@@ -76,10 +76,4 @@ async function resultSoFar(task: Task, executors: ExecutorRegistry, { signal, tr
     const cause = timely.aborted ? `no answer within ${SO_FAR_TIMEOUT_MS} ms` : messageOf(error)
     throw new ServiceError(503, `cannot read the output so far: ${cause}; the task still runs, try again or call wait`)
   }
-}
-
-async function stored(file: ResultFile, resultFiles: LogsParts['resultFiles']): Promise<unknown> {
-  const result = await resultFiles.read(file)
-  if ('json' in result) return JSON.parse(result.json)
-  throw new ServiceError(500, result.lost)
 }

@@ -51,3 +51,16 @@ export function knownTask(store: Pick<TaskStore, 'get'>, id: string): Task {
   if (task === undefined) throw new NotFound('task', id)
   return task
 }
+
+/** The call of an MCP tool that callers see under `id`. Its handle is the id of its task. */
+export function callOf(store: Pick<TaskStore, 'get'>, id: string): Task | undefined {
+  const task = store.get(id)
+  return task?.type === 'mcp' ? task : undefined
+}
+
+/** As `callOf`. Throws `NotFound`. */
+export function knownCall(store: Pick<TaskStore, 'get'>, id: string): Task {
+  const task = callOf(store, id)
+  if (task === undefined) throw new NotFound('handle', id)
+  return task
+}

@@ -3,7 +3,6 @@ import type { Log } from '../../shared/log.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
 import type { OfferedSkill } from '../adapter-v1/manifest.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
-import type { Handles } from '../journal/handles.ts'
 import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { ResultFiles } from '../journal/result-files.ts'
@@ -23,7 +22,6 @@ export interface OperationParts {
   readonly readiness: Readiness
   readonly idempotencyKeys: IdempotencyKeys
   readonly resultFiles: ResultFiles
-  readonly handles: Handles
   /** The skills that are offered at this moment. */
   readonly listSkills: () => Promise<readonly OfferedSkill[]>
   readonly unknownFields: UnknownFields

@@ -1,21 +1,30 @@
-/** A task as the JSON of its record; a result that lies in a file is put in. */
-
+/** Records as JSON, with results from files. All but the result is as of the moment of the call. */
 import type { Task } from '../graph/graph.ts'
+import { handleRecord } from '../graph/handle.ts'
 import { taskRecord } from '../graph/record.ts'
-import { ResultFile, type StoredResult } from '../graph/result-file.ts'
-import type { ResultFiles } from '../journal/result-files.ts'
+import { ResultFile } from '../graph/result-file.ts'
+import { jsonWithStored, type ResultReader } from './stored-result.ts'
 
-/** All but the result is of the moment of the call. */
-export function recordJson(task: Task, resultFiles: Pick<ResultFiles, 'read'>): string | Promise<string> {
+/** The record of a task. A lost result is reported in `error`, after the task's own error. */
+export function recordJson(task: Task, reader: ResultReader): string | Promise<string> {
   const { result } = task
-  return result instanceof ResultFile ? withResult(task, resultFiles.read(result)) : JSON.stringify(taskRecord(task))
+  if (!(result instanceof ResultFile)) return JSON.stringify(taskRecord(task))
+  const { result_file, ...record } = taskRecord(task)
+  return jsonWithStored(record, { name: 'result', file: result, reader }, (lost) => ({
+    ...record,
+    error: joined(record.error, lost),
+  }))
 }
 
-/** A lost result is reported in `error`, after the task's own. */
-async function withResult(task: Task, reading: Promise<StoredResult>): Promise<string> {
-  const { result_file, ...record } = taskRecord(task)
-  const result = await reading
-  if ('json' in result) return `${JSON.stringify(record).slice(0, -1)},"result":${result.json}}`
-  const { error } = record
-  return JSON.stringify({ ...record, error: error === undefined ? result.lost : `${error}; ${result.lost}` })
+/** The record of a call of an MCP tool. A lost result is reported in `error`, after the call's own error. */
+export function callJson(task: Task, reader: ResultReader): string | Promise<string> {
+  const { result } = task
+  const record = handleRecord(task)
+  if (!(result instanceof ResultFile)) return JSON.stringify(record)
+  return jsonWithStored(record, { name: 'output', file: result, reader }, (lost) => ({
+    ...record,
+    error: { code: 'internal' as const, ...record.error, message: joined(record.error?.message, lost) },
+  }))
 }
+
+const joined = (error: string | undefined, lost: string): string => (error === undefined ? lost : `${error}; ${lost}`)

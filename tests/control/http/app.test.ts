@@ -9,7 +9,6 @@ import { OsExecutor } from '../../../control/executors/os/os.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { DiskReserve } from '../../../control/journal/disk-reserve.ts'
-import { Handles } from '../../../control/journal/handles.ts'
 import { IdempotencyKeys } from '../../../control/journal/idempotency.ts'
 import { Journal } from '../../../control/journal/journal.ts'
 import { Persistence } from '../../../control/journal/persistence.ts'
@@ -46,7 +45,6 @@ const persistence = new Persistence({
 })
 const retention = new Retention({ store, retentionMs: 0, maxStoredTasks: 1_000, log })
 const mcpServers = new McpServers([], noServerOptions)
-const handles = new Handles(store, resultFiles)
 const scheduler = new Scheduler({
   ...{ store, executors, maxConcurrency: 1, log, abandonAfterMs: 1_000, serviceId: 'test' },
   flushOrThrow: () => {},
@@ -69,7 +67,6 @@ const parts = {
     readiness,
     idempotencyKeys,
     resultFiles,
-    handles,
   },
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, log },
   stopping: new AbortController().signal,
