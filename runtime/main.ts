@@ -37,7 +37,7 @@ async function serveThread(): Promise<void> {
   ])
   if (ownRole() === 'look') servePathChecks(lookAt)
   else {
-    const { removeIfAbandoned } = await import('./launcher/abandoned-groups.ts')
+    const { removeIfAbandoned } = await import('./launcher/abandoned-cgroups.ts')
     servePathChecks((group, ask) => !ask(group) && removeIfAbandoned(group))
   }
 }

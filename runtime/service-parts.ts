@@ -33,16 +33,16 @@ import { Totals } from './dispatch/totals.ts'
 import { WaitingQueue } from './dispatch/waiting-queue.ts'
 import { capabilityManifest, capabilitySet } from './host/capabilities.ts'
 import { findCapacity } from './host/capacity.ts'
-import { ownGroups } from './host/own-groups.ts'
+import { cgroupCapabilities } from './host/cgroup-capabilities.ts'
 import { PathLooks } from './host/path-looks.ts'
 import { platformOf } from './host/platform.ts'
 import { findSandboxPaths } from './host/sandbox-paths.ts'
 import { serviceUser } from './host/service-user.ts'
+import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './host/task-cgroups.ts'
 import { startThread } from './host/threads.ts'
+import { userGroups } from './host/user-groups.ts'
 import { runtimeApp } from './http/app.ts'
 import { configSummary } from './http/info.ts'
-import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './launcher/cgroup.ts'
-import { cgroupCapabilities } from './launcher/cgroup-capabilities.ts'
 import { Complaints } from './launcher/complaints.ts'
 import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
 import { ForkServer } from './launcher/fork-server.ts'
@@ -138,7 +138,7 @@ export const provenCapabilities = (
   tried: Awaited<SandboxTrial['tried']>,
 ) =>
   capabilitySet({
-    ...{ isLauncherNative: launcher.isNative, isRoot, own_groups: ownGroups() },
+    ...{ isLauncherNative: launcher.isNative, isRoot, own_groups: userGroups() },
     ...cgroupCapabilities(cgroups),
     ...tried,
   })

@@ -12,8 +12,8 @@
  */
 import { readdirSync, readlinkSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import { DEFAULT_CGROUP_ROOT } from '../runtime/launcher/cgroup.ts'
-import { membersOf, namesBelow, treeOf } from '../runtime/launcher/cgroup-files.ts'
+import { membersOf, namesBelow, treeOf } from '../runtime/host/cgroup-files.ts'
+import { DEFAULT_CGROUP_ROOT } from '../runtime/host/task-cgroups.ts'
 import { LOCK_FILES } from '../shared/directory-lock.ts'
 import { allPids } from '../shared/processes.ts'
 import { serviceIdOf } from '../shared/service-id.ts'

@@ -1,9 +1,9 @@
 /** The control groups of services that tests and the bench start, and kill. */
 import { rmdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { CONTROLLERS, treeOf } from '../runtime/host/cgroup-files.ts'
 import { ownCgroup } from '../runtime/host/own-cgroup.ts'
-import { DEFAULT_CGROUP_ROOT } from '../runtime/launcher/cgroup.ts'
-import { CONTROLLERS, treeOf } from '../runtime/launcher/cgroup-files.ts'
+import { DEFAULT_CGROUP_ROOT } from '../runtime/host/task-cgroups.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 
 /** Of each hierarchy the groups below which services that we start make theirs, by default. */

@@ -11,8 +11,8 @@ import { serveSettings } from '../config.ts'
 import { capabilitySet, namedCapabilities } from '../host/capabilities.ts'
 import { findCapacity } from '../host/capacity.ts'
 import { ownDir, removeLeftDirs } from '../host/own-dirs.ts'
-import { ownGroups } from '../host/own-groups.ts'
 import { platformOf } from '../host/platform.ts'
+import { userGroups } from '../host/user-groups.ts'
 import { chooseLauncher, type LauncherProgram } from '../launcher/embedded.ts'
 import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
 import { tryCapabilities } from '../launcher/trial.ts'
@@ -66,7 +66,7 @@ async function look(
   const capabilities = await withLauncher(async (launcher) =>
     namedCapabilities(
       capabilitySet({
-        ...{ isLauncherNative: launcher?.isNative === true, isRoot, own_groups: ownGroups() },
+        ...{ isLauncherNative: launcher?.isNative === true, isRoot, own_groups: userGroups() },
         ...(await tryCapabilities({
           ...{ launcher, cgroups: cgroups.tasks, sandboxUid: isRoot ? values.sandboxUid : undefined },
           ...{ isSandboxDisabled: values.disableLinuxSandbox, signal },

@@ -1,7 +1,7 @@
 /** Control groups for the occasion: made by a command, and gone with it and all that is in them. */
 import { isThere, pidNamespace } from '../../shared/processes.ts'
-import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../launcher/cgroup.ts'
-import { namesBelow } from '../launcher/cgroup-files.ts'
+import { namesBelow } from '../host/cgroup-files.ts'
+import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../host/task-cgroups.ts'
 
 export interface CgroupSettings {
   readonly cgroupRoot: string

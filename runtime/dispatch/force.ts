@@ -16,11 +16,11 @@ import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { carriesMark, lookForMarks, type Marked } from '../../shared/processes.ts'
 import type { Limits } from '../../shared/runtime-request/limits.ts'
-import { removeAbandonedGroups } from '../launcher/abandoned-groups.ts'
-import type { TaskCgroups } from '../launcher/cgroup.ts'
+import { signalIf } from '../host/pidfd.ts'
+import type { TaskCgroups } from '../host/task-cgroups.ts'
+import { removeAbandonedCgroups } from '../launcher/abandoned-cgroups.ts'
 import { UNBEGUN_STEP } from '../launcher/faults.ts'
 import type { Reason } from '../launcher/outcome.ts'
-import { signalIf } from '../launcher/pidfd.ts'
 import { TASK_MARK } from '../launcher/task-mark.ts'
 import type { LiveTask } from '../store/task-store.ts'
 import type { FlightRecord } from './in-flight.ts'
@@ -227,7 +227,7 @@ export async function endLeftCgroups(
 /** Removes the empty cgroups of services that are gone for ever. Logs its end at level debug. Never rejects. */
 export async function sweepAbandonedCgroups(cgroups: TaskCgroups, log: Log): Promise<void> {
   try {
-    const { removed, unanswered } = await removeAbandonedGroups(cgroups)
+    const { removed, unanswered } = await removeAbandonedCgroups(cgroups)
     if (unanswered.length > 0)
       log.warn('control groups stay: the file system of their service does not answer', { groups: unanswered })
     if (removed > 0) log.info('control groups of services that are gone removed', { services: removed })

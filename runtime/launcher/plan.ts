@@ -1,12 +1,7 @@
 /** What a launcher is asked to do, in values. */
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
+import type { TaskCgroup } from '../host/task-cgroups.ts'
 import type { ViewPaths } from '../intake/sandbox-view.ts'
-
-/** Where the task's processes are counted and limited. The directories do not exist yet; their parents do. */
-export type TaskCgroup =
-  | { readonly version: 2; readonly path: string }
-  /** Either controller may be missing. */
-  | { readonly version: 1; readonly pids_path?: string; readonly memory_path?: string }
 
 /** What a sandbox is made of, each by itself: namespaces, and the filter for system calls. */
 export const SANDBOX_FEATURES = [...NAMESPACES, 'seccomp'] as const

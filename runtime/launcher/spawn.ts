@@ -13,6 +13,7 @@ import { closeSync, constants as files, openSync, readSync, rmSync } from 'node:
 import { dirname, join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
+import { signalIf } from '../host/pidfd.ts'
 import { giveOwner } from '../store/closed-path.ts'
 import { launcherArguments } from './arguments.ts'
 import type { TaskError } from './classification.ts'
@@ -21,7 +22,6 @@ import { explainSpawnFailure } from './faults.ts'
 import { KILL_SIGNAL } from './kill-signal.ts'
 import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost } from './launcher-host.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from './outcome.ts'
-import { signalIf } from './pidfd.ts'
 import type { LaunchPlan } from './plan.ts'
 
 /** What launchers of a service have in common. */

@@ -1,7 +1,8 @@
 /** What this host can do for tasks, tried here and now, as values for plans. For the service and for doctor alike. */
+
+import { cgroupCapabilities } from '../host/cgroup-capabilities.ts'
+import type { TaskCgroups } from '../host/task-cgroups.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
-import type { TaskCgroups } from './cgroup.ts'
-import { cgroupCapabilities } from './cgroup-capabilities.ts'
 import type { LauncherProgram } from './embedded.ts'
 import { type SandboxCapabilities, sandboxCapabilities } from './sandbox-capabilities.ts'
 import { probeSandbox } from './sandbox-probe.ts'

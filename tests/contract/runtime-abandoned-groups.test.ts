@@ -6,9 +6,9 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isGroupOf } from '../../runtime/launcher/cgroup.ts'
-import { namesBelow } from '../../runtime/launcher/cgroup-files.ts'
-import { readRecords, removeEmptyGroups, writeRecord } from '../../runtime/launcher/group-record.ts'
+import { namesBelow } from '../../runtime/host/cgroup-files.ts'
+import { readRecords, removeEmptyCgroups, writeRecord } from '../../runtime/host/cgroup-record.ts'
+import { isCgroupOf } from '../../runtime/host/task-cgroups.ts'
 import { serviceIdOf } from '../../shared/service-id.ts'
 import { missingCgroups } from '../support/cgroups.ts'
 import { endHungMount, missingHungMount, withHungMount } from '../support/hung-mount.ts'
@@ -27,7 +27,7 @@ const why = missingCgroups === undefined ? '' : ` (skipped: ${missingCgroups})`
 const homeOf = async (runtime: Runtime) =>
   (await runtime.json<{ cgroup_root: string }>('/api/v1/runtime/config')).cgroup_root
 
-const groupsOf = (home: string, id: string) => namesBelow(home).filter((name) => name === id || isGroupOf(id, name))
+const groupsOf = (home: string, id: string) => namesBelow(home).filter((name) => name === id || isCgroupOf(id, name))
 
 /**
  * A service that is killed; its data directory stays, and so do its groups, `more` among them. These are made before: once
@@ -42,7 +42,7 @@ async function killed(dataDir: string, more: readonly string[] = []) {
   const [record] = readRecords(join(home, id))
   await runtime.stop('SIGKILL')
   const remove = async () => {
-    for (const name of groupsOf(home, id)) removeEmptyGroups(join(home, name))
+    for (const name of groupsOf(home, id)) removeEmptyCgroups(join(home, name))
     await runtime.dispose()
   }
   return { id, home, made, record: record!, [Symbol.asyncDispose]: remove }
@@ -176,7 +176,7 @@ describe.skipIf(missingCgroups !== undefined)(`groups of a service that was kill
         endHungMount(holder.pid, hung)
         holder.kill('SIGKILL')
         await holder.exited
-        removeEmptyGroups(group)
+        removeEmptyCgroups(group)
       }
     },
   )

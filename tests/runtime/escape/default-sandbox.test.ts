@@ -1,7 +1,7 @@
 /** Goal: the default sandbox of `doctor --escape` has the group that a task in it has: for processes, and without a limit on memory. */
 import { expect, test } from 'bun:test'
 import { defaultsOf, type EscapeOptions } from '../../../runtime/escape/escape.ts'
-import type { TaskCgroup } from '../../../runtime/launcher/plan.ts'
+import type { TaskCgroup } from '../../../runtime/host/task-cgroups.ts'
 
 const optionsWith = (group: TaskCgroup | undefined): EscapeOptions => ({
   launcher: { command: ['/launcher'], wrapEnvironment: (env) => env, isNative: true },

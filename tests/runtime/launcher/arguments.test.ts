@@ -1,9 +1,10 @@
 /** Goal: a command line says exactly what the plan says. Method: arbitrary plans, read back by a reader of our own. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import type { TaskCgroup } from '../../../runtime/host/task-cgroups.ts'
 import { sandboxView } from '../../../runtime/intake/sandbox-view.ts'
 import { launcherArguments, MAX_ARGUMENT } from '../../../runtime/launcher/arguments.ts'
-import { type LaunchPlan, SANDBOX_FEATURES, type TaskCgroup } from '../../../runtime/launcher/plan.ts'
+import { type LaunchPlan, SANDBOX_FEATURES } from '../../../runtime/launcher/plan.ts'
 
 const MINIMAL: LaunchPlan = {
   task_id: 'task-1',

@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'bun:test'
 import { chownSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { writeAttribute } from '../../../runtime/launcher/cgroup-files.ts'
+import { writeAttribute } from '../../../runtime/host/cgroup-files.ts'
 import type { LaunchPlan } from '../../../runtime/launcher/plan.ts'
 import { readRecord } from '../../../runtime/launcher/spawn.ts'
 import { missingCgroups, testCgroups } from '../../support/cgroups.ts'

@@ -5,8 +5,8 @@
 import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, rmdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { leaveCgroups, TaskCgroups } from '../../../runtime/launcher/cgroup.ts'
-import { namesBelow } from '../../../runtime/launcher/cgroup-files.ts'
+import { namesBelow } from '../../../runtime/host/cgroup-files.ts'
+import { leaveCgroups, TaskCgroups } from '../../../runtime/host/task-cgroups.ts'
 import { TEST_CGROUP_ROOT } from '../../../scripts/left-groups.ts'
 import { missingCgroups, testCgroups } from '../../support/cgroups.ts'
 

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { ownRecord, readRecords, removeEmptyGroups, writeRecord } from '../../../runtime/launcher/group-record.ts'
+import { ownRecord, readRecords, removeEmptyCgroups, writeRecord } from '../../../runtime/host/cgroup-record.ts'
 import { tempDir } from '../../support/temp.ts'
 
 test.each(['/', `/${'x'.repeat(254)}`, `/${'ü"\\'.repeat(1_000)}`, `/${'\u0001'.repeat(4_094)}`])('path %#', (path) => {
@@ -11,7 +11,7 @@ test.each(['/', `/${'x'.repeat(254)}`, `/${'ü"\\'.repeat(1_000)}`, `/${'\u0001'
   writeRecord(dir.path, ownRecord('/earlier'))
   writeRecord(dir.path, ownRecord(path))
   expect(readRecords(dir.path)).toEqual([ownRecord(path)])
-  expect(removeEmptyGroups(dir.path)).toBe(true)
+  expect(removeEmptyCgroups(dir.path)).toBe(true)
   mkdirSync(dir.path) // it is removed at the end
 })
 

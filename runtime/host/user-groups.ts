@@ -19,7 +19,7 @@ const ourIdentity = (): Identity => ({
 })
 
 /** Whether tasks in a sandbox are in no group but their own. */
-export function ownGroups({ uid, gid, groups }: Identity = ourIdentity()): Capability {
+export function userGroups({ uid, gid, groups }: Identity = ourIdentity()): Capability {
   const kept = [...new Set(groups)].filter((group) => group !== gid).sort((a, b) => a - b)
   if (uid === 0 || kept.length === 0) return AVAILABLE
   return missing(

@@ -12,12 +12,18 @@ import { basename, dirname, join } from 'node:path'
 import { LOCK_FILES, whileUnlocked } from '../../shared/directory-lock.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { serviceIdOf } from '../../shared/service-id.ts'
+import { namesBelow } from '../host/cgroup-files.ts'
+import {
+  type CgroupRecord,
+  isSeenFromHere,
+  isWriterAlive,
+  readRecords,
+  removeEmptyCgroups,
+} from '../host/cgroup-record.ts'
 import { PathLooks, PathTimeout } from '../host/path-looks.ts'
+import { isCgroupOf, type TaskCgroups } from '../host/task-cgroups.ts'
 import { startThread } from '../host/threads.ts'
 import { taskDir } from '../store/task-dir.ts'
-import { isGroupOf, type TaskCgroups } from './cgroup.ts'
-import { namesBelow } from './cgroup-files.ts'
-import { type GroupRecord, isSeenFromHere, isWriterAlive, readRecords, removeEmptyGroups } from './group-record.ts'
 import { isLauncherAlive } from './spawn.ts'
 
 /** The name of the empty group of a service (`serviceIdOf`); the groups of its tasks begin with it. */
@@ -35,7 +41,7 @@ export interface Sweep {
  * be on a file system that never answers: a thread looks at each group (`removeIfAbandoned`), for LOOK_TIMEOUT_MS at most.
  * Rejects with `NoThread` when too many threads hang.
  */
-export async function removeAbandonedGroups({ directories, serviceId }: TaskCgroups): Promise<Sweep> {
+export async function removeAbandonedCgroups({ directories, serviceId }: TaskCgroups): Promise<Sweep> {
   const removed = new Set<string>()
   const unanswered: string[] = []
   const threads = new PathLooks<boolean>(() => startThread('sweep'), { placeOf: (group) => group })
@@ -65,7 +71,7 @@ export function removeIfAbandoned(group: string): boolean {
   if (records.length === 0 || !records.every((record) => record !== null)) return false
   let isRemoved = false
   withLocksOf(id, records, new Set(), () => {
-    isRemoved = removeGroups(directory, id, records)
+    isRemoved = removeCgroups(directory, id, records)
   })
   return isRemoved
 }
@@ -76,7 +82,7 @@ export function removeIfAbandoned(group: string): boolean {
  */
 function withLocksOf(
   id: string,
-  [record, ...others]: readonly GroupRecord[],
+  [record, ...others]: readonly CgroupRecord[],
   locked: ReadonlySet<string>,
   work: () => void,
 ): void {
@@ -93,7 +99,7 @@ function withLocksOf(
 }
 
 /** Whether the data directory can be seen under its path; another one that has the path now does not count. */
-function dataDirStillExists(id: string, { data_dir }: GroupRecord): boolean {
+function dataDirStillExists(id: string, { data_dir }: CgroupRecord): boolean {
   try {
     return serviceIdOf(data_dir) === id
   } catch (error) {
@@ -103,14 +109,14 @@ function dataDirStillExists(id: string, { data_dir }: GroupRecord): boolean {
 }
 
 /** Whether nothing of the service is left. Its own group, which holds the record, goes last. */
-function removeGroups(directory: string, id: string, records: readonly GroupRecord[]): boolean {
-  const names = namesBelow(directory).filter((name) => isGroupOf(id, name))
+function removeCgroups(directory: string, id: string, records: readonly CgroupRecord[]): boolean {
+  const names = namesBelow(directory).filter((name) => isCgroupOf(id, name))
   const left = names.filter((name) => {
     const taskId = name.slice(id.length + 1)
     const isUsed = records.some(({ data_dir }) => mayHaveLauncher(taskDir(data_dir, taskId).task_dir))
-    return isUsed || !removeEmptyGroups(join(directory, name))
+    return isUsed || !removeEmptyCgroups(join(directory, name))
   })
-  return left.length === 0 && removeEmptyGroups(join(directory, id))
+  return left.length === 0 && removeEmptyCgroups(join(directory, id))
 }
 
 /** A launcher makes the group of its task before there is a process in it, and reads it when there is none any more. */

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { identify, isStillThere, type ProcessIdentity, pidNamespace } from '../../shared/processes.ts'
 import { namesBelow, treeOf } from './cgroup-files.ts'
 
-export interface GroupRecord {
+export interface CgroupRecord {
   /** Absolute path of the data directory, as its service sees it. */
   readonly data_dir: string
   /** Undefined on systems that cannot tell. */
@@ -31,7 +31,7 @@ const MAX_PART = 200
 const MAX_PARTS = 200
 
 /** The record of this process as the service of `dataDir`. */
-export function ownRecord(dataDir: string): GroupRecord {
+export function ownRecord(dataDir: string): CgroupRecord {
   const process_ = identify(process.pid)
   return { data_dir: dataDir, ...(process_ && { process: process_ }), ...namespaces() }
 }
@@ -44,14 +44,14 @@ function mountNamespace(): string {
 }
 
 /** Writes the record below the group of a service, in place of those of its earlier runs. Throws what the system says. */
-export function writeRecord(group: string, record: GroupRecord): void {
+export function writeRecord(group: string, record: CgroupRecord): void {
   const names = namesOf(record)
   for (const name of names) mkdirSync(join(group, name), { recursive: true })
-  for (const name of recordNames(group)) if (!names.includes(name)) removeEmptyGroups(join(group, name))
+  for (const name of recordNames(group)) if (!names.includes(name)) removeEmptyCgroups(join(group, name))
 }
 
 /** Side by side, not in each other: a path through all of them could be longer than the system takes. */
-function namesOf(record: GroupRecord): string[] {
+function namesOf(record: CgroupRecord): string[] {
   const text = Buffer.from(JSON.stringify(record)).toString('base64url')
   const digest = digestOf(text)
   const parts = text.match(new RegExp(`.{1,${MAX_PART}}`, 'g')) ?? []
@@ -61,7 +61,7 @@ function namesOf(record: GroupRecord): string[] {
 const digestOf = (text: string): string => new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)
 
 /** The records below the group of a service; one that cannot be read, as it is just being written, is null. */
-export function readRecords(group: string): (GroupRecord | null)[] {
+export function readRecords(group: string): (CgroupRecord | null)[] {
   const texts = new Map<string, string[]>()
   for (const name of recordNames(group)) {
     const [, digest = '', index, count, part = ''] = NAME.exec(name) ?? []
@@ -72,10 +72,10 @@ export function readRecords(group: string): (GroupRecord | null)[] {
   return [...texts].map(([digest, parts]) => recordIn(digest, parts.join('')))
 }
 
-function recordIn(digest: string, text: string): GroupRecord | null {
+function recordIn(digest: string, text: string): CgroupRecord | null {
   if (digestOf(text) !== digest) return null
   try {
-    const record = JSON.parse(Buffer.from(text, 'base64url').toString()) as GroupRecord
+    const record = JSON.parse(Buffer.from(text, 'base64url').toString()) as CgroupRecord
     return typeof record.data_dir === 'string' ? record : null
   } catch {
     return null
@@ -85,16 +85,16 @@ function recordIn(digest: string, text: string): GroupRecord | null {
 const recordNames = (group: string): string[] => namesBelow(group).filter((name) => name.startsWith(MARK))
 
 /** Whether the process that wrote the record lives; undefined where that cannot be said from here. */
-export function isWriterAlive({ process, pid_namespace }: GroupRecord): boolean | undefined {
+export function isWriterAlive({ process, pid_namespace }: CgroupRecord): boolean | undefined {
   if (process === undefined || pid_namespace !== pidNamespace()) return undefined
   return isStillThere(process)
 }
 
 /** Whether a path means here what it meant to the writer. */
-export const isSeenFromHere = ({ mount_namespace }: GroupRecord): boolean => mount_namespace === mountNamespace()
+export const isSeenFromHere = ({ mount_namespace }: CgroupRecord): boolean => mount_namespace === mountNamespace()
 
 /** Removes a group with those below it, as far as they are empty of processes. */
-export function removeEmptyGroups(top: string): boolean {
+export function removeEmptyCgroups(top: string): boolean {
   for (const group of treeOf(top)) {
     try {
       rmdirSync(group)

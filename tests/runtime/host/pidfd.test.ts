@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
-import { killEach, signalIf } from '../../../runtime/launcher/pidfd.ts'
+import { killEach, signalIf } from '../../../runtime/host/pidfd.ts'
 import { sh } from '../../support/launchers.ts'
 import { until } from '../../support/until.ts'
 import { withoutPidfd } from '../../support/without-pidfd.ts'

@@ -12,7 +12,6 @@
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
-import { ownCgroup } from '../host/own-cgroup.ts'
 import {
   CONTROLLERS,
   type Controller,
@@ -22,10 +21,16 @@ import {
   writeAttribute,
   writeIfThere,
 } from './cgroup-files.ts'
+import { ownRecord, removeEmptyCgroups, writeRecord } from './cgroup-record.ts'
 import { enableDownTo, topOf } from './cgroup-v2.ts'
-import { ownRecord, removeEmptyGroups, writeRecord } from './group-record.ts'
+import { ownCgroup } from './own-cgroup.ts'
 import { killEach } from './pidfd.ts'
-import type { TaskCgroup } from './plan.ts'
+
+/** Where the processes of a task are counted and limited. The directories do not exist yet; their parents do. */
+export type TaskCgroup =
+  | { readonly version: 2; readonly path: string }
+  /** Either controller may be missing. */
+  | { readonly version: 1; readonly pids_path?: string; readonly memory_path?: string }
 
 /** Below the service's own group. */
 export const DEFAULT_CGROUP_ROOT = 'taskmill'
@@ -168,7 +173,7 @@ function* madeAbove(directory: string, top = directory): Generator<string> {
 }
 
 /** Whether `name` is the group of a task, or of a trial, of the service. */
-export const isGroupOf = (serviceId: string, name: string): boolean =>
+export const isCgroupOf = (serviceId: string, name: string): boolean =>
   name.startsWith(`${serviceId}.`) || name.startsWith(`${serviceId}~`)
 
 /**
@@ -177,8 +182,8 @@ export const isGroupOf = (serviceId: string, name: string): boolean =>
  */
 export function leaveCgroups({ directories, serviceId, made }: TaskCgroups): void {
   for (const directory of new Set(Object.values(directories))) {
-    if (namesBelow(directory).some((name) => isGroupOf(serviceId, name))) continue
-    if (!removeEmptyGroups(join(directory, serviceId))) continue
+    if (namesBelow(directory).some((name) => isCgroupOf(serviceId, name))) continue
+    if (!removeEmptyCgroups(join(directory, serviceId))) continue
     for (const group of madeAbove(directory, made.get(directory))) {
       try {
         rmdirSync(group)

@@ -1,7 +1,7 @@
 /** What the control groups of a service can do, as values for plans. */
 import { AVAILABLE, type Capability, type CapabilitySet, missing } from '../intake/capability-set.ts'
-import type { TaskCgroups } from './cgroup.ts'
 import type { Controller } from './cgroup-files.ts'
+import type { TaskCgroups } from './task-cgroups.ts'
 
 const DISABLED = missing('--disable-cgroup is set', 'Start the service without that flag.')
 
