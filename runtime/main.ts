@@ -9,7 +9,7 @@ import { messageOf, startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { VERSION } from '../shared/version.ts'
 import { serveSettings, serveVariables } from './config.ts'
-import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
+import { PORTABLE_LAUNCHER } from './portable/subcommand.ts'
 
 const SERVE_SUMMARY =
   'Run the service. It runs commands and scripts as processes with limits and accounting, in a sandbox on request.'
@@ -51,7 +51,7 @@ async function main([name, ...rest]: readonly string[]): Promise<number | undefi
   if (name.startsWith('-')) return await asked(name, rest)
   if (name === 'serve') return await serve(rest)
   if (name === PORTABLE_LAUNCHER) {
-    const { runPortableLauncher } = await import('./launcher/portable/launcher.ts')
+    const { runPortableLauncher } = await import('./portable/launcher.ts')
     return await runPortableLauncher(rest, process.env)
   }
   if (name === 'doctor') {

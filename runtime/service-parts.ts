@@ -48,11 +48,11 @@ import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
 import { ForkServer } from './launcher/fork-server.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
 import { NotifyPipe } from './launcher/notify.ts'
-import { PORTABLE_LAUNCHER } from './launcher/portable/subcommand.ts'
-import { ChildLaunchers } from './launcher/spawn.ts'
 import { trySandbox } from './launcher/trial.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
+import { ChildLaunchers } from './portable/child-launchers.ts'
+import { portableLauncher } from './portable/subcommand.ts'
 import { type DataDir, makeTasksDir, takeDataDir } from './store/data-dir.ts'
 import { databaseFiles, databasePath, openDatabase } from './store/database.ts'
 import { DirectoryGuard } from './store/directory-guard.ts'
@@ -102,7 +102,7 @@ export function beginSandboxTrial(config: ServeConfig, dataDir: string, log: Log
 /** Throws `UsageError` when the launcher cannot be put into the data directory, or cannot run there. */
 function launcherProgram(dataDir: string): LauncherProgram {
   try {
-    return chooseLauncher(dataDir, [process.execPath, PORTABLE_LAUNCHER])
+    return chooseLauncher(dataDir, portableLauncher())
   } catch (error) {
     throw new UsageError(messageOf(error))
   }

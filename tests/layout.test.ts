@@ -33,6 +33,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['service-parts.ts'],
     ['http'],
     ['dispatch', 'escape'],
+    ['portable'],
     ['launcher'],
     ['store', 'host'],
     ['config.ts'],

@@ -14,8 +14,8 @@ import { ownDir, removeLeftDirs } from '../host/own-dirs.ts'
 import { platformOf } from '../host/platform.ts'
 import { userGroups } from '../host/user-groups.ts'
 import { chooseLauncher, type LauncherProgram } from '../launcher/embedded.ts'
-import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
 import { tryCapabilities } from '../launcher/trial.ts'
+import { portableLauncher } from '../portable/subcommand.ts'
 import { escapeSettings } from './escape-settings.ts'
 import { Interrupted, interruptible } from './interruption.ts'
 import { ownCgroups } from './own-cgroups.ts'
@@ -111,7 +111,7 @@ async function withLauncher<T>(use: (launcher: LauncherProgram | undefined) => P
 
 function tryLauncher(directory: string): LauncherProgram | undefined {
   try {
-    return chooseLauncher(directory, [process.execPath, PORTABLE_LAUNCHER])
+    return chooseLauncher(directory, portableLauncher())
   } catch {
     return undefined
   }

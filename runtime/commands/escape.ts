@@ -14,9 +14,9 @@ import { ownDir } from '../host/own-dirs.ts'
 import { findSandboxPaths } from '../host/sandbox-paths.ts'
 import { chooseLauncher, type LauncherProgram } from '../launcher/embedded.ts'
 import type { SandboxFeature } from '../launcher/plan.ts'
-import { PORTABLE_LAUNCHER } from '../launcher/portable/subcommand.ts'
 import type { SandboxCapabilities } from '../launcher/sandbox-capabilities.ts'
 import { trySandbox } from '../launcher/trial.ts'
+import { portableLauncher } from '../portable/subcommand.ts'
 import type { escapeSettings } from './escape-settings.ts'
 import { type CgroupSettings, ownCgroups } from './own-cgroups.ts'
 
@@ -61,7 +61,7 @@ export async function doctorEscape(
 
 function launcherIn(home: string): LauncherProgram {
   try {
-    return chooseLauncher(home, [process.execPath, PORTABLE_LAUNCHER])
+    return chooseLauncher(home, portableLauncher())
   } catch (error) {
     throw new UsageError(messageOf(error))
   }

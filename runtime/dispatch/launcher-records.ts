@@ -1,8 +1,8 @@
 /** What launchers have written down about tasks, and whether they are still at work. Reads the directories of tasks. */
 import { readlinkSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/errors.ts'
+import { isLauncherAlive, readRecord, removeRecord, requestKill, type TaskRecord } from '../launcher/launcher-files.ts'
 import type { LaunchedProcess } from '../launcher/outcome.ts'
-import { isLauncherAlive, readRecord, removeRecord, requestKill, type TaskRecord } from '../launcher/spawn.ts'
 import { type TaskDir, taskDir } from '../store/task-dir.ts'
 import type { LiveTask } from '../store/task-store.ts'
 import type { StartedProcess } from './ending.ts'

@@ -24,7 +24,7 @@ import { PathLooks, PathTimeout } from '../host/path-looks.ts'
 import { isCgroupOf, type TaskCgroups } from '../host/task-cgroups.ts'
 import { startThread } from '../host/threads.ts'
 import { taskDir } from '../store/task-dir.ts'
-import { isLauncherAlive } from './spawn.ts'
+import { isLauncherAlive } from './launcher-files.ts'
 
 /** The name of the empty group of a service (`serviceIdOf`); the groups of its tasks begin with it. */
 const SERVICE_ID = /^\d+-\d+$/

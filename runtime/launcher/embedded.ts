@@ -22,7 +22,6 @@ import { join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import linuxArm64 from './bin/taskmill-launcher-linux-arm64' with { type: 'file' }
 import linuxX64 from './bin/taskmill-launcher-linux-x64' with { type: 'file' }
-import { wrapEnvironment } from './portable/environment.ts'
 
 const EMBEDDED: Readonly<Record<string, string>> = { 'linux-x64': linuxX64, 'linux-arm64': linuxArm64 }
 
@@ -42,11 +41,11 @@ export interface LauncherProgram {
   readonly isNative: boolean
 }
 
-/** The launcher of this platform below `dataDir`; where there is none `portable`, a command that runs the portable one. */
-export function chooseLauncher(dataDir: string, portable: LauncherProgram['command']): LauncherProgram {
+/** The launcher of this platform, below `dataDir`; `portable` where there is none. */
+export function chooseLauncher(dataDir: string, portable: LauncherProgram): LauncherProgram {
   return `${process.platform}-${process.arch}` in EMBEDDED
     ? { command: [installLauncher(dataDir)], wrapEnvironment: (env) => env, isNative: true }
-    : { command: portable, wrapEnvironment, isNative: false }
+    : portable
 }
 
 /**

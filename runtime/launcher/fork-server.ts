@@ -24,10 +24,10 @@ import type { TaskError } from './classification.ts'
 import { explainSpawnFailure } from './faults.ts'
 import { ForkServerProcess, type ForkServerSurroundings } from './fork-server-process.ts'
 import { type LaunchRequest, launchRequest, MAX_LAUNCH } from './launch-request.ts'
+import { isLauncherAlive, readRecord } from './launcher-files.ts'
 import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost } from './launcher-host.ts'
 import type { LauncherEvent } from './notify.ts'
 import type { LaunchPlan } from './plan.ts'
-import { isLauncherAlive, readRecord } from './spawn.ts'
 
 /**
  * How often a launcher is asked for. Once is too few: a task is not to blame for a killed fork server. Without a limit, a

@@ -3,6 +3,7 @@ import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { installLauncher } from '../../runtime/launcher/embedded.ts'
 import { ForkServer } from '../../runtime/launcher/fork-server.ts'
+import { isLauncherAlive, requestKill } from '../../runtime/launcher/launcher-files.ts'
 import type {
   Environment,
   Launched,
@@ -12,8 +13,8 @@ import type {
 } from '../../runtime/launcher/launcher-host.ts'
 import { type LauncherEvent, NotifyPipe } from '../../runtime/launcher/notify.ts'
 import type { LaunchPlan } from '../../runtime/launcher/plan.ts'
-import { wrapEnvironment } from '../../runtime/launcher/portable/environment.ts'
-import { ChildLaunchers, isLauncherAlive, requestKill } from '../../runtime/launcher/spawn.ts'
+import { ChildLaunchers } from '../../runtime/portable/child-launchers.ts'
+import { wrapEnvironment } from '../../runtime/portable/environment.ts'
 import { type LauncherVariant, shippedLauncher, taskEnv } from './launchers.ts'
 import { type MemoryLog, memoryLog } from './memory-log.ts'
 import { childrenOf, gone, linkOf } from './task-processes.ts'

@@ -19,7 +19,7 @@ import {
 } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { isLauncherAlive, readRecord } from '../../../runtime/launcher/spawn.ts'
+import { isLauncherAlive, readRecord } from '../../../runtime/launcher/launcher-files.ts'
 import { taskDirId } from '../../../runtime/store/task-dir.ts'
 import { tryLock } from '../../../shared/directory-lock.ts'
 import { makeFifo } from '../../support/fifo.ts'

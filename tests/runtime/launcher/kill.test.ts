@@ -6,7 +6,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { constants } from 'node:os'
-import { requestKill } from '../../../runtime/launcher/spawn.ts'
+import { requestKill } from '../../../runtime/launcher/launcher-files.ts'
 import { describeLaunchers, type LaunchedTask, launch, sh, shippedLauncher } from '../../support/launchers.ts'
 import { missingTrace } from '../../support/trace.ts'
 

@@ -6,7 +6,7 @@
 import { expect, test } from 'bun:test'
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readRecord } from '../../../runtime/launcher/spawn.ts'
+import { readRecord } from '../../../runtime/launcher/launcher-files.ts'
 import { tryLock } from '../../../shared/directory-lock.ts'
 import { BareForkServer } from '../../support/fork-servers.ts'
 import { LauncherService, type StartedTask } from '../../support/launcher-service.ts'

@@ -16,8 +16,8 @@ import {
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { installLauncher } from '../../../runtime/launcher/embedded.ts'
+import { isLauncherAlive, readRecord, requestKill } from '../../../runtime/launcher/launcher-files.ts'
 import type { LaunchPlan } from '../../../runtime/launcher/plan.ts'
-import { isLauncherAlive, readRecord, requestKill } from '../../../runtime/launcher/spawn.ts'
 import { compile } from '../../../scripts/build.ts'
 import { LauncherService } from '../../support/launcher-service.ts'
 import {

@@ -10,7 +10,7 @@ import { signalIf } from '../../../runtime/host/pidfd.ts'
 import { classify } from '../../../runtime/launcher/classification.ts'
 import { explainFault } from '../../../runtime/launcher/faults.ts'
 import { KILL_SIGNAL } from '../../../runtime/launcher/kill-signal.ts'
-import { requestKill } from '../../../runtime/launcher/spawn.ts'
+import { requestKill } from '../../../runtime/launcher/launcher-files.ts'
 import { sh, shippedLauncher } from '../../support/launchers.ts'
 import {
   launchIn,

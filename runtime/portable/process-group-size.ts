@@ -1,5 +1,5 @@
 /** How many processes of a group live: from /proc, or from `ps` where there is none. */
-import { allPids, processStat } from '../../../shared/processes.ts'
+import { allPids, processStat } from '../../shared/processes.ts'
 
 export function groupSize(group: number): number {
   return process.platform === 'linux' ? sizeByProc(group) : sizeByCommand(group)

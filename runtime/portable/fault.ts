@@ -1,6 +1,6 @@
 /** What the portable launcher could not do: a step of fault.h, and the system's errno. */
 import { constants } from 'node:os'
-import { systemCodeOf } from '../../../shared/errors.ts'
+import { systemCodeOf } from '../../shared/errors.ts'
 
 export class Fault extends Error {
   constructor(

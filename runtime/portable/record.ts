@@ -1,7 +1,7 @@
 /** The record of a task, written as outcome.h says. */
 import { closeSync, constants, fdatasyncSync, ftruncateSync, openSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import type { LaunchedProcess, Outcome } from '../outcome.ts'
+import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
 
 /** What no record comes near; taken on the disk before the task starts. */
 const ROOM_BYTES = 4_096

@@ -5,15 +5,15 @@
 import { fstatSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Subprocess } from 'bun'
-import { systemCodeOf } from '../../../shared/errors.ts'
-import { killGroup } from '../../../shared/process-group.ts'
-import { KILL_SIGNAL } from '../kill-signal.ts'
-import type { Ending, LaunchedProcess, Outcome, Reason } from '../outcome.ts'
-import type { LaunchPlan } from '../plan.ts'
+import { systemCodeOf } from '../../shared/errors.ts'
+import { killGroup } from '../../shared/process-group.ts'
+import { KILL_SIGNAL } from '../launcher/kill-signal.ts'
+import type { Ending, LaunchedProcess, Outcome, Reason } from '../launcher/outcome.ts'
+import type { LaunchPlan } from '../launcher/plan.ts'
 import { attempt } from './fault.ts'
-import { groupSize } from './group-size.ts'
 import { launchedProcess } from './identity.ts'
 import { underLimits } from './limits.ts'
+import { groupSize } from './process-group-size.ts'
 
 export interface Logs {
   readonly stdout: number

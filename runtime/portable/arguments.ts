@@ -1,6 +1,6 @@
 /** The command line of a launcher, read back into a plan. Pure. The same rules as in arguments.c, but for cgroups. */
-import { MAX_ARGUMENT } from '../arguments.ts'
-import type { LaunchDescriptors, LaunchPlan } from '../plan.ts'
+import { MAX_ARGUMENT } from '../launcher/arguments.ts'
+import type { LaunchDescriptors, LaunchPlan } from '../launcher/plan.ts'
 
 export interface LaunchOrder {
   readonly plan: LaunchPlan

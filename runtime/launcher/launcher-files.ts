@@ -1,13 +1,9 @@
 /**
- * Asking about launchers, and starting the portable one as a child of the service.
+ * What a launcher shows in the directory of its task, and how it is told to end that.
  *
- * A launcher needs nothing of the service: it runs on when that ends or crashes. So all that may be asked of one later
- * goes through the directory of its task: whether it lives, by the lock that it holds; who runs and how it ended, by the
- * record. An early end is asked for by a signal to the launcher that the record names, while the lock says that it lives.
- *
- * Where the service starts a launcher itself, the lock is taken here and inherited. So there is no moment after `launch`
- * has returned in which a launcher that is about to begin looks as if it were gone. For the compiled one that is the
- * fork server's business (fork-server.ts).
+ * A launcher needs nothing of the service and goes on when that ends or crashes. So all that a service asks of a launcher
+ * goes through the directory of the task: the lock says whether the launcher lives, the record says which process runs
+ * and how it ended. An early end is asked for by a signal to the launcher that the record names, if the lock is held.
  */
 import { closeSync, constants as files, openSync, readSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -15,114 +11,16 @@ import { tryLock } from '../../shared/directory-lock.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { signalIf } from '../host/pidfd.ts'
 import { giveOwner } from '../store/closed-path.ts'
-import { launcherArguments } from './arguments.ts'
-import type { TaskError } from './classification.ts'
-import type { LauncherProgram } from './embedded.ts'
-import { explainSpawnFailure } from './faults.ts'
 import { KILL_SIGNAL } from './kill-signal.ts'
-import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost } from './launcher-host.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from './outcome.ts'
-import type { LaunchPlan } from './plan.ts'
-
-/** What launchers of a service have in common. */
-interface LaunchSurroundings {
-  readonly program: LauncherProgram
-  /** Descriptor of the FIFO for lines to the service. */
-  readonly notifyFd: number
-  /** Descriptor of the file for what launchers complain about. */
-  readonly complaintsFd: number
-}
-
-type Launch =
-  | { readonly launcher: RunningLauncher }
-  /** It could not be started, for a reason that the task or the machine gave. */
-  | { readonly error: TaskError }
-
-interface RunningLauncher {
-  readonly pid: number
-  /** Resolves with its exit code, 128 + n for signal n, once it has ended. The record says more. */
-  readonly exited: Promise<number>
-}
-
-/** The descriptors that a launcher sees, after its three standard streams. */
-const DESCRIPTORS = { lock_fd: 3, notify_fd: 4 } as const
 
 /** Ten times what a launcher writes. */
 const MAX_RECORD_BYTES = 64 * 1024
 /** A record is read into it in one go; the last byte is used by one that is too long. */
 const recordRoom = Buffer.alloc(MAX_RECORD_BYTES + 1)
 
-/**
- * Starts a launcher for `plan`, with `env` as the whole environment of the task. Throws when the directory of the task
- * cannot be used, or another launcher has it.
- */
-export function launch(
-  plan: LaunchPlan,
-  env: Environment,
-  { program, notifyFd, complaintsFd }: LaunchSurroundings,
-): Launch {
-  const lockFd = lockTask(plan.task_dir)
-  try {
-    const child = Bun.spawn([...program.command, ...launcherArguments(plan, DESCRIPTORS)], {
-      env: { ...program.wrapEnvironment(env) },
-      detached: true,
-      stdio: ['ignore', 'ignore', complaintsFd, lockFd, notifyFd],
-    })
-    child.unref()
-    return { launcher: { pid: child.pid, exited: child.exited } }
-  } catch (error) {
-    const explained = explainSpawnFailure(systemCodeOf(error) ?? '')
-    if (explained === undefined) throw error
-    return { error: { code: 'launch_failed', ...explained } }
-  } finally {
-    closeSync(lockFd)
-  }
-}
-
-function lockTask(taskDir: string): number {
-  const fd = openDirectory(taskDir)
-  if (tryLock(fd)) return fd
-  closeSync(fd)
-  throw new Error(`a launcher is at work in ${taskDir} already`)
-}
-
-/**
- * Starts each portable launcher as a child of the service. That launcher takes a while to begin, so a fork server would
- * gain nothing.
- */
-export class ChildLaunchers implements LauncherHost {
-  readonly #surroundings: LaunchSurroundings
-  #isClosed = false
-  onServerEnd = (): void => {} // there is no server
-
-  constructor(surroundings: LaunchSurroundings) {
-    this.#surroundings = surroundings
-  }
-
-  prepare(plan: LaunchPlan, env: Environment): () => Launched {
-    return () => {
-      if (this.#isClosed) return { launcher: childLauncher(new Promise(() => {})) }
-      const launched = launch(plan, env, this.#surroundings)
-      if ('error' in launched) return launched
-      return { launcher: childLauncher(launched.launcher.exited.then((exitCode) => ({ exitCode }))) }
-    }
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true
-  }
-}
-
-/** The system tells of the end of a child. */
-const childLauncher = (gone: Promise<LauncherEnd>): Launcher => ({
-  gone,
-  heard: () => {},
-  lookAround: () => true,
-  serverEnded: () => {},
-})
-
 /** Opens the directory of a task, which may have closed it, or one of those of the service above it. */
-function openDirectory(path: string): number {
+export function openTaskDirectory(path: string): number {
   const open = () => openSync(path, files.O_RDONLY | files.O_DIRECTORY)
   try {
     return open()
@@ -137,7 +35,7 @@ function openDirectory(path: string): number {
 export function isLauncherAlive(taskDir: string): boolean {
   let fd: number
   try {
-    fd = openDirectory(taskDir)
+    fd = openTaskDirectory(taskDir)
   } catch (error) {
     if (systemCodeOf(error) === 'ENOENT') return false
     throw error
@@ -189,7 +87,7 @@ export function readRecord(taskDir: string): TaskRecord {
     return readFiles(taskDir)
   } catch (error) {
     if (systemCodeOf(error) !== 'EACCES') throw error
-    closeSync(openDirectory(taskDir)) // as the task left it: closed
+    closeSync(openTaskDirectory(taskDir)) // as the task left it: closed
     for (const name of RECORD_NAMES) giveOwner(join(taskDir, name), 0o400)
     return readFiles(taskDir)
   }

@@ -1,7 +1,7 @@
 /** Limits of a task's process, as limits.c sets them, as far as one can from outside of the child. */
 import { ptr } from 'bun:ffi'
-import { loadLibc } from '../../../shared/libc.ts'
-import type { LaunchPlan } from '../plan.ts'
+import { loadLibc } from '../../shared/libc.ts'
+import type { LaunchPlan } from '../launcher/plan.ts'
 
 const RLIMIT_CORE = 4
 const RLIMIT_NOFILE = process.platform === 'darwin' ? 8 : 7

@@ -1,6 +1,6 @@
 /** Who runs. Where there is no /proc, `ps` and `sysctl` know: macOS has both. */
-import { identify, type ProcessIdentity } from '../../../shared/processes.ts'
-import type { LaunchedProcess } from '../outcome.ts'
+import { identify, type ProcessIdentity } from '../../shared/processes.ts'
+import type { LaunchedProcess } from '../launcher/outcome.ts'
 
 export function launchedProcess(pid: number, started_ms: number): LaunchedProcess {
   const { start_time, boot_id } = identify(pid) ?? identityByCommands(pid)
