@@ -15,18 +15,46 @@ test('the example of docs/executors.md is the one that is run (else: bun run doc
   expect(readFileSync(join(ROOT, 'docs/executors.md'), 'utf8')).toBe(currentExecutorsPage())
 })
 
+const DOCUMENTS = [
+  ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'deploy/README.md', 'bench/README.md', 'examples/README.md'],
+  ...new Bun.Glob('docs/**/*.md').scanSync({ cwd: ROOT }),
+]
+
+/** A document without its code blocks, in which links and headings mean nothing. */
+const proseOf = (document: string): string =>
+  readFileSync(join(ROOT, document), 'utf8').replaceAll(/^```[\s\S]*?^```$/gm, '')
+
+/** The links of a document to files here: the path from the root, and the anchor. */
+const linksOf = (document: string) =>
+  [...proseOf(document).matchAll(/\]\((?!https?:)([^)#]*)#?([^)]*)\)/g)].map(([, path, anchor]) => ({
+    path: path === '' ? document : join(dirname(document), path!),
+    anchor: anchor!,
+  }))
+
+/** The anchors of the headings of a document, as GitHub names them. */
+const anchorsOf = (document: string): Set<string> =>
+  new Set(
+    [...proseOf(document).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+      heading!
+        .toLowerCase()
+        .replaceAll(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+
 test('every file that the documents link to exists', () => {
-  const documents = [
-    'README.md',
-    'CONTRIBUTING.md',
-    'CHANGELOG.md',
-    ...['deploy/README.md', 'bench/README.md', 'examples/README.md'],
-    ...new Bun.Glob('docs/**/*.md').scanSync({ cwd: ROOT }),
-  ]
-  const broken = documents.flatMap((document) => {
-    const links = readFileSync(join(ROOT, document), 'utf8').matchAll(/\]\((?!https?:|#)([^)#]+)/g)
-    return [...links].map(([, path]) => join(dirname(document), path!)).filter((path) => !existsSync(join(ROOT, path)))
-  })
+  const broken = DOCUMENTS.flatMap((document) =>
+    linksOf(document).flatMap(({ path }) => (existsSync(join(ROOT, path)) ? [] : [`${document} -> ${path}`])),
+  )
+  expect(broken).toEqual([])
+})
+
+test('every heading that the documents link to exists', () => {
+  const broken = DOCUMENTS.flatMap((document) =>
+    linksOf(document).flatMap(({ path, anchor }) =>
+      anchor === '' || !path.endsWith('.md') || anchorsOf(path).has(anchor) ? [] : [`${document} -> ${path}#${anchor}`],
+    ),
+  )
   expect(broken).toEqual([])
 })
 
