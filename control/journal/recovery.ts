@@ -14,7 +14,15 @@ import { readIdempotencyKeys } from './idempotency-file.ts'
 import { decodeSegment, type Frame } from './journal-format.ts'
 import { Mentions, OutOfOrder, Replay } from './replay.ts'
 import { FIRST_SEGMENT, segmentName, segmentNumber } from './segment.ts'
-import { hasSnapshot, readSnapshot, refuseAccess, refuseFile, statePath } from './snapshot.ts'
+import {
+  hasSnapshot,
+  NotLineByLine,
+  readSnapshot,
+  readSnapshotLines,
+  refuseAccess,
+  refuseFile,
+  statePath,
+} from './snapshot.ts'
 import type { StoredTask } from './stored-task.ts'
 
 export interface Recovered {
@@ -94,17 +102,17 @@ export async function recover(dataDir: string): Promise<Recovered> {
 }
 
 /**
- * The state file, read. Its graphs are built while it is read, so that their entries need not be in memory all at once. Where
- * it is not in the order in which it is written (somebody has edited it), it is read again and all entries are held.
+ * Reads the state file in parts and builds its graphs meanwhile, so that neither the file nor all entries are in memory at
+ * once. If somebody has edited the file, so that it is no longer as `writeSnapshot` writes it, reads it again as a whole.
  */
 async function readState({ dataDir, mentions, keys, collections, refuse }: StateParts): Promise<Replay> {
   const replay = new Replay([...keys], collections, mentions)
   try {
-    await readSnapshot(dataDir, (id, entry) => replay.addEntry(id, entry, refuse))
+    readSnapshotLines(dataDir, (id, entry) => replay.addEntry(id, entry, refuse))
     replay.endEntries(refuse)
     return replay
   } catch (error) {
-    if (!(error instanceof OutOfOrder)) throw error
+    if (!(error instanceof OutOfOrder || error instanceof NotLineByLine)) throw error
   }
   const entries = new Map<string, StoredTask>()
   await readSnapshot(dataDir, (id, entry) => entries.set(id, entry))

@@ -6,13 +6,13 @@
  * restart needs (`stored-task.ts`). A file of the older form, which has none of these, loads too. A file that cannot be
  * read stops the start and stays as it is.
  */
-import { lstatSync } from 'node:fs'
+import { closeSync, lstatSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { replaceFile } from '../../shared/atomic-file.ts'
 import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
 import { refuseSystemDirectory } from '../../shared/data-directory.ts'
 import { LOCK_FILES, lockDirectory } from '../../shared/directory-lock.ts'
-import { messageOf, UsageError } from '../../shared/errors.ts'
+import { messageOf, systemCodeOf, UsageError } from '../../shared/errors.ts'
 import { isObject } from '../../shared/json.ts'
 import { JsonSyntaxError } from '../../shared/json-bytes.ts'
 import { makeDirectory, removeUnlessStarted } from '../../shared/new-directory.ts'
@@ -98,6 +98,80 @@ export async function readSnapshot(dataDir: string, visit: (id: string, entry: S
   } catch (error) {
     if (error instanceof JsonSyntaxError) throw refuse(`it is not valid JSON: ${error.message}`)
     throw error
+  }
+}
+
+/** The state file does not have an entry a line, so only `readSnapshot` can read it. */
+export class NotLineByLine extends Error {}
+
+/**
+ * As `readSnapshot`, with a few megabytes of the file in memory at a time instead of all of it. Reads what `writeSnapshot`
+ * writes: an entry a line. Throws `NotLineByLine` for any other file, after it has visited some entries or none.
+ */
+export function readSnapshotLines(dataDir: string, visit: (id: string, entry: StoredTask) => void): void {
+  const path = statePath(dataDir)
+  if (!hasSnapshot(dataDir)) return
+  const refuse = refuseFile('state file', path)
+  let expected: 'start' | 'entry or end' | 'entry' | 'end' | 'nothing' = 'start'
+  for (const line of linesOf(path)) {
+    if (expected === 'start' && line === '{') {
+      expected = 'entry or end'
+    } else if (expected.endsWith('end') && line === '}') {
+      expected = 'nothing'
+    } else if (expected.startsWith('entry')) {
+      const hasMore = line.endsWith(',')
+      const [id, entry] = entryOf(hasMore ? line.slice(0, -1) : line)
+      visit(id, checkedEntry(id, entry, refuse))
+      expected = hasMore ? 'entry' : 'end'
+    } else {
+      throw new NotLineByLine()
+    }
+  }
+  if (expected !== 'nothing') throw new NotLineByLine()
+}
+
+/** The one member in a line. */
+function entryOf(line: string): [id: string, entry: unknown] {
+  let members: [string, unknown][]
+  try {
+    members = Object.entries(JSON.parse(`{${line}}`))
+  } catch {
+    throw new NotLineByLine()
+  }
+  // A name that stands twice in a line would be one member as well; such a file was not written by us.
+  if (members.length !== 1 || !line.startsWith(`${JSON.stringify(members[0]![0])}:{`)) throw new NotLineByLine()
+  return members[0]!
+}
+
+/** Bytes of the state file that are read at a time. */
+const READ_BYTES = 1024 * 1024
+
+/** The lines of a file in UTF-8, without their ends. Throws `NotLineByLine` where it is not UTF-8 or has no last end. */
+function* linesOf(path: string): Generator<string> {
+  const fd = openOrRefuse(path)
+  try {
+    const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+    const block = new Uint8Array(READ_BYTES)
+    let rest = ''
+    for (let size = readSync(fd, block); size > 0; size = readSync(fd, block)) {
+      const lines = (rest + decoder.decode(block.subarray(0, size), { stream: true })).split('\n')
+      rest = lines.pop()!
+      yield* lines
+    }
+    if (rest !== '') throw new NotLineByLine()
+  } catch (error) {
+    if (error instanceof TypeError) throw new NotLineByLine()
+    throw systemCodeOf(error) === undefined ? error : refuseAccess('state file', path, error)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function openOrRefuse(path: string): number {
+  try {
+    return openSync(path, 'r')
+  } catch (error) {
+    throw refuseAccess('state file', path, error)
   }
 }
 

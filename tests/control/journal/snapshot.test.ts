@@ -13,7 +13,14 @@ import type { Graph, Task } from '../../../control/graph/graph.ts'
 import { taskRecord } from '../../../control/graph/record.ts'
 import { encodeStates } from '../../../control/journal/journaled-state.ts'
 import { recover } from '../../../control/journal/recovery.ts'
-import { makeDataDir, statePath, writeSnapshot } from '../../../control/journal/snapshot.ts'
+import {
+  makeDataDir,
+  NotLineByLine,
+  readSnapshot,
+  readSnapshotLines,
+  statePath,
+  writeSnapshot,
+} from '../../../control/journal/snapshot.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import type { Ending } from '../../../control/store/change.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
@@ -568,6 +575,66 @@ describe('a state file of the older form', () => {
     const after = await writtenAndRead(store)
     expect(recordsOf(after.store)).toEqual(recordsOf(store))
     expect(after.graphs.map(({ id }) => id)).toEqual(graphs.map(({ id }) => id))
+  })
+})
+
+describe('a state file read line by line', () => {
+  const entry = (id: string) => `${JSON.stringify(id)}:${JSON.stringify({ id, type: 'noop', status: 'success' })}`
+
+  async function bothReadings(dir: string) {
+    const whole: unknown[] = []
+    await readSnapshot(dir, (...member) => whole.push(member))
+    const lines: unknown[] = []
+    const read = () => readSnapshotLines(dir, (...member) => lines.push(member))
+    return { whole, lines, read }
+  }
+
+  test('gives the entries that the whole file gives, in parts that cut lines and characters', async () => {
+    using dir = tempDir()
+    const store = new TaskStore()
+    const ids = Array.from({ length: 4_000 }, (_, i) => `${i} "ö\n\u2028\u{1f600}`)
+    acceptGraph(
+      store,
+      [...ids, '__proto__', '7'].map((id) => ({ id, type: 'test', input: { text: 'ä'.repeat(500) } })),
+    )
+    await writeSnapshot(store, dir.path)
+    const { whole, lines, read } = await bothReadings(dir.path)
+    read()
+    expect(lines).toEqual(whole)
+    expect(lines).toHaveLength(4_002)
+    expect(statSync(statePath(dir.path)).size).toBeGreaterThan(4 * 1024 * 1024)
+  })
+
+  test.each<[string, string]>([
+    ['in one line', `{${entry('a')},${entry('b')}}`],
+    ['with two entries in a line', `{\n${entry('a')},${entry('b')}\n}\n`],
+    ['with an entry in two lines', `{\n${entry('a').replace(',', ',\n')}\n}\n`],
+    ['with spaces', `{\n ${entry('a')}\n}\n`],
+    ['with carriage returns', `{\r\n${entry('a')}\r\n}\r\n`],
+    ['with an empty line at its end', `{\n${entry('a')}\n}\n\n`],
+    ['without a last line end', `{\n${entry('a')}\n}`],
+    ['without entries, in one line', '{}'],
+  ])('an edited file %s is read as a whole', async (_, text) => {
+    using dir = tempDir()
+    writeFileSync(statePath(dir.path), text)
+    const { whole, read } = await bothReadings(dir.path)
+    expect(read).toThrow(NotLineByLine)
+    const { graphs } = await recover(dir.path)
+    expect(graphs.flatMap(({ tasks }) => tasks.map(({ id }) => id))).toEqual(
+      whole.map((member) => (member as [string])[0]),
+    )
+  })
+
+  test.each<[string, string]>([
+    ['a comma too many', `{\n${entry('a')},\n}\n`],
+    ['a comma too few', `{\n${entry('a')}\n${entry('b')}\n}\n`],
+    ['no end', `{\n${entry('a')}\n`],
+    ['more after its end', `{\n${entry('a')}\n}\n}\n`],
+  ])('a file with %s is refused as a whole', async (_, text) => {
+    using dir = tempDir()
+    writeFileSync(statePath(dir.path), text)
+    expect(() => readSnapshotLines(dir.path, () => {})).toThrow(NotLineByLine)
+    await expect(recover(dir.path)).rejects.toThrow('it is not valid JSON: ')
   })
 })
 
