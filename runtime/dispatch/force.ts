@@ -156,13 +156,13 @@ export function forestall(taskDir: string, reason: Reason, log: Log): void {
 }
 
 /** Kills the processes that carry `mark` until there are none. False when some would not go. */
-export async function endMarked(mark: string): Promise<boolean> {
+export async function endMarked(mark: string, startingMs = STARTING_MS): Promise<boolean> {
   const start = performance.now()
   for (;;) {
     const { byValue, bare } = await nextSearch()
     const marked = byValue.get(mark) ?? []
     const passedMs = performance.now() - start
-    if (marked.length === 0 && (bare.length === 0 || passedMs > STARTING_MS)) return true
+    if (marked.length === 0 && (bare.length === 0 || passedMs > startingMs)) return true
     if (marked.length > 0 && passedMs > HOPELESS_MS) return false
     for (const pid of marked) killMarked(pid, mark)
     if (marked.length === 0) await Bun.sleep(STARTING_LOOK_MS)
