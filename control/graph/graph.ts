@@ -11,9 +11,9 @@ import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.t
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { ColdFields, type Handle, type TaskOptions, taskOptions } from './cold-fields.ts'
+import { dependencyCounts, type Edges } from './edges.ts'
 import type { Failure } from './failure.ts'
 import { normalizeTool, type ToolRef } from './normalize.ts'
-import { dependencyCounts, type Edges } from './order.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
 
 const NO_POSITIONS = new Uint32Array(0)

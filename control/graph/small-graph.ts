@@ -10,8 +10,8 @@ import type { TaskInput } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
 import { parseJson } from '../../shared/json-bytes.ts'
 import { hasFewFields, isWellShaped } from './decode.ts'
+import { dependenciesStartOf, dependencyCounts, type Edges, edgesAtOnce, noEdges } from './edges.ts'
 import { unknownGraphField, unknownTaskField } from './known-fields.ts'
-import { dependencyCounts, type Edges } from './order.ts'
 import { hasFields, isKnownType, type ValidGraph, type ValidTask } from './validate.ts'
 
 /** Bytes of the body, tasks and dependencies of a small graph: together well under a millisecond. */
@@ -25,7 +25,6 @@ export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string
   const tasks = listIn(body)
   if (tasks === undefined) return undefined
   const positions = new Map<string, number>()
-  let dependencyCount = 0
   let lastType = ''
   for (let i = 0; i < tasks.length; i++) {
     const task = tasks[i]!
@@ -34,10 +33,14 @@ export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string
     if (task.type !== lastType && !isKnownType(task.type, registeredTypes)) return undefined
     lastType = task.type
     if (positions.set(task.id, i).size === i) return undefined
-    dependencyCount += task.depends_on?.length ?? 0
   }
+  const starts = dependenciesStartOf(tasks)
+  const dependencyCount = starts[tasks.length]!
   if (dependencyCount > MAX_DEPENDENCIES) return undefined
-  return ordered(tasks as readonly ValidTask[], positions, dependencyCount)
+  const valid = tasks as readonly ValidTask[]
+  if (dependencyCount === 0) return { tasks: valid, edges: noEdges(starts) }
+  const edges = edgesAtOnce(tasks, starts, (id) => positions.get(id))
+  return edges !== undefined && isAcyclic(edges) ? { tasks: valid, edges } : undefined
 }
 
 /** The list of tasks, whatever they are; undefined when there is none, or it is empty or long. */
@@ -55,44 +58,6 @@ function listIn(body: Uint8Array): readonly TaskInput[] | undefined {
   } catch {
     return undefined
   }
-}
-
-/** The graph with its edges (see `Edges`), if there is an order for its tasks. */
-function ordered(
-  tasks: readonly ValidTask[],
-  positions: ReadonlyMap<string, number>,
-  dependencyCount: number,
-): ValidGraph | undefined {
-  const { length } = tasks
-  const dependenciesStart = new Uint32Array(length + 1)
-  const dependentsStart = new Uint32Array(length + 1)
-  const dependencies = new Uint32Array(dependencyCount)
-  if (dependencyCount === 0) {
-    return { tasks, edges: { dependenciesStart, dependencies, dependentsStart, dependents: dependencies } }
-  }
-  let edge = 0
-  for (let i = 0; i < length; i++) {
-    const { depends_on } = tasks[i]!
-    if (depends_on != null) {
-      for (let d = 0; d < depends_on.length; d++) {
-        const position = positions.get(depends_on[d]!)
-        if (position === undefined) return undefined
-        dependencies[edge++] = position
-        dependentsStart[position]!++
-      }
-    }
-    dependenciesStart[i + 1] = edge
-  }
-  // Where each list ends; filled from its end, it leaves where it starts.
-  for (let i = 1; i <= length; i++) dependentsStart[i]! += dependentsStart[i - 1]!
-  const dependents = new Uint32Array(dependencyCount)
-  for (let i = length - 1; i >= 0; i--) {
-    for (let e = dependenciesStart[i + 1]! - 1; e >= dependenciesStart[i]!; e--) {
-      dependents[--dependentsStart[dependencies[e]!]!] = i
-    }
-  }
-  const edges = { dependenciesStart, dependencies, dependentsStart, dependents }
-  return isAcyclic(edges) ? { tasks, edges } : undefined
 }
 
 /** Whether every task can be reached by going from tasks without dependencies to those that wait for nothing else. */

@@ -9,8 +9,9 @@ import { badRequest } from '../../shared/errors.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'
+import { type Edges, edgesInSteps, fillDependenciesStart, noEdges } from './edges.ts'
 import { LEGACY_OS_TYPES, normalizeTool } from './normalize.ts'
-import { buildEdges, type Edges, findCycle } from './order.ts'
+import { findCycle } from './order.ts'
 
 /** Ids of a cycle that its error text names; a longer one is cut. */
 const MAX_CYCLE_IDS = 8
@@ -55,12 +56,13 @@ export function* validateUnclaimed(
   const starts = new Uint32Array(length + 1)
   let isSound = true
   yield* inRanges(length, (from, to) => {
-    if (!areSound(tasks, starts, registeredTypes, from, to)) isSound = false
+    fillDependenciesStart(starts, tasks, from, to)
+    if (isSound) isSound = areSound(tasks, registeredTypes, from, to)
   })
   if (!isSound) yield* inRanges(length, (from, to) => checkFields(tasks, from, to))
   const valid = tasks as ValidTask[]
   if (isSound && starts[length] === 0) {
-    return { tasks: valid, edges: yield* buildEdges(starts, new Uint32Array(0)), mayRepeatIds: true }
+    return { tasks: valid, edges: noEdges(starts), mayRepeatIds: true }
   }
   const edges = yield* checkDependencies(valid, starts, yield* checkIds(valid))
   const cycle = yield* findCycle(edges)
@@ -69,24 +71,22 @@ export function* validateUnclaimed(
   return { tasks: valid, edges, mayRepeatIds: false }
 }
 
-/** Whether tasks `from` to `to` pass checks 3 and 7. Notes in `starts` where the dependencies of each begin. */
+/** Whether tasks `from` to `to` pass checks 3 and 7. */
 function areSound(
   tasks: readonly TaskInput[],
-  starts: Uint32Array,
   registeredTypes: ReadonlySet<string>,
   from: number,
   to: number,
 ): boolean {
-  let isSound = true
   let known: string | undefined
   for (let i = from; i < to; i++) {
     const task = tasks[i]!
-    starts[i + 1] = starts[i]! + (task.depends_on?.length ?? 0)
+    if (!hasFields(task)) return false
     // Most are of the type of the one before.
-    isSound &&= hasFields(task) && (task.type === known || isKnownType(task.type, registeredTypes))
-    known = isSound ? task.type! : undefined
+    if (task.type !== known && !isKnownType(task.type, registeredTypes)) return false
+    known = task.type
   }
-  return isSound
+  return true
 }
 
 function checkFields(tasks: readonly TaskInput[], from: number, to: number): void {
@@ -114,26 +114,17 @@ function checkUnique(tasks: readonly ValidTask[], positions: Map<string, number>
   }
 }
 
-function* checkDependencies(
+const checkDependencies = (
   tasks: readonly ValidTask[],
   starts: Uint32Array,
   positions: ReadonlyMap<string, number>,
-): Steps<Edges> {
-  const dependencies = new Uint32Array(starts[tasks.length]!)
-  let task = 0 // a range may begin within a long list
-  yield* inRanges(dependencies.length, (from, to) => {
-    for (let e = from; e < to; e++) {
-      while (e >= starts[task + 1]!) task++
-      const { id, depends_on } = tasks[task]!
-      const dependency = depends_on![e - starts[task]!]!
-      const position = positions.get(dependency)
-      if (position === undefined) throw badRequest(`task ${id} depends on unknown task ${dependency}`)
-      if (position === task) throw badRequest(`task ${id} cannot depend on itself`)
-      dependencies[e] = position
-    }
+): Steps<Edges> =>
+  edgesInSteps(tasks, starts, (dependency, of) => {
+    const position = positions.get(dependency)
+    if (position === undefined) throw badRequest(`task ${tasks[of]!.id} depends on unknown task ${dependency}`)
+    if (position === of) throw badRequest(`task ${tasks[of]!.id} cannot depend on itself`)
+    return position
   })
-  return yield* buildEdges(starts, dependencies)
-}
 
 function checkTypes(tasks: readonly ValidTask[], registered: ReadonlySet<string>, from: number, to: number): void {
   for (let i = from; i < to; i++) checkType(tasks[i]!.type, registered)

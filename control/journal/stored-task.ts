@@ -10,8 +10,9 @@ import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { newTraceId } from '../../shared/trace.ts'
 import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../graph/attempt-record.ts'
+import { dependenciesStartOf, edgesAtOnce } from '../graph/edges.ts'
 import { Graph, Task } from '../graph/graph.ts'
-import { buildEdges, findCycle } from '../graph/order.ts'
+import { findCycle } from '../graph/order.ts'
 import { wholeRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { ValidTask } from '../graph/validate.ts'
@@ -78,13 +79,7 @@ export function recoverGraph(
   const noted = notedOutcomes(entries)
   const all = [...entries.map((entry) => withNotedOutcome(entry, noted)), ...settledDependencies(entries, noted)]
   const positions = new Map(all.map((entry, position) => [entry.id, position]))
-  const starts = new Uint32Array(all.length + 1)
-  const dependencies: number[] = []
-  all.forEach((entry, position) => {
-    for (const id of entry.depends_on ?? []) dependencies.push(positions.get(id)!)
-    starts[position + 1] = dependencies.length
-  })
-  const edges = runSync(buildEdges(starts, new Uint32Array(dependencies)))
+  const edges = edgesAtOnce(all, dependenciesStartOf(all), (id) => positions.get(id))!
   const cycle = runSync(findCycle(edges))
   if (cycle !== null) throw refuse(`the dependencies of task ${all[cycle[0]!]!.id} form a cycle`)
 

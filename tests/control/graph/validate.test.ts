@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { dependencyCounts } from '../../../control/graph/order.ts'
+import { dependencyCounts } from '../../../control/graph/edges.ts'
 import { validateGraph } from '../../../control/graph/validate.ts'
 import type { TaskInput } from '../../../shared/contract/control.ts'
 import { ServiceError } from '../../../shared/errors.ts'

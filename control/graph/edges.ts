@@ -1,0 +1,131 @@
+/**
+ * Who waits for whom in a graph, by position of the tasks. Pure; linear in tasks and dependencies.
+ *
+ * This is the only place that assembles edges: for a new graph in steps or, where it is small, at once, and for a graph of
+ * an earlier run.
+ */
+import { inRanges, type Steps } from '../../shared/steps.ts'
+
+export interface Edges {
+  /** The dependencies of task `i` are `dependencies[dependenciesStart[i] .. dependenciesStart[i + 1]]`. */
+  readonly dependenciesStart: Uint32Array
+  readonly dependencies: Uint32Array
+  /** The tasks that depend on task `i` are `dependents[dependentsStart[i] .. dependentsStart[i + 1]]`. */
+  readonly dependentsStart: Uint32Array
+  readonly dependents: Uint32Array
+}
+
+/** A task as far as its edges go. */
+export interface Dependent {
+  readonly depends_on?: readonly string[] | null | undefined
+}
+
+/** The edges of a graph in which no task depends on another. `start` is its `dependenciesStart`. */
+export function noEdges(start: Uint32Array): Edges {
+  const none = new Uint32Array(0)
+  return { dependenciesStart: start, dependencies: none, dependentsStart: start, dependents: none }
+}
+
+/** `dependenciesStart` of `tasks`. */
+export function dependenciesStartOf(tasks: readonly Dependent[]): Uint32Array {
+  const start = new Uint32Array(tasks.length + 1)
+  fillDependenciesStart(start, tasks, 0, tasks.length)
+  return start
+}
+
+/** Fills in `start` what tasks `from` to `to` add; those before them must be filled in already. */
+export function fillDependenciesStart(start: Uint32Array, tasks: readonly Dependent[], from: number, to: number): void {
+  for (let i = from; i < to; i++) start[i + 1] = start[i]! + (tasks[i]!.depends_on?.length ?? 0)
+}
+
+/** The edges, or undefined where `positionOf` knows no position for a dependency. */
+export function edgesAtOnce(
+  tasks: readonly Dependent[],
+  dependenciesStart: Uint32Array,
+  positionOf: (id: string) => number | undefined,
+): Edges | undefined {
+  const assembly = new Assembly(tasks, dependenciesStart, positionOf)
+  const { edgeCount } = assembly
+  if (!assembly.resolve(0, edgeCount)) return undefined
+  assembly.startLists()
+  assembly.place(0, edgeCount)
+  return assembly.edges
+}
+
+/** The edges. `positionOf` gives the position of a dependency of the task at position `of`, or throws. */
+export function* edgesInSteps(
+  tasks: readonly Dependent[],
+  dependenciesStart: Uint32Array,
+  positionOf: (id: string, of: number) => number,
+): Steps<Edges> {
+  const assembly = new Assembly(tasks, dependenciesStart, positionOf)
+  const { edgeCount } = assembly
+  yield* inRanges(edgeCount, (from, to) => void assembly.resolve(from, to))
+  assembly.startLists()
+  yield* inRanges(edgeCount, (from, to) => assembly.place(from, to))
+  return assembly.edges
+}
+
+/** How many dependencies each task has, repeated ones counted. */
+export function dependencyCounts({ dependenciesStart }: Pick<Edges, 'dependenciesStart'>): Uint32Array {
+  const counts = new Uint32Array(dependenciesStart.length - 1)
+  for (let i = 0; i < counts.length; i++) counts[i] = dependenciesStart[i + 1]! - dependenciesStart[i]!
+  return counts
+}
+
+/** Works over dependencies rather than tasks: one task may have most of them. */
+class Assembly {
+  readonly edges: Edges
+  readonly edgeCount: number
+  readonly #tasks: readonly Dependent[]
+  readonly #positionOf: (id: string, of: number) => number | undefined
+  /** The task whose dependencies are next: the first ones in `resolve`, the last ones in `place`. */
+  #task = 0
+
+  constructor(
+    tasks: readonly Dependent[],
+    dependenciesStart: Uint32Array,
+    positionOf: (id: string, of: number) => number | undefined,
+  ) {
+    this.#tasks = tasks
+    this.#positionOf = positionOf
+    this.edgeCount = dependenciesStart[tasks.length]!
+    this.edges = {
+      dependenciesStart,
+      dependencies: new Uint32Array(this.edgeCount),
+      dependentsStart: new Uint32Array(tasks.length + 1),
+      dependents: new Uint32Array(this.edgeCount),
+    }
+  }
+
+  /** Finds dependencies `from` to `to`, in order, and counts the dependents. False where one has no position. */
+  resolve(from: number, to: number): boolean {
+    const { dependenciesStart, dependencies, dependentsStart } = this.edges
+    for (let e = from; e < to; e++) {
+      while (e >= dependenciesStart[this.#task + 1]!) this.#task++
+      const id = this.#tasks[this.#task]!.depends_on![e - dependenciesStart[this.#task]!]!
+      const position = this.#positionOf(id, this.#task)
+      if (position === undefined) return false
+      dependencies[e] = position
+      dependentsStart[position]!++
+    }
+    return true
+  }
+
+  /** Makes of the counts where each list of dependents ends. Filled from its end, it leaves where it starts. */
+  startLists(): void {
+    const { dependentsStart } = this.edges
+    for (let i = 1; i < dependentsStart.length; i++) dependentsStart[i]! += dependentsStart[i - 1]!
+    this.#task = this.#tasks.length - 1
+  }
+
+  /** Puts the dependents of dependencies `from` to `to`, counted from the end, into their lists. */
+  place(from: number, to: number): void {
+    const { dependenciesStart, dependencies, dependentsStart, dependents } = this.edges
+    const last = this.edgeCount - 1
+    for (let e = last - from; e > last - to; e--) {
+      while (e < dependenciesStart[this.#task]!) this.#task--
+      dependents[--dependentsStart[dependencies[e]!]!] = this.#task
+    }
+  }
+}
