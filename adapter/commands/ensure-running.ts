@@ -1,13 +1,13 @@
 /**
- * `taskmill ensure-running`: the control service is there when it returns, and so is the runtime service with
- * `--with-runtime`; or it says why not and what to do. Nothing is started that is there already.
+ * `taskmill ensure-running`: checks that the control service is reachable, with `--with-runtime` also the runtime service,
+ * and starts what is missing if a flag allows it. Otherwise it fails with the reason and hints.
  */
 import type { HealthResponse } from '../../shared/contract/control.ts'
 import { duration, flag, type Setting, text } from '../../shared/flags.ts'
 import { httpUrl } from '../../shared/http-client.ts'
 import { type Answer, EXIT, PartialFailure, success } from '../envelope.ts'
 import { probe } from '../probe.ts'
-import type { Service, Sight } from '../start/bring-up.ts'
+import type { Service, ServiceState } from '../start/bring-up.ts'
 import { defineCommand } from './command.ts'
 
 const HOUR_MS = 3_600_000
@@ -67,38 +67,38 @@ export const ensureRunning = defineCommand({
         : []),
     ]
     const first = await Promise.all(
-      services.map(async (service): Promise<Sight> => ({ service, probe: await probe(service.target) })),
+      services.map(async (service): Promise<ServiceState> => ({ service, probe: await probe(service.target) })),
     )
     if (first.every(isReady)) return success(report(first))
 
     const { bringUp } = await import('../start/bring-up.ts')
     const last = await bringUp(first, { ...values, env })
-    const missing = last.find((sight) => !isReady(sight))
+    const missing = last.find((state) => !isReady(state))
     if (missing === undefined) return success(report(last))
     throw unreachable(missing, report(last))
   },
 })
 
-const isReady = ({ probe: { outcome } }: Sight): boolean => outcome === 'ready'
+const isReady = ({ probe: { outcome } }: ServiceState): boolean => outcome === 'ready'
 
-/** Why a control service that is reachable takes in no graphs now. There is nothing to start for that. */
-function notReadyReason({ service, probe: seen }: Sight): string | undefined {
+/** Why a reachable control service accepts no graphs now. Starting a service would not help. */
+function notReadyReason({ service, probe: seen }: ServiceState): string | undefined {
   if (service.name !== 'control' || seen.outcome !== 'ready') return undefined
   const { ready, reason } = JSON.parse(seen.body) as Partial<HealthResponse>
   return ready === false ? String(reason) : undefined
 }
 
 /** The data of the answer. Source: contract, Client. */
-function report(sights: readonly Sight[]): object {
-  const services = sights.map((sight) => {
-    const { service, probe: seen, startedBy, note } = sight
-    const reason = notReadyReason(sight)
+function report(states: readonly ServiceState[]): object {
+  const services = states.map((state) => {
+    const { service, probe: seen, startedBy, note } = state
+    const reason = notReadyReason(state)
     const code = service.name === 'control' ? 'health_status_code' : 'ready_status_code'
     return [
       service.name,
       {
         url: service.target.baseUrl,
-        reachable: isReady(sight),
+        reachable: isReady(state),
         ...(reason !== undefined && { ready: false, reason }),
         ...(startedBy !== undefined && { started_by: startedBy }),
         ...('statusCode' in seen && { [code]: seen.statusCode }),
@@ -106,10 +106,10 @@ function report(sights: readonly Sight[]): object {
       },
     ]
   })
-  return { ...Object.fromEntries(services), manual_hints: [...new Set(sights.flatMap(({ hints = [] }) => hints))] }
+  return { ...Object.fromEntries(services), manual_hints: [...new Set(states.flatMap(({ hints = [] }) => hints))] }
 }
 
-function unreachable({ service, probe: seen, note }: Sight, data: object): PartialFailure {
+function unreachable({ service, probe: seen, note }: ServiceState, data: object): PartialFailure {
   const answer = 'statusCode' in seen ? { statusCode: seen.statusCode, body: seen.body } : {}
   const message = `the ${service.name} service at ${service.target.baseUrl} is not reachable: ${note}`
   const exitCode = service.name === 'control' ? EXIT.controlUnreachable : EXIT.runtimeUnreachable

@@ -1,44 +1,44 @@
-/** What an attempt to start a service came to, and the words that attempts have in common. */
+/** The result of an attempt to start a service, and texts that all attempts use. */
 
 export type StartedBy = 'compose' | 'container' | 'start'
 
 export type Attempt =
   | {
       readonly isStarted: true
-      /** Absent when what was to be started ran already. */
+      /** Absent if it was running already. */
       readonly by?: StartedBy
       readonly note: string
-      /** Commands that help when the service does not come up. */
+      /** Commands that help if the service does not become ready. */
       readonly hints: readonly string[]
-      /** Resolves with the story, last words included, when what was started ends. */
+      /** Resolves when the started service ends, with a sentence on its end and its last output. */
       readonly ended?: Promise<string>
-      /** What there is to say when the time is up; '' when nothing. */
+      /** The likely cause when the time is up. Empty if unknown. */
       diagnose?(): Promise<string>
-      /** Lets go of what looks after the started service; the service stays. */
+      /** Stops watching the started service, which goes on. */
       release?(): void
     }
   | { readonly isStarted: false; readonly note: string; readonly hints: readonly string[] }
 
 export const failed = (note: string, hints: readonly string[] = []): Attempt => ({ isStarted: false, note, hints })
 
-/** `word` as a shell reads it back. */
+/** `word`, quoted for a shell if needed. */
 export const quoted = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 
-/** A command line that one can paste. */
+/** A command line to paste into a shell. */
 export const commandLine = (...words: readonly string[]): string => words.map(quoted).join(' ')
 
-/** Lines of a service's output that a note repeats, and the characters of each. */
+/** Lines of a service's output in a note, and characters of each. */
 const LAST_LINES = 5
 const MAX_LINE_LENGTH = 500
 
-/** The last lines of what a service wrote, without colours; '' when it wrote nothing. */
+/** The last lines of a service's output, without colours. Empty if it wrote nothing. */
 export function lastLines(output: string): string {
   const lines = plainLines(output).slice(-LAST_LINES)
   return lines.map((line) => (line.length > MAX_LINE_LENGTH ? `${line.slice(0, MAX_LINE_LENGTH)}...` : line)).join('\n')
 }
 
-/** Lines that say something, as text: without terminal sequences, and with the last of those that overwrote each other. */
+/** The non-empty lines as plain text, without terminal sequences. Of text that overwrote itself (`\\r`) only the last. */
 export function plainLines(output: string): string[] {
   return output
     .split('\n')

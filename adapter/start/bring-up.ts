@@ -1,11 +1,10 @@
 /**
- * Brings up the services that a first look did not find.
+ * Starts the services that a first probe found missing.
  *
- * 1. Whatever may be started is started, once: one `docker compose up -d` counts for all that it is to bring.
- * 2. What was started is looked at with growing pauses until it is ready, has ended, or the time is up.
+ * 1. Each missing service is started once. One `docker compose up -d` serves all services.
+ * 2. Each started service is probed with growing pauses until it is ready, it has ended, or the time is up.
  *
- * Being ready is what counts in the end, however it came about: if a start failed because somebody else was faster,
- * the service is there all the same.
+ * Only the last probe counts: a service that another client started meanwhile is ready, though our own start failed.
  */
 import { formatDuration } from '../../shared/duration.ts'
 import { GrowingPause } from '../../shared/growing-pause.ts'
@@ -20,16 +19,16 @@ import { CONTROL, type Environment, RUNTIME, startSibling } from './sibling.ts'
 import { onePerUser } from './state-dir.ts'
 
 export interface Options {
-  /** Start our own executables; then docker starts nothing. */
+  /** Start our own executables. Docker starts nothing then. */
   readonly start: boolean
-  /** Empty where there is none; so are the next two. */
+  /** Empty if not given, like the next two. */
   readonly composeDir: string
   readonly runtimeImage: string
-  /** Where the source of the runtime is, for hints. */
+  /** URL or directory of the runtime's source, for hints. */
   readonly runtimeSource: string
-  /** Milliseconds that what was started gets to become ready. */
+  /** Milliseconds in which a started service has to become ready. */
   readonly timeout: number
-  /** Milliseconds for each of docker's commands. */
+  /** Milliseconds for each docker command. */
   readonly dockerTimeout: number
   readonly env: Environment
 }
@@ -39,71 +38,71 @@ export interface Service {
   readonly target: Target
 }
 
-/** A service and what the last look at it saw. */
-export interface Sight {
+/** A service and its last probe. */
+export interface ServiceState {
   readonly service: Service
   readonly probe: Probe
   readonly startedBy?: StartedBy
-  /** What was tried, what came of it, and what is wrong. */
+  /** The attempt to start it, the result, and the fault. */
   readonly note?: string
   readonly hints?: readonly string[]
 }
 
-/** Milliseconds between two looks: a quick start is seen at once, a slow one is not disturbed. */
+/** Milliseconds between two probes of a service that starts: short first for quick starts, longer for slow ones. */
 const PAUSES = { firstMs: 10, longestMs: 1_000 }
 
-/** Milliseconds that even the last look at a service gets. */
-const SHORTEST_LOOK_MS = 100
+/** Least milliseconds for a probe, also for the last one. */
+const MIN_PROBE_MS = 100
 
-const isMissing = ({ probe }: Sight): boolean => probe.outcome !== 'ready'
+const isMissing = ({ probe }: ServiceState): boolean => probe.outcome !== 'ready'
 
-/** The same services at the end. Those that were ready are left alone. */
-export async function bringUp(sights: readonly Sight[], options: Options): Promise<Sight[]> {
-  const services = sights.map(({ service }) => service)
-  const withHints = ({ hints = [], ...sight }: Sight): Sight =>
-    isMissing(sight) ? { ...sight, hints: [...hints, ...hintsFor(sight, services, options)] } : sight
-  return (await sightsAtTheEnd(sights, options)).map(withHints)
+/** Starts the missing services; returns the last state of all. */
+export async function bringUp(states: readonly ServiceState[], options: Options): Promise<ServiceState[]> {
+  const services = states.map(({ service }) => service)
+  const withHints = ({ hints = [], ...state }: ServiceState): ServiceState =>
+    isMissing(state) ? { ...state, hints: [...hints, ...hintsFor(state, services, options)] } : state
+  return (await finalStates(states, options)).map(withHints)
 }
 
-async function sightsAtTheEnd(sights: readonly Sight[], options: Options): Promise<readonly Sight[]> {
-  const canStart = sights.some((sight) => isMissing(sight) && typeof wayToStart(sight, options) !== 'string')
-  if (!canStart) return sights.map((sight) => leftAlone(sight, options))
+async function finalStates(states: readonly ServiceState[], options: Options): Promise<readonly ServiceState[]> {
+  const canStart = states.some((state) => isMissing(state) && typeof starterFor(state, options) !== 'string')
+  if (!canStart) return states.map((state) => leftAlone(state, options))
   return onePerUser(options.env, options.timeout, async () => {
-    const now = await Promise.all(sights.map(lookAgain)) // another client may have been faster
+    const now = await Promise.all(states.map(probedAgain)) // another client may have started them
     const attempts = await startMissing(now, options)
     const deadline = performance.now() + options.timeout
     return Promise.all(
-      now.map((sight) => {
-        const attempt = attempts.get(sight.service)
-        return attempt === undefined ? leftAlone(sight, options) : settle(sight, attempt, deadline, options)
+      now.map((state) => {
+        const attempt = attempts.get(state.service)
+        return attempt === undefined ? leftAlone(state, options) : settle(state, attempt, deadline, options)
       }),
     )
   })
 }
 
-const lookAgain = async (sight: Sight): Promise<Sight> =>
-  isMissing(sight) ? { ...sight, probe: await probe(sight.service.target) } : sight
+const probedAgain = async (state: ServiceState): Promise<ServiceState> =>
+  isMissing(state) ? { ...state, probe: await probe(state.service.target) } : state
 
-/** What ways to start have in common during one call. */
-interface Starters {
+/** What the starters of one call share. */
+interface StartContext {
   readonly docker: Docker
-  /** The one `up`, which the first caller makes. */
+  /** Runs `docker compose up` in the first call; later calls share its result. */
   compose(): Promise<Attempt>
   readonly hasComposed: boolean
-  /** Where control finds the runtime, when both are asked for. */
+  /** Address of the runtime, if both services are wanted. Control gets it. */
   readonly runtimeUrl: string | undefined
 }
 
-type Way = (starters: Starters) => Promise<Attempt> | Attempt
+type Starter = (context: StartContext) => Promise<Attempt> | Attempt
 
-/** How to start a service that is missing, or why nothing can be started. */
-function wayToStart({ service, probe: seen }: Sight, options: Options): Way | string {
+/** The function that starts a missing service, or the reason why nothing can. */
+function starterFor({ service, probe: seen }: ServiceState, options: Options): Starter | string {
   const address = startAddress(service.target.baseUrl)
   if (typeof address === 'string') return address
   if (seen.outcome === 'answers') return 'something has this address already'
   const { start, composeDir, runtimeImage, env } = options
   if (start) {
-    // The port of a container may take connections before its service does; for an executable it is simply taken.
+    // A container's port may accept connections before its service does. For an executable the port is taken.
     if (seen.outcome === 'silent') return 'something has this address already'
     if (service.name === 'runtime') return () => startSibling(RUNTIME, { address, env, dataDir: undefined })
     return ({ runtimeUrl }) => {
@@ -112,9 +111,9 @@ function wayToStart({ service, probe: seen }: Sight, options: Options): Way | st
     }
   }
   if (service.name === 'runtime' && runtimeImage !== '') {
-    return async (starters) => {
-      const isComposed = starters.hasComposed && (await probe(service.target)).outcome !== 'absent'
-      return isComposed ? starters.compose() : startContainer(starters.docker, { image: runtimeImage, address })
+    return async (context) => {
+      const isComposed = context.hasComposed && (await probe(service.target)).outcome !== 'absent'
+      return isComposed ? context.compose() : startContainer(context.docker, { image: runtimeImage, address })
     }
   }
   if (composeDir !== '') return ({ compose }) => compose()
@@ -123,64 +122,69 @@ function wayToStart({ service, probe: seen }: Sight, options: Options): Way | st
 }
 
 /** Starts what is missing, control first. */
-async function startMissing(sights: readonly Sight[], options: Options): Promise<Map<Service, Attempt>> {
+async function startMissing(states: readonly ServiceState[], options: Options): Promise<Map<Service, Attempt>> {
   const { env, dockerTimeout, composeDir } = options
   const docker = new Docker({ env, limitMs: dockerTimeout })
   let composed: Promise<Attempt> | undefined
-  const starters: Starters = {
+  const context: StartContext = {
     docker,
     compose: () => (composed ??= composeUp(docker, { dir: composeDir, composeFile: env.COMPOSE_FILE })),
     get hasComposed() {
       return composed !== undefined
     },
-    runtimeUrl: sights.find(({ service }) => service.name === 'runtime')?.service.target.baseUrl,
+    runtimeUrl: states.find(({ service }) => service.name === 'runtime')?.service.target.baseUrl,
   }
   const attempts = new Map<Service, Attempt>()
-  for (const sight of sights.filter(isMissing)) {
-    const way = wayToStart(sight, options)
-    if (typeof way !== 'string') attempts.set(sight.service, await way(starters))
+  for (const state of states.filter(isMissing)) {
+    const start = starterFor(state, options)
+    if (typeof start !== 'string') attempts.set(state.service, await start(context))
   }
   return attempts
 }
 
-/** It is there already, or nothing can be done about it. */
-function leftAlone(sight: Sight, options: Options): Sight {
-  if (!isMissing(sight)) return sight
-  return { ...sight, note: `${sight.probe.fault}; nothing was started: ${wayToStart(sight, options)}` }
+/** The state of a service that is ready, or that nothing can start. */
+function leftAlone(state: ServiceState, options: Options): ServiceState {
+  if (!isMissing(state)) return state
+  return { ...state, note: `${state.probe.fault}; nothing was started: ${starterFor(state, options)}` }
 }
 
-/** Waits for what an attempt started; what it did not start gets one last look. */
-async function settle(sight: Sight, attempt: Attempt, deadline: number, options: Options): Promise<Sight> {
-  const { service } = sight
+/** Waits until a started service is ready. A service whose start failed is probed once more. */
+async function settle(
+  state: ServiceState,
+  attempt: Attempt,
+  deadline: number,
+  options: Options,
+): Promise<ServiceState> {
+  const { service } = state
   const { note, hints } = attempt
   if (!attempt.isStarted) return { service, probe: await probe(service.target), note, hints }
-  const { last, story } = await readiness(service, attempt, deadline)
+  const { last, exitReport } = await readiness(service, attempt, deadline)
   attempt.release?.()
-  const startedBy = attempt.by !== undefined && story === undefined ? { startedBy: attempt.by } : {}
+  const startedBy = attempt.by !== undefined && exitReport === undefined ? { startedBy: attempt.by } : {}
   const end = { service, probe: last, ...startedBy, hints }
-  if (last.outcome === 'ready' || story !== undefined) return { ...end, note: joined(note, story) }
+  if (last.outcome === 'ready' || exitReport !== undefined) return { ...end, note: joined(note, exitReport) }
   const late = `not ready within ${formatDuration(options.timeout)} (${last.fault})`
   return { ...end, note: joined(note, late, await attempt.diagnose?.()) }
 }
 
 const joined = (...parts: readonly (string | undefined)[]): string => parts.filter(Boolean).join('; ')
 
-/** The look that decided, and the story of what was started if it has ended by then. */
+/** The last probe, and how the started service ended if it did. */
 async function readiness(
   service: Service,
   attempt: Attempt & { readonly isStarted: true },
   deadline: number,
-): Promise<{ last: Probe; story: string | undefined }> {
-  let story: string | undefined
+): Promise<{ last: Probe; exitReport: string | undefined }> {
+  let exitReport: string | undefined
   const ended = attempt.ended?.then((words) => {
-    story = words
+    exitReport = words
   })
   const pauses = new GrowingPause(PAUSES)
   for (;;) {
-    const hasEnded = story !== undefined
+    const hasEnded = exitReport !== undefined
     const remainingMs = deadline - performance.now()
-    const last = await probe(service.target, Math.min(PROBE_TIMEOUT_MS, Math.max(remainingMs, SHORTEST_LOOK_MS)))
-    if (last.outcome === 'ready' || hasEnded || performance.now() >= deadline) return { last, story }
+    const last = await probe(service.target, Math.min(PROBE_TIMEOUT_MS, Math.max(remainingMs, MIN_PROBE_MS)))
+    if (last.outcome === 'ready' || hasEnded || performance.now() >= deadline) return { last, exitReport }
     const pause = Bun.sleep(Math.min(pauses.next(), Math.max(0, deadline - performance.now())))
     await (ended === undefined ? pause : Promise.race([pause, ended]))
   }

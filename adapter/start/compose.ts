@@ -1,13 +1,13 @@
-/** Starts what a compose file describes: `docker compose up -d`, or `docker-compose up -d` where docker lacks the plug-in. */
+/** Starts the services of a compose file: `docker compose up -d`, or `docker-compose up -d` if docker lacks the plug-in. */
 import { existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Attempt, commandLine, failed, lastLines } from './attempt.ts'
 import type { Docker, Program } from './docker.ts'
 
-/** Names that compose looks for. It would also look in the directories above; what is there is not what was asked for. */
+/** Names of compose files. Docker would also search the parent directories, whose files the user did not ask for. */
 const COMPOSE_FILES = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml']
 
-/** `composeFile` is the variable COMPOSE_FILE, which may name files of any other name. */
+/** `composeFile` is the variable COMPOSE_FILE, which may give other file names. */
 export async function composeUp(
   docker: Docker,
   { dir, composeFile }: { readonly dir: string; readonly composeFile: string | undefined },
@@ -27,8 +27,7 @@ export async function composeUp(
     by: 'compose',
     note: `${[program, ...prefix].join(' ')} up -d in ${directory}`,
     hints: [paste('ps', '-a'), paste('logs', '--tail', '50')],
-    // One of several services may end by itself and be meant to, or be started again: only the end of our patience
-    // makes it worth telling.
+    // A service that ends may be meant to, or be restarted. So its log matters only once the time is up.
     async diagnose() {
       const logs = await docker.ask(program, [...prefix, 'logs', '--no-color', '--tail', '5'], { cwd: directory })
       const words = lastLines(logs.stdout)

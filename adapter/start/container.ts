@@ -1,15 +1,15 @@
 /**
  * Starts the runtime service as a container of an image.
  *
- * Its name comes from the port, so the next call finds it: it runs, or it stopped and is started again with the data it
- * has. The port is published on loopback alone. Inside, the service must listen beyond the container's own loopback, so
- * it is told to by its variable.
+ * The container's name contains the port, so the next call finds it, running or stopped. A stopped one is started again
+ * with its data. The port is published on loopback only. Inside the container the service has to listen on all addresses,
+ * which a variable tells it.
  */
 import type { StartAddress } from '../../shared/start-address.ts'
 import { type Attempt, commandLine, failed, lastLines } from './attempt.ts'
 import type { Docker } from './docker.ts'
 
-/** The port inside of the container: the runtime's default. */
+/** The port inside the container: the runtime's default. */
 const INNER_PORT = 18080
 
 export async function startContainer(
@@ -32,7 +32,7 @@ export async function startContainer(
   const args = found.state === 'none' ? runArguments(image, address) : ['start', name]
   const run = await docker.run('docker', args)
   if (!run.isOk) {
-    // A container that could be made but not started has nothing in it, and would be in the way of another image.
+    // A container that was created but did not start is empty, and would block the name for another image.
     if (found.state === 'none' && (await inspect(docker, name)).state === 'created')
       await docker.run('docker', ['rm', name])
     return failed(run.fault, [...run.hints, commandLine('docker', ...args)])
@@ -46,7 +46,7 @@ export const containerName = ({ hostname, port }: StartAddress): string =>
     ? `taskmill-runtime-${port}`
     : `taskmill-runtime-${hostname.replace(/[^\w.]+/g, '_')}-${port}`
 
-/** What one would type to start it. */
+/** The command line that starts the container. */
 export const runLine = (image: string, address: StartAddress): string =>
   commandLine('docker', ...runArguments(image, address))
 
@@ -75,20 +75,20 @@ async function inspect(docker: Docker, name: string): Promise<Found> {
   return { state: 'unknown', fault: run.fault, hints: run.hints }
 }
 
-/** Notices the end of the container by `docker wait`, which answers with its exit code. */
+/** Watches for the end of the container with `docker wait`, which prints its exit code. */
 function lookAfter(docker: Docker, name: string): { ended: Promise<string>; release(): void } {
   const watch = new AbortController()
   const { promise: ended, resolve } = Promise.withResolvers<string>()
   const wait = async () => {
     const { isOk, stdout } = await docker.run('docker', ['wait', name], { limit: watch.signal })
     const exitCode = stdout.trim()
-    if (!isOk || !/^\d+$/.test(exitCode)) return // docker cannot tell; then the time limit decides
+    if (!isOk || !/^\d+$/.test(exitCode)) return // docker does not know: the time limit decides
     const logs = await docker.ask('docker', ['logs', '--tail', '5', name])
-    resolve(storyOf(name, exitCode, lastLines(`${logs.stdout}\n${logs.stderr}`)))
+    resolve(exitReportOf(name, exitCode, lastLines(`${logs.stdout}\n${logs.stderr}`)))
   }
   void wait()
   return { ended, release: () => watch.abort() }
 }
 
-const storyOf = (name: string, exitCode: string, words: string) =>
+const exitReportOf = (name: string, exitCode: string, words: string) =>
   `the container ${name} ended with exit code ${exitCode}, ${words === '' ? 'and its log is empty' : `its last log lines:\n${words}`}`

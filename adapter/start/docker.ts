@@ -1,41 +1,38 @@
 /**
- * Runs docker's commands: with our environment, nothing on our standard output, and never longer than allowed.
+ * Runs docker commands with our environment, captured output and a time limit.
  *
- * docker only asks its daemon, so ending a docker that hangs ends nothing else. It leads a process group of its own, as
- * wrappers and plug-ins run below it, and what is under way when the client is interrupted ends with it. What docker
- * leaves behind by intention (podman's monitor of a container, say) may hold its output open; we do not wait for that.
+ * The docker command only asks its daemon, so killing one that hangs ends nothing else. Each command leads a process group,
+ * because wrappers and plug-ins run below it. Commands under way end with the client. A process that docker leaves behind
+ * on purpose (podman's monitor of a container) may keep the output open; we do not wait for it.
  */
 import { formatDuration } from '../../shared/duration.ts'
 import { messageOf } from '../../shared/errors.ts'
-import { endGroup } from '../../shared/process-group.ts'
+import { endGroup, STRAY_OUTPUT_MS } from '../../shared/process-group.ts'
 import { plainLines } from './attempt.ts'
 
 export type Program = 'docker' | 'docker-compose'
 
 export interface DockerRun {
   readonly isOk: boolean
-  /** The last 64 KiB of each. */
+  /** The last 64 KiB of each stream. */
   readonly stdout: string
   readonly stderr: string
-  /** Empty when all is well; else what went wrong, with docker's own last line. */
+  /** What went wrong, with docker's own last line. Empty if nothing did. */
   readonly fault: string
-  /** Something to try, for faults that are known. */
+  /** Commands to try, for known faults. */
   readonly hints: readonly string[]
 }
 
-/** Milliseconds for a question, which needs no image. A daemon that has just been woken takes seconds. */
-const QUESTION_MS = 20_000
+/** Milliseconds for a query, which needs no image. A daemon that was just woken takes seconds. */
+const QUERY_MS = 20_000
 
-/** Bytes kept of each of stdout and stderr: the last ones, where the outcome stands. */
+/** Bytes kept of stdout and of stderr: the last ones, which tell the outcome. */
 const KEPT_BYTES = 64 * 1024
 
-/** Milliseconds between TERM and KILL for a docker that ran out of time. */
+/** Milliseconds between TERM and KILL for a command past its time limit. */
 const KILL_GRACE_MS = 1_000
 
-/** Milliseconds that somebody who inherited docker's output may hold up our reading of it. */
-const STRAY_OUTPUT_MS = 200
-
-/** Groups under way, to end with us. */
+/** Process groups of running commands, which end with the client. */
 const running = new Set<number>()
 let isWatchingExit = false
 
@@ -43,7 +40,7 @@ export class Docker {
   readonly #env: Record<string, string>
   readonly #limitMs: number
 
-  /** `limitMs` holds for each command. */
+  /** `limitMs` applies to each command. */
   constructor({ env, limitMs }: { env: Readonly<Record<string, string | undefined>>; limitMs: number }) {
     this.#env = Object.fromEntries(
       Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
@@ -65,12 +62,12 @@ export class Docker {
     return Bun.which(program, { PATH: this.#env.PATH ?? '' })
   }
 
-  /** A command that changes nothing, and so gets less time. */
+  /** Runs a command that changes nothing, with a shorter time limit. */
   ask(program: Program, args: readonly string[], { cwd }: { cwd?: string } = {}): Promise<DockerRun> {
-    return this.run(program, args, { ...(cwd !== undefined && { cwd }), limit: Math.min(QUESTION_MS, this.#limitMs) })
+    return this.run(program, args, { ...(cwd !== undefined && { cwd }), limit: Math.min(QUERY_MS, this.#limitMs) })
   }
 
-  /** `limit` is milliseconds, `--docker-timeout` unless given, or a signal that ends the command. */
+  /** `limit` is milliseconds (default `--docker-timeout`), or a signal that ends the command. */
   async run(
     program: Program,
     args: readonly string[],
@@ -94,12 +91,12 @@ export class Docker {
       return notRun(`cannot run ${path}: ${messageOf(error)}`)
     }
     endWithUs(child.pid)
-    const letGo = new AbortController()
-    const output = Promise.all([readEnd(child.stdout, letGo.signal), readEnd(child.stderr, letGo.signal)])
+    const stopReading = new AbortController()
+    const output = Promise.all([readEnd(child.stdout, stopReading.signal), readEnd(child.stderr, stopReading.signal)])
     const isLate = !(await endsInTime(child, limit))
     if (isLate) await endGroup(child.pid, KILL_GRACE_MS)
     running.delete(child.pid)
-    const timer = setTimeout(() => letGo.abort(), STRAY_OUTPUT_MS)
+    const timer = setTimeout(() => stopReading.abort(), STRAY_OUTPUT_MS)
     const [stdout, stderr] = await output
     clearTimeout(timer)
     if (child.exitCode === 0 && !isLate) return { isOk: true, stdout, stderr, fault: '', hints: [] }
@@ -119,7 +116,7 @@ export class Docker {
 
 const notRun = (fault: string): DockerRun => ({ isOk: false, stdout: '', stderr: '', fault, hints: [] })
 
-/** True when `child` ended by itself before the limit: milliseconds, or a signal. */
+/** Whether `child` ended by itself before the limit: milliseconds, or a signal. */
 async function endsInTime(child: Bun.Subprocess, limit: number | AbortSignal): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<false>()
   const timer = typeof limit === 'number' ? setTimeout(resolve, limit, false) : undefined
@@ -145,10 +142,10 @@ async function readEnd(stream: ReadableStream<Uint8Array>, signal: AbortSignal):
   }
 }
 
-/** What docker writes below an error, whatever the error was. */
+/** Lines that docker writes below every error. */
 const BOILERPLATE = /^(Run|See) 'docker|^Usage:|^Error: failed to start containers:/
 
-/** docker's own last line, passing over those that only refer to its help or repeat what it was asked. */
+/** The last line that tells the cause, without those that only refer to the help or repeat the command. */
 export function tellingLine(output: string): string | undefined {
   const lines = plainLines(output)
   return lines.findLast((line) => !BOILERPLATE.test(line)) ?? lines.at(-1)
@@ -163,7 +160,7 @@ function endWithUs(pid: number): void {
       try {
         process.kill(-group, 'SIGTERM')
       } catch {
-        // it has just ended
+        // The group has just ended.
       }
     }
   })

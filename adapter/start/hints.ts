@@ -1,4 +1,4 @@
-/** What one can do by hand about a service that is not there: lines for a shell, explanations as its comments. */
+/** Shell commands that help with a missing service, with explanations as comments. */
 import { basename } from 'node:path'
 import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
 import { isLoopback, startAddress } from '../../shared/start-address.ts'
@@ -22,7 +22,7 @@ interface Wishes {
 
 const siblingOf = ({ name }: Service): Sibling => (name === 'runtime' ? RUNTIME : CONTROL)
 
-/** About `missing`, one of the `services` that are to be there. */
+/** Hints for `missing`, one of the wanted `services`. */
 export function hintsFor(
   missing: { readonly service: Service; readonly probe: Probe },
   services: readonly Service[],
@@ -40,18 +40,18 @@ export function hintsFor(
 
   const { start, composeDir, runtimeImage, runtimeSource, env } = wishes
   const isRuntime = service.name === 'runtime'
-  const hasOtherWay = composeDir !== '' || (isRuntime && runtimeImage !== '')
+  const hasDockerStart = composeDir !== '' || (isRuntime && runtimeImage !== '')
   const { program } = siblingOf(service)
   const isInstalled = findSibling(program, env.PATH) !== null
   return [
     ...(isInstalled && !start ? [startLine(services)] : []),
-    ...(!isInstalled && (start || !hasOtherWay) ? [`# ${siblingNotFound(program)}`] : []),
+    ...(!isInstalled && (start || !hasDockerStart) ? [`# ${siblingNotFound(program)}`] : []),
     ...(isRuntime && start && runtimeImage !== '' ? [runLine(runtimeImage, address)] : []),
     ...(isRuntime && runtimeSource !== '' ? [buildLine(runtimeSource, address.listen)] : []),
   ]
 }
 
-/** This very call, with `--start`. */
+/** The command line of this call, with `--start`. */
 function startLine(services: readonly Service[]): string {
   const isCompiled = basename(process.execPath).startsWith('taskmill')
   const flags = services.flatMap(({ name, target }) =>
@@ -63,7 +63,7 @@ function startLine(services: readonly Service[]): string {
 const whoListens = (port: number): string =>
   process.platform === 'linux' ? `ss -ltnp 'sport = :${port}'` : `lsof -nP -iTCP:${port} -sTCP:LISTEN`
 
-/** Gets the source of the runtime if it is elsewhere, builds, starts. */
+/** Fetches the source of the runtime if it is remote, builds it and starts it. */
 function buildLine(source: string, listen: string): string {
   const isRemote = /^[a-z][a-z+.-]*:\/\/|^[\w.-]+@[\w.-]+:/i.test(source)
   const dir = isRemote ? 'taskmill' : source

@@ -1,9 +1,8 @@
 /**
  * Starts a service's executable: the one beside the client's own, else the one in PATH.
  *
- * It leads a session of its own, so it outlives the client and its terminal. It runs as if whoever calls the client had
- * typed it: with their environment and working directory. Its output goes to a log file; what it wrote since its start
- * tells why it ended, if it ends before it answers.
+ * The service leads a session of its own, so it outlives the client and its terminal. It gets the environment and working
+ * directory of the client. Its output goes to a log file. If it ends before it answers, the lines since its start tell why.
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +14,7 @@ import { serviceDir } from './state-dir.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** How a program of ours is told where to listen and where to keep its data. */
+/** An executable of ours, with the arguments that set its address and data directory. */
 export interface Sibling {
   readonly service: 'control' | 'runtime'
   readonly program: string
@@ -34,17 +33,17 @@ export const RUNTIME: Sibling = {
   arguments: (listen, dataDir) => ['serve', '--listen-addr', listen, '--data-dir', dataDir],
 }
 
-/** A log that is larger at a start is put aside as `<name>.log.1`, so at most the last two are kept. */
+/** At a start, a larger log is renamed to `<name>.log.1`. So at most two logs are kept. */
 const MAX_LOG_BYTES = 16 * 1024 * 1024
 
-/** Bytes at the end of a log in which its last lines are looked for. */
+/** Bytes at the end of a log that are read for its last lines. */
 const LOG_TAIL_BYTES = 16 * 1024
 
 export interface SiblingOptions {
   readonly address: StartAddress
-  /** All of it goes to the service. */
+  /** The whole environment of the service. */
   readonly env: Environment
-  /** Where the service keeps its data, if the environment says so; else it is a directory of our own. */
+  /** Data directory of the service. Undefined: one in our state directory. */
   readonly dataDir: string | undefined
 }
 
@@ -87,13 +86,13 @@ export function startSibling(sibling: Sibling, { address, env, dataDir }: Siblin
   }
 }
 
-/** Opens it for appending, as a service that was started before may still write to it, and for reading its end later. */
+/** Opens the log for appending, because an earlier service may still write to it, and for reading its end later. */
 function openLog(path: string): number {
   if (existsSync(path) && statSync(path).size > MAX_LOG_BYTES) renameSync(path, `${path}.1`)
   return openSync(path, 'a+', 0o600)
 }
 
-/** The end of an open file, at most `LOG_TAIL_BYTES`, and nothing that stood in it before byte `from`. */
+/** The end of an open file, at most `LOG_TAIL_BYTES`, and nothing before byte `from`. */
 function readTail(fd: number, from: number): string {
   const { size } = fstatSync(fd)
   const start = Math.max(from, size - LOG_TAIL_BYTES)

@@ -1,6 +1,6 @@
 /**
- * Where services that the client starts keep their data and logs: `$XDG_STATE_HOME/taskmill`, else
- * `~/.local/state/taskmill`, readable by its owner alone. Also what keeps two clients from starting the same service.
+ * The directory for data and logs of the services that the client starts: `$XDG_STATE_HOME/taskmill`, else
+ * `~/.local/state/taskmill`, readable by its owner only. A lock in it keeps two clients from starting the same service.
  */
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -9,41 +9,40 @@ import { tryLock } from '../../shared/directory-lock.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The directory; made if it is not there. Throws the system's error. */
+/** The directory, created if missing. Throws the system's error. */
 function stateDir(env: Environment): string {
   const given = env.XDG_STATE_HOME
-  // The XDG base directory specification says that a relative path is to be ignored.
+  // The XDG base directory specification ignores relative paths.
   const base = given && isAbsolute(given) ? given : join(env.HOME || homedir(), '.local', 'state')
   return privateDir(join(base, 'taskmill'))
 }
 
-/** The directory of one service, `name`, in there. */
+/** The directory of the service `name` in it. */
 export const serviceDir = (env: Environment, name: string): string => privateDir(join(stateDir(env), name))
 
 function privateDir(path: string): string {
   mkdirSync(path, { recursive: true, mode: 0o700 })
-  chmodSync(path, 0o700) // whoever made it, and whatever the umask is
+  chmodSync(path, 0o700) // also if it existed, and whatever the umask is
   return path
 }
 
-/** Milliseconds between two tries to get the lock. The kernel could wait for us, but would hold the event loop meanwhile. */
+/** Milliseconds between two tries to take the lock. A blocking `flock` would block the event loop. */
 const LOCK_RETRY_MS = 50
 
 /**
- * Runs `start` while no other client of this user starts anything: several that come at the same time, and all find
- * nobody there, would otherwise start several services of which all but one fail. The lock ends with its holder. Where
- * there is no place for it, and after `patienceMs`, `start` runs all the same: then the services themselves have to sort
- * it out.
+ * Runs `start` while no other client of this user starts anything. Without it, several clients that find no service would
+ * each start one, and all but one would fail. The lock ends with its holder. If the lock cannot be created, or is not free
+ * within `timeoutMs`, `start` runs anyway.
  */
-export async function onePerUser<T>(env: Environment, patienceMs: number, start: () => Promise<T>): Promise<T> {
+export async function onePerUser<T>(env: Environment, timeoutMs: number, start: () => Promise<T>): Promise<T> {
   let fd: number
   try {
     fd = openSync(join(stateDir(env), 'start.lock'), 'a', 0o600)
   } catch {
-    return start() // what needs the directory says what is wrong with it
+    return start() // it needs the directory, too, and reports the fault
   }
   try {
-    const end = performance.now() + patienceMs
+    const end = performance.now() + timeoutMs
     while (!tryLock(fd) && performance.now() < end) await Bun.sleep(LOCK_RETRY_MS)
     return await start()
   } finally {
