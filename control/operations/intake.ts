@@ -106,7 +106,7 @@ function checkSmall(parts: IntakeParts, { body, tasks }: EncodedGraph, traceId: 
   graph.add(valid.tasks, 0, valid.tasks.length)
   const warnings: SubmitWarning[] = []
   reviewInputs(parts, graph.tasks, warnings, 0, graph.tasks.length)
-  store.claimSome(graph, 0, graph.tasks.length)
+  store.claimNow(graph)
   return { graph, ids: JSON.stringify(graph.tasks.map(({ id }) => id)), warnings }
 }
 

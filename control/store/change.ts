@@ -1,11 +1,11 @@
-/** What can happen to the tasks in memory: all of it passes through `TaskStore.apply`. */
+/** The changes of tasks in memory. All of them pass through `TaskStore.apply`. */
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 
-/** `output` goes into the record of the last attempt, where the task keeps those. */
+/** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */
 export type Ending =
   | { readonly status: 'success'; readonly result: unknown; readonly output?: AttemptOutput }
   | {
@@ -17,21 +17,21 @@ export type Ending =
     }
   | { readonly status: 'skipped'; readonly error: string }
 
-/** Everything that can happen to what the store holds. `at` is in milliseconds since 1970. */
+/** `at` is in milliseconds since 1970. */
 export type Change =
   /** All tasks of a claimed graph become visible, as pending. */
   | { readonly kind: 'graph-accepted'; readonly graph: Graph }
-  /** A graph of an earlier run of the service is taken in again as it was. */
+  /** A graph of an earlier run of the service is in memory again. */
   | { readonly kind: 'graph-recovered'; readonly graph: Graph }
-  /** All records of an ended graph are gone, as they have been kept for long enough. */
+  /** Retention removed all records of an ended graph. */
   | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
   /** An attempt begins to execute. */
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
   /** The attempt has started a process. */
   | { readonly kind: 'process-started'; readonly task: Task; readonly at: number; readonly process: ProcessIdentity }
-  /** The attempt is carried out by another service: it is about to be told, has said that it has it, or that it does not. */
+  /** Another service gets the attempt: it is about to be asked, has confirmed the attempt, or (undefined) refused it. */
   | { readonly kind: 'handed-over'; readonly task: Task; readonly at: number; readonly handle: Handle | undefined }
-  /** The attempt failed and another one will follow after its backoff. */
+  /** The attempt failed. Another one follows after a backoff. */
   | {
       readonly kind: 'attempt-failed'
       readonly task: Task
@@ -39,18 +39,18 @@ export type Change =
       readonly failure: Failure
       readonly output?: AttemptOutput
     }
-  /** The service stops and had to end the attempt: the task is pending again. One that goes on elsewhere is not over. */
+  /** The service stops: the task is pending again. `goesOn` if the attempt continues in another service. */
   | {
       readonly kind: 'attempt-interrupted'
       readonly task: Task
       readonly at: number
-      /** What its record says. */
+      /** The error in the record of the attempt. */
       readonly reason: string
       readonly goesOn?: boolean
     }
-  /** The task is to be cancelled; it is, once nothing of its attempt runs any more. */
+  /** The task is being cancelled. It ends once no process of its attempt runs any more. */
   | { readonly kind: 'cancel-requested'; readonly task: Task; readonly at: number }
-  /** An executor reports how far it is. */
+  /** An executor reports progress. */
   | {
       readonly kind: 'progress'
       readonly task: Task
@@ -60,5 +60,11 @@ export type Change =
     }
   /** The task reached a terminal state. */
   | { readonly kind: 'ended'; readonly task: Task; readonly at: number; readonly ending: Ending }
-  /** The record is gone; a running attempt goes on and its dependents still wait for it. */
+  /** The record is deleted. A running attempt continues, and its dependents still wait for it. */
   | { readonly kind: 'deleted'; readonly task: Task; readonly at: number }
+
+/** A change of one task. */
+export type TaskChange = Exclude<Change, { readonly graph: Graph }>
+
+/** A change of one task that is not its deletion. */
+export type AttemptChange = Exclude<TaskChange, { readonly kind: 'deleted' }>

@@ -1,11 +1,11 @@
-/** What happened since the service started, counted from the store's changes. Recovered tasks count when they end. */
+/** Counts of changes since the service started, for metrics. Recovered tasks count when they end. */
 import type { TaskStatus, TerminalStatus } from '../../shared/contract/task-status.ts'
 import type { Change } from './change.ts'
 import type { TaskStore } from './tasks.ts'
 
 export class Counters {
   tasksTotal = 0
-  /** Started and not ended; those between two attempts are among them. */
+  /** Started and not ended, including tasks that wait between two attempts. */
   tasksRunning = 0
   readonly byType = new Map<string, number>()
   readonly ended: Record<TerminalStatus, number> = {

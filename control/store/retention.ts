@@ -1,8 +1,8 @@
 /**
- * Lets go of graphs that ended long ago, and of the oldest ended ones where there are too many tasks.
+ * Retention: removes graphs that ended long ago, and the oldest ended graphs when there are too many tasks.
  *
- * A graph goes as a whole, counted from the end of its last task; a live one is never touched. Graphs wait here in the
- * order of their ends, so only the first need to be looked at.
+ * A graph is removed as a whole. Its time counts from the end of its last task, and a live graph is never removed. Ended
+ * graphs are kept in the order of their ends, so a sweep looks only at the first ones.
  */
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -10,15 +10,15 @@ import type { Graph } from '../graph/graph.ts'
 import type { Change } from './change.ts'
 import type { TaskStore } from './tasks.ts'
 
-/** Milliseconds between two sweeps at the most. */
+/** Maximum milliseconds between two sweeps. */
 const SLOWEST_SWEEP_MS = 60_000
 
-/** Sweeps within one retention: how much longer than asked for a graph may stay. */
+/** Sweeps per retention time. More sweeps keep graphs less long beyond it. */
 const SWEEPS_PER_RETENTION = 20
 
 export interface RetentionOptions {
   readonly store: TaskStore
-  /** Milliseconds that a graph is kept after its end; 0 keeps it for ever. */
+  /** Milliseconds that a graph is kept after its end. 0 keeps it for ever. */
   readonly retentionMs: number
   readonly maxStoredTasks: number
   readonly log: Log
@@ -26,7 +26,7 @@ export interface RetentionOptions {
 
 export class Retention {
   readonly #options: RetentionOptions
-  /** In the order of their ends. */
+  /** Ended graphs in the order of their ends. */
   readonly #ended = new Set<Graph>()
   readonly #timer: Timer | undefined
 
@@ -48,7 +48,7 @@ export class Retention {
     else if (graph.endedAt !== undefined) this.#ended.add(graph)
   }
 
-  /** Retires what has been kept for long enough. */
+  /** Retires graphs that ended more than the retention time ago. */
   sweep(now = Date.now()): void {
     const { retentionMs } = this.#options
     for (const graph of this.#ended) {
@@ -57,7 +57,7 @@ export class Retention {
     }
   }
 
-  /** Throws 413 for a graph of `count` tasks if there can never be room for it. */
+  /** Throws 413 for a graph of `count` tasks that exceeds the limit on its own. */
   checkSize(count: number): void {
     const { maxStoredTasks } = this.#options
     if (count <= maxStoredTasks) return
@@ -65,7 +65,7 @@ export class Retention {
     throw new ServiceError(413, `${text} (--max-stored-tasks): split it, or raise the limit`)
   }
 
-  /** Makes room for `count` more tasks, or throws: 413 as `checkSize`, 503 when those that have not ended leave none. */
+  /** Makes room for `count` more tasks. Throws 413 as `checkSize`, 503 as `ensureRoom`. */
   makeRoom(count: number, now = Date.now()): void {
     this.checkSize(count)
     const { store, maxStoredTasks } = this.#options
@@ -77,7 +77,7 @@ export class Retention {
     }
   }
 
-  /** Throws 503 when tasks of graphs that have not ended leave no room for `count` more. Removes nothing. */
+  /** Throws 503 if the tasks of live graphs leave no room for `count` more. Removes nothing. */
   ensureRoom(count: number): void {
     const { store, maxStoredTasks } = this.#options
     const held = store.taskCount - store.endedTaskCount
