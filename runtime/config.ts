@@ -20,10 +20,10 @@ const HOUR_MS = 3_600_000
 const CENTURY_SECS = 100 * 366 * 24 * 3_600
 const GIB = 1024 ** 3
 
-/** The most processes that Linux can be told to count (PID_MAX_LIMIT), and the most that a pids cgroup takes as its limit. */
+/** The most processes that Linux can be configured for (PID_MAX_LIMIT), and the highest limit of a pids cgroup. */
 const MAX_PIDS = 4_194_304
 
-/** The highest user id: the one above it means none. */
+/** The highest user id. The next one means no user. */
 const MAX_UID = 2 ** 32 - 2
 
 const paths = (help: string): Setting<readonly string[]> => ({

@@ -1,4 +1,4 @@
-/** What the end of a task changes: its row and its events. Pure. */
+/** What the end of a task changes in its row and its events. Pure. */
 import type { ErrorInfo, ResourceUsage } from '../../shared/contract/runtime.ts'
 import type { RuntimeEnd } from '../../shared/contract/runtime-status.ts'
 import { hasEvent, type NewEvent } from '../store/events.ts'
@@ -6,7 +6,7 @@ import type { Change, LiveTask } from '../store/task-store.ts'
 
 const TIMEOUT_TRIGGERED = 'timeout_triggered'
 
-/** How a task ended, whoever says so: its launcher, or we who find it gone. Times are milliseconds since 1970. */
+/** How a task ended, from its launcher or from what the service found. Times are milliseconds since 1970. */
 export interface Ending {
   readonly status: RuntimeEnd
   readonly error?: ErrorInfo | undefined
@@ -15,7 +15,7 @@ export interface Ending {
   readonly usage?: ResourceUsage | undefined
   /** Absent where no process was started. */
   readonly started?: StartedProcess | undefined
-  /** Its wall time was over. */
+  /** The wall time ran out. */
   readonly isTimeout?: boolean
   readonly finishedAt: number
 }
@@ -27,20 +27,20 @@ export interface StartedProcess {
   readonly startedAt: number
 }
 
-/** The change of a task whose process started. */
+/** The change of a task whose process was started. */
 export const startedChange = ({ launcherPid, pid, pgid, startedAt }: StartedProcess): Change => ({
   patch: { status: 'running', started_at: startedAt, launcher_pid: launcherPid, pid, pgid },
   events: [{ event_type: 'started', message: `process ${pid} started`, data: { pid, pgid }, timestamp: startedAt }],
 })
 
-/** What is added to the events that are `kept` of a task whose wall time is over: nothing where that is among them. */
+/** The event of expired wall time, unless it is among the `kept` events of the task already. */
 export function timeoutEvents(kept: string, timestamp?: number): NewEvent[] {
   if (hasEvent(kept, TIMEOUT_TRIGGERED)) return []
   const message = 'wall_time_ms is over: the task is ended'
   return [{ event_type: TIMEOUT_TRIGGERED, message, ...(timestamp !== undefined && { timestamp }) }]
 }
 
-/** The change of a task that held a reservation. A start of which nothing was heard before is part of it. */
+/** The change of a task with a reservation. Includes its start if nothing was heard of that. */
 export function endChange({ row, events }: Pick<LiveTask, 'row' | 'events'>, ending: Ending): Change {
   const { started, finishedAt } = ending
   const start = started !== undefined && row.started_at === null ? startedChange(started) : undefined
@@ -61,14 +61,14 @@ export const endWithoutReservation = (ending: Ending): Change => ({
   events: [endEvent(ending)],
 })
 
-/** How a task ended that was killed before its process was started. */
+/** The end of a task that was killed before its process was started. */
 export const cancelledBeforeStart = (now: number): Ending => ({
   status: 'cancelled',
   error: { code: 'cancelled', message: 'task was cancelled before it started' },
   finishedAt: now,
 })
 
-/** The change of a task that was killed while it waited: now, or as an earlier service wrote down. */
+/** The change of a task that was killed while it waited, whether now or under an earlier service. */
 export function killedBeforeStart({ row }: Pick<LiveTask, 'row'>, now: number): Change {
   const { patch, events } = endWithoutReservation(cancelledBeforeStart(now))
   if (row.kill_requested_at !== null) return { patch, events }

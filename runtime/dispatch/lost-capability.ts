@@ -1,9 +1,12 @@
-/** What a task was promised when it was accepted, and the host has no more: the service was started anew since. Pure. */
+/**
+ * Capabilities that a task was promised when it was accepted, and that the host lost before a restart of the service.
+ * Pure.
+ */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { Limits } from '../../shared/runtime-request/limits.ts'
 import { type Capability, type CapabilitySet, unavailable } from '../intake/capability-set.ts'
 
-/** The first of it, as a sentence with its remedy; undefined when all is there. */
+/** The first lost capability, as a sentence with its remedy. Undefined when nothing is lost. */
 export function lostCapability(
   { effective_sandbox: { profile }, resource_enforcement: { oom_detection, pids_enforced } }: ExecutionPlan,
   { pids_max }: Limits,
@@ -20,7 +23,7 @@ export function lostCapability(
   return undefined
 }
 
-/** The plan as it can be kept now: a limit on processes that the task did not ask for is no reason to fail it. */
+/** The plan without a lost default: a limit on processes that the task did not ask for is no reason to fail it. */
 export function planWithoutLostDefault(
   plan: ExecutionPlan,
   { pids_max }: Limits,

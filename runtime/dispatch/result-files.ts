@@ -1,4 +1,4 @@
-/** `result.json` of each task that has ended: its final status, beside its output. */
+/** `result.json` of each ended task: its final status, beside its output. */
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { NO_OUTPUT, readOutput } from '../store/output.ts'
@@ -7,13 +7,13 @@ import { taskDir, writeResultFile } from '../store/task-dir.ts'
 import type { LiveTask } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 
-/** Files that are tried again; beyond that the status in the database has to do. */
+/** Files that are retried. Beyond that the status is in the database only. */
 const MAX_UNWRITTEN = 1_000
 
 export class ResultFiles {
   readonly #dataDir: string
   readonly #log: Log
-  /** Ended tasks without one, as the disk did not take it. */
+  /** Ended tasks whose file the disk did not take. */
   readonly #unwritten = new Set<LiveTask>()
 
   /** `dataDir` is absolute. */
@@ -22,7 +22,7 @@ export class ResultFiles {
     this.#log = log
   }
 
-  /** Makes the final status, as the file has it and those get it who wait for it. Never throws. */
+  /** Makes the final status of a task, for its file and for callers that wait. Never throws. */
   prepare(task: LiveTask, row: TaskRow): void {
     const dir = taskDir(this.#dataDir, task.task_id)
     try {
@@ -33,7 +33,7 @@ export class ResultFiles {
     }
   }
 
-  /** Writes what was prepared. Never throws. */
+  /** Writes the prepared status. Never throws. */
   write(task: LiveTask): void {
     if (task.finalStatus === undefined) return
     try {
@@ -44,7 +44,10 @@ export class ResultFiles {
     }
   }
 
-  /** Those that the disk did not take. One whose directory has gone, or holds something else of that name, gets none. */
+  /**
+   * Retries the files that the disk did not take. Drops a task whose directory is gone or has something else of that
+   * name.
+   */
   writeAgain(): void {
     for (const task of this.#unwritten) {
       try {
@@ -56,7 +59,7 @@ export class ResultFiles {
     }
   }
 
-  /** The task is deleted: another one may get its id, and with it the directory of that name. */
+  /** Forgets a deleted task: another task may get its id, and a directory of the same name. */
   drop(taskId: string): void {
     for (const task of this.#unwritten) if (task.task_id === taskId) this.#unwritten.delete(task)
   }

@@ -1,5 +1,5 @@
 /**
- * Removes tasks: those that ended long ago, a few at a time so that no request waits for it, and those that a caller
+ * Removes tasks: those whose retention is over, a few at a time so that no request waits, and those that a caller
  * deletes. Also removes directories without a task, which a crash can leave.
  */
 import { readdir } from 'node:fs/promises'
@@ -15,7 +15,7 @@ import { discardTaskDir, emptyTrash, removeTaskDir, taskDir, tasksDir } from '..
 import type { TaskStore } from '../store/task-store.ts'
 import type { ResultFiles } from './result-files.ts'
 
-/** Tasks of one slice, whose rows go in one transaction. More makes others wait for it. */
+/** Tasks of one slice, whose rows are removed in one transaction. More would make others wait. */
 const SLICE_TASKS = 50
 
 export interface RetentionOptions {
@@ -38,7 +38,7 @@ export interface Deletion {
 
 export class Retention {
   readonly #options: RetentionOptions
-  /** Removals under way, by task id: a new task of that id must not meet one of them. */
+  /** Removals under way, by task id. A new task of that id must not collide with one. */
   readonly #removing = new Map<string, Promise<void>>()
   #timer: ReturnType<typeof setTimeout> | undefined
   #isStopped = false
@@ -63,7 +63,7 @@ export class Retention {
     clearTimeout(this.#timer)
   }
 
-  /** Removes all that is due now; how many tasks that were. */
+  /** Removes all tasks whose retention is over, and returns their number. */
   async sweep(): Promise<number> {
     const { store, directory, retentionSecs, log } = this.#options
     const before = Date.now() - retentionSecs * 1000
@@ -81,12 +81,12 @@ export class Retention {
   }
 
   async #removeSlice(ids: readonly string[]): Promise<void> {
-    // The directory first: while there is a row, nobody else can take the id and with it the directory.
+    // The directory first: while the row exists no other task can take the id, and with it the directory.
     for (const id of ids) await this.#removeDirectory(id)
     await this.#options.store.remove(ids)
   }
 
-  /** Notes that `ids` are being removed until `work` is done. */
+  /** Registers `ids` as being removed until `work` is done. */
   async #during(ids: readonly string[], work: Promise<void>): Promise<void> {
     for (const id of ids) this.#removing.set(id, work)
     try {
@@ -97,8 +97,8 @@ export class Retention {
   }
 
   /**
-   * Removes an ended task on a caller's behalf: resolves when its row is gone for good and its files are removed. Throws
-   * a `Refusal` (404, 403, 409), or 503 when the removal cannot be written; the task then stays.
+   * Deletes an ended task for a caller. Resolves when the row is durably gone and the files are removed. Throws a
+   * `Refusal` (404, 403, 409), or 503 when the removal cannot be written; the task then stays.
    */
   async delete({ taskId, owner, traceId }: Deletion): Promise<void> {
     const { store, log } = this.#options
@@ -135,7 +135,7 @@ export class Retention {
     }
   }
 
-  /** One that will not go is put aside until the next start: it must not keep all others from going. */
+  /** A directory that cannot be removed is moved aside until the next start, so that the others still go. */
   async #removeDirectory(id: string): Promise<void> {
     const { results, dataDir, log } = this.#options
     results.drop(id)
@@ -147,7 +147,7 @@ export class Retention {
     }
   }
 
-  /** The path under which the directory is now; undefined where it cannot be moved, or is gone. */
+  /** The new path of the directory. Undefined where it cannot be moved, or is gone. */
   #putAside(id: string): string | undefined {
     this.#options.results.drop(id)
     try {
@@ -159,12 +159,12 @@ export class Retention {
     }
   }
 
-  /** Removes directories that no task has: a crash came between them and their row. */
+  /** Removes directories without a task: a crash came between directory and row. */
   async removeStrays(): Promise<void> {
     const { store, dataDir, log } = this.#options
     for (const name of await namesIn(tasksDir(dataDir))) {
       if (this.#isStopped) return
-      // Asked just before it goes: a task of that name may have been accepted since the directory was read.
+      // Checked just before the removal: a task of that name may have been accepted since the directory was listed.
       if (store.has(name)) continue
       if (hasLauncher(join(tasksDir(dataDir), name))) {
         log.warn('a launcher is at work in a directory that no task has: it stays', { task_id: name })
@@ -174,7 +174,7 @@ export class Retention {
   }
 }
 
-/** What cannot be asked is no directory of a task. */
+/** A directory whose lock cannot be checked is no task directory. */
 function hasLauncher(path: string): boolean {
   try {
     return isLauncherAlive(path)

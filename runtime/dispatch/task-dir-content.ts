@@ -1,10 +1,13 @@
-/** What the directory of a task begins with, and whose it is. Pure. */
+/** The initial content and the owner of a task directory. Pure. */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { hiddenEnv } from '../../shared/hidden-env.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { TaskDirContent } from '../store/task-dir.ts'
 
-/** `text` is the request as the database keeps it, with the values of `env`, which the file does without. `sandboxUid` is the user of tasks in a sandbox, where that is another than the service's. */
+/**
+ * `text` is the request as stored in the database, with the values of `env`, which the file does not have. `sandboxUid`
+ * is the user of tasks in a sandbox, where that is not the user of the service.
+ */
 export function taskDirContent(
   request: TaskRequest,
   text: string,
@@ -20,7 +23,7 @@ export function taskDirContent(
   }
 }
 
-/** The user of the task, where that is another than the service's. */
+/** The user of the task, where that is not the user of the service. */
 export const workspaceOwner = (
   { effective_sandbox }: ExecutionPlan,
   sandboxUid: number | undefined,
@@ -32,6 +35,8 @@ function withoutSecrets(request: TaskRequest, text: string): string {
   return JSON.stringify({ ...request, execution: { ...execution, env: hiddenEnv(execution.env) } })
 }
 
-/** Whether another user goes to the workspace by its path on the host: without mounts of its own there is no other way. */
+/**
+ * Whether another user reaches the workspace by its path on the host, which is the only way without a mount namespace.
+ */
 export const needsPassage = ({ effective_sandbox }: ExecutionPlan, sandboxUid: number | undefined): boolean =>
   effective_sandbox.profile === 'linux_sandbox' && sandboxUid !== undefined && !effective_sandbox.namespaces?.mount

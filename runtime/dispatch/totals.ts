@@ -1,16 +1,16 @@
-/** What happened since the service started, for its metrics. */
+/** Counters since the start of the service, for its metrics. */
 import type { ErrorInfo, ResourceUsage } from '../../shared/contract/runtime.ts'
 import { RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
 import type { TaskRow } from '../store/tasks.ts'
 
-/** Upper bounds of the histogram of durations, in milliseconds: from what a process costs to what one waits for. */
+/** Upper bounds of the histogram of durations, in milliseconds: from the cost of a process to an hour. */
 export const DURATION_BOUNDS_MS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 60_000, 300_000, 3_600_000]
 
 export class Totals {
-  /** Tasks that came to be in a status. */
+  /** Tasks that entered each status. */
   readonly byStatus = Object.fromEntries(RUNTIME_STATUSES.map((status) => [status, 0])) as Record<RuntimeStatus, number>
   readonly errorsByCode = new Map<string, number>()
-  /** Tasks that took at most as long as the bound of the same index, but longer than the one before; the last, longer. */
+  /** Tasks by duration: the first bound that is not exceeded has the same index; the last entry counts longer ones. */
   readonly durations = new Array<number>(DURATION_BOUNDS_MS.length + 1).fill(0)
   durationSumMs = 0
 

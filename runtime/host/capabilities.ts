@@ -1,7 +1,7 @@
 /**
- * What this host can enforce: as values for plans, and as the manifest that callers read.
+ * What this host can enforce: as values for plans, and as the manifest for callers.
  *
- * The set is found out once, at start. What is missing says why, and what somebody could do about it.
+ * Determined once, at start. A missing capability has a reason and a remedy.
  */
 import type { Capacity, Platform, RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
 import { CAPABILITY_SNAPSHOT_VERSION } from '../../shared/contract/runtime-info.ts'
@@ -16,9 +16,9 @@ import {
   WITHOUT_GROUPS,
 } from '../intake/capability-set.ts'
 
-/** What was tried at start: everything but what a launcher can do in any case. */
+/** The capabilities that were tried at start. The others depend on the launcher alone. */
 export interface Tried extends Omit<CapabilitySet, 'rlimit_cpu' | 'rlimit_memory'> {
-  /** Whether the launcher is the compiled one, which can do all that the kernel can. */
+  /** Whether the launcher is the native one, which supports all kernel features. */
   readonly isLauncherNative: boolean
 }
 
@@ -29,10 +29,10 @@ export function capabilitySet({ isLauncherNative, ...tried }: Tried): Capability
   return { ...tried, rlimit_cpu: limits, rlimit_memory: limits }
 }
 
-/** What a sandbox consists of where a task does not say. */
+/** The namespaces of a sandbox whose task names none. */
 const USUAL = ['mount', 'pid', 'uts', 'ipc', 'net'] as const satisfies readonly Namespace[]
 
-/** Whether a task gets the usual sandbox, with nothing missing. */
+/** Whether a task gets the default sandbox with nothing missing. */
 const hasWholeSandbox = (set: CapabilitySet): boolean =>
   [set.linux_sandbox, set.seccomp, ...USUAL.map((name) => set.namespaces[name])].every(({ isAvailable }) => isAvailable)
 
@@ -95,7 +95,7 @@ export function capabilityManifest(set: CapabilitySet, context: ManifestContext)
   }
 }
 
-/** Each capability with the name that requests have for it, in the order in which people care. */
+/** Each capability under its name in requests, the most important first. */
 export const namedCapabilities = (set: CapabilitySet): readonly (readonly [name: string, capability: Capability])[] => [
   ['sandbox.profile=linux_sandbox', set.linux_sandbox],
   ...sandboxParts(set),
@@ -105,7 +105,7 @@ export const namedCapabilities = (set: CapabilitySet): readonly (readonly [name:
   ['limits.cpu_time_sec', set.rlimit_cpu],
 ]
 
-/** Nothing where the profile itself is missing: that says it all. */
+/** Empty where the profile itself is missing: its own line says enough. */
 const sandboxParts = ({ linux_sandbox, namespaces, chroot, seccomp, rootless, own_groups }: CapabilitySet) =>
   linux_sandbox.isAvailable
     ? [

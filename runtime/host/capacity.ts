@@ -1,8 +1,8 @@
 /**
- * How much tasks may reserve together: as much as the machine has and the cgroup of the service may use.
+ * How much all tasks may reserve together: what the machine has, within the cgroup limits of the service.
  *
- * A limit of any cgroup above ours holds for us too, so the smallest of all of them counts. What a flag says wins. What
- * cannot be found out is not limited by the ledger.
+ * The limit of each ancestor cgroup applies to the service, too, so the smallest counts. A flag overrides what was
+ * found. What cannot be found out is not limited by the ledger.
  */
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -19,14 +19,14 @@ export interface Found {
 
 export interface FoundCapacity {
   readonly capacity: Capacity
-  /** Where each amount came from; absent where there is none. */
+  /** The source of each amount. Absent where there is no amount. */
   readonly sources: { readonly task_slots: string; readonly memory_bytes?: string; readonly pids?: string }
 }
 
 export interface Machine {
-  /** Where the files of the host are. */
+  /** The directory that stands for the root of the host. */
   readonly root?: string
-  /** Bytes of memory, where no file tells. */
+  /** Bytes of memory, for when no file says. */
   readonly totalMemoryBytes?: () => number
 }
 
@@ -74,14 +74,17 @@ function findPids({ root = '/' }: Machine): Found | null {
   return smallest([...directories.map((directory) => amountIn(join(directory, 'pids.max'))), ...kernel])
 }
 
-/** The number in a file. `max`, and what version 1 writes for it (the largest multiple of a page), are none. */
+/**
+ * The number in a file. `max` means no limit, and so does the number that version 1 writes for it (the largest multiple
+ * of a page).
+ */
 function amountIn(source: string): Found | null {
   const text = readText(source)?.trim() ?? ''
   const amount = /^\d+$/.test(text) ? Number(text) : Number.NaN
   return Number.isSafeInteger(amount) ? { amount, source } : null
 }
 
-/** The first of the smallest. */
+/** The smallest amount, and the first of equal ones. */
 function smallest(found: readonly (Found | null)[]): Found | null {
   let least: Found | null = null
   for (const one of found) if (one !== null && (least === null || one.amount < least.amount)) least = one

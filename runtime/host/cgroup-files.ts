@@ -1,4 +1,4 @@
-/** The files of a control group: attributes, members, groups below it. All of them are small and never wait. */
+/** The files of a cgroup: attributes, members, child groups. All of them are small and answer at once. */
 import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
@@ -7,9 +7,9 @@ import { systemCodeOf } from '../../shared/errors.ts'
 export const CONTROLLERS = ['pids', 'memory'] as const
 export type Controller = (typeof CONTROLLERS)[number]
 
-/** Throws the system's error; ENOENT when the kernel has no such attribute, or the group is gone. */
+/** Throws the system's error: ENOENT when the kernel lacks the attribute, or the cgroup is gone. */
 export function writeAttribute(group: string, name: string, value: string): void {
-  // Some can be written but not read.
+  // Some attributes can be written but not read.
   const fd = openSync(join(group, name), constants.O_WRONLY)
   try {
     writeSync(fd, value)
@@ -18,19 +18,19 @@ export function writeAttribute(group: string, name: string, value: string): void
   }
 }
 
-/** False when the kernel has no such attribute, or the group is gone. */
+/** False when the kernel lacks the attribute, or the cgroup is gone. */
 export function writeIfThere(group: string, name: string, value: string): boolean {
   try {
     writeAttribute(group, name, value)
     return true
   } catch (error) {
-    // ENODEV: the group went away under us.
+    // ENODEV: the cgroup was removed meanwhile.
     if (['ENOENT', 'ENODEV'].includes(systemCodeOf(error) ?? '')) return false
     throw error
   }
 }
 
-/** Pids in the group itself, without the groups below. Processes of another pid namespace are left out. */
+/** Pids in the cgroup itself, without child groups. Processes of another pid namespace are left out. */
 export function membersOf(group: string): number[] {
   return readOr(join(group, 'cgroup.procs'), '')
     .split('\n')
@@ -41,13 +41,13 @@ export function membersOf(group: string): number[] {
 /** Words of an attribute such as `cgroup.controllers`. */
 export const wordsOf = (group: string, name: string): string[] => readOr(join(group, name), '').trim().split(/\s+/)
 
-/** The group and all below it, the innermost first. */
+/** The cgroup and all its descendants, the innermost first. */
 export function treeOf(group: string): string[] {
   if (!existsSync(group)) return []
   return [...namesBelow(group).flatMap((name) => treeOf(join(group, name))), group]
 }
 
-/** Names of the groups directly below. */
+/** Names of the child groups. */
 export function namesBelow(group: string): string[] {
   try {
     return readdirSync(group, { withFileTypes: true })

@@ -1,9 +1,9 @@
 /**
- * Whose control groups these are, written down beside them.
+ * A record of which service owns cgroups, kept beside them.
  *
- * A control group holds no files, and only root may give it attributes everywhere, so the record is in the names of empty
- * groups: JSON in base64url, cut into the names of groups side by side, below the empty group of the service. It
- * needs no directory that services of different users would have to share, and goes with the groups at a reboot.
+ * A cgroup holds no files, and extended attributes need root on some kernels, so the record is in the names of empty
+ * cgroups: JSON in base64url, cut into names of siblings, below the empty cgroup of the service. This needs no
+ * directory shared by services of different users, and a reboot removes it with the cgroups.
  */
 import { mkdirSync, rmdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,23 +11,23 @@ import { identify, isStillThere, type ProcessIdentity, pidNamespace } from '../.
 import { namesBelow, treeOf } from './cgroup-files.ts'
 
 export interface CgroupRecord {
-  /** Absolute path of the data directory, as its service sees it. */
+  /** Absolute path of the data directory, as the service sees it. */
   readonly data_dir: string
-  /** Undefined on systems that cannot tell. */
+  /** Undefined on systems that do not tell. */
   readonly process?: ProcessIdentity
-  /** Where pid and path mean what they say. */
+  /** The namespaces in which pid and path are valid. */
   readonly pid_namespace: string
   readonly mount_namespace: string
 }
 
-/** Begins the name of a group that is a part of a record: `@<digest>~<index>~<count>~<part>`. */
+/** Begins the name of a cgroup that is a part of a record: `@<digest>~<index>~<count>~<part>`. */
 const MARK = '@'
 const NAME = /^@([0-9a-f]{16})~(\d+)~(\d+)~([\w-]*)$/
 
-/** Characters of a part: a name has at most 255 (NAME_MAX). */
+/** Characters of a part. A name has at most 255 (NAME_MAX). */
 const MAX_PART = 200
 
-/** Parts of a record: a path has at most 4,095 bytes, which JSON and base64url can make eight times as long. */
+/** Parts of a record. A path has at most 4,095 bytes, which JSON and base64url can make eight times as long. */
 const MAX_PARTS = 200
 
 /** The record of this process as the service of `dataDir`. */
@@ -43,14 +43,14 @@ function mountNamespace(): string {
   return (found?.ino ?? 0).toString(36)
 }
 
-/** Writes the record below the group of a service, in place of those of its earlier runs. Throws what the system says. */
+/** Writes the record below the cgroup of a service and removes those of its earlier runs. Throws the system's error. */
 export function writeRecord(group: string, record: CgroupRecord): void {
   const names = namesOf(record)
   for (const name of names) mkdirSync(join(group, name), { recursive: true })
   for (const name of recordNames(group)) if (!names.includes(name)) removeEmptyCgroups(join(group, name))
 }
 
-/** Side by side, not in each other: a path through all of them could be longer than the system takes. */
+/** Siblings, not nested: a path through all parts could be too long for the system. */
 function namesOf(record: CgroupRecord): string[] {
   const text = Buffer.from(JSON.stringify(record)).toString('base64url')
   const digest = digestOf(text)
@@ -60,7 +60,9 @@ function namesOf(record: CgroupRecord): string[] {
 
 const digestOf = (text: string): string => new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)
 
-/** The records below the group of a service; one that cannot be read, as it is just being written, is null. */
+/**
+ * The records below the cgroup of a service. A record that cannot be read, because it is just being written, is null.
+ */
 export function readRecords(group: string): (CgroupRecord | null)[] {
   const texts = new Map<string, string[]>()
   for (const name of recordNames(group)) {
@@ -84,22 +86,22 @@ function recordIn(digest: string, text: string): CgroupRecord | null {
 
 const recordNames = (group: string): string[] => namesBelow(group).filter((name) => name.startsWith(MARK))
 
-/** Whether the process that wrote the record lives; undefined where that cannot be said from here. */
+/** Whether the process that wrote the record is alive. Undefined where that cannot be told from this namespace. */
 export function isWriterAlive({ process, pid_namespace }: CgroupRecord): boolean | undefined {
   if (process === undefined || pid_namespace !== pidNamespace()) return undefined
   return isStillThere(process)
 }
 
-/** Whether a path means here what it meant to the writer. */
+/** Whether a path means the same here as for the writer. */
 export const isSeenFromHere = ({ mount_namespace }: CgroupRecord): boolean => mount_namespace === mountNamespace()
 
-/** Removes a group with those below it, as far as they are empty of processes. */
+/** Removes a cgroup and its descendants, as far as they have no processes. */
 export function removeEmptyCgroups(top: string): boolean {
   for (const group of treeOf(top)) {
     try {
       rmdirSync(group)
     } catch {
-      return false // it has processes, or is not ours to remove
+      return false // it has processes, or belongs to another user
     }
   }
   return true

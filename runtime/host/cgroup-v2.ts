@@ -1,22 +1,22 @@
 /**
- * Version 2 gives a controller only to groups whose parents enable it, and a parent that does may have no processes of
- * its own. So the service leaves the group it was started in for a leaf of that: alone if nobody else is there, together
- * with everybody where the group is a container's (its process 1 is there), not otherwise, for the processes of a
- * session or another service are not ours to move.
+ * Version 2 gives a controller only to cgroups whose parents enable it, and such a parent must not have processes of
+ * its own. So the service moves from the cgroup it was started in to a leaf below it: alone if it is the only process
+ * there, together with all others where the cgroup is that of a container (process 1 is in it). Otherwise it stays,
+ * because the processes of a session or another service are not ours to move.
  */
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { CONTROLLERS, type Controller, membersOf, wordsOf, writeAttribute, writeIfThere } from './cgroup-files.ts'
 
-/** Where the processes of the service go. A service manager may start it there (systemd: DelegateSubgroup). */
+/** The cgroup for the processes of the service. A service manager may start it there (systemd: DelegateSubgroup). */
 const LEAF = 'taskmill-service'
 
 /**
- * The group that is ours to divide, when `own` is the one that the service is in. That may be a leaf already: ours, or one
- * that a user was put into below the group that is hers. The second is known by its lack of controllers; since it has
- * those that we enable above it from then on, our own leaf beside it remembers that. To root every group is writable, so
- * there only the name of our leaf tells.
+ * The cgroup that the service may divide, when it is in `own`. That can be a leaf already: our own, or one into which a
+ * service manager put us, below the delegated cgroup. The second kind is recognized by its lack of controllers. Once we
+ * have enabled those above it, our own leaf beside it serves as the reminder. For root every cgroup is writable, so
+ * only the name of our leaf counts.
  */
 export function topOf(own: string): string {
   const parent = dirname(own)
@@ -38,7 +38,7 @@ function isWritable(path: string): boolean {
   }
 }
 
-/** Enables the controller in `top`, in `directory` below it, which is made, and in all between. */
+/** Enables the controller in `top`, in `directory` below it, which is made, and in all cgroups between. */
 export function enableDownTo(top: string, directory: string, controller: Controller): void {
   let group = top
   enable(group, controller)
@@ -78,6 +78,6 @@ function moveInto(group: string, pid: number): void {
   try {
     writeIfThere(group, 'cgroup.procs', String(pid))
   } catch (error) {
-    if (systemCodeOf(error) !== 'ESRCH') throw error // it has just ended
+    if (systemCodeOf(error) !== 'ESRCH') throw error // it ended meanwhile
   }
 }

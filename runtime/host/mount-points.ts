@@ -2,19 +2,20 @@
 import { readFileSync } from 'node:fs'
 import { isWithin } from '../intake/is-within.ts'
 
-/** File systems whose directories are file systems of their own, each of which may hang alone. */
+/** File systems whose directories are separate mounts, each of which may hang alone. */
 const AUTOMOUNTER = 'autofs'
 
 /**
- * What does not answer when the real path `path` does not: its mount point, or the path alone where that is the root or an
- * automounter's. Asks the kernel alone, not the file system. `mountInfo` is the text of /proc/self/mountinfo.
+ * The part of the file system that hangs when the real path `path` does: its mount point, or the path alone where the
+ * mount is the root or an automounter's. Asks only the kernel, never the file system. `mountInfo` is the text of
+ * /proc/self/mountinfo.
  */
 export function placeOf(path: string, mountInfo = readFileSync('/proc/self/mountinfo', 'utf8')): string {
   let place = { path: '/', type: '' }
   for (const line of mountInfo.split('\n')) {
     const [mount = '', source = ''] = line.split(' - ')
     const point = unescaped(mount.split(' ')[4] ?? '')
-    // Of two at one place the later one is seen.
+    // Of two mounts at one place the later one is visible.
     if (point !== '' && isWithin(path, point) && point.length >= place.path.length)
       place = { path: point, type: source.split(' ')[0] ?? '' }
   }

@@ -1,21 +1,21 @@
 /**
- * Where the cgroup of this process is, for a controller, in the file system.
+ * Where the cgroup of this process is in the file system, by controller.
  *
- * A controller belongs to one hierarchy: to one of version 1 if a line of /proc/self/cgroup names it, else to that of
- * version 2, of which there is one (and which may be mounted without any controller). /proc/self/mountinfo says where a
- * hierarchy is mounted, and which part of it: in a container often just our own, while /proc/self/cgroup may name the path
- * as it is outside. What cannot be found there is taken for the top of what is mounted.
+ * A controller belongs to one hierarchy: to one of version 1 if a line of /proc/self/cgroup names it, otherwise to the
+ * one of version 2, which may be mounted without any controller. /proc/self/mountinfo says where a hierarchy is
+ * mounted, and which part of it. In a container that is often our own part, while /proc/self/cgroup may name the path
+ * outside. If the path is not below the mounted part, we are taken to be at its top.
  */
 import { join } from 'node:path'
 import { readText } from './read-text.ts'
 
 export interface OwnCgroup {
   readonly version: 1 | 2
-  /** The directory of our cgroup, then those above it that can be seen, the nearest first. */
+  /** The directory of our cgroup, then its visible ancestors, the nearest first. */
   readonly directories: readonly string[]
 }
 
-/** Null where there is no such hierarchy, or it is not mounted. `root` is where the files of the host are. */
+/** Null where there is no such hierarchy, or it is not mounted. `root` stands for the root of the host. */
 export function ownCgroup(controller: string, root = '/'): OwnCgroup | null {
   const membership = membershipOf(controller, readText(join(root, 'proc/self/cgroup')) ?? '')
   if (membership === null) return null
@@ -31,7 +31,7 @@ export function ownCgroup(controller: string, root = '/'): OwnCgroup | null {
   return { version, directories: [...directories, join(root, mount.at)] }
 }
 
-/** The hierarchy that a controller belongs to, and our path in it: a line `4:memory:/a/b`, or `0::/a/b`. */
+/** The hierarchy of a controller and our path in it: a line `4:memory:/a/b`, or `0::/a/b`. */
 function membershipOf(controller: string, text: string): { version: 1 | 2; path: string } | null {
   const lines = [...text.matchAll(/^(\d+):([^:]*):(\/.*)$/gm)].map(([, id, controllers, path]) => ({
     isUnified: id === '0' && controllers === '',
@@ -66,7 +66,7 @@ function mountsOf(text: string): Mount[] {
 const unescaped = (path: string): string =>
   path.replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)))
 
-/** The part of `path` below `top`; nothing where it is elsewhere. */
+/** `path` relative to `top`. Empty where it is not below. */
 function pathBelow(top: string, path: string): string {
   if (path.split('/').includes('..')) return '' // outside of our cgroup namespace
   if (top === '/') return path

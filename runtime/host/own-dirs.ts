@@ -1,7 +1,7 @@
 /**
- * Directories for the occasion: made by a command, and gone with it.
+ * Temporary directories of commands.
  *
- * Their names tell whose they are, so that a later run finds what one that was killed has left.
+ * Their names say which process made them, so that a later run finds those of a killed one.
  */
 import { lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,17 +9,17 @@ import { join } from 'node:path'
 import { messageOf, UsageError } from '../../shared/errors.ts'
 import { isThere, pidNamespace } from '../../shared/processes.ts'
 
-/** What they are for. */
+/** Purposes of the directories. */
 const KINDS = ['doctor', 'escape', 'sandbox'] as const
 export type OwnDirKind = (typeof KINDS)[number]
 
 const NAME = new RegExp(`^taskmill-(?:${KINDS.join('|')})-(\\d+)-([a-z0-9]+)-`)
 
-/** A new directory in `parent`, by its real path. Throws what the system says. */
+/** Makes a directory in `parent`, and returns its real path. Throws the system's error. */
 export const ownDirIn = (parent: string, kind: OwnDirKind): string =>
   realpathSync(mkdtempSync(join(parent, `taskmill-${kind}-${process.pid}-${pidNamespace()}-`)))
 
-/** The same where temporary files go. Throws `UsageError` where none can be made. */
+/** The same in the directory for temporary files. Throws `UsageError` where none can be made. */
 export function ownDir(kind: OwnDirKind): string {
   try {
     return ownDirIn(tmpdir(), kind)
@@ -30,7 +30,7 @@ export function ownDir(kind: OwnDirKind): string {
   }
 }
 
-/** Removes what processes that are gone have left in `parents` and where temporary files go. What does not go stays. */
+/** Removes the directories of dead processes in `parents` and among temporary files, as far as that is possible. */
 export function removeLeftDirs(parents: readonly string[] = []): void {
   for (const parent of new Set([tmpdir(), ...parents])) for (const path of leftIn(parent)) remove(path)
 }
@@ -41,22 +41,25 @@ function leftIn(parent: string): string[] {
       .filter(isLeft)
       .map((name) => join(parent, name))
   } catch {
-    return [] // it is not there, or not ours to look at
+    return [] // it does not exist, or we may not read it
   }
 }
 
-/** Whether its owner is gone. What comes from another pid namespace, a container's, is for a command in there. */
+/**
+ * Whether the process that made it is dead. Directories of another pid namespace (a container) are left to commands in
+ * there.
+ */
 function isLeft(name: string): boolean {
   const [, pid, namespace] = NAME.exec(name) ?? []
   return pid !== undefined && namespace === pidNamespace() && !isThere(Number(pid))
 }
 
-/** In /tmp everybody may have made one of that name: then it is theirs. */
+/** Any user can make a directory of that name in /tmp, and then it is theirs. */
 function remove(path: string): void {
   try {
     const { uid } = lstatSync(path)
     if (uid === process.getuid?.()) rmSync(path, { recursive: true, force: true })
   } catch {
-    // somebody else was quicker, or the disk does not let it go
+    // another process was faster, or the disk refuses
   }
 }

@@ -1,4 +1,4 @@
-/** What a thread of its own finds out about a path (`path-looks.ts`), and that thread. */
+/** What a thread finds out about a path (`path-looks.ts`), and that thread. */
 import { lstatSync, readlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
@@ -7,31 +7,34 @@ import { isWithin } from '../intake/is-within.ts'
 export type PathInfo =
   | { readonly isThere: true; readonly isDirectory: boolean; readonly realPath: string }
   | { readonly isThere: false }
-  /** The host will not follow the path; `code` is that of the system, where it is one. */
+  /** The host does not follow the path. `code` is the system's, where there is one. */
   | { readonly code?: string; readonly message: string }
 
-/** What the thread is asked. */
+/** A request to the thread. */
 export interface LookRequest {
   readonly path: string
-  /** Real paths of places that do not answer: nothing at or below them is touched. */
+  /** Real paths that do not answer. Nothing at or below them is accessed. */
   readonly avoid: readonly string[]
 }
 
-/** What the thread answers: any number of `asking`, each before a file system is asked for that real path, then one of the others. */
+/**
+ * Messages of the thread: any number of `asking`, each before a file system is accessed at that real path, then one of
+ * the others.
+ */
 export type LookAnswer<Answer = PathInfo> =
   | { readonly asking: string }
   | { readonly avoided: string }
   | { readonly look: Answer }
 
-/** Symbolic links of one path, as in the kernel. */
+/** Most symbolic links on a path, as in the kernel. */
 const MAX_LINKS = 40
 
-/** Called before a file system is asked for a real path; true to ask for nothing more. */
+/** Called before a file system is accessed at a real path. Returns true to stop there. */
 export type Ask = (realPath: string) => boolean
 
 /**
- * Follows the path name by name, links included, so that it is known which place does not answer. May take for ever. Never
- * throws; undefined when `ask` has ended it.
+ * Follows the path name by name, links included, so that the place which does not answer is known. May never return.
+ * Never throws. Undefined when `ask` stopped it.
  */
 export function lookAt(path: string, ask: Ask = () => false): PathInfo | undefined {
   try {
@@ -72,10 +75,10 @@ function follow(path: string, ask: Ask): PathInfo | undefined {
 
 const namesOf = (path: string): string[] => path.split('/').filter((name) => name !== '' && name !== '.')
 
-/** The present thread. */
+/** This thread. */
 declare const self: Pick<Worker, 'onmessage'> & { postMessage(answer: LookAnswer<unknown>): void }
 
-/** Makes the present thread, a worker, answer each path that it is sent with `check(path)`, unless `ask` has ended that. */
+/** Makes this worker answer each path that it is sent with `check(path)`, unless `ask` stopped it. */
 export function servePathChecks(check: (path: string, ask: Ask) => unknown): void {
   self.onmessage = ({ data: { path, avoid } }: MessageEvent<LookRequest>) => {
     let isAvoided = false

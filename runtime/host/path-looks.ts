@@ -1,14 +1,14 @@
 /**
- * Looks at paths that callers name, on file systems that may never answer: a file server that is gone, a lost disk.
+ * Looks at paths that callers name. They may be on file systems that never answer: a lost file server, a broken disk.
  *
- * A look at such a path holds its thread until the file system answers. Bun runs asynchronous calls on as many threads as
- * there are processors, and the syncs of the database need those: on two processors two looks that hung stopped the
- * service. So looks have threads of their own (workers), which cannot be ended while a file system holds them.
+ * Such a look blocks its thread until the file system answers. Bun runs asynchronous file calls on as many threads as
+ * there are processors, and the syncs of the database need those: on two processors, two blocked looks stopped the
+ * service. So looks have threads (workers) of their own, which cannot be ended while a file system blocks them.
  *
- * One mount that hangs holds one thread, whatever the paths that lead to it: looks begin one after the other, and each says
- * which place it asks next. A look that takes longer than SLOW_MS lets the next one begin, which stops before that place and
- * waits until the slow one is back. A look that is not done in time is given up, and its place remembered: whatever leads
- * there is refused at once, until the look returns. At most MAX_LOOKS places are looked at.
+ * One hanging mount blocks one thread, whatever paths lead to it: looks start one after another, and each reports the
+ * place that it accesses next. A look that takes longer than SLOW_MS lets the next one start, which stops before that
+ * place until the slow look is back. A look that times out is given up and its place remembered: paths that lead there
+ * are refused at once until the look returns. At most MAX_LOOKS places are accessed at a time.
  */
 import { messageOf } from '../../shared/errors.ts'
 import { placeOf } from './mount-points.ts'
@@ -17,16 +17,19 @@ import type { LookAnswer, LookRequest, PathInfo } from './path-look.ts'
 /** Milliseconds that a path may take to answer. */
 export const LOOK_TIMEOUT_MS = 2_000
 
-/** Milliseconds after which a look holds up those at its own place alone. A look takes some 40 µs, a new thread 5 ms. */
+/** Milliseconds after which a look blocks others only at its own place. A look takes some 40 µs, a new thread 5 ms. */
 const SLOW_MS = 20
 
-/** Places that are looked at at a time, those among them that do not answer. Each holds a thread: about 5 MB for the first, 3 MB for others. */
+/**
+ * Places accessed at a time, including those that do not answer. Each occupies a thread: about 5 MB for the first, 3 MB
+ * for others.
+ */
 export const MAX_LOOKS = 8
 
-/** Threads kept for the next look, with their memory. */
+/** Idle threads kept for the next look. */
 const MAX_IDLE = 1
 
-/** The part of a `Worker` that looks need. */
+/** The part of a `Worker` that looks use. */
 export interface LookThread<Answer = PathInfo> {
   onmessage: ((event: MessageEvent<LookAnswer<Answer>>) => void) | null
   onerror: ((event: ErrorEvent) => void) | null
@@ -34,18 +37,18 @@ export interface LookThread<Answer = PathInfo> {
   terminate(): void
 }
 
-/** The path did not answer within the time, now or when its place was last looked at. */
+/** The path did not answer in time, now or when its place was last accessed. */
 export class PathTimeout extends Error {}
 
-/** There is no thread to look with. */
+/** All threads are blocked. */
 export class NoThread extends Error {}
 
 interface Look<Answer> {
   readonly path: string
   readonly answer: PromiseWithResolvers<Answer>
-  /** The real path that it asked for last; undefined before there is one. */
+  /** The real path that it accessed last. Undefined before the first. */
   asking: string | undefined
-  /** Where it takes long; others keep away from there. */
+  /** The slow place, which others avoid. */
   slowAt: string | undefined
   isGivenUp: boolean
 }
@@ -53,7 +56,7 @@ interface Look<Answer> {
 export interface PathLooksOptions {
   readonly timeoutMs?: number
   readonly slowMs?: number
-  /** What else does not answer when a real path does not: the path of all that. */
+  /** From a real path that does not answer to the path of all that does not answer with it. */
   readonly placeOf?: (realPath: string) => string
 }
 
@@ -63,15 +66,15 @@ export class PathLooks<Answer = PathInfo> {
   readonly #slowMs: number
   readonly #placeOf: (realPath: string) => string
   readonly #idle: LookThread<Answer>[] = []
-  /** Looks that somebody waits for, by their paths: who names the same path shares the look. */
+  /** Looks that callers wait for, by path: callers with the same path share one. */
   readonly #awaited = new Map<string, Look<Answer>>()
-  /** Looks without a thread, in the order in which they came. */
+  /** Looks without a thread, oldest first. */
   #queue: Look<Answer>[] = []
-  /** Looks that stopped before a place where another one takes long. */
+  /** Looks that stopped before a slow place. */
   #blocked: Look<Answer>[] = []
   /** Looks that have a thread. */
   readonly #busy = new Set<Look<Answer>>()
-  /** The look after which the next one begins: it has just begun. */
+  /** The look that has just started. The next one waits for it. */
   #quick: Look<Answer> | undefined
 
   /** `start` starts a thread that answers each path it is sent, in order (`servePathChecks`). */
@@ -91,7 +94,7 @@ export class PathLooks<Answer = PathInfo> {
     return await look.answer.promise
   }
 
-  /** Ends the threads that are kept. */
+  /** Ends the idle threads. */
   close(): void {
     for (const thread of this.#idle.splice(0)) thread.terminate()
   }
@@ -142,12 +145,12 @@ export class PathLooks<Answer = PathInfo> {
     }
   }
 
-  /** Lets the next look begin once this one takes long at a place that is known. */
+  /** Starts the next look once this one is slow at a known place. */
   #expectQuick(look: Look<Answer>): void {
     setTimeout(() => {
       if (this.#quick !== look) return
       if (look.asking === undefined && !look.isGivenUp) {
-        this.#expectQuick(look) // its thread has not begun
+        this.#expectQuick(look) // its thread has not started
         return
       }
       if (look.asking !== undefined) look.slowAt = this.#placeOf(look.asking)
@@ -173,7 +176,7 @@ export class PathLooks<Answer = PathInfo> {
       }
     }
     thread.onerror = ({ message }) => {
-      // It may still answer: that must not count as the end of another look.
+      // It may still answer, which must not count as the answer to another look.
       thread.onmessage = null
       thread.onerror = null
       thread.terminate()
@@ -185,7 +188,7 @@ export class PathLooks<Answer = PathInfo> {
 
   #asks(look: Look<Answer>, realPath: string): void {
     look.asking = realPath
-    if (look.slowAt !== undefined) look.slowAt = this.#placeOf(realPath) // it was slow, and went on
+    if (look.slowAt !== undefined) look.slowAt = this.#placeOf(realPath) // it was slow, and moved on
   }
 
   #blockedAt(look: Look<Answer>, place: string): void {

@@ -1,11 +1,14 @@
-/** A process that is held on to: its pid may be given to another one meanwhile, which is not meant then. */
+/**
+ * Signals for exactly the process that is meant. A pidfd keeps referring to it, while its pid may go to another
+ * process.
+ */
 import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { loadLibc } from '../../shared/libc.ts'
 
-/** Numbers of system calls, as the machines that we are built for have them. */
+/** System call numbers of the architectures that we build for. */
 const PIDFD_SEND_SIGNAL = 424
 export const PIDFD_OPEN = 434
 const RT_SIGQUEUEINFO = process.arch === 'x64' ? 129 : 138
@@ -22,16 +25,16 @@ export function linuxCall(): SystemCall | null {
   return systemCall
 }
 
-/** A signal, with a number for whoever gets it. */
+/** A signal with a number for its receiver. */
 export interface NumberedSignal {
   readonly name: NodeJS.Signals
   readonly value: number
 }
 
 /**
- * Sends `signal` to the process `pid` if `isMeant` says so once it is held on to. False when it is not there, or not meant.
- * Where the system cannot hold on to a process (Linux before 5.3) it is signalled by its pid right after that; where it
- * knows no such numbers (macOS), without that.
+ * Opens a pidfd for `pid` and sends `signal` if `isMeant` then returns true. False when the process does not exist, or
+ * is not meant. Linux before 5.3 has no pidfds: there the signal goes to the pid right after the check. macOS also
+ * lacks the number.
  */
 export function signalIf(
   isMeant: () => boolean,
@@ -39,7 +42,7 @@ export function signalIf(
   signal: NumberedSignal,
   call: SystemCall | null = linuxCall(),
 ): boolean {
-  if (pid <= 1) return false // a group, or everybody
+  if (pid <= 1) return false // a process group, or all processes
   if (call === null) return isMeant() && sendByPid(pid, signal.name)
   const number = constants.signals[signal.name]
   const info = signalInfo(number, signal.value)
@@ -52,13 +55,13 @@ export function signalIf(
   }
 }
 
-/** Processes that are held on to at a time; far below the descriptors that a service may have. */
+/** Pidfds open at a time, far below the descriptor limit of a service. */
 const HELD_AT_ONCE = 64
 
 /**
- * Kills those processes of `pids` that `stillMeant` names once they are held on to. A pid may have been given to a stranger
- * since the list was made; one that is still named is that of the process that is held on to, or of none. Where the system
- * cannot hold on to a process (Linux before 5.3) it is killed by its pid right after it was named.
+ * Kills those processes of `pids` that `stillMeant` returns once their pidfds are open. A pid may have gone to a
+ * stranger since the list was made; if it is still in the list, its pidfd refers to the right process or to none. Linux
+ * before 5.3 has no pidfds: there the pid is killed right after the check.
  */
 export function killEach(
   pids: readonly number[],

@@ -1,4 +1,4 @@
-/** What kind of machine the service runs on, as it tells callers. It changes nothing that the service does. */
+/** The kind of machine, for callers. It does not influence the service. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Platform } from '../../shared/contract/runtime-info.ts'
@@ -6,15 +6,15 @@ import { readText } from './read-text.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Files that container engines leave in what they run: docker, podman, systemd. */
+/** Files that container engines create in containers: docker, podman, systemd. */
 const CONTAINER_FILES = ['.dockerenv', 'run/.containerenv', 'run/systemd/container']
 
-/** Names in the cgroups of what runs in a container, where these can be seen from within. */
+/** Names in the cgroup path of a container, where it is visible from inside. */
 const CONTAINER_CGROUP = /docker|containerd|kubepods|libpod|crio|lxc/
 
 const SERVICE_ACCOUNT = 'var/run/secrets/kubernetes.io/serviceaccount'
 
-/** `root` is where the files of the host are. */
+/** `root` stands for the root of the host. */
 export function platformOf(env: Environment, root = '/'): Platform {
   const kubernetes = isInKubernetes(env, root)
   return {
@@ -25,7 +25,7 @@ export function platformOf(env: Environment, root = '/'): Platform {
   }
 }
 
-/** `container` is what systemd, podman and lxc set for what they run. */
+/** systemd, podman and lxc set `container` for what they run. */
 export const isInContainer = (env: Environment, root = '/'): boolean =>
   CONTAINER_FILES.some((file) => existsSync(join(root, file))) ||
   Boolean(env.container) ||

@@ -1,27 +1,29 @@
 /**
- * The parts of this host that tasks in a sandbox do not see, and those that they see after all.
+ * The parts of the host that are hidden from tasks in a sandbox, and those shown again.
  *
- * They are looked up once: places where sockets, keys and other tasks' files lie. A read-only view does not keep anybody
- * from connecting to a socket.
+ * Determined once. Hidden are the places of sockets, keys and the files of other tasks: a read-only view does not
+ * prevent a task from connecting to a socket.
  */
 import { realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { UsageError } from '../../shared/errors.ts'
 
-/** On any host. /tmp is not among them: each task has its own. */
+/** On any host. /tmp is missing here because each task has its own. */
 export const DEFAULT_MASKS = ['/run', '/home', '/root', '/var/tmp'] as const
 
-/** Often a link into /run: without it no name of another host can be looked up. */
+/** Often a link into /run. Without it no host name can be resolved. */
 const RESOLVER = '/etc/resolv.conf'
 
-/** Places that are hidden, or shown: a launcher takes a list of mounts that is long enough for these (MAX_MOUNTS of mount-list.h). */
+/**
+ * Most places that are hidden or shown, so that the list of mounts fits into the launcher (MAX_MOUNTS of mount-list.h).
+ */
 export const MAX_SANDBOX_PATHS = 128
 
-/** What each task has of its own, and the file by which the launcher forbids it further user namespaces. */
+/** What each task has of its own, and the file by which the launcher forbids further user namespaces. */
 const INDISPENSABLE = ['/dev', '/proc', '/proc/sys/user/max_user_namespaces']
 
 export interface SandboxPaths {
-  /** Real paths, where there is something. */
+  /** Real paths that exist. */
   readonly masks: readonly string[]
   readonly exposed: readonly string[]
 }
@@ -35,7 +37,7 @@ export interface SandboxPathSettings {
   readonly sandboxExpose: readonly string[]
 }
 
-/** Throws `UsageError` for what no sandbox could be made with. */
+/** Throws `UsageError` for paths that would make every sandbox fail. */
 export function findSandboxPaths({
   dataDir,
   tokenFile = '',
@@ -58,8 +60,8 @@ export function findSandboxPaths({
 }
 
 /**
- * The token of the service: a task that is the user of the service could read it, and have a task without a sandbox run.
- * Below /dev and /proc, where each sandbox has its own, there is nothing to hide: a descriptor (`/dev/fd/3`), /dev/shm.
+ * The token file of the service: a task that runs as the user of the service could read it, and run tasks without a
+ * sandbox. A token below /dev or /proc (`/dev/fd/3`, /dev/shm) needs no mask: each sandbox has its own.
  */
 function tokenMask(tokenFile: string): string[] {
   return tokenFile === '' || /^\/(dev|proc)\//.test(resolve(tokenFile)) ? [] : [resolve(tokenFile)]
@@ -72,7 +74,7 @@ function checkMask(path: string, real: string): void {
       `--sandbox-mask ${path}: no sandbox can be made without ${needed} (name single parts that are to be hidden)`,
     )
   }
-  // A link such as /proc/mounts leads to ourselves, whom no task sees.
+  // A link such as /proc/mounts leads to the service itself, which no task sees.
   if (/^\/proc\/\d+(\/|$)/.test(real)) {
     throw new UsageError(`--sandbox-mask ${path}: what /proc has of a process cannot be hidden from that process`)
   }
@@ -96,7 +98,7 @@ function counted(flag: string, paths: readonly string[]): string[] {
 
 const distinct = (paths: readonly string[]): string[] => [...new Set(paths)]
 
-/** One that is not there may come. */
+/** A missing path may be created later. */
 function realPath(path: string): string {
   try {
     return realpathSync(path)

@@ -1,13 +1,12 @@
 /**
- * The control groups of a service's tasks.
+ * The cgroups of a service's tasks.
  *
- * All of them lie side by side in one directory, `taskmill` below the service's own group unless told otherwise: in
- * version 1 one per hierarchy that has the controller, in version 2 one for everything. A task's group is named after
- * service and task, so that services may share the directory and each still knows its own after a crash. The launcher
- * makes, joins, reads and removes a task's group; here is what comes before and after: the directory, and what a crash
- * left in it.
+ * They are siblings in one directory, by default `taskmill` below the service's own cgroup: in version 1 one directory
+ * for each hierarchy with the controller, in version 2 one for all. A cgroup is named after service and task, so that
+ * services can share the directory and each recognizes its own after a crash. The launcher makes, joins, reads and
+ * removes the cgroup of its task. This file makes the directory before, and removes what a crash left.
  *
- * Nothing is guessed: a controller counts as usable once it has limited a group made for the purpose.
+ * Nothing is guessed: a controller counts as usable once it has limited a cgroup made for the trial.
  */
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -32,18 +31,21 @@ export type TaskCgroup =
   /** Either controller may be missing. */
   | { readonly version: 1; readonly pids_path?: string; readonly memory_path?: string }
 
-/** Below the service's own group. */
+/** Relative to the service's own cgroup. */
 export const DEFAULT_CGROUP_ROOT = 'taskmill'
 
 export interface CgroupOptions {
   /**
-   * Name below the service's own group; with a slash in front, a path from the top of each hierarchy, or the directory of
-   * such a group in one of them.
+   * A name below the service's own cgroup. With a leading slash: a path from the top of each hierarchy, or the
+   * directory of such a cgroup in one of them.
    */
   readonly root: string
-  /** Tells the tasks of one service from those of others: the same after a restart, without dots and slashes. */
+  /** Distinguishes the tasks of services. The same after a restart, without dots and slashes. */
   readonly serviceId: string
-  /** Absolute; by it another service finds out whether this one is gone for ever. Commands, which clean up, have none. */
+  /**
+   * Absolute. Other services check by it whether this one is gone for ever. Commands, which clean up themselves, have
+   * none.
+   */
   readonly dataDir?: string
 }
 
@@ -57,7 +59,7 @@ export interface MissingController {
 const REMEDY =
   'give the service a control group that it may write (systemd: Delegate=yes), choose another with --cgroup-root, or start it with --disable-cgroup'
 
-/** Milliseconds that the processes of a group get to be gone after KILL, and between two looks. */
+/** Milliseconds that killed processes get to disappear, and between two checks. */
 const END_MS = 5_000
 const LOOK_MS = 2
 
@@ -65,16 +67,16 @@ export class TaskCgroups {
   private constructor(
     readonly version: 1 | 2,
     readonly serviceId: string,
-    /** Where the groups of the tasks lie, by controller; in version 2 the same for all. Without those that cannot be used. */
+    /** Directories of the task cgroups, by controller; in version 2 the same for all. Without unusable controllers. */
     readonly directories: Readonly<Partial<Record<Controller, string>>>,
     /** The topmost directory that was made for each of them, where one was. */
     readonly made: ReadonlyMap<string, string>,
     readonly missing: readonly MissingController[],
-    /** Why groups have no record, in words: no other service removes those then, and their limits hold all the same. */
+    /** Why cgroups have no record. Without one no other service removes them; their limits hold all the same. */
     readonly unrecorded: readonly string[],
   ) {}
 
-  /** Makes the directory of the tasks and finds out what can be done in it. */
+  /** Makes the directory of the tasks, and finds out what works in it. */
   static prepare(options: CgroupOptions): TaskCgroups {
     const homes = new Map(CONTROLLERS.map((controller) => [controller, ownCgroup(controller)]))
     const version = [...homes.values()].some((home) => home?.version === 1) ? 1 : 2
@@ -96,7 +98,7 @@ export class TaskCgroups {
         const firstMade = mkdirSync(directory, { recursive: true })
         if (firstMade !== undefined) made.set(directory, firstMade)
         prove(join(directory, `${options.serviceId}~probe`), controller, version)
-        // Empty; as long as it is there, no other service takes the directory away from us.
+        // An empty cgroup: as long as it exists, no other service removes the directory.
         const group = join(directory, options.serviceId)
         mkdirSync(group, { recursive: true })
         directories[controller] = directory
@@ -111,7 +113,7 @@ export class TaskCgroups {
     return new TaskCgroups(version, options.serviceId, directories, made, missing, unrecorded)
   }
 
-  /** The group of a task, for its plan; undefined where there can be none. */
+  /** The cgroup of a task, for its plan. Undefined where there can be none. */
   forTask(taskId: string): TaskCgroup | undefined {
     const { pids, memory } = this.directories
     const name = `${this.serviceId}.${taskId}`
@@ -125,7 +127,7 @@ export class TaskCgroups {
     }
   }
 
-  /** Ids of tasks of this service that have a group: running ones, and what a crash left behind. */
+  /** Ids of this service's tasks that have a cgroup: running tasks, and those that a crash left. */
   taskIds(): string[] {
     const prefix = `${this.serviceId}.`
     const names = Object.values(this.directories).flatMap(namesBelow)
@@ -134,8 +136,8 @@ export class TaskCgroups {
   }
 
   /**
-   * Kills everything in the groups of a task, also in groups that it made below its own, and removes them. False when
-   * something would not go in time. A task without a group is fine.
+   * Kills all processes in the cgroups of a task and in their descendants, and removes them. False when a process did
+   * not disappear in time. True for a task without a cgroup.
    */
   async end(taskId: string): Promise<boolean> {
     const group = this.forTask(taskId)
@@ -151,7 +153,7 @@ export class TaskCgroups {
   }
 }
 
-/** Why the record cannot be written; `cgroup.max.descendants` of a group above may leave no room for it. */
+/** Why the record cannot be written: `cgroup.max.descendants` of an ancestor may leave no room. */
 function recordFault(group: string, dataDir: string): string | undefined {
   try {
     writeRecord(group, ownRecord(dataDir))
@@ -161,24 +163,24 @@ function recordFault(group: string, dataDir: string): string | undefined {
   }
 }
 
-/** What is the same in all hierarchies of the path of a directory in one of them, which is what `config` shows. */
+/** Converts the directory of a cgroup, which `config` shows, to its path in all hierarchies. */
 function pathInHierarchy(root: string, mountPoints: readonly string[]): string {
   const mountPoint = mountPoints.find((path) => root === path || root.startsWith(`${path}/`))
   return mountPoint === undefined ? root : root.slice(mountPoint.length) || '/'
 }
 
-/** A directory with those above it, as far as we made them. */
+/** A directory and its ancestors, as far as we made them. */
 function* madeAbove(directory: string, top = directory): Generator<string> {
   for (let path = directory; path.startsWith(top); path = dirname(path)) yield path
 }
 
-/** Whether `name` is the group of a task, or of a trial, of the service. */
+/** Whether `name` is the cgroup of a task, or of a trial, of the service. */
 export const isCgroupOf = (serviceId: string, name: string): boolean =>
   name.startsWith(`${serviceId}.`) || name.startsWith(`${serviceId}~`)
 
 /**
- * Nothing is left of a directory that nobody uses; one with groups in it, of running tasks or another service, stays. The
- * group of the service stays with those of its tasks: it holds the record without which no other service removes them.
+ * Removes the directories that nobody uses. A directory with cgroups of running tasks or of other services stays. The
+ * cgroup of this service stays together with those of its tasks: without its record no other service removes those.
  */
 export function leaveCgroups({ directories, serviceId, made }: TaskCgroups): void {
   for (const directory of new Set(Object.values(directories))) {
@@ -188,13 +190,13 @@ export function leaveCgroups({ directories, serviceId, made }: TaskCgroups): voi
       try {
         rmdirSync(group)
       } catch {
-        break // in use, or not ours to remove
+        break // in use, or of another user
       }
     }
   }
 }
 
-/** No new processes first: a loop alone does not come to the end of a storm of forks. */
+/** Forbids new processes first: a loop of kills alone does not outrun a fork bomb. */
 function killMembers(group: string): void {
   writeIfThere(group, 'pids.max', '0')
   if (writeIfThere(group, 'cgroup.kill', '1')) return
@@ -213,10 +215,10 @@ function removed(group: string): boolean {
   }
 }
 
-/** More than any probe needs, so that it limits nothing. */
+/** More than any trial needs, so that it limits nothing. */
 const PROBE_LIMIT = String(1024 ** 3)
 
-/** Throws when a group cannot be made, limited and removed there. */
+/** Throws when a cgroup cannot be made, limited and removed there. */
 function prove(group: string, controller: Controller, version: 1 | 2): void {
   mkdirSync(group, { recursive: true })
   try {

@@ -1,4 +1,4 @@
-/** Threads of `serve` for calls that may never return: workers with the program that runs here (`main.ts`). */
+/** Threads of `serve` for calls that may never return: workers that run the same program (`main.ts`). */
 import type { LookThread } from './path-looks.ts'
 
 /** What a thread does with each path that it is sent. */
@@ -8,5 +8,5 @@ export type ThreadRole = 'look' | 'sweep'
 export const startThread = <Answer>(role: ThreadRole): LookThread<Answer> =>
   new Worker(Bun.main, { ref: false, smol: true, argv: [role] })
 
-/** The role of the present thread, which `startThread` started. */
+/** The role of this thread, which `startThread` started. */
 export const ownRole = (): ThreadRole => (process.argv.at(-1) === ('sweep' satisfies ThreadRole) ? 'sweep' : 'look')

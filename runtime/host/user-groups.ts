@@ -1,8 +1,8 @@
 /**
- * The groups that a task in a sandbox would keep of its service.
+ * Supplementary groups that a task in a sandbox would inherit from the service.
  *
- * Who is not root cannot drop its groups: before a user namespace setgroups() takes a right that it does not have, and in
- * one that it made by itself the kernel forbids it for good.
+ * Only root can drop its groups: outside a user namespace setgroups() needs a privilege, and in one that an
+ * unprivileged process made the kernel forbids it.
  */
 import { AVAILABLE, type Capability, missing } from '../intake/capability-set.ts'
 

@@ -1,4 +1,4 @@
-/** The HTTP face of the runtime service: its routes under the rules that all our services share. */
+/** The HTTP interface of the runtime service: its routes, under the rules that all our services share. */
 import type { AnyElysia } from 'elysia'
 import type { Guard } from '../../shared/http-guard.ts'
 import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'

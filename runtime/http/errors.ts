@@ -3,7 +3,7 @@ import type { ErrorResponse, RefusalCode } from '../../shared/contract/runtime.t
 import type { ServiceError } from '../../shared/errors.ts'
 import { Refusal } from '../refusal.ts'
 
-/** Codes of errors that every service has, by their HTTP status. */
+/** Codes of the errors that every service has, by HTTP status. */
 const CODES: Readonly<Record<number, RefusalCode>> = {
   400: 'invalid_input',
   401: 'unauthenticated',

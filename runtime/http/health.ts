@@ -1,4 +1,4 @@
-/** /healthz: the service is there. /readyz: it can take tasks, which is tried. */
+/** /healthz: the service is up. /readyz: the service can take tasks, which a probe proves. */
 import type { AnyElysia } from 'elysia'
 import type { RuntimeHealth } from '../../shared/contract/runtime-info.ts'
 import { VERSION } from '../../shared/version.ts'

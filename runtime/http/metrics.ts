@@ -1,4 +1,4 @@
-/** /metrics: what happened since the service started, and what is reserved now; text for Prometheus. */
+/** /metrics: counters since the service started, and present reservations, as text for Prometheus. */
 import type { AnyElysia } from 'elysia'
 import type { Capacity, ResourcesSnapshot } from '../../shared/contract/runtime-info.ts'
 import {
@@ -10,7 +10,7 @@ import {
 } from '../../shared/prometheus.ts'
 import { DURATION_BOUNDS_MS, type Totals } from '../dispatch/totals.ts'
 
-/** Without more words, as the specification has it. */
+/** Without parameters, as the specification demands. */
 const TEXT = 'text/plain; version=0.0.4'
 
 export interface MetricsSources {

@@ -1,4 +1,4 @@
-/** /api/v1/tasks: submit, list, look at, wait for, read the logs and events of, kill, delete. */
+/** /api/v1/tasks: submit, list, get, wait, logs, events, kill, delete. */
 import { type AnyElysia, t } from 'elysia'
 import type { SubmitTaskResponse, TaskListResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { hasEnded, RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
@@ -15,10 +15,10 @@ import { taskDir } from '../store/task-dir.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 
-/** Longest wait of `?wait_ms=N`; a client that wants more asks again. */
+/** Longest wait of `?wait_ms=N`. A client that wants to wait longer asks again. */
 export const MAX_WAIT_MS = 60_000
 
-/** Tasks of one page. */
+/** Tasks per page. */
 const DEFAULT_PAGE = 100
 const MAX_PAGE = 1_000
 
@@ -101,7 +101,7 @@ export const addTaskRoutes = (
         const dir = taskDir(dataDir, task_id)
         const path = streamOf(query.stream) === 'stdout' ? dir.stdout_path : dir.stderr_path
         const isFollowing = truthOf('follow', query.follow)
-        // However long it takes: what is written keeps the connection, and a reader that is gone ends it.
+        // No limit while following: output keeps the connection alive, and a closed connection ends it.
         app.server?.timeout(request, isFollowing ? 0 : WRITE_TIMEOUT_SECONDS)
         const ended = isFollowing ? store.liveTask(task_id)?.ended : undefined
         return new Response(logStream(path, { ended }), { headers: { 'content-type': 'text/plain; charset=utf-8' } })
@@ -120,7 +120,7 @@ export const addTaskRoutes = (
     .delete(
       '/api/v1/tasks/:id',
       async ({ params, request, set }) => {
-        app.server?.timeout(request, 0) // a large workspace takes as long as it takes
+        app.server?.timeout(request, 0) // removing a large workspace has no time limit
         await retention.delete({ taskId: params.id, owner: claimedOwner(request), traceId: traceIdOf(set) })
         set.status = 204
         delete set.headers['content-type']
@@ -135,7 +135,7 @@ function claimedOwner(request: Request): string | null {
   return owner === null ? null : headerText(owner)
 }
 
-/** Whether the task has ended; false after `ms`, or when nobody waits any more. */
+/** Whether the task has ended. False after `ms`, or when the caller is gone. */
 async function endedWithin(task: LiveTask | undefined, ms: number, gone: AbortSignal): Promise<boolean> {
   const late = Promise.withResolvers<undefined>()
   const giveUp = () => late.resolve(undefined)

@@ -1,9 +1,9 @@
 /**
- * The sandbox that a task gets for the one that it asks for. Pure.
+ * From the sandbox that a task asks for to the one it gets. Pure.
  *
- * Without the profile there is nothing of it. With it each namespace is had or missing by itself, in the order of
- * `NAMESPACES`; then the root, which needs a mount namespace; then the filter for system calls. What is left in any case:
- * the task has no rights, and as root the user of sandboxes.
+ * Without the profile nothing else applies. With it each namespace is available or missing by itself, in the order of
+ * `NAMESPACES`; then the root, which needs a mount namespace; then the seccomp filter. Always in force: the task has no
+ * rights, and if the service is root, the task runs as the user of sandboxes.
  */
 import type { PlannedSandbox } from '../../shared/contract/runtime.ts'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
@@ -47,7 +47,7 @@ function effectiveNamespaces(requested: Namespaces, capabilities: CapabilitySet,
     const isAsked = requested[name] === true
     own[name] =
       isAsked && shortages.has(`sandbox.namespaces.${name}`, capability, `the task shares ${name} with the host`)
-    // The user namespace comes unasked where it can be had, and only root can do without.
+    // The user namespace is added where it is available. Only root can do without.
     const isDeclined = requested[name] === false && capabilities.isRoot
     if (name === 'user' && !isAsked && !isDeclined) own[name] = capability.isAvailable
   }

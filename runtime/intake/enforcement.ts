@@ -1,9 +1,11 @@
 /**
- * Which limits of a task hold, and by what. Pure.
+ * Which limits of a task hold, and what enforces them. Pure.
  *
- * cpu_time_sec: RLIMIT_CPU. pids_max: a pids cgroup, in any profile; a sandbox that asks for none has that of the service where
- * there is such a cgroup, and goes without it where there is none. memory_bytes: a memory cgroup in `linux_sandbox`, with
- * which running out of memory is told apart; in `process`, and where there is no such cgroup, address space by RLIMIT_AS.
+ * - cpu_time_sec: RLIMIT_CPU.
+ * - pids_max: a pids cgroup, in any profile. A sandbox that asks for no limit has the default of the service where
+ *   there is such a cgroup, and none otherwise.
+ * - memory_bytes: in `linux_sandbox` a memory cgroup, which also detects when memory runs out. In `process`, and where
+ *   there is no such cgroup, RLIMIT_AS.
  */
 import type { PlannedSandbox, ResourceEnforcement } from '../../shared/contract/runtime.ts'
 import type { Limits } from '../../shared/runtime-request/limits.ts'

@@ -1,16 +1,17 @@
 /**
- * What a sandbox that shares the network or the files of the host reaches of our own services. Pure.
+ * Which of our own services a sandbox can reach that shares the network or the files of the host. Pure.
  *
- * A service without a token runs a task of any profile for everybody who can connect to it. A task in `linux_sandbox` that
- * can connect to one can therefore leave its sandbox. So can two tasks, one that reads the token and one that connects.
+ * A service without a token runs tasks of any profile for every caller that can connect. A task in `linux_sandbox` that
+ * can connect to such a service can therefore leave its sandbox. So can two tasks together: one reads the token, the
+ * other connects.
  */
 import type { PlannedSandbox } from '../../shared/contract/runtime.ts'
 
-/** Who may submit tasks to a service: anybody who can connect to it, or only callers that have its token. */
+/** Who may submit tasks to a service: every caller that can connect, or only callers with its token. */
 export const ACCESS = ['open', 'token'] as const
 export type Access = (typeof ACCESS)[number]
 
-/** The same of a control service, of which this service may have heard nothing. */
+/** The same for a control service, which this service may know nothing about. */
 export const CONTROL_ACCESS = ['unknown', ...ACCESS] as const
 
 export interface ServiceAccess {
@@ -22,22 +23,22 @@ export interface ServiceAccess {
   readonly control: (typeof CONTROL_ACCESS)[number]
 }
 
-/** A service of ours that runs tasks for a caller without a token. */
+/** A service of ours that runs tasks for callers without a token. */
 export interface OpenService {
-  /** As the object of `it can reach`. */
+  /** The object of `it can reach`. */
   readonly name: string
   /** An imperative clause without a full stop. */
   readonly remedy: string
-  /** Whether the service is known to be there and to have no token. */
+  /** Whether the service is known to exist and to have no token. */
   readonly isCertain: boolean
 }
 
-/** What a task in a sandbox has of the host. */
+/** What a task in a sandbox shares with the host. */
 export interface Shared {
   readonly network: boolean
-  /** The files of the user of the service, as that user: the file with the token of the service among them. */
+  /** The files of the host, as the user of the service, who can read the token file. */
   readonly serviceFiles: boolean
-  /** The files that every user can read: without mounts of its own, the sandbox hides none. */
+  /** The files that every user can read. Without a mount namespace a sandbox hides none. */
   readonly publicFiles: boolean
 }
 
@@ -48,8 +49,9 @@ export const sharedWithHost = ({ profile, namespaces }: PlannedSandbox, isRoot: 
 })
 
 /**
- * What keeps the token of this service from the task besides mounts of its own, each as an imperative clause; undefined where
- * the task cannot read it. The network of the task does not matter: its output may reach a task that can connect.
+ * What would keep the token of this service from the task besides a mount namespace, each as an imperative clause.
+ * Undefined where the task cannot read the token. The network of the task does not matter: another task may connect
+ * with the token that this one prints.
  */
 export function tokenRemedies(
   { runtime, isTokenFilePublic = false }: ServiceAccess,
@@ -60,7 +62,7 @@ export function tokenRemedies(
   return publicFiles && isTokenFilePublic ? ['chmod 600 that file'] : undefined
 }
 
-/** The services that a task can have run a task without a sandbox. */
+/** The services that the task can use to run a task without a sandbox. */
 export function openServices(
   { runtime, isTokenFilePublic = false, control }: ServiceAccess,
   shared: Shared,
@@ -99,7 +101,7 @@ export function openServices(
   return found
 }
 
-/** The services and what is done about them, each as one phrase. */
+/** The services and the remedies, each as one phrase. */
 export const inWords = (services: readonly OpenService[]) => ({
   names: services.map(({ name }) => name).join(', and '),
   remedies: services.map(({ remedy }) => remedy).join(', and '),

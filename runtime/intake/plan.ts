@@ -1,14 +1,15 @@
 /**
- * From what a task asks for to what it gets here, or 400 `unsupported_capability`. Pure.
+ * From what a task asks for to what it gets on this host, or 400 `unsupported_capability`. Pure.
  *
- * Steps, each by itself, so that one thing that is missing costs only what needs it:
- *  1. the sandbox (`effective-sandbox.ts`): the profile, each namespace, the root;
- *  2. the network and the token (`host-network.ts`): a strict task does not share the network with a service of ours that has
- *     no token, and cannot read the token of this service;
- *  3. the limits (`enforcement.ts`): CPU time, memory, processes.
- * A strict task is refused at the first thing that is missing: `policy.capability_mode=strict`, or that of the service
- * where the task does not say, or `control_context.requires_strict_sandbox=true`, which is as strict about limits. An
- * adaptive one does without, and the plan says of each what comes instead.
+ * The steps are independent, so that a missing capability affects only what needs it:
+ * 1. the sandbox (`effective-sandbox.ts`): the profile, each namespace, the root;
+ * 2. the network and the token (`host-network.ts`): a strict task does not share the network with a service of ours
+ *   that has no token, and cannot read the token of this service;
+ * 3. the limits (`enforcement.ts`): CPU time, memory, processes.
+ *
+ * A strict task is refused at the first missing capability. Strict are `policy.capability_mode=strict`, the same mode
+ * of the service for tasks that name none, and `control_context.requires_strict_sandbox=true`. An adaptive task goes
+ * without, and its plan says what it gets instead.
  */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { CapabilityMode } from '../../shared/contract/runtime-request.ts'
@@ -26,16 +27,16 @@ import {
 } from './host-network.ts'
 import { Shortages } from './shortages.ts'
 
-/** What plans of a service have in common, besides what its host can do. */
+/** What all plans of a service share, besides the capabilities of its host. */
 export interface PlanSettings {
-  /** For tasks that do not say. */
+  /** For tasks that name no mode. */
   readonly capability_mode: CapabilityMode
   readonly access: ServiceAccess
-  /** `pids_max` of sandboxes that ask for none; undefined for no limit. */
+  /** `pids_max` for sandboxes that ask for none. Undefined for no limit. */
   readonly sandbox_pids_max: number | undefined
 }
 
-/** What a task gets. Throws 400 for a strict task that asks for more than there is. */
+/** Returns what a task gets. Throws 400 for a strict task that asks for more than there is. */
 export function planTask(request: TaskRequest, capabilities: CapabilitySet, settings: PlanSettings): ExecutionPlan {
   const { policy, control_context, sandbox, limits } = request
   const capability_mode = policy.capability_mode ?? settings.capability_mode
@@ -72,7 +73,7 @@ export function planTask(request: TaskRequest, capabilities: CapabilitySet, sett
 const CAN_READ_TOKEN =
   'the task could read the token file of this service, and have any task without a sandbox run with the token'
 
-/** For a task that cannot connect to this service by itself; of another, `networkWarnings` says it. */
+/** Warns about this service where the task cannot connect to it by itself; `networkWarnings` covers other services. */
 function tokenWarning(
   { requested_sandbox }: Omit<ExecutionPlan, 'capability_warnings'>,
   remedies: readonly string[],
@@ -82,7 +83,7 @@ function tokenWarning(
   return `the task can read the token file of this service: who has the token has any task without a sandbox run${all.length === 0 ? '' : ` (${all.join(', or ')})`}`
 }
 
-/** An adaptive task may share the network all the same: its plan warns. */
+/** An adaptive task may share the network all the same. Its plan warns. */
 function checkHostNetwork(services: readonly OpenService[], shortages: Shortages): void {
   const certain = services.filter(({ isCertain }) => isCertain)
   if (certain.length === 0) return
@@ -103,7 +104,7 @@ function networkWarnings(
   ]
 }
 
-/** What is as it was asked for, or means nothing, and may not be what was meant. */
+/** Settings that have no effect, or an effect that may not be intended. */
 function surprisesOf(
   {
     requested_sandbox: requested,

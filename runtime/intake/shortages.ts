@@ -1,10 +1,13 @@
-/** What a task asks for and the host lacks: a strict task is refused at the first, an adaptive one does without each. Pure. */
+/**
+ * What a task asks for and the host lacks. A strict task is refused at the first shortage, an adaptive task goes
+ * without. Pure.
+ */
 import { Refusal } from '../refusal.ts'
 import { type Capability, type Missing, unavailable } from './capability-set.ts'
 
 export class Shortages {
   readonly #isStrict: boolean
-  /** A sentence for each, in the order in which they were met. */
+  /** A sentence for each shortage, in the order in which they were found. */
   readonly reasons: string[] = []
 
   constructor(isStrict: boolean) {
@@ -12,8 +15,8 @@ export class Shortages {
   }
 
   /**
-   * Whether `what` is to be had. Where it is missing, throws 400 `unsupported_capability` for a strict task, and for
-   * another notes that it is missing and what comes `instead`.
+   * Whether `what` is available. Otherwise throws 400 `unsupported_capability` for a strict task, and for an adaptive
+   * task notes the shortage and what it gets `instead`.
    */
   has(what: string, capability: Capability, instead: string): boolean {
     if (capability.isAvailable) return true

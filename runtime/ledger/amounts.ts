@@ -1,8 +1,9 @@
 /**
- * What a task takes and a machine or a tenant has, in three counters. Pure, and exact: all numbers are safe integers.
+ * What a task takes, and what a machine or a tenant has, in three counters. Pure and exact: all numbers are safe
+ * integers.
  *
- * On the wire a counter may be absent: a task that says nothing takes nothing, a capacity that says nothing is unlimited.
- * Here all three are numbers, and unlimited is the largest that can be counted exactly.
+ * On the wire a counter may be absent: a task without it takes nothing, a capacity without it is unlimited. Here all
+ * three are numbers, and unlimited is the largest safe integer.
  */
 import type { Reservation } from '../../shared/contract/runtime.ts'
 import type { Capacity } from '../../shared/contract/runtime-info.ts'
@@ -17,7 +18,7 @@ export const UNLIMITED = Number.MAX_SAFE_INTEGER
 
 export const NOTHING: Amounts = { task_slots: 0, memory_bytes: 0, pids: 0 }
 
-/** What a task with these limits takes: a slot, and of memory and pids what it may use at most. */
+/** What a task with these limits takes: a slot, and the most memory and pids that it may use. */
 export const reservationFor = ({ memory_bytes, pids_max }: ResourceLimits): Reservation => ({
   task_slots: 1,
   ...(memory_bytes !== undefined && { memory_bytes }),
@@ -36,7 +37,7 @@ export const limitsOf = ({ task_slots, memory_bytes = UNLIMITED, pids = UNLIMITE
   pids,
 })
 
-/** Throws `RangeError` where the sum would not be exact: nobody can reserve what cannot be counted. */
+/** Throws `RangeError` when the sum would not be exact. */
 export function plus(a: Amounts, b: Amounts): Amounts {
   const sum = {
     task_slots: a.task_slots + b.task_slots,
@@ -56,8 +57,9 @@ export const minus = (a: Amounts, b: Amounts): Amounts => ({
 })
 
 /**
- * The first resource of which a task asks for more than is left of `limits`, or null. Who asks for nothing of one is never
- * short of it. Asked for each kind of task that waits whenever one may start, so it makes no objects.
+ * The first resource of which a task asks for more than `limits` has left, or null. A task that asks for nothing of a
+ * resource is never short of it. This runs for each kind of waiting task whenever one may start, so it allocates
+ * nothing.
  */
 export function shortOf(asked: Reservation, limits: Amounts, reserved: Amounts = NOTHING): Resource | null {
   const { task_slots, memory_bytes = 0, pids = 0 } = asked
@@ -66,7 +68,7 @@ export function shortOf(asked: Reservation, limits: Amounts, reserved: Amounts =
   return pids > 0 && pids > limits.pids - reserved.pids ? 'pids' : null
 }
 
-/** What is left of a capacity, on the wire: never below 0, and absent where there is no limit. */
+/** What is left of a capacity, for the wire: never below 0, and absent where there is no limit. */
 export function available(capacity: Capacity, reserved: Amounts): Capacity {
   const { memory_bytes, pids } = capacity
   return {

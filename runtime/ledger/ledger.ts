@@ -1,12 +1,12 @@
 /**
  * What running tasks have reserved, of the runtime and of the quotas of their tenants.
  *
- * A task takes what it may use at most, from before it starts until all of it is gone. What is reserved is always the
- * exact sum of the live reservations. A resource without a capacity is counted all the same, and never short. Quotas are
- * soft: what a tenant could still take is not kept free for it.
+ * A task reserves the most that it may use, from before its start until nothing of it runs. The reserved amounts are
+ * always the exact sum of the live reservations. A resource without a capacity is counted, too, and never short. Quotas
+ * are soft: nothing is kept free for a tenant that uses less than its quota.
  *
- * After a restart tasks of before still run: `restore` takes them in whatever the capacity is now. Where it has become
- * smaller nothing is available until enough of them have ended, and never less than nothing.
+ * After a restart tasks of the earlier service still run, and `restore` adds them whatever the capacity is now. If it
+ * has become smaller, nothing is available until enough of them have ended.
  */
 import type { Reservation } from '../../shared/contract/runtime.ts'
 import type { Capacity } from '../../shared/contract/runtime-info.ts'
@@ -14,7 +14,7 @@ import { type Amounts, limitsOf, minus, NOTHING, plus, shortOf, takenBy } from '
 import type { TenantQuotas } from './quotas.ts'
 import { insufficientResources, type Shortfall } from './shortfall.ts'
 
-/** Who asks, and for what. */
+/** The tenant and the amounts of a task. */
 export interface Asking {
   readonly tenant?: string | undefined
   readonly reservation: Reservation
@@ -26,10 +26,12 @@ export interface LiveReservation extends Asking {
   readonly reserved_at: string
 }
 
-/** What keeps a task from starting now: the quota of its tenant (and perhaps the capacity too), or only the capacity. */
+/**
+ * What keeps a task from starting now: the quota of its tenant (and perhaps the capacity too), or the capacity alone.
+ */
 export type Hold = 'quota' | 'capacity'
 
-/** What a tenant has reserved, and how many reservations that is. */
+/** The reserved amounts of a tenant, and the number of its reservations. */
 interface TenantShare {
   readonly amounts: Amounts
   readonly reservations: number
@@ -51,7 +53,7 @@ export class Ledger {
     this.#quotaLimits = new Map([...quotas].map(([tenant, quota]) => [tenant, limitsOf(quota)]))
   }
 
-  /** Why this could not run even if nothing else did, or null. */
+  /** Why a task could not run even if nothing else did, or null. */
   shortfallOf({ tenant, reservation }: Asking): Shortfall | null {
     const asked = takenBy(reservation)
     const missing = shortOf(reservation, this.#limits)
@@ -62,13 +64,13 @@ export class Ledger {
     return { resource: lacking, requested: asked[lacking], capacity: quota![lacking], tenant: tenant! }
   }
 
-  /** Throws 400 `insufficient_resources` for what can never run here. */
+  /** Throws 400 `insufficient_resources` for a task that can never run here. */
   ensureCanEverFit(asking: Asking): void {
     const shortfall = this.shortfallOf(asking)
     if (shortfall !== null) throw insufficientResources(shortfall)
   }
 
-  /** What keeps this from starting now, or null. */
+  /** What keeps a task from starting now, or null. */
   holdOn({ tenant, reservation }: Asking): Hold | null {
     const quota = this.#quotaOf(tenant)
     if (quota !== undefined && shortOf(reservation, quota, this.reservedBy(tenant!)) !== null) return 'quota'
@@ -83,19 +85,19 @@ export class Ledger {
     return this.holdOn(asking) === null
   }
 
-  /** Whether one more task could run, however little it asks for. */
+  /** Whether another task could run, however little it asks for. */
   get hasFreeSlot(): boolean {
     return this.#reserved.task_slots < this.#limits.task_slots
   }
 
-  /** Throws where it does not fit now: whoever reserves has asked before. */
+  /** Throws when it does not fit now. Callers check before. */
   reserve(reservation: LiveReservation): void {
     const hold = this.holdOn(reservation)
     if (hold !== null) throw new Error(`the reservation of task ${reservation.task_id} does not fit (${hold})`)
     this.restore(reservation)
   }
 
-  /** Takes in the reservation of a task that runs already, whether it fits or not. */
+  /** Adds the reservation of a task that runs already, whether it fits or not. */
   restore(live: LiveReservation): void {
     const { task_id, tenant, reservation } = live
     if (this.#live.has(task_id)) throw new Error(`task ${task_id} has a reservation`)
@@ -107,7 +109,7 @@ export class Ledger {
     this.#shares.set(tenant, { amounts: plus(share.amounts, amounts), reservations: share.reservations + 1 })
   }
 
-  /** What was released, or undefined where there was nothing: a second release does nothing. */
+  /** Returns what was released, or undefined: a second release does nothing. */
   release(taskId: string): LiveReservation | undefined {
     const live = this.#live.get(taskId)
     if (live === undefined) return undefined
@@ -132,12 +134,12 @@ export class Ledger {
     return this.#shares.get(tenant)?.amounts ?? NOTHING
   }
 
-  /** Live reservations in the order in which they were made. */
+  /** Live reservations, in the order in which they were made. */
   reservations(): Iterable<LiveReservation> {
     return this.#live.values()
   }
 
-  /** Tenants with a quota or a reservation, in the order of their names. */
+  /** Tenants with a quota or a reservation, by name. */
   tenants(): string[] {
     return [...new Set([...this.quotas.keys(), ...this.#shares.keys()])].sort()
   }

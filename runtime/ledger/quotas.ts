@@ -1,23 +1,23 @@
-/** What tenants may take at a time: `--tenant-quota NAME=slots:N[,memory:BYTES][,pids:N]`, repeatable. Pure. */
+/** What each tenant may use at a time: `--tenant-quota NAME=slots:N[,memory:BYTES][,pids:N]`, repeatable. Pure. */
 import type { Capacity } from '../../shared/contract/runtime-info.ts'
 import { Expected } from '../../shared/flags.ts'
 
-/** By the name of the tenant. */
+/** By tenant. */
 export type TenantQuotas = ReadonlyMap<string, Capacity>
 
 export const QUOTA_FORM = 'NAME=slots:N[,memory:BYTES][,pids:N]'
 
-/** Each tenant with a quota is looked at whenever a task may start. */
+/** A limit, because each tenant with a quota is considered whenever a task may start. */
 export const MAX_QUOTAS = 1_000
 
-/** How a counter is written on the command line. */
+/** Names of the counters on the command line. */
 const COUNTERS = { slots: 'task_slots', memory: 'memory_bytes', pids: 'pids' } as const
 
 const isCounter = (key: string): key is keyof typeof COUNTERS => Object.hasOwn(COUNTERS, key)
 
 const not = (why: string) => new Expected(`${QUOTA_FORM}: ${why}`)
 
-/** The quotas of a comma-separated list of them, which is what a repeated flag becomes. A name begins the next quota. */
+/** Parses a comma-separated list of quotas, which a repeated flag becomes. Each name begins a quota. */
 export function parseTenantQuotas(text: string): TenantQuotas | Expected {
   const quotas = new Map<string, Partial<Capacity>>()
   let tenant: string | undefined
@@ -40,7 +40,7 @@ export function parseTenantQuotas(text: string): TenantQuotas | Expected {
   return quotas as Map<string, Capacity>
 }
 
-/** What is wrong with `memory:1024` and the like, or null. */
+/** What is wrong with one counter, such as `memory:1024`, or null. */
 function addCounter(quota: Partial<Capacity>, text: string): string | null {
   const [, key = text, digits = ''] = /^([^:]*):(.*)$/.exec(text) ?? []
   if (!isCounter(key)) return `${JSON.stringify(key)} is none of ${Object.keys(COUNTERS).join(', ')}`

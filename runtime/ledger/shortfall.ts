@@ -6,18 +6,21 @@ export interface Shortfall {
   readonly resource: Resource
   readonly requested: number
   readonly capacity: number
-  /** Whose quota it is; absent where it is the capacity of the runtime. */
+  /** The tenant whose quota is too small. Absent where it is the capacity of the runtime. */
   readonly tenant?: string
 }
 
-/** What asks for a resource, and what has more of it for everybody. */
+/** The limit that asks for a resource, and the flag that raises its capacity. */
 const NAMES: Readonly<Record<Resource, { readonly field: string; readonly flag: string }>> = {
   task_slots: { field: 'task_slots', flag: '--max-running-tasks' },
   memory_bytes: { field: 'limits.memory_bytes', flag: '--capacity-memory-bytes' },
   pids: { field: 'limits.pids_max', flag: '--capacity-pids' },
 }
 
-/** The shortfall as an answer. More than can be counted arrives here as the most that can (`shared/runtime-request/limits.ts`). */
+/**
+ * The shortfall as an answer. Amounts above the largest safe integer arrive here as that integer
+ * (`shared/runtime-request/limits.ts`).
+ */
 export function insufficientResources(shortfall: Shortfall): Refusal {
   const { resource, requested, capacity, tenant } = shortfall
   const { field, flag } = NAMES[resource]

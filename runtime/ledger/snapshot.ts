@@ -6,9 +6,9 @@ import type { Ledger } from './ledger.ts'
 
 export interface SnapshotContext {
   readonly runtimeId: string
-  /** Accepted tasks that hold no reservation. */
+  /** Accepted tasks without a reservation. */
   readonly waitingTasks: number
-  /** The status of a task that holds a reservation. */
+  /** The status of a task with a reservation. */
   readonly statusOf: (taskId: string) => RuntimeStatus
 }
 

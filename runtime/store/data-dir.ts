@@ -1,4 +1,4 @@
-/** The data directory of the runtime service: made, taken for one service alone, and what names that service. */
+/** The data directory of the runtime service: made if missing, and locked for one service. */
 import { mkdirSync, realpathSync } from 'node:fs'
 import { refuseSystemDirectory } from '../../shared/data-directory.ts'
 import { LOCK_FILES, lockDirectory } from '../../shared/directory-lock.ts'

@@ -1,8 +1,9 @@
 /**
- * The database of the runtime service: SQLite, one writer, this process.
+ * The database of the runtime service: SQLite, written by this process alone.
  *
- * Write-ahead log with `synchronous=NORMAL`: a commit that returned survives our end, and a power cut once the log was
- * synced, which `group-commit.ts` sees to: one sync serves all that was committed before it began.
+ * It keeps a write-ahead log with `synchronous=NORMAL`. A commit that returned survives the end of the process. It
+ * survives a power cut once the log is synced, which `group-commit.ts` does: one sync serves all commits that came
+ * before it.
  */
 import { Database } from 'bun:sqlite'
 import { existsSync, readdirSync } from 'node:fs'
@@ -14,13 +15,14 @@ import { tasksDir } from './task-dir.ts'
 const SCHEMA_VERSION = 2
 
 /**
- * Steps from one schema to the next; they stay as they are for ever, so that every old database can be opened.
+ * Migrations, one for each schema version. They never change, so that every old database can be opened.
  *
  * Times are milliseconds since 1970. Columns named after records of the wire (`error`, `usage`, `execution_plan`,
- * `reservation`, `limits`, `metadata`) hold them as JSON. `request` is the whole request of a task that has not ended: a
- * queued task can start from it whatever became of its directory. `events` are those of the task, in their order, each as
- * `[event_type, timestamp, message, data]`; before schema 2 they were rows. A reservation is live from `reserved_at` until
- * `released_at`; it stays for audit. `probe` is written to see whether one can.
+ * `reservation`, `limits`, `metadata`) hold them as JSON. `request` is the whole request of a task that has not ended,
+ * so that a queued task can start even if its directory is gone. `events` are the events of the task in their order,
+ * each as `[event_type, timestamp, message, data]`; before schema 2 they were rows. A reservation is live from
+ * `reserved_at` until `released_at`, and is kept for audit. `probe` is written to check whether the database takes a
+ * write.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -84,13 +86,13 @@ const MIGRATIONS: readonly string[] = [
 
 export const databasePath = (dataDir: string): string => join(dataDir, 'runtime.db')
 
-/** The database and what SQLite keeps beside it. */
+/** The database file, and the files that SQLite keeps beside it. */
 export const databaseFiles = (dataDir: string): string[] =>
   ['', '-wal', '-shm'].map((suffix) => databasePath(dataDir) + suffix)
 
 /**
- * Opens `<dataDir>/runtime.db`, or makes it. Throws `UsageError` when it cannot be read, or is gone while there are tasks:
- * then everything is left as it is.
+ * Opens `<dataDir>/runtime.db`, or makes it. Throws `UsageError` when it cannot be read, or is missing although there
+ * are tasks, and then changes nothing.
  */
 export function openDatabase(dataDir: string): Database {
   const path = databasePath(dataDir)
@@ -100,13 +102,13 @@ export function openDatabase(dataDir: string): Database {
     const db = new Database(path, { create: true, readwrite: true, strict: true })
     const found = schemaOf(db, path)
     if (found === 0) refuseToForget(dataDir)
-    // The order matters: the journal mode is a property of the file, the rest of the connection.
+    // The order matters: the journal mode belongs to the file, the other settings to the connection.
     db.run('pragma journal_mode = wal')
     db.run('pragma synchronous = normal')
     db.run('pragma foreign_keys = off')
     db.run('pragma temp_store = memory')
     migrate(db, found)
-    // On the disk before there is a task: only a database that was lost is without a schema then.
+    // On disk before there is a task: from then on a database without a schema is one that was lost.
     if (found === 0) db.run('pragma wal_checkpoint(truncate)')
     return db
   } catch (error) {
@@ -119,11 +121,14 @@ export function openDatabase(dataDir: string): Database {
   }
 }
 
-/** To read it takes a little room as well: for the memory that its users share, and for what a crash left in its log. */
+/** Reading takes some room, too: for the shared-memory file, and to recover the log of a crash. */
 const isFull = (error: unknown): boolean =>
   /^SQLITE_(FULL|IOERR_WRITE|IOERR_SHM\w+|IOERR_TRUNCATE)$/.test(systemCodeOf(error) ?? '')
 
-/** A database without tables was just made, or emptied: whatever has a directory would be taken for a leftover. */
+/**
+ * Throws when tasks have directories: a database without tables is new or was emptied, and a start would remove them
+ * all.
+ */
 function refuseToForget(dataDir: string): void {
   const tasks = tasksDir(dataDir)
   if (!existsSync(tasks) || !readdirSync(tasks, { withFileTypes: true }).some((entry) => entry.isDirectory())) return

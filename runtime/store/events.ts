@@ -1,16 +1,16 @@
 /**
- * The events of a task: appended, read in their order, kept in the row of their task as one JSON text. Pure.
+ * The events of a task, kept in order as one JSON text in the row of the task. Pure.
  *
- * A task has about eight of them, all of which are written when it changes. As rows of their own they cost twice the time
- * of all the rest that is kept of a task: another tree, whose pages are as many as there are tasks.
+ * A task has about eight events, and every change of a task writes some. As rows of their own they cost twice as much
+ * time as everything else that is stored about a task: a second B-tree, with as many pages as there are tasks.
  */
 
-/** An event before it has its number. */
+/** An event without its number. */
 export interface NewEvent {
   readonly event_type: string
   readonly message: string
   readonly data?: object | undefined
-  /** Milliseconds since 1970; left out: now. */
+  /** Milliseconds since 1970. Default: now. */
   readonly timestamp?: number
 }
 
@@ -24,7 +24,7 @@ export interface TaskEvent {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** As it is kept: type, time, message, data. Its number is its place. */
+/** Type, time, message and data, as stored. The number of an event is its position. */
 type KeptEvent = readonly [
   event_type: string,
   timestamp: number,
@@ -32,10 +32,10 @@ type KeptEvent = readonly [
   data: Readonly<Record<string, unknown>> | null,
 ]
 
-/** What is kept of events before there are any. */
+/** The stored text of no events. */
 export const NO_EVENTS = '[]'
 
-/** The text of what was `kept`, and more. */
+/** The stored text of the `kept` events and more. */
 export function withEvents(kept: string, events: readonly NewEvent[], now: number): string {
   if (events.length === 0) return kept
   const more = JSON.stringify(
@@ -44,7 +44,7 @@ export function withEvents(kept: string, events: readonly NewEvent[], now: numbe
   return kept === NO_EVENTS ? more : `${kept.slice(0, -1)},${more.slice(1)}`
 }
 
-/** Whether one of this type was kept. */
+/** Whether an event of this type is among them. */
 export const hasEvent = (kept: string, eventType: string): boolean =>
   readEvents(kept).some(({ event_type }) => event_type === eventType)
 

@@ -1,18 +1,18 @@
 /**
- * Group commit: whatever changes in one turn of the event loop, or while the disk syncs, is one transaction with one sync.
+ * Group commit: all that changes in one turn of the event loop, or during a sync, is one transaction with one sync.
  *
- * There are two kinds of changes. A *request* (a task to accept) is durable or refused: when its transaction or its sync
- * fails it is undone and its promise rejects, so that nothing is half accepted. A *fact* (a process started, ended) has
- * happened whether the disk likes it or not: it is kept and tried again until it is in.
+ * There are two kinds of changes. A *request* (a task to accept) is durable or refused: when its transaction or its
+ * sync fails, it is undone and its promise rejects, so that nothing is half accepted. A *fact* (a process started,
+ * ended) has happened whether the disk takes it or not: it is kept and retried until it is written.
  *
- * What a failed sync has lost no later sync brings back, however well that goes. So everything is written elsewhere then:
- * SQLite moves its log into the database and syncs that.
+ * What a failed sync has lost, no later sync brings back, even if that succeeds. So after a failure SQLite moves its
+ * log into the database and syncs that.
  *
- * Once the data directory is lost (`directory-guard.ts`) nothing is written any more: requests are refused, and facts wait
- * for ever, as only the next service can say what is kept.
+ * Once the data directory is lost (`directory-guard.ts`) nothing is written any more. Requests are refused, and facts
+ * wait for ever, as only the next service can know what is kept.
  *
- * A change is a function that runs its statements when the transaction is open. It may run more than once, each time
- * after what an earlier run did was rolled back, so it must do nothing else.
+ * A change is a function that runs its statements in the open transaction. It may run again after a rollback, so it
+ * must do nothing else.
  */
 import type { Database } from 'bun:sqlite'
 import { messageOf, ServiceError, systemCodeOf } from '../../shared/errors.ts'
@@ -21,23 +21,23 @@ import type { Log } from '../../shared/log.ts'
 import type { DirectoryGuard } from './directory-guard.ts'
 import type { Sync } from './wal-sync.ts'
 
-/** Milliseconds between two tries while the disk takes nothing. Every new request tries at once. */
+/** Milliseconds between two attempts while the disk takes nothing. Every new request attempts at once. */
 export const RETRY_MS = 500
 
-/** Milliseconds that a fact which nobody waits for may wait: the next one often makes it needless. */
+/** Milliseconds that a fact which nobody waits for may be held back: often the next one makes it unnecessary. */
 const UNHURRIED_MS = 20
 
 interface Change {
   readonly apply: () => void
-  /** Of a request: takes back what was committed. Absent for a fact. */
+  /** Takes back what was committed. Requests have it, facts do not. */
   readonly undo?: (() => void) | undefined
-  /** Called when what `undo` did is durable. Must not throw. */
+  /** Called when the effect of `undo` is durable. Must not throw. */
   readonly undone?: (() => void) | undefined
-  /** Work that can be done while the disk syncs: called once it is committed, before the promise resolves. Must not throw. */
+  /** Work to do during the sync: called after the commit, before the promise resolves. Must not throw. */
   readonly meanwhile?: (() => void) | undefined
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
-  /** The disk has not taken it, and is to be asked again. */
+  /** The disk refused it once, and it has to be written again. */
   hasFailed?: true
 }
 
@@ -47,10 +47,10 @@ interface UnhurriedChange extends Change {
   readonly isMoot: () => boolean
 }
 
-/** What the disk may say today and take back tomorrow; anything else is a mistake of ours. */
+/** Errors of the disk, which may pass. All others are defects of ours. */
 const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|BUSY|LOCKED|NOMEM|PERM|PROTOCOL|CORRUPT|NOTADB)/
 
-/** One of them that may be of a single page: whoever does not touch that goes on. */
+/** Errors of the disk that may concern a single page: changes of other pages still succeed. */
 const DAMAGE = /^SQLITE_CORRUPT/
 
 export class GroupCommit {
@@ -59,13 +59,13 @@ export class GroupCommit {
   readonly #directory: Pick<DirectoryGuard, 'look' | 'lost'>
   readonly #log: Log
   #waiting: Change[] = []
-  /** Those that nobody waits for. */
+  /** Facts that nobody waits for. */
   #unhurried: UnhurriedChange[] = []
-  /** Committed; a power cut would still lose them. */
+  /** Committed but not synced: a power cut would lose them. */
   #unsynced: Change[] = []
-  /** Those that the sync under way is for. */
+  /** The changes that the current sync covers. */
   #syncing: readonly Change[] | undefined
-  /** A sync has failed: what the log holds is not to be relied on. */
+  /** A sync has failed, so the content of the log cannot be relied on. */
   #isLogDistrusted = false
   #isScheduled = false
   #unhurriedTimer: ReturnType<typeof setTimeout> | undefined
@@ -81,32 +81,32 @@ export class GroupCommit {
     this.#log = log
   }
 
-  /** Why nothing can be written at the moment; undefined when all is well. */
+  /** Why nothing can be written at the moment. Undefined when all is well. */
   get fault(): unknown {
     return this.#directory.lost ?? this.#fault
   }
 
   /**
-   * Durable when it resolves; undone when it rejects, with 503 if the disk is to blame. `undo` takes back what `apply` did,
-   * if that was committed; on a failing disk that may be done, and `undone` called, long after.
+   * Durable when it resolves. Undone when it rejects, with 503 if the disk is to blame. `undo` takes back a committed
+   * `apply`. On a failing disk that may happen long after the rejection; then `undone` is called.
    */
   request(apply: () => void, undo: () => void, { meanwhile, undone }: RequestHooks = {}): Promise<void> {
     return this.#add({ apply, undo, undone, meanwhile })
   }
 
-  /** Durable when it resolves. Never rejects for the disk's sake. */
+  /** Durable when it resolves. Never rejects because of the disk. */
   fact(apply: () => void, meanwhile?: () => void): Promise<void> {
     return this.#add({ apply, meanwhile })
   }
 
-  /** A fact that nobody waits for: it may wait a little, and is left out if it is moot by then. */
+  /** A fact that nobody waits for. It may be held back a little, and is dropped if `isMoot` by then. */
   unhurriedFact(apply: () => void, isMoot = () => false): void {
-    // A mistake of ours is logged where it is found; there is nobody else to tell.
+    // A defect of ours is logged where it is found, and nobody waits for this promise.
     this.#unhurried.push({ apply, isMoot, resolve: () => {}, reject: () => {} })
     this.#unhurriedTimer ??= setTimeout(() => this.flush(), UNHURRIED_MS)
   }
 
-  /** Commits all that has changed. */
+  /** Commits all pending changes. */
   flush(): void {
     clearTimeout(this.#unhurriedTimer)
     this.#unhurriedTimer = undefined
@@ -135,7 +135,7 @@ export class GroupCommit {
     this.#committed(changes)
   }
 
-  /** Makes all that has changed durable now, as far as the disk lets us: before somebody is told of it. */
+  /** Makes all pending changes durable now, as far as the disk allows, before a caller is told of them. */
   settle(): void {
     this.flush()
     if (this.#unsynced.length === 0 && this.#syncing === undefined) return
@@ -166,7 +166,7 @@ export class GroupCommit {
     this.#isScheduled = true
     setImmediate(() => {
       this.#isScheduled = false
-      // Whoever comes meanwhile has to wait for the next sync anyway, and shares one transaction until then.
+      // Changes that arrive during a sync have to wait for the next one anyway, and share a transaction until then.
       if (this.#syncing === undefined) this.#flushUrgent()
     })
   }
@@ -190,7 +190,7 @@ export class GroupCommit {
       this.#flushUrgent()
       if (!this.#isLogDistrusted) this.#syncLater()
     }
-    // Of several syncs under way only one is told of a fault.
+    // If several syncs are under way, only one reports the fault.
     this.#sync.later().then(() => done(this.#isLogDistrusted ? this.#fault : undefined), done)
   }
 
@@ -205,7 +205,7 @@ export class GroupCommit {
     for (const change of changes) change.resolve()
   }
 
-  /** Undoes requests in the database of a lost directory: a service that is started on it later must not know them. */
+  /** Undoes requests in the database of a lost directory, so that a service which opens it later does not know them. */
   #takeBack(changes: readonly Change[]): void {
     const undoing = changes.flatMap(({ undo }) => (undo === undefined ? [] : { apply: undo }))
     if (undoing.length === 0) return
@@ -221,12 +221,12 @@ export class GroupCommit {
     this.#unsynced.unshift(...changes)
     this.#refuseRequests(error)
     this.#waitForDisk(error)
-    // What was refused must be gone before anybody looks; that moves the log, too.
+    // Refused requests must be gone before anybody reads. Flushing moves the log, too.
     if (this.#waiting.length > 0) this.flush()
     else this.#moveLog()
   }
 
-  /** Takes back requests that were committed and cannot be promised. */
+  /** Takes back requests that were committed but cannot be promised. */
   #refuseRequests(error: unknown): void {
     for (const { undo, undone = () => {}, reject } of this.#unsynced) {
       if (undo === undefined) continue
@@ -236,7 +236,7 @@ export class GroupCommit {
     this.#unsynced = this.#unsynced.filter(({ undo }) => undo === undefined)
   }
 
-  /** Has SQLite write what its log holds into the database, and sync that. */
+  /** Makes SQLite move its log into the database, and sync that. */
   #moveLog(): void {
     try {
       const { busy } = this.#db.query<{ busy: number }, []>('pragma wal_checkpoint(restart)').get()!
@@ -264,7 +264,7 @@ export class GroupCommit {
     }
   }
 
-  /** One of `changes` is wrong in itself: the others must not suffer for it, nor come in another order. */
+  /** One of `changes` is faulty. The others are committed one by one, in their order. */
   #oneByOne(changes: readonly Change[], found: unknown): void {
     const damaged: Change[] = []
     for (const [i, change] of changes.entries()) {
@@ -306,7 +306,7 @@ export class GroupCommit {
     }, RETRY_MS)
   }
 
-  /** Resolves when something could be written just now; rejects with 503 when not. */
+  /** Resolves when something could just be written. Rejects with 503 otherwise. */
   probe(): Promise<void> {
     return this.request(
       () => this.#writeProbe(),
@@ -318,7 +318,7 @@ export class GroupCommit {
     this.#db.query('replace into probe (id, written_at) values (1, ?)').run(Date.now())
   }
 
-  /** Something was written: all is well, unless something else is not, which was tried while that was under way. */
+  /** A write succeeded. All is well, unless another change failed meanwhile. */
   #isWritable(): void {
     if (this.#fault === undefined || this.#waiting.some(({ hasFailed }) => hasFailed)) return
     this.#fault = undefined
@@ -340,7 +340,7 @@ function refuse(changes: readonly Change[], error: unknown): void {
   }
 }
 
-/** 503: we cannot keep what we would accept. */
+/** 503 for a request that cannot be stored. */
 export function unavailable(cause: unknown): ServiceError {
   const message = messageOf(cause)
   if (cause instanceof DataDirectoryLost) return new ServiceError(503, message, { cause })

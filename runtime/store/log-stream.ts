@@ -1,11 +1,11 @@
 /**
- * An output file as a stream, live if wanted: what is there, then what comes, until the task has ended. A slow reader holds
- * one chunk, nothing more; the file is shared with all who read it (`shared-log.ts`).
+ * An output file as a stream: its content, and on request what is appended until the task has ended. A slow reader
+ * costs one chunk of memory. All readers share the open file (`shared-log.ts`).
  */
 import { SharedLog } from './shared-log.ts'
 
 export interface FollowOptions {
-  /** Resolves when nothing is written any more; undefined for the present content only. */
+  /** Resolves when nothing more will be written. Undefined for the present content only. */
   readonly ended?: Promise<unknown> | undefined
 }
 
@@ -35,7 +35,7 @@ export function logStream(path: string, { ended }: FollowOptions): ReadableStrea
     })
   const next = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
     while (!isReleased) {
-      // Before the look: what comes after it ends the wait, and what was written before the end is seen by it.
+      // Registered before the read: an append after it ends the wait, and one before it is read.
       const more = hasMore()
       const isLastLook = ended === undefined || log.isComplete
       const bytes = await log.read(position)

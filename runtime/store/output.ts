@@ -1,6 +1,6 @@
 /**
- * What a task printed, as far as its status holds it. A task of the `process` profile can put anything where its output
- * should be, so it is read without following links, and only if it is a plain file.
+ * The output of a task, as far as its status shows it. A task of the `process` profile can replace its output files by
+ * anything, so links are not followed and only plain files are read.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/errors.ts'
@@ -9,7 +9,7 @@ import { giveOwner } from './closed-path.ts'
 import type { TaskDir } from './task-dir.ts'
 import type { TaskRow } from './tasks.ts'
 
-/** What is read of a file: the beginning of its text. */
+/** The beginning of a file, as text. */
 export interface InlineText {
   readonly text: string
   readonly truncated: boolean
@@ -17,10 +17,10 @@ export interface InlineText {
 
 const NOTHING: InlineText = { text: '', truncated: false }
 
-/** Of a task that printed nothing. */
+/** The output of a task that printed nothing. */
 export const NO_OUTPUT: Output = { stdout: NOTHING, stderr: NOTHING }
 
-/** The first `maxBytes` of an output, cut where a character ends. A file that is gone or no file is empty. */
+/** The first `maxBytes` of an output, cut at the end of a character. Empty if the file is gone or not a plain file. */
 export function readInline(path: string, maxBytes: number): InlineText {
   const fd = openPlainFile(path)
   if (fd === undefined) return NOTHING
@@ -30,8 +30,8 @@ export function readInline(path: string, maxBytes: number): InlineText {
     const bytes = new Uint8Array(Math.min(size, maxBytes))
     const length = readFully(fd, bytes)
     const truncated = size > maxBytes
-    const decoder = new TextDecoder('utf-8', { ignoreBOM: true }) // that is: leave it in the text
-    // A decoder that expects more keeps the beginning of a character to itself.
+    const decoder = new TextDecoder('utf-8', { ignoreBOM: true }) // keeps a byte order mark in the text
+    // A decoder that waits for more bytes holds back the beginning of a character.
     return { text: decoder.decode(bytes.subarray(0, length), { stream: truncated }), truncated }
   } finally {
     closeSync(fd)
@@ -39,8 +39,8 @@ export function readInline(path: string, maxBytes: number): InlineText {
 }
 
 /**
- * A descriptor of a plain file, reached without following a link at its end; undefined for anything else. One of ours that
- * its task has closed (`chmod 000`) is opened for us again.
+ * A descriptor of a plain file, without following a link at the end of its path. Undefined for anything else. A file of
+ * ours that the task has closed (`chmod 000`) is made readable again.
  */
 export function openPlainFile(path: string): number | undefined {
   let fd = tryOpen(path)
@@ -51,10 +51,10 @@ export function openPlainFile(path: string): number | undefined {
   return undefined
 }
 
-/** A descriptor of whatever can be read there. */
+/** A descriptor of anything that can be opened for reading. */
 function tryOpen(path: string): number | 'closed' | undefined {
   try {
-    // Not blocking: somebody may have put a FIFO here.
+    // Non-blocking: a task may have put a FIFO here.
     return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
     const code = systemCodeOf(error) ?? ''
@@ -79,7 +79,7 @@ export interface Output {
   readonly stderr: InlineText
 }
 
-/** What `row` printed so far, within its limits. Nothing is shown of a task that is not known to run. */
+/** What `row` printed so far, within its limits. Nothing for a task that is not known to run. */
 export function readOutput({ status, limits }: TaskRow, { stdout_path, stderr_path }: TaskDir): Output {
   if (status === 'accepted') return NO_OUTPUT
   const { stdout_max_bytes, stderr_max_bytes } = JSON.parse(limits) as Limits

@@ -1,9 +1,10 @@
 /**
- * Whether tasks can be taken: the data directory is that of the start, and its files and the database take a write now.
+ * Whether the service can take tasks: the data directory is the one it started with, and files and database can be
+ * written.
  *
- * It is tried, not guessed: a file system that was mounted read-only shows it nowhere else. Probes of many callers are
- * one: an answer counts for a second. Submissions that the disk refused count as well: from then on a probe asks for the
- * room that the last one of them needed, until that is there or another submission is taken.
+ * Writing is tried, since nothing else reveals a file system that was mounted read-only. Concurrent callers share a
+ * probe, and its result is valid for a second. After the disk refused a submission, probes write as much as that
+ * submission needed, until that succeeds or another submission is accepted.
  */
 import { join } from 'node:path'
 import { ServiceError } from '../../shared/errors.ts'
@@ -11,13 +12,15 @@ import type { DirectoryGuard } from './directory-guard.ts'
 import { type GroupCommit, unavailable } from './group-commit.ts'
 import { makeTaskDir, removeTaskDirNow, taskDirAt } from './task-dir.ts'
 
-/** Milliseconds that an answer counts. */
+/** Milliseconds for which a result is valid. */
 const FRESH_MS = 1_000
 
-/** Bytes that a submission takes at most beside its request: blocks of its files, pages of the database and of its log. */
+/**
+ * Bytes that a submission needs besides its request, at most: blocks of its files, pages of the database and its log.
+ */
 const BESIDE_REQUEST_BYTES = 128 * 1024
 
-/** Times that a request is written: to its directory, to the log of the database, to the database. */
+/** How often a request is written: to the directory of its task, to the log of the database, to the database. */
 const COPIES = 3
 
 export class Readiness {
@@ -26,9 +29,9 @@ export class Readiness {
   readonly #dataDir: string
   #checkedAt = Number.NEGATIVE_INFINITY
   #checking: Promise<void> | undefined
-  /** Bytes of the request that the disk refused last; undefined since one was taken, or there is room for it. */
+  /** Bytes of the last request that the disk refused. Undefined once one was accepted or there is room for it. */
   #refusedBytes: number | undefined
-  /** Set when the service goes down. */
+  /** Set when the service stops. */
   isStopping = false
 
   constructor(commit: GroupCommit, directory: DirectoryGuard, dataDir: string) {
@@ -75,5 +78,5 @@ export class Readiness {
   }
 }
 
-/** 503: what is sent now would not be taken in before the end. */
+/** 503 for requests that arrive while the service stops. */
 export const stopping = (): ServiceError => new ServiceError(503, 'the service is stopping: try again once it is back')

@@ -1,25 +1,25 @@
 /**
- * Removing what a task has left, whatever that is. Nothing of it runs any more.
+ * Removes the files of a task in which nothing runs any more, whatever the task made of them.
  *
- * Directories may be nested deeper than a path can be long. Bun's rm takes them away all the same, but goes back to the
- * top for each one that lies more than a few levels down: for thousands of levels it would take hours. So directories that
- * lie deep are moved up to the top first. No link is followed, and names are bytes, not all of them text.
+ * Directories may be nested deeper than the longest path. Bun's rm can remove them, but starts from the top again for
+ * each directory more than a few levels down; thousands of levels would take hours. So deep directories are first moved
+ * up to the top. Links are not followed, and names are handled as bytes, since not all are valid text.
  *
- * Who is not root cannot remove what lies in a directory that its owner has closed (mode 000), not even as the owner. Then
- * all directories are opened on the way.
+ * Without root, nothing in a directory of mode 000 can be removed, not even by its owner. In that case all directories
+ * are opened on the way.
  */
 import { chmod, lstat, readdir, rename, rm } from 'node:fs/promises'
 import { systemCodeOf } from '../../shared/errors.ts'
 
 const OPEN_MODE = 0o700
 
-/** Levels below the top that rm goes down at once. */
+/** Levels below the top that rm removes efficiently. */
 const MAX_LEVEL = 8
 
-/** Each byte of a name is a character of it. */
+/** One character for each byte of a name. */
 const NAME_ENCODING = 'latin1'
 
-/** Removes `path` and all below it; fine if there is nothing. A task may have put anything in the place of its directory. */
+/** Removes `path` and all below it, if it is there. A task may have replaced its directory by anything. */
 export async function removeTree(path: string): Promise<void> {
   if (!(await isDirectory(path))) return await rm(path, { force: true })
   try {
@@ -45,7 +45,7 @@ async function removeDirectory(path: string, isToOpen: boolean): Promise<void> {
   try {
     await flatten(path, isToOpen)
   } catch (error) {
-    // A full disk has no room to move anything to; rm frees some, however long it takes.
+    // A full disk has no room to move directories. rm frees some, however long it takes.
     if (isClosed(error) && !isToOpen) throw error
   }
   await rm(path, { recursive: true, force: true })
@@ -53,11 +53,11 @@ async function removeDirectory(path: string, isToOpen: boolean): Promise<void> {
 
 interface Directory {
   readonly path: Buffer
-  /** Of the top: 0. */
+  /** The top is level 0. */
   readonly level: number
 }
 
-/** Leaves no directory more than `MAX_LEVEL` levels down, and with `isToOpen` none that is closed. */
+/** Leaves no directory deeper than `MAX_LEVEL`, and with `isToOpen` none that is closed. */
 async function flatten(top: string, isToOpen: boolean): Promise<void> {
   const prefix = `${top}/moved-${crypto.randomUUID()}-`
   const found: Directory[] = [{ path: Buffer.from(top), level: 0 }]
@@ -72,7 +72,7 @@ async function flatten(top: string, isToOpen: boolean): Promise<void> {
         found.push({ path, level })
         continue
       }
-      if (isToOpen) await chmod(path, OPEN_MODE) // to move a directory is to write into it
+      if (isToOpen) await chmod(path, OPEN_MODE) // moving a directory writes into it
       const up = Buffer.from(`${prefix}${moved++}`)
       await rename(path, up)
       found.push({ path: up, level: 1 })

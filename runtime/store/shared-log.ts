@@ -1,10 +1,10 @@
 /**
- * One open output file for all who follow it: one descriptor, one watch of the kernel, one timer, and one read for all who
+ * One open output file for all its followers: one descriptor, one kernel watch, one timer, and one read for all who
  * want the same bytes.
  *
- * The kernel tells when the file grows (`fs.watch`). Not every file system does (network, some containers), so its size is
- * looked at from time to time as well. Followers are told a few at a time, so that ten thousand of them do not hold the
- * event loop; the last chunk is kept for those who are told later.
+ * `fs.watch` reports when the file grows. Some file systems (network, some containers) do not support it, so the size
+ * is also polled. Followers are notified a few at a time, so that ten thousand of them do not block the event loop. The
+ * last chunk is kept for those notified later.
  */
 import { close, type FSWatcher, fstat, fstatSync, read, watch } from 'node:fs'
 import { promisify } from 'node:util'
@@ -14,7 +14,7 @@ import { openPlainFile } from './output.ts'
 /** Bytes handed on at once. */
 const CHUNK_BYTES = 64 * 1024
 
-/** Milliseconds between two looks at the size of a file of which nothing is heard. */
+/** Milliseconds between two polls of the size of a file whose watch is silent. */
 const LOOK_MS = 1_000
 
 const readAsync = promisify(read)
@@ -28,7 +28,7 @@ interface Chunk {
   readonly bytes: Uint8Array
 }
 
-/** By device and inode: a new file of the same name is another one, and an open inode is given to no other file. */
+/** By device and inode: another file may get the same name, but no other file gets an inode that is still open. */
 const openLogs = new Map<string, SharedLog>()
 
 export class SharedLog {
@@ -36,16 +36,16 @@ export class SharedLog {
   readonly #key: string
   #users = 0
   #isClosed = false
-  /** Nothing is written any more. */
+  /** Nothing more will be written. */
   #isComplete = false
-  /** Reads that begin with the next turn of the event loop, by position. */
+  /** Reads that start with the next turn of the event loop, by position. */
   readonly #joinable = new Map<number, Promise<Uint8Array>>()
   readonly #reading = new Set<Promise<unknown>>()
   #last: Chunk | undefined
   readonly #waiting = new Set<() => void>()
   #watcher: FSWatcher | undefined
   #timer: Timer | undefined
-  /** At the last look. */
+  /** As of the last poll. */
   #size = 0
 
   private constructor(fd: number, key: string) {
@@ -53,7 +53,7 @@ export class SharedLog {
     this.#key = key
   }
 
-  /** The plain file at `path`, to be given back with `leave`; undefined when there is none. */
+  /** The plain file at `path`; undefined when there is none. To be given back with `leave`. */
   static enter(path: string): SharedLog | undefined {
     const fd = openPlainFile(path)
     if (fd === undefined) return undefined
@@ -68,18 +68,18 @@ export class SharedLog {
     return log
   }
 
-  /** From the last `leave` on nothing is read. */
+  /** Stops reading after the last `leave`. */
   leave(): void {
     if (--this.#users > 0) return
     openLogs.delete(this.#key)
     this.#isClosed = true
     this.#watcher?.close()
     clearInterval(this.#timer)
-    // Or a read would be of the file that gets the number of the descriptor next.
+    // A later read would hit another file that got the same descriptor.
     void Promise.allSettled(this.#reading).then(() => closeAsync(this.#fd))
   }
 
-  /** Watches the file at `path`, this one, until `ended`. */
+  /** Watches this file, which is at `path`, until `ended`. */
   follow(path: string, ended: Promise<unknown>): void {
     if (this.#timer !== undefined || this.#isComplete) return
     this.#watcher = tryWatch(path, () => this.#wake())
@@ -90,12 +90,14 @@ export class SharedLog {
     })
   }
 
-  /** Whether nothing is written any more: what is read after this was asked is all there is. */
+  /** Whether nothing more will be written. What is read after this call is then complete. */
   get isComplete(): boolean {
     return this.#isComplete
   }
 
-  /** The bytes from `position` on, as many as one chunk has; none at the end. Not to be changed: others have the same. */
+  /**
+   * The bytes from `position` on, up to one chunk; none at the end. Readers share them, so they must not be changed.
+   */
   read(position: number): Promise<Uint8Array> | Uint8Array {
     const { bytes = NO_BYTES, position: start = 0 } = this.#last ?? {}
     if (position >= start && position < start + bytes.length) return bytes.subarray(position - start)
@@ -107,7 +109,7 @@ export class SharedLog {
     return joinable
   }
 
-  /** In the next turn: who comes before it begins sees with it all that is written now. */
+  /** Reads in the next turn, for all who ask before it. */
   async #readNextTurn(position: number): Promise<Uint8Array> {
     await nextTurn()
     this.#joinable.delete(position)
@@ -117,7 +119,7 @@ export class SharedLog {
     this.#reading.add(reading)
     try {
       const { bytesRead } = await reading
-      // A short one does not keep the whole buffer.
+      // A copy: a short chunk must not keep the whole buffer.
       const bytes = bytesRead < CHUNK_BYTES / 2 ? buffer.slice(0, bytesRead) : buffer.subarray(0, bytesRead)
       if (bytesRead > 0 && this.#watcher !== undefined) this.#last = { position, bytes }
       return bytes
@@ -126,7 +128,7 @@ export class SharedLog {
     }
   }
 
-  /** Calls `told` once when the file has grown or is complete. Returns what takes that back. */
+  /** Calls `told` once when the file has grown or is complete. Returns a function that cancels this. */
   whenGrown(told: () => void): () => void {
     this.#waiting.add(told)
     return () => this.#waiting.delete(told)
@@ -164,6 +166,6 @@ function tryWatch(path: string, onChange: () => void): FSWatcher | undefined {
   try {
     return watch(path, { persistent: false }, onChange)
   } catch {
-    return undefined // no watches left: the looks remain
+    return undefined // no watches left: polling goes on
   }
 }

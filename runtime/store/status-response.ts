@@ -15,7 +15,7 @@ import type { Output } from './output.ts'
 import type { TaskDir } from './task-dir.ts'
 import type { TaskRow } from './tasks.ts'
 
-/** The status of `row` with what it printed. */
+/** The status of `row` with its output. */
 export const statusResponse = (row: TaskRow, dir: TaskDir, { stdout, stderr }: Output): TaskStatusResponse => ({
   ...summaryResponse(row, dir),
   stdout: stdout.text,
@@ -24,7 +24,7 @@ export const statusResponse = (row: TaskRow, dir: TaskDir, { stdout, stderr }: O
   stderr_truncated: stderr.truncated,
 })
 
-/** The status of `row` as it stands in a list. */
+/** The status of `row` for a list. */
 export function summaryResponse(row: TaskRow, dir: TaskDir): TaskSummary {
   const usage = parsed<ResourceUsage>(row.usage)
   return {

@@ -1,8 +1,8 @@
 /**
- * The directory of a task, `<dataDir>/tasks/<task_id>/`: its request, its result, its output and its workspace.
+ * The directory of a task, `<dataDir>/tasks/<task_id>/`: its request, result, output and workspace.
  *
- * Only its owner may look into it (0700). Workspace and script of a task that runs as another user belong to that; the
- * rest stays out of its reach.
+ * Its mode is 0700. Workspace and script of a task that runs as another user belong to that user, who cannot reach the
+ * rest.
  */
 import {
   chmodSync,
@@ -33,7 +33,7 @@ export interface TaskDir {
 /** Absolute paths of the task's files; `dataDir` is absolute, `taskId` was checked (no separators, not `.` or `..`). */
 export const taskDir = (dataDir: string, taskId: string): TaskDir => taskDirAt(`${dataDir}/tasks/${taskId}`)
 
-/** The same of a directory of that path. */
+/** The same for a directory at another path. */
 export const taskDirAt = (task_dir: string): TaskDir => ({
   task_dir,
   request_path: `${task_dir}/request.json`,
@@ -45,8 +45,9 @@ export const taskDirAt = (task_dir: string): TaskDir => ({
 })
 
 /**
- * Which directory of a name it is: a task that has ended may be removed, and its id given to another. `INODE:NANOSECONDS`,
- * of its request, which is written once, and its time of modification; undefined without one. task-dir.c reads the same.
+ * Identity of the directory of a task, whose name may go to another task later: `INODE:NANOSECONDS` of its request
+ * file, which is written once, and the time of its modification. Undefined without a request. task-dir.c computes the
+ * same.
  */
 export function taskDirId(taskDirPath: string): string | undefined {
   const status = lstatSync(join(taskDirPath, 'request.json'), { bigint: true, throwIfNoEntry: false })
@@ -58,17 +59,17 @@ export const tasksDir = (dataDir: string): string => join(dataDir, 'tasks')
 export interface TaskDirContent {
   /** The request as it was accepted, JSON. */
   readonly request: string
-  /** The body of a script, or undefined for a command. */
+  /** The text of a script. Undefined for a command. */
   readonly script: string | undefined
-  /** Below the workspace; empty for the workspace itself. */
+  /** Relative to the workspace. Empty for the workspace itself. */
   readonly workspaceSubdir: string
-  /** User and group of workspace and script, where it is not ours. */
+  /** User and group of workspace and script. Absent where that is the service's. */
   readonly owner?: number
 }
 
-/** Makes the directory with all that a launch needs. Nothing of it is left when that fails. */
+/** Makes the directory with all that a launch needs. When that fails nothing of it is left. */
 export function makeTaskDir(dir: TaskDir, { request, script, workspaceSubdir, owner }: TaskDirContent): void {
-  // Whatever has this name belongs to no task any more: tasks are looked up first.
+  // A directory of this name belongs to no task: the caller has checked that the id is free.
   if (!tryMkdir(dir.task_dir)) {
     removeTaskDirNow(dir)
     mkdirSync(dir.task_dir, { mode: 0o700 })
@@ -88,7 +89,7 @@ export function makeTaskDir(dir: TaskDir, { request, script, workspaceSubdir, ow
   }
 }
 
-/** There is none of that name. `writeFileSync` would cut it to its length as well, which file systems take their time for. */
+/** The file must not exist. Unlike this, `writeFileSync` would also truncate, which some file systems are slow at. */
 function makeFile(path: string, text: string, mode: number): void {
   const fd = openSync(path, 'wx', mode)
   try {
@@ -103,7 +104,7 @@ function writeWhole(fd: number, text: string): void {
   for (let written = 0; written < bytes.length; ) written += writeSync(fd, bytes, written)
 }
 
-/** Nobody but us is in there yet. */
+/** Nothing else uses the directory yet. */
 function makeWorkspace(workspace: string, subdir: string, owner: number | undefined): void {
   let path = workspace
   for (const name of ['', ...subdir.split('/').filter((part) => part !== '' && part !== '.')]) {
@@ -113,22 +114,22 @@ function makeWorkspace(workspace: string, subdir: string, owner: number | undefi
   }
 }
 
-/** Whether the workspace is there and `owner` can work in it: the user of sandboxes, or ours where that is undefined. */
+/** Whether the workspace exists and `owner` can work in it. Undefined stands for the user of the service. */
 export const isWorkspaceOf = ({ workspace }: TaskDir, owner: number | undefined): boolean =>
   lstatSync(workspace, { throwIfNoEntry: false })?.uid === (owner ?? process.getuid?.())
 
-/** Lets other users through to the workspace of a task that is theirs. They can list nothing on the way, nor read. */
+/** Lets another user reach its workspace. On the way that user can neither list nor read anything. */
 export function letPass(dataDir: string, { task_dir }: TaskDir): void {
   for (const path of [dataDir, tasksDir(dataDir), task_dir]) chmodSync(path, 0o711)
 }
 
-/** Nobody needs to come through any more: the task has ended, and who knows its id must not read its logs, nor write them. */
+/** Closes the directory again when the task has ended: a user who knows its id must not read or write its logs. */
 export const letNobodyPass = ({ task_dir }: TaskDir): void => chmodSync(task_dir, 0o700)
 
 const RESULT_FLAGS =
   constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** A task of the profile process may have put a link or a pipe there, which is not written to. */
+/** A task of the process profile may have put a link or a pipe there, which must not be written to. */
 export function writeResultFile({ result_path }: TaskDir, text: string): void {
   const fd = openSync(result_path, RESULT_FLAGS, 0o600)
   try {
@@ -148,13 +149,13 @@ function tryMkdir(path: string): boolean {
   }
 }
 
-/** Removes the directory of a task that never was, before anybody can take its id. */
+/** Removes the directory of a refused task, before its id is free. */
 export const removeTaskDirNow = ({ task_dir }: TaskDir): void => rmSync(task_dir, { recursive: true, force: true })
 
-/** Where directories go whose names others may take while they are removed. */
+/** Directories are moved here to free their names while they are removed. */
 const trashDir = (dataDir: string): string => join(dataDir, 'trash')
 
-/** Frees the name of a directory that no task has, at once, and gives its new path. Its files go with `emptyTrash`. */
+/** Frees the name of a directory without a task at once, and returns its new path. `emptyTrash` removes the files. */
 export function discardTaskDir(dataDir: string, name: string): string {
   mkdirSync(trashDir(dataDir), { mode: 0o700, recursive: true })
   const path = join(trashDir(dataDir), crypto.randomUUID())
@@ -164,5 +165,5 @@ export function discardTaskDir(dataDir: string, name: string): string {
 
 export const emptyTrash = (dataDir: string): Promise<void> => removeTree(trashDir(dataDir))
 
-/** Removes a directory that nothing runs in. */
+/** Removes a directory in which nothing runs. */
 export const removeTaskDir = (dir: TaskDir): Promise<void> => removeTree(dir.task_dir)

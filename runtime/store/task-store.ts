@@ -1,9 +1,9 @@
 /**
- * The tasks, and the one way in which they change.
+ * The tasks, and the only functions that change them.
  *
- * Tasks that have not ended are in memory too; ended ones are rows alone. A change is visible at once, durable with the
- * next group commit. Two changes are visible only when durable: that a task exists, and that it has ended. So no crash
- * takes back what somebody was told.
+ * Tasks that have not ended are also in memory; ended tasks are rows only. A change is visible at once and durable with
+ * the next group commit. Two changes are visible only once they are durable: that a task exists, and that it has ended.
+ * So no crash takes back what a caller was told.
  */
 import type { Database } from 'bun:sqlite'
 import type { Reservation } from '../../shared/contract/runtime.ts'
@@ -26,7 +26,7 @@ import {
   updateTask,
 } from './tasks.ts'
 
-/** What of a row may change; `updated_at` becomes now unless it is given. */
+/** The columns that may change. `updated_at` becomes now unless it is given. */
 export type TaskPatch = Partial<
   Pick<
     TaskRow,
@@ -59,17 +59,17 @@ export interface Acceptance {
   readonly events: readonly NewEvent[]
 }
 
-/** What is to be done about the acceptance of a task. Neither may throw. */
+/** Callbacks for the acceptance of a task. They must not throw. */
 export interface AcceptHooks {
-  /** While the disk syncs. */
+  /** During the sync. */
   readonly meanwhile?: (task: LiveTask) => void
-  /** It was refused after it had been written, and now the disk has let us take it back: its id is free in a moment. */
+  /** After a refused task that had been written was taken back. Its id is free in a moment. */
   readonly forgotten?: () => void
 }
 
-/** What is to be done about the end of a task, told how it will be seen. Neither may throw. */
+/** Callbacks for the end of a task, with the row as others will see it. They must not throw. */
 export interface EndHooks {
-  /** While the disk syncs. */
+  /** During the sync. */
   readonly meanwhile?: (row: TaskRow) => void
   /** Once it is durable. */
   readonly beforeSeen?: (row: TaskRow) => void
@@ -78,18 +78,18 @@ export interface EndHooks {
 /** A task that has not ended. */
 export class LiveTask {
   row: TaskRow
-  /** As they are kept (events.ts). */
+  /** As stored (events.ts). */
   events: string
-  /** Its launcher has seen that it printed nothing. */
+  /** The launcher reported that the task printed nothing. */
   isSilent = false
-  /** What a caller is to be promised, while it is being written: on disk with the rest, and not seen yet. */
+  /** The change that a caller is being promised: written with the next commit, but not visible yet. */
   promised: Change | undefined
-  /** Its end is being written, and with it all that has changed before. */
+  /** Its end is being written, together with all earlier changes. */
   isEnding = false
-  /** Of whose quota it takes, and what. */
+  /** Whose quota the task counts against, and with what. */
   readonly tenant: string | undefined
   readonly reservation: Reservation
-  /** What is answered about it once it has ended, JSON: for those who wait, so that it is made once. */
+  /** The status of the ended task, JSON. Made once for all callers that wait. */
   finalStatus: string | undefined
   readonly #ended = Promise.withResolvers<TaskRow>()
   constructor(row: TaskRow, events: string) {
@@ -105,7 +105,7 @@ export class LiveTask {
   get ended(): Promise<TaskRow> {
     return this.#ended.promise
   }
-  /** For the store alone. */
+  /** Called by the store only. */
   end(row: TaskRow): void {
     this.row = row
     this.#ended.resolve(row)
@@ -118,7 +118,7 @@ export class TaskStore {
   readonly #live = new Map<string, LiveTask>()
   /** Ids of tasks whose acceptance is not durable yet. */
   readonly #arriving = new Set<string>()
-  /** Ended tasks whose removal is not durable yet: they are seen, and their ids taken, until it is. */
+  /** Ended tasks whose removal is not durable yet. Until then they are visible and their ids are taken. */
   readonly #leaving = new Map<string, TaskRow>()
   #lastOrdinal: number
 
@@ -144,19 +144,19 @@ export class TaskStore {
     return this.#live.get(id)?.row ?? this.#leaving.get(id) ?? taskById(this.#db, id) ?? undefined
   }
 
-  /** Whether the id is taken, by a task that is just being accepted too. */
+  /** Whether the id is taken, even by a task that is still being accepted. */
   has(id: string): boolean {
     return this.#live.has(id) || this.#arriving.has(id) || this.#leaving.has(id) || hasTask(this.#db, id)
   }
 
-  /** Writes what is seen of live tasks and not written yet: before somebody is told of it. */
+  /** Writes the visible changes of live tasks before a caller is told of them. */
   expose(): void {
     this.#commit.flush()
   }
 
   list(filter: TaskFilter): TaskRow[] {
     this.#commit.settle()
-    // Whoever comes is written, but not answered yet; whoever was refused may be written still.
+    // A task that is being accepted has a row but no answer yet, and the row of a refused one may not be undone yet.
     const rows = listTasks(this.#db, { ...filter, limit: filter.limit + this.#arriving.size })
     return rows.filter(({ task_id }) => !this.#arriving.has(task_id)).slice(0, filter.limit)
   }
@@ -167,8 +167,8 @@ export class TaskStore {
   }
 
   /**
-   * Takes in a task with its first events; its id is free. Resolves when that is durable, and rejects when it cannot be;
-   * then nothing of the task is left, or, on a failing disk, nothing is seen of it until nothing is left (`has`).
+   * Accepts a task with its first events. Its id must be free. Resolves when the task is durable. Rejects when it
+   * cannot be; then nothing of it is left, or, on a failing disk, nothing is visible until nothing is left (`has`).
    */
   async accept(
     fresh: Omit<TaskRow, 'ordinal'>,
@@ -199,25 +199,26 @@ export class TaskStore {
       this.#arriving.delete(task.task_id)
       return task
     } catch (error) {
-      // One that a failing disk does not let us take back yet stays hidden: its row may come back with a rollback.
+      // If a failing disk does not let us take the row back yet, the task stays hidden: a rollback may restore the row.
       if (!isTakenBack && !hasTask(this.#db, task.task_id)) this.#arriving.delete(task.task_id)
       throw error
     }
   }
 
-  /** A change in the life of a task. Resolves when it is durable; `meanwhile` is called while the disk syncs. */
+  /** Changes a task. Resolves when the change is durable. `meanwhile` is called during the sync. */
   change(task: LiveTask, change: Change, meanwhile?: () => void): Promise<void> {
     return this.#commit.fact(this.#applied(task, change), meanwhile)
   }
 
-  /** The same, where nobody waits for the disk; if the task ends soon it is written with that. */
+  /** The same when nobody waits for it. If the task ends soon, the change is written with its end. */
   note(task: LiveTask, change: Change): void {
     this.#commit.unhurriedFact(this.#applied(task, change), () => task.isEnding)
   }
 
   /**
-   * A change that a caller is promised: durable, and seen, when this resolves. Rejects with 503 when it cannot be written;
-   * then it is as if nobody had asked. A task that ends meanwhile ends without it. One at a time for each task.
+   * Promises a change to a caller: it is durable and visible when this resolves. Rejects with 503 when it cannot be
+   * written, and then nothing has changed. A task that ends meanwhile ends without the change. One at a time for each
+   * task.
    */
   async promise(task: LiveTask, { patch, events }: Change): Promise<void> {
     const now = Date.now()
@@ -240,7 +241,7 @@ export class TaskStore {
     }
   }
 
-  /** The end of a task: seen by others when it is durable. */
+  /** Ends a task. Others see the end when it is durable. */
   async end(task: LiveTask, change: Change, { meanwhile, beforeSeen }: EndHooks = {}): Promise<TaskRow> {
     const now = Date.now()
     const row = changed(task.row, change.patch, now)
@@ -261,7 +262,7 @@ export class TaskStore {
     return endedBefore(this.#db, ms, limit)
   }
 
-  /** Forgets tasks that have ended. */
+  /** Removes ended tasks. */
   remove(ids: readonly string[]): Promise<void> {
     return this.#commit.fact(() => {
       for (const id of ids) removeTask(this.#db, id)
@@ -269,7 +270,7 @@ export class TaskStore {
   }
 
   /**
-   * Removes a task that has ended. `beforeFree` runs once that is durable, while the id is still taken. Rejects with 503
+   * Removes an ended task. `beforeFree` runs once the removal is durable, while the id is still taken. Rejects with 503
    * when the removal cannot be written; the task then stays.
    */
   async delete(row: TaskRow, beforeFree: () => void): Promise<void> {
@@ -290,7 +291,7 @@ export class TaskStore {
       beforeFree()
       keep()
     } catch (error) {
-      // A removal that was committed is undone when the disk lets us; until then the row is shown from memory.
+      // A committed removal is undone as soon as the disk allows. Until then the row is shown from memory.
       if (!isTakenBack && hasTask(this.#db, task_id)) keep()
       throw error
     }
@@ -303,7 +304,7 @@ export class TaskStore {
     return request
   }
 
-  /** Whatever is written of a task is its latest state, so it does not matter which of its changes is written when. */
+  /** Each write stores the latest state of a task, so the order of writes does not matter. */
   #applied(task: LiveTask, { patch, events }: Change): () => void {
     const now = Date.now()
     task.row = changed(task.row, patch, now)

@@ -1,8 +1,8 @@
-/** The rows of tasks: one function per statement. Columns keep their names in the code. */
+/** The rows of tasks: one function for each statement. Columns keep their names in the code. */
 import type { Database } from 'bun:sqlite'
 import type { RuntimeStatus } from '../../shared/contract/runtime-status.ts'
 
-/** A task as it is kept. Times are milliseconds since 1970; records of the wire are JSON texts. */
+/** A stored task. Times are milliseconds since 1970; records of the wire are JSON texts. */
 export interface TaskRow {
   /** Order of acceptance. */
   ordinal: number
@@ -10,16 +10,16 @@ export interface TaskRow {
   status: RuntimeStatus
   readonly tenant: string | null
   readonly owner: string | null
-  /** Of the request that submitted it. */
+  /** Trace id of the request that submitted the task. */
   readonly trace_id: string | null
   readonly created_at: number
   updated_at: number
-  /** When what it takes was reserved the last time, and when that was released. */
+  /** When its resources were last reserved, and when they were released. */
   reserved_at: number | null
   released_at: number | null
   started_at: number | null
   finished_at: number | null
-  /** The boot during which a launcher was, or was about to be, started. */
+  /** The boot during which its launcher was started, or was about to be. */
   launch_boot_id: string | null
   kill_requested_at: number | null
   launcher_pid: number | null
@@ -36,15 +36,15 @@ export interface TaskRow {
   readonly metadata: string | null
 }
 
-/** What is kept of a task beyond its row: it is long, and seldom asked for. */
+/** Columns apart from the row: they are long and rarely read. */
 export interface TaskTexts {
-  /** The whole request, from which the task can start; null once it has ended. */
+  /** The whole request, from which the task can start. Null once the task has ended. */
   readonly request: string | null
   /** Its events (events.ts). */
   readonly events: string
 }
 
-/** What a task is for all its life. */
+/** Columns that never change. */
 const FIXED: readonly (keyof TaskRow)[] = [
   'ordinal',
   'task_id',
@@ -59,7 +59,7 @@ const FIXED: readonly (keyof TaskRow)[] = [
   'metadata',
 ]
 
-/** What changes in the life of a task. */
+/** Columns that change. */
 const CHANGING: readonly (keyof TaskRow)[] = [
   'status',
   'updated_at',
@@ -80,7 +80,7 @@ const CHANGING: readonly (keyof TaskRow)[] = [
 
 const COLUMNS: readonly (keyof TaskRow)[] = [...FIXED, ...CHANGING]
 
-// By place: names would have to be looked up, for each value of each statement.
+// By position: SQLite would have to look up a name for each value of each statement.
 const INSERT = `insert into tasks (${COLUMNS.join(', ')}, request, events) values (${COLUMNS.map(() => '?').join(', ')}, ?, ?)`
 const CHANGES = CHANGING.map((name) => `${name} = ?`).join(', ')
 const UPDATE = `update tasks set ${CHANGES}, events = ? where ordinal = ?`
@@ -93,12 +93,12 @@ export function insertTask(db: Database, row: TaskRow, { request, events }: Task
   db.query(INSERT).run(...pick(row, COLUMNS), request, events)
 }
 
-/** Writes what may have changed of a task. */
+/** Writes the columns that may have changed. */
 export function updateTask(db: Database, row: TaskRow, events: string): void {
   db.query(UPDATE).run(...pick(row, CHANGING), events, row.ordinal)
 }
 
-/** The same for the last time: an ended task is never started again, so its request goes. */
+/** The same when the task ends. An ended task is never started again, so its request is removed. */
 export function endTask(db: Database, row: TaskRow, events: string): void {
   db.query(END).run(...pick(row, CHANGING), events, row.ordinal)
 }
@@ -128,7 +128,7 @@ export const lastOrdinal = (db: Database): number =>
 export interface TaskFilter {
   readonly status: RuntimeStatus | null
   readonly tenant: string | null
-  /** Tasks accepted after this one. */
+  /** Only tasks accepted after this one. */
   readonly afterOrdinal: number
   readonly limit: number
 }

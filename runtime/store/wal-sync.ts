@@ -1,34 +1,34 @@
 /**
- * Makes what was committed survive a power cut, without holding up the event loop.
+ * Makes commits survive a power cut without blocking the event loop.
  *
- * SQLite commits with `synchronous=NORMAL`: into its write-ahead log, unsynced. Here that file is synced, by a thread of
- * the pool, or at once where somebody is to be told of it now. Everything committed before a sync began is on disk when
- * it is done. SQLite itself syncs before it moves the log into the database, and when it begins the log anew.
+ * With `synchronous=NORMAL` SQLite commits to its write-ahead log without a sync. This syncs that file, on a thread of
+ * the pool, or synchronously before a caller is told of a commit. A sync covers everything committed before it began.
+ * SQLite itself syncs before it moves the log into the database, and when it restarts the log.
  */
 import { fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { syncDirectoryNow } from '../../shared/atomic-file.ts'
 
-/** What `GroupCommit` needs of it. */
+/** The part that `GroupCommit` needs. */
 export interface Sync {
   /** Resolves when all that was committed before the call is on disk. */
   later(): Promise<void>
-  /** The same before it returns. */
+  /** The same, synchronously. */
   now(): void
 }
 
 export class WalSync implements Sync {
   readonly #file: number
 
-  /** The open log: changes go to it first. */
+  /** The open log, which is written before the database. */
   get fd(): number {
     return this.#file
   }
 
-  /** `path` is that of the database, which is open and has its log. */
+  /** `path` is that of the database, which must be open and have its log. */
   constructor(path: string) {
     this.#file = openSync(`${path}-wal`, 'r')
-    // A log whose name is lost is lost.
+    // Syncs the name of the log: without the name the log is lost.
     syncDirectoryNow(dirname(path))
   }
 
