@@ -183,10 +183,10 @@ function nextSearch(): Promise<Marked> {
   return comingSearch
 }
 
-/** Checks the mark once more: the search took a while, and a launcher may have another task by now. */
+/** Checks the mark once more: the search took a while, and the pid may belong to another process by now. */
 function killMarked(pid: number, mark: string): void {
   try {
-    signalIf(() => carriesMark(pid, `${TASK_MARK}=${mark}\0`), pid, { name: 'SIGKILL', value: 0 })
+    signalIf(() => carriesMark(pid, `${TASK_MARK}=${mark}\0`), pid, 'SIGKILL')
   } catch {
     // ended just now, or of another user
   }

@@ -2,16 +2,13 @@
  * Signals for exactly the process that is meant. A pidfd keeps referring to it, while its pid may go to another
  * process.
  */
-import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
-import { systemCodeOf } from '../../shared/errors.ts'
 import { loadLibc } from '../../shared/libc.ts'
 
 /** System call numbers of the architectures that we build for. */
 const PIDFD_SEND_SIGNAL = 424
 export const PIDFD_OPEN = 434
-const RT_SIGQUEUEINFO = process.arch === 'x64' ? 129 : 138
 
 const load = () =>
   loadLibc({ syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' } } as const)?.syscall ?? null
@@ -25,31 +22,21 @@ export function linuxCall(): SystemCall | null {
   return systemCall
 }
 
-/** A signal with a number for its receiver. */
-export interface NumberedSignal {
-  readonly name: NodeJS.Signals
-  readonly value: number
-}
-
 /**
  * Opens a pidfd for `pid` and sends `signal` if `isMeant` then returns true. False when the process does not exist, or
- * is not meant. Linux before 5.3 has no pidfds: there the signal goes to the pid right after the check. macOS also
- * lacks the number.
+ * is not meant. Linux before 5.3 and macOS have no pidfds: there the signal goes to the pid right after the check.
  */
 export function signalIf(
   isMeant: () => boolean,
   pid: number,
-  signal: NumberedSignal,
+  signal: NodeJS.Signals,
   call: SystemCall | null = linuxCall(),
 ): boolean {
   if (pid <= 1) return false // a process group, or all processes
-  if (call === null) return isMeant() && sendByPid(pid, signal.name)
-  const number = constants.signals[signal.name]
-  const info = signalInfo(number, signal.value)
-  const fd = Number(call(PIDFD_OPEN, pid, 0, 0, 0))
-  if (fd < 0) return isMeant() && Number(call(RT_SIGQUEUEINFO, pid, number, ptr(info), 0)) === 0
+  const fd = pidfdOf(pid, call)
+  if (fd < 0) return isMeant() && sendByPid(pid, signal)
   try {
-    return isMeant() && Number(call(PIDFD_SEND_SIGNAL, fd, number, ptr(info), 0)) === 0
+    return isMeant() && Number(call!(PIDFD_SEND_SIGNAL, fd, constants.signals[signal], 0, 0)) === 0
   } finally {
     closeSync(fd)
   }
@@ -86,26 +73,10 @@ export function killEach(
 const pidfdOf = (pid: number, call: SystemCall | null): number =>
   call === null ? -1 : Number(call(PIDFD_OPEN, pid, 0, 0, 0))
 
-/** As sigqueue() makes it: struct siginfo of 64-bit Linux. */
-const SIGINFO_INTS = 32
-const SI_QUEUE = -1
-const [AT_SIGNAL, AT_CODE, AT_PID, AT_UID, AT_VALUE] = [0, 2, 4, 5, 6]
-
-function signalInfo(signal: number, value: number): Int32Array {
-  const info = new Int32Array(SIGINFO_INTS)
-  info[AT_SIGNAL] = signal
-  info[AT_CODE] = SI_QUEUE
-  info[AT_PID] = process.pid
-  info[AT_UID] = process.getuid!()
-  info[AT_VALUE] = value
-  return info
-}
-
 function sendByPid(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal)
-  } catch (error) {
-    if (systemCodeOf(error) === 'ESRCH') return false
-    throw error
+  } catch {
+    return false // it has ended, or belongs to somebody else
   }
 }

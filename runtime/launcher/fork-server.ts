@@ -1,18 +1,17 @@
 /**
  * Has launchers started by a fork server (fork-server.h), which costs the service one small write for each.
  *
- * The fork server says `gone` for each launcher that is through with its task or has ended. It never fails to, as long as it
- * lives. When it ends, the files of each task say how far its launch came:
+ * The fork server says `gone` for each launcher that has ended. It never fails to, as long as it lives. When it ends, the
+ * files of each task say how far its launch came:
  *
  * - The lock of the task is held: its launcher goes on. Nobody will tell of its end if it cannot do so itself, so the
  *   lock is checked now and then.
- * - The lock is free: a launcher takes the lock before it is forked or gets the request, so none is on its way. If the
- *   task has not begun, the next fork server is asked for its launcher.
+ * - The lock is free: it is taken before a launcher is forked, so none is on its way. If the task has not begun, the next
+ *   fork server is asked for its launcher.
  *
- * A launcher that ended before its task had begun is asked for again, too. Either a signal killed it, or it exited with
- * EXIT_NOT_STARTED and gave no reason, as a waiting launcher does that another process has meddled with. What the first
- * launcher left is gone by then (fleet.h), or holds the lock for a moment longer; we wait for that. The record of a task
- * says whether the task has begun. A task that removes its record and then ends makes its launcher exit with another code.
+ * A launcher that a signal killed before its task had begun is asked for again, too. What the first launcher left is gone
+ * by then (fleet.h), or holds the lock for a moment longer; we wait for that. The record of a task says whether the task
+ * has begun. A task that removes its record and then ends makes its launcher exit with a code, not by a signal.
  *
  * Each request has a number of its own. So a `gone` that is still in the pipe, from another fork server or for an earlier task
  * with the same id, is not taken for this launcher's.
@@ -34,9 +33,6 @@ import type { LaunchPlan } from './plan.ts'
  * request that ends every fork server would keep all others from being read.
  */
 const MAX_TRIES = 3
-
-/** The exit code of a launcher that started no task (outcome.h). */
-const EXIT_NOT_STARTED = 125
 
 /** Milliseconds to wait for the lock of a launcher that is gone. A process that holds it longer hangs in the kernel. */
 const LOCK_PATIENCE_MS = 10_000
@@ -134,8 +130,6 @@ class ForkedLauncher implements Launcher {
   #tries = 0
   /** What another request needs. Undefined once the task has begun. */
   #retry: Retry | undefined
-  /** The launcher has said why it could not begin. */
-  #hasFault = false
   /** Until when the lock is checked, as nobody will tell that it is free. Undefined while the fork server will. */
   #watchedUntilMs: number | undefined
   #isGone = false
@@ -153,7 +147,6 @@ class ForkedLauncher implements Launcher {
 
   heard(event: LauncherEvent): void {
     if (event.event === 'started' || event.event === 'ended') this.#retry = undefined
-    else if (event.event === 'failed') this.#hasFault = true
     else if (event.event === 'gone' && event.launch === this.#launch && !this.#isGone) this.#afterLauncher(event)
   }
 
@@ -174,13 +167,11 @@ class ForkedLauncher implements Launcher {
   ask({ launch, request }: Order): TaskError | undefined {
     this.#launch = launch
     this.#tries++
-    this.#hasFault = false
     return this.#server.send(request)
   }
 
   #afterLauncher({ exit_code, is_killed }: { exit_code: number; is_killed: boolean }): void {
-    const isNoFaultOfTask = is_killed || (exit_code === EXIT_NOT_STARTED && !this.#hasFault)
-    const retry = isNoFaultOfTask && this.#tries < MAX_TRIES && !this.#hasBegun() ? this.#retry : undefined
+    const retry = is_killed && this.#tries < MAX_TRIES && !this.#hasBegun() ? this.#retry : undefined
     if (retry === undefined) this.#end({ exitCode: exit_code })
     // The launcher left a process that did not end while the fork server waited for it.
     else if (this.#isLockHeld()) this.#watchedUntilMs = performance.now() + LOCK_PATIENCE_MS

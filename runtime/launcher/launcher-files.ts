@@ -47,29 +47,25 @@ export function isLauncherAlive(taskDir: string): boolean {
   }
 }
 
-/** Before there is a task: `set_up` is the number of its set-up among those of its launcher (outcome.h). */
-const SETTING_UP = /^version=1\nlauncher_pid=(\d{1,10})\nset_up=(\d{1,10})\n/
+/** The record of a launcher that sets a sandbox up: there is no task yet (outcome.h). */
+const SETTING_UP = /^version=1\nlauncher_pid=(\d{1,10})\n/
 
-/** Who is to be asked for the end of a task, and how the launcher knows that it is meant. */
-function findLauncher(taskDir: string): { pid: number; meant: number } | undefined {
+/** The pid of the launcher that is to be asked for the end of a task. */
+function findLauncher(taskDir: string): number | undefined {
   const { process } = readRecord(taskDir)
-  if (process !== undefined) return { pid: process.launcher_pid, meant: process.pid }
-  const [, pid, setUp] = SETTING_UP.exec(readOr(join(taskDir, 'outcome.new'), '')) ?? []
-  return pid === undefined ? undefined : { pid: Number(pid), meant: -Number(setUp) }
+  if (process !== undefined) return process.launcher_pid
+  const [, pid] = SETTING_UP.exec(readOr(join(taskDir, 'outcome.new'), '')) ?? []
+  return pid === undefined ? undefined : Number(pid)
 }
 
 /**
  * Asks the launcher of a task to end it: TERM, grace, KILL. False when there is none any more, or none that has written
  * down who it is. True means that it was told; a task that came to its end in the same moment still has its own outcome.
- * To ask again does no harm: one that is asked in the moment in which its task begins may not hear it.
  * `known` is who runs where that was heard; otherwise the record is asked, and what keeps it from being read is thrown.
  */
-export function requestKill(taskDir: string, known?: Pick<LaunchedProcess, 'launcher_pid' | 'pid'>): boolean {
-  const found = known === undefined ? findLauncher(taskDir) : { pid: known.launcher_pid, meant: known.pid }
-  if (found === undefined) return false
-  // The launcher of the compiled kind may have another task by the time it hears of this, or be through with the set-up.
-  const signal = { name: KILL_SIGNAL, value: found.meant } as const
-  return signalIf(() => isLauncherAlive(taskDir), found.pid, signal)
+export function requestKill(taskDir: string, known?: Pick<LaunchedProcess, 'launcher_pid'>): boolean {
+  const pid = known === undefined ? findLauncher(taskDir) : known.launcher_pid
+  return pid !== undefined && signalIf(() => isLauncherAlive(taskDir), pid, KILL_SIGNAL)
 }
 
 /** Who runs, or ran, and how it ended. Each is absent as long as it is not known. */

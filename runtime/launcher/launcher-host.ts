@@ -13,8 +13,7 @@ export type Environment = Readonly<Record<string, string>>
 /** A launcher that was asked for. It may take a moment until it runs. */
 export interface Launcher {
   /**
-   * Resolves once the launcher is through with its task, or gone for whatever reason. Never rejects. The launcher may have
-   * said `ended` long before.
+   * Resolves once the launcher has ended, for whatever reason. Never rejects. The launcher may have said `ended` before.
    */
   readonly gone: Promise<LauncherEnd>
   /** To be called for each event of its task. */

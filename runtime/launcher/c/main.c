@@ -20,8 +20,7 @@
  *
  * The launcher's environment is the task's, so that no secret stands among arguments, where everybody could read it. It
  * reads no configuration. It ends with the task's exit code as far as that goes (outcome_exit_code), 125 when the task
- * was not started, 123 when its outcome could not be written down; or it tells that to its fork server, and waits for another
- * task (worker.h).
+ * was not started, 123 when its outcome could not be written down.
  */
 #include <signal.h>
 #include <string.h>
@@ -34,7 +33,6 @@
 #include "sandbox/cgroup.h"
 #include "sandbox/probe.h"
 #include "server/fork-server.h"
-#include "server/worker.h"
 #include "supervise/reaper.h"
 #include "supervise/notify.h"
 #include "supervise/outcome.h"
@@ -58,13 +56,12 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
   struct task task;
   struct identity identity;
   int64_t started_us = monotonic_us();
-  bool is_kill_asked = signals_take_kill(0);
+  bool is_kill_asked = signals_take_kill();
   struct fault fault = task_start(&task, setup, !is_kill_asked, &identity, record);
   struct reaper reaper = {.main_pid = task.pid, .init_fd = task.init_fd};
   if (is_fault(fault)) {
     int64_t give_up_us = monotonic_us() + setup->arguments->give_up_ms * US_PER_MS;
     if (task.pid != ABSENT) reaper_kill_all(&reaper, setup->group, give_up_us);
-    task_close(&task);
     return fault;
   }
   struct supervision supervision = {
@@ -78,7 +75,6 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
     .started_us = started_us,
   };
   supervise(&supervision, signal_fd, outcome);
-  task_close(&task);
   return outcome->fault;
 }
 
@@ -97,7 +93,6 @@ static struct fault launch(const struct arguments *arguments, struct task_dir *d
   outcome->stdout_bytes = log_bytes(dir->stdout_fd);
   outcome->stderr_bytes = log_bytes(dir->stderr_fd);
   cgroup_remove(&group); /* one that would not go is swept by the service */
-  cgroup_close(&group);
   return fault;
 }
 
@@ -106,11 +101,10 @@ static bool is_service_there(const struct arguments *arguments) {
   return arguments->fork_server_pid != ABSENT && getppid() == arguments->fork_server_pid;
 }
 
-/* One task from its beginning to its end. Its exit code; `is_clean` when nothing at all is left of it. */
-static int serve(const struct arguments *arguments, int signal_fd, bool *is_clean) {
+/* One task from its beginning to its end. Our exit code. */
+static int serve(const struct arguments *arguments, int signal_fd) {
   struct task_dir dir;
   struct record record;
-  *is_clean = false;
   struct fault fault = task_dir_open(&dir, arguments);
   if (!is_fault(fault)) fault = record_reserve(&record, dir.fd);
   if (is_fault(fault)) return give_up(arguments, fault, EXIT_NOT_STARTED);
@@ -130,10 +124,6 @@ static int serve(const struct arguments *arguments, int signal_fd, bool *is_clea
   /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
   fault = is_service_there(arguments) ? no_fault() : record_sync(&record);
   if (is_fault(fault)) complain_of_fault(arguments->task_id, fault);
-  bool is_nothing_left = outcome.leftovers_alive == 0 && reaper_leave();
-  *is_clean = is_nothing_left && outcome.are_we_the_same && !is_fault(outcome.fault) && !is_fault(fault);
-  record_close(&record);
-  task_dir_close(&dir);
   return outcome_exit_code(&outcome);
 }
 
@@ -142,28 +132,18 @@ int main(int argc, char **argv) {
   signals_by_default();
   if (argc > 1 && strcmp(argv[1], "--probe") == 0) return probe(argv + 2);
   struct arguments arguments;
-  struct worker worker = worker_alone();
   struct text complaint;
   text_clear(&complaint);
   if (fork_server_is_wanted(argv)) {
-    bool is_launcher = fork_server_run(argv, &arguments, &worker, &complaint);
+    bool is_launcher = fork_server_run(argv, &arguments, &complaint);
     if (!is_launcher) return complaint.length == 0 ? 0 : refuse_usage(&complaint);
   } else if (!arguments_parse(&arguments, argv, &complaint)) {
     return refuse_usage(&complaint);
   }
 
   int signal_fd;
-  int given[GIVEN_COUNT] = {(int)arguments.lock_fd, (int)arguments.notify_fd, worker.channel_fd, worker.done_fd};
+  int given[GIVEN_COUNT] = {(int)arguments.lock_fd, (int)arguments.notify_fd};
   struct fault fault = descriptors_tidy(given, (int)arguments.notify_fd);
   if (!is_fault(fault)) fault = supervise_signals(&signal_fd);
-  if (is_fault(fault)) return give_up(&arguments, fault, EXIT_NOT_STARTED);
-  worker_begin(&worker);
-  for (;;) {
-    bool is_clean;
-    int exit_code = serve(&arguments, signal_fd, &is_clean);
-    enum worker_state state = is_clean ? worker_next(&worker, &arguments, exit_code, &complaint) : WORKER_ENDED;
-    if (state == WORKER_ENDED) return exit_code;
-    if (state == WORKER_BROKEN) return refuse_usage(&complaint);
-    signals_forget(signal_fd);
-  }
+  return is_fault(fault) ? give_up(&arguments, fault, EXIT_NOT_STARTED) : serve(&arguments, signal_fd);
 }

@@ -6,10 +6,8 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { signalIf } from '../../../runtime/host/pidfd.ts'
 import { classify } from '../../../runtime/launcher/classification.ts'
 import { explainFault } from '../../../runtime/launcher/faults.ts'
-import { KILL_SIGNAL } from '../../../runtime/launcher/kill-signal.ts'
 import { requestKill } from '../../../runtime/launcher/launcher-files.ts'
 import { sh, shippedLauncher } from '../../support/launchers.ts'
 import {
@@ -96,20 +94,6 @@ describe.skipIf(why !== undefined)(`a sandbox${why === undefined ? '' : ` (skipp
       code: 'timeout',
       details: { wall_time_ms: 300, remedy: expect.stringContaining('was still being set up') },
     })
-  })
-
-  test('does not take a request for an earlier set-up of its launcher', async () => {
-    await using task = launchIn(setting, { command: sh('echo ready; exec sleep 600') })
-    await task.printed('ready\n')
-    const { launcher_pid } = await task.started()
-    signalIf(() => true, launcher_pid, { name: KILL_SIGNAL, value: -1 })
-    // Two pending signals of the same number are one: the second would be lost.
-    await until(
-      () => /^ShdPnd:\s+0+$/m.test(readFileSync(`/proc/${launcher_pid}/status`, 'utf8')),
-      (isTaken) => isTaken,
-    )
-    expect(requestKill(task.dir)).toBe(true)
-    expect((await task.outcome()).reason).toBe('kill')
   })
 
   test('says which of its mounts failed, whichever it is', async () => {

@@ -63,7 +63,7 @@ struct fault descriptors_tidy(const int given[GIVEN_COUNT], int shared_fd) {
 }
 
 void descriptors_keep_only(int fd) {
-  const int kept[GIVEN_COUNT] = {fd, fd, fd, fd};
+  const int kept[GIVEN_COUNT] = {fd, fd};
   unsigned int number = (unsigned int)fd;
   bool is_closed = (fd == 0 || syscall(SYS_close_range, 0, number - 1, 0) == 0) &&
                    syscall(SYS_close_range, number + 1, UINT_MAX, 0) == 0;

@@ -6,7 +6,7 @@
 #include "base/fault.h"
 
 /* Descriptors that may be given; ABSENT where one is not. */
-#define GIVEN_COUNT 4
+#define GIVEN_COUNT 2
 
 /*
  * Opens standard streams that are closed onto /dev/null, so that no file of ours is mistaken for one; closes what was

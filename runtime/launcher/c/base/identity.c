@@ -25,8 +25,7 @@ static bool find_start_time(struct identity *identity) {
 }
 
 struct identity identity_before_birth(void) {
-  static int set_ups;
-  return (struct identity){.launcher_pid = getpid(), .set_up = ++set_ups, .start_time = boot_ticks()};
+  return (struct identity){.launcher_pid = getpid(), .start_time = boot_ticks()};
 }
 
 struct fault identity_after_birth(struct identity *identity, pid_t pid) {

@@ -12,8 +12,6 @@
 
 struct identity {
   pid_t launcher_pid;
-  /* Of this set-up among those of the launcher, from 1. */
-  int set_up;
   pid_t pid;
   /* Clock ticks between boot and start. */
   int64_t start_time;

@@ -193,11 +193,6 @@ struct cgroup_usage cgroup_read(const struct cgroup *group) {
   };
 }
 
-void cgroup_close(const struct cgroup *group) {
-  if (group->pids_fd != ABSENT) close(group->pids_fd);
-  if (group->memory_fd != ABSENT && group->memory_fd != group->pids_fd) close(group->memory_fd);
-}
-
 static bool remove_group(int fd, const char *path) { return fd == ABSENT || rmdir(path) == 0 || errno == ENOENT; }
 
 bool cgroup_remove(const struct cgroup *group) {

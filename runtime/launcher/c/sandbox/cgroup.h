@@ -52,9 +52,6 @@ void cgroup_kill(const struct cgroup *group);
 
 struct cgroup_usage cgroup_read(const struct cgroup *group);
 
-/* Lets go of the groups, whether they are there or not. */
-void cgroup_close(const struct cgroup *group);
-
 /* False when a group would not go: it has members or groups of its own. */
 bool cgroup_remove(const struct cgroup *group);
 

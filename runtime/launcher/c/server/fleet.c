@@ -73,21 +73,13 @@ static void end(struct member *member, int exit_code) {
   member->exit_code = exit_code;
 }
 
-/* The one that the process has now. */
 static struct member *find(struct fleet *fleet, pid_t pid) {
   for (size_t i = 0; i < fleet->count; i++)
     if (fleet->members[i].pid == pid) return &fleet->members[i];
   return NULL;
 }
 
-void fleet_end(struct fleet *fleet, pid_t pid, uint32_t launch, int exit_code) {
-  struct member *member = find(fleet, pid);
-  if (member == NULL || member->launch != launch) return;
-  end(member, exit_code);
-  note_untold(fleet, true);
-}
-
-void fleet_end_process(struct fleet *fleet, pid_t pid, int status) {
+void fleet_end(struct fleet *fleet, pid_t pid, int status) {
   struct member *member = find(fleet, pid);
   if (member == NULL) return;
   if (!WIFSIGNALED(status)) {

@@ -40,17 +40,14 @@ struct fleet {
 /* Makes sure that one more can be added. False without memory. */
 bool fleet_make_room(struct fleet *fleet);
 
-/* A launcher that was forked for it, or passed it. */
+/* A launcher that was forked for it. */
 void fleet_add(struct fleet *fleet, const struct arguments *arguments, uint32_t launch, pid_t pid);
 
 /* A launcher that could not be started. Without a fault the service hears only that the launcher is gone. */
 void fleet_add_failed(struct fleet *fleet, const struct arguments *arguments, uint32_t launch, struct fault fault);
 
-/* A launcher says that it is through with this one, and waits for another. */
-void fleet_end(struct fleet *fleet, pid_t pid, uint32_t launch, int exit_code);
-
-/* What is known of the end of a launcher itself, as wait() gave it. */
-void fleet_end_process(struct fleet *fleet, pid_t pid, int status);
+/* What is known of the end of a launcher, as wait() gave it. */
+void fleet_end(struct fleet *fleet, pid_t pid, int status);
 
 /* Lets those be told that were held: all of them when nothing is left behind by any, otherwise those held for too long. */
 void fleet_release(struct fleet *fleet, bool is_nothing_left);

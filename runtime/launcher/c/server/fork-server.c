@@ -11,7 +11,6 @@
 #include "base/children.h"
 #include "base/complaint.h"
 #include "base/identity.h"
-#include "server/crew.h"
 #include "server/fleet.h"
 #include "server/inbox.h"
 #include "server/orphans.h"
@@ -27,7 +26,6 @@ extern char **environ;
 struct fork_server {
   struct inbox inbox;
   struct fleet fleet;
-  struct crew crew;
   struct orphans orphans;
   struct setproctitle title;
   int signal_fd;
@@ -36,12 +34,11 @@ struct fork_server {
   bool has_more;
 };
 
-/* Which process it is that returns. With the last two, the complaint says what is wrong. */
+/* Which process returns. */
 enum side {
   SIDE_FORK_SERVER,
   SIDE_LAUNCHER,
-  SIDE_SENSELESS_LAUNCHER,
-  /* A fork server that cannot go on. */
+  /* A fork server that cannot go on, as the complaint says. */
   SIDE_BROKEN,
 };
 
@@ -66,98 +63,71 @@ static bool begin(struct fork_server *server, char **argv, struct text *complain
   sigaddset(&children, SIGCHLD);
   if (sigprocmask(SIG_SETMASK, &all, NULL) == 0) {
     server->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (server->signal_fd >= 0 && crew_found(&server->crew) && orphans_found(&server->orphans)) return true;
+    if (server->signal_fd >= 0 && orphans_found(&server->orphans)) return true;
   }
   text_add(complaint, "cannot watch launchers: ");
   return complain(complaint, strerror(errno));
 }
 
 /* What a fork leaves to be done; the rest is that of every launcher, which closes what it was not given. */
-static void become_launcher(const struct fork_server *server, const struct request *request, struct arguments *arguments,
-                            int lock_fd, int channel_fd, struct worker *worker) {
+static void become_launcher(struct fork_server *server, const struct request *request, struct arguments *arguments,
+                            int lock_fd) {
   setsid();
   close(STDIN_FILENO);
-  *worker = (struct worker){
-    .channel_fd = channel_fd,
-    .done_fd = channel_fd == ABSENT ? ABSENT : server->crew.done_write_fd,
-    .fork_server_pid = server->pid,
-    .notify_fd = server->fleet.notify_fd,
-    .title = server->title,
-    .inbox = server->inbox,
-    .request = *request,
-  };
-  inbox_wipe_rest(&worker->inbox);
-  worker_take(worker, arguments, lock_fd);
-}
-
-/* The pid of a launcher that was not there before; 0 in that itself, -1 with errno. */
-static pid_t fork_launcher(struct fork_server *server, const struct request *request, struct arguments *arguments, int lock_fd,
-                           struct worker *worker) {
-  int ours, its;
-  crew_make_channel(&server->crew, request, &ours, &its);
-  pid_t pid = fork();
-  if (pid == 0) {
-    become_launcher(server, request, arguments, lock_fd, its, worker);
-    return pid;
-  }
-  int error = errno;
-  if (its != ABSENT) close(its);
-  if (pid > 0) {
-    orphans_add_launcher(&server->orphans, pid);
-    crew_add(&server->crew, pid, ours);
-  } else if (ours != ABSENT) {
-    close(ours);
-  }
-  errno = error;
-  return pid;
+  inbox_wipe_rest(&server->inbox);
+  environ = request->variables;
+  setproctitle_show(&server->title, request->argv, request->variables);
+  arguments->notify_fd = server->fleet.notify_fd;
+  arguments->fork_server_pid = server->pid;
+  arguments->lock_fd = lock_fd;
 }
 
 static enum side launch(struct fork_server *server, const struct request *request, struct arguments *arguments,
-                        struct worker *worker, struct text *complaint) {
-  struct fleet *fleet = &server->fleet;
+                        struct text *complaint) {
   bool is_sound = arguments_parse(arguments, request->argv, complaint);
   if (!arguments_name_task(arguments)) return SIDE_BROKEN; /* there is nobody to tell of */
-  if (!fleet_make_room(fleet) || !orphans_make_room(&server->orphans)) {
+  if (!fleet_make_room(&server->fleet) || !orphans_make_room(&server->orphans)) {
     text_clear(complaint);
     text_add(complaint, "no memory for another launcher");
     return SIDE_BROKEN;
   }
-  int lock_fd = ABSENT;
-  struct fault fault = is_sound ? task_dir_lock(&lock_fd, arguments) : no_fault();
-  pid_t pid = !is_fault(fault) && is_sound ? crew_pass(&server->crew, request, lock_fd) : ABSENT;
-  if (!is_fault(fault) && pid == ABSENT) {
-    pid = fork_launcher(server, request, arguments, lock_fd, worker);
-    if (pid == 0) return is_sound ? SIDE_LAUNCHER : SIDE_SENSELESS_LAUNCHER;
-    if (pid < 0) fault = fault_at(STEP_FORK);
+  if (!is_sound) {
+    complain_of_usage(complaint);
+    text_clear(complaint);
+    fleet_add_failed(&server->fleet, arguments, request->launch, no_fault());
+    return SIDE_FORK_SERVER;
   }
+  int lock_fd;
+  struct fault fault = task_dir_lock(&lock_fd, arguments);
+  pid_t pid = is_fault(fault) ? ABSENT : fork();
+  if (pid == 0) {
+    become_launcher(server, request, arguments, lock_fd);
+    return SIDE_LAUNCHER;
+  }
+  if (!is_fault(fault) && pid < 0) fault = fault_at(STEP_FORK);
   /* A stale request must not be reported: the service would fail the new task of the same id. */
-  if (fault.step == STEP_TASK_DIR && fault.error == ESTALE) {
-    complain_of_fault(arguments->task_id, fault);
-    fleet_add_failed(fleet, arguments, request->launch, no_fault());
-  } else if (is_fault(fault)) fleet_add_failed(fleet, arguments, request->launch, fault);
-  else fleet_add(fleet, arguments, request->launch, pid);
+  bool is_stale = fault.step == STEP_TASK_DIR && fault.error == ESTALE;
+  if (is_stale) complain_of_fault(arguments->task_id, fault);
+  if (is_fault(fault)) fleet_add_failed(&server->fleet, arguments, request->launch, is_stale ? no_fault() : fault);
+  else {
+    orphans_add_launcher(&server->orphans, pid);
+    fleet_add(&server->fleet, arguments, request->launch, pid);
+  }
   if (lock_fd >= 0) close(lock_fd); /* now the launcher's alone */
-  text_clear(complaint);
   return SIDE_FORK_SERVER;
 }
 
-static enum side launch_all(struct fork_server *server, struct arguments *arguments, struct worker *worker,
-                            struct text *complaint) {
+static enum side launch_all(struct fork_server *server, struct arguments *arguments, struct text *complaint) {
   for (;;) {
     struct request request;
     enum inbox_state state = inbox_take(&server->inbox, &request, complaint);
     if (state == INBOX_WAITS) return SIDE_FORK_SERVER;
     if (state == INBOX_BROKEN) return SIDE_BROKEN;
-    enum side side = launch(server, &request, arguments, worker, complaint);
-    if (side == SIDE_LAUNCHER || side == SIDE_SENSELESS_LAUNCHER) return side; /* and the request is its own */
+    enum side side = launch(server, &request, arguments, complaint);
+    if (side == SIDE_LAUNCHER) return side; /* and the request is its own */
     inbox_wipe(&server->inbox, &request);
     if (side == SIDE_BROKEN) return side;
   }
-}
-
-static void hear_done(struct fork_server *server) {
-  struct done_word word;
-  while (crew_hear(&server->crew, &word)) fleet_end(&server->fleet, word.pid, word.launch, word.exit_code);
 }
 
 static void reap(struct fork_server *server) {
@@ -174,9 +144,7 @@ static void reap(struct fork_server *server) {
       child_let_go(pid, WSTOPSIG(status)); /* an orphan */
       continue;
     }
-    hear_done(server); /* its last word came before its end */
-    crew_remove(&server->crew, pid);
-    fleet_end_process(&server->fleet, pid, status);
+    fleet_end(&server->fleet, pid, status);
     orphans_note_end(&server->orphans, pid, status);
   }
 }
@@ -187,7 +155,7 @@ static int earlier_ms(int one_ms, int other_ms) {
   return other_ms < 0 || one_ms < other_ms ? one_ms : other_ms;
 }
 
-bool fork_server_run(char **argv, struct arguments *arguments, struct worker *worker, struct text *complaint) {
+bool fork_server_run(char **argv, struct arguments *arguments, struct text *complaint) {
   /* Not on the stack, so that a checker for leaks finds what it holds in every process. */
   static struct fork_server server;
   if (!begin(&server, argv, complaint)) return false;
@@ -197,25 +165,21 @@ bool fork_server_run(char **argv, struct arguments *arguments, struct worker *wo
     struct pollfd events[] = {
       {.fd = server.inbox.fd, .events = POLLIN},
       {.fd = server.signal_fd, .events = POLLIN},
-      {.fd = server.crew.done_fd, .events = POLLIN},
       {.fd = is_pipe_full ? server.fleet.notify_fd : ABSENT, .events = POLLOUT},
     };
-    int timeout_ms = earlier_ms(is_pipe_full ? -1 : tell_in_ms, crew_let_go_in_ms(&server.crew));
-    timeout_ms = earlier_ms(timeout_ms, fleet_release_in_ms(&server.fleet));
+    int timeout_ms = earlier_ms(is_pipe_full ? -1 : tell_in_ms, fleet_release_in_ms(&server.fleet));
     timeout_ms = earlier_ms(timeout_ms, server.has_more ? 0 : orphans_look_in_ms(&server.orphans));
     if (poll(events, sizeof events / sizeof events[0], timeout_ms) < 0) continue;
     if (events[1].revents != 0) signals_forget(server.signal_fd);
     if (events[1].revents != 0 || server.has_more) reap(&server);
     orphans_kill(&server.orphans);
     fleet_release(&server.fleet, orphans_are_gone(&server.orphans)); /* nobody is told before of the end of their launcher */
-    if (events[2].revents != 0) hear_done(&server);
     if (events[0].revents != 0) {
       enum inbox_state state = inbox_read(&server.inbox, complaint);
       if (state == INBOX_ENDED || state == INBOX_BROKEN) return false;
-      enum side side = launch_all(&server, arguments, worker, complaint);
+      enum side side = launch_all(&server, arguments, complaint);
       if (side != SIDE_FORK_SERVER) return side == SIDE_LAUNCHER;
     }
     if (fleet_tell_in_ms(&server.fleet) == 0) fleet_tell(&server.fleet);
-    crew_let_go(&server.crew);
   }
 }

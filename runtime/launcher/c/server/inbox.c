@@ -3,14 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define BYTES_OF_NUMBER 4
 #define HEADER_BYTES (4 * BYTES_OF_NUMBER)
 
 /* Room for what is read at once; more only for a request that is larger, and only until it is taken. */
-#define READ_BYTES MAX_PASSED_BYTES
+#define READ_BYTES 65536
 
 static uint32_t number_at(const char *bytes) {
   const unsigned char *digits = (const unsigned char *)bytes;
@@ -110,54 +109,6 @@ enum inbox_state inbox_take(struct inbox *inbox, struct request *request, struct
   request->bytes = begin;
   request->length = BYTES_OF_NUMBER + bytes;
   return state;
-}
-
-/* Room for one descriptor beside a message. */
-union rights {
-  struct cmsghdr header;
-  char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-bool inbox_pass(const struct request *request, int channel_fd, int lock_fd) {
-  errno = EMSGSIZE;
-  if (request->length > MAX_PASSED_BYTES) return false;
-  union rights rights = {.bytes = {0}};
-  struct iovec part = {.iov_base = (void *)(uintptr_t)request->bytes, .iov_len = request->length};
-  struct msghdr message = {
-    .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights.bytes, .msg_controllen = sizeof rights.bytes};
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof lock_fd);
-  memcpy(CMSG_DATA(header), &lock_fd, sizeof lock_fd);
-  return sendmsg(channel_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)request->length;
-}
-
-/* The descriptor beside a message, or -1. */
-static int passed_fd(struct msghdr *message) {
-  int fd;
-  struct cmsghdr *header = CMSG_FIRSTHDR(message);
-  if (header == NULL || header->cmsg_type != SCM_RIGHTS) return -1;
-  memcpy(&fd, CMSG_DATA(header), sizeof fd);
-  return fd;
-}
-
-enum inbox_state inbox_receive(struct inbox *inbox, int channel_fd, struct request *request, int *lock_fd,
-                               struct text *complaint) {
-  inbox->at = inbox->length = 0;
-  if (!make_room(inbox)) return broken(complaint, "no memory for a request");
-  union rights rights;
-  struct iovec part = {.iov_base = inbox->bytes, .iov_len = inbox->size};
-  struct msghdr message = {
-    .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights.bytes, .msg_controllen = sizeof rights.bytes};
-  ssize_t got;
-  while ((got = recvmsg(channel_fd, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
-  if (got == 0) return INBOX_ENDED;
-  if (got < 0) return broken(complaint, "cannot read a request that was passed on");
-  inbox->length = (size_t)got;
-  *lock_fd = passed_fd(&message);
-  if (*lock_fd < 0) return broken(complaint, "cannot take the lock of a request that was passed on");
-  return inbox_take(inbox, request, complaint);
 }
 
 void inbox_wipe(struct inbox *inbox, struct request *request) {

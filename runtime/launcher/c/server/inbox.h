@@ -68,17 +68,4 @@ void inbox_wipe(struct inbox *inbox, struct request *request);
 /* Lets go of those that were not taken yet: in a copy of us, which has the one that was taken last. */
 void inbox_wipe_rest(struct inbox *inbox);
 
-/* Bytes of the longest request that goes through a channel. */
-#define MAX_PASSED_BYTES 65536
-
-/*
- * The same between a fork server and a launcher that waits for a task: a whole request as one message, and with it the
- * descriptor that holds the lock of the task. False with errno; EMSGSIZE when it is too long for that.
- */
-bool inbox_pass(const struct request *request, int channel_fd, int lock_fd);
-
-/* Waits for one. Never INBOX_WAITS; INBOX_ENDED at the end of the channel. */
-enum inbox_state inbox_receive(struct inbox *inbox, int channel_fd, struct request *request, int *lock_fd,
-                               struct text *complaint);
-
 #endif

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 struct orphans {
-  /* Launchers that were forked and not reaped: with a task, waiting, or let go. */
+  /* Launchers that were forked and not reaped. */
   pid_t *launchers;
   size_t count;
   size_t size;

@@ -22,23 +22,22 @@ void setproctitle_find(struct setproctitle *title, char **argv, char **variables
   if (title->mark != NULL) title->mark_bytes = strlen(title->mark) + 1;
 }
 
-void setproctitle_hide(const struct setproctitle *title) {
-  if (title->arguments != NULL) memset(title->arguments, 0, title->arguments_bytes);
-  if (title->mark != NULL) memset(title->mark, 0, title->mark_bytes);
+/* Shows as many strings as there is room for, and zeros behind them. */
+static void show_arguments(const struct setproctitle *title, char **strings) {
+  memset(title->arguments, 0, title->arguments_bytes);
+  size_t at = 0;
+  for (; *strings != NULL; strings++) {
+    size_t length = strlen(*strings) + 1;
+    if (length > title->arguments_bytes - at) return;
+    memcpy(title->arguments + at, *strings, length);
+    at += length;
+  }
 }
 
 void setproctitle_show(const struct setproctitle *title, char **argv, char **variables) {
-  setproctitle_hide(title);
-  if (title->arguments != NULL) {
-    size_t at = 0;
-    for (char **next = argv + 1; *next != NULL; next++) {
-      size_t length = strlen(*next) + 1;
-      if (length > title->arguments_bytes - at) break;
-      memcpy(title->arguments + at, *next, length);
-      at += length;
-    }
-  }
+  if (title->arguments != NULL) show_arguments(title, argv + 1);
+  if (title->mark == NULL) return;
+  memset(title->mark, 0, title->mark_bytes);
   const char *mark = mark_of(variables);
-  if (title->mark == NULL || mark == NULL || strlen(mark) >= title->mark_bytes) return;
-  memcpy(title->mark, mark, strlen(mark));
+  if (mark != NULL && strlen(mark) < title->mark_bytes) memcpy(title->mark, mark, strlen(mark));
 }

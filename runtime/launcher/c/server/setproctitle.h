@@ -24,9 +24,6 @@ struct setproctitle {
 /* Finds the room: the arguments after the name of the program, and the value of the mark. */
 void setproctitle_find(struct setproctitle *title, char **argv, char **variables);
 
-/* Shows nothing. */
-void setproctitle_hide(const struct setproctitle *title);
-
 /* Shows as many of `argv` after the name as there is room for, and the mark of `variables`. */
 void setproctitle_show(const struct setproctitle *title, char **argv, char **variables);
 

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,11 +55,6 @@ static bool reap(struct init *init, bool may_wait) {
   }
 }
 
-static struct usage used(void) {
-  struct rusage resources;
-  return getrusage(RUSAGE_CHILDREN, &resources) == 0 ? usage_of(&resources) : (struct usage){0, 0, 0};
-}
-
 /* Those from inside are not for us: anybody there may send them. Who is outside has no pid here. */
 static bool is_from_outside(const siginfo_t *info) { return info->si_code <= 0 && info->si_pid == 0; }
 
@@ -76,7 +70,7 @@ _Noreturn void init_run(pid_t task, int fd) {
     if (signal > 0 && signal != SIGCHLD && is_from_outside(&info)) kill(-1, signal);
   }
   while (reap(&init, true)) continue;
-  init_say(fd, (struct init_word){.kind = INIT_DONE, .leftovers = init.leftovers, .usage = used()});
+  init_say(fd, (struct init_word){.kind = INIT_DONE, .leftovers = init.leftovers, .usage = usage_of_children()});
   _exit(0);
 }
 

@@ -50,11 +50,10 @@ static bool rename_record(struct record *record, const char *name) {
   return is_renamed;
 }
 
-struct fault record_set_up(struct record *record, const struct identity *identity) {
+struct fault record_launcher(struct record *record, const struct identity *identity) {
   struct text text;
   start_part(record, &text);
   text_add_count(&text, "launcher_pid", identity->launcher_pid);
-  text_add_count(&text, "set_up", identity->set_up);
   record->names_launcher = write_part(record, &text);
   return record->names_launcher ? no_fault() : fault_at(STEP_OUTCOME);
 }
@@ -132,8 +131,6 @@ struct fault record_end(struct record *record, const struct outcome *outcome) {
 struct fault record_sync(const struct record *record) {
   return fdatasync(record->fd) == 0 ? no_fault() : fault_at(STEP_OUTCOME);
 }
-
-void record_close(struct record *record) { close(record->fd); }
 
 int outcome_exit_code(const struct outcome *outcome) {
   if (outcome->how == HOW_NOT_STARTED || outcome->how == HOW_ABANDONED) return EXIT_NOT_STARTED;

@@ -6,8 +6,8 @@
  *   version=1
  *   launcher_pid= pid= pgid= start_time= boot_id= started_ms=
  *
- * Where a sandbox is set up first, which may hang, a part of that is there before, under the name `outcome.new`: launcher_pid,
- * and set_up=, the number by which a request to end the task means this set-up (signals.h).
+ * Where a sandbox is set up first, which may hang, launcher_pid is there before, under the name `outcome.new`, so that the
+ * launcher can be asked to give up.
  *
  * The second part says how it ended. It is added when nothing of the task is left; then the file is renamed
  * to `outcome`. Only one that has the last line counts as an outcome:
@@ -74,8 +74,6 @@ struct outcome {
   int64_t stderr_bytes;
   int64_t leftovers_killed;
   int64_t leftovers_alive;
-  /* We are as we were before the task. Not written down. */
-  bool are_we_the_same;
 };
 
 /* The file, under whatever name it has by now. */
@@ -95,7 +93,7 @@ struct record {
 struct fault record_reserve(struct record *record, int dir_fd);
 
 /* Before the first part: from then on its launcher can be asked to give up. */
-struct fault record_set_up(struct record *record, const struct identity *identity);
+struct fault record_launcher(struct record *record, const struct identity *identity);
 
 /* The first part: from then on it is known who runs. */
 struct fault record_start(struct record *record, const struct identity *identity);
@@ -105,9 +103,6 @@ struct fault record_end(struct record *record, const struct outcome *outcome);
 
 /* From then on also after a power cut. */
 struct fault record_sync(const struct record *record);
-
-/* It stays in its directory. */
-void record_close(struct record *record);
 
 #define EXIT_NOT_STARTED 125
 /* The task was started and has ended, but how could not be written down. */

@@ -54,8 +54,7 @@ void reaper_collect(struct reaper *reaper) {
   reaper->has_more = true;
   for (int64_t reaped = 0; reaped < reaper->seen + REAPED_AT_ONCE; reaped++) {
     int status;
-    struct rusage resources;
-    pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &resources);
+    pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) {
       reaper->is_empty = pid < 0;
@@ -66,7 +65,6 @@ void reaper_collect(struct reaper *reaper) {
       child_let_go(pid, WSTOPSIG(status));
       continue;
     }
-    usage_add(&reaper->usage, usage_of(&resources));
     if (pid == reaper->main_pid) {
       hear_init(reaper);
       if (!reaper->has_main_ended) end_main(reaper, status);
@@ -105,10 +103,7 @@ void reaper_kill_all(struct reaper *reaper, const struct cgroup *group, int64_t 
   for (reaper_collect(reaper); !reaper->is_empty; reaper_collect(reaper)) {
     /* A cgroup cannot be removed before its last member is gone. */
     if (reaper->is_init_done && !cgroup_is_there(group)) return;
-    if (++round == CALM_ROUNDS) {
-      reaper->has_gone_first = true;
-      go_first();
-    }
+    if (++round == CALM_ROUNDS) go_first();
     int64_t left_us = give_up_us - monotonic_us();
     if (left_us <= 0) {
       reaper->leftovers_alive = children_count();
@@ -122,16 +117,5 @@ void reaper_kill_all(struct reaper *reaper, const struct cgroup *group, int64_t 
     cgroup_kill(group);
     reaper->seen = children_kill(NULL, NULL);
     if (!reaper->has_more) await_child(left_us);
-  }
-}
-
-bool reaper_leave(void) {
-  int64_t until_us = monotonic_us() + INIT_PATIENCE_US;
-  for (;;) {
-    pid_t pid = waitpid(-1, NULL, WNOHANG | __WALL);
-    int64_t left_us = until_us - monotonic_us();
-    if (pid < 0 && errno != EINTR) return true;
-    if (left_us <= 0) return false;
-    if (pid == 0) await_child(left_us);
   }
 }

@@ -39,10 +39,6 @@ struct reaper {
   /* The init says that it is the last, and what it has seen used. */
   bool is_init_done;
   struct usage init_usage;
-  /* Of all that we have reaped. */
-  struct usage usage;
-  /* We go before all other processes since, to be through with a storm. */
-  bool has_gone_first;
   /* There may be children that have ended and were not reaped yet. */
   bool has_more;
   /* Children at the last look. */
@@ -67,8 +63,5 @@ void reaper_signal(const struct reaper *reaper, int signal);
  * monotonic clock has come. The main process has ended.
  */
 void reaper_kill_all(struct reaper *reaper, const struct cgroup *group, int64_t give_up_us);
-
-/* Waits a moment for an init that is still ending. False when there is still a child. */
-bool reaper_leave(void);
 
 #endif

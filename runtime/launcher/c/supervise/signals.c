@@ -22,25 +22,20 @@ void signals_by_default(void) {
     syscall(SYS_rt_sigaction, signal, &by_default, NULL, KERNEL_SIGSET_BYTES);
 }
 
-static bool mean_task(int code, int value, pid_t pid) { return code != SI_QUEUE || value == pid; }
-
-bool signals_take_kill(pid_t pid) {
+bool signals_take_kill(void) {
   sigset_t kill_signal;
   sigemptyset(&kill_signal);
   sigaddset(&kill_signal, SIGNAL_OF_KILL);
-  siginfo_t info;
   struct timespec no_time = {0, 0};
-  return sigtimedwait(&kill_signal, &info, &no_time) == SIGNAL_OF_KILL &&
-         mean_task(info.si_code, info.si_value.sival_int, pid);
+  return sigtimedwait(&kill_signal, NULL, &no_time) == SIGNAL_OF_KILL;
 }
 
-enum reason signals_heed(int signal_fd, pid_t pid) {
+enum reason signals_heed(int signal_fd) {
   struct signalfd_siginfo info;
   enum reason reason = REASON_NONE;
   while (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-    bool is_kill = info.ssi_signo == SIGNAL_OF_KILL;
-    if (is_kill && mean_task(info.ssi_code, info.ssi_int, pid)) reason = REASON_KILL;
-    else if (!is_kill && info.ssi_signo != SIGCHLD && reason == REASON_NONE) reason = REASON_TERMINATED;
+    if (info.ssi_signo == SIGNAL_OF_KILL) reason = REASON_KILL;
+    else if (info.ssi_signo != SIGCHLD && reason == REASON_NONE) reason = REASON_TERMINATED;
   }
   return reason;
 }

@@ -11,21 +11,17 @@
 /* Every signal does what it does by default. It stays so in all that we fork, and what a program is given. */
 void signals_by_default(void);
 
-/*
- * A request of our service to end the task. It is sent to a launcher that is known by its lock and by its record
- * (spawn.ts). With it comes the pid of the task: when that has just ended, the launcher may have another one already. Of one
- * whose sandbox is being set up the pid is not known: then it is the number of the set-up, negative (identity.h).
- */
+/* A request of our service to end the task, sent to a launcher that is known by its lock and by its record (spawn.ts). */
 #define SIGNAL_OF_KILL SIGUSR2
 
-/* Whether one is pending that means the task `pid`, or, without a task yet (0), names none. It is taken. */
-bool signals_take_kill(pid_t pid);
+/* Whether one is pending. It is taken. */
+bool signals_take_kill(void);
 
 /*
- * Reads what has come. Why the task `pid` is to end: because our service asks for it, which counts first, or because somebody
- * else ends us; or no reason. A request that names no task means whatever task there is.
+ * Reads what has come. Why the task is to end: because our service asks for it, which counts first, or because somebody
+ * else ends us; or no reason.
  */
-enum reason signals_heed(int signal_fd, pid_t pid);
+enum reason signals_heed(int signal_fd);
 
 /* A descriptor for signals_heed, of signals that are blocked: all but those of children. ABSENT with errno. */
 int signals_of_end(void);
@@ -33,7 +29,7 @@ int signals_of_end(void);
 /* Blocks all signals, so that none ends us, and gives a descriptor of those that a launcher heeds. -1 with errno. */
 int signals_watch(void);
 
-/* Forgets what came for a task that is no more. */
+/* Reads what has come, and forgets it. */
 void signals_forget(int signal_fd);
 
 /* None is blocked any more: for the task alone, just before it is the program. */

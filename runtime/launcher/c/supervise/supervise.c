@@ -151,7 +151,7 @@ static void await_event(struct loop *loop) {
   if (ppoll(events, sizeof events / sizeof events[0], &timeout, NULL) <= 0) return;
   if (events[1].revents != 0) hear_child(loop);
   bool has_signals = events[0].revents != 0;
-  enum reason asked = has_signals ? signals_heed(loop->signal_fd, loop->given->identity->pid) : REASON_NONE;
+  enum reason asked = has_signals ? signals_heed(loop->signal_fd) : REASON_NONE;
   if (!has_ended(loop) && asked != REASON_NONE) end_because(loop, asked);
 }
 
@@ -175,20 +175,19 @@ static void conclude(struct loop *loop, struct outcome *outcome) {
   }
   outcome->finished_ms = reaper->ended_epoch_ms;
   outcome->duration_us = reaper->ended_us - loop->given->started_us;
-  outcome->usage = reaper->usage;
+  outcome->usage = usage_of_children();
   /* One that we have not waited for yet says itself what it has waited for. */
   if (!reaper->is_empty) usage_add(&outcome->usage, reaper->init_usage);
   outcome->is_usage_lost = outcome->how != HOW_NOT_STARTED && reaper->init_fd != ABSENT && !reaper->is_init_done;
   outcome->leftovers_killed = reaper->leftovers_killed;
   outcome->leftovers_alive = reaper->leftovers_alive;
-  outcome->are_we_the_same = !reaper->has_gone_first;
 }
 
 /* A request that was there before us: then there is nothing to start. */
 static void begin(struct loop *loop) {
   struct task *task = loop->given->task;
   enum reason asked = loop->given->asked;
-  if (asked == REASON_NONE && signals_take_kill(loop->given->identity->pid)) asked = REASON_KILL;
+  if (asked == REASON_NONE && signals_take_kill()) asked = REASON_KILL;
   if (asked == REASON_NONE) task_go(task);
   else if (task->is_set_up) end_because(loop, asked);
   else if (!has_ended(loop)) {

@@ -63,12 +63,6 @@ struct fault task_dir_open_logs(struct task_dir *dir, int64_t owner) {
   return dir->stderr_fd < 0 ? fault_at(STEP_LOGS) : no_fault();
 }
 
-void task_dir_close(struct task_dir *dir) {
-  close(dir->stdout_fd);
-  close(dir->stderr_fd);
-  task_dir_leave(dir);
-}
-
 void task_dir_leave(const struct task_dir *dir) {
   if (dir->lock_fd != dir->fd) close(dir->lock_fd);
   close(dir->fd);

@@ -30,9 +30,6 @@ struct fault task_dir_open(struct task_dir *dir, const struct arguments *argumen
 /* The logs belong to the user `owner` who writes them, or to us if ABSENT: only an owner can open /dev/stdout again. */
 struct fault task_dir_open_logs(struct task_dir *dir, int64_t owner);
 
-/* Closes all of it, and lets go of the lock. */
-void task_dir_close(struct task_dir *dir);
-
 /* Of a copy of us: lets go of the lock without taking it from us, keeping the logs. */
 void task_dir_leave(const struct task_dir *dir);
 

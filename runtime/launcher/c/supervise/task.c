@@ -165,7 +165,7 @@ static struct fault fault_of_child(struct task *task, const struct task_setup *s
 }
 
 /* Until the init says that the task is there. It may take long, and we may be asked to end it meanwhile. */
-static struct fault await_set_up(struct task *task, const struct task_setup *setup, const struct identity *identity) {
+static struct fault await_set_up(struct task *task, const struct task_setup *setup) {
   int64_t until_us = monotonic_us() + setup->arguments->wall_time_ms * US_PER_MS;
   int end_fd = signals_of_end();
   struct fault fault = no_fault();
@@ -174,7 +174,7 @@ static struct fault await_set_up(struct task *task, const struct task_setup *set
     int left_ms = left_us <= 0 ? 0 : ms_of(left_us / US_PER_MS + 1);
     task->is_set_up = init_await_task(task->init_fd, end_fd, left_ms, &task->main_pid);
     if (task->is_set_up) continue;
-    if (errno == EINTR) task->asked = end_fd == ABSENT ? REASON_NONE : signals_heed(end_fd, -identity->set_up);
+    if (errno == EINTR) task->asked = end_fd == ABSENT ? REASON_NONE : signals_heed(end_fd);
     else if (errno == ETIMEDOUT) task->asked = REASON_WALL_TIME;
     else fault = fault_of_child(task, setup, fault_at(STEP_INIT));
   }
@@ -182,7 +182,7 @@ static struct fault await_set_up(struct task *task, const struct task_setup *set
   return fault;
 }
 
-static struct fault start_copy(struct task *task, const struct task_setup *setup, const struct identity *identity) {
+static struct fault start_copy(struct task *task, const struct task_setup *setup) {
   struct birth birth = {.go_fd = ABSENT, .fault_fd = ABSENT, .init_fd = ABSENT, .parent = getpid()};
   struct fault fault = fork_copy(task, setup, &birth);
   if (birth.is_child) {
@@ -195,7 +195,7 @@ static struct fault start_copy(struct task *task, const struct task_setup *setup
   close_fd(&birth.init_fd);
   if (is_fault(fault)) return fault;
   task->is_set_up = task->init_fd == ABSENT; /* as far as we wait for it */
-  return task->is_set_up ? no_fault() : await_set_up(task, setup, identity);
+  return task->is_set_up ? no_fault() : await_set_up(task, setup);
 }
 
 /* It shares our memory, stack and all: it must not return from here. */
@@ -235,8 +235,8 @@ struct fault task_start(struct task *task, const struct task_setup *setup, bool 
     .pid = ABSENT, .main_pid = ABSENT, .init_fd = ABSENT, .go_fd = ABSENT, .fault_fd = ABSENT, .fault = no_fault()};
   *identity = identity_before_birth();
   if (may_borrow && can_borrow(setup)) return start_borrowing(task, setup, identity, record);
-  struct fault fault = sandbox_has(setup->sandbox, FEATURE_PID) ? record_set_up(record, identity) : no_fault();
-  if (!is_fault(fault)) fault = start_copy(task, setup, identity);
+  struct fault fault = sandbox_has(setup->sandbox, FEATURE_PID) ? record_launcher(record, identity) : no_fault();
+  if (!is_fault(fault)) fault = start_copy(task, setup);
   if (is_fault(fault) || !task->is_set_up) return fault;
   fault = write_down(task->main_pid, identity, record);
   if (!is_fault(fault)) return fault;
@@ -250,12 +250,6 @@ void task_go(struct task *task) {
   ssize_t written = write(task->go_fd, "g", 1); /* a child that is gone already needs no word */
   (void)written;
   close_fd(&task->go_fd);
-}
-
-void task_close(struct task *task) {
-  close_fd(&task->init_fd);
-  close_fd(&task->go_fd);
-  close_fd(&task->fault_fd);
 }
 
 struct fault task_read_fault(struct task *task) {

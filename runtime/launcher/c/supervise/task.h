@@ -64,9 +64,6 @@ struct fault task_start(struct task *task, const struct task_setup *setup, bool 
 /* Lets a child that waits go on to exec. */
 void task_go(struct task *task);
 
-/* Closes what is left of the two pipes, and of the words of the init. */
-void task_close(struct task *task);
-
 /* What the child said: a fault, or none when the program runs. To be called once `fault_fd` is readable. */
 struct fault task_read_fault(struct task *task);
 

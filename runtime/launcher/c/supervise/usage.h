@@ -16,8 +16,11 @@ struct usage {
 
 static inline int64_t us_of(struct timeval time) { return (int64_t)time.tv_sec * US_PER_SEC + time.tv_usec; }
 
-static inline struct usage usage_of(const struct rusage *resources) {
-  return (struct usage){us_of(resources->ru_utime), us_of(resources->ru_stime), (int64_t)resources->ru_maxrss * 1024};
+/* Of all processes that the calling one has waited for. */
+static inline struct usage usage_of_children(void) {
+  struct rusage used;
+  if (getrusage(RUSAGE_CHILDREN, &used) != 0) return (struct usage){0, 0, 0};
+  return (struct usage){us_of(used.ru_utime), us_of(used.ru_stime), (int64_t)used.ru_maxrss * 1024};
 }
 
 static inline void usage_add(struct usage *sum, struct usage more) {
