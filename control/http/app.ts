@@ -2,7 +2,7 @@
 import type { AnyElysia } from 'elysia'
 import type { ErrorResponse } from '../../shared/contract/control.ts'
 import type { Guard } from '../../shared/http-guard.ts'
-import { type HttpServiceOptions, httpService, refuseOtherMethods } from '../../shared/http-service.ts'
+import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../store/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
@@ -23,9 +23,8 @@ export interface ControlAppOptions {
 export function controlApp({ parts, counters, guard, startedAt }: ControlAppOptions): AnyElysia {
   const { log, maxBodyBytes, unknownFields } = parts
   const errorBody = (error: Error): ErrorResponse => ({ error: error.message })
-  const service: HttpServiceOptions = { log, guard, errorBody, maxBodyBytes, unknownFields }
-  const app: AnyElysia = httpService(service)
-  addTaskRoutes(app, service, parts)
+  const app: AnyElysia = httpService({ log, guard, errorBody, maxBodyBytes, unknownFields })
+  addTaskRoutes(app, parts)
   addAdapterRoutes(app, parts)
   addMcpRoutes(app, parts)
   addMcpEndpoint(app, parts)

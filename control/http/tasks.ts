@@ -2,7 +2,7 @@
 import { type AnyElysia, t } from 'elysia'
 import type { CancelResponse } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
-import { addBusyRoute, type HttpServiceOptions, readBody, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { nextTurn } from '../../shared/steps.ts'
 import { cancelTask } from '../operations/cancel.ts'
 import { deleteTask } from '../operations/delete.ts'
@@ -15,16 +15,18 @@ import { taskListRequest, taskQuery } from './task-query.ts'
 /** Longest wait of `GET /tasks/{id}?wait_ms=N`; a client that wants more asks again. */
 export const MAX_WAIT_MS = 60_000
 
-export function addTaskRoutes(app: AnyElysia, service: HttpServiceOptions, parts: OperationParts): void {
-  addBusyRoute(app, service, {
-    ...{ path: '/tasks', method: 'POST', status: 202 },
-    async answer(request, traceId) {
-      const body = await readBody(app, request, parts.maxBodyBytes)
-      const key = request.headers.get('idempotency-key')
-      return (await submit(parts, { body }, { traceId, key, caller: request })).json
-    },
-  })
+export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
   app
+    .post(
+      '/tasks',
+      async ({ request, set }) => {
+        const body = await readBody(app, request, parts.maxBodyBytes)
+        const key = request.headers.get('idempotency-key')
+        set.status = 202
+        return (await submit(parts, { body }, { traceId: traceIdOf(set), key, caller: request })).json
+      },
+      { parse: 'none' },
+    )
     .get(
       '/tasks',
       async ({ query }) => listResponse(await listRecords(parts, taskListRequest(query, parts.executors.types))),

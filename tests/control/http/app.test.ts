@@ -1,5 +1,5 @@
 /**
- * Goal: no route gets by the guard, also one that is added later, or that the server asks without Elysia's help.
+ * Goal: the guard is asked on every route, also on one that is added later.
  * Method: the routes are read from the app itself, and each is asked with every method, as hostile pages would, of the app
  * and of a server that listens.
  */
