@@ -89,15 +89,15 @@ export function startGroup(options: GroupOptions): ProcessGroup {
     if (input !== null) closeSync(input)
   }
 
-  const letGo = new AbortController()
+  const stopReading = new AbortController()
   const read = (pipe: typeof out, stream: unknown) =>
-    readBounded(streamOf(pipe, stream), maxStreamBytes, { signal: letGo.signal, tail: new TextTail() })
+    readBounded(streamOf(pipe, stream), maxStreamBytes, { signal: stopReading.signal, tail: new TextTail() })
   const output = Promise.all([read(out, child.stdout), mergeStreams ? NOTHING : read(err, child.stderr)])
 
   const finish = async (): Promise<FinishedGroup> => {
     await child.exited
     await endGroup(child.pid, killGraceMs)
-    const timer = setTimeout(() => letGo.abort(), STRAY_OUTPUT_MS)
+    const timer = setTimeout(() => stopReading.abort(), STRAY_OUTPUT_MS)
     try {
       const [stdout, stderr] = await output
       return { ending: endingOf(child), stdout, stderr }

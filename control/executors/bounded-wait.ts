@@ -10,13 +10,13 @@ export interface WaitBounds {
   readonly what: string
   /** What there is none of when the limit is reached: `answer`, `connection`. */
   readonly missing: string
-  /** Lets go of what is waited for. Called once at the end, whatever the end was. */
-  readonly letGo: () => void
+  /** Releases what the wait holds. Called once, whatever the end was. */
+  readonly release: () => void
 }
 
 /** Settles as `work` does, if that comes first. Rejects with `external_failure` at the limit and `cancelled` by the signal. */
 export async function boundedWait<T>(work: Promise<T>, bounds: WaitBounds): Promise<T> {
-  const { signal, limitMs, what, missing, letGo } = bounds
+  const { signal, limitMs, what, missing, release } = bounds
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
     reject(new ExecutionError('external_failure', `${what}: no ${missing} within ${limitMs}ms`))
@@ -29,6 +29,6 @@ export async function boundedWait<T>(work: Promise<T>, bounds: WaitBounds): Prom
     )
   } finally {
     clearTimeout(timer)
-    letGo()
+    release()
   }
 }

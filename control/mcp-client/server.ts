@@ -36,20 +36,20 @@ export class McpServer {
 
   /** Throws `McpFault`, `cancelled` when `signal` fires. */
   async tools(signal: AbortSignal): Promise<ToolList> {
-    return await this.#with(signal, (connection) => unlessAborted(connection.tools(), signal, left))
+    return await this.#with(signal, (connection) => unlessAborted(connection.tools(), signal, callerLeftError))
   }
 
   /** Throws `McpFault`; what a tool says about its own failure is a result. */
   async call(tool: string, args: Record<string, unknown>, options: CallOptions): Promise<ToolResult> {
     return await this.#with(options.signal, async (connection) => {
-      await unlessAborted(this.#checkTool(connection, tool), options.signal, left)
+      await unlessAborted(this.#checkTool(connection, tool), options.signal, callerLeftError)
       return await connection.call(tool, args, options)
     })
   }
 
   /** Does `work` on the connection; on another one if the server had forgotten this one and has done nothing. */
   async #with<T>(signal: AbortSignal, work: (connection: McpConnection) => Promise<T>): Promise<T> {
-    const connection = await unlessAborted(this.#connected(), signal, left)
+    const connection = await unlessAborted(this.#connected(), signal, callerLeftError)
     try {
       return await work(connection)
     } catch (error) {
@@ -57,7 +57,7 @@ export class McpServer {
       this.#abandon(connection)
       if (error.lost === 'unknown') throw error
     }
-    return await work(await unlessAborted(this.#connected(), signal, left))
+    return await work(await unlessAborted(this.#connected(), signal, callerLeftError))
   }
 
   async #checkTool(connection: McpConnection, tool: string): Promise<void> {
@@ -127,4 +127,4 @@ export class McpServer {
 }
 
 /** For a caller that has no more time; what it waited for goes on, for others. */
-const left = () => new McpFault('cancelled', 'ended while an mcp server was waited for')
+const callerLeftError = () => new McpFault('cancelled', 'ended while an mcp server was waited for')

@@ -124,9 +124,12 @@ export class StdioTransport implements Transport {
   async #finish(child: Subprocess, reading: Promise<unknown>, readers: readonly Reader[]): Promise<void> {
     await child.exited
     await this.#endGroup()
-    const letGo = setTimeout(() => readers.forEach((reader) => void reader.cancel().catch(() => {})), STRAY_OUTPUT_MS)
+    const stopReading = setTimeout(
+      () => readers.forEach((reader) => void reader.cancel().catch(() => {})),
+      STRAY_OUTPUT_MS,
+    )
     await reading
-    clearTimeout(letGo)
+    clearTimeout(stopReading)
     this.#options.onEnded(child.pid)
     this.onclose?.()
   }

@@ -77,7 +77,7 @@ async function resolve(
   try {
     const answer = await boundedWait(queries[record](resolver, name), {
       ...{ signal: context.signal, what, limitMs: MAX_LOOKUP_MS, missing: 'answer' },
-      letGo: () => resolver.cancel(),
+      release: () => resolver.cancel(),
     })
     return { name, record, ...answer }
   } catch (error) {

@@ -63,7 +63,7 @@ async function reach(
   try {
     await boundedWait(connected, {
       ...{ signal: context.signal, limitMs, what, missing: 'connection' },
-      letGo: () => socket.destroy(),
+      release: () => socket.destroy(),
     })
     return { ok: true, address }
   } catch (error) {

@@ -30,8 +30,8 @@ export interface RemoteAttemptOptions {
   readonly awayMs: number
   /** A service that cannot be reached will be there in a moment. */
   readonly isExpected: boolean
-  /** Ends the attempt there when that can be done. */
-  readonly letGo: (isTaken: boolean) => void
+  /** Kills the task there, now or as soon as the service can be reached. */
+  readonly killRemote: (isTaken: boolean) => void
 }
 
 export class RemoteAttempt {
@@ -65,18 +65,18 @@ export class RemoteAttempt {
     const { id, owner, context, awayMs, isExpected } = this.#options
     const budget = new RetryBudget(awayMs, signal)
     for (;;) {
-      if (signal.aborted) throw ended()
+      if (signal.aborted) throw stoppedError()
       try {
         this.#sending = this.#send(request, signal)
-        await unlessAborted(this.#sending, signal, ended)
+        await unlessAborted(this.#sending, signal, stoppedError)
         break
       } catch (error) {
-        if (signal.aborted) throw ended()
+        if (signal.aborted) throw stoppedError()
         if (!isAway(error)) throw failureOf(error as CallFailed)
         const isWorthIt = this.#whereabouts === 'maybe' || (isExpected && error.statusCode === 0)
         if (!isWorthIt) throw failureOf(error)
         this.#noteAway(error)
-        if (!(await budget.pause())) throw signal.aborted ? ended() : this.#lostTouch(error, awayMs)
+        if (!(await budget.pause())) throw signal.aborted ? stoppedError() : this.#lostTouch(error, awayMs)
       }
     }
     this.#noteBack()
@@ -88,7 +88,7 @@ export class RemoteAttempt {
   async #send(request: object, signal: AbortSignal): Promise<void> {
     const { service, id, context } = this.#options
     if (this.#whereabouts === 'maybe' && (await service.has(id, context.traceId))) return
-    if (signal.aborted) throw ended()
+    if (signal.aborted) throw stoppedError()
     this.#whereabouts = 'maybe'
     try {
       await service.submit(request, context.traceId)
@@ -121,21 +121,21 @@ export class RemoteAttempt {
         else if (performance.now() - askedAt < UNHELD_PAUSE_MS) await pause(UNHELD_PAUSE_MS, signal)
         isFirstLook = false
       } catch (error) {
-        if (signal?.aborted) throw ended()
+        if (signal?.aborted) throw stoppedError()
         if (!isAway(error)) throw this.#forgotten(error as CallFailed)
         this.#noteAway(error)
         budget ??= new RetryBudget(awayMs, signal)
-        if (!(await budget.pause())) throw signal?.aborted ? ended() : this.#lostTouch(error, awayMs)
+        if (!(await budget.pause())) throw signal?.aborted ? stoppedError() : this.#lostTouch(error, awayMs)
       }
     }
   }
 
   /** Ends the attempt there, or leaves it to run on when it is only this service that stops. */
   async #stop(reason: StopReason): Promise<TaskStatusResponse> {
-    if (reason === 'interrupted') throw ended()
+    if (reason === 'interrupted') throw stoppedError()
     await this.#sent()
-    if (this.#whereabouts === 'not sent') throw ended()
-    const { service, id, owner, context, letGo } = this.#options
+    if (this.#whereabouts === 'not sent') throw stoppedError()
+    const { service, id, owner, context, killRemote } = this.#options
     const budget = new RetryBudget(STOP_AWAY_MS)
     for (;;) {
       try {
@@ -145,8 +145,8 @@ export class RemoteAttempt {
         const isGone = error instanceof CallFailed && error.statusCode === 404 && this.#whereabouts === 'taken'
         if (isAway(error) && (await budget.pause())) continue
         if (!isGone) {
-          letGo(this.#whereabouts === 'taken') // what may still be on its way is not there yet
-          this.#letGoOnArrival()
+          killRemote(this.#whereabouts === 'taken') // what may still be on its way is not there yet
+          this.#killOnArrival()
         }
         throw failureOf(error as CallFailed)
       }
@@ -169,13 +169,13 @@ export class RemoteAttempt {
     clearTimeout(timer)
   }
 
-  /** What was under way when the attempt was let go may take longer than `Orphans` looks for it. */
-  #letGoOnArrival(): void {
+  /** What was under way when the attempt was given up may take longer than `Orphans` looks for it. */
+  #killOnArrival(): void {
     if (this.#whereabouts === 'taken') return
-    const { letGo } = this.#options
+    const { killRemote } = this.#options
     this.#sending?.then(
-      () => letGo(true),
-      () => this.#whereabouts === 'maybe' && letGo(false),
+      () => killRemote(true),
+      () => this.#whereabouts === 'maybe' && killRemote(false),
     )
   }
 
@@ -193,16 +193,16 @@ export class RemoteAttempt {
   }
 
   #lostTouch(error: CallFailed, awayMs: number): ExecutionError {
-    if (this.#whereabouts !== 'not sent') this.#options.letGo(this.#whereabouts === 'taken')
+    if (this.#whereabouts !== 'not sent') this.#options.killRemote(this.#whereabouts === 'taken')
     const message = `lost touch with the runtime service for ${formatDuration(awayMs)}: ${error.message}`
     return new ExecutionError('external_failure', message, { cause: error, retryable: true })
   }
 
   /** It is there, and does not tell us about the task. */
   #forgotten(error: CallFailed): ExecutionError {
-    const { id, letGo, service } = this.#options
+    const { id, killRemote, service } = this.#options
     if (error.statusCode !== 404) {
-      letGo(true)
+      killRemote(true)
       return failureOf(error)
     }
     const message = `the runtime service at ${service.url} does not know task ${id} any more: what became of it is unknown`
@@ -211,8 +211,8 @@ export class RemoteAttempt {
 }
 
 /** Why it is thrown is known to whoever made the signal fire. */
-const ended = () => new ExecutionError('cancelled', 'the attempt is not waited for any more')
+const stoppedError = () => new ExecutionError('cancelled', 'the attempt is not waited for any more')
 
 /** Throws when `signal` fires. */
 const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
-  signal === undefined ? Bun.sleep(ms) : unlessAborted(Bun.sleep(ms), signal, ended)
+  signal === undefined ? Bun.sleep(ms) : unlessAborted(Bun.sleep(ms), signal, stoppedError)

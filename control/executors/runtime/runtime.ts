@@ -73,7 +73,7 @@ export class RuntimeExecutor implements Executor {
     const attempt = new RemoteAttempt({
       ...{ service, id, owner, context, awayMs },
       isExpected: isExpected?.() ?? false,
-      letGo: (isTaken) => this.#killRemote(id, owner, isTaken),
+      killRemote: (isTaken) => this.#killRemote(id, owner, isTaken),
     })
     return outcomeOf(await attempt.run(body), service.url)
   }
