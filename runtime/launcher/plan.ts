@@ -8,12 +8,12 @@ export const SANDBOX_FEATURES = [...NAMESPACES, 'seccomp'] as const
 export type SandboxFeature = (typeof SANDBOX_FEATURES)[number]
 
 /**
- * The fence around a task. Whatever the features are, it has no capabilities, gains none by what it executes, and is never
- * root. Without `mount` it sees the files of the host as they are, and the paths mean nothing.
+ * The sandbox of a task. With any features, the task has no capabilities, gains none by execve, and is never root. Without
+ * `mount` the task sees the files of the host as they are, and the paths are ignored.
  */
 export interface LaunchSandbox extends ViewPaths {
   readonly features: readonly SandboxFeature[]
-  /** User and group of the task. For a launcher of root, which needs it, and for no other. */
+  /** User and group of the task. Required for a root launcher, refused by others. */
   readonly uid?: number
 }
 

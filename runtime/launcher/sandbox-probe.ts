@@ -44,7 +44,7 @@ export async function probeSandbox(
   return (await child.exited) === 0 ? parseProbe(text) : undefined
 }
 
-/** Views that hide nothing, of the host and of a root; `uid` is the user of sandboxes, for who is root. */
+/** `--probe` with two lists of mounts that hide nothing: a host view, and a view with a rootfs. */
 export const probeArguments = (uid: number | undefined): string[] => [
   ...['--probe', String(uid ?? 'own'), ...mountArguments(sandboxView({}))],
   ...['--chroot', ...mountArguments(sandboxView({ rootfs: '/' }))],

@@ -1,7 +1,7 @@
 /**
- * Goal: the list of mounts shows a task what it may see and hides the rest, whatever lies in what. Method: tables of whole
- * lists; arbitrary places, applied in a model of mounts, in which the last one that covers a path decides, and compared
- * with the rule that the innermost place decides.
+ * Goal: the list of mounts shows a task what it may see and hides the rest, however paths are nested. Method: tables of
+ * lists; random paths in a model of mounts, in which the last mount over a path decides, compared with the rule that the
+ * innermost place decides.
  */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -16,22 +16,22 @@ const [workspace, script] = [`${DATA}/workspace`, `${DATA}/script`]
 const line = (mount: Mount): string => mount.join(' ')
 const linesOf = (paths: ViewPaths): string[] => sandboxView(paths).map(line)
 
-/** What there is in every view, in memory and at its own place. */
-const MEMORY = ['tmpfs /dev mode=0755,size=512m,nr_inodes=65536', 'devices dev', 'dir tmp 1777', 'dir shm 1777']
+/** Entries of every view. */
+const MEMORY = ['tmpfs /dev mode=0755,size=512m,nr_inodes=65536', 'make-dev dev', 'dir tmp 1777', 'dir shm 1777']
 const [SEAL, EMPTY] = ['remount . ro,nosuid,noexec', 'dir empty 0755']
 const dev = (top: string) => [`dev dev ${top}/dev`, `bind devices shm ${top}/dev/shm nosuid,nodev,noexec`]
 const proc = (top: string) => `proc ${top}/proc`
 const tmp = (top: string) => `bind-try tmp tmp ${top}/tmp nosuid,nodev`
 
 describe('the view of the host', () => {
-  test('is the host, read-only, with what a task has of its own', () => {
+  test('is the host, read-only, with private directories', () => {
     expect(linesOf({})).toEqual(['freeze /', ...MEMORY, EMPTY, SEAL, ...dev(''), proc(''), tmp('')])
   })
 
-  test('has the workspace and the script in a hidden data directory, on ground that is made for them', () => {
+  test('has the workspace and the script in a hidden data directory', () => {
     expect(linesOf({ workspace, script, masks: ['/run', '/data', '/data/token'] })).toEqual([
       ...['freeze /', ...MEMORY, EMPTY, 'dir cover-1 0755'],
-      ...[`ground ${script} cover-1/tasks/1/script`, `ground ${workspace} cover-1/tasks/1/workspace`, SEAL],
+      ...[`mountpoint ${script} cover-1/tasks/1/script`, `mountpoint ${workspace} cover-1/tasks/1/workspace`, SEAL],
       ...['mask /data cover-1', `bind script ${script} ${script} same`],
       ...[
         `bind workspace ${workspace} ${workspace} keep,nosuid,nodev`,
@@ -78,22 +78,30 @@ describe('the view of the host', () => {
     expect(mounts.slice(mounts.indexOf(SEAL) + 1).filter((mount) => !own.includes(mount))).toEqual([...more])
   })
 
-  test('makes ground in memory, of the kind that is to be mounted there', () => {
+  test('creates mount points in the tmpfs', () => {
     const exposed = ['/run/a/b', '/tmp/a', '/dev/dri', '/dev/shm/a']
-    expect(linesOf({ masks: ['/run'], exposed }).filter((mount) => mount.startsWith('ground'))).toEqual([
-      ...['ground /dev/dri dev/dri', 'ground /dev/shm/a shm/a', 'ground /run/a/b cover-1/a/b', 'ground /tmp/a tmp/a'],
+    expect(linesOf({ masks: ['/run'], exposed }).filter((mount) => mount.startsWith('mountpoint'))).toEqual([
+      ...['mountpoint /dev/dri dev/dri', 'mountpoint /dev/shm/a shm/a', 'mountpoint /run/a/b cover-1/a/b'],
+      'mountpoint /tmp/a tmp/a',
     ])
   })
 })
 
+test('the example of docs/sandbox.md is the list of such a task', () => {
+  const page = readFileSync(join(import.meta.dir, '../../../docs/sandbox.md'), 'utf8')
+  const [, example] = /```text\n(freeze [^`]+)```/.exec(page)!
+  const lines = example!.trim().split('\n')
+  expect(linesOf({ workspace, masks: ['/data', '/home'] })).toEqual(lines.map((line) => line.replace(/ {2,}.*/, '')))
+})
+
 describe('the view of a root', () => {
-  test('is the tree, read-only, with what a task has of its own', () => {
+  test('is the rootfs, read-only, with private directories', () => {
     expect(linesOf({ rootfs: '/srv/root', workspace, script })).toEqual([
       ...[...MEMORY, EMPTY, 'dir root 0755', 'bind scaffold root root same'],
-      ...['dir root/dev 0755', 'dir root/proc 0755', `ground ${script} root/script`, 'dir root/tmp 0755'],
+      ...['dir root/dev 0755', 'dir root/proc 0755', `mountpoint ${script} root/script`, 'dir root/tmp 0755'],
       ...[
-        `ground ${workspace} root/workspace`,
-        'tree /srv/root root dev,proc,script,tmp,workspace',
+        `mountpoint ${workspace} root/workspace`,
+        'bind-entries /srv/root root dev,proc,script,tmp,workspace',
         'freeze root',
         SEAL,
       ],
@@ -102,7 +110,7 @@ describe('the view of a root', () => {
     ])
   })
 
-  test('hides in the tree what is hidden of the host, and in its own /proc what is hidden there', () => {
+  test('applies the masks of the host, and those of /proc to its own /proc', () => {
     const given = {
       rootfs: '/',
       masks: ['/run', '/run/a/b', '/proc/cpuinfo', '/tmp/x', '/home'],
@@ -116,7 +124,7 @@ describe('the view of a root', () => {
   })
 })
 
-/** Few names, so that paths lie in each other. */
+/** Few names, so that paths are nested. */
 const path = fc
   .array(fc.constantFrom('a', 'b', 'a-b', 'dev', 'shm', 'proc', 'tmp'), { minLength: 1, maxLength: 4 })
   .map((names) => `/${names.join('/')}`)
@@ -127,7 +135,7 @@ const paths = fc.record(
 
 type Content = 'host' | 'empty' | 'proc' | 'workspace' | 'script'
 
-/** The rule: of all places that a path lies in, the innermost decides. */
+/** The rule: of all places around a path, the innermost decides. */
 function ruled({ workspace, script, masks = [], exposed = [] }: ViewPaths, path: string): Content {
   const places: (readonly [path: string, kind: Content | 'shown'])[] = [
     ...masks.filter((mask) => !exposed.includes(mask)).map((mask) => [mask, 'empty'] as const),
@@ -146,11 +154,11 @@ function ruled({ workspace, script, masks = [], exposed = [] }: ViewPaths, path:
 interface Mounted {
   readonly target: string
   readonly content: Content
-  /** The directory in memory that is seen there. */
+  /** The directory in the tmpfs that is mounted. */
   readonly memory?: string
 }
 
-/** What an entry mounts, where it is one that mounts anything at a place of the view. */
+/** What an entry mounts in the view. Undefined if it mounts nothing there. */
 function mounted(mount: Mount): Mounted | undefined {
   const [op] = mount
   if (op === 'mask') return { target: mount[1], content: 'empty', memory: mount[2] }
@@ -162,7 +170,7 @@ function mounted(mount: Mount): Mounted | undefined {
   return step === 'expose' ? { target, content: 'host' } : { target, content: 'empty', memory: source }
 }
 
-/** Mounted later, a directory covers what was mounted in it before. */
+/** A later mount covers earlier ones below its target. */
 const shown = (mounts: readonly Mounted[], path: string): Mounted | undefined =>
   mounts.findLast(({ target }) => isWithin(path, target))
 
@@ -179,23 +187,23 @@ describe('whatever is hidden, shown or a workspace', () => {
     )
   })
 
-  test('each mount point in memory was made before, while that could be written', () => {
+  test('each mount point in the tmpfs is created before the tmpfs is read-only', () => {
     fc.assert(
       fc.property(paths, (given) => {
         const view = sandboxView(given)
         const sealed = view.findIndex(([op]) => op === 'remount')
         const made = view.flatMap((mount, i) => {
-          if (mount[0] !== 'ground' && mount[0] !== 'dir') return []
+          if (mount[0] !== 'mountpoint' && mount[0] !== 'dir') return []
           expect(i).toBeLessThan(sealed)
-          return mount[0] === 'ground' ? mount[2] : mount[1]
+          return mount[0] === 'mountpoint' ? mount[2] : mount[1]
         })
-        made.push('dev/shm') // by `devices`
+        made.push('dev/shm') // by `make-dev`
         const before: Mounted[] = []
         for (const mount of view.flatMap((mount) => mounted(mount) ?? [])) {
           const around = shown(before, mount.target)
           if (around?.memory !== undefined && around.target !== mount.target) {
-            const ground = around.memory + mount.target.slice(around.target.length)
-            expect(made.some((one) => isWithin(`/${one}`, `/${ground}`))).toBe(true)
+            const mountpoint = around.memory + mount.target.slice(around.target.length)
+            expect(made.some((one) => isWithin(`/${one}`, `/${mountpoint}`))).toBe(true)
           }
           before.push(mount)
         }
@@ -204,7 +212,7 @@ describe('whatever is hidden, shown or a workspace', () => {
     )
   })
 
-  test('nothing covers the host before it is read-only, and nothing of it can be written but the workspace', () => {
+  test('the host is read-only before anything covers it, and only the workspace of it is writable', () => {
     fc.assert(
       fc.property(paths, (given) => {
         const [first, ...rest] = sandboxView(given)
@@ -219,7 +227,7 @@ describe('whatever is hidden, shown or a workspace', () => {
     )
   })
 
-  test('a tree is refused where the host would not show it', () => {
+  test('a rootfs that the host view hides is refused', () => {
     fc.assert(
       fc.property(paths, path, ({ masks, exposed }, tree) => {
         const places = sandboxView({ rootfs: '/link', masks, exposed }).filter(
@@ -235,7 +243,7 @@ describe('whatever is hidden, shown or a workspace', () => {
     )
   })
 
-  test('a root has what is its own after all that is of the tree', () => {
+  test('a root gets its own mounts after those of the rootfs', () => {
     fc.assert(
       fc.property(paths, (given) => {
         const ops = sandboxView({ ...given, rootfs: '/tree' }).map(
@@ -243,14 +251,17 @@ describe('whatever is hidden, shown or a workspace', () => {
         )
         const at = (found: string) => ops.findIndex(([op]) => op === found)
         const lastOfHost = ops.findLastIndex(([op, isOfHost]) => (op === 'mask' || op === 'allow') && isOfHost)
-        expect([at('tree') < at('freeze'), Math.max(at('freeze'), lastOfHost) < at('dev')]).toEqual([true, true])
+        expect([at('bind-entries') < at('freeze'), Math.max(at('freeze'), lastOfHost) < at('dev')]).toEqual([
+          true,
+          true,
+        ])
         expect(ops.at(-1)).toEqual(['pivot', false])
       }),
     )
   })
 })
 
-test('the launcher takes the longest list of a service', () => {
+test('the launcher accepts the longest list of a service', () => {
   const header = readFileSync(join(import.meta.dir, '../../../runtime/launcher/c/base/mount-list.h'), 'utf8')
   const max = Number(/#define MAX_MOUNTS (\d+)/.exec(header)?.[1])
   const places = (name: string) => Array.from({ length: MAX_SANDBOX_PATHS }, (_, i) => `/${name}-${i}`)
@@ -260,7 +271,7 @@ test('the launcher takes the longest list of a service', () => {
     expect(sandboxView({ ...longest, ...rootfs }).length).toBeLessThanOrEqual(max)
 })
 
-test('a mount is known by the path at which a task would have seen it', () => {
+test('a failed mount is named by the path that the task would have seen', () => {
   const seen = ['/run', 'root/dev', 'root', 'cover-1/a', '.'].map((target) => seenPath(target))
   expect(seen).toEqual(['/run', '/dev', undefined, undefined, undefined])
 })

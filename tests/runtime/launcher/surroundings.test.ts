@@ -185,9 +185,9 @@ describeLaunchers('arguments that cannot be meant', (launcher) => {
     [['--long'.repeat(2_000), '1'], 'unknown argument: '],
     [[...needed, '--workdir'], 'without a value: --workdir'],
     [[...needed, '--mount'], 'without a value: --mount'],
-    [[...needed, '--mount', 'burn', '/', ...end], 'no operation of --mount: burn'],
+    [[...needed, '--mount', 'burn', '/', ...end], 'unknown operation of --mount: burn'],
     [[...needed, '--mount', 'tmpfs', '/dev'], 'too few words: --mount tmpfs'],
-    [[...needed, '--mount', 'bind', 'exec', '/a', '/b', 'same', ...end], 'no step of a sandbox: exec'],
+    [[...needed, '--mount', 'bind', 'exec', '/a', '/b', 'same', ...end], 'not a step of a sandbox: exec'],
     [
       [...needed, ...Array.from({ length: 1_000 }, () => ['--mount', 'proc', '/proc']).flat(), ...end],
       'given too often: --mount',

@@ -117,7 +117,7 @@ static bool check_sandbox(const struct arguments *arguments, struct text *compla
   if (!features_parse(arguments->sandbox, &features)) return complain(complaint, "not what a sandbox is made of: ", arguments->sandbox);
   if ((geteuid() == 0) != (arguments->sandbox_uid != ABSENT))
     return complain(complaint, "--sandbox-uid is for root, which needs it", "");
-  /* Without a list the task would see the host as it is, and could write it. */
+  /* Without a list the task could write to the whole host. */
   if (((features & FEATURE_MOUNT) != 0) != (arguments->mounts.count > 0))
     return complain(complaint, "--sandbox mount and --mount need each other", "");
   return true;

@@ -41,7 +41,7 @@ struct arguments {
   /* Not given, but known: of the fork server that forked us; ABSENT where that was somebody else. */
   pid_t fork_server_pid;
   char **command;
-  /* The files that the task sees; none without `mount` in its sandbox. Last, for it is long: what was not set is not read. */
+  /* The file view; empty without `mount` in `sandbox`. Last, because arguments_parse does not clear its unused entries. */
   struct mount_list mounts;
 };
 

@@ -59,7 +59,7 @@ enum step { STEPS(STEP_OF) };
 struct fault {
   enum step step;
   int error;
-  /* Which entry of the list of mounts it was (mount-list.h), counted from 1; 0 for none. */
+  /* The failed entry of the list of mounts (mount-list.h), counted from 1; 0 if it was none. */
   int mount;
 };
 
@@ -72,7 +72,7 @@ static inline bool is_fault(struct fault fault) { return fault.step != NO_STEP; 
 
 const char *step_name(enum step step);
 
-/* NO_STEP where none has the name. */
+/* NO_STEP for an unknown name. */
 enum step step_named(const char *name);
 
 bool is_sandbox_step(enum step step);

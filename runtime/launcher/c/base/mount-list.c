@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Operands in their order: `n` the name of a step, `s` source, `t` target, `o` options. */
+/* Operands in order: `n` name of a step, `s` source, `t` target, `o` options. */
 static const struct {
   const char *name;
   const char *operands;
@@ -11,9 +11,9 @@ static const struct {
 } OPS[] = {
   [OP_FREEZE] = {"freeze", "t", STEP_FREEZE},
   [OP_TMPFS] = {"tmpfs", "to", STEP_SCAFFOLD},
-  [OP_DEVICES] = {"devices", "t", STEP_DEVICES},
+  [OP_MAKE_DEV] = {"make-dev", "t", STEP_DEVICES},
   [OP_DIR] = {"dir", "to", STEP_SCAFFOLD},
-  [OP_GROUND] = {"ground", "st", STEP_SCAFFOLD},
+  [OP_MOUNTPOINT] = {"mountpoint", "st", STEP_SCAFFOLD},
   [OP_REMOUNT] = {"remount", "to", STEP_SCAFFOLD},
   [OP_BIND] = {"bind", "nsto", NO_STEP},
   [OP_BIND_TRY] = {"bind-try", "nsto", NO_STEP},
@@ -21,7 +21,7 @@ static const struct {
   [OP_ALLOW] = {"allow", "t", STEP_ROOTFS},
   [OP_DEV] = {"dev", "st", STEP_DEVICES},
   [OP_PROC] = {"proc", "t", STEP_PROC},
-  [OP_TREE] = {"tree", "sto", STEP_ROOTFS},
+  [OP_BIND_ENTRIES] = {"bind-entries", "sto", STEP_ROOTFS},
   [OP_PIVOT] = {"pivot", "t", STEP_PIVOT},
 };
 #define OP_COUNT (sizeof OPS / sizeof OPS[0])
@@ -43,7 +43,7 @@ int mount_list_add(struct mount_list *list, char **words, struct text *complaint
   if (words[0] == NULL) return complain(complaint, "without a value: ", "--mount");
   size_t op = 0;
   while (op < OP_COUNT && strcmp(words[0], OPS[op].name) != 0) op++;
-  if (op == OP_COUNT) return complain(complaint, "no operation of --mount: ", words[0]);
+  if (op == OP_COUNT) return complain(complaint, "unknown operation of --mount: ", words[0]);
   if (list->count == MAX_MOUNTS) return complain(complaint, "given too often: ", "--mount");
   struct mount_entry entry = {.op = (enum mount_op)op, .step = OPS[op].step};
   int used = 1;
@@ -51,7 +51,7 @@ int mount_list_add(struct mount_list *list, char **words, struct text *complaint
     if (words[used] == NULL || words[used][0] == '\0') return complain(complaint, "too few words: --mount ", words[0]);
     set_operand(&entry, *operand, words[used]);
   }
-  if (!is_sandbox_step(entry.step)) return complain(complaint, "no step of a sandbox: ", words[1]);
+  if (!is_sandbox_step(entry.step)) return complain(complaint, "not a step of a sandbox: ", words[1]);
   list->entries[list->count++] = entry;
   return used;
 }
@@ -59,5 +59,5 @@ int mount_list_add(struct mount_list *list, char **words, struct text *complaint
 const char *mount_list_name(const struct mount_list *list, struct fault fault) {
   if (fault.mount < 1 || fault.mount > list->count) return NULL;
   const struct mount_entry *entry = &list->entries[fault.mount - 1];
-  return entry->op == OP_TREE ? entry->source : entry->target;
+  return entry->op == OP_BIND_ENTRIES ? entry->source : entry->target;
 }

@@ -1,6 +1,6 @@
 /*
- * The mounts that make the files a task sees, in order, as they are given on the command line. What each entry means is
- * said in view.h; which there are, and why, is decided by runtime/intake/sandbox-view.ts.
+ * The list of mounts that builds the file view of a task, as given on the command line. sandbox/view.h explains the
+ * entries. runtime/intake/sandbox-view.ts decides which ones there are.
  */
 #ifndef MOUNT_LIST_H
 #define MOUNT_LIST_H
@@ -13,9 +13,9 @@
 enum mount_op {
   OP_FREEZE,
   OP_TMPFS,
-  OP_DEVICES,
+  OP_MAKE_DEV,
   OP_DIR,
-  OP_GROUND,
+  OP_MOUNTPOINT,
   OP_REMOUNT,
   OP_BIND,
   OP_BIND_TRY,
@@ -23,21 +23,21 @@ enum mount_op {
   OP_ALLOW,
   OP_DEV,
   OP_PROC,
-  OP_TREE,
+  OP_BIND_ENTRIES,
   OP_PIVOT
 };
 
 struct mount_entry {
   enum mount_op op;
-  /* What a failure is reported as. */
+  /* The step of a failure. */
   enum step step;
-  /* NULL where the operation has none. */
+  /* NULL if the operation has none. */
   const char *source;
   const char *target;
   const char *options;
 };
 
-/* More than a service asks for: two for each of the places that it hides or shows (host/sandbox-paths.ts), and our own. */
+/* More than a service needs: two for each path that it hides or shows (host/sandbox-paths.ts), and some 25 others. */
 #define MAX_MOUNTS 640
 
 struct mount_list {
@@ -46,12 +46,12 @@ struct mount_list {
 };
 
 /*
- * Adds the entry at `words`: the name of an operation and its operands. The number of words that it took; 0 with a
- * sentence in `complaint` when it is none.
+ * Parses one entry at `words`: the name of an operation and its operands. Returns the number of words used, or 0 with a
+ * sentence in `complaint`.
  */
 int mount_list_add(struct mount_list *list, char **words, struct text *complaint);
 
-/* What the entry that failed is known by: the tree that it shows, or its target. NULL where it was none. */
+/* The path to report for a failed entry: the source of bind-entries, or the target. NULL if no entry failed. */
 const char *mount_list_name(const struct mount_list *list, struct fault fault);
 
 #endif

@@ -27,7 +27,7 @@ void text_add_count(struct text *text, const char *key, int64_t value);
 /* The text as a string, for paths. */
 const char *text_string(struct text *text);
 
-/* Whether `word` is among `words`, which have commas between them. */
+/* Whether the comma-separated `words` contain `word`. */
 bool has_word(const char *words, const char *word);
 
 #endif

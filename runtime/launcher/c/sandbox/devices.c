@@ -29,7 +29,7 @@ static const struct {
 };
 #define LINK_COUNT (sizeof LINKS / sizeof LINKS[0])
 
-/* A file to mount the host's device on, where we may not make one. */
+/* Without the right to create a node: an empty file to mount the host's node on. */
 static bool make_device(int dev_fd, const char *name, dev_t device, bool *is_made) {
   *is_made = mknodat(dev_fd, name, S_IFCHR | 0666, device) == 0;
   if (*is_made) return true;
@@ -37,7 +37,7 @@ static bool make_device(int dev_fd, const char *name, dev_t device, bool *is_mad
   return make_file(dev_fd, name);
 }
 
-/* Where one may be made, all may. */
+/* The right to create nodes is the same for all of them. */
 static bool fill(int dev_fd, bool *are_made) {
   for (size_t i = 0; i < DEVICE_COUNT; i++)
     if (!make_device(dev_fd, DEVICES[i].name, makedev(DEVICES[i].major, DEVICES[i].minor), are_made)) return false;
@@ -65,13 +65,13 @@ static const char *join(struct text *path, const char *dev, const char *name) {
   return text_string(path);
 }
 
-/* The host's, without what a frozen view took from it: it may be opened as a device. */
+/* Without the nodev of mounts_freeze, so that the task can open it. */
 static bool bind_device(const char *dev, int host_dev_fd, const char *name) {
   struct text path;
   struct stat status;
   const char *target = join(&path, dev, name);
   int fd = openat(host_dev_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return errno == ENOENT; /* not every host has them all */
+  if (fd < 0) return errno == ENOENT; /* a host may lack some */
   bool is_bound = fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) && bind_fd(fd, target) &&
                   remount(target, MS_NOSUID | MS_NOEXEC);
   int error = errno;

@@ -13,7 +13,7 @@
 #include "base/paths.h"
 #include "base/text.h"
 
-/* Of <linux/mount.h>, which does not go together with <sys/mount.h>. */
+/* struct mount_attr of <linux/mount.h>, which conflicts with <sys/mount.h>. */
 struct attributes {
   unsigned long long set;
   unsigned long long clear;
@@ -46,11 +46,11 @@ bool remount(const char *path, unsigned long flags) {
 unsigned long lasting_flags(int fd) {
   struct statvfs status;
   if (fstatvfs(fd, &status) != 0) return 0;
-  /* The same numbers as those of mount(), as far as these go. */
+  /* The ST_ flags have the same values as the MS_ flags. */
   return status.f_flag & (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC);
 }
 
-/* A field of mountinfo, in which `\040` is a space: ended and written out in place. Returns what comes after it. */
+/* Terminates a field of mountinfo and decodes its octal escapes, in place. Moves `at` past it and returns the field. */
 static char *take_field(char **at) {
   char *field = *at, *to = field, *from = field;
   for (; *from != '\0' && *from != ' ' && *from != '\n'; to++) {
@@ -71,7 +71,7 @@ static bool freeze_line(char *line, const char *top) {
   const char *options = take_field(&line);
   if (!is_within(path, top)) return true;
   unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | (has_word(options, "noexec") ? MS_NOEXEC : 0);
-  /* One below another is out of reach, for the task as well. */
+  /* A mount that another one covers is unreachable, for the task too. */
   return remount(path, flags) || errno == ENOENT || errno == EACCES || errno == EINVAL;
 }
 

@@ -1,32 +1,32 @@
-/* Single mounts, in a mount namespace of our own. Sources are descriptors, so that nobody replaces them under us. */
+/* Single mount operations. Host paths are bound through descriptors, so that nobody can swap them in between. */
 #ifndef MOUNTS_H
 #define MOUNTS_H
 
 #include <stdbool.h>
 
 /*
- * Makes all mounts of the namespace private: neither mounts nor unmounts propagate to the host from then on, nor from it.
- * A new mount namespace of root starts with the propagation of the host's mounts, which systemd makes shared; so this
- * comes before any other mount call. It needs no recent kernel. Fails with EINVAL in a chroot.
+ * Makes all mounts of the namespace private, so that mounts and unmounts propagate neither to the host nor from it. A new
+ * mount namespace of root starts with the propagation of the host, which systemd makes shared. To be called before any
+ * other mount operation. Works on every kernel. Fails with EINVAL in a chroot.
  */
 bool mounts_make_private(void);
 
 /*
- * The mount at `path` and all below it: read-only, without set-user-id programs and devices. In one call from Linux 5.12
- * on, mount by mount before, and where a filter forbids that call. Leaves propagation as it is.
+ * Makes the mount at `path` and all mounts below it read-only, nosuid and nodev, without a change of propagation. Uses
+ * mount_setattr (Linux 5.12), or remounts one by one if the kernel or a seccomp filter does not permit that call.
  */
 bool mounts_freeze(const char *path);
 
-/* What `fd` was opened on, with all mounts below it, at `target`: with the flags that its mount has by now. */
+/* Binds the open `fd` to `target`, with all mounts below it and their current flags. */
 bool bind_fd(int fd, const char *target);
 
 /* The same for a path, relative to the working directory. */
 bool bind_path(const char *source, const char *target);
 
-/* The flags of the mount at `path` become these. */
+/* Sets the flags of the mount at `path`. */
 bool remount(const char *path, unsigned long flags);
 
-/* Flags of the mount under `fd` that nobody without its rights can take away: they go with each of its copies. */
+/* Flags of the mount of `fd` that a user namespace may have locked. A remount of a bind of it has to repeat them. */
 unsigned long lasting_flags(int fd);
 
 #endif

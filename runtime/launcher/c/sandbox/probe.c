@@ -132,7 +132,7 @@ static void try_root(const struct sandbox *whole, const struct arguments *rooted
   say("chroot", try_sandbox(&sandbox));
 }
 
-/* The word after the list; NULL when it is none. */
+/* Returns the word after the list, or NULL if the list is empty or wrong. */
 static char **read_list(struct mount_list *list, char **words) {
   struct text complaint;
   text_clear(&complaint);
@@ -145,7 +145,7 @@ static char **read_list(struct mount_list *list, char **words) {
 }
 
 int probe(char **words) {
-  /* Not on the stack: they are zero, and long. */
+  /* Static, because they must be zero. */
   static struct arguments arguments, rooted;
   bool is_root = geteuid() == 0;
   unsigned long number = *words == NULL ? 0 : strtoul(*words, NULL, 10);

@@ -1,6 +1,6 @@
 /*
- * `--probe UID [--mount ...]... --chroot [--mount ...]...`: what a sandbox can be made of on this host, found out by making
- * some that do nothing.
+ * `--probe UID [--mount ...]... --chroot [--mount ...]...`: finds out which parts of a sandbox work on this host, by setting
+ * up some that run nothing.
  *
  * A line on standard output for each of the features (features.h), for `chroot`, a root of its own, for `rootless`, a
  * whole sandbox of a user who is not root, for `whole`, all features together, and for `none`, a user without
@@ -9,8 +9,8 @@
  *   mount ok
  *   pid proc 1        the step that failed (fault.h), and its errno
  *
- * UID is the user of sandboxes, for root; who is not root has none, whatever it is. The lists (mount-list.h) are the view
- * of the host, and that of a root. When all features work together, none is tried by itself.
+ * UID is the user of sandboxes. Only root needs one; for others it is ignored. The lists of mounts (mount-list.h) build the
+ * host view and a view with a rootfs. If all features work together, none is tried alone.
  */
 #ifndef PROBE_H
 #define PROBE_H

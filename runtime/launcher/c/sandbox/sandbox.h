@@ -1,14 +1,13 @@
 /*
  * The sandbox of one task.
  *
- * Who does what: the launcher stays outside, as it is for every task. Its child is born into most of the new namespaces
- * (namespaces.h), joins the control groups, makes the view of files (view.h) and loses all rights (privileges.h). Then,
- * where there is a pid namespace, it becomes its init (init.h), and its own child the task; otherwise it becomes the task
- * itself. The task adds what only concerns it: session, streams, limits, working directory, and last the filter for
- * system calls (seccomp.h).
+ * The launcher stays outside. Its child is cloned into most of the new namespaces (namespaces.h), joins the cgroups, builds
+ * the file view (view.h) and drops all privileges (privileges.h). With a pid namespace the child then becomes its init
+ * (supervise/init.h) and forks the task; otherwise it becomes the task itself. The task sets up its session, streams,
+ * limits and working directory, and last the seccomp filter (seccomp.h).
  *
- * Every step that the host or a filter around us forbids is a fault of its own name: nothing is left out in silence. What
- * a host is known to lack is left out by whoever asks, by not naming it.
+ * Every step that the host or a surrounding seccomp filter forbids fails under its own name. No step is skipped in
+ * silence: the service does not ask for features that the host lacks.
  */
 #ifndef SANDBOX_H
 #define SANDBOX_H

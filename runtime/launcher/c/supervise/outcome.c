@@ -88,7 +88,7 @@ static void add_usage(struct text *text, const struct usage *usage) {
   text_add_count(text, "max_rss_bytes", usage->max_rss_bytes);
 }
 
-/* Bytes of the longest name of a mount that is written down. */
+/* Longest path that fits into the record. */
 #define MAX_MOUNT_BYTES 1024
 
 static void add_mount(struct text *text, const char *mount) {

@@ -20,7 +20,8 @@
  *   exit_code=    0 to 255; with how=exited only
  *   signal=       its number; with how=signaled only
  *   step= errno=  what failed (fault.h) and the system's reason; with launch_failed and sandbox_setup_failed only
- *   mount=        the target, or the tree, of the mount that failed (view.h); where it was one and its name is one short line
+ *   mount=        path of the mount that failed (mount_list_name); absent for other failures, and for paths that are long or
+ *                 have control characters
  *   reason=       what made us end it, the first if there were several: none, wall_time, kill (a request of our
  *                 service), output_limit, terminated (a signal to the launcher, by somebody else). Set only when a signal
  *                 was sent because of it: a task that came to its end before has none.
@@ -62,7 +63,7 @@ struct outcome {
   enum reason reason;
   /* With HOW_NOT_STARTED. */
   struct fault fault;
-  /* What the fault is about, or NULL. */
+  /* Path of the mount that failed, or NULL. */
   const char *mount;
   int64_t finished_ms;
   int64_t duration_us;
