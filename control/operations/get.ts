@@ -1,6 +1,8 @@
 /** Shows one task, or one call of an MCP tool. What is shown has reached the journal: a crash does not undo it. */
 import type { HandleRecord } from '../../shared/contract/mcp.ts'
 import type { Task } from '../graph/graph.ts'
+import { handleRecord } from '../graph/handle.ts'
+import { ResultFile } from '../graph/result-file.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { callOf, knownCall, knownTask } from './named-tasks.ts'
@@ -49,5 +51,6 @@ export async function pollCall(
   handleId: string,
 ): Promise<HandleRecord | undefined> {
   const task = callOf(store, handleId)
-  return task && JSON.parse(await callJson(task, resultFiles))
+  if (task === undefined) return undefined
+  return task.result instanceof ResultFile ? JSON.parse(await callJson(task, resultFiles)) : handleRecord(task)
 }

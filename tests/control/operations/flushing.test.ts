@@ -1,0 +1,85 @@
+/**
+ * Goal: what an operation shows has reached the journal, whatever door it is shown at.
+ * Method: the real store, with a change right before each call and others while it waits; a flush notes how many changes
+ * there were, and whatever is shown looks whether that is all of them.
+ */
+import { expect, test } from 'bun:test'
+import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import { getCall, getRecord, getTask } from '../../../control/operations/get.ts'
+import { listNewest, listRecords } from '../../../control/operations/list.ts'
+import { readLogs } from '../../../control/operations/logs.ts'
+import { wait } from '../../../control/operations/wait.ts'
+import { TaskStore } from '../../../control/store/tasks.ts'
+import { acceptGraph } from '../../support/graph.ts'
+
+function world() {
+  const store = new TaskStore()
+  const graph = acceptGraph(store, [
+    { id: 'a', type: 'mcp' },
+    { id: 'b', type: 'mcp' },
+  ])
+  const [task, other] = graph.tasks
+  let flushed = -1
+  const flush = () => {
+    flushed = store.seq
+  }
+  const change = () => store.apply({ kind: 'progress', task: other!, at: Date.now(), message: 'further' })
+  const end = () => {
+    store.apply({ kind: 'attempt-started', task: task!, at: 1 })
+    store.apply({ kind: 'ended', task: task!, at: 2, ending: { status: 'success', result: { stdout: 'out' } } })
+  }
+  return {
+    parts: {
+      ...{ store, persistence: { flush } },
+      resultFiles: { read: async () => ({ lost: 'lost' }) },
+      executors: new ExecutorRegistry(),
+      stopping: new AbortController().signal,
+    },
+    change,
+    end,
+    isFlushed: () => flushed === store.seq,
+  }
+}
+type World = ReturnType<typeof world>
+
+const signal = new AbortController().signal
+const waiter = { signal, report: () => {} }
+const newest = { filter: {}, before: undefined, limit: 10 }
+const ended = { task_ids: ['a'], until: 'all', timeoutMs: 60_000 } as const
+
+/** Each says whether all was flushed at the moment of showing, or right after it. */
+const SHOWN: Readonly<Record<string, (world: World) => unknown>> = {
+  'a task': ({ parts, isFlushed }) => getTask(parts, 'a', isFlushed),
+  'a record': async ({ parts, isFlushed }) => (await getRecord(parts, 'a', () => undefined)) !== '' && isFlushed(),
+  'a call': async ({ parts, isFlushed }) => (await getCall(parts, 'a')) !== '' && isFlushed(),
+  'a list': async ({ parts, isFlushed }) =>
+    (await listRecords(parts, { filter: {}, page: undefined })).firstPart !== '' && isFlushed(),
+  'the newest': async ({ parts, isFlushed }) =>
+    (await listNewest(parts, newest, isFlushed)).tasks.every((isShownFlushed) => isShownFlushed),
+  logs: async ({ parts, end, isFlushed }) => {
+    end()
+    const request = { taskId: 'a', stream: undefined, offset: 0, limit: 10 }
+    return (await readLogs(parts, request, { signal, traceId: '' })).page?.text === 'out' && isFlushed()
+  },
+  'the end of a wait': async ({ parts, change, end, isFlushed }) => {
+    const waiting = wait(parts, { ...ended, task_ids: [...ended.task_ids] }, waiter, isFlushed)
+    await Bun.sleep(0)
+    end()
+    change()
+    return waiting
+  },
+  'a record that was waited for': async ({ parts, change, end, isFlushed }) => {
+    const waiting = getRecord(parts, 'a', () => signal)
+    await Bun.sleep(0)
+    end()
+    change()
+    return (await waiting).includes('"success"') && isFlushed()
+  },
+}
+
+test.each(Object.keys(SHOWN))('%s', async (name) => {
+  const each = world()
+  each.change()
+  expect(each.isFlushed()).toBe(false)
+  expect(await SHOWN[name]!(each)).toBe(true)
+})
