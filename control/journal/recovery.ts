@@ -12,7 +12,8 @@ import { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
 import { readIdempotencyKeys } from './idempotency-file.ts'
 import { decodeSegment, type Frame } from './journal-format.ts'
-import { Mentions, OutOfOrder, Replay } from './replay.ts'
+import { Mentions } from './mentions.ts'
+import { OutOfOrder, Replay } from './replay.ts'
 import { FIRST_SEGMENT, segmentName, segmentNumber } from './segment.ts'
 import {
   hasSnapshot,

@@ -5,8 +5,6 @@
  * its newest state where its number is higher. A graph of the state file that the journal says nothing about is built as
  * soon as its entries are there, and its entries are garbage: the entries of 100,000 tasks take five times as much as the tasks.
  */
-import { isObject } from '../../shared/json.ts'
-import { parseJson } from '../../shared/json-bytes.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { decodeTasks } from '../graph/decode.ts'
@@ -15,50 +13,13 @@ import { normalizeTool } from '../graph/normalize.ts'
 import type { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
 import type { Frame } from './journal-format.ts'
-import { decodeStates, graphsInStates, type JournaledState } from './journaled-state.ts'
+import { decodeGraph, graphOrdinalIn, type JournaledGraph } from './journaled-graph.ts'
+import { decodeStates, type JournaledState } from './journaled-state.ts'
+import type { Mentions } from './mentions.ts'
 import { recoverGraph, type StoredTask } from './stored-task.ts'
-
-/** The payload of a frame of kind `g`. `body` is the submission as it came. */
-export interface JournaledGraph {
-  readonly graph_ordinal: number
-  readonly graph_id: string
-  readonly trace_id: string
-  readonly created_at: string
-  readonly body: unknown
-  /** The key that the submission came with, and its answer. */
-  readonly idempotency?: KeptKey
-}
 
 /** The tasks of a graph are not next to each other in the state file, or a task is there twice. */
 export class OutOfOrder extends Error {}
-
-/** The graphs and tasks that the journal says something about: those of the state file can be built when it was replayed. */
-export class Mentions {
-  readonly #ordinals = new Set<number>()
-  readonly #ids = new Set<string>()
-
-  /** Notes what is in the frame. What cannot be read is refused when the frame is applied. */
-  add({ kind, payload }: Frame): void {
-    try {
-      if (kind === 't') {
-        for (const ordinal of graphsInStates(new TextDecoder().decode(payload))) this.#ordinals.add(ordinal)
-        return
-      }
-      const { graph_ordinal, body } = parseJson(payload) as JournaledGraph
-      this.#ordinals.add(graph_ordinal)
-      const tasks = isObject(body) && Array.isArray(body.tasks) ? body.tasks : []
-      for (const task of tasks) if (isObject(task) && typeof task.id === 'string') this.#ids.add(task.id)
-    } catch {
-      // A later step says what is wrong.
-    }
-  }
-
-  has(ordinal: number, ids: Iterable<string>): boolean {
-    if (this.#ordinals.has(ordinal)) return true
-    for (const id of ids) if (this.#ids.has(id)) return true
-    return false
-  }
-}
 
 export class Replay {
   /**
@@ -145,7 +106,7 @@ export class Replay {
   /** Notes what the steps of earlier frames must know of this one. */
   note({ kind, payload }: Frame): void {
     if (kind === 't') return
-    const graph_ordinal = ordinalIn(payload)
+    const graph_ordinal = graphOrdinalIn(payload)
     this.lastOrdinal = Math.max(this.lastOrdinal, graph_ordinal)
     if (kind === 'r') this.#revoked.add(graph_ordinal)
     else this.#ranks.set(graph_ordinal, this.#ranks.size)
@@ -153,7 +114,7 @@ export class Replay {
 
   /** To be called once all frames were noted. */
   apply({ kind, payload }: Frame, refuse: (detail: string) => Error): void {
-    if (kind === 'g') this.#addGraph(parseJson(payload) as JournaledGraph, refuse)
+    if (kind === 'g') this.#addGraph(decodeGraph(payload), refuse)
     else if (kind === 't') for (const state of statesIn(payload, refuse)) this.#applyState(state)
   }
 
@@ -239,14 +200,6 @@ export class Replay {
     return entries
   }
 }
-
-/** The number of the graph that a frame of kind `g` or `r` is about. It is at the beginning; the rest may be megabytes. */
-function ordinalIn(payload: Uint8Array): number {
-  const found = /^\{"graph_ordinal":(\d+)[,}]/.exec(String.fromCharCode(...payload.subarray(0, MAX_ORDINAL_BYTES)))
-  return found === null ? (parseJson(payload) as JournaledGraph).graph_ordinal : Number(found[1])
-}
-
-const MAX_ORDINAL_BYTES = 64
 
 function statesIn(payload: Uint8Array, refuse: (detail: string) => Error): JournaledState[] {
   try {

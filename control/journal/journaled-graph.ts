@@ -1,0 +1,43 @@
+/** A submitted graph, and its revocation, as frames of the journal. Pure. */
+import { isoTime } from '../../shared/iso-time.ts'
+import { parseJson, withoutByteOrderMark } from '../../shared/json-bytes.ts'
+import type { Graph } from '../graph/graph.ts'
+import type { KeptKey } from './idempotency.ts'
+
+/** The payload of a frame of kind `g`. `body` is the submission as it was received. */
+export interface JournaledGraph {
+  readonly graph_ordinal: number
+  readonly graph_id: string
+  readonly trace_id: string
+  readonly created_at: string
+  readonly body: unknown
+  /** The key that was sent with the submission, and its answer. */
+  readonly idempotency?: KeptKey
+}
+
+/** The payload for `graph`, submitted as `body`. The body is not copied. */
+export function encodeGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKey): (string | Uint8Array)[] {
+  const identity: Omit<JournaledGraph, 'body'> = {
+    graph_ordinal: graph.ordinal,
+    graph_id: graph.id,
+    trace_id: graph.traceId,
+    created_at: isoTime(graph.createdAt),
+    ...(idempotency && { idempotency }),
+  }
+  return [`${JSON.stringify(identity).slice(0, -1)},"body":`, withoutByteOrderMark(body), '}']
+}
+
+/** The graph in a payload. Throws `JsonSyntaxError`. */
+export const decodeGraph = (payload: Uint8Array): JournaledGraph => parseJson(payload) as JournaledGraph
+
+/** The payload of a frame of kind `r`, which revokes `graph`. */
+export const encodeRevocation = ({ ordinal }: Graph): string[] => [JSON.stringify({ graph_ordinal: ordinal })]
+
+/** Bytes searched for the number of a graph. */
+const MAX_ORDINAL_BYTES = 64
+
+/** The number of the graph in a payload of kind `g` or `r`. Reads only its beginning: the rest may be megabytes. */
+export function graphOrdinalIn(payload: Uint8Array): number {
+  const found = /^\{"graph_ordinal":(\d+)[,}]/.exec(String.fromCharCode(...payload.subarray(0, MAX_ORDINAL_BYTES)))
+  return found === null ? decodeGraph(payload).graph_ordinal : Number(found[1])
+}
