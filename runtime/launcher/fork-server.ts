@@ -10,7 +10,7 @@
  *   fork server is asked for its launcher.
  *
  * A launcher that a signal killed before its task had begun is asked for again, too. What the first launcher left is gone
- * by then (fleet.h), or holds the lock for a moment longer; we wait for that. The record of a task says whether the task
+ * by then (job-table.h), or holds the lock for a moment longer; we wait for that. The record of a task says whether the task
  * has begun. A task that removes its record and then ends makes its launcher exit with a code, not by a signal.
  *
  * Each request has a number of its own. So a `gone` that is still in the pipe, from another fork server or for an earlier task

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <time.h>
 
+/* A time that does not come. */
+#define NEVER INT64_MAX
 #define US_PER_MS 1000
 #define US_PER_SEC 1000000
 #define NS_PER_SEC 1000000000
@@ -29,6 +31,13 @@ static inline int64_t epoch_ms(void) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* For poll(): milliseconds until a time of the monotonic clock, rounded up; -1 for NEVER. */
+static inline int ms_until(int64_t us) {
+  if (us == NEVER) return -1;
+  int64_t left_us = us - monotonic_us();
+  return left_us <= 0 ? 0 : (int)(left_us / US_PER_MS) + 1;
 }
 
 /* For waits; nothing negative. */

@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include "base/children.h"
+#include "base/clock.h"
 #include "base/complaint.h"
 #include "base/identity.h"
-#include "server/fleet.h"
 #include "server/inbox.h"
+#include "server/job-table.h"
 #include "server/orphans.h"
 #include "server/setproctitle.h"
 #include "supervise/signals.h"
@@ -25,7 +26,7 @@ extern char **environ;
 
 struct fork_server {
   struct inbox inbox;
-  struct fleet fleet;
+  struct job_table jobs;
   struct orphans orphans;
   struct setproctitle title;
   int signal_fd;
@@ -54,7 +55,7 @@ static bool begin(struct fork_server *server, char **argv, struct text *complain
   int64_t notify_fd;
   if (argv[2] == NULL || !arguments_parse_fd(argv[2], &notify_fd)) return complain(complaint, "--fork-server needs a descriptor");
   *server = (struct fork_server){
-    .inbox = {.fd = STDIN_FILENO}, .fleet = {.notify_fd = (int)notify_fd}, .pid = getpid()};
+    .inbox = {.fd = STDIN_FILENO}, .jobs = {.notify_fd = (int)notify_fd}, .pid = getpid()};
   setproctitle_find(&server->title, argv, environ);
   identity_read_boot(); /* if not now, each launcher tries, and says what is wrong */
   sigset_t all, children;
@@ -77,7 +78,7 @@ static void become_launcher(struct fork_server *server, const struct request *re
   inbox_wipe_rest(&server->inbox);
   environ = request->variables;
   setproctitle_show(&server->title, request->argv, request->variables);
-  arguments->notify_fd = server->fleet.notify_fd;
+  arguments->notify_fd = server->jobs.notify_fd;
   arguments->fork_server_pid = server->pid;
   arguments->lock_fd = lock_fd;
 }
@@ -86,7 +87,7 @@ static enum side launch(struct fork_server *server, const struct request *reques
                         struct text *complaint) {
   bool is_sound = arguments_parse(arguments, request->argv, complaint);
   if (!arguments_name_task(arguments)) return SIDE_BROKEN; /* there is nobody to tell of */
-  if (!fleet_make_room(&server->fleet) || !orphans_make_room(&server->orphans)) {
+  if (!job_table_make_room(&server->jobs)) {
     text_clear(complaint);
     text_add(complaint, "no memory for another launcher");
     return SIDE_BROKEN;
@@ -94,7 +95,7 @@ static enum side launch(struct fork_server *server, const struct request *reques
   if (!is_sound) {
     complain_of_usage(complaint);
     text_clear(complaint);
-    fleet_add_failed(&server->fleet, arguments, request->launch, no_fault());
+    job_table_add_failed(&server->jobs, arguments, request->launch, no_fault());
     return SIDE_FORK_SERVER;
   }
   int lock_fd;
@@ -108,11 +109,8 @@ static enum side launch(struct fork_server *server, const struct request *reques
   /* A stale request must not be reported: the service would fail the new task of the same id. */
   bool is_stale = fault.step == STEP_TASK_DIR && fault.error == ESTALE;
   if (is_stale) complain_of_fault(arguments->task_id, fault);
-  if (is_fault(fault)) fleet_add_failed(&server->fleet, arguments, request->launch, is_stale ? no_fault() : fault);
-  else {
-    orphans_add_launcher(&server->orphans, pid);
-    fleet_add(&server->fleet, arguments, request->launch, pid);
-  }
+  if (is_fault(fault)) job_table_add_failed(&server->jobs, arguments, request->launch, is_stale ? no_fault() : fault);
+  else job_table_add(&server->jobs, arguments, request->launch, pid);
   if (lock_fd >= 0) close(lock_fd); /* now the launcher's alone */
   return SIDE_FORK_SERVER;
 }
@@ -144,42 +142,40 @@ static void reap(struct fork_server *server) {
       child_let_go(pid, WSTOPSIG(status)); /* an orphan */
       continue;
     }
-    fleet_end(&server->fleet, pid, status);
-    orphans_note_end(&server->orphans, pid, status);
+    if (!job_table_note_end(&server->jobs, pid, status)) server->orphans.look_us = 0;
   }
 }
 
-/* The one that comes first; either is -1 for never. */
-static int earlier_ms(int one_ms, int other_ms) {
-  if (one_ms < 0) return other_ms;
-  return other_ms < 0 || one_ms < other_ms ? one_ms : other_ms;
+/* When there is something to do, though nobody says so. */
+static int64_t next_us(const struct fork_server *server, bool is_pipe_full) {
+  int64_t next_us = job_table_drained_us(&server->jobs);
+  int64_t tell_us = is_pipe_full ? NEVER : job_table_tell_us(&server->jobs);
+  if (tell_us < next_us) next_us = tell_us;
+  if (server->orphans.look_us < next_us) next_us = server->orphans.look_us;
+  return server->has_more ? 0 : next_us;
 }
 
 bool fork_server_run(char **argv, struct arguments *arguments, struct text *complaint) {
   /* Not on the stack, so that a checker for leaks finds what it holds in every process. */
   static struct fork_server server;
   if (!begin(&server, argv, complaint)) return false;
-  for (;;) {
-    int tell_in_ms = fleet_tell_in_ms(&server.fleet);
-    bool is_pipe_full = tell_in_ms == 0; /* or it would have been told */
+  for (bool is_pipe_full = false;;) {
     struct pollfd events[] = {
       {.fd = server.inbox.fd, .events = POLLIN},
       {.fd = server.signal_fd, .events = POLLIN},
-      {.fd = is_pipe_full ? server.fleet.notify_fd : ABSENT, .events = POLLOUT},
+      {.fd = is_pipe_full ? server.jobs.notify_fd : ABSENT, .events = POLLOUT},
     };
-    int timeout_ms = earlier_ms(is_pipe_full ? -1 : tell_in_ms, fleet_release_in_ms(&server.fleet));
-    timeout_ms = earlier_ms(timeout_ms, server.has_more ? 0 : orphans_look_in_ms(&server.orphans));
-    if (poll(events, sizeof events / sizeof events[0], timeout_ms) < 0) continue;
+    if (poll(events, sizeof events / sizeof events[0], ms_until(next_us(&server, is_pipe_full))) < 0) continue;
     if (events[1].revents != 0) signals_forget(server.signal_fd);
     if (events[1].revents != 0 || server.has_more) reap(&server);
-    orphans_kill(&server.orphans);
-    fleet_release(&server.fleet, orphans_are_gone(&server.orphans)); /* nobody is told before of the end of their launcher */
+    orphans_kill(&server.orphans, &server.jobs);
+    job_table_end_draining(&server.jobs, server.orphans.look_us == NEVER);
     if (events[0].revents != 0) {
       enum inbox_state state = inbox_read(&server.inbox, complaint);
       if (state == INBOX_ENDED || state == INBOX_BROKEN) return false;
       enum side side = launch_all(&server, arguments, complaint);
       if (side != SIDE_FORK_SERVER) return side == SIDE_LAUNCHER;
     }
-    if (fleet_tell_in_ms(&server.fleet) == 0) fleet_tell(&server.fleet);
+    is_pipe_full = ms_until(job_table_tell_us(&server.jobs)) == 0 && !job_table_tell(&server.jobs);
   }
 }

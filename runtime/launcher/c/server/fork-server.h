@@ -10,10 +10,10 @@
  *
  *   the lock         of a task is taken before the fork and inherited. So whoever finds the fork server gone, and the lock
  *                    of a task free, knows that no launcher of that task is on its way
- *   gone             is told of every launcher that was asked for, once it has ended in whatever way (fleet.h). What goes
+ *   gone             is told of every launcher that was asked for, once it has ended in whatever way (job-table.h). What goes
  *                    with it, `started`, `ended` and `failed`, the launchers say themselves, as far as they can
  *   orphans          of a task whose launcher was killed are gone before the end of that is told, and so is what they had
- *                    started (orphans.h); but for what KILL does not end within seconds (fleet.c)
+ *                    started (orphans.h); but for what KILL does not end within seconds (job-table.c)
  *   the end of file  means that the service is gone. What it had asked for is launched still, then the fork server ends; its
  *                    launchers live on. It keeps open whatever else it was given: with the lock of the service's
  *                    directory among that, no other service begins before

@@ -27,7 +27,7 @@ void notify_ended(const struct arguments *arguments);
 bool notify_failed(const struct arguments *arguments, struct fault fault);
 
 /*
- * `gone ID launch exit_code`: of the fork server, that the launcher is through with the task (fleet.h). Behind it ` killed` where
+ * `gone ID launch exit_code`: of the fork server, that the launcher has ended (job-table.h). Behind it ` killed` where
  * a signal ended the launcher itself: a task that exits with 128 + n, or is ended by a signal, has the same exit code.
  * False when the pipe is full.
  */

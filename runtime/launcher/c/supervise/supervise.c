@@ -31,7 +31,6 @@
 
 /* Most programs that are quick are over by then, and the word of their end says it all. */
 #define SAY_STARTED_AFTER_US 5000
-#define NEVER INT64_MAX
 
 enum phase { PHASE_RUNNING, PHASE_ASKED, PHASE_KILLED };
 
