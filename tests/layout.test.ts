@@ -1,13 +1,13 @@
 /**
- * Reads our imports and checks the arrows of the layout: who may use whom. A picture that cannot go stale.
+ * Checks the layout: reads our imports for the arrows of who may use whom, and the tree of CONTRIBUTING.md.
  *
  * Within a service arrows point from `main` towards the pure folders and may skip a step, never turn back. Programs meet
  * only on the wire: `control`, `runtime` and `adapter` import `shared` and themselves, `shared` imports none of them,
- * nothing imports tests. An executor of one's own is written against `control/executors`. The includes of the launcher's C
+ * nothing imports tests. A custom executor is written against `control/executors`. The includes of the launcher's C
  * follow arrows of their own.
  */
-import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
 const ROOT = dirname(import.meta.dir)
@@ -174,4 +174,25 @@ test('no work is left for someone else', () => {
   const tests = [...new Bun.Glob('tests/**/*.ts').scanSync({ cwd: ROOT })]
   const found = [...sources, ...tests].filter((file) => marks.test(readFileSync(join(ROOT, file), 'utf8')))
   expect(found).toEqual([])
+})
+
+describe('the tree of CONTRIBUTING.md', () => {
+  const [, tree] = /```\n(control\/ [\s\S]*?)```/.exec(readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8'))!
+  const above: string[] = []
+  const named = [...tree!.matchAll(/^((?: {2}){0,2})([\w.-]+\/?) {2,}/gm)].map(([, indent, name]) => {
+    const depth = indent!.length / 2
+    above.splice(depth, above.length, name!)
+    return above.join('')
+  })
+
+  test('names what exists', () => {
+    expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
+  })
+
+  test('has every folder of the programs', () => {
+    const folders = new Bun.Glob('{control,runtime,adapter,shared}/*/').scanSync({ cwd: ROOT, onlyFiles: false })
+    expect(
+      [...folders].map((folder) => `${folder.replace(/\/$/, '')}/`).filter((folder) => !named.includes(folder)),
+    ).toEqual([])
+  })
 })
