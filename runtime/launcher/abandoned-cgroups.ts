@@ -1,12 +1,12 @@
 /**
- * Removes the empty control groups of services that were killed and not started again.
+ * Removes the empty cgroups of services that were killed and never started again.
  *
- * A service that starts again cleans up its own. For one that never does, because its data directory is gone or nobody
- * wants it any more, the next start of any other does it, in the directory that they share. A group is removed only when
- * its service is gone for certain: the process that wrote the record has ended, and the data directory is either no longer
- * there or not locked. Its lock is held meanwhile, so that the service cannot start in between. Groups with processes
- * stay, as do those of a launcher that lives, those without a record, and those of another mount namespace, where the path
- * in the record means another directory.
+ * A service that starts again cleans up its own cgroups. For a service that never does, because its data directory is
+ * gone or nobody needs it any more, the next start of any other service that shares the directory does it. Cgroups are
+ * removed only when their service is certainly gone: the process that wrote the record is dead, and the data directory
+ * does not exist or is not locked. We hold its lock meanwhile, so that the service cannot start. Cgroups stay if they
+ * have processes or a living launcher, have no record, or belong to another mount namespace, where the path in the
+ * record means another directory.
  */
 import { basename, dirname, join } from 'node:path'
 import { LOCK_FILES, whileUnlocked } from '../../shared/directory-lock.ts'
@@ -26,20 +26,20 @@ import { startThread } from '../host/threads.ts'
 import { taskDir } from '../store/task-dir.ts'
 import { isLauncherAlive } from './launcher-files.ts'
 
-/** The name of the empty group of a service (`serviceIdOf`); the groups of its tasks begin with it. */
+/** Name of the empty cgroup of a service (`serviceIdOf`). The names of its task cgroups begin with it. */
 const SERVICE_ID = /^\d+-\d+$/
 
 export interface Sweep {
-  /** Services whose groups were removed. */
+  /** Services whose cgroups were removed. */
   readonly removed: number
-  /** Groups of services whose data directory did not answer in time. */
+  /** Cgroups of services whose data directory did not answer in time. */
   readonly unanswered: readonly string[]
 }
 
 /**
- * Removes the groups of abandoned services beside those of `cgroups`. Records are written by others, so a path in one may
- * be on a file system that never answers: a thread looks at each group (`removeIfAbandoned`), for LOOK_TIMEOUT_MS at most.
- * Rejects with `NoThread` when too many threads hang.
+ * Removes the cgroups of abandoned services beside those of `cgroups`. Other users write records, so a path in one may
+ * be on a file system that never answers: a thread checks each cgroup (`removeIfAbandoned`), for LOOK_TIMEOUT_MS at
+ * most. Rejects with `NoThread` when too many threads hang.
  */
 export async function removeAbandonedCgroups({ directories, serviceId }: TaskCgroups): Promise<Sweep> {
   const removed = new Set<string>()
@@ -64,7 +64,9 @@ export async function removeAbandonedCgroups({ directories, serviceId }: TaskCgr
   return { removed: removed.size, unanswered }
 }
 
-/** Removes the group of a service, with those of its tasks, when it is abandoned; whether it did. May take for ever. */
+/**
+ * Removes the cgroup of a service and those of its tasks if it is abandoned. Returns whether it did. May never return.
+ */
 export function removeIfAbandoned(group: string): boolean {
   const [directory, id] = [dirname(group), basename(group)]
   const records = readRecords(group)
@@ -77,8 +79,8 @@ export function removeIfAbandoned(group: string): boolean {
 }
 
 /**
- * Calls `work` when the service of each record is gone, with the locks of all data directories that are there. `locked`
- * are those whose lock is held already: records of several runs name the same directory.
+ * Calls `work` if the service of each record is gone, while holding the locks of all data directories that exist.
+ * `locked` are those whose lock is held already: records of several runs name the same directory.
  */
 function withLocksOf(
   id: string,
@@ -98,17 +100,17 @@ function withLocksOf(
   else if (isWriterAlive(record) === false) next()
 }
 
-/** Whether the data directory can be seen under its path; another one that has the path now does not count. */
+/** Whether the data directory is still at its path. Another directory at that path does not count. */
 function dataDirStillExists(id: string, { data_dir }: CgroupRecord): boolean {
   try {
     return serviceIdOf(data_dir) === id
   } catch (error) {
     if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return false
-    return true // what we may not look at may be there
+    return true // we may not read it, so it may exist
   }
 }
 
-/** Whether nothing of the service is left. Its own group, which holds the record, goes last. */
+/** Returns whether nothing of the service is left. Its own cgroup goes last, because it holds the record. */
 function removeCgroups(directory: string, id: string, records: readonly CgroupRecord[]): boolean {
   const names = namesBelow(directory).filter((name) => isCgroupOf(id, name))
   const left = names.filter((name) => {
@@ -119,7 +121,7 @@ function removeCgroups(directory: string, id: string, records: readonly CgroupRe
   return left.length === 0 && removeEmptyCgroups(join(directory, id))
 }
 
-/** A launcher makes the group of its task before there is a process in it, and reads it when there is none any more. */
+/** A launcher makes the cgroup of its task before there is a process in it, and reads it when all are gone. */
 function mayHaveLauncher(path: string): boolean {
   try {
     return isLauncherAlive(path)

@@ -2,7 +2,7 @@
 import { type Mount, sandboxView } from '../intake/sandbox-view.ts'
 import type { LaunchDescriptors, LaunchPlan, LaunchSandbox } from './plan.ts'
 
-/** The largest number that a launcher reads: 15 digits. Beyond 30,000 years or a petabyte, more means the same. */
+/** The largest number that a launcher parses: 15 digits. Larger values mean the same, as 30,000 years or a petabyte. */
 export const MAX_ARGUMENT = 999_999_999_999_999
 
 export function launcherArguments(plan: LaunchPlan, descriptors: LaunchDescriptors = {}): string[] {
@@ -39,7 +39,7 @@ function sandboxArguments({ features, uid, ...paths }: LaunchSandbox): string[] 
 
 export const mountArguments = (mounts: readonly Mount[]): string[] => mounts.flatMap((words) => ['--mount', ...words])
 
-/** A fraction of a unit is rounded up: a limit is never tighter than what was asked for. */
+/** Fractions are rounded up, so that a limit is never tighter than requested. */
 const limit = (flag: string, value: number | undefined): string[] =>
   value === undefined ? [] : [flag, String(Math.min(Math.ceil(value), MAX_ARGUMENT))]
 

@@ -1,4 +1,4 @@
-/** The launchers in bin/ are embedded as files: what is imported is a path that can be read. */
+/** The launchers in bin/ are embedded as files. The import is a path that can be read. */
 declare module '*/taskmill-launcher-linux-x64' {
   const path: string
   export default path

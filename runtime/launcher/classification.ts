@@ -1,8 +1,8 @@
 /**
- * What an outcome means to whoever asked for the task: its status, its error, its usage. Pure.
+ * From the outcome of a task to its status, its error and its usage. Pure.
  *
- * First comes what made us end it, for then the way it ended is our doing; then what the kernel enforced; then the
- * ending itself. A task that succeeded in spite of a killed process of its own has succeeded.
+ * What made us end the task comes first, because then we caused the way it ended; next what the kernel enforced; last
+ * the ending itself. A task that succeeded although one of its processes was killed has succeeded.
  */
 import { constants } from 'node:os'
 import { seenPath } from '../intake/sandbox-view.ts'
@@ -38,12 +38,12 @@ export interface Classified {
   readonly status: 'success' | 'failed' | 'cancelled'
   readonly error?: TaskError
   readonly exit_code?: number
-  /** A number. */
+  /** The number of the signal. */
   readonly exit_signal?: number
   readonly usage: Usage
 }
 
-/** What was asked of the task, as far as messages and limits need it. */
+/** The part of a request that messages and limits need. */
 export interface Asked {
   readonly program: string
   readonly workdir: string
@@ -54,12 +54,13 @@ export interface Asked {
 }
 
 /**
- * The part of its CPU time that a task must have used before we take KILL, or a shell's word, for the kernel's limit. The
- * kernel counts ticks for the limit and precise times for the usage: 0.90 s of 1 s were seen on a busy machine.
+ * Share of its CPU time that a task must have used before SIGKILL, or a shell's exit code for it, counts as the
+ * kernel's limit. The kernel counts ticks for the limit and precise times for the usage: on a busy machine 0.90 s of 1
+ * s were seen.
  */
 const USED_UP_SHARE = 0.75
 
-/** The same for SIGXCPU, which hardly anybody else sends. */
+/** The same for SIGXCPU, which hardly any other process sends. */
 const USED_UP_SHARE_OF_XCPU = 0.5
 
 /** Seconds between SIGXCPU and KILL. */
@@ -67,7 +68,7 @@ const CPU_GRACE_SEC = 1
 
 const { SIGKILL, SIGXCPU } = constants.signals
 
-/** Shells say it so when a signal ended what they ran. */
+/** Exit codes of shells whose command was ended by a signal start here. */
 const SHELL_SIGNAL_BASE = 128
 
 export function classify(outcome: Outcome, asked: Asked): Classified {
@@ -96,11 +97,11 @@ function errorOf(outcome: Outcome, asked: Asked): TaskError | undefined {
     endedByKernel(outcome, asked) ??
     endedItself(outcome)
   if (error === undefined || outcome.leftovers_alive === 0) return error
-  // They run on, or hang in the kernel: somebody has to look.
+  // They run on, or hang in the kernel: an operator has to look.
   return { ...error, details: { ...error.details, leftovers_alive: outcome.leftovers_alive } }
 }
 
-/** There was no process yet that could become the task. */
+/** The time ran out before there was a process for the task. */
 const SET_UP_REMEDY = 'its sandbox was still being set up: look for a file system of the host that is stuck'
 
 function endedByUs({ reason, process }: Outcome, { wall_time_ms }: Asked): TaskError | undefined {
@@ -117,7 +118,7 @@ function endedByUs({ reason, process }: Outcome, { wall_time_ms }: Asked): TaskE
   return undefined
 }
 
-/** Whether it was ended for that or had come to its end before anybody looked. */
+/** Also for a task that exceeded the limit and ended before the launcher noticed. */
 function wroteTooMuch(outcome: Outcome, { max_output_bytes }: Asked): TaskError | undefined {
   const { reason, stdout_bytes = 0, stderr_bytes = 0 } = outcome
   const isTooMuch = Math.max(stdout_bytes, stderr_bytes) > max_output_bytes
@@ -129,7 +130,7 @@ function wroteTooMuch(outcome: Outcome, { max_output_bytes }: Asked): TaskError 
 
 function notStarted({ ending, oom_kills = 0 }: Outcome, { program, workdir }: Asked): TaskError | undefined {
   if (ending.how !== 'launch_failed' && ending.how !== 'sandbox_setup_failed') return undefined
-  // Its memory did not even do for the start: the step that failed is only where that was noticed.
+  // Memory ran out during the start. The failed step only shows where.
   if (oom_kills > 0) return undefined
   const { how, step, errno, mount } = ending
   const subject = step === 'exec' ? program : step === 'workdir' ? workdir : mount && seenPath(mount)
@@ -168,7 +169,7 @@ function endedItself({ ending }: Outcome): TaskError | undefined {
   return { code: 'internal', message: 'task did not end when it was killed, and was given up' }
 }
 
-/** `SIGSEGV`; the real-time signals have numbers only. */
+/** `SIGSEGV`. Real-time signals have numbers only. */
 function signalName(number: number): string {
   const [name] = Object.entries(constants.signals).find(([, value]) => value === number) ?? []
   return name ?? `SIG${number}`

@@ -1,15 +1,15 @@
 /**
- * launchers.log: what launchers and their fork server have to say for people. Each line tells of a launch that failed, which a
- * client can have as often as it likes, so only the latest are kept.
+ * launchers.log: messages of launchers and their fork server for people. Each line reports a failed launch, and a
+ * client can cause any number of them, so only the latest are kept.
  */
 import { fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
 
-/** Bytes of the file above which it is cut, and what is left of it then: some thousand lines. */
+/** Bytes at which the file is cut, and bytes that remain: some thousand lines. */
 export const MAX_COMPLAINTS_BYTES = 1024 * 1024
 const KEPT_BYTES = MAX_COMPLAINTS_BYTES / 4
 
 export class Complaints {
-  /** For launchers to inherit. Whatever is written goes to the end. */
+  /** For launchers to inherit. Opened for append. */
   readonly fd: number
 
   constructor(path: string) {
@@ -17,7 +17,7 @@ export class Complaints {
     this.keepShort()
   }
 
-  /** To be called now and then. A line that comes in the same moment may be lost. */
+  /** To be called now and then. A line written at the same moment may be lost. */
   keepShort(): void {
     try {
       const { size } = fstatSync(this.fd)

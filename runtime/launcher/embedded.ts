@@ -1,9 +1,9 @@
 /**
- * The launcher inside our executable, put where the kernel can run it.
+ * Installs the embedded launcher where the kernel can run it.
  *
- * An executable of ours is one file, so the launchers travel in it; at start the one for this machine is written into the
- * data directory under the name of its hash. Launchers of an earlier version may still be at work there: they keep their
- * program though its file is removed.
+ * Our executable is one file and contains the launchers of all platforms. A start writes that of this machine into the
+ * data directory, under the name of its hash. Launchers of an earlier version may still run there: they keep their
+ * program although its file is removed.
  */
 import {
   chmodSync,
@@ -27,17 +27,17 @@ const EMBEDDED: Readonly<Record<string, string>> = { 'linux-x64': linuxX64, 'lin
 
 const NAME = /^launcher-[0-9a-f]{32}(\.new)?$/
 
-/** For its owner to read and run, and for nobody to write. */
+/** The owner may read and execute it, and nobody may write it. */
 const MODE = 0o500
 
-/** What a launcher that was asked for nothing says. */
+/** Exit code of a launcher without arguments. */
 const USAGE_EXIT_CODE = 125
 
-/** A program that acts as launcher, and how it takes the environment of a task. */
+/** A program that acts as launcher, and how it is given the environment of a task. */
 export interface LauncherProgram {
   readonly command: readonly [program: string, ...args: string[]]
   readonly wrapEnvironment: (env: Readonly<Record<string, string>>) => Readonly<Record<string, string>>
-  /** Whether it is the compiled one, which can do all that the kernel can. */
+  /** Whether it is the native launcher, which supports all kernel features. */
   readonly isNative: boolean
 }
 
@@ -49,8 +49,8 @@ export function chooseLauncher(dataDir: string, portable: LauncherProgram): Laun
 }
 
 /**
- * The path of the launcher below `dataDir`, whole and proved to run. Throws with a remedy when it cannot be put there or
- * the system will not run it.
+ * Installs the launcher below `dataDir`, proves that it runs, and returns its path. Throws with a remedy when either
+ * fails.
  */
 export function installLauncher(dataDir: string): string {
   const embedded = EMBEDDED[`${process.platform}-${process.arch}`]
@@ -69,7 +69,7 @@ export function installLauncher(dataDir: string): string {
   return path
 }
 
-/** Its name is not enough: a power cut, or somebody, may have left something else under it. */
+/** The name alone proves nothing: after a power cut the file may have other content. */
 function isInPlace(path: string, content: Buffer): boolean {
   const status = statSync(path, { throwIfNoEntry: false })
   if (status === undefined || !status.isFile() || status.size !== content.length) return false
@@ -80,7 +80,7 @@ function isInPlace(path: string, content: Buffer): boolean {
 
 function putInPlace(path: string, content: Buffer): void {
   const aside = `${path}.new`
-  rmSync(aside, { force: true }) // left by a crash, it cannot be written
+  rmSync(aside, { force: true }) // a crash may have left one, which is not writable
   const fd = openSync(aside, 'w', MODE)
   try {
     for (let at = 0; at < content.length; ) at += writeSync(fd, content, at)

@@ -1,18 +1,18 @@
 /**
- * What a person is told when a task could not be started: the step, the system's reason, what to do. Pure.
+ * Why a task could not be started, for people: the step, the system's reason, the remedy. Pure.
  *
- * The steps are those of fault.h; a test compares the two lists.
+ * The steps are those of fault.h. A test compares the lists.
  */
 import { getSystemErrorMap } from 'node:util'
 
-/** What keeps services from namespaces: distributions, container engines, service managers. */
+/** Distributions, container engines and service managers restrict namespaces. */
 const NAMESPACES_REMEDY =
   'allow them: sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), user.max_user_namespaces above 0; in a container --security-opt seccomp=unconfined or --cap-add SYS_ADMIN; or run the service as root'
 
 const MOUNTS_REMEDY =
   'let the service mount: in a container --cap-add SYS_ADMIN, --security-opt apparmor=unconfined and seccomp=unconfined'
 
-/** As the end of `cannot start the task: `, and what helps. A remedy in `errors` beats the general one. */
+/** Completes `cannot start the task: `. A remedy in `errors` overrides the general one. */
 interface StepWords {
   readonly what: string
   readonly remedy: string
@@ -183,7 +183,7 @@ const STEPS: Readonly<Record<string, StepWords>> = {
   },
 }
 
-/** What the service alone can say of a launcher. */
+/** A step that the service reports, not a launcher. */
 export const UNBEGUN_STEP = 'unbegun'
 
 const UNBEGUN: StepWords = {
@@ -192,12 +192,12 @@ const UNBEGUN: StepWords = {
 }
 
 export interface Explanation {
-  /** One line: what failed, why, and the remedy. */
+  /** One line: what failed, why, the remedy. */
   readonly message: string
   readonly details: { readonly step: string; readonly errno: string; readonly remedy?: string }
 }
 
-/** A step that failed, in words: what it was, the system's reason and its name, the remedy. */
+/** A failed step in words. */
 export interface Failure {
   readonly what: string
   readonly reason: string
@@ -217,7 +217,7 @@ export function failureOf(step: string, errno: number): Failure {
   }
 }
 
-/** `subject` is what the step was about, where a person knows it by name: the program, the directory. */
+/** `subject` names what the step was about: the program, the directory. */
 export function explainFault(step: string, errno: number, subject?: string): Explanation {
   const { what, reason, errno: name, remedy } = failureOf(step, errno)
   const about = subject === undefined ? '' : ` ("${subject}")`
@@ -227,7 +227,7 @@ export function explainFault(step: string, errno: number, subject?: string): Exp
   }
 }
 
-/** What can keep a launcher itself from being started, by the code of the error. */
+/** Why a launcher itself cannot be started, by error code. */
 const SPAWN_FAILURES: Readonly<Record<string, { reason: string; remedy: string }>> = {
   E2BIG: {
     reason: 'its arguments and environment are too long',
@@ -258,7 +258,7 @@ const SPAWN_FAILURES: Readonly<Record<string, { reason: string; remedy: string }
   },
 }
 
-/** Undefined for what nobody but us can have caused. */
+/** Undefined for errors that only a defect of ours can cause. */
 export function explainSpawnFailure(code: string): Explanation | undefined {
   const known = SPAWN_FAILURES[code]
   if (known === undefined) return undefined

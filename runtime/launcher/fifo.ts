@@ -1,19 +1,19 @@
-/** A FIFO: a pipe with a name, so that whoever comes later finds it again. */
+/** A FIFO: a pipe with a name, by which the next service finds it again. */
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, lstatSync, openSync, unlinkSync } from 'node:fs'
 import { loadLibc } from '../../shared/libc.ts'
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDWR } = constants
 
-/** For the owner alone. */
+/** Read and write for the owner. */
 const MODE = 0o600
 
 const load = () => loadLibc({ mkfifo: { args: ['ptr', 'u32'], returns: 'i32' } } as const)
 let libc: ReturnType<typeof load> | undefined
 
 /**
- * Makes sure that there is one at `path`, and opens both its ends in one descriptor that never waits: so there is always
- * a reader for those who write and a writer for those who read. Throws the system's error.
+ * Makes a FIFO at `path` unless there is one, and opens it for reading and writing without blocking. So it always has a
+ * reader and a writer. Throws the system's error.
  */
 export function openFifo(path: string): number {
   if (libc === undefined) libc = load()
@@ -22,7 +22,7 @@ export function openFifo(path: string): number {
   return openSync(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
 }
 
-/** The system's error, which a call into the C library does not tell: a file of the usual kind fails for the same reason. */
+/** A call into the C library does not report errno. Making a regular file there fails for the same reason. */
 function reasonAgainst(path: string): Error {
   try {
     if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return new Error(`${path} is there and is no FIFO`)

@@ -1,24 +1,28 @@
-/** The fork server as a process: started, written to, ended by the end of its input. What it does is in fork-server.h. */
+/**
+ * The process of the fork server: started, written to, ended by the end of its input. fork-server.h says what it does.
+ */
 import type { FileSink, Subprocess } from 'bun'
 import { TASK_MARK } from './task-mark.ts'
 
 export interface ForkServerSurroundings {
-  /** Path of the compiled launcher. */
+  /** Path of the native launcher. */
   readonly program: string
   /** Descriptor of the FIFO for lines to the service. */
   readonly notifyFd: number
   /** Descriptor of the file for what launchers complain about. */
   readonly complaintsFd: number
-  /** The lock of the data directory: held by the fork server too, so that no other service begins before its end. */
+  /**
+   * The lock of the data directory. The fork server holds it, too, so that no other service starts before it has ended.
+   */
   readonly directoryLockFd: number
-  /** That of the service. Marks of ours are handed on, so that whoever looks for them finds the fork server as well. */
+  /** The environment of the service. Our marks are passed on, so that a search for them finds the fork server. */
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
 /** The descriptor that the fork server sees, after its three standard streams. */
 const NOTIFY_FD = 3
 
-/** Bytes of room for what launchers show of themselves: the names of task and directory, and the mark of the task. */
+/** Bytes reserved for what launchers show of themselves: the task id and directory, and the mark of the task. */
 const ARGUMENTS_ROOM = 512
 const MARK_ROOM = 256
 
@@ -41,18 +45,18 @@ export class ForkServerProcess {
     this.#input = child.stdin
   }
 
-  /** Written at once as far as the pipe has room, the rest as soon as it has. */
+  /** Writes at once as far as the pipe has room, and the rest as soon as it has. */
   send(request: Buffer): void {
     this.#try(() => this.#input.write(request))
     this.#try(() => this.#input.flush())
   }
 
-  /** Lets it end once it has read everything. */
+  /** Lets it end once it has read all requests. */
   close(): void {
     this.#try(() => this.#input.end())
   }
 
-  /** One that cannot be written to has ended, or is ended: then `exited` says what there is to be done. */
+  /** A fork server that cannot be written to has ended, or is killed now. `exited` handles both. */
   #try(write: () => number | Promise<number>): void {
     const giveUp = () => this.#child.kill('SIGKILL')
     try {

@@ -1,2 +1,2 @@
-/** Asks a launcher to end its task (signals.h). Whoever wants the launcher itself to end sends another one. */
+/** Makes a launcher end its task (signals.h). To end the launcher itself, send another signal. */
 export const KILL_SIGNAL = 'SIGUSR2'

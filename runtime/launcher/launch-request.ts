@@ -1,7 +1,7 @@
-/** A launch as the fork server reads it. Pure. The other side of it, with the format, is inbox.h. */
+/** A launch as the fork server reads it. Pure. The other side and the format are in inbox.h. */
 import type { Environment } from './launcher-host.ts'
 
-/** Bytes of a request: as many as the fork server takes, and more than the kernel takes for any program. */
+/** Bytes of a request: as many as the fork server accepts, and more than the kernel accepts for any program. */
 export const MAX_REQUEST_BYTES = 8 * 1024 * 1024
 
 const BYTES_OF_NUMBER = 4
@@ -12,7 +12,7 @@ export const MAX_LAUNCH = 2 ** 32 - 1
 
 export type LaunchRequest =
   | { readonly bytes: Buffer }
-  /** What Bun.spawn would say of these arguments, or of that environment. */
+  /** The error code that Bun.spawn would give for these arguments and this environment. */
   | { readonly code: 'E2BIG' | 'ERR_INVALID_ARG_VALUE' }
 
 /** `argv` are the arguments of the launcher without its name. */

@@ -1,9 +1,9 @@
 /**
- * What a launcher shows in the directory of its task, and how it is told to end that.
+ * What a launcher shows in the directory of its task, and the signal by which it ends the task early.
  *
- * A launcher needs nothing of the service and goes on when that ends or crashes. So all that a service asks of a launcher
- * goes through the directory of the task: the lock says whether the launcher lives, the record says which process runs
- * and how it ended. An early end is asked for by a signal to the launcher that the record names, if the lock is held.
+ * A launcher does not need the service and goes on when that ends or crashes. So a service knows launchers only by the
+ * directories of their tasks: the lock says whether the launcher lives, the record which process runs and how it ended.
+ * The signal goes to the launcher that the record names, while the lock is held.
  */
 import { closeSync, constants as files, openSync, readSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -14,12 +14,12 @@ import { giveOwner } from '../store/closed-path.ts'
 import { KILL_SIGNAL } from './kill-signal.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from './outcome.ts'
 
-/** Ten times what a launcher writes. */
+/** Ten times the size of a record. */
 const MAX_RECORD_BYTES = 64 * 1024
-/** A record is read into it in one go; the last byte is used by one that is too long. */
+/** A record is read into this in one call. The last byte is used only by a file that is too long. */
 const recordRoom = Buffer.alloc(MAX_RECORD_BYTES + 1)
 
-/** Opens the directory of a task, which may have closed it, or one of those of the service above it. */
+/** Opens the directory of a task. The task may have removed our rights to it, or to the directories above. */
 export function openTaskDirectory(path: string): number {
   const open = () => openSync(path, files.O_RDONLY | files.O_DIRECTORY)
   try {
@@ -31,7 +31,7 @@ export function openTaskDirectory(path: string): number {
   }
 }
 
-/** Whether a launcher is at work in the directory of a task. Throws when that cannot be asked. */
+/** Whether a launcher holds the lock of a task directory. Throws when that cannot be checked. */
 export function isLauncherAlive(taskDir: string): boolean {
   let fd: number
   try {
@@ -43,14 +43,14 @@ export function isLauncherAlive(taskDir: string): boolean {
   try {
     return !tryLock(fd)
   } finally {
-    closeSync(fd) // and with it the lock, if we got it
+    closeSync(fd) // releases the lock, if we got it
   }
 }
 
-/** The record of a launcher that sets a sandbox up: there is no task yet (outcome.h). */
+/** The record of a launcher that sets up a sandbox: the task has no process yet (outcome.h). */
 const SETTING_UP = /^version=1\nlauncher_pid=(\d{1,10})\n/
 
-/** The pid of the launcher that is to be asked for the end of a task. */
+/** The pid of the launcher of a task, as recorded. */
 function findLauncher(taskDir: string): number | undefined {
   const { process } = readRecord(taskDir)
   if (process !== undefined) return process.launcher_pid
@@ -59,31 +59,31 @@ function findLauncher(taskDir: string): number | undefined {
 }
 
 /**
- * Asks the launcher of a task to end it: TERM, grace, KILL. False when there is none any more, or none that has written
- * down who it is. True means that it was told; a task that came to its end in the same moment still has its own outcome.
- * `known` is who runs where that was heard; otherwise the record is asked, and what keeps it from being read is thrown.
+ * Tells the launcher of a task to end it: TERM, grace, KILL. Returns false when there is no launcher, or none whose pid
+ * is recorded. True means that the signal was sent; a task that ended at the same moment keeps its own outcome. `known`
+ * is the pid if it was heard. Otherwise the record is read, and this throws when it cannot be.
  */
 export function requestKill(taskDir: string, known?: Pick<LaunchedProcess, 'launcher_pid'>): boolean {
   const pid = known === undefined ? findLauncher(taskDir) : known.launcher_pid
   return pid !== undefined && signalIf(() => isLauncherAlive(taskDir), pid, KILL_SIGNAL)
 }
 
-/** Who runs, or ran, and how it ended. Each is absent as long as it is not known. */
+/** The process of a task, and how it ended. Both are absent as long as they are not known. */
 export interface TaskRecord {
   readonly process?: LaunchedProcess
   readonly outcome?: Outcome
 }
 
 /**
- * What the launcher of a task has written down so far. An outcome is whole or absent. One that a launcher could not give
- * its name any more, because it was killed or the power went in that moment, counts as well.
+ * What a launcher has written about its task so far. An outcome is whole or absent. It also counts under its temporary
+ * name, if the launcher was killed or the power failed before it was renamed.
  */
 export function readRecord(taskDir: string): TaskRecord {
   try {
     return readFiles(taskDir)
   } catch (error) {
     if (systemCodeOf(error) !== 'EACCES') throw error
-    closeSync(openTaskDirectory(taskDir)) // as the task left it: closed
+    closeSync(openTaskDirectory(taskDir)) // restores our rights to the directory
     for (const name of RECORD_NAMES) giveOwner(join(taskDir, name), 0o400)
     return readFiles(taskDir)
   }
@@ -91,13 +91,13 @@ export function readRecord(taskDir: string): TaskRecord {
 
 const RECORD_NAMES = ['outcome', 'started', 'outcome.new'] as const
 
-/** Makes the directory of a task that never ran, and whose launcher is gone, one that a launcher takes. */
+/** Lets a launcher take the directory again. Only for a task that never ran and whose launcher is gone. */
 export function removeRecord(taskDir: string): void {
   for (const name of RECORD_NAMES) rmSync(join(taskDir, name), { force: true })
 }
 
 function readFiles(taskDir: string): TaskRecord {
-  // It may get its last name between two looks.
+  // The outcome may be renamed between two reads.
   for (const name of ['outcome', 'started', 'outcome', 'outcome.new']) {
     const text = readOr(join(taskDir, name), '')
     const outcome = parseOutcome(text)
@@ -108,7 +108,7 @@ function readFiles(taskDir: string): TaskRecord {
   return {}
 }
 
-/** A task of the profile process can put anything there: links and pipes, too, which are not followed. */
+/** A task of the process profile can put links and pipes there. Links are not followed. */
 function readOr(path: string, otherwise: string): string {
   let fd: number
   try {

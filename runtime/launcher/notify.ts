@@ -1,15 +1,15 @@
 /**
- * What launchers and their fork server tell the service: one FIFO for all of them, a line for each event.
+ * What launchers and their fork server report to the service: one FIFO for all, one line for each event.
  *
- * The FIFO stays when the service ends. Lines wait in it for the next service as long as any launcher lives that has it
- * open, 64 KB of them; otherwise they are lost. So a line is a hint to look at a record now, and a service that begins
- * looks at all of them anyway, after it has opened the FIFO.
+ * The FIFO stays when the service ends. As long as a launcher has it open, it keeps up to 64 KB of lines for the next
+ * service; otherwise they are lost. So a line is only a hint to read a record now. A starting service reads all records
+ * anyway, after it has opened the FIFO.
  */
 import { closeSync } from 'node:fs'
 import { openFifo } from './fifo.ts'
 
 export type LauncherEvent =
-  /** The program runs. Not said of one that has ended soon after its start. */
+  /** The program runs. Not reported for a program that ends soon after its start. */
   | {
       readonly event: 'started'
       readonly task_id: string
@@ -19,20 +19,20 @@ export type LauncherEvent =
       readonly start_time: number
       readonly started_ms: number
     }
-  /** Its wall time is over, and it was asked to end. */
+  /** The wall time is over, and the task was asked to end. */
   | { readonly event: 'timeout'; readonly task_id: string }
   /** The outcome is in place. */
   | { readonly event: 'ended'; readonly task_id: string }
-  /** The launcher could not even make a record: there will be no outcome. */
+  /** The launcher could not even make a record, so there will be no outcome. */
   | { readonly event: 'failed'; readonly task_id: string; readonly step: string; readonly errno: number }
-  /** Of the fork server: the launch with this number is over, or never was. Unlike all others it is never lost. */
+  /** From the fork server: the launch of this number is over, or never began. The only line that is never lost. */
   | {
       readonly event: 'gone'
       readonly task_id: string
       readonly launch: number
-      /** 128 + n where the launcher was ended by signal n, or its task was. */
+      /** 128 + n if signal n ended the launcher or its task. */
       readonly exit_code: number
-      /** The launcher itself. What it left behind is gone as well. */
+      /** Whether the launcher itself was killed. All that it left behind is gone as well. */
       readonly is_killed: boolean
     }
 
@@ -44,7 +44,7 @@ const ENDED = new RegExp(`^ended ${ID}$`)
 const FAILED = new RegExp(`^failed ${ID} ([a-z_]+) ${COUNT}$`)
 const GONE = new RegExp(`^gone ${ID} ${COUNT} ${COUNT}( killed)?$`)
 
-/** Pure. Undefined for anything that a launcher does not write. */
+/** Pure. Undefined for a line that no launcher writes. */
 export function parseEvent(line: string): LauncherEvent | undefined {
   const started = STARTED.exec(line)
   if (started !== null) {
@@ -74,7 +74,7 @@ export function parseEvent(line: string): LauncherEvent | undefined {
     : { event: 'failed', task_id: failed[1]!, step: failed[2]!, errno: Number(failed[3]) }
 }
 
-/** Bytes without the end of a line after which they are given up: no launcher writes such a line. */
+/** Bytes without a line end that are discarded: no launcher writes such a line. */
 const MAX_LINE_BYTES = 4_096
 
 const readerOf = (fd: number) => Bun.file(fd).stream().getReader()
@@ -85,7 +85,7 @@ export class NotifyPipe {
   private readonly reader: ReturnType<typeof readerOf>
   private readonly reading: Promise<void>
 
-  /** Opens the FIFO at `path`, which is made if it is not there, and calls back for each event from then on. */
+  /** Opens the FIFO at `path`, after making it if it is missing, and calls `onEvent` for each event. */
   constructor(path: string, onEvent: (event: LauncherEvent) => void) {
     this.fd = openFifo(path)
     this.reader = readerOf(this.fd)
@@ -108,7 +108,7 @@ export class NotifyPipe {
     }
   }
 
-  /** Stops listening; the FIFO stays. */
+  /** Stops reading. The FIFO stays. */
   async close(): Promise<void> {
     await this.reader.cancel()
     await this.reading

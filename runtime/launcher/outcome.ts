@@ -1,12 +1,12 @@
 /**
- * The record of a task as the launcher writes it: `started` while it runs, `outcome` once it has ended. Pure.
+ * The record that a launcher writes about its task: `started` while it runs, `outcome` once it has ended. Pure.
  *
- * outcome.h says what each key means and when it is absent. A text that is not what a launcher writes, or not all of it,
- * gives undefined: a file is believed whole or not at all. Keys that we do not know are passed over, for a launcher may
- * be newer than the service that reads it.
+ * outcome.h says what each key means and when it is absent. An incomplete or malformed text gives undefined: a file
+ * counts as a whole or not at all. Unknown keys are skipped, since a launcher may be newer than the service that reads
+ * its record.
  */
 
-/** Who runs; the same process has the same pid, start time and boot id, and no other ever has all three. */
+/** The process of a task. No other process ever has the same pid, start time and boot id. */
 export interface LaunchedProcess {
   readonly launcher_pid: number
   readonly pid: number
@@ -14,32 +14,32 @@ export interface LaunchedProcess {
   /** Clock ticks between boot and start. */
   readonly start_time: number
   readonly boot_id: string
-  /** Since 1970. */
+  /** Milliseconds since 1970. */
   readonly started_ms: number
 }
 
-/** What made the launcher end the task; `none` when it came to its end by itself. */
+/** Why the launcher ended the task. `none` if the task ended by itself. */
 export const REASONS = ['none', 'wall_time', 'kill', 'output_limit', 'terminated'] as const
 export type Reason = (typeof REASONS)[number]
 
 export type Ending =
   | { readonly how: 'exited'; readonly exit_code: number }
   | { readonly how: 'signaled'; readonly signal: number }
-  /** KILL did not end it. */
+  /** The process did not end after KILL. */
   | { readonly how: 'abandoned' }
-  /** We could not start it, or not fence it in as asked: what failed, and the system's reason. */
+  /** The task could not be started or sandboxed as requested: the failed step, and the system's reason. */
   | {
       readonly how: 'launch_failed' | 'sandbox_setup_failed'
       readonly step: string
       readonly errno: number
-      /** The target, or the tree, of the mount that failed (intake/sandbox-view.ts), where it was one. */
+      /** The target, or the tree, of the failed mount (intake/sandbox-view.ts). */
       readonly mount?: string
     }
 
 export interface Outcome {
   readonly ending: Ending
   readonly reason: Reason
-  /** Absent when no process was made. */
+  /** Absent when there was no process. */
   readonly process?: LaunchedProcess
   readonly finished_ms: number
   readonly duration_ms: number
@@ -57,10 +57,10 @@ export interface Outcome {
 const VERSION = '1'
 const LAST_LINE = '\nend=1\n'
 
-/** The first part ends with it; what follows may be under way. */
+/** Ends the first part of an outcome. The rest may be incomplete. */
 const STARTED = /^(?:[a-z_]+=.*\n)*?started_ms=\d+\n/
 
-/** Who runs, or ran: also while the text becomes an outcome, and once it is one. */
+/** The process, also from the first part of an outcome, and from a complete one. */
 export function parseStarted(text: string): LaunchedProcess | undefined {
   const [started] = STARTED.exec(text) ?? []
   return started === undefined ? undefined : read(started, processOf)
@@ -119,7 +119,7 @@ function read<T>(text: string, build: (lines: Lines) => T): T | undefined {
 
 class Malformed extends Error {}
 
-/** The lines `key=value` of a record. Whatever is missing, twice there or of another form is `Malformed`. */
+/** The lines `key=value` of a record. Throws `Malformed` for a key that is missing, repeated or has the wrong form. */
 class Lines {
   private readonly values = new Map<string, string>()
 

@@ -1,9 +1,9 @@
-/** What a launcher is asked to do, in values. */
+/** What a launcher is asked to do, as values. */
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import type { TaskCgroup } from '../host/task-cgroups.ts'
 import type { ViewPaths } from '../intake/sandbox-view.ts'
 
-/** What a sandbox is made of, each by itself: namespaces, and the filter for system calls. */
+/** The features of a sandbox, each of which is optional: namespaces, and the seccomp filter. */
 export const SANDBOX_FEATURES = [...NAMESPACES, 'seccomp'] as const
 export type SandboxFeature = (typeof SANDBOX_FEATURES)[number]
 
@@ -19,35 +19,38 @@ export interface LaunchSandbox extends ViewPaths {
 
 export interface LaunchPlan {
   readonly task_id: string
-  /** Made by the service, empty of a launcher's files: no task runs twice. */
+  /** Made by the service, without files of a launcher: no task runs twice. */
   readonly task_dir: string
-  /** Which directory of that name is meant (`taskDirId`); without it any. Another one is refused: its task has the name now. */
+  /**
+   * Identity of the directory (`taskDirId`). If another directory has the name by now, the launch is refused. Default:
+   * any.
+   */
   readonly task_dir_id?: string
   /** As the task sees it. */
   readonly workdir: string
   readonly command: readonly [program: string, ...args: string[]]
   readonly wall_time_ms: number
-  /** Between TERM and KILL. */
+  /** Milliseconds between TERM and KILL. */
   readonly grace_ms: number
-  /** After KILL, until a process that does not end is given up. Default: 30 s. */
+  /** Milliseconds after KILL until a process that does not end is given up. Default: 30 s. */
   readonly give_up_ms?: number
-  /** Of each of stdout and stderr. */
+  /** For each of stdout and stderr. */
   readonly max_output_bytes: number
-  /** RLIMIT_CPU, of each process. */
+  /** RLIMIT_CPU, for each process. */
   readonly cpu_time_sec?: number
-  /** RLIMIT_AS, of each process. */
+  /** RLIMIT_AS, for each process. */
   readonly address_space_bytes?: number
   readonly sandbox?: LaunchSandbox
   readonly cgroup?: TaskCgroup
-  /** Of the cgroup, which must have the controller. */
+  /** Limits of the cgroup, which must have the controllers. */
   readonly memory_max?: number
   readonly pids_max?: number
 }
 
-/** Open descriptors that the launcher inherits, by the numbers it sees. */
+/** Descriptors that the launcher inherits, by the numbers it sees. */
 export interface LaunchDescriptors {
-  /** Of the task directory, or a file of the service's choice: locked for the life of the launcher. */
+  /** Locked for the life of the launcher: the task directory, or a file of the service's choice. */
   readonly lock_fd?: number
-  /** Of the FIFO for lines to the service. */
+  /** The FIFO for events. */
   readonly notify_fd?: number
 }

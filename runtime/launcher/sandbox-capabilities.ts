@@ -1,4 +1,4 @@
-/** What a sandbox can be made of here, as values for plans. Pure. */
+/** The sandboxes that this host allows, as values for plans. Pure. */
 import { NAMESPACES, type Namespace } from '../../shared/contract/runtime-request.ts'
 import { AVAILABLE, type Capability, type CapabilitySet, type Missing, missing } from '../intake/capability-set.ts'
 import { failureOf } from './faults.ts'
@@ -33,7 +33,7 @@ export function sandboxCapabilities({
   if (!isLauncherNative) return nothing(NO_LAUNCHER)
   if (isDisabled) return nothing(DISABLED)
   if (probe === undefined) return nothing(NO_ANSWER)
-  // The same user without a user namespace is no fence at all.
+  // Without another user or a user namespace there is no sandbox.
   const least = isRoot ? probe.none : (probe.none ?? probe.user)
   if (least !== null) return nothing(missingBy(least))
   const oddity = isOdd(probe) ? probe.whole : null
@@ -46,7 +46,7 @@ export function sandboxCapabilities({
   }
 }
 
-/** Each works by itself, and all of them together do not. */
+/** Each feature works alone, but not all together. */
 const isOdd = (probe: SandboxProbe): boolean =>
   probe.seccomp === null && NAMESPACES.every((name) => probe[name] === null)
 

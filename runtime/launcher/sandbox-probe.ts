@@ -1,32 +1,33 @@
 /**
- * What a sandbox can be made of on this host: the launcher makes some that do nothing, and says how far it came (probe.h).
+ * Finds out which sandboxes this host allows: the launcher makes some in which nothing runs, and reports how far each
+ * came (probe.h).
  *
- * It takes some milliseconds, and is done once for a service.
+ * Takes some milliseconds, once for each start of a service.
  */
 import { sandboxView } from '../intake/sandbox-view.ts'
 import { mountArguments } from './arguments.ts'
 import type { LauncherProgram } from './embedded.ts'
 import { SANDBOX_FEATURES } from './plan.ts'
 
-/** What is tried, by its name in the launcher's answer. */
+/** What is tried, under the names in the launcher's answer. */
 export const PROBED = ['none', 'whole', ...SANDBOX_FEATURES, 'chroot', 'rootless'] as const
 export type Probed = (typeof PROBED)[number]
 
-/** The step that failed, as in an outcome. */
+/** The failed step, as in an outcome. */
 export interface ProbeFault {
   readonly step: string
   readonly errno: number
 }
 
-/** Of each that was tried what failed, or null. */
+/** For each attempt the failed step, or null. */
 export type SandboxProbe = Readonly<Record<Probed, ProbeFault | null>>
 
-/** Milliseconds that it may take on the busiest of machines. */
+/** Milliseconds that the launcher gets, enough on a busy machine. */
 const PROBE_MS = 10_000
 
 /**
- * `uid` is the user of sandboxes, for a service that is root; `signal` ends it before its time. Undefined where the launcher
- * does not answer.
+ * `uid` is the user of sandboxes, for a service that runs as root. `signal` ends the probe early. Undefined if the
+ * launcher does not answer.
  */
 export async function probeSandbox(
   { command }: LauncherProgram,
@@ -50,7 +51,7 @@ export const probeArguments = (uid: number | undefined): string[] => [
   ...['--chroot', ...mountArguments(sandboxView({ rootfs: '/' }))],
 ]
 
-/** Pure. Undefined for anything but a whole answer. */
+/** Pure. Undefined unless the answer is complete. */
 export function parseProbe(text: string): SandboxProbe | undefined {
   const lines = new Map(text.split('\n').map((line) => [line.split(' ', 1)[0], line.split(' ').slice(1)]))
   const results = PROBED.map((name) => [name, resultOf(lines.get(name))] as const)

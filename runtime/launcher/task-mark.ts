@@ -1,2 +1,2 @@
-/** Name of the variable that every process of a task carries, and its launcher. The other side of it is title.h. */
+/** Environment variable that marks the processes of a task, and its launcher. The other side is setproctitle.h. */
 export const TASK_MARK = 'TASKMILL_TASK'

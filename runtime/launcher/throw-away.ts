@@ -1,7 +1,7 @@
 /**
- * One command in a sandbox of its own, without a service: for probes and for attempts to break out.
+ * Runs one command in a sandbox without a service: for probes, and for attempts to escape.
  *
- * Everything is made for the occasion, in a temporary directory, and gone at the end.
+ * Everything is made in a temporary directory and removed at the end.
  */
 import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,25 +15,25 @@ import { type Outcome, parseOutcome } from './outcome.ts'
 import type { LaunchPlan, LaunchSandbox } from './plan.ts'
 
 export interface ThrowAwayOptions {
-  /** Its workspace is made; what is not given is as for any sandbox of that kind. `uid` is for root alone. */
+  /** The workspace is made here. `uid` is for root only. */
   readonly sandbox: Omit<LaunchSandbox, 'workspace' | 'script'>
   readonly command: readonly [program: string, ...args: string[]]
   readonly env?: Readonly<Record<string, string>>
-  /** Milliseconds; 30 s where it is not said. */
+  /** Milliseconds. Default: 30 s. */
   readonly wallTimeMs?: number
   readonly limits?: Pick<LaunchPlan, 'cgroup' | 'memory_max' | 'pids_max' | 'cpu_time_sec'>
-  /** Called once the directories are there, before anything runs. */
+  /** Called when the directories exist, before anything runs. */
   readonly prepare?: (places: { readonly workspace: string; readonly taskDir: string }) => void
-  /** Ends it before its time. */
+  /** Ends the command early. */
   readonly signal?: AbortSignal
 }
 
 export interface ThrowAwayEnding {
-  /** Undefined when the launcher could not even write one: `complaints` says why. */
+  /** Undefined if the launcher could not write one. Then `complaints` says why. */
   readonly outcome: Outcome | undefined
   readonly stdout: string
   readonly stderr: string
-  /** What the launcher itself had to say. */
+  /** The standard error of the launcher. */
   readonly complaints: string
 }
 
@@ -41,13 +41,13 @@ const WALL_TIME_MS = 30_000
 const GRACE_MS = 1_000
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
-/** Throws the reason of `signal` when that came, once nothing is left. */
+/** Throws the reason of `signal` when that fires, after everything is removed. */
 export async function runInSandbox(program: LauncherProgram, options: ThrowAwayOptions): Promise<ThrowAwayEnding> {
   const { sandbox, command, env = {}, wallTimeMs = WALL_TIME_MS, limits, prepare, signal } = options
   const top = ownDir('sandbox')
   const [taskDir, workspace] = [join(top, 'task'), join(top, 'workspace')]
   try {
-    chmodSync(top, 0o711) // a task without mounts of its own has to get through
+    chmodSync(top, 0o711) // a task without a mount namespace has to pass
     for (const directory of [taskDir, workspace]) mkdirSync(directory, { mode: 0o700 })
     const complaint = sandbox.uid === undefined ? undefined : giveAway(workspace, sandbox.uid)
     if (complaint !== undefined) return { outcome: undefined, stdout: '', stderr: '', complaints: complaint }
@@ -81,10 +81,10 @@ export async function runInSandbox(program: LauncherProgram, options: ThrowAwayO
   }
 }
 
-/** Milliseconds that a launcher which was told to end gets for that, with the grace of its task. */
+/** Milliseconds that a launcher gets to end after SIGTERM, including the grace period of its task. */
 const END_MS = GRACE_MS + 2_000
 
-/** What a launcher had to say, once it has ended: by itself, or because it was told to. */
+/** The standard error of the launcher, once it has ended, by itself or by `signal`. */
 async function endedBy(launcher: Subprocess<'ignore', 'ignore', 'pipe'>, signal?: AbortSignal): Promise<string> {
   let giveUp: Timer | undefined
   const tell = () => {
@@ -101,7 +101,7 @@ async function endedBy(launcher: Subprocess<'ignore', 'ignore', 'pipe'>, signal?
   return complaints
 }
 
-/** Why not, or undefined: who is root in a container may have no such user. */
+/** Why the workspace cannot belong to `uid`, or undefined: the root of a container may lack that user. */
 function giveAway(workspace: string, uid: number): string | undefined {
   try {
     chownSync(workspace, uid, uid)

@@ -1,4 +1,4 @@
-/** What this host can do for tasks, tried here and now, as values for plans. For the service and for doctor alike. */
+/** What this host can do for tasks, by trial, as values for plans. For the service and for doctor. */
 
 import { cgroupCapabilities } from '../host/cgroup-capabilities.ts'
 import type { TaskCgroups } from '../host/task-cgroups.ts'
@@ -8,12 +8,12 @@ import { type SandboxCapabilities, sandboxCapabilities } from './sandbox-capabil
 import { probeSandbox } from './sandbox-probe.ts'
 
 export interface SandboxTrialOptions {
-  /** Undefined where none runs. */
+  /** Undefined where none can run. */
   readonly launcher: LauncherProgram | undefined
-  /** The user of sandboxes, for who is root. */
+  /** The user of sandboxes, if the service is root. */
   readonly sandboxUid: number | undefined
   readonly isSandboxDisabled: boolean
-  /** Ends it before its time. */
+  /** Ends the trial early. */
   readonly signal?: AbortSignal
 }
 
@@ -29,7 +29,7 @@ export const tryCapabilities = async (
   ...(await trySandbox(options)),
 })
 
-/** The part that takes a process and its time, for a start that has something else to do meanwhile. */
+/** The part that needs a process and takes time. A start does other work meanwhile. */
 export async function trySandbox({
   launcher,
   sandboxUid,

@@ -1,4 +1,4 @@
-/** The command line of a launcher, read back into a plan. Pure. The same rules as in arguments.c, but for cgroups. */
+/** Parses the command line of a launcher into a plan. Pure. The same rules as in arguments.c, without cgroups. */
 import { MAX_ARGUMENT } from '../launcher/arguments.ts'
 import type { LaunchDescriptors, LaunchPlan } from '../launcher/plan.ts'
 
@@ -7,13 +7,13 @@ export interface LaunchOrder {
   readonly descriptors: LaunchDescriptors
 }
 
-/** Why a command line cannot be meant, in one line. */
+/** Why a command line is wrong, in one line. */
 export class Complaint extends Error {}
 
 const REQUIRED_TEXTS = ['--task-id', '--task-dir', '--workdir'] as const
 const TEXTS: readonly string[] = [...REQUIRED_TEXTS, '--task-dir-id']
 
-/** Name to the least it may be; undefined is required. */
+/** Options with a number: the least value, and whether it is required. */
 const NUMBERS = {
   '--wall-time-ms': { min: 1, isRequired: true },
   '--grace-ms': { min: 0, isRequired: true },

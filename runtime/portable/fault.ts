@@ -5,7 +5,7 @@ import { systemCodeOf } from '../../shared/errors.ts'
 export class Fault extends Error {
   constructor(
     readonly step: string,
-    /** By its name: ENOENT. */
+    /** The name of the error: ENOENT. */
     readonly code: string,
   ) {
     super(`${step}: ${code}`)
@@ -15,7 +15,7 @@ export class Fault extends Error {
   }
 }
 
-/** What `action` gives; the system's error, if it fails, as that of `step`. */
+/** Returns the result of `action`. A system error becomes the `Fault` of `step`. */
 export function attempt<T>(step: string, action: () => T): T {
   try {
     return action()

@@ -1,4 +1,4 @@
-/** Who runs. Where there is no /proc, `ps` and `sysctl` know: macOS has both. */
+/** Identity of the process of a task. Where there is no /proc (macOS), `ps` and `sysctl` tell. */
 import { identify, type ProcessIdentity } from '../../shared/processes.ts'
 import type { LaunchedProcess } from '../launcher/outcome.ts'
 
@@ -7,7 +7,7 @@ export function launchedProcess(pid: number, started_ms: number): LaunchedProces
   return { launcher_pid: process.pid, pid, pgid: pid, start_time, boot_id, started_ms }
 }
 
-/** The start time is in seconds since 1970 there. */
+/** In this case the start time is in seconds since 1970. */
 export function identityByCommands(pid: number): ProcessIdentity {
   const started = Date.parse(outputOf(['ps', '-o', 'lstart=', '-p', String(pid)]))
   const boot = outputOf(['sysctl', '-n', 'kern.bootsessionuuid'])
@@ -19,6 +19,6 @@ function outputOf(command: string[]): string {
     const { stdout } = Bun.spawnSync(command, { env: { ...process.env, LC_ALL: 'C' }, stderr: 'ignore' })
     return stdout.toString().trim()
   } catch {
-    return '' // there is no such command
+    return '' // the command does not exist
   }
 }

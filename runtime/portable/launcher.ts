@@ -1,11 +1,10 @@
 /**
- * A launcher for platforms without the compiled one: the same arguments, the same files, the same lines to the service,
- * the `process` profile without control groups. It runs in an executable of ours, under a subcommand that nobody is told
- * of, and costs what a Bun process costs.
+ * A launcher for platforms without the native one. It has the same arguments, files and events, supports the `process`
+ * profile without cgroups, and runs as a hidden subcommand of our executable, at the cost of a Bun process.
  *
- * What it cannot do is what needs a system call between fork and exec, or the kernel's help. Processes that leave the
- * group of the task are not found, and a launcher that is killed does not take its task along. The program may run a
- * moment before it is written down who runs. The task's environment comes wrapped (environment.ts).
+ * It lacks what takes a system call between fork and exec, or the kernel's help. Processes that leave the process group
+ * of the task are not found, and a killed launcher does not take its task along. The program may run for a moment
+ * before its process is recorded. The environment of the task arrives wrapped (environment.ts).
  */
 import { constants, existsSync, fstatSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,7 +28,7 @@ const EXIT_SIGNAL_BASE = 128
 
 const TASK_UMASK = 0o022
 
-/** Runs the task that `argv` describes to its end; resolves with the exit code for the launcher. Never throws. */
+/** Runs the task that `argv` describes. Resolves with the exit code of the launcher. Never throws. */
 export async function runPortableLauncher(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -70,7 +69,7 @@ class Launcher {
     return exitCodeOf(outcome)
   }
 
-  /** From here on each fault stands in the outcome. */
+  /** From here on faults are recorded in the outcome. */
   private async runTask(record: RecordFile): Promise<Outcome> {
     const { task_dir, workdir, command } = this.plan
     let logs: Logs | undefined
@@ -101,7 +100,7 @@ class Launcher {
     }
   }
 
-  /** Refuses a task that ran. */
+  /** Throws for a task that has run before. */
   private lock(): void {
     const { task_dir, task_dir_id } = this.plan
     for (const fd of Object.values(this.descriptors)) attempt('descriptors', () => fstatSync(fd))
@@ -126,7 +125,7 @@ class Launcher {
     complain(`task ${this.plan.task_id}: ${step}: ${reason}`)
   }
 
-  /** A pipe that is full, or that nobody reads, is no trouble of ours. */
+  /** A full pipe, or one without a reader, is no fault of the task. */
   private notify(line: string): void {
     const { notify_fd } = this.descriptors
     if (notify_fd === undefined) return
@@ -156,14 +155,14 @@ function notStarted({ step, errno }: Fault, logs?: Logs, process?: LaunchedProce
 
 const hasRun = ({ ending }: Outcome): boolean => ending.how !== 'launch_failed'
 
-/** As far as an exit code can say it: see outcome.c. */
+/** As much of the outcome as an exit code can express (outcome.c). */
 function exitCodeOf({ ending, reason }: Outcome): number {
   if (ending.how !== 'exited' && ending.how !== 'signaled') return EXIT_NOT_STARTED
   if (reason === 'wall_time') return EXIT_WALL_TIME
   return ending.how === 'signaled' ? EXIT_SIGNAL_BASE + ending.signal : ending.exit_code
 }
 
-/** One line on standard error, whatever was given. */
+/** One line on standard error, whatever the text contains. */
 function complain(text: string): void {
   writeSync(2, `taskmill-launcher: ${text.replace(/\p{Cc}/gu, '?')}\n`)
 }

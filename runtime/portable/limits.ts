@@ -1,4 +1,4 @@
-/** Limits of a task's process, as limits.c sets them, as far as one can from outside of the child. */
+/** Limits of the process of a task, as in limits.c, as far as they can be set from outside the child. */
 import { ptr } from 'bun:ffi'
 import { loadLibc } from '../../shared/libc.ts'
 import type { LaunchPlan } from '../launcher/plan.ts'
@@ -6,13 +6,13 @@ import type { LaunchPlan } from '../launcher/plan.ts'
 const RLIMIT_CORE = 4
 const RLIMIT_NOFILE = process.platform === 'darwin' ? 8 : 7
 
-/** What login shells give. */
+/** The default of login shells. */
 const OPEN_FILES = 1_024
 
 /** Seconds between SIGXCPU and KILL. */
 const CPU_GRACE_SEC = 1
 
-/** Those that do us no harm: the launcher sets them for itself, and the task inherits them. */
+/** Limits that do not harm the launcher: it sets them for itself, and the task inherits them. */
 export function limitOurselves(): void {
   const libc = loadLibc({
     getrlimit: { args: ['i32', 'ptr'], returns: 'i32' },
@@ -28,8 +28,8 @@ export function limitOurselves(): void {
 }
 
 /**
- * The command, under the limits that would do us harm: a shell takes them on itself, then becomes the program. It may add
- * variables of its own to the environment.
+ * The command under the limits that would harm the launcher: a shell sets them for itself, then executes the program.
+ * The shell may add variables to the environment.
  */
 export function underLimits(plan: LaunchPlan, program: string, args: readonly string[]): string[] {
   const { cpu_time_sec, address_space_bytes } = plan

@@ -1,4 +1,4 @@
-/** How many processes of a group live: from /proc, or from `ps` where there is none. */
+/** Counts the living processes of a process group, by /proc, or by `ps` where there is none. */
 import { allPids, processStat } from '../../shared/processes.ts'
 
 export function groupSize(group: number): number {

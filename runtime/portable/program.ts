@@ -1,16 +1,16 @@
 /**
- * Finding the program of a task, and saying why there is none, as execve would. Bun starts it, but tells fewer reasons
- * apart: a missing working directory looks like a missing program.
+ * Finds the program of a task, or says why there is none, as execve would. Bun starts it, but distinguishes fewer
+ * reasons: it reports a missing working directory as a missing program.
  */
 import { accessSync, closeSync, constants, openSync, readSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { attempt, Fault } from './fault.ts'
 
-/** Where to look without PATH. */
+/** Where to search without PATH. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin'
 
-/** Errors after which the next directory may still have it. */
+/** Errors after which the search goes on in the next directory. */
 const ELSEWHERE: readonly string[] = ['ENOENT', 'ENOTDIR', 'EACCES', 'ENAMETOOLONG']
 
 /** The path of the program `name`. Throws a `Fault` of `workdir` or `exec`. */
@@ -31,7 +31,7 @@ export function findProgram(name: string, workdir: string, path: string | undefi
   throw new Fault('exec', isForbidden ? 'EACCES' : 'ENOENT')
 }
 
-/** `path`, if the kernel would run it. */
+/** `path`, if the kernel would execute it. */
 function executable(path: string): string {
   if (!attempt('exec', () => statSync(path)).isFile()) throw new Fault('exec', 'EACCES')
   attempt('exec', () => accessSync(path, constants.X_OK))
@@ -39,7 +39,7 @@ function executable(path: string): string {
   return path
 }
 
-/** `#!`, ELF, and what macOS has: Mach-O of either byte order, and several of them in one file. */
+/** `#!`, ELF, and for macOS Mach-O in both byte orders and universal binaries. */
 const MAGICS: readonly string[] = ['7f454c46', 'cffaedfe', 'cefaedfe', 'feedfacf', 'feedface', 'cafebabe']
 
 function hasKnownForm(path: string): boolean {
@@ -49,7 +49,7 @@ function hasKnownForm(path: string): boolean {
     readSync(fd, head)
     closeSync(fd)
   } catch (error) {
-    return systemCodeOf(error) === 'EACCES' // one may run what one may not read
+    return systemCodeOf(error) === 'EACCES' // a program may be executable but not readable
   }
   return head.toString('latin1', 0, 2) === '#!' || MAGICS.includes(head.toString('hex'))
 }

@@ -1,9 +1,9 @@
-/** The record of a task, written as outcome.h says. */
+/** Writes the record of a task as outcome.h says. */
 import { closeSync, constants, fdatasyncSync, ftruncateSync, openSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
 
-/** What no record comes near; taken on the disk before the task starts. */
+/** More than any record needs. Allocated before the task starts. */
 const ROOM_BYTES = 4_096
 
 const { O_CREAT, O_NOFOLLOW, O_TRUNC, O_WRONLY } = constants
@@ -13,19 +13,19 @@ export class RecordFile {
   private name = 'outcome.new'
   private bytes = 0
 
-  /** Takes room by zeros, which are cut off when something is written. */
+  /** Allocates space with zeros, which are cut off by the first write. */
   constructor(private readonly taskDir: string) {
     this.fd = openSync(join(taskDir, this.name), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
     writeAt(this.fd, Buffer.alloc(ROOM_BYTES), 0)
   }
 
-  /** From then on it is known who runs. */
+  /** From then on the process of the task is known. */
   start(process: LaunchedProcess): void {
     this.write(process)
     this.rename('started')
   }
 
-  /** From then on it is known how it ended, also after a power cut. Who ran stands there already. */
+  /** From then on the ending is known, even after a power cut. The process is in the file already. */
   end({ ending, process: _, ...rest }: Outcome): void {
     this.write({ ...ending, ...rest, end: 1 })
     fdatasyncSync(this.fd)

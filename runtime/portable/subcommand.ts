@@ -1,4 +1,6 @@
-/** The subcommand of the runtime executable that acts as a launcher. It is for the service, and not in the help. */
+/**
+ * The subcommand of the runtime executable that acts as a launcher. Only the service uses it, so help does not list it.
+ */
 import type { LauncherProgram } from '../launcher/embedded.ts'
 import { wrapEnvironment } from './environment.ts'
 

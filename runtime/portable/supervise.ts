@@ -1,6 +1,6 @@
 /**
- * Waiting for a task, as supervise.c does: it is running until there is a first reason to end it, then asked by TERM, then
- * killed, then given up. Here events come from the event loop, and everything is about the group of the task.
+ * Waits for a task, as supervise.c does: it runs until there is a first reason to end it, then gets TERM, then KILL,
+ * then is given up. Here events come from the event loop, and all signals go to the process group of the task.
  */
 import { fstatSync } from 'node:fs'
 import { constants } from 'node:os'
@@ -27,25 +27,25 @@ export interface Supervised {
   readonly logs: Logs
 }
 
-/** Told of what becomes of a task before it has ended. */
+/** Callbacks before the task has ended. */
 export interface Listeners {
   /** May throw, which ends the task. */
   readonly onStarted: (process: LaunchedProcess) => void
-  /** Its wall time is over, and it was asked to end. */
+  /** The wall time is over, and the task was asked to end. */
   readonly onTimeout: () => void
 }
 
-/** Milliseconds between two looks at the size of the logs, and at the clock. */
+/** Milliseconds between two checks of the log sizes and the clock. */
 const LOOK_MS = 200
 
 const DEFAULT_GIVE_UP_MS = 30_000
 
 const TERMINATING = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const
 
-/** Signals that would end us by accident. */
+/** Signals that would end the launcher by accident. */
 const MEANINGLESS = ['SIGUSR1', 'SIGALRM', 'SIGPIPE', 'SIGTSTP', 'SIGXCPU', 'SIGIO'] as const
 
-/** Runs the task to its end. Throws the `Fault` of a program that cannot start. */
+/** Runs the task to its end. Throws a `Fault` if the program cannot start. */
 export async function supervise(given: Supervised, listeners: Listeners): Promise<Omit<Outcome, 'process'>> {
   return await new Supervision(given, listeners).run()
 }
@@ -103,7 +103,7 @@ class Supervision {
     return this.child.exitCode !== null || this.child.signalCode !== null
   }
 
-  /** Heeds the clock and the logs. */
+  /** Checks the clock and the logs. */
   private look(): void {
     const nowMs = performance.now()
     if (nowMs >= this.deadlineMs) {
@@ -128,13 +128,13 @@ class Supervision {
     this.timer = setTimeout(() => this.look(), Math.max(0, Math.min(LOOK_MS, leftMs)))
   }
 
-  /** The first reason counts; one that comes too late is none. */
+  /** The first reason counts, unless the task has ended before. */
   private endBecause(reason: Reason): void {
     if (this.phase !== 'running' || this.hasEnded) return
     this.reason = reason
     this.phase = 'asked'
     this.signal('SIGTERM')
-    this.signal('SIGCONT') // a stopped one would not hear it
+    this.signal('SIGCONT') // a stopped process would not get TERM
     this.deadlineMs = performance.now() + this.given.plan.grace_ms
     this.awaitLook()
     if (reason === 'wall_time') this.listeners.onTimeout()
@@ -150,7 +150,7 @@ class Supervision {
     try {
       process.kill(-this.child.pid, signal)
     } catch (error) {
-      // EPERM: what is left of it changed its user; that ends with the time to give up.
+      // EPERM: the remaining processes have another user. They are given up when the time is over.
       if (!['ESRCH', 'EPERM'].includes(systemCodeOf(error) ?? '')) throw error
     }
   }
@@ -168,7 +168,7 @@ class Supervision {
     const { exitCode, signalCode } = this.child
     if (!this.hasEnded) return { ending: { how: 'abandoned' } }
     if (signalCode === null) return { ending: { how: 'exited', exit_code: exitCode ?? 0 } }
-    // The real-time signals have numbers only.
+    // Real-time signals have numbers only.
     const signal = (constants.signals as Readonly<Record<string, number>>)[signalCode] ?? Number(signalCode)
     return { ending: { how: 'signaled', signal } }
   }
