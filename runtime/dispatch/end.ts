@@ -3,6 +3,7 @@ import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
+import type { Asked } from '../launcher/classification.ts'
 import { explainFault } from '../launcher/faults.ts'
 import type { Outcome } from '../launcher/outcome.ts'
 import { letNobodyPass } from '../store/task-dir.ts'
@@ -54,9 +55,9 @@ export class Ends {
   }
 
   /** What the outcome of a task says, where there is one. Throws when that, or the request, cannot be read. */
-  fromOutcome(task: LiveTask, launch?: Launch): Ending | undefined {
+  fromOutcome(task: LiveTask): Ending | undefined {
     const { outcome } = this.#options.records.read(task)
-    return outcome === undefined ? undefined : this.#classified(task, outcome, launch)
+    return outcome === undefined ? undefined : this.#classified(task, outcome)
   }
 
   async #fromRecord(record: FlightRecord, launch: Launch, exitCode: number | undefined): Promise<Ending> {
@@ -75,11 +76,14 @@ export class Ends {
     }
   }
 
-  #classified(task: LiveTask, outcome: Outcome, launch: Launch | undefined): Ending {
-    const { store, records, settings } = this.#options
+  #classified(task: LiveTask, outcome: Outcome, launch?: Launch): Ending {
     task.isSilent = outcome.stdout_bytes === 0 && outcome.stderr_bytes === 0
-    const stored = () => JSON.parse(store.requestOf(task.task_id)) as TaskRequest
-    return endingOf(outcome, launch?.asked ?? askedOf(stored(), records.dirOf(task), settings))
+    return endingOf(outcome, launch?.asked ?? this.#storedAsked(task))
+  }
+
+  #storedAsked(task: LiveTask): Asked {
+    const { store, records, settings } = this.#options
+    return askedOf(JSON.parse(store.requestOf(task.task_id)) as TaskRequest, records.dirOf(task), settings)
   }
 
   /** Writes down the end of a task. Resolves once it is durable, and then others see it. */

@@ -129,10 +129,13 @@ export class FlightRecord {
 
   /** The task is ended by force. Returns the way back, for a force that did not work. */
   forced(before: LaunchedPhase): () => void {
+    const { launch } = before
     const startedMs = before.name === 'launched' ? undefined : before.startedMs
-    this.#phase = { name: 'forced', launch: before.launch, startedMs }
+    this.#phase = { name: 'forced', launch, startedMs }
     return () => {
-      if (this.#phase.name === 'forced') this.#phase = before
+      const phase = this.#phase
+      if (phase.name !== 'forced') return
+      this.#phase = phase.startedMs === startedMs ? before : { name: 'started', launch, startedMs: phase.startedMs }
     }
   }
 
