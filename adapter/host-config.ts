@@ -67,7 +67,7 @@ const NOTES: Readonly<Record<Host, readonly string[]>> = {
   generic: [],
   claude: [],
   cursor: ['Reload the window afterwards.'],
-  codex: ['Start codex anew afterwards; /mcp shows the servers.'],
+  codex: ['Restart codex afterwards; /mcp lists the servers.'],
 }
 
 /** The form that most hosts share. `token` is how the host writes the value of the variable. */
