@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { replaceFile } from '../../shared/atomic-file.ts'
 import { nextTurn, SLICE_MS } from '../../shared/steps.ts'
 import type { IdempotencyKeys, KeptKey } from './idempotency.ts'
-import { refuseFile } from './snapshot.ts'
+import { refuseFile } from './unreadable-file.ts'
 
 export const idempotencyPath = (dataDir: string): string => join(dataDir, 'idempotency.ndjson')
 

@@ -15,16 +15,10 @@ import { decodeSegment, type Frame } from './journal-format.ts'
 import { Mentions } from './mentions.ts'
 import { OutOfOrder, Replay } from './replay.ts'
 import { FIRST_SEGMENT, segmentName, segmentNumber } from './segment.ts'
-import {
-  hasSnapshot,
-  NotLineByLine,
-  readSnapshot,
-  readSnapshotLines,
-  refuseAccess,
-  refuseFile,
-  statePath,
-} from './snapshot.ts'
+import { hasSnapshot, statePath } from './snapshot.ts'
+import { NotLineByLine, readSnapshot, readSnapshotLines } from './snapshot-reader.ts'
 import type { StoredTask } from './stored-task.ts'
+import { refuseAccess, refuseFile } from './unreadable-file.ts'
 
 export interface Recovered {
   readonly graphs: readonly Graph[]

@@ -11,16 +11,11 @@ import type { Executor } from '../../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import type { Graph, Task } from '../../../control/graph/graph.ts'
 import { taskRecord } from '../../../control/graph/record.ts'
+import { makeDataDir } from '../../../control/journal/data-dir.ts'
 import { encodeStates } from '../../../control/journal/journaled-state.ts'
 import { recover } from '../../../control/journal/recovery.ts'
-import {
-  makeDataDir,
-  NotLineByLine,
-  readSnapshot,
-  readSnapshotLines,
-  statePath,
-  writeSnapshot,
-} from '../../../control/journal/snapshot.ts'
+import { statePath, writeSnapshot } from '../../../control/journal/snapshot.ts'
+import { NotLineByLine, readSnapshot, readSnapshotLines } from '../../../control/journal/snapshot-reader.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import type { Ending } from '../../../control/store/change.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'

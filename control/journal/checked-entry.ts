@@ -1,0 +1,33 @@
+/** Checks an entry of the state file. Pure. */
+import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
+import { isObject } from '../../shared/json.ts'
+import { isTaskShape } from '../graph/decode.ts'
+import { RESULT_FILE_NAME } from '../graph/result-file.ts'
+import type { StoredTask } from './stored-task.ts'
+
+/** The entry of the task `id`. Throws the error that `refuse` makes of a detail if it is invalid. */
+export function checkedEntry(id: string, entry: unknown, refuse: (detail: string) => Error): StoredTask {
+  if (!isTaskShape(entry)) throw refuse(`the entry of task ${id} is not a task`)
+  const task = entry as Partial<StoredTask>
+  if (!task.type) throw refuse(`task ${id} has no type`)
+  if (!(TASK_STATUSES as readonly string[]).includes(task.status ?? '')) {
+    throw refuse(`task ${id} has the unknown status ${JSON.stringify(task.status ?? null)}`)
+  }
+  if (task.result_file !== undefined && !RESULT_FILE_NAME.test(String(task.result_file))) {
+    throw refuse(`task ${id} names the result file ${JSON.stringify(task.result_file)}`)
+  }
+  if (!isListOrAbsent(task.progress, isObject)) throw refuse(`task ${id} has progress that is no list of entries`)
+  if (!isListOrAbsent(task.attempts, isAttempt)) throw refuse(`task ${id} has attempts that are no list of attempts`)
+  if (!isListOrAbsent(task.settled_dependencies, isSettled)) {
+    throw refuse(`task ${id} has settled_dependencies that are no list of dependencies and outcomes`)
+  }
+  return { ...(task as StoredTask), id }
+}
+
+const isListOrAbsent = (value: unknown, isItem: (item: unknown) => boolean): boolean =>
+  value == null || (Array.isArray(value) && value.every(isItem))
+
+const isAttempt = (item: unknown): boolean => isObject(item) && Number.isSafeInteger(item.attempt)
+
+const isSettled = (item: unknown): boolean =>
+  isObject(item) && typeof item.id === 'string' && [...TASK_STATUSES, 'deleted'].includes(String(item.outcome))
