@@ -87,7 +87,7 @@ export class ControlService {
     const { runtime, storage, keepDataDir } = this.#parts
     await this.#endLeftovers()
     this.#endCancelledAttempts()
-    storage.persistence.onWritableAgain = () => this.#scheduler.goOn()
+    storage.persistence.onWritableAgain = () => this.#scheduler.startAgain()
     this.#server = await this.#listen()
     keepDataDir()
     this.#announce(this.#server)

@@ -1,7 +1,7 @@
 /** The texts of a result, and pages of them. Pure. */
 import { isObject } from '../../shared/json.ts'
 
-/** Members of results that are texts for people, in the order in which they are looked for. */
+/** Members of results that are texts for people, most telling first. */
 const TEXTS = ['stdout', 'stderr', 'output', 'body', 'content', 'text']
 
 /** The texts of a result by name, the most telling first; `result`, which is all of it as JSON, comes last. */
@@ -13,7 +13,7 @@ export function streamsOf(result: unknown): Map<string, string> {
       const text = name === 'content' ? contentText(result.content) : result[name]
       if (typeof text === 'string') streams.set(name, text)
     }
-    // A program that wrote nothing to one of its streams has more to say in the other.
+    // An empty stdout tells less than stderr.
     if (streams.get('stdout') === '' && streams.get('stderr')) {
       streams.delete('stdout')
       streams.set('stdout', '')
@@ -22,7 +22,7 @@ export function streamsOf(result: unknown): Map<string, string> {
   return streams.set('result', JSON.stringify(result))
 }
 
-/** The texts among the parts that an MCP tool answered. */
+/** The text parts of the answer of an MCP tool. */
 function contentText(content: unknown): string | undefined {
   if (!Array.isArray(content)) return typeof content === 'string' ? content : undefined
   const texts = content.flatMap((part) => (isObject(part) && typeof part.text === 'string' ? [part.text] : []))
@@ -46,7 +46,7 @@ export function page(text: string, offset: number, limit: number): Page {
   return { offset: from, text: text.slice(from, to), total_characters: total, ...(to < total && { next_offset: to }) }
 }
 
-/** Whether the two halves of one character lie before and after `index`. */
+/** Whether `index` is between the two halves of a surrogate pair. */
 function isInsideCharacter(text: string, index: number): boolean {
   const [before, after] = [text.charCodeAt(index - 1), text.charCodeAt(index)]
   return before >= 0xd800 && before < 0xdc00 && after >= 0xdc00 && after < 0xe000

@@ -1,13 +1,13 @@
 /**
- * The schemas that we check with, as JSON Schema that others read: without the words that are for our own errors, and in
- * the forms that model providers take (`enum`, `additionalProperties`; no `null`, which only means absent). Pure.
+ * Makes public JSON Schemas of the schemas that we validate with: without the keywords for our error texts, and in the forms
+ * that model providers accept (`enum`, `additionalProperties`; no `null`, which only means absent). Pure.
  */
 import type { TSchema } from '@sinclair/typebox'
 
-/** What completes our own sentences. */
+/** Keywords that complete our error texts. */
 const PRIVATE = new Set(['missing', 'expected'])
 
-/** Keywords whose value is data and no schema. */
+/** Keywords whose value is data, not a schema. */
 const DATA = new Set(['default', 'examples', 'enum', 'const', 'required'])
 
 type Json = Readonly<Record<string, unknown>>
@@ -38,7 +38,7 @@ function publicValue(keyword: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, property]) => [name, publicForm(property)]))
 }
 
-/** A map from any name to one schema, which TypeBox writes as a pattern that every name matches. */
+/** A map from any name to one schema. TypeBox writes it as a pattern that every name matches. */
 function anyName(patternProperties: Readonly<Record<string, Json>>): Json {
   const [schema, ...others] = Object.values(patternProperties)
   return schema !== undefined && others.length === 0 ? { additionalProperties: publicForm(schema) } : {}

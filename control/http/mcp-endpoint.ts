@@ -1,13 +1,13 @@
-/** POST /mcp: the service as an MCP server. The protocol is loaded when somebody first speaks it. */
+/** POST /mcp: the service as an MCP server. The SDK is loaded with the first request. */
 import type { AnyElysia } from 'elysia'
 import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-limits.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import type { OperationParts } from '../operations/parts.ts'
 
-/** Bytes of one message. It is parsed in one go, so a larger one would hold up everybody; POST /tasks takes larger graphs. */
+/** Bytes of one message. It is parsed in one go, so a larger one would block other requests; POST /tasks takes larger graphs. */
 export const MAX_MCP_BODY_BYTES = 4 * 1024 * 1024
 
-/** Seconds without a byte after which an answer is given up: a tool may wait, and the end of that has to leave too. */
+/** Seconds without a byte after which an answer is given up: longer than a tool may wait. */
 const ANSWER_TIMEOUT_SECONDS = MAX_TOOL_WAIT_MS / 1000 + WRITE_TIMEOUT_SECONDS
 
 export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia {

@@ -1,4 +1,4 @@
-/** /mcp/tools, /mcp/call, /mcp/tasks: tools of MCP servers for whoever has no graph to submit. */
+/** /mcp/tools, /mcp/call, /mcp/tasks: tools of MCP servers for callers without a graph. */
 import type { AnyElysia } from 'elysia'
 import { type HandleRecord, McpCallRequest, type McpTools } from '../../shared/contract/mcp.ts'
 import { badRequest } from '../../shared/errors.ts'
@@ -15,7 +15,7 @@ import { getCall } from '../operations/get.ts'
 import { listTools } from '../operations/list-tools.ts'
 import type { OperationParts } from '../operations/parts.ts'
 
-/** Seconds for asking all servers for their tools: more than each of them gets to start and to answer. */
+/** Seconds to ask all servers for their tools: more than each server gets to start and to answer. */
 const DISCOVER_TIMEOUT_SECONDS = 100
 
 export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
@@ -42,7 +42,7 @@ export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
 const CALL_FIELDS = Object.keys(McpCallRequest.properties)
 const KNOWN_CALL_FIELDS = new Set([...CALL_FIELDS, ...FREE_FIELDS])
 
-/** What MCP itself, and models, call the fields of a call. */
+/** Names that MCP and models use for the fields of a call. */
 const CALL_SYNONYMS: Synonyms = {
   ...{ arguments: 'input', args: 'input', params: 'input', name: 'tool_name', tool: 'tool_name' },
   ...{ handle_id: 'id', task_id: 'id' },

@@ -1,4 +1,4 @@
-/** The query of GET /tasks: which tasks are asked for. Pure. */
+/** The query of GET /tasks: filter and page. Pure. */
 import { t } from 'elysia'
 import { TASK_STATUSES, type TaskStatus } from '../../shared/contract/task-status.ts'
 import { badRequest } from '../../shared/errors.ts'
@@ -6,12 +6,13 @@ import { nearestName } from '../../shared/nearest-name.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'
 import { LEGACY_OS_TYPES, normalizeTool } from '../graph/normalize.ts'
 import { isKnownType } from '../graph/validate.ts'
-import { type PageRequest, placeOf, type TaskFilter } from '../operations/task-filter.ts'
+import type { ListRequest } from '../operations/list.ts'
+import { placeOf } from '../operations/task-filter.ts'
 
-/** Tasks of one page. */
+/** Most tasks of one page. */
 export const MAX_PAGE_TASKS = 1_000
 
-/** Values that one parameter may have. */
+/** Most values of one parameter. */
 const MAX_VALUES = 32
 
 const repeatable = t.Optional(t.Union([t.String(), t.Array(t.String())]))
@@ -28,14 +29,8 @@ export const taskQuery = t.Object(
 )
 type TaskQuery = typeof taskQuery.static
 
-export interface TaskListRequest {
-  readonly filter: TaskFilter
-  /** Undefined: all tasks that pass the filter. */
-  readonly page: Pick<PageRequest, 'after' | 'limit'> | undefined
-}
-
-/** Throws 400 with the parameter, its value and what it may be. */
-export function taskListRequest(query: TaskQuery, types: ReadonlySet<string>): TaskListRequest {
+/** Throws 400 with the parameter, its value and the allowed values. */
+export function taskListRequest(query: TaskQuery, types: ReadonlySet<string>): ListRequest {
   const { status, type, graph_id: graphId, limit, cursor } = query
   if (graphId === '') throw badRequest('invalid graph_id "": expected the id of a graph')
   return {
@@ -51,7 +46,7 @@ export function taskListRequest(query: TaskQuery, types: ReadonlySet<string>): T
   }
 }
 
-/** Values of a parameter that may be repeated, and may hold several with commas between them. */
+/** Values of a parameter, which may be repeated and may hold several values with commas between them. */
 function valuesOf(name: string, given: string | string[] | undefined): string[] {
   const values = [given ?? []].flat().flatMap((text) => text.split(','))
   if (values.length > MAX_VALUES) throw badRequest(`${name} has ${values.length} values (at most ${MAX_VALUES})`)

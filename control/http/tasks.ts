@@ -70,8 +70,8 @@ function waitOf(text: string | undefined): number {
 const NEXT_CURSOR_HEADER = 'x-next-cursor'
 
 /**
- * A list that fits into its first part is answered at once: the server closes a connection on which a request arrives while
- * the answer to another one is under way.
+ * A list that fits into its first part is no stream: the server closes a connection on which a request arrives while the
+ * answer to another one streams.
  */
 function listResponse({ firstPart, rest, nextCursor }: RecordList): Response {
   const headers = {

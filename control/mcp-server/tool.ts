@@ -1,4 +1,4 @@
-/** What a tool of `POST /mcp` is: a schema that validates its input, one of its answer, and the work. */
+/** A tool of `POST /mcp`: a schema for its input, one for its answer, and the work. */
 import type { Static, TObject } from '@sinclair/typebox'
 import { badRequest } from '../../shared/errors.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
@@ -16,7 +16,7 @@ export interface ToolContext extends Waiter {
 export interface Tool<I extends TObject = TObject> {
   readonly name: string
   readonly title: string
-  /** What a model reads to choose it. */
+  /** For the model that chooses the tool. */
   readonly description: string
   readonly input: I
   readonly answer: TObject
@@ -28,16 +28,16 @@ export interface Tool<I extends TObject = TObject> {
   run(input: Static<I>, parts: OperationParts, context: ToolContext): Promise<object>
 }
 
-/** Keeps the types of a tool's own input while it is written. */
+/** Infers the type of the input of `run` from the schema. */
 export const defineTool = <I extends TObject>(tool: Tool<I>): Tool => tool as unknown as Tool
 
-/** Levels of a field: those of `params`, and a list of tasks around them. Whoever writes deeper ones as JSON runs out of stack. */
+/** Levels of a field: those of `params`, and a list of tasks around them. Formatting deeper values overflows the stack. */
 const MAX_FIELD_LEVELS = MAX_JSON_DEPTH + 2
 
 /** Characters of a string that an error repeats. */
 const MAX_SHOWN_VALUE = 100
 
-/** Throws 400 for the first argument that the tool does not have; what is inside of its arguments, the tool judges. */
+/** Throws 400 for the first unknown argument. The tool itself checks what is inside its arguments. */
 function refuseUnknown({ properties }: TObject, input: object): void {
   const names = Object.keys(properties)
   const name = firstUnknown(input, new Set([...names, ...FREE_FIELDS]))
@@ -45,7 +45,7 @@ function refuseUnknown({ properties }: TObject, input: object): void {
   throw badRequest(`invalid input: unknown field ${quoted(name)}${didYouMean(nearestName(name, names, SYNONYMS))}`)
 }
 
-/** What models call the arguments. */
+/** Names that models use for the arguments. */
 const SYNONYMS: Synonyms = {
   id: 'task_id',
   ids: 'task_ids',

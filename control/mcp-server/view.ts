@@ -1,4 +1,4 @@
-/** Tasks as the tools show them: small, with a pointer to what is left out. Pure. */
+/** Tasks as the tools show them: small, with a pointer to omitted results. Pure. */
 import { MAX_SHOWN_TASKS } from '../../shared/contract/mcp-limits.ts'
 import type { TaskView, WaitAnswer } from '../../shared/contract/mcp-server.ts'
 import type { Task } from '../graph/graph.ts'
@@ -7,10 +7,10 @@ import { isLargeJson, ResultFile } from '../graph/result-file.ts'
 /** Characters of JSON that one result may have in an answer that shows several. */
 export const MAX_RESULT_CHARACTERS = 8_000
 
-/** Characters that the results of an answer may have together: clients put more than this into a file of their own. */
+/** Characters of all results of an answer together. Clients store longer answers in files. */
 export const MAX_RESULTS_CHARACTERS = 32_000
 
-/** How many more characters of results an answer has room for. */
+/** The room that an answer has left for results, in characters. */
 export class ResultRoom {
   #left = MAX_RESULTS_CHARACTERS
   readonly #each: number
@@ -19,7 +19,7 @@ export class ResultRoom {
     this.#each = each
   }
 
-  /** Whether `result` fits; then its room is taken. */
+  /** Whether `result` fits. If it does, its room is taken. */
   takes(result: unknown): boolean {
     if (result instanceof ResultFile || isLargeJson(result, Math.min(this.#each, this.#left) + 1)) return false
     const { length } = JSON.stringify(result)
@@ -60,7 +60,7 @@ export function statusCounts(tasks: Iterable<Task>): Record<string, number> {
   return counts
 }
 
-/** What there is to say about `tasks` now. Those that did not succeed come first: they are what has to be looked at. */
+/** The state of `tasks` now. Tasks that did not succeed come first, as a model has to look at them. */
 export function waitAnswer(tasks: readonly Task[]): WaitAnswer {
   const counts = statusCounts(tasks)
   const allTerminal = tasks.every(({ isTerminal }) => isTerminal)
@@ -85,7 +85,7 @@ const URGENCY: Readonly<Record<Task['status'], number>> = {
   skipped: 6,
 }
 
-/** The first `limit` tasks in the order of their urgency, then of the list. There may be a million: no sorting of all. */
+/** The first `limit` tasks by urgency, then by position. Without sorting: there may be a million tasks. */
 function mostUrgent(tasks: readonly Task[], limit: number): Task[] {
   const byUrgency: Task[][] = Object.values(URGENCY).map(() => [])
   for (const task of tasks) {

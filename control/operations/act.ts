@@ -1,7 +1,7 @@
 /**
- * Takes in an action of an agent: translates it to a graph, which then goes the way of every graph.
+ * Executes an action of an agent: translates it to a graph, which is then taken in like every graph.
  *
- * The journal holds the text of the graph, never the action, so a restart knows nothing of adapters. All of this is in
+ * The journal holds the graph, never the action, so recovery knows nothing of adapters. All of this is in
  * steps, as an action may be a graph of 100,000 tasks.
  */
 import type { ActionKind, AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
@@ -25,7 +25,7 @@ import {
 } from './intake.ts'
 import { reviewedTask, reviewGraph } from './review.ts'
 
-/** Types that actions become. A translation may name them whether or not this service can run them. */
+/** Types of tasks that actions translate to. A translation may name them even if this service cannot run them. */
 const ACTION_TYPES = ['os', 'runtime', 'mcp', 'cli-skills']
 
 export interface ActParts extends IntakeParts {

@@ -1,4 +1,4 @@
-/** Shows one task, or one call of an MCP tool. What is shown has reached the journal: a crash does not undo it. */
+/** Shows one task, or one call of an MCP tool. Its state has reached the journal, so a crash does not undo it. */
 import type { HandleRecord } from '../../shared/contract/mcp.ts'
 import type { Task } from '../graph/graph.ts'
 import { handleRecord } from '../graph/handle.ts'

@@ -1,4 +1,4 @@
-/** Reads what a task has written: the texts of its result, a page at a time. */
+/** Reads the output of a task: the texts of its result, a page at a time. */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { badRequest, messageOf, ServiceError } from '../../shared/errors.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
@@ -22,7 +22,7 @@ export interface LogsParts {
 
 export interface LogsRequest {
   readonly taskId: string
-  /** Undefined: the one that tells most. */
+  /** Undefined: the first of the streams there are. */
   readonly stream: string | undefined
   /** In characters; counts from the end where it is negative. */
   readonly offset: number
@@ -64,7 +64,7 @@ export async function readLogs(parts: LogsParts, request: LogsRequest, reader: R
   return { status, isTerminal, stream, streams, page: text === undefined ? undefined : page(text, offset, limit) }
 }
 
-/** What another service that carries out the attempt has of it; undefined when none does. Throws 503 when it does not say. */
+/** The result so far of an attempt that another service executes; undefined for others. Throws 503 without an answer. */
 async function resultSoFar(task: Task, executors: ExecutorRegistry, { signal, traceId }: Reader): Promise<unknown> {
   const executor = executors.get(task.type)
   if (!task.handle?.isTaken || executor?.resultSoFar === undefined) return undefined

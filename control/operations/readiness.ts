@@ -1,4 +1,4 @@
-/** Whether a graph would be taken in now: the one place that POST, /health and /readyz ask. */
+/** Whether the service would accept a graph now. POST, /health and /readyz all ask here. */
 import { messageOf, ServiceError } from '../../shared/errors.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Retention } from '../store/retention.ts'
@@ -19,7 +19,7 @@ export class Readiness {
     this.#options = options
   }
 
-  /** Throws 503 when no graph can be taken in, whatever its size. Costs nothing: it goes by what is known. */
+  /** Throws 503 when no graph can be accepted, whatever its size. Cheap: it goes by what is known and asks no disk. */
   ensure(): void {
     const { isDraining, schedulerFault, persistence } = this.#options
     const fault = schedulerFault() // first: the service stops for it
@@ -28,7 +28,7 @@ export class Readiness {
     persistence.assertAccepting()
   }
 
-  /** Why no graph would be taken in now; undefined when one of a single task would. Asks the disk. */
+  /** Why a graph of one task would be refused now; undefined when it would be accepted. Asks the disk. */
   fault(): string | undefined {
     try {
       this.ensure()

@@ -1,8 +1,8 @@
 /**
- * What is looked at in a graph that passed the seven checks, before its ids are claimed: unknown fields, unknown
- * parameters, and parameters with which a task is certain to fail.
+ * Reviews a graph that passed the seven checks, before its ids are claimed: refuses unknown fields and unknown parameters,
+ * and warns of tasks that are certain to fail.
  *
- * It is asked of submissions only. What is read from disk was accepted, whatever it holds.
+ * Only submissions are reviewed. A graph that is read from disk was accepted, whatever it holds.
  */
 import {
   MAX_SUBMIT_WARNINGS,
@@ -24,7 +24,7 @@ export interface Reviewer {
   readonly unknownFields: UnknownFields
 }
 
-/** What a review asks of a task. */
+/** The members of a task that a review reads. */
 export type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input'>
 
 /** A submitted task as its executor would see it. */
@@ -32,9 +32,9 @@ export function reviewedTask({ id, type, tool_name, params, input }: ValidTask):
   return { id, ...normalizeTool(type, tool_name ?? undefined), input: input ?? params ?? undefined }
 }
 
-/** A graph as it came. */
+/** A graph as it was submitted. */
 interface Submitted {
-  /** The object that the list of tasks stands in. */
+  /** The object that contains the list of tasks. */
   readonly fields: object
   /** In the order of the graph's tasks. */
   readonly inputs: readonly TaskInput[]
@@ -72,7 +72,7 @@ function refuseTaskFields(
   }
 }
 
-/** Refuses unknown parameters of tasks `from` to `to`, and adds to `warnings`, of which there are at most so many. */
+/** Refuses unknown parameters of tasks `from` to `to`. Adds to `warnings`, up to `MAX_SUBMIT_WARNINGS`. */
 export function reviewInputs(
   { executors, unknownFields }: Reviewer,
   tasks: readonly ReviewedTask[],

@@ -1,14 +1,14 @@
-/** Which tasks a list is of, and where in the order of all it goes on. */
+/** Which tasks a list contains, and after which place in the order of all tasks it continues. */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { ToolRef } from '../graph/normalize.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
-/** What is absent or empty excludes nothing. `graphId` chooses the graphs (`graphsOf`), the others choose tasks (`isWanted`). */
+/** An absent or empty member excludes nothing. `graphId` chooses graphs (`graphsOf`), the others tasks (`isWanted`). */
 export interface TaskFilter {
   readonly statuses?: readonly TaskStatus[]
-  /** A type without a tool is all of the type. */
+  /** A type without a tool matches all tools of the type. */
   readonly tools?: readonly ToolRef[]
   readonly graphId?: string | undefined
 }
@@ -20,13 +20,13 @@ export const isWanted = ({ statuses = [], tools = [] }: TaskFilter, task: Task):
 const isOf = ({ type, toolName }: ToolRef, task: Task): boolean =>
   task.type === type && (toolName === undefined || task.toolName === toolName)
 
-/** A task by the number of its graph and its position there. The task may be gone. */
+/** A task by the number of its graph and its position in the graph. The task may no longer exist. */
 export interface Place {
   readonly ordinal: number
   readonly position: number
 }
 
-/** The place of a task, as callers give it back. */
+/** The place of a task as a cursor. */
 export const cursorOf = ({ graph, position }: Task): string => `${graph.ordinal}-${position}`
 
 /** Undefined for a text that is no cursor. */
@@ -47,7 +47,7 @@ export interface Page {
   readonly nextCursor: string | undefined
 }
 
-/** The accepted graphs whose tasks `filter` may want. It looks at graphs only: they may have a million tasks. */
+/** The accepted graphs whose tasks `filter` may want. Looks at graphs only, as they may have a million tasks. */
 export function* graphsOf(store: TaskStore, { graphId }: TaskFilter): Steps<Iterable<Graph>> {
   if (graphId === undefined) return store.graphs
   const graph = yield* findGraph(store, graphId)
@@ -67,8 +67,8 @@ export function* findGraph(store: TaskStore, id: string): Steps<Graph | undefine
 /**
  * The next `limit` of the wanted tasks, in the order of their creation.
  *
- * The graph of `after` is looked for, as numbers of graphs are only nearly in that order: a graph that takes long to
- * read gets its number before it is created. Where it is gone, graphs with higher numbers come after it.
+ * Numbers of graphs are only nearly in that order: a graph that takes long to read gets its number before it is created.
+ * So the graph of `after` is searched for. If it is gone, the page starts with graphs of higher numbers.
  */
 export function* pageOf(store: TaskStore, { filter, after, limit }: PageRequest): Steps<Page> {
   const graphs = yield* graphsOf(store, filter)
@@ -93,7 +93,7 @@ interface Selection {
   readonly until: number
 }
 
-/** A page of the tasks of `graphs`, of each from the position that `from` gives. */
+/** A page of the tasks of `graphs`. `from` gives the first position of each graph. */
 function* tasksOf(
   store: TaskStore,
   graphs: Iterable<Graph>,

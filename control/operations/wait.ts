@@ -1,4 +1,4 @@
-/** Waiting for tasks: until they have ended, until the time is up, or until nobody wants to know any more. */
+/** Waits for tasks: until they have ended, the time is up, or the caller is gone. */
 import type { Graph, Task } from '../graph/graph.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
@@ -18,7 +18,7 @@ export interface WaitParts {
 export interface Waiter {
   /** Fires when nobody waits for the answer any more. */
   readonly signal: AbortSignal
-  /** Tells the caller how far it is, if it wants to know. `progress` has to rise. */
+  /** Reports to the caller how far the wait is. `progress` must rise. */
   readonly report: (progress: number, total: number, message: string) => void
 }
 
@@ -73,7 +73,7 @@ export async function waitForTasks<V>(
 const isOver = (tasks: readonly Task[], until: 'all' | 'any'): boolean =>
   until === 'all' ? tasks.every(({ isTerminal }) => isTerminal) : tasks.some(({ isTerminal }) => isTerminal)
 
-/** One after the other: there may be many, and the last one to end ends the wait whatever the order. */
+/** Waits for one task after the other: there may be many, and the wait ends with the last one whatever the order. */
 async function allEnded(store: TaskStore, tasks: readonly Task[], ends: AbortSignal): Promise<void> {
   for (const task of tasks) {
     if (ends.aborted) return
@@ -81,7 +81,7 @@ async function allEnded(store: TaskStore, tasks: readonly Task[], ends: AbortSig
   }
 }
 
-/** The end of a task that nobody sees any more wakes whoever waits for its graph, hence the loop. */
+/** A loop, because a task that callers no longer see wakes those who wait for its graph, too. */
 async function anyEnded(
   store: TaskStore,
   tasks: readonly Task[],

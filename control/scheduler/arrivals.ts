@@ -1,4 +1,4 @@
-/** Graphs that have arrived, and whose first tasks are queued a few at a time: a graph may begin with 100,000 of them. */
+/** New graphs. Their root tasks are queued a few at a time: a graph may have 100,000 of them. */
 import type { Graph, Task } from '../graph/graph.ts'
 import { Fifo } from './fifo.ts'
 import type { ReadyQueue } from './ready-queue.ts'
@@ -6,7 +6,7 @@ import type { ReadyQueue } from './ready-queue.ts'
 /** Tasks of a new graph queued per step: about as much work as starting one. */
 const ROOTS_PER_STEP = 16
 
-/** A graph whose first tasks are being queued, and how many of them were looked at. */
+/** A graph, and how many of its roots were looked at. */
 type Arrival = { readonly roots: readonly Task[]; next: number }
 
 export class Arrivals {
@@ -21,7 +21,7 @@ export class Arrivals {
     this.#arrivals.push({ roots: graph.roots(), next: 0 })
   }
 
-  /** Queues a few of the tasks that a graph begins with; false when nothing is left to do. */
+  /** Queues a few roots of a graph; false when nothing is left to do. */
   step(): boolean {
     const arrival = this.#arrivals.peek()
     if (arrival === undefined) return false

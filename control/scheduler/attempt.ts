@@ -1,8 +1,8 @@
 /**
  * One try at a task: calls the executor, watches the timeout, passes on a cancel, and says how it ended.
  *
- * The first reason to stop wins. Once the signal has fired the executor's own words no longer count, only that it has
- * returned: a slot is free when nothing of the attempt runs any more.
+ * The first reason to stop wins. Once the signal has fired, what the executor returns or throws no longer decides the
+ * outcome; the slot is free when it has returned, because then nothing of the attempt runs any more.
  */
 import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -16,15 +16,15 @@ import { copyFailure, copyHandle, copyProgress, copyResult, internal, type Plain
 export type AttemptOutcome =
   | { readonly kind: 'success'; readonly result: unknown }
   | { readonly kind: 'failure'; readonly failure: Failure; readonly result?: unknown; readonly tail?: string }
-  /** Stopped by a cancel or by the stop of the service; what that means for the task is the scheduler's to say. */
+  /** Stopped by a cancel or by the stop of the service. The scheduler decides what that means for the task. */
   | { readonly kind: 'stopped'; readonly result?: unknown; readonly tail?: string }
-  /** Its start could not be put on record: it has done nothing, and is to be tried again once that can be done. */
+  /** Its start could not be written to the journal: it has done nothing, and is tried again once writing works. */
   | { readonly kind: 'unrecorded' }
 
 /** What an attempt needs from the scheduler; one for all attempts. */
 export interface AttemptHost {
   readonly log: Log
-  /** Milliseconds after a stop at which an executor that has not returned is given up. */
+  /** Milliseconds after a stop at which an executor that has not returned is abandoned. */
   readonly abandonAfterMs: number
   /** Tells the attempts of this data directory from those of others. */
   readonly serviceId: string
@@ -48,13 +48,13 @@ export class Attempt implements ExecutorContext {
   readonly task: Task
   readonly attempt: number
   readonly handle: Handle | undefined
-  /** Its start could not be put on record, so it has done nothing. */
+  /** Its start could not be written to the journal, so it has done nothing. */
   #isUnrecorded = false
-  /** What the executor has reported that cannot be kept. */
+  /** Why a value that the executor reported cannot be kept. */
   #fault: string | undefined
   /** The attempt has, or may have, done something that others can see. */
   hasBegun = false
-  /** What its record will say of its output; undefined where the task keeps no records of its attempts. */
+  /** Exit code and last lines for its record; undefined where the task keeps no records of its attempts. */
   output: AttemptOutput | undefined
   readonly #executor: Executor
   readonly #host: AttemptHost
@@ -131,14 +131,14 @@ export class Attempt implements ExecutorContext {
     if (report !== undefined) this.#host.progress(this.task, this.attempt, report.value.message, report.value.data)
   }
 
-  /** Undefined for what cannot be kept. That is not thrown, as no one may be there to catch it: the attempt fails at its end. */
+  /** Undefined for a value that cannot be kept. Nothing is thrown, as nobody may catch it: the attempt fails at its end. */
   #keep<T>(kept: PlainCopy<T>): { readonly value: T } | undefined {
     if ('value' in kept) return kept
     this.#fault ??= kept.fault
     return undefined
   }
 
-  /** Asks the executor to end what it started. Only the first reason counts, but a service that stops waits for nobody. */
+  /** Tells the executor to end what it started. Only the first reason counts, but `interrupted` always bounds the wait. */
   stop(reason: StopReason): void {
     const isFirst = this.#stopReason === undefined
     if (isFirst) {
@@ -150,7 +150,7 @@ export class Attempt implements ExecutorContext {
     setTimeout(() => this.#giveUp?.(), this.#host.abandonAfterMs).unref()
   }
 
-  /** Runs the attempt. An executor that answers at once gets its outcome back at once. */
+  /** Runs the attempt. The outcome is no promise where the executor answers at once. */
   run(): AttemptOutcome | Promise<AttemptOutcome> {
     try {
       const answer = this.#executor.execute(this.task, this)
@@ -172,7 +172,7 @@ export class Attempt implements ExecutorContext {
             (error) => done(this.#failed(error)),
           )
         } catch (error) {
-          done(this.#failed(error)) // a promise of its own making, with another `then`
+          done(this.#failed(error)) // a promise of the executor's own making, whose `then` throws
         }
       })
     } catch (error) {
@@ -232,7 +232,7 @@ export class Attempt implements ExecutorContext {
     return { kind: 'failure', failure, ...outputOf(result, tail) }
   }
 
-  /** The executor has made a mistake. `error` is what it has thrown, if that is what it was. */
+  /** The executor made a mistake. `error` is what it threw, if it threw. */
   #broke(failure: Failure, error?: unknown): AttemptOutcome {
     this.log.error('executor broke', { error: failure.message, ...(error !== undefined && { cause: stackOf(error) }) })
     return { kind: 'failure', failure }

@@ -1,8 +1,8 @@
 /**
  * Tasks that wait for their next attempt.
  *
- * A backoff has one of eight lengths, so each length gets a lane, and a lane is in order of its due times all by
- * itself. One timer serves all of them. A task that waits here holds no slot.
+ * A backoff has one of eight lengths. Each length has a lane, which is in order of due times without sorting. One timer
+ * serves all lanes. A task that waits here holds no slot.
  */
 import type { Task } from '../graph/graph.ts'
 import { Fifo } from './fifo.ts'
@@ -33,7 +33,7 @@ export class BackoffLanes {
     this.#arm(dueAt)
   }
 
-  /** Takes out one task that is due, or returns undefined and sees to it that `wake` is called in time. */
+  /** Takes out one task that is due, or returns undefined and sets the timer for the next one. */
   takeDue(): Task | undefined {
     if (this.#lanes.size === 0) return undefined // asked at every step, seldom needed
     const now = performance.now()

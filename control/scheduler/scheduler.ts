@@ -7,8 +7,9 @@
  *
  * A slot is held by an attempt that executes, by nothing else. `outcomes.ts` says what its outcome means.
  *
- * What an executor does wrong ends with its attempt (`attempt.ts`). Any other error in here is a defect of the service: the
- * states in memory may contradict each other, so nothing is started any more, `fault` says why, and `onFault` is called.
+ * A mistake of an executor fails its attempt and nothing else (`attempt.ts`). Any other error in here is a defect of the
+ * service: the states in memory may contradict each other. The scheduler then starts nothing any more, `fault` says why, and
+ * `onFault` is called.
  */
 import { messageOf, stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -35,17 +36,20 @@ export interface SchedulerOptions {
   /** Attempts that may execute at the same time. */
   readonly maxConcurrency: number
   readonly log: Log
-  /** Milliseconds after which an attempt that was told to stop is given up, should its executor not return. */
+  /** Milliseconds after which a stopped attempt is abandoned if its executor has not returned. */
   readonly abandonAfterMs: number
   /** Tells the attempts of this data directory from those of others. */
   readonly serviceId: string
-  /** Writes all changes so far to the journal, or throws. Called before an attempt acts. Once writing works again, call `goOn`. */
+  /**
+   * Writes all changes so far to the journal, or throws. Called before an attempt acts. Call `startAgain` once writing works
+   * again.
+   */
   readonly flushOrThrow: () => void
   /** Writes all changes so far to the journal. A failure is retried later. */
   readonly flush: () => void
   /** Called once, when a defect has stopped the scheduler for good: the service should end. See `Scheduler.fault`. */
   readonly onFault?: (fault: string) => void
-  /** What a task holds for a result: itself, or, later, what stands for a large one. */
+  /** The value that a task holds for a result: the result itself, or a promise of what stands for a large one. */
   readonly toKeep?: (task: Task, result: unknown) => unknown
 }
 
@@ -66,11 +70,11 @@ export class Scheduler {
   readonly #backoffs = new BackoffLanes(() => this.#turns.take())
   readonly #arrivals = new Arrivals(this.#ready)
   readonly #outcomes: Outcomes
-  /** Attempts whose outcome is not there yet. */
+  /** Attempts that have not ended. */
   readonly #executing = new Map<Task, Attempt>()
-  /** The attempt that is just being started. Many an executor answers at once, and its attempt is never noted above. */
+  /** The attempt that is being started. Most executors answer at once, and their attempts never enter `#executing`. */
   #starting: Attempt | undefined
-  /** Ready tasks whose attempts could not be written to the journal, and whether nothing is started for that reason. */
+  /** Ready tasks whose attempts could not be written to the journal. While there are any, nothing is started. */
   readonly #held = new Fifo<Task>()
   #isHolding = false
   #isStopping = false
@@ -100,7 +104,7 @@ export class Scheduler {
     this.#outcomes = new Outcomes({ store, log, ready: this.#ready, backoffs: this.#backoffs })
   }
 
-  /** Tasks that could start at once but for the concurrency limit; at most 1,024 are counted. */
+  /** Tasks that only wait for a slot; at most 1,024 are counted. */
   get queueLength(): number {
     return this.#ready.length
   }
@@ -110,20 +114,20 @@ export class Scheduler {
     return this.#fault
   }
 
-  /** Takes over a graph that the store has accepted. */
+  /** Runs a graph that the store has accepted. */
   add(graph: Graph): void {
     this.#arrivals.add(graph)
     this.#turns.take()
   }
 
-  /** The journal can be written again. */
-  goOn(): void {
+  /** To be called when the journal can be written again: attempts that could not be recorded start now. */
+  startAgain(): void {
     this.#isHolding = false
     for (let task = this.#held.shift(); task !== undefined; task = this.#held.shift()) this.#ready.push(task)
     this.#turns.take()
   }
 
-  /** Takes over a graph of an earlier run: what was lost then may still have to be passed on to its dependents. */
+  /** Runs a recovered graph. Dependents of tasks that were lost in the earlier run may still have to be skipped. */
   resume(graph: Graph): void {
     for (const task of graph.tasks) {
       if (task.isTerminal && task.status !== 'success') this.#outcomes.skips.add(task, task.status as LossReason)
@@ -134,10 +138,10 @@ export class Scheduler {
     this.add(graph)
   }
 
-  /** Deletes the record of `task`. A pending one never runs and its dependents are skipped; a running one goes on. */
+  /** Deletes the record of `task`. A pending task never runs and its dependents are skipped; a running task goes on. */
   delete(task: Task): void {
     const wasPending = task.status === 'pending' && !task.goesOnElsewhere
-    // The cancel was promised, and a restart will not know of it: no state file has a place for a deleted task.
+    // The caller of the cancel was promised an end, and a restart would not know of it: state files omit deleted tasks.
     if (task.status === 'cancelling' && task.handle !== undefined) this.killRemote(task, task.handle)
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
     if (wasPending) {
@@ -148,8 +152,8 @@ export class Scheduler {
   }
 
   /**
-   * Cancels `task` and gives the tasks downstream that are skipped by it now. An executing task is `cancelling` until its
-   * attempt has ended, and only then takes others along; one that has ended stays as it is.
+   * Cancels `task`. Resolves with the tasks downstream that are skipped now. An executing task is `cancelling` until its
+   * attempt has ended, and its dependents are skipped only then. A task that has ended stays as it is.
    */
   cancel(task: Task): Promise<Task[]> {
     const report = new SkipReport()
@@ -160,9 +164,8 @@ export class Scheduler {
   }
 
   /**
-   * Cancels all of `tasks`, as `cancel` does each, and gives a promise of those that are skipped by it. `onCancelled` is
-   * called with each task right after it was cancelled. Pending tasks come first: a slot that becomes free between two
-   * slices must not start one of them.
+   * Cancels all of `tasks` as `cancel` does; `skipped` resolves with the tasks that are skipped by it. `onCancelled` is
+   * called right after each task. Pending tasks come first: a slot that becomes free between two steps must not start one.
    */
   *cancelAll(tasks: readonly Task[], onCancelled: (task: Task) => void): Steps<{ readonly skipped: Promise<Task[]> }> {
     const report = new SkipReport()
@@ -195,7 +198,7 @@ export class Scheduler {
     this.#outcomes.cancelled(task, report)
   }
 
-  /** Ends an attempt of `task` that another service carries out, and that nobody of ours waits for. */
+  /** Kills an attempt of `task` in the service that executes it. No attempt of ours may wait for it. */
   killRemote(task: Task, handle: Handle): void {
     this.#executors.get(task.type)?.killRemote?.(task, handle)
   }
@@ -216,12 +219,12 @@ export class Scheduler {
     clearTimeout(interrupt)
   }
 
-  /** Ends what executes, while stopping, without waiting any longer. */
+  /** While stopping: interrupts all attempts instead of waiting for them. */
   interrupt(): void {
     for (const attempt of this.#executing.values()) attempt.stop('interrupted')
   }
 
-  /** Works off a little of what the last events left to do; false when nothing is left. */
+  /** Does a little of the work that the last events left; false when nothing is left. */
   #step(): boolean {
     const hasSkipped = this.#outcomes.skips.step()
     const hasArrived = this.#arrivals.step()
@@ -230,7 +233,7 @@ export class Scheduler {
     return hasSkipped || hasArrived || hasQueued || hasStarted
   }
 
-  /** Stops for good: after an error that no attempt can be blamed for, the states in memory cannot be relied on. */
+  /** Stops for good after a defect. */
   #break(error: unknown): void {
     if (this.#fault !== undefined) return
     this.#fault = `the scheduler has stopped: ${messageOf(error)}`
@@ -280,7 +283,7 @@ export class Scheduler {
     } else this.#keepResult(attempt, task, outcome)
   }
 
-  /** A large result is put into its file before the attempt counts as ended; most are small and stay as they are. */
+  /** Stores a large result in its file before the attempt counts as ended. Small results stay in memory. */
   #keepResult(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
     const isRetried = outcome.kind === 'failure' && attemptsLeft(task) > 0
     if (isRetried || task.attempts !== undefined) attempt.output = outputOf(outcome)
@@ -300,24 +303,24 @@ export class Scheduler {
     if (this.#executing.size > 0) this.#executing.delete(task)
     const isOver = task.status === 'cancelling' || outcome.kind === 'failure'
     if (isOver && attempt.mayGoOn && task.handle !== undefined) this.killRemote(task, task.handle)
-    // A cancel is a promise to whoever asked for it: it holds whatever the attempt says in the end.
+    // A cancel was promised to a caller: it holds even if the attempt succeeded in the end.
     if (task.status === 'cancelling')
       this.#outcomes.cancelled(task, undefined, 'result' in outcome ? outcome.result : undefined, attempt.output)
     else this.#outcomes.take(attempt, outcome)
     if (task.status === 'pending' && outcome.kind === 'unrecorded') this.#hold(task)
-    if (attempt.hasBegun) this.#flush() // what was done is not done again after a crash
+    if (attempt.hasBegun) this.#flush() // so that a crash does not repeat the attempt
     if (this.#isStopping && this.#executing.size === 0) this.#whenIdle?.()
     this.#turns.take()
   }
 
-  /** Starts nothing until `goOn`, and `task` first of all then. */
+  /** Starts nothing until `startAgain`, and then `task` first. */
   #hold(task: Task): void {
     this.#held.push(task)
     this.#isHolding = true
   }
 }
 
-/** What the outcome of an attempt says of its output. */
+/** Exit code and last lines in the outcome of an attempt. */
 const outputOf = (outcome: AttemptOutcome): AttemptOutput =>
   'result' in outcome || 'tail' in outcome
     ? attemptOutput(outcome.result, 'tail' in outcome ? outcome.tail : undefined)

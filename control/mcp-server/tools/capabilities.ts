@@ -1,4 +1,4 @@
-/** `capabilities`: what can be asked for here. */
+/** `capabilities`: what this service can do. */
 import {
   MAX_LOG_CHARACTERS,
   MAX_NAMED_TASKS,

@@ -1,4 +1,4 @@
-/** `get_logs`: what a task has written, or its whole result, a page at a time. */
+/** `get_logs`: the output of a task, or its whole result, a page at a time. */
 import { GetLogsAnswer, GetLogsInput } from '../../../shared/contract/mcp-server.ts'
 import { page } from '../../graph/log-page.ts'
 import { type Logs, readLogs } from '../../operations/logs.ts'
@@ -26,7 +26,7 @@ export const getLogsTool = defineTool({
   },
 })
 
-/** What a model should do now; undefined where the text is all there will be. */
+/** What a model should do next; undefined if the text is complete. */
 function nextStep({ page, isTerminal }: Logs): string | undefined {
   if (page === undefined)
     return isTerminal ? 'the task left no output; get_task says why' : 'call wait: there is no output yet'

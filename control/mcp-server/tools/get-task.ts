@@ -1,4 +1,4 @@
-/** `get_task`: one task, with all that is small enough. */
+/** `get_task`: one task, with all members that are small enough. */
 import { GetTaskAnswer, GetTaskInput } from '../../../shared/contract/mcp-server.ts'
 import type { Task } from '../../graph/graph.ts'
 import { taskRecord } from '../../graph/record.ts'

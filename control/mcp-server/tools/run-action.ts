@@ -1,4 +1,4 @@
-/** `run_action`: has one thing done, as POST /adapters/actions does, and answers with what came of it. */
+/** `run_action`: executes one action, as POST /adapters/actions does, and answers with its result. */
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { RunActionAnswer, RunActionInput } from '../../../shared/contract/mcp-server.ts'
 import { act } from '../../operations/act.ts'

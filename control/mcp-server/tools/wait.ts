@@ -1,4 +1,4 @@
-/** `wait`: answers when tasks have ended, or after a while; it can be called again for as long as it takes. */
+/** `wait`: answers when tasks have ended or the time is up. A model calls it again until they have ended. */
 import { WaitAnswer, WaitInput } from '../../../shared/contract/mcp-server.ts'
 import { wait } from '../../operations/wait.ts'
 import { defineTool } from '../tool.ts'
