@@ -11,6 +11,7 @@ import {
   PROBED,
   type Probed,
   parseProbe,
+  probeArguments,
   probeSandbox,
   type SandboxProbe,
 } from '../../../runtime/launcher/sandbox-probe.ts'
@@ -109,6 +110,34 @@ describe.skipIf(missingSandbox !== undefined)(
     test('can do it all, and says so', async () => {
       const command = shippedLauncher.command as [string]
       expect(await probeSandbox({ ...program, command }, uid)).toEqual(hostWithout())
+    })
+
+    test.each([
+      ['a mask whose cover is missing', ['mask', '/usr', 'missing'], `mask ${errno.ENOENT}`],
+      ['a mask of a path that does not exist', ['mask', '/no/such/path', 'missing'], 'ok'],
+      [
+        'a bind-try whose directory in the tmpfs is missing',
+        ['bind-try', 'tmp', 'missing', '/tmp', 'same'],
+        `tmp ${errno.ENOENT}`,
+      ],
+      ['a bind-try of a host path that does not exist', ['bind-try', 'expose', '/no/such', '/tmp', 'same'], 'ok'],
+      [
+        'a bind of a host path that does not exist',
+        ['bind', 'script', '/no/such', '/tmp', 'same'],
+        `places ${errno.ENOENT}`,
+      ],
+    ] as const)('passes over an entry only if there is nothing to do: %s', (_, mount, result) => {
+      const words = probeArguments(uid)
+      const more = words.toSpliced(words.indexOf('--chroot'), 0, '--mount', ...mount)
+      const { stdout } = Bun.spawnSync([...shippedLauncher.command, ...more])
+      expect(stdout.toString().split('\n', 1)).toEqual([`whole ${result}`])
+    })
+
+    test('is not probed without lists of mounts', () => {
+      for (const words of [['--probe'], ['--probe', '1234'], probeArguments(uid).slice(0, -2)]) {
+        const { exitCode, stdout } = Bun.spawnSync([...shippedLauncher.command, ...words])
+        expect([exitCode, stdout.toString()]).toEqual([125, ''])
+      }
     })
 
     test('says what is missing where user namespaces are used up', async () => {
