@@ -1,17 +1,12 @@
 /** The executable of the control service: command line, environment, signals. The only reader of them. */
-
 import { startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
-import { createLog, type LineSink, stdoutLines } from '../shared/log.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
-import { StartStopped, StopSignals } from '../shared/stop-signals.ts'
+import { startService } from '../shared/service-process.ts'
 import { VERSION } from '../shared/version.ts'
 import { type ControlConfig, controlSettings, controlVariables } from './config.ts'
 import { buildParts } from './parts.ts'
 import { ControlService } from './service.ts'
-
-/** Milliseconds that the last log lines get to leave. */
-const LAST_LINES_MS = 1_000
 
 const startedAt = performance.now()
 const exitCode = await main()
@@ -36,33 +31,15 @@ async function main(): Promise<number | undefined> {
 
 /** As `main`. Throws `UsageError`. */
 async function serve(config: ControlConfig): Promise<number | undefined> {
-  const lines = stdoutLines()
-  const log = createLog(lines, config.logLevel, 'control')
-  const signals = new StopSignals()
-  const exit = async (code: number) => {
-    await lastLinesOf(lines)
-    process.exit(code)
-  }
   bypassProxyForLoopback(process.env)
-  try {
+  return startService('control', config.logLevel, async ({ log, signals, exit }) => {
     const host = { env: process.env, log, signals, startedAt, exit }
     const service = new ControlService(config, host, await buildParts(config, host))
     process.on('uncaughtException', (error) => service.failed(error))
     process.on('unhandledRejection', (error) => service.failed(error))
     await service.start()
     signals.started((signal) => void service.stop(signal))
-    return undefined
-  } catch (error) {
-    if (!(error instanceof StartStopped)) throw error
-    log.info('stopped before it listened', { signal: error.signal })
-    await lastLinesOf(lines)
-    return 0
-  }
-}
-
-/** A slow reader of our output must not keep the service from ending. */
-async function lastLinesOf(lines: LineSink): Promise<void> {
-  await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
+  })
 }
 
 function help(): string {

@@ -3,13 +3,14 @@
  *
  * Building takes the lock of the data directory and reads it. It starts no process and opens no socket.
  */
-import { createGuard } from '../shared/http-guard.ts'
-import { ensureListenable, parseListenAddress } from '../shared/http-service.ts'
+import { claimDataDirectory } from '../shared/data-directory.ts'
+import { LOCK_FILES } from '../shared/directory-lock.ts'
+import { ensureListenable } from '../shared/http-service.ts'
 import type { Log } from '../shared/log.ts'
 import { keepPrivate } from '../shared/private-files.ts'
+import { type ServiceAccess, serviceAccess } from '../shared/service-access.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 import type { StopSignals } from '../shared/stop-signals.ts'
-import { isTokenFilePublic, readToken } from '../shared/token.ts'
 import type { ControlConfig } from './config.ts'
 import { localExecutors, taskEnvironment } from './executors/local.ts'
 import { McpExecutor } from './executors/mcp.ts'
@@ -21,7 +22,6 @@ import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
 import { RuntimeService } from './executors/runtime/service.ts'
 import { SkillsDirectory } from './executors/skills.ts'
-import { takeDataDir } from './journal/data-dir.ts'
 import { DiskReserve } from './journal/disk-reserve.ts'
 import { IdempotencyKeys } from './journal/idempotency.ts'
 import { Journal } from './journal/journal.ts'
@@ -53,11 +53,19 @@ export interface Host {
  * when a signal arrives meanwhile.
  */
 export async function buildParts(config: ControlConfig, host: Host): Promise<Parts> {
-  const access = readAccess(config, host)
+  const access = serviceAccess(
+    {
+      listen: { text: config.addr, flag: 'addr' },
+      tokenFile: config.tokenFile,
+      token: host.env.SERVICE_TOKEN,
+      allowedHosts: config.allowedHost,
+    },
+    host.log,
+  )
   const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
   const executors = new ExecutorRegistry(localExecutors({ config, env: host.env, skills, log: host.log }), host.log)
   const mcpConfigs = readMcpConfig(config.mcpConfig, host.env)
-  const keepDataDir = takeDataDir(config.dataDir)
+  const { keep: keepDataDir } = claimDataDirectory(config.dataDir, LOCK_FILES.control)
   ensureListenable(access.address, 'addr') // before anything but the lock is written
   keepPrivate(config.dataDir, [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir)], host.log)
   const runtime = runtimeParts(config, access.token, host)
@@ -73,7 +81,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<Par
 }
 
 export interface Parts {
-  readonly access: ReturnType<typeof readAccess>
+  readonly access: ServiceAccess
   readonly executors: ExecutorRegistry
   /** To be called once the service listens. Until then a start that fails leaves no new data directory behind. */
   readonly keepDataDir: () => void
@@ -84,15 +92,6 @@ export interface Parts {
   /** Tells the attempts of this data directory from those of others. */
   readonly serviceId: string
   readonly storage: ReturnType<typeof storageParts>
-}
-
-/** Where the service listens, and who may speak to it. */
-function readAccess(config: ControlConfig, { env, log }: Host) {
-  const address = parseListenAddress(config.addr, 'addr')
-  const token = readToken(config.tokenFile, env.SERVICE_TOKEN)
-  isTokenFilePublic(config.tokenFile, log)
-  const guard = createGuard({ token, allowedHosts: config.allowedHost, listeningHost: address.hostname })
-  return { address, token, guard }
 }
 
 /** The tasks, and what keeps them on disk. */

@@ -1,9 +1,8 @@
 /** The control service: schedules and answers with the parts it is given; starts, stops, and ends after a defect. */
 import { messageOf, stackOf } from '../shared/errors.ts'
-import { isLoopback } from '../shared/http-guard.ts'
 import { listen, type RunningHttpService } from '../shared/http-service.ts'
+import { announce } from '../shared/service-access.ts'
 import { runCooperatively, type Steps } from '../shared/steps.ts'
-import { VERSION } from '../shared/version.ts'
 import type { ControlConfig } from './config.ts'
 import { endLeftovers } from './executors/leftovers.ts'
 import { exitAfterFault } from './fault-exit.ts'
@@ -165,11 +164,8 @@ export class ControlService {
 
   #announce({ url }: RunningHttpService): void {
     const { access, recovered } = this.#parts
-    const { log } = this.#host
     const found = { recovered_graphs: recovered.graphs.length, cut_journal_bytes: recovered.cutBytes }
-    log.info('listening', { url, version: VERSION, pid: process.pid, ...found })
-    if (access.token !== undefined || isLoopback(access.address.hostname)) return
-    log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
+    announce(url, access, found, this.#host.log)
   }
 
   /** In steps: there may be many graphs, and requests are answered already. */

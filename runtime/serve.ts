@@ -5,17 +5,17 @@
  * every task that was ever accepted.
  */
 import { messageOf } from '../shared/errors.ts'
-import { isLoopback } from '../shared/http-guard.ts'
 import { listen } from '../shared/http-service.ts'
-import { createLog, type LineSink, type Log, stdoutLines } from '../shared/log.ts'
+import type { Log } from '../shared/log.ts'
 import { bootId } from '../shared/processes.ts'
-import { StartStopped, StopSignals } from '../shared/stop-signals.ts'
-import { VERSION } from '../shared/version.ts'
+import { announce } from '../shared/service-access.ts'
+import { type ServiceProcess, startService } from '../shared/service-process.ts'
+import type { StopSignals } from '../shared/stop-signals.ts'
 import type { ServeConfig } from './config.ts'
 import { endLeftCgroups, sweepAbandonedCgroups } from './dispatch/force.ts'
 import { type Recovered, recoverTasks } from './dispatch/recover.ts'
 import {
-  type Access,
+  accessOf,
   beginSandboxTrial,
   buildApp,
   buildCallerParts,
@@ -27,37 +27,15 @@ import {
   openStorage,
   prepareCgroups,
   provenCapabilities,
-  readAccess,
   type TaskParts,
 } from './service-parts.ts'
 
 /** Milliseconds that open requests get to be answered when the service stops. */
 const LAST_ANSWERS_MS = 1_000
 
-/** Milliseconds that the last log lines get to leave. */
-const LAST_LINES_MS = 1_000
-
 /** Undefined once the service listens; it then ends the process by itself. Else the exit code of a start that was stopped. */
-export async function serve(config: ServeConfig, env: Environment): Promise<number | undefined> {
-  const lines = stdoutLines()
-  const log = createLog(lines, config.logLevel, 'runtime')
-  const signals = new StopSignals()
-  try {
-    await start(config, env, { lines, log, signals })
-    return undefined
-  } catch (error) {
-    if (!(error instanceof StartStopped)) throw error
-    log.info('stopped before it listened', { signal: error.signal })
-    await lastLinesOf(lines)
-    return 0
-  }
-}
-
-interface Process {
-  readonly lines: LineSink
-  readonly log: Log
-  readonly signals: StopSignals
-}
+export const serve = (config: ServeConfig, env: Environment): Promise<number | undefined> =>
+  startService('runtime', config.logLevel, (process) => start(config, env, process))
 
 /** What runs, and has to be stopped. */
 interface Service {
@@ -66,10 +44,10 @@ interface Service {
   readonly callers: CallerParts
   readonly server: ReturnType<typeof listen>
   readonly rounds: ReturnType<typeof startRounds>
-  readonly lines: LineSink
+  readonly exit: ServiceProcess['exit']
 }
 
-async function start(config: ServeConfig, env: Environment, { lines, log, signals }: Process): Promise<void> {
+async function start(config: ServeConfig, env: Environment, { log, signals, exit }: ServiceProcess): Promise<void> {
   const startedAt = Date.now()
   const foundation = await layFoundation(config, env, log, signals)
   const tasks = buildTaskParts(foundation)
@@ -78,12 +56,12 @@ async function start(config: ServeConfig, env: Environment, { lines, log, signal
   const recovered = await recover(foundation, tasks)
   signals.duringStart.throwIfAborted()
   const server = listen(app, foundation.access.address, 'listen-addr')
-  foundation.data.keepDataDir()
-  announce(server.url, recovered, foundation.access, log)
+  foundation.data.keep()
+  announce(server.url, foundation.access, { ...recovered }, log)
   tasks.dispatcher.startWhatFits()
   const rounds = startRounds(foundation, tasks)
   cleanUp(foundation, callers)
-  signals.started(stopOnce({ foundation, tasks, callers, server, rounds, lines }))
+  signals.started(stopOnce({ foundation, tasks, callers, server, rounds, exit }))
 }
 
 /** Claims what only one service may have, and finds out what the host can do while the database is opened. */
@@ -93,11 +71,11 @@ async function layFoundation(
   log: Log,
   signals: StopSignals,
 ): Promise<Foundation> {
-  const access = readAccess(config, env, log)
+  const access = accessOf(config, env, log)
   const data = claimDataDir(config, access.address)
-  const trial = beginSandboxTrial(config, data.dataDir, log)
-  const storage = openStorage(data.dataDir, log)
-  const cgroups = prepareCgroups(config, data.dataDir, log)
+  const trial = beginSandboxTrial(config, data.path, log)
+  const storage = openStorage(data.path, log)
+  const cgroups = prepareCgroups(config, data.path, log)
   const capabilities = provenCapabilities(trial, cgroups, await signals.unlessStopped(trial.tried))
   return { config, env, access, data, trial, storage, cgroups, capabilities, log }
 }
@@ -111,13 +89,6 @@ async function recover({ config, storage, cgroups, log }: Foundation, tasks: Tas
   })
   if (cgroups !== undefined) await endLeftCgroups(cgroups, (id) => tasks.inFlight.has(id), log)
   return recovered
-}
-
-function announce(url: string, recovered: Recovered, { address, token }: Access, log: Log): void {
-  log.info('listening', { url, version: VERSION, pid: process.pid, ...recovered })
-  if (token === undefined && !isLoopback(address.hostname)) {
-    log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
-  }
 }
 
 /** Checks now and then what nobody tells us of. */
@@ -145,7 +116,7 @@ function stopOnce(service: Service): (signal: NodeJS.Signals) => Promise<void> {
   }
 }
 
-async function stop({ foundation, tasks, callers, server, rounds, lines }: Service, signal: NodeJS.Signals) {
+async function stop({ foundation, tasks, callers, server, rounds, exit }: Service, signal: NodeJS.Signals) {
   const { storage, log } = foundation
   log.info('stopping', { signal, running_tasks: tasks.inFlight.count })
   callers.submissions.stop()
@@ -157,8 +128,7 @@ async function stop({ foundation, tasks, callers, server, rounds, lines }: Servi
   await tasks.launchers.close()
   closeStorage(storage, log)
   log.info('stopped')
-  await lastLinesOf(lines)
-  process.exit(0)
+  await exit(0)
 }
 
 /** What was promised is on the disk by now, and what became of the tasks is in their files. */
@@ -167,9 +137,4 @@ function closeStorage({ db, commit }: Foundation['storage'], log: Log): void {
   if (commit.fault !== undefined)
     log.warn('the database lacks what was not written', { cause: messageOf(commit.fault) })
   db.close()
-}
-
-/** A slow reader of our output must not keep the service from ending. */
-async function lastLinesOf(lines: LineSink): Promise<void> {
-  await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)])
 }

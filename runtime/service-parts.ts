@@ -6,16 +6,18 @@ import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { AnyElysia } from 'elysia'
 import { CAPABILITY_SNAPSHOT_VERSION } from '../shared/contract/runtime-info.ts'
+import { claimDataDirectory, type DataDirectory } from '../shared/data-directory.ts'
+import { LOCK_FILES } from '../shared/directory-lock.ts'
 import { messageOf, UsageError } from '../shared/errors.ts'
 import { HeldDirectory } from '../shared/held-directory.ts'
-import { createGuard, isLoopback } from '../shared/http-guard.ts'
-import { ensureListenable, type ListenAddress, parseListenAddress } from '../shared/http-service.ts'
+import { isLoopback } from '../shared/http-guard.ts'
+import { ensureListenable, type ListenAddress } from '../shared/http-service.ts'
 import { isoTime } from '../shared/iso-time.ts'
 import type { Log } from '../shared/log.ts'
 import { keepPrivate } from '../shared/private-files.ts'
 import { bootId } from '../shared/processes.ts'
+import { type ServiceAccess, serviceAccess } from '../shared/service-access.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
-import { isTokenFilePublic, readToken } from '../shared/token.ts'
 import { VERSION } from '../shared/version.ts'
 import type { ServeConfig } from './config.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
@@ -53,7 +55,7 @@ import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
 import { ChildLaunchers } from './portable/child-launchers.ts'
 import { portableLauncher } from './portable/subcommand.ts'
-import { type DataDir, makeTasksDir, takeDataDir } from './store/data-dir.ts'
+import { makeTasksDir } from './store/data-dir.ts'
 import { databaseFiles, databasePath, openDatabase } from './store/database.ts'
 import { DirectoryGuard } from './store/directory-guard.ts'
 import { GroupCommit } from './store/group-commit.ts'
@@ -63,26 +65,26 @@ import { WalSync } from './store/wal-sync.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Where the service listens, and who may speak to it. */
-export type Access = ReturnType<typeof readAccess>
-
-export function readAccess(config: ServeConfig, env: Environment, log: Log) {
-  const address = parseListenAddress(config.listenAddr, 'listen-addr')
-  const token = readToken(config.tokenFile, env.SERVICE_TOKEN)
-  const isTokenPublic = isTokenFilePublic(config.tokenFile, log)
-  const guard = createGuard({
-    ...{ token, allowedHosts: config.allowedHost, listeningHost: address.hostname },
-    tokenFile: config.tokenFile !== '' && isLoopback(address.hostname) ? resolve(config.tokenFile) : undefined,
-  })
-  return { address, token, isTokenPublic, guard }
-}
+/** The address of the service, and its callers. A caller on this machine is told where the token is. */
+export const accessOf = (config: ServeConfig, env: Environment, log: Log): ServiceAccess =>
+  serviceAccess(
+    {
+      listen: { text: config.listenAddr, flag: 'listen-addr' },
+      tokenFile: config.tokenFile,
+      token: env.SERVICE_TOKEN,
+      allowedHosts: config.allowedHost,
+      shownTokenFile: ({ hostname }) =>
+        config.tokenFile !== '' && isLoopback(hostname) ? resolve(config.tokenFile) : undefined,
+    },
+    log,
+  )
 
 /** Nothing but the lock is written before the address is known to be free. */
-export function claimDataDir(config: ServeConfig, address: ListenAddress): DataDir {
+export function claimDataDir(config: ServeConfig, address: ListenAddress): DataDirectory {
   process.umask(0o077) // requests hold secrets
-  const claimed = takeDataDir(config.dataDir)
+  const claimed = claimDataDirectory(config.dataDir, LOCK_FILES.runtime)
   ensureListenable(address, 'listen-addr')
-  makeTasksDir(claimed.dataDir)
+  makeTasksDir(claimed.path)
   return claimed
 }
 
@@ -147,8 +149,8 @@ export const provenCapabilities = (
 export interface Foundation {
   readonly config: ServeConfig
   readonly env: Environment
-  readonly access: Access
-  readonly data: DataDir
+  readonly access: ServiceAccess
+  readonly data: DataDirectory
   readonly trial: SandboxTrial
   readonly storage: Storage
   readonly cgroups: TaskCgroups | undefined
@@ -161,7 +163,7 @@ export type TaskParts = ReturnType<typeof buildTaskParts>
 
 export function buildTaskParts(foundation: Foundation) {
   const { config, data, storage, cgroups, capabilities, log } = foundation
-  const { dataDir } = data
+  const { path: dataDir } = data
   const { store } = storage
   const settings = launchSettings(foundation)
   const ledger = new Ledger(findCapacity(config).capacity, config.tenantQuota)
@@ -230,7 +232,7 @@ export type CallerParts = ReturnType<typeof buildCallerParts>
 export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
   const { config, access, data, storage, capabilities, log } = foundation
   const { store, directory, commit } = storage
-  const { dataDir } = data
+  const { path: dataDir } = data
   const readiness = new Readiness(commit, directory, dataDir)
   const submissions = new Submissions({
     ...tasks,
@@ -262,7 +264,7 @@ export function buildApp(
   startedAt: number,
 ): AnyElysia {
   const { store } = storage
-  const { dataDir } = data
+  const { path: dataDir } = data
   const runtimeId = config.runtimeId === '' ? hostname() : config.runtimeId
   const platform = platformOf(env)
   return runtimeApp({

@@ -11,7 +11,6 @@ import type { Executor } from '../../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import type { Graph, Task } from '../../../control/graph/graph.ts'
 import { taskRecord } from '../../../control/graph/record.ts'
-import { makeDataDir } from '../../../control/journal/data-dir.ts'
 import { encodeStates } from '../../../control/journal/journaled-state.ts'
 import { recover } from '../../../control/journal/recovery.ts'
 import { statePath, writeSnapshot } from '../../../control/journal/snapshot.ts'
@@ -685,24 +684,5 @@ describe('a file that cannot be read', () => {
     const entry = (status: string) => JSON.stringify({ id: 'a', type: 'noop', status })
     writeFileSync(statePath(dir.path), `{"a":${entry('pending')},"a":${entry('success')}}`)
     expect((await recover(dir.path)).graphs[0]?.tasks.map(({ status }) => status)).toEqual(['success'])
-  })
-})
-
-describe('the data directory', () => {
-  test('is made with all above it, for its owner only, and may be there already', () => {
-    using dir = tempDir()
-    const path = join(dir.path, 'a', 'b')
-    expect(makeDataDir(path)).toContain(path)
-    expect(makeDataDir(path)).toEqual([])
-    expect(statSync(path).mode & 0o777).toBe(0o700)
-  })
-
-  test('is refused with its path and a remedy where it cannot be made', () => {
-    using dir = tempDir()
-    const path = join(dir.path, 'file')
-    writeFileSync(path, '')
-    expect(() => makeDataDir(path)).toThrow(UsageError)
-    expect(() => makeDataDir(join(path, 'below'))).toThrow(`cannot make the data directory ${path}/below: `)
-    expect(() => makeDataDir(path)).toThrow('(choose another with --data-dir)')
   })
 })
