@@ -7,11 +7,18 @@
 import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Executor, ExecutorContext, StopReason } from '../executors/executor.ts'
+import {
+  copyFailure,
+  copyHandle,
+  copyProgress,
+  copyResult,
+  internal,
+  type PlainCopy,
+} from '../executors/plain-copies.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
-import { copyFailure, copyHandle, copyProgress, copyResult, internal, type PlainCopy } from './plain-copies.ts'
 
 export type AttemptOutcome =
   | { readonly kind: 'success'; readonly result: unknown }

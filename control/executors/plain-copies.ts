@@ -1,19 +1,19 @@
 /**
- * Plain JSON copies, within named limits, of the values that an executor gives. Pure.
+ * Plain JSON copies, within named limits, of the values that an executor returns, throws or reports. Pure.
  *
  * An attempt whose values cannot be kept fails with `internal` and a text that names the part and the reason. Nothing in
- * here throws: what an executor throws, rejects with or returns goes no further than its attempt.
+ * here throws: a value of an executor affects its attempt only.
  */
 import { ERROR_CODES, type ErrorCode } from '../../shared/contract/control.ts'
 import { messageOf } from '../../shared/errors.ts'
 import { tailOf } from '../../shared/text-tail.ts'
-import { ExecutionError } from '../executors/executor.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Failure } from '../graph/failure.ts'
 import { type JsonLimits, plainJson } from '../graph/plain-json.ts'
 import { MAX_JSON_DEPTH } from '../json/depth.ts'
+import { ExecutionError } from './executor.ts'
 
-/** More levels than anybody may send: an executor may have wrapped what it was sent. */
+/** More levels than a caller may send: an executor may wrap its input. */
 const MAX_KEPT_LEVELS = MAX_JSON_DEPTH + 10
 
 /** Of a result. Copying this much takes about a tenth of a second; the file of a large result would be larger still. */
