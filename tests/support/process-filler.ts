@@ -7,6 +7,7 @@ export const PROCESS_LIMIT = 100
 /** Runs the rest of a command line with that limit. */
 export const withProcessLimit = ['prlimit', `--nproc=${PROCESS_LIMIT}:${PROCESS_LIMIT}`, '--']
 
+/** Says `full` once there are none left. A line of input makes it give one back and take no more; it then says `spared`. */
 const FILL = `
   $| = 1; my ($said, @children);
   for (;;) {
@@ -18,6 +19,10 @@ const FILL = `
     } elsif ($pid == 0) { sleep 600; exit }
     else { push @children, $pid }
   }
+  if (defined <STDIN>) {
+    my $spared = shift @children; kill 9, $spared; waitpid $spared, 0;
+    print "spared\\n"; 1 while <STDIN>;
+  }
   kill 9, @children; waitpid $_, 0 for @children;`
 
 export interface ProcessFiller extends AsyncDisposable {
@@ -25,15 +30,21 @@ export interface ProcessFiller extends AsyncDisposable {
   readonly stop: () => Promise<void>
 }
 
-/** Returns when there is none left. */
-export async function fillProcesses(): Promise<ProcessFiller> {
+/** Returns when there is none left, or with `isOneSpared` a single one. */
+export async function fillProcesses({ isOneSpared = false } = {}): Promise<ProcessFiller> {
   // Before all others, also on a busy machine: a launch must not find a place that has become free.
   const child = Bun.spawn(['nice', '-n', '-20', ...becoming(), ...withProcessLimit, 'perl', '-e', FILL], {
     cwd: '/',
     stdin: 'pipe',
     stdout: 'pipe',
   })
-  await child.stdout.getReader().read()
+  const said = child.stdout.getReader()
+  await said.read()
+  if (isOneSpared) {
+    child.stdin.write('\n')
+    child.stdin.flush()
+    await said.read()
+  }
   const stop = async () => {
     child.stdin.end()
     await child.exited
