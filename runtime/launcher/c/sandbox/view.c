@@ -1,6 +1,5 @@
 #include "sandbox/view.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,13 +14,11 @@
 #include "base/files.h"
 #include "base/paths.h"
 #include "sandbox/devices.h"
+#include "sandbox/entries.h"
 #include "sandbox/mounts.h"
 
 /* Covers masked files. In the tmpfs. */
 #define EMPTY_FILE "empty-file"
-
-/* Limit of bind-entries: each entry becomes a mount. */
-#define MAX_DIRECTORY_ENTRIES 256
 
 /* The host path that an entry needs, opened before the first mount. */
 struct source {
@@ -190,71 +187,21 @@ static bool is_rootfs_masked(const struct view *view) {
   return is_masked;
 }
 
-static bool copy_symlink(int dir_fd, const char *name, const char *path) {
-  char to[PATH_MAX];
-  ssize_t length = readlinkat(dir_fd, name, to, sizeof to - 1);
-  if (length < 0) return false;
-  to[length] = '\0';
-  return symlink(to, path) == 0;
-}
-
-/* Through a descriptor, so that nobody swaps the entry after fstat. Pipes, sockets and devices are left out. */
-static bool bind_entry(int dir_fd, const char *name, const char *path) {
-  struct stat status;
-  int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return false;
-  bool is_bound = fstat(fd, &status) == 0;
-  if (is_bound && S_ISLNK(status.st_mode)) is_bound = copy_symlink(dir_fd, name, path);
-  else if (is_bound && S_ISDIR(status.st_mode)) is_bound = mkdir(path, 0755) == 0 && bind_fd(fd, path);
-  else if (is_bound && S_ISREG(status.st_mode)) is_bound = make_file(AT_FDCWD, path) && bind_fd(fd, path);
-  int error = errno;
-  close(fd);
-  errno = error;
-  return is_bound;
-}
-
-static bool bind_each(DIR *directory, const struct mount_entry *entry) {
-  int count = 0;
-  for (struct dirent *found; errno = 0, (found = readdir(directory)) != NULL;) {
-    const char *name = found->d_name;
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || has_word(entry->options, name)) continue;
-    if (++count > MAX_DIRECTORY_ENTRIES) {
-      errno = E2BIG;
-      return false;
-    }
-    struct text path;
-    text_clear(&path);
-    text_add(&path, entry->target);
-    text_add(&path, "/");
-    text_add(&path, name);
-    if (!bind_entry(dirfd(directory), name, text_string(&path))) return false;
-  }
-  return errno == 0;
-}
-
-/* Closes the source. */
-static bool bind_entries(struct view *view, const struct mount_entry *entry, struct source *source) {
+static bool bind_entries(struct view *view, const struct mount_entry *entry, const struct source *source) {
   if (!read_real_path(view, source->fd)) return false;
   if (is_rootfs_masked(view)) {
     errno = EACCES;
     return false;
   }
   view->root = entry->target;
-  DIR *directory = fdopendir(source->fd);
-  if (directory == NULL) return false;
-  source->fd = ABSENT;
-  bool is_bound = bind_each(directory, entry);
-  int error = errno;
-  closedir(directory);
-  errno = error;
-  return is_bound;
+  return entries_bind(source->fd, entry->target, entry->options);
 }
 
 static bool pivot(const char *target) {
   return chdir(target) == 0 && syscall(SYS_pivot_root, ".", ".") == 0 && umount2(".", MNT_DETACH) == 0;
 }
 
-static bool apply(struct view *view, const struct mount_entry *entry, struct source *source) {
+static bool apply(struct view *view, const struct mount_entry *entry, const struct source *source) {
   const char *target = entry->target;
   switch (entry->op) {
     case OP_FREEZE: return mounts_freeze(target);
