@@ -42,8 +42,8 @@ docs: node_modules
 # The only C: the launcher, and what tries to escape from it. What is built of it is checked in; scripts/launcher-tools
 # says what it takes to build it again.
 launcher:
-	@scripts/launcher-tools make -s -C runtime/launcher
-	@scripts/launcher-tools make -s -C runtime/escape
+	@scripts/launcher-tools make -s -B -C runtime/launcher record
+	@scripts/launcher-tools make -s -B -C runtime/escape record
 
 launcher-check:
 	@scripts/launcher-tools scripts/launcher-check

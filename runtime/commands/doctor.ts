@@ -13,7 +13,7 @@ import { findCapacity } from '../host/capacity.ts'
 import { ownDir, removeLeftDirs } from '../host/own-dirs.ts'
 import { platformOf } from '../host/platform.ts'
 import { userGroups } from '../host/user-groups.ts'
-import { chooseLauncher, type LauncherProgram } from '../launcher/embedded.ts'
+import { chooseLauncher, type LauncherProgram, launcherHash } from '../launcher/embedded.ts'
 import { tryCapabilities } from '../launcher/trial.ts'
 import { portableLauncher } from '../portable/subcommand.ts'
 import { escapeSettings } from './escape-settings.ts'
@@ -76,6 +76,7 @@ async function look(
   )
   const lines = [
     `platform: ${platformLine(env)}`,
+    `launcher: ${launcherLine()}`,
     `capacity: ${capacity.task_slots} tasks (${sources.task_slots})`,
     `capacity: ${amount(capacity.memory_bytes, 'bytes of memory', sources.memory_bytes)}`,
     `capacity: ${amount(capacity.pids, 'processes', sources.pids)}`,
@@ -94,6 +95,11 @@ function platformLine(env: Readonly<Record<string, string | undefined>>): string
   const { os, arch, containerized, kubernetes } = platformOf(env)
   const where = kubernetes ? ', in Kubernetes' : containerized ? ', in a container' : ''
   return `${os} ${arch}${where}, as ${process.getuid?.() === 0 ? 'root' : `uid ${process.getuid?.()}`}`
+}
+
+function launcherLine(): string {
+  const hash = launcherHash()
+  return hash === undefined ? 'portable, as there is none for this platform' : `sha256 ${hash}`
 }
 
 const amount = (value: number | undefined, what: string, source: string | undefined): string =>

@@ -48,6 +48,14 @@ export function chooseLauncher(dataDir: string, portable: LauncherProgram): Laun
     : portable
 }
 
+/** SHA-256 of the compiled launcher for this platform, as in bin/SOURCES.sha256. Undefined where there is none. */
+export function launcherHash(): string | undefined {
+  const embedded = EMBEDDED[`${process.platform}-${process.arch}`]
+  return embedded === undefined ? undefined : hashOf(readFileSync(embedded))
+}
+
+const hashOf = (content: Buffer): string => new Bun.CryptoHasher('sha256').update(content).digest('hex')
+
 /**
  * Installs the launcher below `dataDir`, proves that it runs, and returns its path. Throws with a remedy when either
  * fails.
@@ -56,8 +64,7 @@ export function installLauncher(dataDir: string): string {
   const embedded = EMBEDDED[`${process.platform}-${process.arch}`]
   if (embedded === undefined) throw new Error(`there is no launcher for ${process.platform} on ${process.arch}`)
   const content = readFileSync(embedded)
-  const hash = new Bun.CryptoHasher('sha256').update(content).digest('hex').slice(0, 32)
-  const name = `launcher-${hash}`
+  const name = `launcher-${hashOf(content).slice(0, 32)}`
   const path = join(dataDir, name)
   try {
     if (!isInPlace(path, content)) putInPlace(path, content)

@@ -27,8 +27,11 @@ export interface LauncherVariant {
   readonly isPortable: boolean
 }
 
+/** The one that is checked in, or a fresh build of it (scripts/launcher-check). */
 export const shippedLauncher: LauncherVariant = {
-  command: [join(SOURCES, `bin/taskmill-launcher-${process.platform}-${process.arch}`)],
+  command: [
+    process.env.TASKMILL_TEST_LAUNCHER ?? join(SOURCES, `bin/taskmill-launcher-${process.platform}-${process.arch}`),
+  ],
   isPortable: false,
 }
 
