@@ -1,11 +1,11 @@
-/** Replacing a file so that a reader, or a crash, sees the old one or the new one and nothing in between. */
+/** Replaces a file atomically: a reader, or a crash, sees the old one or the new one. */
 import { closeSync, fsyncSync, openSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /**
- * Writes aside, syncs, renames, and syncs the directory. `write` fills the file; when it throws, the old file stays and
- * the one aside is removed. Only one replacement of a path may be under way at a time.
+ * Writes a new file, syncs it, renames it and syncs the directory. `write` fills the file. If it throws, the old file stays
+ * and the new one is removed. A path must not be replaced twice at the same time.
  */
 export async function replaceFile(path: string, write: (file: FileHandle) => Promise<void>): Promise<void> {
   const aside = `${path}.new`
@@ -23,7 +23,7 @@ export async function replaceFile(path: string, write: (file: FileHandle) => Pro
   await syncDirectory(dirname(path))
 }
 
-/** The same before it returns, for a few bytes that somebody who cannot wait relies on. */
+/** The same synchronously, for small files. */
 export function replaceFileNow(path: string, text: string): void {
   const aside = `${path}.new`
   const file = openSync(aside, 'w', 0o600)
@@ -42,7 +42,7 @@ export function replaceFileNow(path: string, text: string): void {
   syncDirectoryNow(dirname(path))
 }
 
-/** Makes renames, new files and removals in `path` survive a power cut. */
+/** Syncs the directory `path`, so that renames, new files and removals in it survive a power failure. */
 export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r')
   try {
@@ -52,7 +52,7 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** The same before it returns. */
+/** The same synchronously. */
 export function syncDirectoryNow(path: string): void {
   const directory = openSync(path, 'r')
   try {

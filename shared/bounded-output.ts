@@ -1,24 +1,24 @@
-/** The first bytes of a stream as text, and whether there were more. */
+/** Reads a stream, of which the first bytes are kept as text. */
 
 export interface BoundedText {
   readonly text: string
   readonly truncated: boolean
-  /** Of a stream that was read with a `tail` and had more than is kept: its last whole lines. */
+  /** The last whole lines of a truncated stream, if it was read with a `tail`. */
   readonly tail?: string
 }
 
 export interface ReadBoundedOptions {
-  /** Cancels the stream as soon as there is more than is kept, instead of reading and dropping the rest. */
+  /** Cancels the stream at the limit. Otherwise the rest is read and dropped. */
   readonly stopAtLimit?: boolean
-  /** Ends the reading; what came until then is the answer. */
+  /** Ends the reading. The bytes read so far are the result. */
   readonly signal?: AbortSignal
-  /** Where the end of the stream is kept too. */
+  /** Keeps the end of the stream, too. */
   readonly tail?: { push(chunk: Uint8Array): void; lines(): string }
 }
 
 /**
- * Keeps the first `maxBytes` of `stream`. The rest is read and dropped, so that whoever writes never blocks. Rejects as
- * the stream does.
+ * Keeps the first `maxBytes` of `stream`. The rest is read and dropped, so that the writer never blocks. Rejects if the
+ * stream fails.
  */
 export async function readBounded(
   stream: ReadableStream<Uint8Array>,
@@ -52,7 +52,7 @@ export async function readBounded(
 
 const lossyUtf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Decodes, replacing what is not UTF-8; a character that the cut went through is left out. */
+/** Decodes UTF-8 and replaces invalid bytes. A character that was cut in the middle is left out. */
 export function textOf(bytes: Uint8Array, wasCut: boolean): string {
   return lossyUtf8.decode(wasCut ? bytes.subarray(0, wholeCharacters(bytes)) : bytes)
 }

@@ -1,6 +1,6 @@
 /**
- * One service per directory. The lock is the kernel's (`flock`): it ends with the process that holds it, however that
- * ends, and no file that was left behind can be mistaken for it.
+ * A lock that allows one service per directory. It is a `flock`, which the kernel releases when its process ends, so a lock
+ * file left by a crash is not locked.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,19 +14,18 @@ const LOCK_NOT_BLOCKING = 4
 const load = () => loadLibc({ flock: { args: ['i32', 'i32'], returns: 'i32' } } as const)
 let libc: ReturnType<typeof load> | undefined
 
-/** The locks of services: those of different kinds may share a directory. */
+/** Lock files by service. A control and a runtime service may share a directory. */
 export const LOCK_FILES = { control: 'lock', runtime: 'runtime.lock' } as const
 export type LockFile = (typeof LOCK_FILES)[keyof typeof LOCK_FILES]
 
 /**
- * Takes the lock `name` of `directory` for as long as this process lives, or throws `UsageError` naming the process that
- * has it. Where the system has no `flock` nothing is locked. Returns the descriptor: a process that inherits it holds the
- * lock as well.
+ * Takes the lock `name` of `directory` for the life of this process. Throws `UsageError` with the pid of the process that
+ * holds it. Does nothing on a system without `flock`. Returns the descriptor: a process that inherits it holds the lock, too.
  */
 export function lockDirectory(directory: string, name: LockFile): number {
   const path = join(directory, name)
   const fd = openLock(path, directory)
-  if (!tryLockPatiently(fd, path)) {
+  if (!tryLockAWhile(fd, path)) {
     const holder = holderOf(path)
     closeSync(fd)
     const process = holder === undefined ? 'another process' : `the process ${holder}`
@@ -48,20 +47,20 @@ export function lockDirectory(directory: string, name: LockFile): number {
   }
 }
 
-/** Whether a service of that kind has the directory. False where that cannot be found out. */
+/** Whether a service of that kind holds the directory. False if that cannot be determined. */
 export function isDirectoryLocked(directory: string, name: LockFile): boolean {
   const fd = openExisting(join(directory, name))
   if (fd === undefined) return false
   try {
     return !tryLock(fd)
   } finally {
-    closeSync(fd) // and with it the lock, where it was free
+    closeSync(fd) // also releases the lock if it was free
   }
 }
 
 /**
- * Calls `work` with the lock of the directory, if there is one and nobody has it: a service of that kind cannot start
- * there meanwhile. Returns whether `work` was called.
+ * Calls `work` while holding the lock of the directory, if the lock file exists and is free. No service of that kind can
+ * start there meanwhile. Returns whether `work` was called.
  */
 export function whileUnlocked(directory: string, name: LockFile, work: () => void): boolean {
   const fd = openExisting(join(directory, name))
@@ -75,7 +74,7 @@ export function whileUnlocked(directory: string, name: LockFile, work: () => voi
   }
 }
 
-/** Whether the open file still has that path. A refused start removes the directory that it made, with the lock file. */
+/** Whether the open file is still at that path. A refused start removes the directory that it made, with the lock file. */
 function isAt(fd: number, path: string): boolean {
   const found = statSync(path, { throwIfNoEntry: false })
   const own = fstatSync(fd)
@@ -83,8 +82,7 @@ function isAt(fd: number, path: string): boolean {
 }
 
 /**
- * Undefined where no service has been, or where we may not look. The directory may be that of another user: its lock may
- * be a FIFO or a link.
+ * Undefined if there is no lock file, or we have no access. In a directory of another user the lock may be a FIFO or a link.
  */
 function openExisting(path: string): number | undefined {
   try {
@@ -94,23 +92,22 @@ function openExisting(path: string): number | undefined {
   }
 }
 
-/** Milliseconds for a service that is just ending. Whoever starts a second one by mistake is told after that. */
-const PATIENCE_MS = 500
+/** Milliseconds to wait for a service that is just ending. A second service started by mistake fails after that. */
+const LOCK_WAIT_MS = 500
 
 /**
- * Milliseconds that the lock of a service that was killed may outlive it. Another process has it too: one that it was
- * starting in that moment, until it runs its own program, or one that does what was asked of it still. That takes the
- * runtime's fork server 0.2 s on a busy machine when its pipe was full.
+ * Milliseconds that a lock may outlive its killed service. A child that the service was just starting holds the lock until
+ * its exec, and the runtime's fork server holds it until it has served its pipe: 0.2 s on a busy machine for a full pipe.
  */
-const PATIENCE_WITH_THE_DEAD_MS = 10_000
+const KILLED_HOLDER_WAIT_MS = 10_000
 const LOOK_MS = 10
 
-function tryLockPatiently(fd: number, path: string): boolean {
+function tryLockAWhile(fd: number, path: string): boolean {
   const since = performance.now()
   for (;;) {
     if (tryLock(fd)) return true
     const holder = holderOf(path)
-    const patienceMs = holder === undefined || isThere(holder) ? PATIENCE_MS : PATIENCE_WITH_THE_DEAD_MS
+    const patienceMs = holder === undefined || isThere(holder) ? LOCK_WAIT_MS : KILLED_HOLDER_WAIT_MS
     if (performance.now() - since >= patienceMs) return false
     Bun.sleepSync(LOOK_MS)
   }
@@ -122,7 +119,7 @@ function holderOf(path: string): number | undefined {
   return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined
 }
 
-/** Empty where the file is gone: its service removed it with the directory. */
+/** Empty if the file is gone: its service removed it with the directory. */
 function readIfThere(path: string): string {
   try {
     return readFileSync(path, 'utf8')
@@ -154,8 +151,7 @@ function cannotWrite(directory: string, error: unknown): UsageError {
 }
 
 /**
- * Takes the lock of an open file for as long as this process has it open; false when another process holds it. True as
- * well where the system has no `flock`.
+ * Takes the lock of an open file until it is closed. False if another process holds it. True on a system without `flock`.
  */
 export function tryLock(fd: number): boolean {
   if (libc === undefined) libc = load()

@@ -1,10 +1,10 @@
-/** Durations as people write them (`500ms`, `30s`, `1h30m`) and as Go prints them (`1h0m3s`). Pure. */
+/** Parses durations (`500ms`, `30s`, `1h30m`) and prints them, also in Go's form (`1h0m3s`). Pure. */
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 const SHAPE = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/
 const PART = /(\d+(?:\.\d+)?)(ms|s|m|h)/g
 
-/** Milliseconds of `text`, or null when it is not a duration. A bare `0` is one; a bare `5` is not (five what?). */
+/** Milliseconds of `text`, or null if it is not a duration. `0` needs no unit, other numbers do. */
 export function parseDurationMs(text: string): number | null {
   if (text === '0') return 0
   if (!SHAPE.test(text)) return null
@@ -13,7 +13,7 @@ export function parseDurationMs(text: string): number | null {
   return Number.isSafeInteger(Math.round(totalMs)) ? Math.round(totalMs) : null
 }
 
-/** Whole seconds in Go's form without empty leading units: `0s`, `42s`, `2m5s`, `1h0m3s`. */
+/** Whole seconds in Go's form, without leading zero units: `0s`, `42s`, `2m5s`, `1h0m3s`. */
 export function formatUptime(elapsedMs: number): string {
   const seconds = Math.max(0, Math.floor(elapsedMs / 1_000))
   const h = Math.floor(seconds / 3_600)

@@ -1,13 +1,12 @@
 /**
- * `fetch` for a path that has `.` or `..` as one of its names: those of tasks may be just that. Every URL parser takes
- * them for steps in a tree, escaped or not, and `fetch` asks for something else; Node's client sends a path as it is. It asks
- * no proxy, and follows no redirection.
+ * `fetch` for a path with a segment `.` or `..`, which a task id may be. URL parsers resolve such segments, escaped or not,
+ * so `fetch` would request another path. Node's client sends the path unchanged. It uses no proxy and follows no redirect.
  */
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { Readable } from 'node:stream'
 
-/** Whether `path` is another one for whoever parses it as part of a URL. */
+/** Whether a URL parser would change `path`. */
 export const hasDotSegment = (path: string): boolean => /\/\.\.?(?=[/?]|$)/.test(path)
 
 /** `baseUrl` is an http: or https: address; the request has no body. */
@@ -24,7 +23,7 @@ export async function fetchAsIs(
     headers: { ...headers, ...(method === 'POST' && { 'content-length': '0' }) },
   }
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    // Of a signal that has fired its own reason says more.
+    // If the signal has fired, its reason says more than the error.
     const fail = (error: Error) => reject(signal.aborted ? signal.reason : error)
     request(options, resolve).on('error', fail).end()
   })

@@ -1,14 +1,14 @@
 /**
- * The data directory of the start, and whether it is still there under its path.
+ * Checks that the data directory is still the one that the service started with.
  *
- * Open files outlive a directory that was deleted or replaced: writes and syncs go on to succeed, and the next start finds
- * none of them. So the directory and the file that acknowledged changes go to are looked at before anything is
- * acknowledged. The open descriptor keeps the inode number from being given to a new directory.
+ * Writes and syncs to open files succeed even after their directory was deleted or replaced, and the next start finds nothing.
+ * So the directory and the file of acknowledged changes are checked before each acknowledgement. The open descriptor keeps
+ * the kernel from reusing the inode number for a new directory.
  */
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
 import { systemCodeOf } from './errors.ts'
 
-/** The data directory, or the file in it that changes go to, is gone. Nothing ends this condition but a restart. */
+/** The data directory, or the file of acknowledged changes, is gone. Only a restart helps. */
 export class DataDirectoryLost extends Error {
   override name = 'DataDirectoryLost'
 }
@@ -18,7 +18,7 @@ export class HeldDirectory {
   readonly #fd: number
   readonly #dev: number
   readonly #ino: number
-  /** Some file systems in user space report 0 links for all that exists. */
+  /** Some FUSE file systems report 0 links for existing files. */
   readonly #countsLinks: boolean
 
   constructor(path: string) {
@@ -31,8 +31,8 @@ export class HeldDirectory {
   }
 
   /**
-   * Throws `DataDirectoryLost` when the path leads to no directory or to another one, or when the open file `fd` was
-   * deleted from it, and what the system says when it cannot be asked. Takes 1 to 2 µs.
+   * Throws `DataDirectoryLost` if the path leads to no directory or to another one, or if the open file `fd` was deleted
+   * from it. Throws the system's error if the check fails. Takes 1 to 2 µs.
    */
   check(fd: number): void {
     const found = statOf(this.#path)

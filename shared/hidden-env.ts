@@ -1,27 +1,27 @@
 /**
- * Values of `env` in records and answers: each is shown as `***`, as it may be a secret. Pure.
+ * Values of `env` in records and answers are shown as `***`, because they may be secrets. Pure.
  *
- * A submitted `***` is refused by both services: it means that a record was sent back, and the task would run without
- * its secrets.
+ * Both services refuse a submitted `***`: it comes from a record that was sent back, and the task would run without its
+ * secrets.
  */
 
-/** Stands for a value that is not shown. */
+/** Stands for a hidden value. */
 export const HIDDEN_VALUE = '***'
 
-/** `env` with its names alone. Anything that is no object is hidden whole. */
+/** `env` with hidden values. An `env` that is not an object is hidden as a whole. */
 export function hiddenEnv(env: unknown): unknown {
   if (env === undefined || env === null) return env
   if (typeof env !== 'object' || Array.isArray(env)) return HIDDEN_VALUE
   return Object.fromEntries(Object.keys(env).map((name) => [name, HIDDEN_VALUE]))
 }
 
-/** The first name in `env` whose value is hidden, `""` where all of `env` is; undefined when nothing is. */
+/** The first name in `env` whose value is `***`; `""` if `env` itself is; undefined if none is. */
 export function nameOfHidden(env: unknown): string | undefined {
   if (env === HIDDEN_VALUE) return ''
   if (typeof env !== 'object' || env === null) return undefined
   return Object.entries(env).find(([, value]) => value === HIDDEN_VALUE)?.[0]
 }
 
-/** Why the value at `path` is refused. */
+/** The error text for a hidden value at `path`. */
 export const hiddenValueText = (path: string): string =>
   `${path} is "${HIDDEN_VALUE}": a record of ours was sent back, and records hide the values of env (send the value itself)`

@@ -1,10 +1,9 @@
 /**
- * A local process and all it started.
+ * A local process with its descendants, as a process group.
  *
- * The child leads a session and a process group of its own (`setsid`), so one signal reaches it and its descendants,
- * except those that leave the group on purpose. Nothing of a group outlives its leader: `finished` resolves once the
- * leader has ended, the rest of the group was ended and the output is in. A process that left the group is not ours to
- * end, but it does not hold us up either: it may keep our end of the output open for a moment, then we let go of it.
+ * The child leads its own session and process group (`setsid`), so one signal reaches it and its descendants, except those
+ * that leave the group. `finished` resolves once the leader has ended, the rest of the group was killed and the output was
+ * read. A process that left the group is not killed. It may keep the output open, which is then read only for a moment.
  */
 import { closeSync } from 'node:fs'
 import type { Subprocess } from 'bun'
@@ -19,11 +18,11 @@ import { TextTail } from './text-tail.ts'
 export interface GroupOptions {
   readonly command: readonly [program: string, ...args: string[]]
   readonly cwd?: string
-  /** All of it: nothing of our own environment is added. */
+  /** The whole environment. Nothing of ours is added. */
   readonly env: Readonly<Record<string, string>>
-  /** What the program may read from its standard input; whether it does is its own business. Default: nothing. */
+  /** Text for standard input. Default: nothing. */
   readonly stdin?: string
-  /** Sends stderr where stdout goes: `stdout` then has both in the order in which they were written. */
+  /** Sends stderr to stdout, in the order of the writes. */
   readonly mergeStreams?: boolean
   /** Bytes kept of each of stdout and stderr. */
   readonly maxStreamBytes: number
@@ -39,33 +38,33 @@ export type Ending =
 export interface FinishedGroup {
   readonly ending: Ending
   readonly stdout: BoundedText
-  /** Empty where the streams are merged. */
+  /** Empty if the streams are merged. */
   readonly stderr: BoundedText
 }
 
 export interface ProcessGroup {
   /** The leader's pid, which is also the id of the group. */
   readonly pid: number
-  /** Resolves when the leader has ended; its ending is settled then, whatever is still to be cleaned up. */
+  /** Resolves when the leader has ended. The rest of the group may still run. */
   readonly leaderEnded: Promise<void>
-  /** Resolves when nothing of the group is left. */
+  /** Resolves when the whole group has ended. */
   readonly finished: Promise<FinishedGroup>
-  /** TERM to the whole group now, KILL to what is left of it after the grace time. */
+  /** Sends TERM to the group now, and KILL after the grace time. */
   stop(): void
 }
 
 /** Milliseconds between two looks at whether a group is empty. The kernel has no event for that. */
 const LOOK_PAUSES = { firstMs: 1, longestMs: 20 }
 
-/** Milliseconds after which a killed group counts as ended. What then is left cannot be killed: it hangs in the kernel. */
+/** Milliseconds after which a killed group counts as ended. A process that is left then hangs in the kernel. */
 const KILLED_MS = 1_000
 
-/** Milliseconds that a process which left the group may hold up our reading of its output. */
+/** Milliseconds for reading the output that a process outside the group keeps open. */
 export const STRAY_OUTPUT_MS = 200
 
 const NOTHING: BoundedText = { text: '', truncated: false }
 
-/** Starts a group. Throws the system's error (`code` ENOENT, EACCES, E2BIG ...) when the program cannot start. */
+/** Starts a group. Throws the system's error (`code` ENOENT, EACCES, E2BIG ...) if the program cannot start. */
 export function startGroup(options: GroupOptions): ProcessGroup {
   const { cwd, env, stdin = '', mergeStreams = false, maxStreamBytes, killGraceMs } = options
   const input = stdin === '' ? null : openAnonymousFile(stdin)
@@ -114,13 +113,13 @@ export function startGroup(options: GroupOptions): ProcessGroup {
   }
 }
 
-/** Two descriptors can share a pipe of ours but not one of Bun's. Without ours a shell joins them, then steps aside. */
+/** stdout and stderr can share a pipe of ours, but not one of Bun's. Without ours, a shell merges them and execs the command. */
 const mergedByShell = (command: readonly string[]): string[] => ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', ...command]
 
 const endingOf = (child: Subprocess): Ending =>
   child.signalCode === null ? { exitCode: child.exitCode ?? 0 } : { signal: String(child.signalCode) }
 
-/** TERM to the group, KILL to what is left of it after `graceMs`; resolves when nothing of it runs. */
+/** Sends TERM to the group, and KILL after `graceMs`. Resolves when the group has ended. */
 export async function endGroup(pid: number, graceMs: number): Promise<void> {
   if (!signalGroup(pid, 'SIGTERM')) return
   if (await isEmptyWithin(pid, graceMs)) return
@@ -128,7 +127,7 @@ export async function endGroup(pid: number, graceMs: number): Promise<void> {
   await isEmptyWithin(pid, KILLED_MS)
 }
 
-/** KILL to the group; false when something of it still runs after `ms`. */
+/** Sends KILL to the group. False if a process of it still runs after `ms`. */
 export async function killGroup(pid: number, ms: number): Promise<boolean> {
   return !signalGroup(pid, 'SIGKILL') || (await isEmptyWithin(pid, ms))
 }
@@ -143,20 +142,20 @@ async function isEmptyWithin(pid: number, ms: number): Promise<boolean> {
   }
 }
 
-/** False when the group has no member any more. */
+/** False if the group has no members. */
 function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(-pid, signal)
     return true
   } catch (error) {
-    // EPERM: members exist that changed their user id. They are not ours to signal, but they are there.
+    // EPERM: there are members, but with another user id. We may not signal them.
     return systemCodeOf(error) === 'EPERM'
   }
 }
 
 /**
- * Whether all members of the group have ended and only wait to be reaped by a parent that takes its time, as the first
- * process of many containers does. The kernel lets one signal such a group as if it were alive.
+ * Whether all members of the group are zombies, whose parent has not reaped them yet, as the first process of many
+ * containers. A signal to such a group succeeds.
  */
 function hasOnlyZombies(group: number): boolean {
   if (process.platform !== 'linux') return false

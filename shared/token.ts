@@ -1,9 +1,9 @@
-/** The token of a service: what callers must show, where one is set. */
+/** The bearer token that a service asks of its callers. */
 import { readFileSync, statSync } from 'node:fs'
 import { systemCodeOf, UsageError } from './errors.ts'
 import type { Log } from './log.ts'
 
-/** From `tokenFile` if one is named, else `variable` itself; undefined when there is neither. Throws `UsageError`. */
+/** The token in `tokenFile`, else `variable`, else undefined. Throws `UsageError`. */
 export function readToken(tokenFile: string, variable: string | undefined): string | undefined {
   const [token, source] = tokenFile === '' ? [variable ?? '', 'SERVICE_TOKEN'] : [readTokenFile(tokenFile), tokenFile]
   if (token === '' && tokenFile === '') return undefined
@@ -13,15 +13,15 @@ export function readToken(tokenFile: string, variable: string | undefined): stri
   return token
 }
 
-/** Rights of the group and of all others. */
+/** Mode bits of the group and of all others. */
 const OTHERS = 0o077
 
-/** The right of all others to read. */
+/** Mode bit: all others may read. */
 const OTHERS_READ = 0o004
 
 /**
- * Warns of a token file that other users have rights to. It is not refused: container engines mount secrets for all
- * users to read. Returns whether the mode of the file lets every user of the host read it; false without a file.
+ * Warns of a token file that other users have access to. The file is not refused, because container engines mount secrets
+ * readable by all users. Returns whether every user of the host can read it; false without a file.
  */
 export function isTokenFilePublic(tokenFile: string, log: Log): boolean {
   if (tokenFile === '') return false
