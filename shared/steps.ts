@@ -1,28 +1,37 @@
 /**
  * Long computations without long pauses of the event loop.
  *
- * A rule over 100,000 tasks takes longer than a request should wait. Such a rule is a plain function over a range of tasks;
- * `inRanges` calls it for one range after another and yields in between. The rule itself stays pure and reads no clock.
- * A generator composes several rules. `runCooperatively` runs that generator on the event loop and lets I/O run whenever
- * its time slice is used up. `runSync` runs it to its end without a pause, where nothing waits: at start-up and in tests.
+ * A rule over 100,000 tasks takes longer than a request should wait. Such a rule is a plain function over a range of
+ * tasks; `inRanges` calls it for one range after another and yields in between. The rule itself stays pure and reads no
+ * clock. A generator composes several rules. `runCooperatively` runs that generator on the event loop and lets I/O run
+ * whenever its time slice is used up. `runSync` runs it to its end without a pause, where nothing waits: at start-up
+ * and in tests.
  */
 
 /** A computation that yields where it may be interrupted, and returns `T`. */
 export type Steps<T> = Generator<void, T, void>
 
-/** Steps between two looks at the clock. They take a few µs each, so a time slice overshoots by well under a millisecond. */
+/**
+ * Steps between two looks at the clock. They take a few µs each, so a time slice overshoots by well under a
+ * millisecond.
+ */
 export const STEPS_PER_YIELD = 256
 
-/** Whether to yield after step `i`, counted from 0. Fewer steps than `STEPS_PER_YIELD` never yield: most graphs are small. */
+/**
+ * Whether to yield after step `i`, counted from 0. Fewer steps than `STEPS_PER_YIELD` never yield: most graphs are
+ * small.
+ */
 export const isYieldDue = (i: number): boolean => i % STEPS_PER_YIELD === STEPS_PER_YIELD - 1
 
-/** Milliseconds of a time slice. Longer ones delay requests, shorter ones spend their time on turns of the event loop. */
+/**
+ * Milliseconds of a time slice. Longer ones delay requests, shorter ones spend their time on turns of the event loop.
+ */
 export const SLICE_MS = 4
 
 /**
- * Calls `work` for all of `count` items, one range at a time, and yields between ranges: `yield* inRanges(...)`.
- * A single range completes synchronously, without a generator: a small graph passes a dozen rules, and a generator for each
- * would cost 3 to 5 µs.
+ * Calls `work` for all of `count` items, one range at a time, and yields between ranges: `yield* inRanges(...)`. A
+ * single range completes synchronously, without a generator: a small graph passes a dozen rules, and a generator for
+ * each would cost 3 to 5 µs.
  */
 export function inRanges(count: number, work: (from: number, to: number) => void): Iterable<void, void> {
   if (count > STEPS_PER_YIELD) return ranges(count, work)
@@ -49,8 +58,8 @@ export function runSync<T>(work: Steps<T>): T {
 }
 
 /**
- * Runs `work` in time slices of about `sliceMs` milliseconds. Work that ends within its first slice returns its result, or
- * throws, synchronously.
+ * Runs `work` in time slices of about `sliceMs` milliseconds. Work that ends within its first slice returns its result,
+ * or throws, synchronously.
  */
 export function runCooperatively<T>(work: Steps<T>, sliceMs = SLICE_MS): T | Promise<T> {
   const until = performance.now() + sliceMs

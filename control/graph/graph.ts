@@ -1,10 +1,11 @@
 /**
  * A graph and its tasks in memory.
  *
- * Dependencies never leave a graph, so the graph is the unit of ownership. `Graph` and `Task` refer to each other and share
- * this file. The graph holds the edges, by position of the tasks, and only while one of its tasks is live. There may be
- * a million tasks: times are numbers (milliseconds since 1970), absent values are undefined, and fields that few tasks use
- * are in separate objects (`cold-fields.ts`). Once a graph is accepted, only `TaskStore.apply` changes its tasks.
+ * Dependencies never leave a graph, so the graph is the unit of ownership. `Graph` and `Task` refer to each other and
+ * share this file. The graph holds the edges, by position of the tasks, and only while one of its tasks is live. There
+ * may be a million tasks: times are numbers (milliseconds since 1970), absent values are undefined, and fields that few
+ * tasks use are in separate objects (`cold-fields.ts`). Once a graph is accepted, only `TaskStore.apply` changes its
+ * tasks.
  */
 import type { AttemptRecord, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
@@ -154,7 +155,7 @@ export class Task {
   result: unknown = undefined
   /** Sequence number of the last change of the task; 0 before the first one after acceptance. */
   seq = 0
-  /** Its newest state is not in the journal yet. Only `Persistence` uses this flag; a set of such tasks would cost more. */
+  /** Its newest state is not in the journal yet. For `ChangedTasks` alone: a set of such tasks would cost more. */
   isUnwritten = false
   #cold: ColdFields | undefined = undefined
 
@@ -279,7 +280,10 @@ export class Task {
     return this.#cold
   }
 
-  /** The last attempt, of an earlier run, still runs in another service. The task will follow it instead of starting another. */
+  /**
+   * The last attempt, of an earlier run, still runs in another service. The task will follow it instead of starting
+   * another.
+   */
   get goesOnElsewhere(): boolean {
     return this.status === 'pending' && this.handle !== undefined
   }

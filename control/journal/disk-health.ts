@@ -1,8 +1,8 @@
 /**
  * Whether the disk takes writes, and the use of the reserve while it does not.
  *
- * The first refused write starts a failure: nothing new is accepted or started, and the space of the reserve serves for the
- * outcomes of running tasks. The failure ends when the journal can be written and the reserve has its space again.
+ * The first refused write starts a failure: nothing new is accepted or started, and the space of the reserve serves for
+ * the outcomes of running tasks. The failure ends when the journal can be written and the reserve has its space again.
  */
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -61,7 +61,10 @@ export class DiskHealth {
     }
   }
 
-  /** Ends a failure, after a successful write. Throws if the disk lacks space for the reserve. Returns whether one ended. */
+  /**
+   * Ends a failure, after a successful write. Throws if the disk lacks space for the reserve. Returns whether one
+   * ended.
+   */
   recover(): boolean {
     if (this.#failure === undefined) return false
     this.#reserve.restore()

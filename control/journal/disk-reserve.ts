@@ -1,20 +1,20 @@
 /**
- * Room on the disk for what must not be lost when it is full.
+ * Reserved disk space for outcomes of running tasks.
  *
- * `<data-dir>/reserve` is a file of zeros. When the disk is full it is removed, so that the outcomes of what runs can
- * still be written; nothing new is taken in or started until the disk has room for it again.
+ * `<data-dir>/reserve` is a file of zeros. When the disk is full, the file is removed, so that outcomes can still be
+ * written. Nothing new is accepted or started until the disk has space for the file again.
  */
 import { existsSync, rmSync, statfsSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 
-/** Bytes of the reserve: the outcomes of a thousand attempts, large results left out. */
+/** Bytes of the reserve: the outcomes of a thousand attempts, without large results. */
 const RESERVE_BYTES = 256 * 1024
 
-/** The reserve of a small disk is this share of what is free at the start. */
+/** Maximum share of the free space. It limits the reserve of a small disk. */
 const SHARE_OF_FREE = 1 / 8
 
-/** Bytes that a probe writes: a block of most file systems. */
+/** Bytes that a probe writes: one block of most file systems. */
 const PROBE_BYTES = 4096
 
 export class DiskReserve {
@@ -25,16 +25,16 @@ export class DiskReserve {
   constructor(dataDir: string) {
     this.#dataDir = dataDir
     this.#path = join(dataDir, 'reserve')
-    this.release() // of an earlier run, perhaps of another size
+    this.release() // the file of an earlier run, perhaps of another size
     this.#bytes = Math.min(RESERVE_BYTES, Math.floor(this.#freeBytes() * SHARE_OF_FREE))
     try {
       this.restore()
     } catch {
-      // Full at the start: the first write of the journal says so.
+      // The disk is full at the start: the first write of the journal reports it.
     }
   }
 
-  /** Gives the room free; false when there is none to give. */
+  /** Frees the reserve. Returns false if there is none. */
   release(): boolean {
     try {
       unlinkSync(this.#path)
@@ -44,7 +44,7 @@ export class DiskReserve {
     }
   }
 
-  /** Takes the room again. Throws while the disk has not enough for that and a little more. */
+  /** Creates the reserve again. Throws while the disk has less than twice its size free. */
   restore(): void {
     this.probe()
     if (existsSync(this.#path)) return
@@ -57,7 +57,7 @@ export class DiskReserve {
     }
   }
 
-  /** Tries whether the disk takes a write, or throws what it says: a full or read-only one shows it nowhere else. */
+  /** Writes a block. Throws the error of the disk: only a write shows that a disk is full or read-only. */
   probe(): void {
     const path = join(this.#dataDir, '.probe')
     try {

@@ -1,10 +1,10 @@
 /**
  * Group commit: all callers that wait for the disk at one time share one sync, which runs beside the event loop.
  *
- * A sync starts in the next turn of the event loop, after the loop has read all sockets that are ready. Otherwise the first
- * of 32 requests that arrive together would get a sync of its own, and the others would wait for it. If collecting callers
- * takes longer than a sync does, the sync starts at once: on a fast disk it is done by the time the rest is collected (with
- * 32 clients 6 % more graphs per second). Callers that arrive during a sync share the next one.
+ * A sync starts in the next turn of the event loop, after the loop has read all sockets that are ready. Otherwise the
+ * first of 32 requests that arrive together would get a sync of its own, and the others would wait for it. If
+ * collecting callers takes longer than a sync does, the sync starts at once: on a fast disk it is done by the time the
+ * rest is collected (with 32 clients 6 % more graphs per second). Callers that arrive during a sync share the next one.
  */
 import { nextTurn } from '../../shared/steps.ts'
 
@@ -26,7 +26,10 @@ export interface Committer {
 /** Assumed duration of a sync before the first one was measured. */
 const FIRST_SYNC_MS = 1
 
-/** Limit for how much longer a measured sync may seem than the estimate. A measurement includes delays of the event loop. */
+/**
+ * Limit for how much longer a measured sync may seem than the estimate. A measurement includes delays of the event
+ * loop.
+ */
 const MAX_SLOWDOWN = 1.1
 
 export class GroupCommit {

@@ -1,4 +1,7 @@
-/** `<data-dir>/idempotency.ndjson`: the remembered keys as of the last snapshot, one JSON object a line, oldest first. */
+/**
+ * `<data-dir>/idempotency.ndjson`: the idempotency keys as of the last snapshot, one JSON object per line, oldest
+ * first.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { replaceFile } from '../../shared/atomic-file.ts'

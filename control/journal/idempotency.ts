@@ -1,33 +1,33 @@
 /**
- * Answers that are given again to a request that carries the same `Idempotency-Key`.
+ * Idempotency keys: a repeated request with the same `Idempotency-Key` gets the answer of the first one.
  *
- * A key belongs to the route it was sent to and to the bytes of its body. While the first answer is still being made,
- * the same request waits for it. Only acknowledged requests count: a refusal frees the key. The key is on disk with the
- * graph itself, in one record, so that a retry after a crash never meets its own graph as a stranger.
+ * A key belongs to the route it was sent to and to the bytes of its body. A repeated request waits while the first one
+ * is in progress. Only acknowledged requests count: a refusal frees the key. Key and graph are written in one frame of
+ * the journal, so a retry after a crash gets its answer, not a 409.
  */
 import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { runCooperatively, type Steps } from '../../shared/steps.ts'
 
 export const KEY_LIFETIME_MS = 24 * 3_600_000
 
-/** Keys that are remembered; the oldest go first. */
+/** Number of keys that are kept. The oldest are dropped first. */
 export const MAX_KEYS = 100_000
 
-/** Characters of all remembered answers together; the oldest go first. */
+/** Total characters of the answers that are kept. The oldest are dropped first. */
 const MAX_ANSWER_CHARACTERS = 64 * 1024 * 1024
 
 const MAX_KEY_CHARACTERS = 255
 
-/** A key as it was sent, without its answer. */
+/** A key as it was sent. */
 export interface SentKey {
-  /** The route that the key was sent to: keys of different routes have nothing to do with each other. */
+  /** The route that the key was sent to. Equal keys of different routes are different keys. */
   readonly scope: string
   readonly key: string
   /** SHA-256 of the body, in hex. */
   readonly hash: string
 }
 
-/** A key with its answer, as it is kept on disk. */
+/** A key with its answer, as it is on disk. */
 export interface KeptKey extends SentKey {
   /** The body of the 202. */
   readonly answer: string
@@ -38,10 +38,10 @@ export interface KeptKey extends SentKey {
 type Entry = { readonly sent: SentKey; readonly answer: Promise<string>; kept?: KeptKey }
 
 export class IdempotencyKeys {
-  /** In order of arrival, so that the first are the oldest. */
+  /** In order of arrival, oldest first. */
   readonly #entries = new Map<string, Entry>()
   #characters = 0
-  /** Rises with every change; what was written when it was the same needs no writing. */
+  /** Rises with every change. A file written at the current revision is up to date. */
   revision = 0
 
   constructor(kept: Iterable<KeptKey> = [], now = Date.now()) {
@@ -50,8 +50,9 @@ export class IdempotencyKeys {
   }
 
   /**
-   * The answer of `make`, or the one that was given to the same request before. `make` gets the key to keep it with what
-   * it stores; undefined when the request has none. Throws 400 for a key that is too long, 422 for another body.
+   * Returns the answer of `make`, or the earlier answer to the same request. `make` receives the key, to store it
+   * together with the graph; undefined if the request has none. Throws 400 for a key that is too long, 422 for another
+   * body.
    */
   once(
     { scope, key, body }: { scope: string; key: string | null; body: Uint8Array },
@@ -89,7 +90,7 @@ export class IdempotencyKeys {
     }
   }
 
-  /** What has an answer, oldest first. */
+  /** Keys that have an answer, oldest first. */
   *kept(): Generator<KeptKey> {
     for (const { kept } of this.#entries.values()) if (kept !== undefined) yield kept
   }
@@ -102,7 +103,7 @@ export class IdempotencyKeys {
     this.revision++
   }
 
-  /** Forgets what is too old, and the oldest until there is room for `room` more. */
+  /** Drops keys that are too old, and the oldest ones until there is room for `room` more. */
   #forgetOldest(now: number, room: number): void {
     for (const [name, { kept }] of this.#entries) {
       const isOld = kept !== undefined && kept.at + KEY_LIFETIME_MS <= now
@@ -121,7 +122,7 @@ export class IdempotencyKeys {
   }
 }
 
-/** Bytes of a step: about 1 ms. */
+/** Bytes hashed in one step, which takes about 1 ms. */
 const HASH_STEP_BYTES = 1024 * 1024
 
 function* hashOf(body: Uint8Array): Steps<string> {

@@ -1,13 +1,14 @@
 /**
  * The bytes of a journal segment. Pure.
  *
- * A segment is a sequence of frames: `<crc32, 8 hex digits> <length, 10 digits> <synced, 10 digits> <kind>\n`, then `length`
- * bytes of payload, then `\n`. The checksum covers the payload. A frame of kind `g` holds one submitted graph. Kind `t`
- * holds states of tasks. Kind `r` revokes a graph that was refused after it had been written.
+ * A segment is a sequence of frames: `<crc32, 8 hex digits> <length, 10 digits> <synced, 10 digits> <kind>\n`, then
+ * `length` bytes of payload, then `\n`. The checksum covers the payload. A frame of kind `g` holds one submitted graph.
+ * Kind `t` holds states of tasks. Kind `r` revokes a graph that was refused after it had been written.
  *
- * `synced` says how many bytes of the segment were known to be on disk when the frame was written. An invalid frame behind
- * the highest such mark was never acknowledged: the process died or the machine lost power while writing it, and the tail
- * is torn. An invalid frame before the mark is damage. Zeros behind the last frame are preallocated (`preallocation.ts`).
+ * `synced` says how many bytes of the segment were known to be on disk when the frame was written. An invalid frame
+ * behind the highest such mark was never acknowledged: the process died or the machine lost power while writing it, and
+ * the tail is torn. An invalid frame before the mark is damage. Zeros behind the last frame are preallocated
+ * (`preallocation.ts`).
  */
 
 export type FrameKind = 'g' | 't' | 'r'

@@ -2,15 +2,16 @@
  * The journal: every change since the state file was written, on disk before anybody is told.
  *
  * Frames go to the newest segment in order, with a plain write, and from then on survive the end of the process. `sync`
- * makes them survive the end of the machine: one `fdatasync` serves all callers that wait (`group-commit.ts`). Frames that
- * nobody needs before they are synced are appended: they are buffered and written together when the next sync starts. A
- * snapshot starts with a new segment. Once the state file is in place, the older segments are removed. A large frame is
- * written to a file of its own, which then becomes a segment between the newest one and a new one.
+ * makes them survive the end of the machine: one `fdatasync` serves all callers that wait (`group-commit.ts`). Frames
+ * that nobody needs before they are synced are appended: they are buffered and written together when the next sync
+ * starts. A snapshot starts with a new segment. Once the state file is in place, the older segments are removed. A
+ * large frame is written to a file of its own, which then becomes a segment between the newest one and a new one.
  *
- * If the disk refuses a write, what was written of it is cut off, callers get a 503, and their changes are dropped. Outcomes
- * of tasks stay in memory and are written once the disk has space again. After a failed sync the journal is distrusted: the
- * kernel may have dropped pages that were never written. Only a new segment and a whole new state file end that. After each
- * sync the journal checks the data directory (`shared/held-directory.ts`). If the directory is lost, only a restart helps.
+ * If the disk refuses a write, what was written of it is cut off, callers get a 503, and their changes are dropped.
+ * Outcomes of tasks stay in memory and are written once the disk has space again. After a failed sync the journal is
+ * distrusted: the kernel may have dropped pages that were never written. Only a new segment and a whole new state file
+ * end that. After each sync the journal checks the data directory (`shared/held-directory.ts`). If the directory is
+ * lost, only a restart helps.
  */
 import { fdatasync, readdirSync, renameSync, rmSync, unlinkSync } from 'node:fs'
 import { unlink } from 'node:fs/promises'
@@ -29,7 +30,10 @@ import { NotWritten } from './storage-errors.ts'
 /** Names of the files that large frames are written to. A start removes those that a crash left. */
 const LARGE_FRAME_FILE = /^journal-large-\d+\.new$/
 
-/** Bytes of appended frames that wait for a sync. More are written at once: they gain nothing from waiting but use memory. */
+/**
+ * Bytes of appended frames that wait for a sync. More are written at once: they gain nothing from waiting but use
+ * memory.
+ */
 const MAX_APPENDED_BYTES = 1024 * 1024
 
 /** Bytes from which a frame gets a file of its own: to copy, sum and write it would hold the event loop for 5 ms. */
@@ -137,8 +141,8 @@ export class Journal {
   }
 
   /**
-   * Writes a frame with the next sync. Resolves when the frame is on disk. Rejects with `NotWritten` if the journal holds
-   * nothing of it, and with another error if the frame was written but may not be on disk.
+   * Writes a frame with the next sync. Resolves when the frame is on disk. Rejects with `NotWritten` if the journal
+   * holds nothing of it, and with another error if the frame was written but may not be on disk.
    */
   append(kind: FrameKind, parts: readonly (string | Uint8Array)[]): Promise<void> {
     const { fault } = this
@@ -249,8 +253,8 @@ export class Journal {
   }
 
   /**
-   * Continues in a new segment. Returns its number once the older segments are on disk, or never will be. An empty segment
-   * in which no sync failed is not replaced.
+   * Continues in a new segment. Returns its number once the older segments are on disk, or never will be. An empty
+   * segment in which no sync failed is not replaced.
    */
   async startSegment(): Promise<number> {
     this.#writeAppended()

@@ -1,12 +1,12 @@
 /**
- * The newest states of tasks, as a frame of the journal holds them. Pure.
+ * The newest states of tasks, as the payload of a journal frame. Pure.
  *
- * A frame is a JSON array of rows, and a row is the state of a task, or of neighbours that are in the same: then `id` and
- * `seq` are lists. That is so when tasks that do nothing end by the hundred. Times are numbers: `updated_at` in
+ * The payload is a JSON array of rows. A row holds the state of one task, or of several consecutive tasks in the same
+ * state: then `id` and `seq` are lists, as when hundreds of no-op tasks end at once. Times are numbers: `updated_at` in
  * milliseconds since 1970, the others in milliseconds before it.
  *
- * Measured for a task that has ended: text put together row by row 0.55 µs and 115 bytes, as a row of one call of
- * `JSON.stringify` 0.23 µs and 82 bytes, as one of many neighbours 0.08 µs and 25 bytes.
+ * Measured per ended task: text concatenated row by row 0.55 µs and 115 bytes; a row of one `JSON.stringify` call 0.23
+ * µs and 82 bytes; a task in a shared row 0.08 µs and 25 bytes.
  */
 import type { AttemptRecord, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
@@ -30,7 +30,7 @@ export interface JournaledState extends TaskState {
   readonly deleted?: true
 }
 
-/** What is absent is null or left out; where there is a last part, the result is in it. */
+/** Absent values are null or omitted. If there is a `rest`, it holds the result. */
 type Row = [
   ...[graphOrdinal: number, id: string | string[], seq: number | number[]],
   ...[status: TaskStatus, runStatus: RunStatus | null, attempt: number, interruptedAttempts: number],
@@ -39,12 +39,12 @@ type Row = [
 ]
 type Ms = number | null
 
-/** Entries of a row without a result. */
+/** Length of a row without a result. */
 const MIN_ROW_LENGTH = 11
 
 /**
- * What a restart needs to follow an attempt of a deleted task that goes on in another service: the state file has no place
- * for deleted tasks. Without dependencies: they have all succeeded.
+ * The fields that a restart needs to follow the attempt of a deleted task in another service. The state file has no
+ * place for deleted tasks. Dependencies are not needed: all have succeeded.
  */
 export type HiddenRecord = Pick<
   StoredTask,
@@ -60,7 +60,7 @@ export type HiddenRecord = Pick<
   | 'created_at'
 >
 
-/** What most states have nothing of. */
+/** Fields that few states have. */
 interface Rest {
   readonly result?: unknown
   readonly result_file?: string
@@ -88,7 +88,7 @@ export function encodeStates(tasks: readonly Task[]): string {
   return JSON.stringify(rows)
 }
 
-/** Whether all but id and number are the same. Results are, when they are one value: that is seen at once. */
+/** Whether two tasks are in the same state. Compares results by identity, which is cheap and finds constants. */
 const isAlike = (a: Task, b: Task): boolean =>
   a.graph === b.graph &&
   a.status === b.status &&
@@ -168,7 +168,7 @@ function hiddenRecord(task: Task): HiddenRecord {
   }
 }
 
-/** The states in the payload of a frame. Throws when it is none. */
+/** The states in a payload. Throws if it is invalid. */
 export const decodeStates = (payload: string): JournaledState[] =>
   (JSON.parse(payload) as Row[]).flatMap((row) => {
     const [graph_ordinal, ids, seqs] = row
@@ -203,6 +203,6 @@ function stateOf(row: Row): Omit<JournaledState, 'id' | 'seq' | 'graph_ordinal'>
   } as JournaledState
 }
 
-/** The graphs whose tasks have states in the payload of a frame. Throws when it is none. */
+/** Numbers of the graphs that a payload has states of. Throws if it is invalid. */
 export const graphsInStates = (payload: string): number[] =>
   (JSON.parse(payload) as Row[]).map(([graphOrdinal]) => graphOrdinal)

@@ -1,6 +1,6 @@
 /**
- * A frame of many bytes, written to a file of its own without blocking the event loop: the checksum is computed in steps,
- * and the file is written and synced beside the loop. The journal then makes the file one of its segments.
+ * A frame of many bytes, written to a file of its own without blocking the event loop: the checksum is computed in
+ * steps, and the file is written and synced beside the loop. The journal then makes the file one of its segments.
  */
 import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { runCooperatively, type Steps } from '../../shared/steps.ts'
@@ -18,8 +18,8 @@ export interface LargeFrame {
 }
 
 /**
- * Writes a segment with this one frame to the new file `path` and syncs it with `sync`. Returns its size in bytes. Throws
- * the error of the disk and removes the file.
+ * Writes a segment with this one frame to the new file `path` and syncs it with `sync`. Returns its size in bytes.
+ * Throws the error of the disk and removes the file.
  */
 export async function writeLargeFrame(
   path: string,

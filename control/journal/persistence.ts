@@ -1,10 +1,10 @@
 /**
  * Persistence: writes the changes of the store to disk, and refuses requests that the disk cannot keep.
  *
- * Changed tasks are collected for a moment, and their newest states are written to the journal together. They are written
- * at once before a change becomes visible to anybody, before an attempt acts, and after it has ended (`flush`). Callers
- * that are promised something wait for `durable` or `appendGraph`. A snapshot replaces the journal at intervals in which
- * something changed, and when the journal has grown large (`snapshots.ts`).
+ * Changed tasks are collected for a moment, and their newest states are written to the journal together. They are
+ * written at once before a change becomes visible to anybody, before an attempt acts, and after it has ended (`flush`).
+ * Callers that are promised something wait for `durable` or `appendGraph`. A snapshot replaces the journal at intervals
+ * in which something changed, and when the journal has grown large (`snapshots.ts`).
  */
 import type { Graph, Task } from '../graph/graph.ts'
 import { ChangedTasks } from './changed-tasks.ts'
@@ -19,8 +19,8 @@ import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-err
 const OUTCOME_WAIT_MS = 20
 
 /**
- * Bytes of journal that trigger a snapshot before its interval. With fewer, the state file would be written all the time;
- * with more, a start would replay the journal for seconds.
+ * Bytes of journal that trigger a snapshot before its interval. With fewer, the state file would be written all the
+ * time; with more, a start would replay the journal for seconds.
  */
 const MAX_JOURNAL_BYTES = 64 * 1024 * 1024
 
@@ -91,7 +91,9 @@ export class Persistence {
   /** Called when the disk takes writes again after a failure. */
   onWritableAgain: () => void = () => {}
 
-  /** Writes the newest states of changed tasks. Throws the error of the disk; unwritten tasks stay for the next call. */
+  /**
+   * Writes the newest states of changed tasks. Throws the error of the disk; unwritten tasks stay for the next call.
+   */
   #writeChanged(): void {
     const { journal } = this.#options
     this.#changed.writeWith((states) => this.#disk.writeWithReserve(() => journal.write('t', [states])))
@@ -100,8 +102,8 @@ export class Persistence {
   }
 
   /**
-   * Writes what has changed. Called before a change becomes visible, so that a kill of the process loses nothing that was
-   * seen. A failure is noted, and the write is repeated later.
+   * Writes what has changed. Called before a change becomes visible, so that a kill of the process loses nothing that
+   * was seen. A failure is noted, and the write is repeated later.
    */
   flush(): void {
     if (this.#options.journal.isClosed || this.#disk.isPaused) return
@@ -112,7 +114,9 @@ export class Persistence {
     }
   }
 
-  /** Writes what has changed, or throws. Called before an attempt acts: if its start cannot be written, it must not act. */
+  /**
+   * Writes what has changed, or throws. Called before an attempt acts: if its start cannot be written, it must not act.
+   */
   flushOrThrow(): void {
     if (this.#options.journal.isLost) throw this.#options.journal.fault
     if (this.#disk.failure !== undefined) this.#writeAndRecover()
@@ -173,8 +177,8 @@ export class Persistence {
   }
 
   /**
-   * Resolves when a claimed graph, submitted as `body`, is on disk. Rejects with 503; then nothing of it counts. The caller
-   * has called `assertAccepting` in the same turn of the event loop.
+   * Resolves when a claimed graph, submitted as `body`, is on disk. Rejects with 503; then nothing of it counts. The
+   * caller has called `assertAccepting` in the same turn of the event loop.
    */
   async appendGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKey): Promise<void> {
     try {
@@ -198,8 +202,8 @@ export class Persistence {
   }
 
   /**
-   * Takes the last snapshot, or throws: then the journal still holds what the state file lacks. Later requests are refused
-   * with 503 before anything changes.
+   * Takes the last snapshot, or throws: then the journal still holds what the state file lacks. Later requests are
+   * refused with 503 before anything changes.
    */
   async stop(): Promise<void> {
     clearInterval(this.#snapshotTimer)

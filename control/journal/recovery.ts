@@ -1,7 +1,8 @@
 /**
- * What a start finds in the data directory: the state file, and the journal of what came after it.
+ * Recovery: reads the state file and the journal at a start.
  *
- * Both are read and checked whole before anything is touched; `replay.ts` puts them together. A torn tail is cut off. Any other damage stops the start.
+ * Both are read and checked as a whole before anything is changed, and `replay.ts` combines them. A torn tail of a
+ * segment is cut off. Any other damage ends the start.
  */
 import { readdirSync, readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,22 +23,22 @@ import { refuseAccess, refuseFile } from './unreadable-file.ts'
 
 export interface Recovered {
   readonly graphs: readonly Graph[]
-  /** What the attempts that a crash cut short had started; some of it may still run. */
+  /** Processes of attempts that a crash interrupted. Some may still run. */
   readonly processes: readonly ProcessIdentity[]
   /** Cancelled tasks whose attempts another service may not have ended yet. */
   readonly toKillRemotely: readonly Task[]
-  /** Oldest first; the later of two with one name counts. */
+  /** Oldest first. The later of two with the same name counts. */
   readonly idempotencyKeys: readonly KeptKey[]
   /** The highest numbers given out so far. */
   readonly lastSeq: number
   readonly lastOrdinal: number
-  /** Segments that are there, oldest and newest; undefined when there are none. */
+  /** Numbers of the oldest and the newest segment; undefined if there are none. */
   readonly segments: { readonly oldest: number; readonly newest: number } | undefined
   /** Bytes of torn tails that were cut off. */
   readonly cutBytes: number
 }
 
-/** The state file and the segments of the journal: what holds the input of tasks. */
+/** The files that hold inputs of tasks: the state file and the segments of the journal. */
 export const filesWithInput = (dataDir: string): string[] => [
   statePath(dataDir),
   ...readdirSync(dataDir)
@@ -45,14 +46,14 @@ export const filesWithInput = (dataDir: string): string[] => [
     .map((name) => join(dataDir, name)),
 ]
 
-/** Throws `UsageError` with file, place and remedy; then nothing was changed. */
+/** Throws `UsageError` with the file, the place and a remedy, and then has changed nothing. */
 export async function recover(dataDir: string): Promise<Recovered> {
   const idempotencyKeys = readIdempotencyKeys(dataDir)
   const numbers = readdirSync(dataDir)
     .map(segmentNumber)
     .filter((number) => number !== undefined)
     .sort((a, b) => a - b)
-  // Segments go once a state file holds what they held, and the first of all has number 1.
+  // A segment is removed only when a state file holds its content: without a state file the first segment must exist.
   if (numbers.length > 0 && numbers[0] !== FIRST_SEGMENT && !hasSnapshot(dataDir))
     throw lostSnapshot(dataDir, numbers[0]!)
   const mentions = new Mentions()
@@ -97,8 +98,9 @@ export async function recover(dataDir: string): Promise<Recovered> {
 }
 
 /**
- * Reads the state file in parts and builds its graphs meanwhile, so that neither the file nor all entries are in memory at
- * once. If somebody has edited the file, so that it is no longer as `writeSnapshot` writes it, reads it again as a whole.
+ * Reads the state file in parts and builds its graphs meanwhile, so that neither the file nor all entries are in memory
+ * at once. If somebody has edited the file, so that it is no longer as `writeSnapshot` writes it, reads it again as a
+ * whole.
  */
 async function readState({ dataDir, mentions, keys, collections, refuse }: StateParts): Promise<Replay> {
   const replay = new Replay([...keys], collections, mentions)

@@ -1,9 +1,10 @@
 /**
- * The state file and the journal, put together as plain data, and the graphs that come of it.
+ * Replay: applies the journal to the entries of the state file, and builds graphs from the result.
  *
- * Entries of the state file come first, then the frames of the journal: a frame of a graph adds its tasks, a row of a task is
- * its newest state where its number is higher. A graph of the state file that the journal says nothing about is built as
- * soon as its entries are there, and its entries are garbage: the entries of 100,000 tasks take five times as much as the tasks.
+ * The entries of the state file come first, then the frames of the journal. A frame of a graph adds its tasks. A state
+ * of a task replaces an older one, as their sequence numbers say. A graph of the state file that the journal does not
+ * mention is built as soon as all its entries were read, which frees them: the entries of 100,000 tasks take five times
+ * as much memory as the tasks.
  */
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
@@ -18,35 +19,35 @@ import { decodeStates, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
 import { recoverGraph, type StoredTask } from './stored-task.ts'
 
-/** The tasks of a graph are not next to each other in the state file, or a task is there twice. */
+/** The state file is not as we write it: tasks of a graph are not adjacent, or a task is there twice. */
 export class OutOfOrder extends Error {}
 
 export class Replay {
   /**
-   * Of each graph its entries by task id, deleted ones too, in the order of the graph; or the graph itself, where nothing
-   * that comes can change it.
+   * For each graph its entries by task id, including deleted ones, in the order of the graph. Or the graph itself, if
+   * no frame of the journal can change it.
    */
   readonly #graphs = new Map<number, Map<string, StoredTask> | Graph>()
-  /** The graph whose task callers see under an id. */
+  /** For each id the number of the graph whose task callers see. */
   readonly #owners = new Map<string, number>()
-  /** The order in which the graphs of the journal were taken in. */
+  /** The order in which the graphs of the journal were accepted. */
   readonly #ranks = new Map<number, number>()
   /** Graphs that were refused after they had been written. */
   readonly #revoked = new Set<number>()
-  /** What the journal is about; undefined: nothing of the state file is built before all was read. */
+  /** Undefined: no graph is built before all entries were read. */
   readonly #mentions: Mentions | undefined
   readonly #seen = new Set<string>()
-  /** Entries of a state file of the older form, by graph id. They get their numbers once those of the others are known. */
+  /** Entries of an older state file, by graph id. Their graphs get numbers after those of all others are known. */
   readonly #unnumbered = new Map<string, Map<string, StoredTask>>()
   /** The graph that the last entry belongs to. */
   #current: number | undefined
   lastSeq = 0
   lastOrdinal = 0
 
-  /** Both are known once `graphs` has been called. */
+  /** Complete once `graphs` has been called, as is `processes`. */
   readonly toKillRemotely: Task[] = []
   readonly processes: ProcessIdentity[] = []
-  /** Those of the state file and the journal, oldest first. */
+  /** Keys of the key file and the journal, oldest first. */
   readonly idempotencyKeys: KeptKey[]
 
   readonly #collections: GcSchedule
@@ -57,7 +58,7 @@ export class Replay {
     this.#mentions = mentions
   }
 
-  /** Takes in the next entry of the state file. Throws `OutOfOrder`, and what `refuse` makes. */
+  /** Adds the next entry of the state file. Throws `OutOfOrder`, or the error that `refuse` makes. */
   addEntry(id: string, entry: StoredTask, refuse: (detail: string) => Error): void {
     if (this.#mentions !== undefined) {
       if (this.#seen.has(id)) throw new OutOfOrder()
@@ -67,7 +68,7 @@ export class Replay {
     this.lastSeq = Math.max(this.lastSeq, entry.seq ?? 0)
     const ordinal = entry.graph_ordinal
     if (ordinal === undefined) {
-      // Entries without a graph are one graph, as ids were global in the older form.
+      // Entries without a graph form one graph: in older files ids were global.
       const key = entry.graph_id ?? ''
       const entries = this.#unnumbered.get(key) ?? new Map<string, StoredTask>()
       this.#unnumbered.set(key, entries.set(id, entry))
@@ -82,7 +83,7 @@ export class Replay {
     this.#entriesOf(ordinal).set(id, entry)
   }
 
-  /** To be called after the last entry. */
+  /** Called after the last entry. */
   endEntries(refuse: (detail: string) => Error): void {
     this.#closeGraph(refuse)
     this.#seen.clear()
@@ -92,7 +93,7 @@ export class Replay {
     }
   }
 
-  /** All entries of the current graph are there: it is built unless the journal goes on about it. */
+  /** All entries of the current graph were read: builds it unless the journal mentions it. */
   #closeGraph(refuse: (detail: string) => Error): void {
     const ordinal = this.#current
     if (ordinal === undefined || this.#mentions === undefined) return
@@ -103,7 +104,7 @@ export class Replay {
     else this.#graphs.set(ordinal, graph)
   }
 
-  /** Notes what the steps of earlier frames must know of this one. */
+  /** Notes what earlier frames need to know about this one. Called for all frames before `apply`. */
   note({ kind, payload }: Frame): void {
     if (kind === 't') return
     const graph_ordinal = graphOrdinalIn(payload)
@@ -112,13 +113,13 @@ export class Replay {
     else this.#ranks.set(graph_ordinal, this.#ranks.size)
   }
 
-  /** To be called once all frames were noted. */
+  /** Applies a frame. Called for all frames in order. */
   apply({ kind, payload }: Frame, refuse: (detail: string) => Error): void {
     if (kind === 'g') this.#addGraph(decodeGraph(payload), refuse)
     else if (kind === 't') for (const state of statesIn(payload, refuse)) this.#applyState(state)
   }
 
-  /** A graph of the state file whose frame is gone is older than any that still has one. */
+  /** A graph whose frame was removed is older than all graphs that still have one. */
   #rankOf(ordinal: number): number {
     return this.#ranks.get(ordinal) ?? -1
   }
@@ -127,7 +128,7 @@ export class Replay {
     const { graph_ordinal, graph_id, trace_id, created_at, idempotency, body } = graph
     if (this.#revoked.has(graph_ordinal)) return
     if (idempotency !== undefined) this.idempotencyKeys.push(idempotency)
-    // What the state file lacks of a graph that it knows was deleted or replaced before it was written.
+    // A task that the state file lacks, of a graph that it has, was deleted or replaced before the file was written.
     const isKnown = this.#graphs.has(graph_ordinal)
     const entries = this.#entriesOf(graph_ordinal)
     for (const input of runSync(decodeTasks(body))) {
@@ -142,7 +143,7 @@ export class Replay {
         entries.set(id, { ...entry, ...((isKnown || isReplaced) && { deleted: true }) } as StoredTask)
       }
       if (isReplaced) continue
-      if (owner !== graph_ordinal) this.#hide(id) // it took the id over, whatever became of its own task since
+      if (owner !== graph_ordinal) this.#hide(id) // it took the id over, whatever happened to its own task since
       if (entries.get(id)!.deleted) this.#owners.delete(id)
       else this.#owners.set(id, graph_ordinal)
     }
@@ -153,14 +154,14 @@ export class Replay {
     this.lastSeq = Math.max(this.lastSeq, seq)
     if (record === undefined && !this.#graphs.has(graph_ordinal)) return
     const entries = this.#entriesOf(graph_ordinal)
-    // A task that its graph does not show was deleted or replaced; what became of it still decides about others.
+    // A task without an entry was deleted or replaced. Its outcome still decides about its dependents.
     const entry = entries.get(id) ?? ({ type: 'os', ...record, id, deleted: true } as StoredTask)
     if ((entry.seq ?? 0) >= seq) return
     entries.set(id, { ...withoutState(entry), ...changed, seq } as StoredTask)
     if (state.deleted && this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)
   }
 
-  /** What was under `id` is replaced: its outcome still decides about others of its graph. */
+  /** The previous task of `id` is replaced. Its outcome still decides about its dependents. */
   #hide(id: string): void {
     const owner = this.#owners.get(id)
     const entries = owner === undefined ? undefined : this.#entriesOf(owner)
@@ -168,7 +169,7 @@ export class Replay {
     if (entries !== undefined && entry !== undefined) entries.set(id, { ...entry, deleted: true })
   }
 
-  /** To be called once, at the end: the entries of each graph are let go of as soon as it is built. */
+  /** Builds all graphs. Called once, at the end. Frees the entries of each graph as soon as it is built. */
   graphs(refuse: (detail: string) => Error): Graph[] {
     this.#owners.clear()
     const graphs: Graph[] = []
@@ -209,14 +210,14 @@ function statesIn(payload: Uint8Array, refuse: (detail: string) => Error): Journ
   }
 }
 
-/** Whether its attempt was being ended elsewhere. */
+/** Whether its attempt was being cancelled in another service. */
 const isToKillRemotely = ({ status, handle_id }: StoredTask) => status === 'cancelling' && handle_id !== undefined
 
-/** Whether its attempt is to be followed again, although nobody may see the task any more. */
+/** Whether its attempt continues in another service and must be followed, even if the task is deleted. */
 const goesOnElsewhere = ({ status, handle_id }: StoredTask) =>
   (status === 'running' || status === 'pending') && handle_id !== undefined
 
-/** What of an entry never changes. A state replaces all of the rest, also by leaving things out. */
+/** The constant part of an entry. A state replaces all of the rest, including fields that it lacks. */
 function withoutState(entry: StoredTask): Partial<StoredTask> {
   const { status, run_status, attempt, interrupted_attempts, process, handle_id, handle_taken, handle_owner, ...rest } =
     entry

@@ -1,9 +1,9 @@
 /**
- * `<data-dir>/results/`: large results, a file each.
+ * `<data-dir>/results/`: large results, one file each.
  *
- * A file is on disk before the state that names it is written. Its name ends in the checksum of what is in it, so that
- * whoever reads it knows whether that is what was written; files of earlier versions have none and must be JSON. One that is not needed any more goes after the next
- * snapshot, when nothing on disk names it; what a crash leaves in between is found at the next start.
+ * A file is synced before the state that names it is written. Its name ends with the checksum of its content, which
+ * every read verifies. Names of earlier versions lack the checksum; then the content must be JSON. A file that no task
+ * refers to is removed after the next snapshot, when nothing on disk names it. A start removes those that a crash left.
  */
 import { mkdirSync, readdirSync, unlinkSync } from 'node:fs'
 import { open, readFile, unlink } from 'node:fs/promises'
@@ -18,10 +18,10 @@ export class ResultFiles {
   readonly #directory: string
   readonly #log: Log
   #dropped: ResultFile[] = []
-  /** Those that cannot be read and that the log has a line of. */
-  readonly #toldOf = new WeakSet<ResultFile>()
+  /** Lost files that were logged. */
+  readonly #logged = new WeakSet<ResultFile>()
 
-  /** Makes the directory, and removes what none of `graphs` names. */
+  /** Makes the directory, and removes files that no task of `graphs` refers to. */
   constructor(dataDir: string, graphs: readonly Graph[], log: Log) {
     this.#directory = join(dataDir, 'results')
     this.#log = log
@@ -35,7 +35,10 @@ export class ResultFiles {
     }
   }
 
-  /** What the task holds for `result`: itself when it is small, else a file. Falls back to itself when the disk refuses. */
+  /**
+   * Writes a large result to a file. Returns what the task keeps: the file, or the result itself if it is small or if
+   * the disk refuses.
+   */
   keep(task: Task, result: unknown): unknown | Promise<unknown> {
     return isLargeJson(result) ? this.#save(task, result) : result
   }
@@ -62,7 +65,7 @@ export class ResultFiles {
     }
   }
 
-  /** The result, if its file is there and holds what was written. */
+  /** The result as JSON text, or why it is lost. The first loss of each file is logged. */
   async read(file: ResultFile): Promise<StoredResult> {
     const { name } = file
     try {
@@ -78,17 +81,17 @@ export class ResultFiles {
 
   #lost(file: ResultFile, how: string): StoredResult {
     const lost = `the result is lost: its file results/${file.name} in the data directory ${how}`
-    if (!this.#toldOf.has(file)) this.#log.warn('a large result is lost', { file: file.name, cause: lost })
-    this.#toldOf.add(file)
+    if (!this.#logged.has(file)) this.#log.warn('a large result is lost', { file: file.name, cause: lost })
+    this.#logged.add(file)
     return { lost }
   }
 
-  /** The task that had it is gone. */
+  /** No task refers to `file` any more. */
   drop(file: ResultFile): void {
     this.#dropped.push(file)
   }
 
-  /** To be called with what `takeDropped` gave before a snapshot, once that is in place. */
+  /** Removes the files that `takeDropped` returned before a snapshot, once the snapshot is in place. */
   async remove(files: readonly ResultFile[]): Promise<void> {
     for (const { name } of files) {
       await unlink(join(this.#directory, name)).catch((error) => {
@@ -98,14 +101,14 @@ export class ResultFiles {
     }
   }
 
-  /** The files that nobody needs any more as of now. */
+  /** The files that were dropped so far. */
   takeDropped(): ResultFile[] {
     const dropped = this.#dropped
     this.#dropped = []
     return dropped
   }
 
-  /** Files whose snapshot failed: they are still named on disk. */
+  /** The snapshot failed: `files` are still named on disk. */
   giveBack(files: readonly ResultFile[]): void {
     this.#dropped.push(...files)
   }

@@ -1,8 +1,9 @@
 /**
  * One file of the journal: `journal-<number>.log`, open for writing.
  *
- * Writes go to the end of the frames. Behind that end there may be preallocated zeros (`preallocation.ts`). A write that
- * fails half-way is cut off, because half a frame followed by whole ones would read as damage and not as a torn tail.
+ * Writes go to the end of the frames. Behind that end there may be preallocated zeros (`preallocation.ts`). A write
+ * that fails half-way is cut off, because half a frame followed by whole ones would read as damage and not as a torn
+ * tail.
  */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'

@@ -16,8 +16,8 @@ import type { StoredTask } from './stored-task.ts'
 import { refuseAccess, refuseFile } from './unreadable-file.ts'
 
 /**
- * Calls `visit` with each entry of the state file in `dataDir`, in the order of the file; with none if there is no file. A
- * repeated name is visited again: the last one counts, as in every reader of JSON. Throws `UsageError`.
+ * Calls `visit` with each entry of the state file in `dataDir`, in the order of the file; with none if there is no
+ * file. A repeated name is visited again: the last one counts, as in every reader of JSON. Throws `UsageError`.
  */
 export async function readSnapshot(dataDir: string, visit: (id: string, entry: StoredTask) => void): Promise<void> {
   const path = statePath(dataDir)
@@ -40,8 +40,9 @@ export async function readSnapshot(dataDir: string, visit: (id: string, entry: S
 export class NotLineByLine extends Error {}
 
 /**
- * As `readSnapshot`, with a few megabytes of the file in memory at a time instead of all of it. Reads what `writeSnapshot`
- * writes: an entry a line. Throws `NotLineByLine` for any other file, after it has visited some entries or none.
+ * As `readSnapshot`, with a few megabytes of the file in memory at a time instead of all of it. Reads what
+ * `writeSnapshot` writes: an entry a line. Throws `NotLineByLine` for any other file, after it has visited some entries
+ * or none.
  */
 export function readSnapshotLines(dataDir: string, visit: (id: string, entry: StoredTask) => void): void {
   const path = statePath(dataDir)
@@ -81,7 +82,9 @@ function entryOf(line: string): [id: string, entry: unknown] {
 /** Bytes of the state file that are read at a time. */
 const READ_BYTES = 1024 * 1024
 
-/** The lines of a file in UTF-8, without their ends. Throws `NotLineByLine` where it is not UTF-8 or has no last end. */
+/**
+ * The lines of a file in UTF-8, without their ends. Throws `NotLineByLine` where it is not UTF-8 or has no last end.
+ */
 function* linesOf(path: string): Generator<string> {
   const fd = openOrRefuse(path)
   try {

@@ -1,8 +1,8 @@
 /**
- * When the state file is written anew, and what goes with it.
+ * Snapshots: writing the state file, and removing what it replaces.
  *
- * A new segment of the journal is begun, the state file and the remembered keys are written, and only then the older
- * segments and the results that nobody needs go. A kill between any two of these steps changes nothing.
+ * A snapshot starts a new segment of the journal, writes the state file and the idempotency keys, and only then removes
+ * the older segments and unused result files. A crash between any two of these steps loses nothing.
  */
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -22,15 +22,15 @@ export interface SnapshotOptions {
   readonly resultFiles: ResultFiles
   readonly dataDir: string
   readonly log: Log
-  /** Older segments hold what the state file lacks: it is written even if nothing changes. */
+  /** Older segments hold changes that the state file lacks. The first snapshot is taken even if nothing changes. */
   readonly isStateFileBehind: boolean
 }
 
-/** The states of changed tasks on their way to the journal. */
+/** Access to the states of changed tasks that are not in the journal yet. */
 export interface ChangedStates {
-  /** Writes them. */
+  /** Writes them to the journal. */
   flush(): void
-  /** Adds the state of a task that has not changed. */
+  /** Adds the state of a task that has not changed, so that the new segment holds it. */
   carry(task: Task): void
 }
 
@@ -49,11 +49,11 @@ export class Snapshots {
     this.#writtenSeq = options.isStateFileBehind ? -1 : options.store.seq
   }
 
-  /** Takes one, unless one is under way; what goes wrong is logged, and the next one makes up for it. */
+  /** Takes a snapshot unless one is in progress. Logs an error; the next snapshot makes up for it. */
   async takeOrLog(): Promise<void> {
     const { log, journal } = this.#options
-    if (this.#underway !== undefined) return // a slow disk: the next time will do
-    if (journal.isLost) return // the journal has said so
+    if (this.#underway !== undefined) return // the disk is slow: the next interval will do
+    if (journal.isLost) return // the journal has logged it
     try {
       await this.#take()
     } catch (error) {
@@ -61,13 +61,13 @@ export class Snapshots {
     }
   }
 
-  /** Takes the last one, after the one that may be under way. Throws when it cannot be written. */
+  /** Takes the last snapshot, after one that may be in progress. Throws if it cannot be written. */
   async takeLast(): Promise<void> {
-    await this.#underway?.catch(() => {}) // it has been logged
+    await this.#underway?.catch(() => {}) // it was logged
     await this.#take()
   }
 
-  /** One at a time, whoever asks. */
+  /** One at a time. Further callers share the one in progress. */
   #take(): Promise<void> {
     this.#underway ??= nextTurn()
       .then(() => this.#takeIfChanged())
@@ -80,7 +80,7 @@ export class Snapshots {
   async #takeIfChanged(): Promise<void> {
     const { store, journal, resultFiles } = this.#options
     if (store.seq === this.#writtenSeq && journal.size === 0 && !journal.isDistrusted) return
-    journal.checkDirectory() // a directory that took its place is not ours to write in
+    journal.checkDirectory() // do not write into a directory that replaced ours
     this.#states.flush()
     const dropped = resultFiles.takeDropped()
     try {
@@ -95,9 +95,9 @@ export class Snapshots {
   async #write(): Promise<void> {
     const { store, journal, idempotencyKeys, dataDir } = this.#options
     const segment = await journal.startSegment()
-    // Graphs that were synced with the segment before become visible in this turn; the snapshot must hold them.
+    // Graphs that were synced with the older segment become visible in this turn. The snapshot must include them.
     await nextTurn()
-    // The state file has no place for deleted tasks that still run: their states are carried into the new segment.
+    // The state file has no place for deleted tasks that still run: their states are copied to the new segment.
     for (const task of store.hiddenRunning) this.#states.carry(task)
     this.#states.flush()
     const { seq } = store

@@ -1,8 +1,8 @@
 /**
- * A task as it is kept in the state file: its record, and what only a restart needs. Pure.
+ * The entry of a task in the state file: its record, and fields that only a restart needs. Pure.
  *
- * `recoverGraph` makes a live graph of such entries. What was running when the service ended is pending again; the
- * attempt it cut short uses up no retry.
+ * `recoverGraph` builds a graph from such entries. A task that was running when the service ended is pending again, and
+ * its interrupted attempt uses up no retry.
  */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
@@ -18,28 +18,28 @@ import { ResultFile } from '../graph/result-file.ts'
 import type { ValidTask } from '../graph/validate.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
-/** What an entry holds besides the record. Entries of the older form have none of these. */
+/** Fields of an entry that the record lacks. Entries of older versions have none of these. */
 export interface StoredExtras {
-  /** Sequence number of the change that made it what it is. */
+  /** Sequence number of the last change of the task. */
   readonly seq: number
-  /** Number of the graph in the order in which this directory took them in; tells graphs apart for ever. */
+  /** Number of the graph in the order of acceptance. Never reused within a data directory. */
   readonly graph_ordinal: number
   readonly trace_id: string
   readonly interrupted_attempts?: number
   /** Name of the file that holds the result. */
   readonly result_file?: string
-  /** What the attempt that executes has started. */
+  /** Leading process of the running attempt. */
   readonly process?: ProcessIdentity
-  /** The service that carries out the attempt has said that it has it. */
+  /** The other service has confirmed the attempt (`Handle.isTaken`). */
   readonly handle_taken?: true
-  /** The name under which that service has it. Absent in files of earlier versions, too. */
+  /** `Handle.owner`. Absent in files of earlier versions. */
   readonly handle_owner?: string
-  /** Dependencies whose records are gone, and what became of them. */
+  /** Outcomes of dependencies whose records were removed. */
   readonly settled_dependencies?: readonly { readonly id: string; readonly outcome: TaskStatus | 'deleted' }[]
 }
 
 export type StoredTask = Omit<TaskRecord, 'depends_on'> & { readonly depends_on?: string[] } & Partial<StoredExtras> & {
-    /** In the journal: the record was deleted, what becomes of the task still decides about others. */
+    /** In the journal: the record was deleted, but the outcome of the task still decides about its dependents. */
     readonly deleted?: true
   }
 
@@ -70,7 +70,7 @@ const progressExtras = ({ seq, graph, interruptedAttempts, process, handle }: Ta
   ...(handle?.owner !== undefined && { handle_owner: handle.owner }),
 })
 
-/** The graph of `entries`, all of one graph. `refuse` makes the error for entries that cannot be. */
+/** Builds the graph of `entries`. `refuse` makes the error for entries that contradict each other. */
 export function recoverGraph(
   ordinal: number,
   entries: readonly StoredTask[],
@@ -109,7 +109,7 @@ export function recoverGraph(
   return graph
 }
 
-/** Undefined where nobody wrote down when it was: a state file of somebody else's need not. */
+/** End of the last task. Undefined if no entry has a time, as in state files of other origin. */
 function endOf({ tasks }: Graph): number | undefined {
   const times = tasks.flatMap(({ finishedAt, updatedAt }) => finishedAt ?? updatedAt ?? [])
   return times.length === 0 ? undefined : times.reduce((last, time) => Math.max(last, time))
@@ -117,18 +117,18 @@ function endOf({ tasks }: Graph): number | undefined {
 
 type Outcome = TaskStatus | 'deleted'
 
-/** What the entries of dependents say of dependencies whose records are gone. */
+/** Outcomes of removed dependencies, as the entries of their dependents note them. */
 const notedOutcomes = (entries: readonly StoredTask[]): ReadonlyMap<string, Outcome> =>
   new Map(entries.flatMap((entry) => entry.settled_dependencies ?? []).map(({ id, outcome }) => [id, outcome]))
 
-/** A deleted task of which the journal holds no state is as its dependents say. */
+/** A deleted task without a state in the journal gets the outcome that its dependents note. */
 const withNotedOutcome = (entry: StoredTask, noted: ReadonlyMap<string, Outcome>): StoredTask =>
   entry.deleted && entry.seq === undefined ? { ...entry, status: statusOf(noted.get(entry.id)) } : entry
 
-/** What became of a dependency that nobody noted is unknown: deleted, so it stays pending for ever. */
+/** A dependency without a noted outcome counts as deleted, so it stays pending for ever. */
 const statusOf = (outcome: Outcome = 'deleted'): TaskStatus => (outcome === 'deleted' ? 'pending' : outcome)
 
-/** Stand-ins for dependencies that have no entry at all. */
+/** Placeholder entries for dependencies that have no entry. */
 function settledDependencies(entries: readonly StoredTask[], noted: ReadonlyMap<string, Outcome>): StoredTask[] {
   const present = new Set(entries.map((entry) => entry.id))
   const gone = new Map<string, StoredTask>()
@@ -152,7 +152,7 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   task.seq = entry.seq ?? 0
   task.attempt = entry.attempt ?? 0
   task.interruptedAttempts = entry.interrupted_attempts ?? 0
-  // Null is what an executor gave that answered nothing; a task that never ran has none.
+  // A null result belongs to a task that ran. A task that never ran has no result.
   if (entry.result_file !== undefined) task.result = new ResultFile(entry.result_file)
   else task.result = entry.result ?? (entry.result === null && entry.run_status !== undefined ? null : undefined)
   task.errorText = entry.error ?? undefined
@@ -177,12 +177,12 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
     if (task.attempts !== undefined) {
       task.attempts = withAttempt(task.attempts, attemptRecord(task, task.updatedAt, task.failure))
     }
-    task.finishedAt = task.updatedAt ?? task.createdAt // the same for whoever asks after the next restart
+    task.finishedAt = task.updatedAt ?? task.createdAt // a restart must find the same time again
   }
   return task
 }
 
-/** A record has its parameters twice, under both names. As two objects they would take twice the memory. */
+/** A record has its parameters under two names. Two equal objects would take twice the memory, so one is dropped. */
 function withOneInput(entry: StoredTask): StoredTask {
   const { params, input, ...rest } = entry
   if (params == null || input == null || !Bun.deepEquals(params, input, true)) return entry

@@ -1,14 +1,14 @@
 /**
- * A reader for JSON that is too large for one call of `JSON.parse`, which blocks the event loop for a quarter of a second
- * at 64 MiB. Pure.
+ * A reader for JSON that is too large for one call of `JSON.parse`, which blocks the event loop for a quarter of a
+ * second at 64 MiB. Pure.
  *
  * The reader scans the bytes of one container for the borders of its members: quotes, escapes and depth. It passes each
  * member to `JSON.parse` and yields in between. It accepts and refuses what `JSON.parse` accepts and refuses, which a
  * property test compares. The one difference: members of an object keep the order of the text, whatever their names.
  *
  * In an array of objects the reader guesses borders: an object probably ends before each `},{`. If `JSON.parse` accepts
- * the text up to there as a list, the guess was right. If not, the reader scans the bytes of the array. Guessing reads a
- * list of 100,000 tasks in half of the time.
+ * the text up to there as a list, the guess was right. If not, the reader scans the bytes of the array. Guessing reads
+ * a list of 100,000 tasks in half of the time.
  */
 import { decodeUtf8, JsonSyntaxError, parseJson, parseText } from '../../shared/json-bytes.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
@@ -34,8 +34,8 @@ export const tooManyFieldsText = (at: string, maxFields: number): string =>
   `${at === '' ? 'the body' : at}: more than ${maxFields} fields`
 
 /**
- * Parses a whole document. If it is an object, parses the arrays that `arrays` names in steps. Throws `JsonSyntaxError`,
- * for an object with too many fields before parsing it.
+ * Parses a whole document. If it is an object, parses the arrays that `arrays` names in steps. Throws
+ * `JsonSyntaxError`, for an object with too many fields before parsing it.
  */
 export function* parseObjectWithArrays(
   bytes: Uint8Array,
@@ -71,8 +71,8 @@ function* parseObject(
 }
 
 /**
- * Calls `visit` with each member of a document that is an object, in the order of the text, also for repeated names. The
- * text is known to be JSON to its end only when this has returned.
+ * Calls `visit` with each member of a document that is an object, in the order of the text, also for repeated names.
+ * The text is known to be JSON to its end only when this has returned.
  */
 export function* parseMembers(bytes: Uint8Array, visit: (key: string, value: unknown) => void): Steps<void> {
   const scan = new Scan(bytes)

@@ -1,8 +1,8 @@
 /**
  * A position in the bytes of a JSON text that moves over the structure around values, not into them. Pure.
  *
- * The scan looks at quotes, escapes, brackets and separators only. `JSON.parse` decides later whether a value is valid, so
- * the borders that the scan reports are right for a valid text and harmless for any other.
+ * The scan looks at quotes, escapes, brackets and separators only. `JSON.parse` decides later whether a value is valid,
+ * so the borders that the scan reports are right for a valid text and harmless for any other.
  */
 import { byteOrderMarkLength, decodeUtf8, JsonSyntaxError, parseText } from '../../shared/json-bytes.ts'
 
@@ -12,7 +12,7 @@ const BYTES_PER_YIELD = 128 * 1024
 /** Bytes searched for a guessed border. Larger objects are scanned. */
 const BYTES_PER_GUESS = 4 * 1024
 
-// Typed as numbers, not as literals: TypeScript would narrow `scan.byte` to a literal and not notice that a step changes it.
+// Typed as numbers, not as literals: TypeScript would narrow `scan.byte` and not notice that a step changes it.
 const QUOTE: number = 0x22
 const BACKSLASH: number = 0x5c
 const COMMA: number = 0x2c
@@ -83,8 +83,8 @@ export class Scan {
   }
 
   /**
-   * Moves behind a value and the space after it. Returns the end of the value, or `UNFINISHED` when a yield is due: then
-   * call again. Checks borders only, not the text between them.
+   * Moves behind a value and the space after it. Returns the end of the value, or `UNFINISHED` when a yield is due:
+   * then call again. Checks borders only, not the text between them.
    */
   skipValue(): number {
     const { bytes } = this

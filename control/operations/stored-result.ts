@@ -6,8 +6,9 @@ import type { ResultFiles } from '../journal/result-files.ts'
 export type ResultReader = Pick<ResultFiles, 'read'>
 
 /**
- * The JSON of `record` with the result in `file` as its member `name`. The text of the file is inserted as it is: parsing
- * and formatting megabytes would block the event loop. For a lost result, the JSON of what `reportLoss` returns.
+ * The JSON of `record` with the result in `file` as its member `name`. The text of the file is inserted as it is:
+ * parsing and formatting megabytes would block the event loop. For a lost result, the JSON of what `reportLoss`
+ * returns.
  */
 export async function jsonWithStored<R extends object>(
   record: R,

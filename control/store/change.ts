@@ -29,7 +29,9 @@ export type Change =
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
   /** The attempt has started a process. */
   | { readonly kind: 'process-started'; readonly task: Task; readonly at: number; readonly process: ProcessIdentity }
-  /** Another service gets the attempt: it is about to be asked, has confirmed the attempt, or (undefined) refused it. */
+  /**
+   * Another service gets the attempt: it is about to be asked, has confirmed the attempt, or (undefined) refused it.
+   */
   | { readonly kind: 'handed-over'; readonly task: Task; readonly at: number; readonly handle: Handle | undefined }
   /** The attempt failed. Another one follows after a backoff. */
   | {

@@ -5,8 +5,9 @@ export class EndWaiters {
   readonly #waiting = new Map<Task | Graph, Set<() => void>>()
 
   /**
-   * Resolves when the next of `subjects` ends or is deleted, or when `signal` fires. A graph stands for all of its tasks:
-   * waiting for 100,000 of them costs as much as waiting for one. Adds one listener to `signal`, however many subjects.
+   * Resolves when the next of `subjects` ends or is deleted, or when `signal` fires. A graph stands for all of its
+   * tasks: waiting for 100,000 of them costs as much as waiting for one. Adds one listener to `signal`, however many
+   * subjects.
    */
   wait(subjects: readonly (Task | Graph)[], signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve()

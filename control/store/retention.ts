@@ -1,8 +1,8 @@
 /**
  * Retention: removes graphs that ended long ago, and the oldest ended graphs when there are too many tasks.
  *
- * A graph is removed as a whole. Its time counts from the end of its last task, and a live graph is never removed. Ended
- * graphs are kept in the order of their ends, so a sweep looks only at the first ones.
+ * A graph is removed as a whole. Its time counts from the end of its last task, and a live graph is never removed.
+ * Ended graphs are kept in the order of their ends, so a sweep looks only at the first ones.
  */
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'

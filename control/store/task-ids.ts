@@ -1,8 +1,8 @@
 /**
  * The task that each id belongs to.
  *
- * A graph claims the ids of its tasks before it is accepted; nobody sees the graph until then. A claim takes over ids of
- * terminal tasks. Callers see those tasks until the graph is accepted, and again if it is refused.
+ * A graph claims the ids of its tasks before it is accepted; nobody sees the graph until then. A claim takes over ids
+ * of terminal tasks. Callers see those tasks until the graph is accepted, and again if it is refused.
  */
 import { ServiceError } from '../../shared/errors.ts'
 import type { Graph, Task } from '../graph/graph.ts'
@@ -21,7 +21,10 @@ export class TaskIds {
     return seen === undefined || seen.isDeleted || seen.graph.isRetired ? undefined : seen
   }
 
-  /** Claims the ids of the tasks from `from` to `to`, or throws 409 and gives back all ids that `graph` has claimed so far. */
+  /**
+   * Claims the ids of the tasks from `from` to `to`, or throws 409 and gives back all ids that `graph` has claimed so
+   * far.
+   */
   claim(graph: Graph, from: number, to: number): void {
     for (let i = from; i < to; i++) {
       const task = graph.tasks[i]!

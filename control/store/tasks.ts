@@ -1,11 +1,11 @@
 /**
  * The tasks in memory, and the one function that changes them.
  *
- * `apply` checks that a change is allowed, makes it, numbers it and calls the watchers: counters, retention, persistence.
- * Sequence numbers rise and never repeat. Nothing else writes to a task of an accepted graph.
+ * `apply` checks that a change is allowed, makes it, numbers it and calls the watchers: counters, retention,
+ * persistence. Sequence numbers rise and never repeat. Nothing else writes to a task of an accepted graph.
  *
- * A large graph takes longer to accept than one turn of the event loop. So `claim` reserves its ids in steps, while no caller
- * sees the graph, and `apply` with `graph-accepted` makes all of it visible at once.
+ * A large graph takes longer to accept than one turn of the event loop. So `claim` reserves its ids in steps, while no
+ * caller sees the graph, and `apply` with `graph-accepted` makes all of it visible at once.
  */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
@@ -195,7 +195,9 @@ export class TaskStore {
     void runCooperatively(this.#free(graph.tasks))
   }
 
-  /** Frees replaced or retired tasks. No caller sees them any more, so this may take several turns of the event loop. */
+  /**
+   * Frees replaced or retired tasks. No caller sees them any more, so this may take several turns of the event loop.
+   */
   *#free(tasks: readonly Task[]): Steps<void> {
     for (let i = 0; i < tasks.length; i++) {
       const task = tasks[i]!
@@ -236,7 +238,10 @@ export class TaskStore {
     return task.isTerminal || task.isDeleted ? Promise.resolve() : this.whenAnyEnds([task], signal)
   }
 
-  /** Resolves when the next of `subjects` ends or is deleted, or when `signal` fires. A graph stands for all of its tasks. */
+  /**
+   * Resolves when the next of `subjects` ends or is deleted, or when `signal` fires. A graph stands for all of its
+   * tasks.
+   */
   whenAnyEnds(subjects: readonly (Task | Graph)[], signal: AbortSignal): Promise<void> {
     return this.#endWaiters.wait(subjects, signal)
   }

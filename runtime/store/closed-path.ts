@@ -10,8 +10,8 @@ import { chmodSync, closeSync, constants, fstatSync, openSync } from 'node:fs'
 const O_PATH = 0o10_000_000
 
 /**
- * Adds `rights` for the owner of the file at `path` and removes none. Does not follow a symbolic link. Returns false when
- * the file is not ours or cannot be reached.
+ * Adds `rights` for the owner of the file at `path` and removes none. Does not follow a symbolic link. Returns false
+ * when the file is not ours or cannot be reached.
  */
 export function giveOwner(path: string, rights: number): boolean {
   if (process.platform !== 'linux') return false
