@@ -6,18 +6,21 @@
  */
 import type { Task } from '../graph/graph.ts'
 import { Fifo } from './fifo.ts'
+import type { ReadyQueue } from './ready-queue.ts'
 
 type Waiting = { readonly task: Task; readonly dueAt: number }
 
 export class BackoffLanes {
   readonly #lanes = new Map<number, Fifo<Waiting>>()
+  readonly #ready: Pick<ReadyQueue, 'push'>
   readonly #wake: () => void
   #timer: Timer | undefined
   #timerDueAt = Number.POSITIVE_INFINITY
   #isStopped = false
 
-  /** `wake` is called when a task is due; it should call `takeDue`. */
-  constructor(wake: () => void) {
+  /** `wake` is called when a task is due; it should call `step`, which queues the task in `ready`. */
+  constructor(ready: Pick<ReadyQueue, 'push'>, wake: () => void) {
+    this.#ready = ready
     this.#wake = wake
   }
 
@@ -33,19 +36,22 @@ export class BackoffLanes {
     this.#arm(dueAt)
   }
 
-  /** Takes out one task that is due, or returns undefined and sets the timer for the next one. */
-  takeDue(): Task | undefined {
-    if (this.#lanes.size === 0) return undefined // asked at every step, seldom needed
+  /** Queues one task that is due, or sets the timer for the next one; false when none is due. */
+  step(): boolean {
+    if (this.#lanes.size === 0) return false // asked at every step, seldom needed
     const now = performance.now()
     let next = Number.POSITIVE_INFINITY
     for (const lane of this.#lanes.values()) {
       const first = lane.peek()
       if (first === undefined) continue
-      if (first.dueAt <= now) return lane.shift()!.task
+      if (first.dueAt <= now) {
+        this.#ready.push(lane.shift()!.task)
+        return true
+      }
       next = Math.min(next, first.dueAt)
     }
     this.#arm(next)
-    return undefined
+    return false
   }
 
   /** Forgets all tasks; no task is due any more. */

@@ -5,7 +5,7 @@
  * (a task is ready, a task was lost) and takes a turn, which repeats the sentences of `#step` (`turns.ts`). There is no
  * recursion and no polling: a chain of 100,000 tasks is a loop.
  *
- * A slot is held by an attempt that executes, by nothing else. `outcomes.ts` says what its outcome means.
+ * Only an attempt that executes holds a slot (`slots.ts`). `outcomes.ts` says what its outcome means.
  *
  * A mistake of an executor fails its attempt and nothing else (`attempt.ts`). Any other error in here is a defect of the
  * service: the states in memory may contradict each other. The scheduler then starts nothing any more, `fault` says why, and
@@ -28,6 +28,7 @@ import { attemptsLeft, logFieldsOf, Outcomes } from './outcomes.ts'
 import { ReadyQueue } from './ready-queue.ts'
 import { reportsTo } from './reports.ts'
 import { SkipReport } from './skip-cascade.ts'
+import { Slots } from './slots.ts'
 import { Turns } from './turns.ts'
 
 export interface SchedulerOptions {
@@ -56,7 +57,6 @@ export interface SchedulerOptions {
 export class Scheduler {
   readonly #store: TaskStore
   readonly #executors: ExecutorRegistry
-  readonly #maxConcurrency: number
   readonly #log: Log
   readonly #host: AttemptHost
   readonly #flush: () => void
@@ -67,19 +67,15 @@ export class Scheduler {
     () => this.#step(),
     (error) => this.#break(error),
   )
-  readonly #backoffs = new BackoffLanes(() => this.#turns.take())
+  readonly #backoffs = new BackoffLanes(this.#ready, () => this.#turns.take())
   readonly #arrivals = new Arrivals(this.#ready)
   readonly #outcomes: Outcomes
-  /** Attempts that have not ended. */
-  readonly #executing = new Map<Task, Attempt>()
-  /** The attempt that is being started. Most executors answer at once, and their attempts never enter `#executing`. */
-  #starting: Attempt | undefined
+  readonly #slots: Slots
   /** Ready tasks whose attempts could not be written to the journal. While there are any, nothing is started. */
   readonly #held = new Fifo<Task>()
   #isHolding = false
   #isStopping = false
   #fault: string | undefined
-  #whenIdle: (() => void) | undefined
 
   constructor({
     store,
@@ -98,7 +94,7 @@ export class Scheduler {
     this.#toKeep = toKeep ?? ((_task, result) => result)
     this.#store = store
     this.#executors = executors
-    this.#maxConcurrency = maxConcurrency
+    this.#slots = new Slots(maxConcurrency)
     this.#log = log
     this.#host = { log, abandonAfterMs, serviceId, flushOrThrow, ...reportsTo(store, flush) }
     this.#outcomes = new Outcomes({ store, log, ready: this.#ready, backoffs: this.#backoffs })
@@ -188,7 +184,7 @@ export class Scheduler {
 
   #cancel(task: Task, report: SkipReport): void {
     if (task.isTerminal || task.status === 'cancelling') return
-    const attempt = this.#starting?.task === task ? this.#starting : this.#executing.get(task)
+    const attempt = this.#slots.attemptOf(task)
     if (task.status === 'running') this.#store.apply({ kind: 'cancel-requested', task, at: Date.now() })
     if (attempt !== undefined) {
       attempt.stop('cancelled')
@@ -210,25 +206,21 @@ export class Scheduler {
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true
     this.#backoffs.stop()
-    if (this.#executing.size === 0) return
-    const idle = new Promise<void>((resolve) => {
-      this.#whenIdle = resolve
-    })
     const interrupt = setTimeout(() => this.interrupt(), graceMs)
-    await idle
+    await this.#slots.idle()
     clearTimeout(interrupt)
   }
 
   /** While stopping: interrupts all attempts instead of waiting for them. */
   interrupt(): void {
-    for (const attempt of this.#executing.values()) attempt.stop('interrupted')
+    this.#slots.stopAll('interrupted')
   }
 
   /** Does a little of the work that the last events left; false when nothing is left. */
   #step(): boolean {
     const hasSkipped = this.#outcomes.skips.step()
     const hasArrived = this.#arrivals.step()
-    const hasQueued = this.#queueWhatIsDue()
+    const hasQueued = this.#backoffs.step()
     const hasStarted = this.#startWhatFits()
     return hasSkipped || hasArrived || hasQueued || hasStarted
   }
@@ -245,17 +237,9 @@ export class Scheduler {
     this.#onFault(this.#fault)
   }
 
-  /** Queues one task whose backoff is over. */
-  #queueWhatIsDue(): boolean {
-    const task = this.#backoffs.takeDue()
-    if (task === undefined) return false
-    this.#ready.push(task)
-    return true
-  }
-
   /** Starts one attempt if a slot is free. */
   #startWhatFits(): boolean {
-    if (this.#isStopping || this.#isHolding || this.#executing.size >= this.#maxConcurrency) return false
+    if (this.#isStopping || this.#isHolding || !this.#slots.hasFree) return false
     const task = this.#ready.shift()
     if (task === undefined) return false
     const isWanted = !task.isDeleted || task.goesOnElsewhere
@@ -274,13 +258,10 @@ export class Scheduler {
     }
     if (this.#log.debugging) this.#log.debug('attempt started', logFieldsOf(task))
     const attempt = new Attempt(task, executor, this.#host)
-    this.#starting = attempt
-    const outcome = attempt.run()
-    this.#starting = undefined
-    if (outcome instanceof Promise) {
-      this.#executing.set(task, attempt)
+    const outcome = this.#slots.run(attempt)
+    if (outcome instanceof Promise)
       outcome.then((ended) => this.#keepResult(attempt, task, ended)).catch((error) => this.#break(error))
-    } else this.#keepResult(attempt, task, outcome)
+    else this.#keepResult(attempt, task, outcome)
   }
 
   /** Stores a large result in its file before the attempt counts as ended. Small results stay in memory. */
@@ -290,7 +271,7 @@ export class Scheduler {
     const isKept = 'result' in outcome && !isRetried
     const result = isKept ? this.#toKeep(task, outcome.result) : undefined
     if (result instanceof Promise) {
-      this.#executing.set(task, attempt)
+      this.#slots.take(attempt)
       result
         .then((kept) => this.#attemptEnded(attempt, task, { ...outcome, result: kept } as AttemptOutcome))
         .catch((error) => this.#break(error))
@@ -300,7 +281,7 @@ export class Scheduler {
   }
 
   #attemptEnded(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
-    if (this.#executing.size > 0) this.#executing.delete(task)
+    this.#slots.free(task)
     const isOver = task.status === 'cancelling' || outcome.kind === 'failure'
     if (isOver && attempt.mayGoOn && task.handle !== undefined) this.killRemote(task, task.handle)
     // A cancel was promised to a caller: it holds even if the attempt succeeded in the end.
@@ -309,7 +290,6 @@ export class Scheduler {
     else this.#outcomes.take(attempt, outcome)
     if (task.status === 'pending' && outcome.kind === 'unrecorded') this.#hold(task)
     if (attempt.hasBegun) this.#flush() // so that a crash does not repeat the attempt
-    if (this.#isStopping && this.#executing.size === 0) this.#whenIdle?.()
     this.#turns.take()
   }
 
