@@ -4,7 +4,6 @@
  * Both are read and checked as a whole before anything is changed, and `replay.ts` combines them. A torn tail of a
  * segment is cut off. Any other damage ends the start.
  */
-import { readdirSync, readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from '../../shared/errors.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
@@ -12,14 +11,14 @@ import type { Graph, Task } from '../graph/graph.ts'
 import { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
 import { readIdempotencyKeys } from './idempotency-file.ts'
-import { decodeSegment, type Frame } from './journal-format.ts'
+import { cutOff, readJournal, segmentNumbersIn } from './journal-reader.ts'
 import { Mentions } from './mentions.ts'
 import { OutOfOrder, Replay } from './replay.ts'
-import { FIRST_SEGMENT, segmentName, segmentNumber } from './segment.ts'
+import { FIRST_SEGMENT, segmentName } from './segment.ts'
 import { hasSnapshot, statePath } from './snapshot.ts'
 import { NotLineByLine, readSnapshot, readSnapshotLines } from './snapshot-reader.ts'
 import type { StoredTask } from './stored-task.ts'
-import { refuseAccess, refuseFile } from './unreadable-file.ts'
+import { refuseFile } from './unreadable-file.ts'
 
 export interface Recovered {
   readonly graphs: readonly Graph[]
@@ -41,59 +40,32 @@ export interface Recovered {
 /** The files that hold inputs of tasks: the state file and the segments of the journal. */
 export const filesWithInput = (dataDir: string): string[] => [
   statePath(dataDir),
-  ...readdirSync(dataDir)
-    .filter((name) => segmentNumber(name) !== undefined)
-    .map((name) => join(dataDir, name)),
+  ...segmentNumbersIn(dataDir).map((number) => join(dataDir, segmentName(number))),
 ]
 
 /** Throws `UsageError` with the file, the place and a remedy, and then has changed nothing. */
 export async function recover(dataDir: string): Promise<Recovered> {
-  const idempotencyKeys = readIdempotencyKeys(dataDir)
-  const numbers = readdirSync(dataDir)
-    .map(segmentNumber)
-    .filter((number) => number !== undefined)
-    .sort((a, b) => a - b)
-  // A segment is removed only when a state file holds its content: without a state file the first segment must exist.
-  if (numbers.length > 0 && numbers[0] !== FIRST_SEGMENT && !hasSnapshot(dataDir))
-    throw lostSnapshot(dataDir, numbers[0]!)
-  const mentions = new Mentions()
+  const keys = readIdempotencyKeys(dataDir)
+  const numbers = segmentNumbersIn(dataDir)
   const hasState = hasSnapshot(dataDir)
-  const cuts: { path: string; length: number; torn: number }[] = []
-  const frames: [frame: Frame, refuse: (detail: string) => Error][] = []
-  for (const number of numbers) {
-    const path = join(dataDir, segmentName(number))
-    const bytes = readSegment(path)
-    const segment = decodeSegment(bytes)
-    const refuse = refuseFile('journal', path)
-    if ('damagedAt' in segment) {
-      throw refuse(`it is damaged at offset ${segment.damagedAt}, before records that were on disk for sure`)
-    }
-    for (const frame of segment.frames) {
-      if (hasState) mentions.add(frame)
-      frames.push([frame, refuse])
-    }
-    if (segment.end === 'torn') cuts.push({ path, length: segment.wholeBytes, torn: bytes.length - segment.wholeBytes })
-  }
+  // A segment is removed only when a state file holds its content: without a state file the first segment must exist.
+  if (numbers.length > 0 && numbers[0] !== FIRST_SEGMENT && !hasState) throw lostSnapshot(dataDir, numbers[0]!)
+  const { frames, tornTails } = readJournal(dataDir, numbers)
+  const mentions = new Mentions()
+  if (hasState) for (const { frame } of frames) mentions.add(frame)
   const collections = new GcSchedule()
-  const refuseState = refuseFile('state file', statePath(dataDir))
-  const replay = await readState({ dataDir, mentions, keys: idempotencyKeys, collections, refuse: refuseState })
-  for (const [frame] of frames) replay.note(frame)
-  for (const [frame, refuse] of frames) replay.apply(frame, refuse)
-  frames.length = 0 // the bytes of the segments: the graphs are built without them
-  const graphs = replay.graphs(refuseState)
+  const refuse = refuseFile('state file', statePath(dataDir))
+  const replay = await readState({ dataDir, mentions, keys, collections, refuse })
+  for (const { frame } of frames) replay.note(frame)
+  for (const read of frames) replay.apply(read.frame, read.refuse)
+  frames.length = 0 // frees the bytes of the segments before the graphs are built
+  const graphs = replay.graphs(refuse)
   if (collections.hasCollected) Bun.gc(true)
-  for (const { path, length } of cuts) truncateSync(path, length)
-  const { lastSeq, lastOrdinal, processes, toKillRemotely } = replay
-  const segments = numbers.length === 0 ? undefined : { oldest: numbers[0]!, newest: numbers.at(-1)! }
+  const { lastSeq, lastOrdinal, processes, toKillRemotely, idempotencyKeys } = replay
   return {
-    graphs,
-    processes,
-    toKillRemotely,
-    idempotencyKeys: replay.idempotencyKeys,
-    lastSeq,
-    lastOrdinal,
-    segments,
-    cutBytes: cuts.reduce((sum, { torn }) => sum + torn, 0),
+    ...{ graphs, processes, toKillRemotely, idempotencyKeys, lastSeq, lastOrdinal },
+    segments: numbers.length === 0 ? undefined : { oldest: numbers[0]!, newest: numbers.at(-1)! },
+    cutBytes: cutOff(tornTails),
   }
 }
 
@@ -132,11 +104,3 @@ const lostSnapshot = (dataDir: string, oldest: number) =>
     `the state file ${statePath(dataDir)} is gone, and ${segmentName(oldest)} holds only what came after it: ` +
       'put it back, or move the journal files away as well to begin anew',
   )
-
-function readSegment(path: string): Uint8Array {
-  try {
-    return new Uint8Array(readFileSync(path))
-  } catch (error) {
-    throw refuseAccess('journal', path, error)
-  }
-}
