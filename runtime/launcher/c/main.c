@@ -61,13 +61,13 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
   struct reaper reaper = {.main_pid = task.pid, .init_fd = task.init_fd};
   if (is_fault(fault)) {
     int64_t give_up_us = monotonic_us() + setup->arguments->give_up_ms * US_PER_MS;
-    if (task.pid != ABSENT) reaper_kill_all(&reaper, setup->group, give_up_us);
+    if (task.pid != ABSENT) reaper_kill_all(&reaper, setup->cgroup, give_up_us);
     return fault;
   }
   struct supervision supervision = {
     .arguments = setup->arguments,
     .dir = setup->dir,
-    .group = setup->group,
+    .cgroup = setup->cgroup,
     .identity = &identity,
     .task = &task,
     .reaper = &reaper,
@@ -81,18 +81,18 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
 /* Everything after there is room for an outcome: each fault from here on stands in it. */
 static struct fault launch(const struct arguments *arguments, struct task_dir *dir, int signal_fd, struct record *record,
                            struct outcome *outcome) {
-  struct cgroup group = {.pids_fd = ABSENT, .memory_fd = ABSENT};
+  struct cgroup cgroup = {.pids_fd = ABSENT, .memory_fd = ABSENT};
   struct fault fault = task_dir_open_logs(dir, arguments->sandbox_uid);
   if (!is_fault(fault)) fault = reaper_become();
   struct sandbox sandbox = sandbox_of(arguments);
-  if (!is_fault(fault)) fault = cgroup_create(&group, arguments, sandbox_has(&sandbox, FEATURE_PID) ? 1 : 0);
-  struct task_setup setup = {.arguments = arguments, .dir = dir, .group = &group, .sandbox = &sandbox};
+  if (!is_fault(fault)) fault = cgroup_create(&cgroup, arguments, sandbox_has(&sandbox, FEATURE_PID) ? 1 : 0);
+  struct task_setup setup = {.arguments = arguments, .dir = dir, .cgroup = &cgroup, .sandbox = &sandbox};
   if (!is_fault(fault)) fault = run_task(&setup, signal_fd, record, outcome);
 
-  outcome->group_usage = cgroup_read(&group);
+  outcome->cgroup_usage = cgroup_read(&cgroup);
   outcome->stdout_bytes = log_bytes(dir->stdout_fd);
   outcome->stderr_bytes = log_bytes(dir->stderr_fd);
-  cgroup_remove(&group); /* one that would not go is swept by the service */
+  cgroup_remove(&cgroup); /* one that would not go is swept by the service */
   return fault;
 }
 

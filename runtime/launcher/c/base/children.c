@@ -48,8 +48,8 @@ static void remember_child(pid_t pid, void *context) {
 }
 
 /*
- * The youngest first. Each with its group, for a session of the task's holds nobody else, and a signal to a group leaves
- * no gap to fork in: the group of one that has just ended may hold a child that did not get away from it yet.
+ * The youngest first. Each with its process group, for a session of the task's holds nobody else, and a signal to that leaves
+ * no gap to fork in: the process group of one that has just ended may hold a child that did not get away from it yet.
  */
 int64_t children_kill(child_filter *is_meant, const void *context) {
   static struct last_children children;
@@ -58,12 +58,12 @@ int64_t children_kill(child_filter *is_meant, const void *context) {
   children.count = 0;
   for_each_child(remember_child, &children);
   int64_t first = children.count > KILLED_AT_ONCE ? children.count - KILLED_AT_ONCE : 0;
-  pid_t last_group = 0;
+  pid_t last_pgid = 0;
   for (int64_t i = children.count - 1; i >= first; i--) {
     pid_t pid = children.pids[i % KILLED_AT_ONCE];
-    pid_t group = getpgid(pid);
-    if (group > 1 && group != last_group && group != getpgrp()) kill(-group, SIGKILL);
-    last_group = group;
+    pid_t pgid = getpgid(pid);
+    if (pgid > 1 && pgid != last_pgid && pgid != getpgrp()) kill(-pgid, SIGKILL);
+    last_pgid = pgid;
     kill(pid, SIGKILL);
   }
   return children.count;

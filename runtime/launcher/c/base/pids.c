@@ -16,7 +16,7 @@ bool for_each_pid(int dir_fd, const char *path, pid_visitor *visit, void *contex
     for (ssize_t i = 0; i < got; i++) {
       bool is_digit = chunk[i] >= '0' && chunk[i] <= '9';
       if (is_digit) pid = pid * 10 + (chunk[i] - '0');
-      /* 0 is a process of another pid namespace; to kill() it means our own group. */
+      /* 0 is a process of another pid namespace; to kill() it means our own process group. */
       if (is_digit || pid == 0) continue;
       visit(pid, context);
       pid = 0;

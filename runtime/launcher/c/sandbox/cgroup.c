@@ -12,39 +12,39 @@
 #include "base/files.h"
 #include "base/pids.h"
 
-/* How long members of a group that was left get to be gone, and between two looks. */
+/* How long members of a cgroup that was left get to be gone, and between two looks. */
 #define LEFT_PATIENCE_US 1000000
 #define LEFT_LOOK_US 1000
 
-static bool write_number(int group_fd, const char *name, int64_t number) {
+static bool write_number(int cgroup_fd, const char *name, int64_t number) {
   struct text text;
   text_clear(&text);
   text_add_number(&text, number);
-  return write_file(group_fd, name, text_string(&text));
+  return write_file(cgroup_fd, name, text_string(&text));
 }
 
 /* An attribute that not every kernel has: without it we do without. */
-static bool write_if_there(int group_fd, const char *name, const char *value) {
-  return write_file(group_fd, name, value) || errno == ENOENT;
+static bool write_if_there(int cgroup_fd, const char *name, const char *value) {
+  return write_file(cgroup_fd, name, value) || errno == ENOENT;
 }
 
-static bool write_number_if_there(int group_fd, const char *name, int64_t number) {
-  return write_number(group_fd, name, number) || errno == ENOENT;
+static bool write_number_if_there(int cgroup_fd, const char *name, int64_t number) {
+  return write_number(cgroup_fd, name, number) || errno == ENOENT;
 }
 
-static bool limit_memory(const struct cgroup *group, int64_t bytes) {
-  if (group->is_v2)
-    return write_number(group->memory_fd, "memory.max", bytes) &&
-           write_if_there(group->memory_fd, "memory.swap.max", "0") &&
-           write_if_there(group->memory_fd, "memory.oom.group", "1");
+static bool limit_memory(const struct cgroup *cgroup, int64_t bytes) {
+  if (cgroup->is_v2)
+    return write_number(cgroup->memory_fd, "memory.max", bytes) &&
+           write_if_there(cgroup->memory_fd, "memory.swap.max", "0") &&
+           write_if_there(cgroup->memory_fd, "memory.oom.cgroup", "1");
   /* Memory and swap together may not be less than memory alone, so in this order. What sockets of IP hold is not in it. */
-  return write_number(group->memory_fd, "memory.limit_in_bytes", bytes) &&
-         write_number_if_there(group->memory_fd, "memory.memsw.limit_in_bytes", bytes) &&
-         write_number_if_there(group->memory_fd, "memory.kmem.tcp.limit_in_bytes", bytes);
+  return write_number(cgroup->memory_fd, "memory.limit_in_bytes", bytes) &&
+         write_number_if_there(cgroup->memory_fd, "memory.memsw.limit_in_bytes", bytes) &&
+         write_number_if_there(cgroup->memory_fd, "memory.kmem.tcp.limit_in_bytes", bytes);
 }
 
 /*
- * A group that is there already was left by a launcher that was killed before its task had begun. What may be in it still is
+ * A cgroup that is there already was left by a launcher that was killed before its task had begun. What may be in it still is
  * a child of that, which is killed with it and ends in a moment. Whoever else is in there has it for good.
  */
 static bool remove_left(const char *path) {
@@ -57,48 +57,48 @@ static bool remove_left(const char *path) {
   return true;
 }
 
-/* A descriptor of a new group. */
-static int make_group(const char *path) {
+/* A descriptor of a new cgroup. */
+static int make_cgroup(const char *path) {
   if (mkdir(path, 0755) != 0 && (errno != EEXIST || !remove_left(path) || mkdir(path, 0755) != 0)) return ABSENT;
   return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-struct fault cgroup_create(struct cgroup *group, const struct arguments *arguments, int own_processes) {
-  *group = (struct cgroup){
+struct fault cgroup_create(struct cgroup *cgroup, const struct arguments *arguments, int own_processes) {
+  *cgroup = (struct cgroup){
     .is_v2 = arguments->cgroup_v2 != NULL,
     .pids_path = arguments->cgroup_v2 != NULL ? arguments->cgroup_v2 : arguments->cgroup_v1_pids,
     .memory_path = arguments->cgroup_v2 != NULL ? arguments->cgroup_v2 : arguments->cgroup_v1_memory,
     .pids_fd = ABSENT,
     .memory_fd = ABSENT,
   };
-  if (group->pids_path != NULL && (group->pids_fd = make_group(group->pids_path)) < 0) return fault_at(STEP_CGROUP_CREATE);
-  if (group->is_v2) group->memory_fd = group->pids_fd;
-  else if (group->memory_path != NULL && (group->memory_fd = make_group(group->memory_path)) < 0)
+  if (cgroup->pids_path != NULL && (cgroup->pids_fd = make_cgroup(cgroup->pids_path)) < 0) return fault_at(STEP_CGROUP_CREATE);
+  if (cgroup->is_v2) cgroup->memory_fd = cgroup->pids_fd;
+  else if (cgroup->memory_path != NULL && (cgroup->memory_fd = make_cgroup(cgroup->memory_path)) < 0)
     return fault_at(STEP_CGROUP_CREATE);
-  if (arguments->memory_max != ABSENT && !limit_memory(group, arguments->memory_max)) return fault_at(STEP_CGROUP_MEMORY);
-  if (arguments->pids_max != ABSENT && !write_number(group->pids_fd, "pids.max", arguments->pids_max + own_processes))
+  if (arguments->memory_max != ABSENT && !limit_memory(cgroup, arguments->memory_max)) return fault_at(STEP_CGROUP_MEMORY);
+  if (arguments->pids_max != ABSENT && !write_number(cgroup->pids_fd, "pids.max", arguments->pids_max + own_processes))
     return fault_at(STEP_CGROUP_PIDS);
   return no_fault();
 }
 
-int cgroup_birth_fd(const struct cgroup *group) { return group->is_v2 ? group->pids_fd : ABSENT; }
+int cgroup_birth_fd(const struct cgroup *cgroup) { return cgroup->is_v2 ? cgroup->pids_fd : ABSENT; }
 
-struct fault cgroup_join(const struct cgroup *group) {
+struct fault cgroup_join(const struct cgroup *cgroup) {
   /*
    * "0" is whoever writes it, in any pid namespace. In version 1 a child that has one thread goes by `tasks`: for a whole
    * process the kernel waits until no processor forks, which takes 9 ms of 14 when tasks come one by one.
    */
-  const char *members = group->is_v2 ? "cgroup.procs" : "tasks";
-  if (group->pids_fd != ABSENT && !write_file(group->pids_fd, members, "0")) return fault_at(STEP_CGROUP_JOIN);
-  if (group->memory_fd != ABSENT && group->memory_fd != group->pids_fd &&
-      !write_file(group->memory_fd, members, "0"))
+  const char *members = cgroup->is_v2 ? "cgroup.procs" : "tasks";
+  if (cgroup->pids_fd != ABSENT && !write_file(cgroup->pids_fd, members, "0")) return fault_at(STEP_CGROUP_JOIN);
+  if (cgroup->memory_fd != ABSENT && cgroup->memory_fd != cgroup->pids_fd &&
+      !write_file(cgroup->memory_fd, members, "0"))
     return fault_at(STEP_CGROUP_JOIN);
   return no_fault();
 }
 
-static int member_fd(const struct cgroup *group) { return group->pids_fd != ABSENT ? group->pids_fd : group->memory_fd; }
+static int member_fd(const struct cgroup *cgroup) { return cgroup->pids_fd != ABSENT ? cgroup->pids_fd : cgroup->memory_fd; }
 
-bool cgroup_is_there(const struct cgroup *group) { return member_fd(group) != ABSENT; }
+bool cgroup_is_there(const struct cgroup *cgroup) { return member_fd(cgroup) != ABSENT; }
 
 /* Processes that are held on to at a time; far below the descriptors that a launcher may have. */
 #define HELD_AT_ONCE 64
@@ -109,7 +109,7 @@ bool cgroup_is_there(const struct cgroup *group) { return member_fd(group) != AB
  * pid is still listed after pidfd_open, the pidfd refers to that member: a pid is reused only after its process is reaped.
  */
 struct round {
-  int group_fd;
+  int cgroup_fd;
   int signal;
   pid_t main_pid;
   bool has_main;
@@ -128,7 +128,7 @@ static void confirm_member(pid_t pid, void *context) {
 }
 
 static void signal_held(struct round *round) {
-  if (round->count > 0) for_each_pid(round->group_fd, "cgroup.procs", confirm_member, round);
+  if (round->count > 0) for_each_pid(round->cgroup_fd, "cgroup.procs", confirm_member, round);
   for (int i = 0; i < round->count; i++) {
     if (round->held[i].is_member) syscall(SYS_pidfd_send_signal, round->held[i].fd, round->signal, NULL, 0);
     close(round->held[i].fd);
@@ -137,7 +137,7 @@ static void signal_held(struct round *round) {
 }
 
 /*
- * Without pidfds (before Linux 5.3, under a filter, or with no descriptor left) it is signalled by its pid: a group that is
+ * Without pidfds (before Linux 5.3, under a filter, or with no descriptor left) it is signalled by its pid: a cgroup that is
  * not killed is worse than the microseconds between the list and the signal, in which all other pids would have to be used.
  */
 static void signal_member(pid_t pid, void *context) {
@@ -155,26 +155,26 @@ static void signal_member(pid_t pid, void *context) {
   if (++round->count == HELD_AT_ONCE) signal_held(round);
 }
 
-bool cgroup_signal(const struct cgroup *group, int signal, pid_t main_pid) {
-  struct round round = {.group_fd = member_fd(group), .signal = signal, .main_pid = main_pid};
-  if (round.group_fd == ABSENT) return false;
-  for_each_pid(round.group_fd, "cgroup.procs", signal_member, &round);
+bool cgroup_signal(const struct cgroup *cgroup, int signal, pid_t main_pid) {
+  struct round round = {.cgroup_fd = member_fd(cgroup), .signal = signal, .main_pid = main_pid};
+  if (round.cgroup_fd == ABSENT) return false;
+  for_each_pid(round.cgroup_fd, "cgroup.procs", signal_member, &round);
   signal_held(&round);
   return round.has_main;
 }
 
-void cgroup_kill(const struct cgroup *group) {
-  if (member_fd(group) == ABSENT) return;
+void cgroup_kill(const struct cgroup *cgroup) {
+  if (member_fd(cgroup) == ABSENT) return;
   /* Without new ones the list gets shorter whatever they do. */
-  if (group->pids_fd != ABSENT) write_file(group->pids_fd, "pids.max", "0");
-  if (group->is_v2 && write_file(group->pids_fd, "cgroup.kill", "1")) return;
-  cgroup_signal(group, SIGKILL, 0);
+  if (cgroup->pids_fd != ABSENT) write_file(cgroup->pids_fd, "pids.max", "0");
+  if (cgroup->is_v2 && write_file(cgroup->pids_fd, "cgroup.kill", "1")) return;
+  cgroup_signal(cgroup, SIGKILL, 0);
 }
 
 /* The number in the file `name`, after the line's `key ` where there is one. */
-static int64_t read_number(int group_fd, const char *name, const char *key) {
+static int64_t read_number(int cgroup_fd, const char *name, const char *key) {
   char content[1024];
-  if (read_small_file(group_fd, name, content, sizeof content) < 0) return ABSENT;
+  if (read_small_file(cgroup_fd, name, content, sizeof content) < 0) return ABSENT;
   size_t key_length = strlen(key);
   for (const char *line = content; line != NULL && *line != '\0'; line = strchr(line, '\n')) {
     if (*line == '\n') line++;
@@ -183,20 +183,20 @@ static int64_t read_number(int group_fd, const char *name, const char *key) {
   return ABSENT;
 }
 
-struct cgroup_usage cgroup_read(const struct cgroup *group) {
-  if (group->memory_fd == ABSENT) return (struct cgroup_usage){ABSENT, ABSENT};
-  const char *peak = group->is_v2 ? "memory.peak" : "memory.max_usage_in_bytes";
-  const char *events = group->is_v2 ? "memory.events" : "memory.oom_control";
+struct cgroup_usage cgroup_read(const struct cgroup *cgroup) {
+  if (cgroup->memory_fd == ABSENT) return (struct cgroup_usage){ABSENT, ABSENT};
+  const char *peak = cgroup->is_v2 ? "memory.peak" : "memory.max_usage_in_bytes";
+  const char *events = cgroup->is_v2 ? "memory.events" : "memory.oom_control";
   return (struct cgroup_usage){
-    .memory_peak_bytes = read_number(group->memory_fd, peak, ""),
-    .oom_kills = read_number(group->memory_fd, events, "oom_kill "),
+    .memory_peak_bytes = read_number(cgroup->memory_fd, peak, ""),
+    .oom_kills = read_number(cgroup->memory_fd, events, "oom_kill "),
   };
 }
 
-static bool remove_group(int fd, const char *path) { return fd == ABSENT || rmdir(path) == 0 || errno == ENOENT; }
+static bool remove_cgroup(int fd, const char *path) { return fd == ABSENT || rmdir(path) == 0 || errno == ENOENT; }
 
-bool cgroup_remove(const struct cgroup *group) {
-  bool is_gone = remove_group(group->pids_fd, group->pids_path);
-  if (group->memory_fd == group->pids_fd) return is_gone;
-  return remove_group(group->memory_fd, group->memory_path) && is_gone;
+bool cgroup_remove(const struct cgroup *cgroup) {
+  bool is_gone = remove_cgroup(cgroup->pids_fd, cgroup->pids_path);
+  if (cgroup->memory_fd == cgroup->pids_fd) return is_gone;
+  return remove_cgroup(cgroup->memory_fd, cgroup->memory_path) && is_gone;
 }

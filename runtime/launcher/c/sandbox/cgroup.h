@@ -2,7 +2,7 @@
  * The control groups of one task: made before it starts, joined by it before exec, gone when it is.
  *
  * Version 2 has one directory for everything, version 1 one per controller; either of those may be missing. The
- * launcher never joins, so that limits and figures are the task's alone. Without a group every verb does nothing.
+ * launcher never joins, so that limits and figures are the task's alone. Without a cgroup every verb does nothing.
  */
 #ifndef CGROUP_H
 #define CGROUP_H
@@ -18,13 +18,13 @@ struct cgroup {
   bool is_v2;
   const char *pids_path;
   const char *memory_path;
-  /* ABSENT where there is no such group. The same in version 2. */
+  /* ABSENT where there is no such cgroup. The same in version 2. */
   int pids_fd;
   int memory_fd;
 };
 
 struct cgroup_usage {
-  /* ABSENT without a memory group, or where the kernel does not say (before 5.19 in version 2). */
+  /* ABSENT without a memory cgroup, or where the kernel does not say (before 5.19 in version 2). */
   int64_t memory_peak_bytes;
   int64_t oom_kills;
 };
@@ -33,26 +33,26 @@ struct cgroup_usage {
  * Makes the groups and sets their limits. The parents exist and have the controllers enabled. `own_processes` of ours are
  * in them and not counted: an init.
  */
-struct fault cgroup_create(struct cgroup *group, const struct arguments *arguments, int own_processes);
+struct fault cgroup_create(struct cgroup *cgroup, const struct arguments *arguments, int own_processes);
 
 /* Whether there is any. */
-bool cgroup_is_there(const struct cgroup *group);
+bool cgroup_is_there(const struct cgroup *cgroup);
 
-/* The group that a child can be born into, or ABSENT: then it has to join. */
-int cgroup_birth_fd(const struct cgroup *group);
+/* The cgroup that a child can be born into, or ABSENT: then it has to join. */
+int cgroup_birth_fd(const struct cgroup *cgroup);
 
 /* Moves the calling process in. */
-struct fault cgroup_join(const struct cgroup *group);
+struct fault cgroup_join(const struct cgroup *cgroup);
 
 /* Signals every member. False when `main_pid` is not among them: it may have moved itself out. */
-bool cgroup_signal(const struct cgroup *group, int signal, pid_t main_pid);
+bool cgroup_signal(const struct cgroup *cgroup, int signal, pid_t main_pid);
 
 /* No new member from now on, and KILL to every one there is. */
-void cgroup_kill(const struct cgroup *group);
+void cgroup_kill(const struct cgroup *cgroup);
 
-struct cgroup_usage cgroup_read(const struct cgroup *group);
+struct cgroup_usage cgroup_read(const struct cgroup *cgroup);
 
-/* False when a group would not go: it has members or groups of its own. */
-bool cgroup_remove(const struct cgroup *group);
+/* False when a cgroup would not go: it has members or cgroups of its own. */
+bool cgroup_remove(const struct cgroup *cgroup);
 
 #endif

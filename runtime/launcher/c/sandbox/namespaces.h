@@ -4,7 +4,7 @@
  * Root makes all of them but the user namespace at the birth of the child, sets up what is in them with all its rights,
  * and only then becomes another user in a user namespace that owns nothing: whatever the task gains in there counts
  * nowhere. Who is not root begins with the user namespace, which gives the rights to make the others. In both cases one
- * user and one group are mapped, to themselves.
+ * user and one user group are mapped, to themselves.
  */
 #ifndef NAMESPACES_H
 #define NAMESPACES_H
@@ -20,7 +20,7 @@ unsigned int namespaces_of_birth(unsigned int features, bool is_root);
 /* fork() into new namespaces. */
 pid_t namespaces_fork(unsigned int flags);
 
-/* Maps the only user and group of the namespace that we are in and made. */
+/* Maps the only user and user group of the namespace that we are in and made. */
 struct fault namespaces_map_user(uid_t uid, gid_t gid);
 
 /* Makes and enters a user namespace of the present user. */

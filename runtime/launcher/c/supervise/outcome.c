@@ -111,8 +111,8 @@ static void describe(const struct outcome *outcome, struct text *text) {
   text_add_count(text, "finished_ms", outcome->finished_ms);
   text_add_count(text, "duration_ms", outcome->duration_us / US_PER_MS);
   if (!outcome->is_usage_lost) add_usage(text, &outcome->usage);
-  add_if_known(text, "memory_peak_bytes", outcome->group_usage.memory_peak_bytes);
-  add_if_known(text, "oom_kills", outcome->group_usage.oom_kills);
+  add_if_known(text, "memory_peak_bytes", outcome->cgroup_usage.memory_peak_bytes);
+  add_if_known(text, "oom_kills", outcome->cgroup_usage.oom_kills);
   add_if_known(text, "stdout_bytes", outcome->stdout_bytes);
   add_if_known(text, "stderr_bytes", outcome->stderr_bytes);
   text_add_count(text, "leftovers_killed", outcome->leftovers_killed);

@@ -67,7 +67,7 @@ struct outcome {
   const char *mount;
   int64_t finished_ms;
   int64_t duration_us;
-  struct cgroup_usage group_usage;
+  struct cgroup_usage cgroup_usage;
   struct usage usage;
   /* Who could have told did not live to. */
   bool is_usage_lost;

@@ -75,7 +75,7 @@ void reaper_collect(struct reaper *reaper) {
 }
 
 void reaper_signal(const struct reaper *reaper, int signal) {
-  /* Until the child leads its group there is only the child itself. An init passes it on. */
+  /* Until the child leads its process group there is only the child itself. An init passes it on. */
   if (reaper->init_fd != ABSENT || kill(-reaper->main_pid, signal) != 0) kill(reaper->main_pid, signal);
 }
 
@@ -98,11 +98,11 @@ static void go_first(void) {
   syscall(SYS_sched_setscheduler, 0, SCHED_RR, &lowest_of_real_time);
 }
 
-void reaper_kill_all(struct reaper *reaper, const struct cgroup *group, int64_t give_up_us) {
+void reaper_kill_all(struct reaper *reaper, const struct cgroup *cgroup, int64_t give_up_us) {
   int round = 0;
   for (reaper_collect(reaper); !reaper->is_empty; reaper_collect(reaper)) {
     /* A cgroup cannot be removed before its last member is gone. */
-    if (reaper->is_init_done && !cgroup_is_there(group)) return;
+    if (reaper->is_init_done && !cgroup_is_there(cgroup)) return;
     if (++round == CALM_ROUNDS) go_first();
     int64_t left_us = give_up_us - monotonic_us();
     if (left_us <= 0) {
@@ -114,7 +114,7 @@ void reaper_kill_all(struct reaper *reaper, const struct cgroup *group, int64_t 
       await_child(left_us);
       continue;
     }
-    cgroup_kill(group);
+    cgroup_kill(cgroup);
     reaper->seen = children_kill(NULL, NULL);
     if (!reaper->has_more) await_child(left_us);
   }

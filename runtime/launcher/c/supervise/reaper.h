@@ -8,8 +8,8 @@
  * take its place.
  *
  * What converges: any tree, in as many rounds as it is deep. A storm of forks within a process group, because the kernel
- * lets no fork slip through a signal to a group. Any storm at all with a pids cgroup, which forbids new processes first.
- * Without one, a storm of processes that each leave their group is a race: it is won as soon as every process of it was
+ * lets no fork slip through a signal to that. Any storm at all with a pids cgroup, which forbids new processes first.
+ * Without one, a storm of processes that each leave their process group is a race: it is won as soon as every process of it was
  * caught waiting for a processor, and run until `give_up_us`. On two processors 20 lines of processes that start a
  * session, fork and exit were ended in 0.02 s, 300 in 0.7 s, 1,000 in 2 to 6 s.
  */
@@ -55,13 +55,13 @@ struct fault reaper_become(void);
 /* Reaps those that have ended, or some of them if there are very many. */
 void reaper_collect(struct reaper *reaper);
 
-/* Signals the main process and its group; with an init, all there are. */
+/* Signals the main process and its process group; with an init, all there are. */
 void reaper_signal(const struct reaper *reaper, int signal);
 
 /*
  * Kills and reaps until nothing of the task is left (an init without a cgroup may still be ending), or `give_up_us` of the
  * monotonic clock has come. The main process has ended.
  */
-void reaper_kill_all(struct reaper *reaper, const struct cgroup *group, int64_t give_up_us);
+void reaper_kill_all(struct reaper *reaper, const struct cgroup *cgroup, int64_t give_up_us);
 
 #endif

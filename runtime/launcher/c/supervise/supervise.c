@@ -60,11 +60,11 @@ static bool has_ended(struct loop *loop) {
 
 static void signal_task(struct loop *loop, int signal) {
   const struct reaper *reaper = loop->given->reaper;
-  if (reaper->init_fd != ABSENT || !cgroup_signal(loop->given->group, signal, reaper->main_pid)) reaper_signal(reaper, signal);
+  if (reaper->init_fd != ABSENT || !cgroup_signal(loop->given->cgroup, signal, reaper->main_pid)) reaper_signal(reaper, signal);
 }
 
 static void kill_task(struct loop *loop, int64_t now_us) {
-  cgroup_kill(loop->given->group);
+  cgroup_kill(loop->given->cgroup);
   reaper_signal(loop->given->reaper, SIGKILL);
   loop->phase = PHASE_KILLED;
   loop->deadline_us = now_us + loop->given->arguments->give_up_ms * US_PER_MS;
@@ -215,7 +215,7 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
     /* Its last word may have come together with its end. */
     if (supervision->task->fault_fd != ABSENT) hear_child(&loop);
     int64_t give_up_us = monotonic_us() + supervision->arguments->give_up_ms * US_PER_MS;
-    reaper_kill_all(supervision->reaper, supervision->group, give_up_us);
+    reaper_kill_all(supervision->reaper, supervision->cgroup, give_up_us);
   }
   conclude(&loop, outcome);
 }

@@ -10,7 +10,7 @@
 struct supervision {
   const struct arguments *arguments;
   const struct task_dir *dir;
-  const struct cgroup *group;
+  const struct cgroup *cgroup;
   const struct identity *identity;
   struct task *task;
   struct reaper *reaper;

@@ -110,7 +110,7 @@ _Noreturn static void become_task(const struct task_setup *setup, const struct b
   /* The lock says that there is a launcher, which we are not. Killed in the middle of our set-up we may outlive it. */
   task_dir_leave(setup->dir);
   if (birth->init_fd == ABSENT && getppid() != birth->parent) _exit(NOT_THE_TASK);
-  struct fault fault = birth->has_joined ? no_fault() : cgroup_join(setup->group);
+  struct fault fault = birth->has_joined ? no_fault() : cgroup_join(setup->cgroup);
   if (!is_fault(fault) && enters_early(setup->sandbox)) fault = enter_workdir(setup);
   if (!is_fault(fault)) fault = sandbox_enter(setup->sandbox);
   if (is_fault(fault)) say_fault(birth->fault_fd, fault);
@@ -120,10 +120,10 @@ _Noreturn static void become_task(const struct task_setup *setup, const struct b
 }
 
 /* A child born into its cgroup, where kernel (5.7) and filters allow that; -1 otherwise. */
-static pid_t fork_into(int group_fd, unsigned int flags) {
+static pid_t fork_into(int cgroup_fd, unsigned int flags) {
   struct clone_args birth = {
-    .flags = CLONE_INTO_CGROUP | flags, .exit_signal = SIGCHLD, .cgroup = (unsigned int)group_fd};
-  return group_fd == ABSENT ? -1 : (pid_t)syscall(SYS_clone3, &birth, sizeof birth);
+    .flags = CLONE_INTO_CGROUP | flags, .exit_signal = SIGCHLD, .cgroup = (unsigned int)cgroup_fd};
+  return cgroup_fd == ABSENT ? -1 : (pid_t)syscall(SYS_clone3, &birth, sizeof birth);
 }
 
 static void close_fd(int *fd) {
@@ -144,7 +144,7 @@ static struct fault fork_copy(struct task *task, const struct task_setup *setup,
   unsigned int flags = sandbox_birth_flags(setup->sandbox);
   if (!make_pipe(&birth->go_fd, &task->go_fd) || !make_pipe(&task->fault_fd, &birth->fault_fd)) return fault_at(STEP_FORK);
   if ((flags & CLONE_NEWPID) != 0 && !init_channel(&task->init_fd, &birth->init_fd)) return fault_at(STEP_INIT);
-  pid_t pid = fork_into(cgroup_birth_fd(setup->group), flags);
+  pid_t pid = fork_into(cgroup_birth_fd(setup->cgroup), flags);
   birth->has_joined = pid >= 0;
   if (pid < 0) pid = namespaces_fork(flags);
   if (pid < 0) return fault_at(flags == 0 ? STEP_FORK : STEP_NAMESPACES);
@@ -203,7 +203,7 @@ _Noreturn static void begin_borrowing(struct task *task, const struct task_setup
                                       struct identity *identity, struct record *record) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(NOT_THE_TASK);
-  task->fault = cgroup_join(setup->group);
+  task->fault = cgroup_join(setup->cgroup);
   if (!is_fault(task->fault)) task->fault = set_up(setup);
   if (!is_fault(task->fault)) task->fault = write_down(getpid(), identity, record);
   if (is_fault(task->fault)) _exit(NOT_THE_TASK);
@@ -224,9 +224,9 @@ static struct fault start_borrowing(struct task *task, const struct task_setup *
   return no_fault();
 }
 
-/* A sandbox may take long to set up, while we could not end it; and to be born into a group takes another call. */
+/* A sandbox may take long to set up, while we could not end it; and to be born into a cgroup takes another call. */
 static bool can_borrow(const struct task_setup *setup) {
-  return !setup->sandbox->is_on && cgroup_birth_fd(setup->group) == ABSENT;
+  return !setup->sandbox->is_on && cgroup_birth_fd(setup->cgroup) == ABSENT;
 }
 
 struct fault task_start(struct task *task, const struct task_setup *setup, bool may_borrow, struct identity *identity,

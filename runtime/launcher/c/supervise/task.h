@@ -49,7 +49,7 @@ struct task {
 struct task_setup {
   const struct arguments *arguments;
   const struct task_dir *dir;
-  const struct cgroup *group;
+  const struct cgroup *cgroup;
   const struct sandbox *sandbox;
 };
 
