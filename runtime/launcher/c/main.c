@@ -1,26 +1,60 @@
 /*
- * taskmill-launcher: the parent of a task.
+ * taskmill-launcher: runs tasks for the runtime service (serve), one launcher per task.
  *
- * Three processes take part. The service has a launcher per task started, by a process of its own for that (fork-server.h),
- * and may come and go as it likes. The launcher sets up what the task gets (a log for each stream, limits, a cgroup),
- * forks the child that becomes the task, waits for it, enforces the limit on its wall time, ends what it left behind, and
- * writes down how it ended. Everything goes through the task's directory:
+ * Processes, each the child of the one before. serve may come and go as it likes, and may be of another version.
  *
- *   lock          held (flock) by the launcher until it is through with the task, or killed: whether there is one is asked
- *                 of the lock, not of a pid
- *   stdout.log stderr.log  the task's streams, appended to
- *   started       who runs (identity.h); there before the program is
- *   outcome       how it ended (outcome.h); there when nothing of the task is left, and never without its last line
+ *   process       code        rights                         what it does
+ *   serve         TypeScript  of the service                 writes requests, reads records, kills through pidfds
+ *   fork server   server/     of the service                 forks a launcher per request, reaps launchers and orphans
+ *   launcher      supervise/  of the service                 logs, cgroup, child; limits, reaping, outcome
+ *   init          supervise/  sandbox user, no capabilities  PID 1 of a pid namespace; reaps, passes signals on
+ *   task          your program  of the service, or those of init and a seccomp filter
  *
- * Two voices, never mixed: what the task did is the outcome; what we could not do is a fault, with its step and errno,
- * in the outcome too as soon as there is room for one. Before that a line on standard error has to do, and on the pipe
- * to the service.
+ * The launcher's child is born with the rights of the service. In a sandbox it enters its namespaces, joins its cgroup,
+ * builds its view of files, becomes the sandbox user and drops every capability (sandbox.h); with a pid namespace it is
+ * then the init, and forks the task. Without a sandbox the task borrows the memory of its launcher until exec (task.h).
+ * serve may start a launcher itself, without a fork server; tests do. `--probe` runs no task (probe.h).
  *
- * `taskmill-launcher --probe ...` starts no task; it tells what a sandbox can be made of here (probe.h).
+ * Pipes:
  *
- * The launcher's environment is the task's, so that no secret stands among arguments, where everybody could read it. It
- * reads no configuration. It ends with the task's exit code as far as that goes (outcome_exit_code), 125 when the task
- * was not started, 123 when its outcome could not be written down.
+ *   requests   serve -> fork server, its standard input: a launch per request (inbox.h). Its end means that serve is gone
+ *   notify     launchers and fork server -> serve, a FIFO: a line per event (notify.h). A hint to look at the records;
+ *              only `gone`, of the fork server, is never lost (job-table.h)
+ *   go         launcher -> child: one byte, "you are written down". Its end means that the launcher is gone
+ *   fault      child -> launcher: a struct fault. Closed by exec, so its end means that the program runs
+ *   init       a pair of sockets, init -> launcher: the task is there, has ended, nothing of it is left (init.h)
+ *   stderr     of the fork server and its launchers: a line for each fault, which serve reads (complaint.h)
+ *
+ * Files in the directory of a task, which is the only interface to the task that outlives serve:
+ *
+ *   lock                   flock on the directory. The fork server takes it before it forks; the launcher inherits it and
+ *                          holds it until its end, also by KILL. No pid tells whether a launcher lives, this lock does
+ *   outcome.new            room for the record; with a pid namespace it names the launcher, which can be asked to give up
+ *   started                who runs (identity.h); there before the program is
+ *   outcome                how it ended (outcome.h); there when nothing of the task is left, never without its last line
+ *   stdout.log stderr.log  the streams of the task, appended to
+ *   request.json           of serve; its inode and time tell whether a request is meant for this directory (task-dir.h)
+ *
+ * The fork server also holds the lock of the data directory, so no other serve begins while it has requests to fork for.
+ *
+ * Signals. Launcher and fork server block all of them and read what they heed from a signalfd; the task gets defaults.
+ *
+ *   SIGUSR2 to the launcher            serve asks for the end of the task: reason kill
+ *   TERM INT QUIT HUP to the launcher  anybody else does: reason terminated
+ *   CHLD to launcher, fork server      time to reap
+ *   TERM and CONT to the task          it is asked to end, and has its grace period; passed on by the init
+ *   KILL to the task                   grace over, too much output, or leftovers (reaper.h, cgroup.h)
+ *   PDEATHSIG KILL                     child and init die with the launcher, and all in a pid namespace with its init
+ *
+ * Launcher and fork server are child subreapers: an orphan of a task becomes a child of its launcher, and of the fork
+ * server if that was killed, which kills every child that is no launcher (orphans.h).
+ *
+ * Two voices, never mixed: what the task did is the outcome; what we could not do is a fault, with its step and errno
+ * (fault.h), in the outcome as soon as there is room for one, before that on stderr and in `failed` on the FIFO.
+ *
+ * The environment of a launcher is that of its task, so no secret stands among arguments, which everybody may read. A
+ * launcher reads no configuration. It exits with the task's exit code as far as that goes (outcome_exit_code), with 125
+ * when the task was not started, and 123 when the outcome could not be written.
  */
 #include <signal.h>
 #include <string.h>
