@@ -28,7 +28,7 @@ import {
   prepareCgroups,
   provenCapabilities,
   type TaskParts,
-} from './service-parts.ts'
+} from './parts.ts'
 
 /** Milliseconds that open requests get to be answered when the service stops. */
 const LAST_ANSWERS_MS = 1_000

@@ -30,7 +30,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   runtime: [
     ['main.ts'],
     ['serve.ts', 'commands'],
-    ['service-parts.ts'],
+    ['parts.ts'],
     ['http'],
     ['dispatch', 'escape'],
     ['portable'],
