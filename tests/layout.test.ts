@@ -60,6 +60,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   examples: ['examples', 'shared', 'scripts'],
   'examples/executors': ['examples/executors', 'shared', 'control/executors'],
   bench: ['bench', 'shared', 'scripts'],
+  'bench/sandbox': ['bench', 'shared', 'scripts', 'runtime/launcher/arguments.ts'],
 }
 
 const sources = [

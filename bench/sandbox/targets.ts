@@ -1,6 +1,7 @@
 /** What is compared: our launcher and our service, bwrap, and the least that a sandbox costs. */
 import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { launcherArguments } from '../../runtime/launcher/arguments.ts'
 import type { SandboxPolicy } from '../../shared/contract/runtime-request.ts'
 import { compiledC } from '../compiled-c.ts'
 import type { Lifetime } from '../lifetime.ts'
@@ -85,14 +86,16 @@ function ourLaunches(workspace: string): SandboxTarget['commandFor'] {
   return (launches) => {
     const tasks = join(memory, `${batches++}`)
     for (let n = 0; n < launches; n++) mkdirSync(join(tasks, `${n}`), { recursive: true })
-    return [
-      ...[launcher, '--task-id', 'bench', '--task-dir', join(tasks, '{n}'), '--workdir', workspace],
-      ...['--wall-time-ms', '60000', '--grace-ms', '1000', '--max-output-bytes', '1000000'],
-      ...['--sandbox', 'mount,pid,uts,ipc,net,user,seccomp', '--sandbox-workspace', workspace],
-      ...(isRoot ? ['--sandbox-uid', String(SANDBOX_UID)] : []),
-      ...HIDDEN.flatMap((path) => ['--sandbox-mask', path]),
-      ...['--', '/bin/true'],
-    ]
+    const plan = launcherArguments({
+      ...{ task_id: 'bench', task_dir: join(tasks, '{n}'), workdir: workspace, command: ['/bin/true'] },
+      ...{ wall_time_ms: 60_000, grace_ms: 1_000, max_output_bytes: 1_000_000 },
+      sandbox: {
+        features: ['mount', 'pid', 'uts', 'ipc', 'net', 'user', 'seccomp'],
+        ...(isRoot && { uid: SANDBOX_UID }),
+        ...{ workspace, masks: HIDDEN },
+      },
+    })
+    return [launcher, ...plan]
   }
 }
 
