@@ -153,19 +153,6 @@ test('the doors reach adapter-v1 through operations', () => {
   expect(wrong).toEqual([])
 })
 
-test('no file imports itself by way of others, types included', () => {
-  const circles: string[][] = []
-  const done = new Set<string>()
-  const visit = (file: string, path: readonly string[]): void => {
-    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file])
-    if (done.has(file) || path.includes(file)) return
-    for (const imported of importsOf(file)) if (imported.endsWith('.ts')) visit(imported, [...path, file])
-    done.add(file)
-  }
-  for (const file of sources) visit(file, [])
-  expect(circles).toEqual([])
-})
-
 test('every file of a program has its place in the picture', () => {
   const strays = sources.filter((file) => file.split('/')[0]! in STEPS && stepOf(file) === undefined)
   expect(strays).toEqual([])
