@@ -1,6 +1,6 @@
-/** Errors that become answers. A route throws one; one `onError` per service turns it into a body. */
+/** Errors that become HTTP answers or usage errors, and the texts of caught values. */
 
-/** Something a caller did, or we cannot do now: `status` is the HTTP status, `message` says what and the remedy. */
+/** A refused request, or one that the service cannot serve now. `status` is the HTTP status; `message` has the remedy. */
 export class ServiceError extends Error {
   override name = 'ServiceError'
   constructor(
@@ -20,11 +20,11 @@ export const badRequest = (message: string) => new ServiceError(400, message)
 export class UsageError extends Error {
   override name = 'UsageError'
   constructor(message: string) {
-    super(message.replace(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1))) // whatever was given, one line
+    super(message.replace(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1))) // keeps the message on one line
   }
 }
 
-/** The words of a caught value, whatever was thrown. Never throws, though reading the value may. */
+/** The message of a caught value of any type. Never throws. */
 export function messageOf(thrown: unknown): string {
   try {
     return String(thrown instanceof Error ? thrown.message : thrown)
@@ -33,12 +33,12 @@ export function messageOf(thrown: unknown): string {
   }
 }
 
-/** The stack of a caught value, for logs; its words where it has none. Never throws. */
+/** The stack of a caught value for logs, or its message if it has none. Never throws. */
 export function stackOf(thrown: unknown): string {
   try {
     if (thrown instanceof Error && typeof thrown.stack === 'string') return thrown.stack
   } catch {
-    // Its words are all there may be.
+    // Reading the stack may throw. The message is used instead.
   }
   return messageOf(thrown)
 }
@@ -50,8 +50,8 @@ export const systemCodeOf = (thrown: unknown): string | undefined => {
 }
 
 /**
- * What a program says, in one line, that could not do what it was started for, and how it exits: 2 for a mistake of the
- * caller, 1 for a refusal of the system (a full disk), which may pass. Undefined for a mistake of ours: its stack is wanted.
+ * The message and exit code of a program that could not start: 2 for a usage error, 1 for an error of the system (a full
+ * disk), which may pass. Undefined for a defect of ours, whose stack should be printed.
  */
 export function startFault(error: unknown): { readonly message: string; readonly exitCode: 1 | 2 } | undefined {
   if (error instanceof UsageError) return { message: error.message, exitCode: 2 }

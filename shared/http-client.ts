@@ -1,6 +1,6 @@
 /**
- * Calls to a service of ours: ofetch without its hidden retries, with our limits and our words for what goes wrong.
- * Whatever answers, be it a proxy with a page of its own or nobody, becomes one `CallFailed` that says so.
+ * Calls to our services. ofetch sends them, with its retries and its errors off: a repeated submission could run twice, and
+ * errors are worded here. Every failure, also a proxy's error page or no answer at all, is one `CallFailed` that names it.
  */
 import { ofetch } from 'ofetch'
 import { readBounded } from './bounded-output.ts'
@@ -9,41 +9,41 @@ import { fetchAsIs, hasDotSegment } from './fetch-as-is.ts'
 import { Expected, type Setting } from './flags.ts'
 import { isObject, jsonOrUndefined } from './json.ts'
 
-/** Milliseconds for one request that the service has no reason to hold. */
+/** Milliseconds for a request that the service answers at once. */
 export const REQUEST_TIMEOUT_MS = 60_000
 
-/** Bytes of an answer. A service of ours sends less; what sends more is something else. */
+/** Bytes of an answer. Our services send less, so a longer answer comes from something else. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
-/** Bytes of an answer that holds a whole graph and twice the ids of its tasks. */
+/** Bytes of an answer with a whole graph and twice the ids of its tasks. */
 export const MAX_ACTION_ANSWER_BYTES = 4 * MAX_ANSWER_BYTES
 
-/** The status of a success without a body. */
+/** Status of a success without a body. */
 const NO_CONTENT = 204
 
-/** Characters of an answer that a failure repeats. */
+/** Characters of the answer in a `CallFailed`. */
 const MAX_REPEATED_BODY = 64 * 1024
 
 export interface Call {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: string
   readonly body?: Uint8Array
-  /** Besides those that every call has. */
+  /** Headers in addition to those of every call. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly timeoutMs?: number
   readonly maxAnswerBytes?: number
-  /** Ends the call, which rejects. */
+  /** Aborts the call. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** A call that failed, with what there was of an HTTP answer. */
+/** A failed call, with its HTTP answer if there was one. */
 export class CallFailed extends Error {
   override name = 'CallFailed'
-  /** Of the HTTP answer; 0 where there was none. */
+  /** Status of the HTTP answer; 0 without one. */
   readonly statusCode: number
-  /** The HTTP answer's body, at most its first 64 KiB; empty where there was none. */
+  /** Body of the HTTP answer, at most its first 64 KiB; empty without one. */
   readonly body: string
-  /** The request has left, so the service may have done what it asks for. */
+  /** The request was sent, so the service may have executed it. */
   readonly wasSent: boolean
   constructor(
     message: string,
@@ -56,7 +56,7 @@ export class CallFailed extends Error {
   }
 }
 
-/** The service did not answer within the time of the call. */
+/** The service did not answer in time. */
 export class NoAnswerInTime extends CallFailed {
   override name = 'NoAnswerInTime'
 }
@@ -77,7 +77,7 @@ interface Sending {
 }
 
 export class ServiceClient {
-  /** Without a slash at its end. */
+  /** Without a final slash. */
   readonly baseUrl: string
   readonly #token: string
   readonly #service: CalledService
@@ -160,7 +160,7 @@ export class ServiceClient {
   }
 }
 
-/** The base address of a service. */
+/** A setting with the base URL of a service. */
 export const httpUrl = (setting: { variable: string; default: string; help: string }): Setting<string> => ({
   ...setting,
   value: 'url',
@@ -173,7 +173,7 @@ export const httpUrl = (setting: { variable: string; default: string; help: stri
   },
 })
 
-/** `{error: "text"}` of control, `{error: {message: "text"}}` of others. */
+/** The error text of an answer: `{error: "text"}` in control, `{error: {message: "text"}}` in others. */
 function errorText(error: unknown): string {
   if (typeof error === 'string') return error
   const message = (error as { message?: unknown } | null)?.message

@@ -1,30 +1,29 @@
 /**
- * Who may speak to a service of ours. Pure; `http-service.ts` asks it for every request, whatever the route.
+ * Which requests a service accepts. Pure. `http-service.ts` asks it for every request on every route.
  *
  * Access is open on loopback, so the danger is a web page in the user's browser. A page can send requests to any address
- * and, by letting its own name point to 127.0.0.1 (DNS rebinding), even read the answers; but it cannot choose `Host`,
- * `Origin` and `Sec-Fetch-Site`. So a request must name a host that no stranger can own, and a browser must say that the
- * request comes from that same host. Where a token is set it is needed for everything but probes and page shells, and
- * whoever has it need not pass the rest.
+ * and, if its own name resolves to 127.0.0.1 (DNS rebinding), even read the answers. But it cannot choose `Host`, `Origin`
+ * and `Sec-Fetch-Site`. So the `Host` of a request has to be a name that no stranger can own, and its `Origin` the same
+ * host. If a token is set, all requests need it except probes and page shells. A request with the token passes all checks.
  */
 import { ServiceError } from './errors.ts'
 import { Expected, list, type Setting } from './flags.ts'
 
 export interface GuardOptions {
-  /** The token that callers must show; undefined for open access. */
+  /** The token of callers. Undefined: open access. */
   readonly token: string | undefined
-  /** Where callers of this machine find the token, as a path; undefined where nobody is told. */
+  /** Path of the token file, for the 401 answer. Undefined: the answer does not name it. */
   readonly tokenFile?: string | undefined
-  /** Names that `Host` and `Origin` may have besides those that are always allowed. */
+  /** Further names that `Host` and `Origin` may have. */
   readonly allowedHosts: readonly string[]
   /** The name or address that the service listens on. */
   readonly listeningHost: string
 }
 
-/** A name or an address, maybe with a port, which does not count. */
+/** A name or an address, with or without a port. */
 const HOST = /^(?:[\w-][\w.-]*(?::\d{1,5})?|\[[\da-f:.]+\](?::\d{1,5})?|[\da-f]*:[\da-f:.]*:[\da-f.]*)$/i
 
-/** `allowedHosts` as a flag: what no `Host` could ever be is a mistake. */
+/** The setting of `allowedHosts`. Refuses values that no `Host` can have. */
 export function hostNames(setting: Parameters<typeof list>[0]): Setting<readonly string[]> {
   const names = list(setting)
   return {
@@ -37,25 +36,25 @@ export function hostNames(setting: Parameters<typeof list>[0]): Setting<readonly
   }
 }
 
-/** Paths that are answered without a token and whatever the headers: liveness and readiness. */
+/** Paths without any check: liveness and readiness probes. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/healthz', '/readyz'])
 
-/** Paths that need no token: they hold nothing of anybody. */
+/** Paths without a token: pages without data. */
 const PAGE_SHELLS: ReadonlySet<string> = new Set(['/', '/docs', '/openapi.json'])
 
-/** Names that cannot belong to a web page: they are not in the public name system. */
+/** Names outside the public DNS, which no web page can have. */
 const LOCAL_SUFFIXES = ['.local', '.localhost', '.internal', '.svc']
 
 export type Guard = (request: Request, path: string) => void
 
-/** Makes the check: it throws 401 or 403, with the remedy. */
+/** The check of a request. It throws 401 or 403, with the remedy. */
 export function createGuard({ token, tokenFile, allowedHosts, listeningHost }: GuardOptions): Guard {
   const whereToken = tokenFile === undefined ? '' : ` (the token is in ${tokenFile})`
   const allowed = new Set(allowedHosts.map((name) => plainName(hostOf(name))))
   const own = plainName(hostOf(listeningHost))
   const isAllowed = (name: string): boolean => allowed.has(name) || name === own || isLocalName(name)
 
-  /** The last one that was found to be allowed: mostly the next one, too. To find out takes 1 µs. */
+  /** The last allowed `Host`, mostly that of the next request, too. The full check takes 1 µs. */
   let lastHost: string | undefined
 
   return (request, path) => {
@@ -87,7 +86,7 @@ export function createGuard({ token, tokenFile, allowedHosts, listeningHost }: G
   }
 }
 
-/** Whether what is listened on can be reached from this machine alone. */
+/** Whether a service listening on `host` is reachable from this machine only. */
 export const isLoopback = (host: string): boolean => {
   const name = plainName(host)
   return name === 'localhost' || name.endsWith('.localhost') || name === '::1' || /^127(\.\d{1,3}){3}$/.test(name)
@@ -100,30 +99,30 @@ function isLocalName(name: string): boolean {
 
 const isAddress = (name: string): boolean => name.includes(':') || /^\d{1,3}(\.\d{1,3}){3}$/.test(name)
 
-/** `host`, `host:port`, `[v6]:port`, `[v6]` without the port; brackets stay off. A bare v6 address is itself. */
+/** The host of `host`, `host:port`, `[v6]:port`, `[v6]` or a bare IPv6 address, without brackets. */
 function hostOf(authority: string): string {
   const bracketed = /^\[([^\]]*)\](?::\d*)?$/.exec(authority)
   if (bracketed !== null) return bracketed[1]!
   return authority.split(':').length > 2 ? authority : authority.replace(/:\d*$/, '')
 }
 
-/** Lower case and without the dot that ends an absolute name. */
+/** The name in lower case, without the final dot of an absolute name. */
 const plainName = (name: string): string => name.toLowerCase().replace(/\.$/, '')
 
 const withoutScheme = (origin: string): string => origin.replace(/^[a-z][a-z0-9+.-]*:\/\//i, '')
 
-/** Whether a page of `origin` comes from `host`: the same name and port, whatever the scheme. */
+/** Whether `origin` has the name and port of `host`. The scheme does not matter. */
 function isSameOrigin(origin: string, host: string | null): boolean {
   return host !== null && /^[a-z][a-z0-9+.-]*:\/\//i.test(origin) && withPort(withoutScheme(origin)) === withPort(host)
 }
 
-/** The authority in one form; a missing port stays missing, as each scheme has another one. */
+/** The authority in one form. A missing port stays missing, because its default depends on the scheme. */
 const withPort = (authority: string): string => {
   const port = /:(\d+)$/.exec(authority.includes(']') ? authority.slice(authority.indexOf(']')) : authority)?.[1]
   return `${plainName(hostOf(authority))}:${port ?? ''}`
 }
 
-/** Takes the same time wherever a wrong token differs. */
+/** Compares in constant time. */
 function isBearerOf(authorization: string | null, token: string): boolean {
   const given = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
   if (given === undefined) return false

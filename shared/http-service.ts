@@ -1,10 +1,9 @@
 /**
- * What every HTTP service of ours does alike: trace ids, the guard, time limits, bounded bodies, error bodies, 404 and 405,
- * listening and a graceful stop. Routes are plain Elysia; they throw `ServiceError` and never build an error body.
+ * The common part of our HTTP services: trace ids, the guard, time limits, limited bodies, error bodies, 404 and 405,
+ * listening, and a graceful stop. Routes are plain Elysia. They throw `ServiceError` and never build an error body.
  *
- * Time limits are those of the specification: 15 s for a request to arrive (dripping included), 30 s for the answer to
- * leave, 60 s for an idle connection. Bun counts them in steps of 4 s. A request line and headers that do not arrive
- * within 12 s end the connection as well; that one is Bun's own and fixed.
+ * The time limits are those of the specification: 15 s for receiving a request, 30 s for sending the answer, 60 s for an
+ * idle connection. Bun counts them in steps of 4 s. Bun itself also closes a connection whose headers take more than 12 s.
  */
 import { type AnyElysia, Elysia } from 'elysia'
 import { messageOf, ServiceError, systemCodeOf, UsageError } from './errors.ts'
@@ -19,25 +18,24 @@ export const READ_TIMEOUT_SECONDS = 15
 export const WRITE_TIMEOUT_SECONDS = 30
 export const IDLE_TIMEOUT_SECONDS = 60
 
-/** The path and headers an error body may name. */
 export type ErrorBody = (error: ServiceError) => unknown
 
 export interface HttpServiceOptions {
   readonly log: Log
-  /** Asked about every request, known path or not. */
+  /** Checks every request, also of unknown paths. */
   readonly guard: Guard
-  /** Turns an error into the body of this service's contract. */
+  /** The body of an error answer in the contract of this service. */
   readonly errorBody: ErrorBody
-  /** A request that says it has a longer body is refused, also where nobody reads that. */
+  /** Limit for `content-length`, also on routes that read no body. */
   readonly maxBodyBytes: number
-  /** Whether a request with a query parameter that its route does not declare is refused. */
+  /** Whether query parameters that the route does not declare are refused. */
   readonly unknownFields: UnknownFields
 }
 
-/** The headers an Elysia handler sets; ours always hold the trace id. */
+/** The headers that an Elysia handler sets. Ours always contain the trace id. */
 type ResponseSettings = { headers: Record<string, string | number | undefined> }
 
-/** The trace id of the request whose answer `set` describes. */
+/** The trace id of the request that `set` belongs to. */
 export const traceIdOf = (set: ResponseSettings): string => String(set.headers[TRACE_HEADER])
 
 /** An Elysia app with our limits and errors. Add routes to it, then call `refuseOtherMethods`. */
@@ -57,8 +55,8 @@ export function httpService({ log, guard, errorBody, maxBodyBytes, unknownFields
       if (hasBody && Number(request.headers.get('content-length')) > maxBodyBytes) throw bodyTooLarge(maxBodyBytes)
     })
     .onBeforeHandle(({ request, route }) => {
-      // The server finds the route by the path as it came, and the path that was guarded may be another one then: in a URL
-      // `/tasks/..` is `/`, and so is `/tasks/..\..`.
+      // The server routes by the raw path, but `onRequest` guards the path of a parsed URL, in which `/tasks/..` and
+      // `/tasks/..\..` are `/`. If the two differ, the route is guarded, too.
       const [fixedPart = route] = route.split(':', 1)
       if (!pathOf(request).startsWith(fixedPart)) guard(request, route)
       if (unknownFields === 'refuse' && request.url.includes('?')) checkQueryOf(app, request, route)
@@ -84,7 +82,7 @@ export function httpService({ log, guard, errorBody, maxBodyBytes, unknownFields
   return app
 }
 
-/** The parameters of a route are those of its `query` schema. The route that answers 405 takes any. */
+/** Refuses query parameters that are not in the `query` schema of the route. The route that answers 405 takes any. */
 function checkQueryOf(app: AnyElysia, request: Request, route: string): void {
   const method = request.method === 'HEAD' ? 'GET' : request.method
   const found = app.routes.find((candidate) => candidate.path === route && candidate.method === method)
@@ -93,7 +91,7 @@ function checkQueryOf(app: AnyElysia, request: Request, route: string): void {
   checkQuery(request.url, query?.properties ?? {})
 }
 
-/** For each path that has routes, answers 405 with `Allow` to the methods that have none. */
+/** Adds a route to each path that answers 405 with `Allow` to the methods without a route. */
 export function refuseOtherMethods(app: AnyElysia): void {
   const methodsByPath = new Map<string, Set<string>>()
   for (const { path, method } of app.routes) {
@@ -118,7 +116,7 @@ export const pathOf = (request: Request): string => {
   return request.url.slice(start, end < 0 ? undefined : end)
 }
 
-/** The server itself reads what is not UTF-8, or no escape at all, as some other character. */
+/** The server itself would replace malformed escapes and invalid UTF-8 by other characters. */
 function isDecodable(path: string): boolean {
   try {
     decodeURIComponent(path)
@@ -131,7 +129,7 @@ function isDecodable(path: string): boolean {
 function asServiceError(code: string | number, error: unknown, request: Request): ServiceError {
   if (error instanceof ServiceError) return error
   const cause = (error as Error | undefined)?.cause
-  if (cause instanceof ServiceError) return cause // whatever a body reader throws arrives wrapped
+  if (cause instanceof ServiceError) return cause // Elysia wraps errors of body readers
   if (code === 'NOT_FOUND') return new ServiceError(404, `not found: ${request.method} ${pathOf(request)}`)
   return new ServiceError(500, 'internal error', { cause: cause ?? error })
 }
@@ -149,11 +147,11 @@ const causeOf = (error: ServiceError): string | undefined => {
 }
 
 /**
- * Reads the whole body of a request of `app`, at most `maxBytes`, or throws 413 without waiting for the rest of it. From
- * then on the time counts in which the answer must leave.
+ * Reads the whole body of a request of `app`. Throws 413 once it has more than `maxBytes`. Then starts the time limit for
+ * sending the answer.
  *
- * For routes with `parse: 'none'`: what Elysia does before a parser of one's own (a stream of the body that nobody reads,
- * a member added to the context and deleted again, a getter for the server) costs 3 µs a request.
+ * For routes with `parse: 'none'`: what Elysia does before a custom parser (a stream of the body that nobody reads, a field
+ * added to the context and deleted again, a getter for the server) costs 3 µs a request.
  */
 export async function readBody(app: AnyElysia, request: Request, maxBytes: number): Promise<Uint8Array> {
   const declared = request.headers.get('content-length')
@@ -164,19 +162,19 @@ export async function readBody(app: AnyElysia, request: Request, maxBytes: numbe
   return body
 }
 
-/** What reading a body throws, other than our own refusals, is the end of the connection that it came on. */
+/** An error while reading a body, other than our own refusal, means that the connection was closed. */
 function notArrived(error: unknown): never {
   if (error instanceof ServiceError) throw error
   throw new ServiceError(CALLER_GONE, 'the caller closed the connection before the body had arrived', { cause: error })
 }
 
-/** The status of a request whose caller is gone: nobody gets it, but it stands in the log. */
+/** The status of a request whose caller has disconnected. Only the log shows it. */
 const CALLER_GONE = 499
 
-/** Bytes of a body from which it is put together in steps: the server would take 30 ms for one of 60 MiB at once. */
+/** Bodies from this size on are read in chunks and joined in steps. In one step, 60 MiB would block the event loop for 30 ms. */
 const LARGE_BODY_BYTES = 4 * 1024 * 1024
 
-/** A body that is large, or that does not say how long it is. */
+/** Reads a body that is large, or of unknown length. */
 async function bodyInChunks(request: Request, maxBytes: number): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
   const chunks: Uint8Array[] = []
@@ -208,7 +206,7 @@ export interface ListenAddress {
   readonly port: number
 }
 
-/** `host:port`, `[v6]:port` or `:port` (all interfaces); port 0 asks the system for a free one. Throws `UsageError`. */
+/** Parses `host:port`, `[v6]:port` or `:port` (all interfaces). Port 0 lets the system choose. Throws `UsageError`. */
 export function parseListenAddress(text: string, flag: string): ListenAddress {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text)
   const port = Number(match?.[3])
@@ -224,13 +222,13 @@ const LISTEN_FAULTS: Readonly<Record<string, string>> = {
 }
 
 export interface RunningHttpService {
-  /** `http://host:port` as one can reach it. */
+  /** The address, as `http://host:port`. */
   readonly url: string
-  /** Refuses new connections and resolves when the open requests are answered, at the latest after `graceMs`. */
+  /** Refuses new connections. Resolves when all open requests are answered, at the latest after `graceMs`. */
   stop(graceMs: number): Promise<void>
 }
 
-/** Throws `UsageError`, as `listen` does, when nothing can listen at `address` now. */
+/** Throws the `UsageError` of `listen` if the address is not free. */
 export function ensureListenable({ hostname, port }: ListenAddress, flag: string): void {
   try {
     Bun.listen({ hostname, port, socket: { data() {} } }).stop(true)
@@ -245,15 +243,15 @@ function cannotListen({ hostname, port }: ListenAddress, flag: string, error: un
   return new UsageError(`cannot listen on ${hostname}:${port}: ${reason} (choose another with --${flag})`)
 }
 
-/** Starts to listen. Throws `UsageError` with the remedy when the address is not to be had. */
+/** Starts to listen. Throws `UsageError` with the remedy if the address is not available. */
 export function listen(app: AnyElysia, address: ListenAddress, flag: string): RunningHttpService {
   try {
     app.listen({
       hostname: address.hostname,
       port: address.port,
-      reusePort: false, // two services on one port would share its requests without a word
+      reusePort: false, // otherwise two services on one port would silently share its requests
       idleTimeout: IDLE_TIMEOUT_SECONDS,
-      // Our own limit answers with a JSON body; the server's would cut the connection without one.
+      // Our own limit answers with a JSON body. The server's limit would close the connection without an answer.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     })
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Lines out of the chunks of a stream, none longer than a limit. Pure. */
+/** Splits the chunks of a stream into lines of limited length. Pure. */
 
 const NEWLINE = 10
 
@@ -8,7 +8,7 @@ export class LineTooLong extends Error {
 
 export class LineSplitter {
   readonly #maxBytes: number
-  /** The beginning of the line that is not complete yet. Joined once, at its end: joining at each chunk is quadratic. */
+  /** Chunks of the unfinished line. They are joined once at its end: joining at each chunk would be quadratic. */
   #parts: Uint8Array[] = []
   #bytes = 0
 
@@ -16,17 +16,17 @@ export class LineSplitter {
     this.#maxBytes = maxBytes
   }
 
-  /** The lines that `chunk` completes, without their ends. Throws `LineTooLong`; nothing can be split after that. */
+  /** The lines that `chunk` completes, without line ends. Throws `LineTooLong`; the splitter is unusable then. */
   *push(chunk: Uint8Array): Generator<string, void> {
     let from = 0
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
       yield this.#complete(chunk.subarray(from, end))
       from = end + 1
     }
-    if (from < chunk.length) this.#keep(chunk.slice(from)) // a copy: whoever read the chunk may use its memory again
+    if (from < chunk.length) this.#keep(chunk.slice(from)) // a copy, because the reader may reuse the memory of the chunk
   }
 
-  /** What there is of the line that is not complete: its first `maxBytes`. After `LineTooLong` it is that line. */
+  /** The first `maxBytes` of the unfinished line, or of the line that was too long. */
   rest(maxBytes = this.#maxBytes): string {
     return Buffer.concat(this.#parts, Math.min(this.#bytes, maxBytes)).toString('utf8')
   }

@@ -1,20 +1,20 @@
-/** The known name that a misspelt one probably means. Pure. */
+/** Finds the known name that a misspelt one probably means. Pure. */
 
-/** Characters of a name that is compared; a longer one has no near name. Bounds the work to 64 × 64 steps per known name. */
+/** Longest name that is compared. It limits the work to 64 × 64 steps per known name. */
 export const MAX_COMPARED_CHARACTERS = 64
 
-/** Characters from which a name may differ by one, two and three edits. A shorter name is near to too many others. */
+/** Least lengths of names that may differ by one, two and three edits. Shorter names are near to too many others. */
 const EDITS_FROM_CHARACTERS = [3, 5, 9] as const
 
-/** Names of other systems for the same field, in snake case. Of several values the first that is known counts. */
+/** Names of the same field in other systems, in snake case. Of several values the first known one counts. */
 export type Synonyms = Readonly<Record<string, string | readonly string[]>>
 
 /**
- * The name of `known` that `name` probably means; undefined where none is near.
+ * The name of `known` that `name` probably means; undefined if none is near.
  *
- * In this order: a synonym; the same letters in another spelling (`dependsOn`); whole words more or less at the end
- * (`memory` for `memory_bytes`); the fewest edits, within a bound that grows with the length. Among equals the first of
- * `known` counts.
+ * In this order: a synonym; the same letters in another spelling (`dependsOn`); more or fewer words at the end (`memory` for
+ * `memory_bytes`); the fewest edits, up to a limit that grows with the length. Of equally near names the first of `known`
+ * counts.
  */
 export function nearestName(name: string, known: Iterable<string>, synonyms: Synonyms = {}): string | undefined {
   if (name === '' || name.length > MAX_COMPARED_CHARACTERS) return undefined
@@ -30,7 +30,7 @@ export function nearestName(name: string, known: Iterable<string>, synonyms: Syn
   return leastEdited(folded, names)
 }
 
-/** What a name in snake case is a synonym of. */
+/** The known name that a name in snake case is a synonym of. */
 export function synonymsOf(words: string, synonyms: Synonyms): readonly string[] {
   const found = Object.hasOwn(synonyms, words) ? synonyms[words]! : []
   return typeof found === 'string' ? [found] : found
@@ -49,7 +49,7 @@ function leastEdited(folded: string, names: readonly string[]): string | undefin
   return nearest
 }
 
-/** Letters and digits alone, in lower case. */
+/** The letters and digits of a name, in lower case. */
 const fold = (name: string): string => name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')
 
 /** In snake case: `dependsOn` and `depends-on` are `depends_on`. */
@@ -62,8 +62,8 @@ const wordsOf = (name: string): string =>
 const isWholeWordPrefix = (a: string, b: string): boolean => b.startsWith(`${a}_`) || a.startsWith(`${b}_`)
 
 /**
- * Insertions, deletions, replacements and swaps of neighbours that make `b` of `a` (optimal string alignment); undefined
- * where there are more than `bound`.
+ * Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string alignment distance);
+ * undefined if there are more than `bound`.
  */
 export function boundedDistance(a: string, b: string, bound: number): number | undefined {
   if (bound < 0 || Math.abs(a.length - b.length) > bound) return undefined

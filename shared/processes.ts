@@ -1,9 +1,9 @@
-/** Processes of this machine as the kernel knows them: which one is meant, and which carry a mark of ours. Linux only. */
+/** Processes of this machine, from `/proc`: their identity, and the marks of ours in their environment. Linux only. */
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { systemCodeOf } from './errors.ts'
 import { isObject } from './json.ts'
 
-/** Tells a process from any other that ever had or will have its pid. */
+/** Identifies a process, also when its pid is reused. */
 export interface ProcessIdentity {
   readonly pid: number
   /** Clock ticks between boot and start; field 22 of `/proc/PID/stat`. */
@@ -20,7 +20,7 @@ export const isProcessIdentity = (value: unknown): value is ProcessIdentity =>
 
 let knownBootId: string | undefined
 
-/** Changes with every boot; empty where the system does not tell. */
+/** Changes with every boot. Empty if the system has none. */
 export function bootId(): string {
   if (knownBootId !== undefined) return knownBootId
   try {
@@ -31,7 +31,7 @@ export function bootId(): string {
   return knownBootId
 }
 
-/** Whether any process has that pid, be it a zombie; on every system. */
+/** Whether a process with that pid exists, zombies included. Works on every system. */
 export function isThere(pid: number): boolean {
   try {
     return process.kill(pid, 0)
@@ -40,43 +40,43 @@ export function isThere(pid: number): boolean {
   }
 }
 
-/** Names the pid namespace that we are in, by letters and digits: a pid of another one means nothing here. */
+/** The name of our pid namespace, in letters and digits. Pids of another namespace mean nothing here. */
 export function pidNamespace(): string {
   const found = statSync('/proc/self/ns/pid', { throwIfNoEntry: false })
   return (found?.ino ?? 0).toString(36)
 }
 
-/** Undefined when there is no such process, or no way to tell. */
+/** Undefined if there is no such process, or the system cannot tell. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const stat = processStat(pid)
   if (stat === undefined) return undefined
   return { pid, start_time: stat.startTime, boot_id: bootId() }
 }
 
-/** Whether the very process that was identified once is still there; a zombie is not. */
+/** Whether the identified process still runs. A zombie does not. */
 export function isStillThere(identity: ProcessIdentity): boolean {
   const now = identify(identity.pid)
   if (now === undefined || processStat(identity.pid)?.state === 'Z') return false
   return now.start_time === identity.start_time && now.boot_id === identity.boot_id
 }
 
-/** Pids of processes whose environment holds `mark`, a `NAME=VALUE` or its beginning. */
+/** Pids of processes whose environment has `mark`, a `NAME=VALUE` or the beginning of one. */
 export const markedProcesses = (mark: string): number[] =>
   environments()
     .filter(({ environment }) => isMarked(environment, mark))
     .map(({ pid }) => pid)
 
-/** Processes by the value that a variable has in their environment; and those that may have one in a moment. */
+/** Processes by the value of a variable in their environment. */
 export interface Marked {
   readonly byValue: ReadonlyMap<string, readonly number[]>
   /**
-   * Programs that have no environment: most of them never had one, but one that is just being started (exec) has none for
-   * a moment, whatever it will have.
+   * Processes without an environment. Most never had one, but during an exec a process has none for a moment, and may then
+   * have the variable.
    */
   readonly bare: readonly number[]
 }
 
-/** One look at all processes, for all values of the variable `name` that somebody may ask for. */
+/** Reads the environments of all processes once, for all values of the variable `name`. */
 export function lookForMarks(name: string): Marked {
   const byValue = new Map<string, number[]>()
   const bare: number[] = []
@@ -98,19 +98,19 @@ function environments(): { readonly pid: number; readonly environment: string }[
     try {
       return [{ pid, environment: environmentOf(pid) }]
     } catch {
-      return [] // ended, or another user's
+      return [] // the process has ended, or belongs to another user
     }
   })
 }
 
-/** Whether the environment of a process holds `mark` (see above). Throws where it cannot be read. */
+/** Whether the environment of a process has `mark`. Throws if it cannot be read. */
 export const carriesMark = (pid: number, mark: string): boolean => isMarked(environmentOf(pid), mark)
 
 const environmentOf = (pid: number): string => readFileSync(`/proc/${pid}/environ`, 'latin1')
 
 const isMarked = (environment: string, mark: string): boolean => `\0${environment}`.includes(`\0${mark}`)
 
-/** Not a thread of the kernel, and not a zombie: these have no environment either. */
+/** Neither a kernel thread nor a zombie, which have no environment either. */
 function isProgram(pid: number): boolean {
   try {
     readlinkSync(`/proc/${pid}/exe`)
@@ -129,7 +129,7 @@ export interface ProcessStat {
 export function processStat(pid: number): ProcessStat | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // `pid (name) state ppid pgrp ...`, where the name may hold anything.
+    // `pid (name) state ppid pgrp ...`. The name may contain any character.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return { state: fields[0]!, group: Number(fields[2]), startTime: Number(fields[19]) }
   } catch {
