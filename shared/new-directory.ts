@@ -1,29 +1,29 @@
 /**
- * A data directory that may have to be made, and that goes again when the start of its service is refused.
+ * Creates a data directory, and removes it again if the service does not start.
  *
- * Only what this start made is removed: the directory, those above it that were missing, and in it the files that a start
- * makes before it takes any request. One file of another name, or one entry in a directory, and all of it stays.
+ * Only directories that this start created are removed, with the files that a start writes before it accepts requests. If
+ * there is any other file, or a directory that is not empty, everything stays.
  */
 import { mkdirSync, readdirSync, rmdirSync, statSync, unlinkSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { isDirectoryLocked, LOCK_FILES, type LockFile } from './directory-lock.ts'
 import { systemCodeOf } from './errors.ts'
 
-/** Files of both services: `--with-runtime` lets the runtime service start in the directory that control has made. */
+/** Files of both services: with `--with-runtime` the runtime service starts in a directory that control created. */
 const START_FILES =
   /^(lock|reserve|journal-\d{10}\.log|runtime-token|runtime-child\.json|runtime\.lock|runtime\.db(-wal|-shm)?|launchers(\.log)?|launcher-[0-9a-f]+)$/
 
 const START_DIRECTORIES: ReadonlySet<string> = new Set(['results', 'tasks'])
 
 /**
- * Makes the directory `path` for its owner alone, and all above it. Returns the directories that this call made: `path`
- * first, then those above it; none when another process made `path`. Throws what the system says.
+ * Creates the directory `path`, accessible to its owner only, and its missing parents. Returns the created directories,
+ * `path` first; none if another process created `path`. Throws the system's error.
  */
 export function makeDirectory(path: string): readonly string[] {
   const directory = resolve(path)
   const parent = dirname(directory)
   const firstMade = mkdirSync(parent, { recursive: true, mode: 0o700 })
-  // Not recursive: only that reports whether this process made the directory or found it.
+  // Not recursive, because only a plain mkdir tells whether this process created the directory.
   try {
     mkdirSync(directory, { mode: 0o700 })
   } catch (error) {
@@ -36,8 +36,8 @@ export function makeDirectory(path: string): readonly string[] {
 }
 
 /**
- * Removes `made`, the result of `makeDirectory`, when this process exits before the returned function is called. The
- * process must hold the lock `name` of the directory: without it, files in there may belong to another service.
+ * Removes `made`, the result of `makeDirectory`, if this process exits before the returned function is called. The process
+ * has to hold the lock `name` of the directory. Otherwise the files in it may belong to another service.
  */
 export function removeUnlessStarted(made: readonly string[], name: LockFile): () => void {
   const remove = () => removeMade(made, name)
@@ -52,11 +52,11 @@ function removeMade(made: readonly string[], name: LockFile): void {
     emptyAfterStart(directory)
     for (const path of made) rmdirSync(path)
   } catch {
-    // Somebody else has put something there: it stays.
+    // The directory is not empty, or is gone: it stays as it is.
   }
 }
 
-/** Whether a service of another kind has the directory too. */
+/** Whether a service of the other kind uses the directory, too. */
 const isUsedByOther = (directory: string, name: LockFile): boolean =>
   Object.values(LOCK_FILES).some((other) => other !== name && isDirectoryLocked(directory, other))
 

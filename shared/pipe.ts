@@ -2,13 +2,13 @@
  * A pipe of the operating system.
  *
  * `Bun.spawn` with `"pipe"` gives the child a socket, and a socket cannot be opened again through `/dev/stdout` or
- * `/dev/stderr`, which scripts do all the time (`echo trouble > /dev/stderr` fails with ENXIO). A real pipe can.
+ * `/dev/stderr`, as scripts often do (`echo trouble > /dev/stderr` fails with ENXIO). A real pipe can.
  */
 import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { loadLibc } from './libc.ts'
 
-/** File descriptors, ours to close. Both are close-on-exec. */
+/** File descriptors, closed by the caller. Both are close-on-exec. */
 export interface Pipe {
   readonly readEnd: number
   readonly writeEnd: number
@@ -19,7 +19,7 @@ const O_CLOEXEC = 0o2000000
 const load = () => loadLibc({ pipe2: { args: ['ptr', 'i32'], returns: 'i32' } } as const)
 let libc: ReturnType<typeof load> | undefined
 
-/** A new pipe, or null where the system has no `pipe2` or no descriptor is left. */
+/** A new pipe, or null if the system has no `pipe2` or no descriptor is left. */
 export function openPipe(): Pipe | null {
   if (libc === undefined) libc = load()
   if (libc === null) return null
@@ -28,11 +28,11 @@ export function openPipe(): Pipe | null {
   return { readEnd: ends[0]!, writeEnd: ends[1]! }
 }
 
-/** Closes that end of each pipe there is. */
+/** Closes this end of each pipe that is not null. */
 export function closeEnds(end: keyof Pipe, pipes: readonly (Pipe | null)[]): void {
   for (const pipe of pipes) if (pipe !== null) closeSync(pipe[end])
 }
 
-/** What a child writes to `pipe`, or to the stream that Bun has made for it where there is no pipe. */
+/** The output of a child: from `pipe`, or without one from the stream of Bun. */
 export const streamOf = (pipe: Pipe | null, ofBun: unknown): ReadableStream<Uint8Array> =>
   pipe === null ? (ofBun as ReadableStream<Uint8Array>) : Bun.file(pipe.readEnd).stream()

@@ -1,16 +1,15 @@
-/** Files that hold secrets, kept from other users of the machine. */
+/** Protects files with secrets from other users of the machine. */
+
 import { chmodSync, lstatSync, statSync } from 'node:fs'
 import type { Log } from './log.ts'
+import { ACCESS_OF_OTHERS } from './token.ts'
 
-/** Rights of the group and of all others. */
-const OTHERS = 0o077
-
-/** Rights of the group and of all others to list a directory, or to write in it. Passing through shows no names. */
+/** Mode bits with which others can list a directory or write in it. Without them they can only pass through. */
 const OTHERS_LOOK_OR_WRITE = 0o066
 
 /**
- * Takes the rights of other users from those of `files` that exist: a restored backup may be readable for all. A data
- * directory that others may list or write in is only told of, as it may be any directory (`/tmp`, say).
+ * Removes other users' access to `files`, which a restored backup may have. A data directory that others can list or write
+ * in only gets a warning, because it may be any directory (`/tmp`).
  */
 export function keepPrivate(dataDir: string, files: readonly string[], log: Log): void {
   const open = files.filter((path) => !tighten(path))
@@ -22,10 +21,10 @@ export function keepPrivate(dataDir: string, files: readonly string[], log: Log)
   })
 }
 
-/** Whether others have no right to the file, by now. */
+/** Removes other users' access. False if that is not allowed. */
 function tighten(path: string): boolean {
   const stat = lstatSync(path, { throwIfNoEntry: false })
-  if (stat === undefined || !stat.isFile() || (stat.mode & OTHERS) === 0) return true
+  if (stat === undefined || !stat.isFile() || (stat.mode & ACCESS_OF_OTHERS) === 0) return true
   try {
     chmodSync(path, stat.mode & 0o700)
     return true

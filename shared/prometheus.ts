@@ -1,7 +1,7 @@
 /** Metrics as text for Prometheus (0.0.4) and OpenMetrics (1.0.0). Pure. */
 
 export interface MetricFamily {
-  /** Ends in `_total` for a counter. */
+  /** The name of a counter ends in `_total`. */
   readonly name: string
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
@@ -11,13 +11,13 @@ export interface MetricFamily {
 export interface Sample {
   readonly labels?: Readonly<Record<string, string>>
   readonly value: number
-  /** Of the name, for the samples of a histogram. */
+  /** Suffix of the name, for samples of a histogram. */
   readonly suffix?: '_bucket' | '_sum' | '_count'
 }
 
 /**
- * The samples of a histogram. `counts` has, for each of the growing `bounds`, how many values were at most that and more
- * than the bound before, and one last count for what was more than all of them.
+ * The samples of a histogram. `counts` has one count for each bucket of the ascending `bounds`, and one for the values above
+ * all of them.
  */
 export function histogramSamples(bounds: readonly number[], counts: readonly number[], sum: number): Sample[] {
   let total = 0
@@ -31,7 +31,7 @@ export function histogramSamples(bounds: readonly number[], counts: readonly num
 export const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 export const OPENMETRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
-/** The families as text; `openMetrics` names counters without their suffix in the header and ends with a mark. */
+/** The families as text. With `openMetrics`, headers name counters without their suffix, and a mark ends the text. */
 export function renderMetrics(families: readonly MetricFamily[], openMetrics: boolean): string {
   const lines = families.flatMap(({ name, type, help, samples }) => {
     const family = openMetrics && type === 'counter' ? name.replace(/_total$/, '') : name
@@ -49,7 +49,7 @@ function renderLabels(labels: Readonly<Record<string, string>> = {}): string {
 
 const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
 
-/** Which of `offered` media types a caller prefers by its `Accept`; the first where it does not care. */
+/** The media type of `offered` that an `Accept` header prefers, by default the first. */
 export function preferredType(accept: string | null, offered: readonly string[]): string {
   if (accept === null || accept.trim() === '') return offered[0]!
   const ranges = accept.split(',').map((range) => {

@@ -1,13 +1,13 @@
-/** The names of query parameters. Pure. */
+/** Checks the names of query parameters. Pure. */
 import type { TSchema } from '@sinclair/typebox'
 import { badRequest } from './errors.ts'
 import { nearestName } from './nearest-name.ts'
 import { didYouMean, isExtension, quoted } from './unknown-names.ts'
 
-/** The query parameters of a route, as it declares them; one that may be repeated has an array among its alternatives. */
+/** The declared query parameters of a route. One that may be repeated has alternatives, one of them an array. */
 export type QueryParameters = Readonly<Record<string, TSchema>>
 
-/** Throws 400 for the first parameter of `url` that the route does not have, or that is given twice and may not be. */
+/** Throws 400 for the first parameter of `url` that is unknown, or repeated without being repeatable. */
 export function checkQuery(url: string, known: QueryParameters): void {
   const start = url.indexOf('?')
   if (start < 0) return

@@ -1,4 +1,4 @@
-/** What a subcommand sends: a file, or standard input. */
+/** Reads the body that a subcommand sends, from a file or standard input. */
 import { systemCodeOf, UsageError } from './errors.ts'
 import { text } from './flags.ts'
 import { CallFailed } from './http-client.ts'
@@ -8,7 +8,7 @@ export const fileSetting = text({
   help: 'File to send. Default, or with -: standard input.',
 })
 
-/** Bytes that a request may have; the service has a limit of its own, which counts. */
+/** Bytes of a request. The service has its own, lower limit. */
 const MAX_INPUT_BYTES = 1024 * 1024 * 1024
 
 /** The bytes of `file`, or of standard input. `what` names them in errors. */

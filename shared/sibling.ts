@@ -1,8 +1,8 @@
-/** Our other executables: the one beside this one, else the one in PATH. */
+/** Finds our other executables: beside this one, else in PATH. */
 import { statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** The executable `program`; null when there is none. */
+/** Path of the executable `program`, or null. */
 export function findSibling(program: string, path: string | undefined): string | null {
   const beside = join(ownDir(), program)
   return isExecutableFile(beside) ? beside : Bun.which(program, { PATH: path ?? '' })

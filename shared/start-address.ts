@@ -1,20 +1,20 @@
-/** Which addresses a service can be started at from here. Pure. */
+/** Whether a service can be started at an address from this machine. Pure. */
 
 export interface StartAddress {
-  /** What to listen on: an IP address. */
+  /** The IP address to listen on. */
   readonly hostname: string
   readonly port: number
   /** `host:port`, IPv6 in brackets. */
   readonly listen: string
 }
 
-/** Whether `baseUrl` is on this machine and nowhere else. */
+/** Whether `baseUrl` is certainly on this machine. */
 export function isLoopback(baseUrl: string): boolean {
   const { hostname } = new URL(baseUrl)
   return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
 }
 
-/** The address at which a service has to listen to be reached at `baseUrl`, or why there is none to be had here. */
+/** The address at which a service has to listen to be reachable at `baseUrl`, or why none can be started here. */
 export function startAddress(baseUrl: string): StartAddress | string {
   const url = new URL(baseUrl)
   if (!isLoopback(baseUrl)) return 'it is not on this machine (only loopback addresses are started)'

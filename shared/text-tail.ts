@@ -1,10 +1,10 @@
-/** The last lines of a text or of a stream: they usually say what went wrong. Pure. */
+/** The last lines of a text or a stream, which usually tell the fault. Pure. */
 import { textOf } from './bounded-output.ts'
 
-/** Bytes of UTF-8 that a tail has at most. */
+/** Bytes of UTF-8 in a tail. */
 export const MAX_TAIL_BYTES = 2_048
 
-/** The last whole lines of `text`, without the space at its end; a last line that is longer has its beginning cut off. */
+/** The last whole lines of `text`, without trailing white space. A last line longer than a tail loses its beginning. */
 export function tailOf(text: string): string {
   const end = text.trimEnd()
   // A character has at least one byte, so the tail is within this many characters.
@@ -13,7 +13,7 @@ export function tailOf(text: string): string {
   return isWhole ? end : fromLineStart(lastBytes(bytes, true))
 }
 
-/** The last bytes of `bytes` as text; the rest of a character that a cut went through is left out. */
+/** The last bytes as text. The rest of a character that was cut is left out. */
 function lastBytes(bytes: Uint8Array, isCut: boolean): string {
   let from = Math.max(0, bytes.length - MAX_TAIL_BYTES)
   if (isCut) while (from < bytes.length && (bytes[from]! & 0xc0) === 0x80) from++
@@ -25,7 +25,7 @@ const fromLineStart = (text: string): string => {
   return lineEnd < 0 ? text : text.slice(lineEnd + 1)
 }
 
-/** The end of a text that comes in chunks. */
+/** The end of a text that arrives in chunks. */
 export class TextTail {
   #tail: Uint8Array = new Uint8Array()
   #isCut = false
@@ -36,12 +36,12 @@ export class TextTail {
     this.#tail = new Uint8Array(all.subarray(-MAX_TAIL_BYTES))
   }
 
-  /** The last bytes, without the space around them. */
+  /** The last bytes, without surrounding white space. */
   text(): string {
     return lastBytes(this.#tail, this.#isCut).trim()
   }
 
-  /** The last whole lines, as `tailOf` has them. */
+  /** The last whole lines, like `tailOf`. */
   lines(): string {
     const text = lastBytes(this.#tail, this.#isCut).trimEnd()
     return this.#isCut ? fromLineStart(text) : text

@@ -14,10 +14,10 @@ export function readToken(tokenFile: string, variable: string | undefined): stri
 }
 
 /** Mode bits of the group and of all others. */
-const OTHERS = 0o077
+export const ACCESS_OF_OTHERS = 0o077
 
 /** Mode bit: all others may read. */
-const OTHERS_READ = 0o004
+const READ_BY_OTHERS = 0o004
 
 /**
  * Warns of a token file that other users have access to. The file is not refused, because container engines mount secrets
@@ -26,9 +26,9 @@ const OTHERS_READ = 0o004
 export function isTokenFilePublic(tokenFile: string, log: Log): boolean {
   if (tokenFile === '') return false
   const { mode } = statSync(tokenFile)
-  if ((mode & OTHERS) !== 0)
+  if ((mode & ACCESS_OF_OTHERS) !== 0)
     log.warn('other users have rights to the token file: chmod 600 it', { token_file: tokenFile })
-  return (mode & OTHERS_READ) !== 0
+  return (mode & READ_BY_OTHERS) !== 0
 }
 
 function readTokenFile(path: string): string {

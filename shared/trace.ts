@@ -1,10 +1,10 @@
-/** Trace ids tie a request, its tasks and every log line of both together. The header is `X-Trace-ID`. */
+/** Trace ids connect a request, its tasks and their log lines. The header is `X-Trace-ID`. */
 
 export const TRACE_HEADER = 'x-trace-id'
 
 const ACCEPTABLE = /^[\x21-\x7e]{1,128}$/
 
-/** The caller's trace id when it is 1 to 128 visible ASCII characters, else a fresh one of 16 hex digits. */
+/** The caller's trace id if it is 1 to 128 visible ASCII characters, else a new one of 16 hex digits. */
 export function traceIdFrom(header: string | null): string {
   return header !== null && ACCEPTABLE.test(header) ? header : newTraceId()
 }
@@ -12,7 +12,7 @@ export function traceIdFrom(header: string | null): string {
 const ID_BYTES = 8
 const ID_DIGITS = 2 * ID_BYTES
 
-/** Ids that are made at a time: one by one, most of it is the calls (0.6 µs each). */
+/** Ids made at a time. One by one, each would cost a call of 0.6 µs. */
 const IDS_AT_A_TIME = 64
 
 let digits = ''

@@ -1,5 +1,5 @@
 /**
- * Names that a caller used and nobody knows: a misspelt field must not be dropped in silence. Pure.
+ * Finds fields that a schema does not know, so that a misspelt field is not silently dropped. Pure.
  *
  * Names that begin with `x-` or `x_` belong to the caller and are allowed at every level.
  */
@@ -10,15 +10,15 @@ import { nearestName, type Synonyms, synonymsOf } from './nearest-name.ts'
 export const UNKNOWN_FIELDS = ['refuse', 'ignore'] as const
 export type UnknownFields = (typeof UNKNOWN_FIELDS)[number]
 
-/** Fields that every object of a request may have besides its own; they are the caller's. */
+/** Fields that every object of a request may have in addition. They belong to the caller. */
 export const FREE_FIELDS = ['metadata', 'annotations'] as const
 
-/** Characters of a caller's name that an error repeats. */
+/** Characters of a caller's name in an error. */
 const MAX_REPEATED_CHARACTERS = 128
 
-/** An unknown name and the known one that it probably means. */
+/** An unknown name, and the known one that it probably means. */
 export interface UnknownName {
-  /** The path of the object that has it; empty for the whole. */
+  /** Path of the object with the name; empty for the whole request. */
   readonly at: string
   readonly path: string
   readonly nearest: string | undefined
@@ -26,7 +26,7 @@ export interface UnknownName {
 
 export const isExtension = (name: string): boolean => name.startsWith('x-') || name.startsWith('x_')
 
-/** A name of the caller's as an error repeats it: in quotes, one line, not too long. */
+/** A caller's name for an error text: in quotes, on one line, shortened. */
 export const quoted = (name: string): string =>
   JSON.stringify(
     name.length > MAX_REPEATED_CHARACTERS ? `${name.slice(0, MAX_REPEATED_CHARACTERS)}...` : name,
@@ -36,13 +36,13 @@ export const quoted = (name: string): string =>
 export const didYouMean = (nearest: string | undefined): string =>
   nearest === undefined ? '' : ` (did you mean ${quoted(nearest)}?)`
 
-/** The first name of `given` that is neither in `known` nor an extension; undefined where there is none. */
+/** The first name of `given` that is neither in `known` nor an extension; else undefined. */
 export function firstUnknown(given: object, known: ReadonlySet<string>): string | undefined {
   for (const name in given) if (!known.has(name) && !isExtension(name)) return name
   return undefined
 }
 
-/** What callers call the parameters of tools and the fields of a runtime request. */
+/** Other names for parameters of tools and fields of a runtime request. */
 const PARAMETER_SYNONYMS: Synonyms = {
   args: 'arguments',
   arguments: 'args',
@@ -89,9 +89,9 @@ const PARAMETER_SYNONYMS: Synonyms = {
 }
 
 /**
- * The first field of `value` that `schema` does not know; undefined where there is none. As deep as the schema has names:
- * maps are the caller's own. `at` is the path of `value`, empty for a whole request. The nearest name is one of the same
- * object, else one of the same name elsewhere in the request.
+ * The first field of `value` that `schema` does not know; else undefined. Checks all objects whose schema names fields; maps
+ * belong to the caller. `at` is the path of `value`, empty for a whole request. The nearest name comes from the same object,
+ * else from elsewhere in the request if it is the same name.
  */
 export function unknownField(schema: TSchema, value: unknown, at = '', whole = schema): UnknownName | undefined {
   const properties: Record<string, TSchema> | undefined = schema.properties
@@ -110,8 +110,8 @@ export function unknownField(schema: TSchema, value: unknown, at = '', whole = s
 }
 
 /**
- * `value` with the fields that `schema` knows, as deep as the schema has names. An object whose schema allows no further
- * names stays as it is: its reader must see what it cannot obey.
+ * `value` without the fields that `schema` does not know. An object whose schema forbids other names is not changed, so that
+ * its reader refuses them.
  */
 export function withoutUnknownFields(schema: TSchema, value: unknown): unknown {
   const properties: Record<string, TSchema> | undefined = schema.properties
@@ -124,7 +124,7 @@ export function withoutUnknownFields(schema: TSchema, value: unknown): unknown {
   return known
 }
 
-/** An object without names in its schema is the caller's own. */
+/** An object whose schema names no fields belongs to the caller. */
 function hasNames(properties: Record<string, TSchema> | undefined): properties is Record<string, TSchema> {
   for (const _ in properties) return true
   return false
@@ -132,7 +132,7 @@ function hasNames(properties: Record<string, TSchema> | undefined): properties i
 
 const pathOf = (at: string, name: string): string => (at === '' ? name : `${at}.${name}`)
 
-/** The path of the first field of `schema`, at whatever depth, that goes by `name`, or by what `name` is a synonym of. */
+/** Path of the first field of `schema`, at any depth, with this name or one that `name` is a synonym of. */
 function elsewhere(schema: TSchema, name: string, at = ''): string | undefined {
   for (const [field, member] of Object.entries<TSchema>(schema.properties)) {
     if (field === name || synonymsOf(name, PARAMETER_SYNONYMS).includes(field)) return pathOf(at, field)

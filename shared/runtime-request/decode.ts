@@ -1,11 +1,10 @@
 /**
- * The body of POST /api/v1/tasks: JSON of the right shape. Pure.
+ * Checks the JSON types and the names of the fields in the body of POST /api/v1/tasks. Pure.
  *
- * One walk along the schema gives a request in which nothing is null, nothing is unknown and no field has the wrong JSON
- * type; what the values may be is `validate.ts`. Wrong types read `invalid JSON: limits.pids_max: expected whole number
- * above 0, got string`, unknown fields `unknown field sandbox.profil (did you mean sandbox.profile?)`. The walk is our own
- * because a compiled check tells wrong types and forbidden values apart only by the words of its errors, and because a
- * null means absent at every depth.
+ * One walk along the schema removes nulls, which mean absent at every depth, and refuses unknown fields and wrong JSON types;
+ * `validate.ts` checks the values. Texts: `invalid JSON: limits.pids_max: expected whole number above 0, got string`,
+ * `unknown field sandbox.profil (did you mean sandbox.profile?)`. A compiled TypeBox check could not replace the walk: it
+ * tells a wrong type from a forbidden value only by the words of its errors.
  */
 import type { TSchema } from '@sinclair/typebox'
 import { TaskStatusResponse } from '../contract/runtime.ts'
@@ -18,7 +17,7 @@ import { shortened } from './text.ts'
 
 const invalidJson = (detail: string) => requestFault(`invalid JSON: ${detail}`)
 
-/** The request that a body holds, or throws `RequestFault`. `unknownFields` says whether unknown fields are refused or left out. */
+/** The request in `body`. Throws `RequestFault`. `unknownFields` tells whether unknown fields are refused or dropped. */
 export function decodeRequest(body: Uint8Array, unknownFields: UnknownFields): SubmitTaskRequest {
   if (body.length === 0) throw invalidJson('the body is empty')
   try {
@@ -29,7 +28,7 @@ export function decodeRequest(body: Uint8Array, unknownFields: UnknownFields): S
   }
 }
 
-/** The same for a body that was parsed already. */
+/** The same for a parsed body. */
 export function decodeValue(value: unknown, unknownFields: UnknownFields): SubmitTaskRequest {
   if (!isObject(value)) throw invalidJson(`expected object with an execution, got ${jsonTypeOf(value)}`)
   const request = decoded(SubmitTaskRequest, value, '') as SubmitTaskRequest
@@ -37,7 +36,7 @@ export function decodeValue(value: unknown, unknownFields: UnknownFields): Submi
   return request
 }
 
-/** What a status has beside the fields of a request. Of a status that is sent back as a request it is ignored. */
+/** Fields of a status that a request does not have. They are ignored, so that a status can be submitted as a request. */
 const STATUS_FIELDS: readonly string[] = Object.keys(TaskStatusResponse.properties).filter(
   (name) => !Object.hasOwn(SubmitTaskRequest.properties, name),
 )
@@ -55,7 +54,7 @@ function refuseUnknown(schema: TSchema, value: Members, at?: string): void {
   throw requestFault(`unknown field ${/^[\w.-]{1,128}$/.test(path) ? path : quoted(path)}${hint}`)
 }
 
-/** As deep as the schema, whatever the depth of the value. */
+/** Recursion ends with the schema, however deep the value is. */
 function decoded(schema: TSchema, value: unknown, path: string): unknown {
   if (!hasType(schema, value)) throw invalidJson(`${path}: expected ${schema.expected}, got ${jsonTypeOf(value)}`)
   if (schema.properties !== undefined) return decodedObject(schema, value as Members, path)

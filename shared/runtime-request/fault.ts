@@ -1,4 +1,4 @@
-/** A fault of a request: `message` names the field. Each service makes its own error of it. */
+/** A fault of a request. `message` names the field. Each service turns it into its own error. */
 export class RequestFault extends Error {
   override name = 'RequestFault'
 }

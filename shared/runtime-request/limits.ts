@@ -1,4 +1,4 @@
-/** What a task may use: whole numbers above 0, with defaults. Pure. */
+/** Limits of a task: whole numbers above 0, with defaults. Pure. */
 import type { TSchema } from '@sinclair/typebox'
 import { DEFAULT_INLINE_BYTES, DEFAULT_WALL_TIME_MS, ResourceLimits } from '../contract/runtime-request.ts'
 import { requestFault } from './fault.ts'
@@ -17,8 +17,8 @@ const NAMES = Object.keys(ResourceLimits.properties) as (keyof ResourceLimits)[]
 /**
  * Throws `RequestFault` with the first fault, in the order of the schema, which has the upper bounds.
  *
- * What has no upper bound there counts as the largest exact integer from there on: no host has as much, and so the task
- * is told so by the ledger.
+ * Larger values of fields without an upper bound become the largest exact integer. No host has as much, so the ledger
+ * refuses the task.
  */
 export function validLimits(given: ResourceLimits = {}): Limits {
   const limits: ResourceLimits = {}

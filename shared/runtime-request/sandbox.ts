@@ -1,17 +1,17 @@
-/** How far a task is to be fenced in, as far as that can be judged without looking at the host. Pure. */
+/** Validates the sandbox of a request, without looking at the host. Pure. */
 import type { PlannedSandbox } from '../contract/runtime.ts'
 import { SANDBOX_PROFILES, type SandboxPolicy } from '../contract/runtime-request.ts'
 import { MAX_PATH_BYTES } from './execution.ts'
 import { requestFault } from './fault.ts'
 import { checkText, isBlank, shortened } from './text.ts'
 
-/** Bytes of `workspace_subdir`: what stands before it is a path too. */
+/** Bytes of `workspace_subdir`, which is appended to another path. */
 export const MAX_SUBDIR_BYTES = 1024
 
-/** Bytes of one name in it: NAME_MAX of Linux. */
+/** Bytes of one name in it: NAME_MAX in Linux. */
 const MAX_NAME_BYTES = 255
 
-/** What a task has of its own where it does not say. `user` is left to the host. */
+/** Default namespaces. The host decides about `user`. */
 export const DEFAULT_NAMESPACES = { mount: true, pid: true, uts: true, ipc: true, net: true, cgroup: false } as const
 
 /** Throws `RequestFault` with the first fault. Blank paths count as absent. */

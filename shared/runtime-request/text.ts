@@ -1,7 +1,7 @@
-/** What texts of a request must be before the kernel or a file may see them. Pure. */
+/** Checks texts of a request that go to the kernel or into files. Pure. */
 import { requestFault } from './fault.ts'
 
-/** Characters of a caller's own text that an error repeats. */
+/** Characters of a caller's text in an error. */
 const MAX_REPEATED_CHARACTERS = 64
 
 /** Entries of a map of strings: metadata, labels. */
@@ -9,25 +9,25 @@ export const MAX_MAP_ENTRIES = 256
 export const MAX_MAP_KEY_CHARACTERS = 256
 export const MAX_MAP_VALUE_CHARACTERS = 65_536
 
-/** A name of the caller's as an error repeats it: one line, not too long. */
+/** A caller's name for an error text: on one line, shortened. */
 export function shortened(name: string): string {
   const cut = name.length > MAX_REPEATED_CHARACTERS ? `${name.slice(0, MAX_REPEATED_CHARACTERS)}...` : name
   return /^[\w.-]+$/.test(cut) ? cut : JSON.stringify(cut.toWellFormed())
 }
 
-/** Nothing there, or nothing but spaces. */
+/** Absent, empty or only white space. */
 export const isBlank = (text: string | undefined): boolean => text === undefined || text.trim() === ''
 
 /** Whether `checkText` accepts a text. */
 export const isSound = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
 
-/** Throws `RequestFault` where the kernel would see the text end early, or where it would not arrive as it was sent. */
+/** Throws `RequestFault` for NUL, which ends texts of the kernel, and for text that UTF-8 cannot encode. */
 export function checkText(path: string, text: string): void {
   if (text.includes('\0')) throw requestFault(`${path} cannot contain NUL characters`)
   if (!text.isWellFormed()) throw requestFault(`${path} is not valid Unicode: it contains half of a surrogate pair`)
 }
 
-/** Throws `RequestFault` for a map with more or longer entries than are kept with a task. */
+/** Throws `RequestFault` for a map with too many or too long entries. */
 export function checkTextMap(path: string, map: Readonly<Record<string, string>>): void {
   const entries = Object.entries(map)
   if (entries.length > MAX_MAP_ENTRIES) {

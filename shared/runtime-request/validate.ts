@@ -1,12 +1,12 @@
 /**
- * A body to a request that can be planned, with its defaults filled in, or a `RequestFault`. Pure.
+ * Validates a body and fills in the defaults, or throws `RequestFault`. Pure.
  *
  * Both services apply these rules: the runtime service refuses a faulty request, control warns its caller of the refusal.
- * The order of the checks, each over the whole of its part before the next begins:
+ * The order of the checks, each of which covers its whole part before the next begins:
  *  1. the body is JSON (`decode.ts`), 2. every field has its JSON type and a known name (`decode.ts`),
  *  3. task_id, 4. execution, 5. limits, 6. sandbox, 7. policy, 8. control_context, 9. metadata.
- * Among several faults the first in that order is named. The result is itself a body that gives the same result, so what
- * is stored can be read again by the same rules. Whether a host can do it, only the runtime service knows (`runtime/intake/plan.ts`).
+ * Of several faults the first in that order is named. The result is a valid body with the same result, so stored requests
+ * pass the same rules again. Whether the host can run it, only the runtime service knows (`runtime/intake/plan.ts`).
  */
 import type { PlannedSandbox } from '../contract/runtime.ts'
 import {
@@ -25,7 +25,7 @@ import { type Limits, validLimits } from './limits.ts'
 import { validSandbox } from './sandbox.ts'
 import { checkTextMap } from './text.ts'
 
-/** An id becomes the name of a directory and part of paths below it. */
+/** An id becomes the name of a directory. */
 export const MAX_TASK_ID_CHARACTERS = 128
 
 /** A request that passed all checks. */
@@ -34,20 +34,20 @@ export interface TaskRequest {
   readonly execution: Execution
   readonly limits: Limits
   readonly sandbox: PlannedSandbox
-  /** Without a mode, that of the service counts. */
+  /** Default: the mode of the service. */
   readonly policy: { readonly capability_mode?: CapabilityMode }
   readonly control_context: ControlContext
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** The request that a body holds; `newTaskId` is its id where it has none. Throws `RequestFault`. */
+/** The request in a body. `newTaskId` is its id if it has none. Throws `RequestFault`. */
 export const readRequest = (
   body: Uint8Array,
   newTaskId: string,
   unknownFields: UnknownFields = 'refuse',
 ): TaskRequest => validateRequest(decodeRequest(body, unknownFields), newTaskId)
 
-/** The same for a body that was parsed already. */
+/** The same for a parsed body. */
 export const validRequest = (value: unknown, newTaskId: string, unknownFields: UnknownFields): TaskRequest =>
   validateRequest(decodeValue(value, unknownFields), newTaskId)
 
