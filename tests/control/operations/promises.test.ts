@@ -1,0 +1,68 @@
+/**
+ * Goal: a cancel or a delete is on disk before it is answered, and is refused before anything changes when the disk takes
+ * nothing. Method: the real store and scheduler with a disk that is told when to sync and whether to refuse.
+ */
+import { expect, test } from 'bun:test'
+import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import { cancelTask, cancelTasks } from '../../../control/operations/cancel.ts'
+import { deleteTask } from '../../../control/operations/delete.ts'
+import { Scheduler } from '../../../control/scheduler/scheduler.ts'
+import { TaskStore } from '../../../control/store/tasks.ts'
+import { ServiceError } from '../../../shared/errors.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { acceptGraph } from '../../support/graph.ts'
+import { ScriptedExecutor } from '../../support/scripted-executor.ts'
+
+function world() {
+  const store = new TaskStore()
+  const scheduler = new Scheduler({
+    ...{ store, executors: new ExecutorRegistry([new ScriptedExecutor()]), log: silentLog(), maxConcurrency: 3 },
+    ...{ abandonAfterMs: 60_000, serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
+  })
+  acceptGraph(store, [{ id: 'a', type: 'test' }])
+  const synced = Promise.withResolvers<void>()
+  const disk = { isFull: false }
+  const persistence = {
+    assertWritable() {
+      if (disk.isFull) throw new ServiceError(503, 'the disk is full')
+    },
+    durable: () => synced.promise,
+  }
+  return { parts: { store, scheduler, persistence }, disk, sync: () => synced.resolve() }
+}
+type World = ReturnType<typeof world>
+
+const PROMISES: Readonly<Record<string, (parts: World['parts'], id: string) => Promise<unknown>>> = {
+  'a cancel': cancelTask,
+  'a cancel of several': (parts, id) => cancelTasks(parts, { task_ids: [id] }),
+  'a delete': deleteTask,
+}
+
+test.each(Object.keys(PROMISES))('%s is answered once it is on disk', async (name) => {
+  const { parts, sync } = world()
+  let isAnswered = false
+  const answer = PROMISES[name]!(parts, 'a').then(() => {
+    isAnswered = true
+  })
+  await Bun.sleep(1)
+  expect(isAnswered).toBe(false)
+  sync()
+  await answer
+})
+
+test.each(Object.keys(PROMISES))('%s that the disk does not take changes nothing', async (name) => {
+  const { parts, disk } = world()
+  disk.isFull = true
+  const before = parts.store.seq
+  await expect(PROMISES[name]!(parts, 'a')).rejects.toMatchObject({ status: 503 })
+  expect(parts.store.seq).toBe(before)
+})
+
+test.each(Object.keys(PROMISES))('%s of an unknown task is a 404, whatever the disk', async (name) => {
+  const { parts, disk } = world()
+  disk.isFull = true
+  await expect(PROMISES[name]!(parts, 'nobody')).rejects.toMatchObject({
+    status: 404,
+    message: 'task not found: nobody',
+  })
+})
