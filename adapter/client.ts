@@ -1,8 +1,8 @@
-/** Calls to the control service, which all subcommands make. */
+/** The client of the control service, for all subcommands. */
 import type { CalledService } from '../shared/connection-fault.ts'
 import { httpUrl, ServiceClient } from '../shared/http-client.ts'
 
-/** The address of the control service, as a flag of every subcommand that calls it. */
+/** The setting `--url` of every subcommand. */
 export const serviceUrlSetting = httpUrl({
   variable: 'SERVICE_URL',
   default: 'http://127.0.0.1:8080',

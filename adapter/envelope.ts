@@ -1,4 +1,4 @@
-/** What the client prints, one of these per call, and the exit codes. Source: spec, Client output envelopes. */
+/** The JSON object that each call prints, and the exit codes. Source: spec, Client output envelopes. */
 import { messageOf, UsageError } from '../shared/errors.ts'
 import { CallFailed } from '../shared/http-client.ts'
 
@@ -8,12 +8,12 @@ export type Envelope =
       readonly ok: false
       readonly error: {
         readonly message: string
-        /** Of the HTTP answer; 0 where there was none. */
+        /** Status of the HTTP answer; 0 without one. */
         readonly status_code: number
-        /** The HTTP answer's body, at most its first 64 KiB; empty where there was none. */
+        /** Body of the HTTP answer, at most its first 64 KiB; empty without one. */
         readonly body: string
       }
-      /** What was achieved all the same. */
+      /** The part of the result that was achieved. */
       readonly data?: object
     }
 
@@ -21,9 +21,9 @@ export const EXIT = {
   success: 0,
   error: 1,
   usage: 2,
-  /** `wait` did not see all tasks end in time. */
+  /** `wait`: not all tasks ended in time. */
   waitTimedOut: 3,
-  /** `ensure-running` cannot reach the control service. */
+  /** `ensure-running`: the control service is not reachable. */
   controlUnreachable: 4,
   /** `ensure-running --with-runtime`: the runtime service is not ready. */
   runtimeUnreachable: 5,
@@ -31,7 +31,7 @@ export const EXIT = {
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
-/** What a subcommand gives back: the data to print and how to exit. */
+/** The result of a subcommand: the data to print, and the exit code. */
 export interface Answer {
   readonly data: object
   readonly exitCode: ExitCode
@@ -41,7 +41,7 @@ export interface Answer {
 
 export const success = (data: object): Answer => ({ data, exitCode: EXIT.success })
 
-/** A failure of which something was achieved all the same, or that has an exit code of its own. */
+/** A failure with partial data or with its own exit code. */
 export class PartialFailure extends CallFailed {
   override name = 'PartialFailure'
   constructor(
@@ -54,7 +54,7 @@ export class PartialFailure extends CallFailed {
   }
 }
 
-/** The envelope and the exit code of whatever was thrown. */
+/** The envelope and the exit code for a caught value. */
 export function failure(thrown: unknown): { envelope: Envelope; exitCode: number } {
   const { statusCode, body } = thrown instanceof CallFailed ? thrown : { statusCode: 0, body: '' }
   const error = { message: messageOf(thrown), status_code: statusCode, body }

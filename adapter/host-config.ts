@@ -1,7 +1,7 @@
 /**
- * What hosts of MCP servers want to be told of us, each in its own form. Pure.
+ * Configurations that add taskmill to the hosts of MCP servers. Pure.
  *
- * A token is never printed: the configuration names the variable that holds it, in the way that the host puts it in.
+ * A token is never printed. The configuration refers to the variable with the token, in the syntax of the host.
  */
 
 export const HOSTS = ['generic', 'claude', 'codex', 'cursor'] as const
@@ -10,22 +10,22 @@ export type Host = (typeof HOSTS)[number]
 export interface HostConfigOptions {
   readonly host: Host
   readonly transport: 'http' | 'stdio'
-  /** Base address of the control service, without a slash at its end. */
+  /** Base URL of the control service, without a final slash. */
   readonly url: string
   /** Path of this executable. */
   readonly program: string
-  /** Whether the service wants a token. */
+  /** Whether the service requires a token. */
   readonly hasToken: boolean
 }
 
 export interface HostConfig {
   readonly client: Host
   readonly transport: 'http' | 'stdio'
-  /** Where the host looks for it. */
+  /** The host's configuration file. */
   readonly file: string
-  /** What belongs there: a JSON value to be merged, or the text of a TOML table. */
+  /** Its new content: a JSON value to merge, or the text of a TOML table. */
   readonly config: object | string
-  /** The command of the host that does the same. */
+  /** The host's command that does the same. */
   readonly command?: string
   readonly notes: readonly string[]
 }
@@ -70,7 +70,7 @@ const NOTES: Readonly<Record<Host, readonly string[]>> = {
   codex: ['Restart codex afterwards; /mcp lists the servers.'],
 }
 
-/** The form that most hosts share. `token` is how the host writes the value of the variable. */
+/** The form of most hosts. `token` is the host's syntax for the value of the variable. */
 function servers({ transport, url, program, hasToken }: HostConfigOptions, token: string, type?: string): object {
   const server =
     transport === 'http'
@@ -112,8 +112,8 @@ function codexCommand({ transport, url, program, hasToken }: HostConfigOptions):
   return `codex mcp add ${NAME} --env ${quoted(`SERVICE_URL=${url}`)} -- ${quoted(program)} mcp`
 }
 
-/** For a shell; in single quotes, so that a variable is put in by the host and not before. */
+/** Quotes for a shell. Single quotes leave the variable for the host to expand. */
 const quoted = (text: string): string => (/^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 
-/** A basic string of TOML, whose escapes are those of JSON. */
+/** A basic string of TOML, which has the escapes of JSON. */
 const tomlText = (text: string): string => JSON.stringify(text)

@@ -1,4 +1,4 @@
-/** The client: picks the subcommand, prints its one JSON object on standard output, exits. Help goes to stderr. */
+/** The client: calls the subcommand, prints its JSON object to standard output, exits. Help goes to standard error. */
 import { messageOf, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
@@ -32,7 +32,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'install-mcp': installMcp,
 }
 
-/** A command that runs now has standard output for itself. */
+/** Whether the running command speaks a protocol on standard output. */
 let isOutputTaken = false
 
 process.on('SIGINT', () => void interrupted('SIGINT', 130))
@@ -48,7 +48,7 @@ try {
   process.exit(await print(envelope, exitCode))
 }
 
-/** Undefined when there is nothing to print: help was asked for, or the command has printed all itself. */
+/** Undefined if there is nothing to print: after help, or if the command printed everything itself. */
 async function run(argv: readonly string[]): Promise<Answer | undefined> {
   const [name, ...rest] = argv
   if (name === undefined) {
@@ -83,7 +83,7 @@ async function run(argv: readonly string[]): Promise<Answer | undefined> {
   return command.run({ values, positionals, client, env: process.env })
 }
 
-/** Prints all of the one object and gives the exit code: `exitCode`, or 1 when it could not be printed. */
+/** Prints the envelope. Returns `exitCode`, or 1 if printing failed. */
 async function print(envelope: Envelope, exitCode: number): Promise<number> {
   if (isOutputTaken) {
     if (!envelope.ok) console.error(`taskmill: ${envelope.error.message}`)

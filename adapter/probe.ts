@@ -1,30 +1,30 @@
-/** One look at a service: is it there and ready, is something else there, or nobody? */
+/** Probes an address: a ready service, something else, or nothing. `fetch`, not ofetch: redirects and errors are results. */
 import { readBounded } from '../shared/bounded-output.ts'
 import { faultText, neverConnected } from '../shared/connection-fault.ts'
 import { isObject, jsonOrUndefined } from '../shared/json.ts'
 
 export interface Target {
-  /** Without a slash at its end. */
+  /** Without a final slash. */
   readonly baseUrl: string
   readonly path: '/health' | '/readyz'
   /** Sent as `Authorization: Bearer`, unless empty. */
   readonly token: string
 }
 
-/** `fault` says what is wrong in words, and is empty when nothing is. */
+/** `fault` tells what is wrong. Empty if nothing is. */
 export type Probe =
   | { readonly outcome: 'ready'; readonly statusCode: number; readonly fault: ''; readonly body: string }
-  /** An HTTP answer that is not that of a ready service. */
+  /** An HTTP answer, but not that of a ready service. */
   | { readonly outcome: 'answers'; readonly statusCode: number; readonly fault: string; readonly body: string }
-  /** The address takes connections, or swallows them, and does not answer. */
+  /** Something accepts or drops connections, and does not answer. */
   | { readonly outcome: 'silent'; readonly fault: string }
-  /** Nobody listens. */
+  /** Nothing listens. */
   | { readonly outcome: 'absent'; readonly fault: string }
 
-/** Milliseconds for one look. A service of ours answers within one; a network between us takes more. */
+/** Milliseconds for a probe. Our services answer within one; a network may take more. */
 export const PROBE_TIMEOUT_MS = 5_000
 
-/** Bytes of an answer that are read; that of a ready service has a hundred. */
+/** Bytes of an answer. A ready service sends about a hundred. */
 const MAX_ANSWER_BYTES = 64 * 1024
 
 export async function probe({ baseUrl, path, token }: Target, timeoutMs = PROBE_TIMEOUT_MS): Promise<Probe> {
@@ -48,7 +48,7 @@ export async function probe({ baseUrl, path, token }: Target, timeoutMs = PROBE_
   }
 }
 
-/** What closes a connection without an answer is there: the port of a container takes them before its service does. */
+/** A closed connection without an answer is not absence: a container's port accepts connections before its service does. */
 const withoutAnswer = (error: unknown, timeoutMs: number, url: string): Probe => ({
   outcome: neverConnected(error) ? 'absent' : 'silent',
   fault: `GET ${url}: ${faultText(error, { timeoutMs })}`,

@@ -1,7 +1,7 @@
-/** The warnings of an answer to a submission, as lines for standard error. Pure. */
+/** Warnings in the answer to a submission, as lines for standard error. Pure. */
 import { type Answer, success } from './envelope.ts'
 
-/** The answer of the service, with a line for each task that it accepted and that is certain to fail. */
+/** The answer, and a line for each accepted task that is certain to fail. */
 export function submitted(data: object): Answer {
   const { warnings } = data as { warnings?: unknown }
   if (!Array.isArray(warnings)) return success(data)

@@ -1,10 +1,11 @@
 /**
- * An MCP server on standard input and output that is really `POST /mcp` of the control service.
+ * An MCP server on standard input and output that forwards to `POST /mcp` of the control service.
  *
- * Each line is a message; it is sent on as it is, and what comes back, JSON or a stream of events, is printed a line each.
- * Messages are under way side by side: a wait of a minute holds up nobody. The service keeps no sessions, so a cancel
- * means to hang up on the request that it is about. Whatever goes wrong on the way becomes an error for the id that waits
- * for an answer; there always is one answer.
+ * Each input line is a message and is sent unchanged. Each message of the answer, JSON or an event stream, is printed as a
+ * line. Messages are sent concurrently, so a long wait delays no other message. The service keeps no sessions, so a cancel
+ * aborts its request. A failed request is answered with an error, so that every request gets exactly one answer.
+ *
+ * It calls `fetch`, not ofetch, because answers are streams without an end and bodies go through unparsed.
  */
 import { readBounded } from '../../shared/bounded-output.ts'
 import { faultText } from '../../shared/connection-fault.ts'
@@ -14,37 +15,37 @@ import { controlService } from '../client.ts'
 import { eventData } from './events.ts'
 import { answerIdsOf, asMessage, CODES, failure, headersFor, type Id, idAtStart, type Message } from './message.ts'
 
-/** Bytes of a message; the service takes no larger ones. */
+/** Bytes of a message. The service accepts no larger ones. */
 export const MAX_LINE_BYTES = 4 * 1024 * 1024
 
-/** Bytes of a message that is too large in which its id is looked for. */
+/** Bytes at the start of a message that is too large, in which its id is searched. */
 const MAX_START_BYTES = 64 * 1024
 
-/** Bytes of an answer, or of an event of one. Those of the service are far smaller. */
+/** Bytes of an answer, or of one of its events. Those of the service are far smaller. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
-/** Milliseconds after the end of the input for the answers that are still to come: more than a tool may wait. */
+/** Milliseconds after the end of the input for open answers: more than a tool may wait. */
 export const LAST_ANSWERS_MS = 60_000
 
-/** What is answered for as long as somebody listens: it ends with the input. */
+/** Methods whose answer is a stream without an end. It is closed at the end of the input. */
 const ENDLESS_METHODS = new Set(['subscriptions/listen'])
 
-/** Requests that may be under way. More are refused rather than left unread: one of them may be a cancel. */
+/** Requests at a time. Further ones are refused. They cannot be left unread, because one of them may be a cancel. */
 export const MAX_OPEN_REQUESTS = 256
 
 export interface BridgeOptions {
-  /** Without a slash at its end. */
+  /** Without a final slash. */
   readonly baseUrl: string
   /** Sent as `Authorization: Bearer`, unless empty. */
   readonly token: string
   readonly input: ReadableStream<Uint8Array>
   /** Prints one line. */
   readonly print: (line: string) => Promise<void>
-  /** For people. */
+  /** Prints a line for people. */
   readonly complain: (text: string) => void
 }
 
-/** Resolves at the end of the input, when all that was asked is answered. Throws when a line is too long or cannot be printed. */
+/** Resolves at the end of the input, once all requests are answered. Throws if a line is too long or cannot be printed. */
 export async function runBridge(options: BridgeOptions): Promise<void> {
   const bridge = new Bridge(options)
   await Promise.race([passOnAll(bridge, options), bridge.outputGone])
@@ -56,10 +57,10 @@ async function passOnAll(bridge: Bridge, options: BridgeOptions): Promise<void> 
     for await (const chunk of options.input) {
       for (const line of lines.push(chunk)) bridge.receive(line)
     }
-    bridge.receive(lines.rest()) // the end of the input ends a line, too
+    bridge.receive(lines.rest()) // the end of the input also ends a line
   } catch (error) {
     if (!(error instanceof LineTooLong)) throw error
-    // Where the next message begins is unknown now.
+    // The next message cannot be found any more.
     bridge.refuse(
       idAtStart(lines.rest(MAX_START_BYTES)) ?? null,
       CODES.invalidRequest,
@@ -74,16 +75,16 @@ async function passOnAll(bridge: Bridge, options: BridgeOptions): Promise<void> 
 class Bridge {
   readonly #options: BridgeOptions
   readonly #url: string
-  /** What was sent and is not answered yet. */
+  /** Requests without an answer yet. */
   readonly #open = new Set<Promise<void>>()
   readonly #byId = new Map<Id, AbortController>()
-  /** Of requests whose answer has no end of its own. */
+  /** Aborts the requests of `ENDLESS_METHODS`. */
   readonly #endless = new Set<AbortController>()
   #printing: Promise<void> = Promise.resolve()
   readonly #gone = Promise.withResolvers<never>()
-  /** Rejects when nobody reads what we print any more. */
+  /** Rejects when the reader of our output is gone. */
   readonly outputGone = this.#gone.promise
-  /** Of the older era: what handshake and server have agreed on. */
+  /** Protocol version and session agreed on by `initialize`, in older protocol versions. */
   #version: string | undefined
   #session: string | undefined
 
@@ -118,14 +119,14 @@ class Bridge {
     this.#print(failure(id, code, message))
   }
 
-  /** Nobody waits for the answer to a notification: that it was lost is told to people. */
+  /** Answers `ids` with an error. Without an id, as for a notification, the error is printed for people. */
   #refuseAll(ids: Iterable<Id>, text: string): void {
     const [...waiting] = ids
     for (const id of waiting) this.refuse(id, CODES.unreachable, text)
     if (waiting.length === 0) this.#options.complain(text)
   }
 
-  /** Resolves when all is answered and printed, at the latest after a while. */
+  /** Resolves when all answers are printed, at the latest after `LAST_ANSWERS_MS`. */
   async finish(): Promise<void> {
     for (const controller of this.#endless) controller.abort()
     const answered = Promise.all(this.#open)
@@ -144,7 +145,7 @@ class Bridge {
       await this.#passOn(response, message, unanswered)
       if (unanswered.size > 0) this.#refuseAll(unanswered, `${this.#url} ended its answer too early`)
     } catch (error) {
-      // Whoever cancels wants no answer.
+      // A cancelled request gets no answer.
       if (!controller.signal.aborted) this.#refuseAll(unanswered, this.#faultOf(error))
     } finally {
       this.#endless.delete(controller)
@@ -166,12 +167,12 @@ class Bridge {
       },
       redirect: 'manual',
       signal,
-      // The service knows how long a wait may be; Bun would give up after five minutes.
+      // The service limits waits. Bun would give up after five minutes.
       timeout: false,
     } as RequestInit)
   }
 
-  /** Prints what `response` holds, and takes what it answers out of `unanswered`. */
+  /** Prints the messages of `response`, and removes the answered ids from `unanswered`. */
   async #passOn(response: Response, asked: Message | undefined, unanswered: Set<Id>): Promise<void> {
     const { body, headers, status, ok } = response
     if (body !== null && headers.get('content-type')?.startsWith('text/event-stream')) {
@@ -194,7 +195,7 @@ class Bridge {
     if (asked?.method === 'initialize' && typeof answer?.result?.protocolVersion === 'string') {
       this.#version = answer.result.protocolVersion
     }
-    // An error of the protocol that does not know the request's id is the answer to it all the same.
+    // A protocol error without an id is the answer to the open request, too.
     const [id] = unanswered
     if (answer?.error !== undefined && answer.id == null && id !== undefined) {
       unanswered.delete(id)

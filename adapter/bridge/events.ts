@@ -1,7 +1,7 @@
-/** The data of server-sent events, from a stream. */
+/** Reads server-sent events from a stream. */
 import { EventSplitter } from '../../shared/server-sent-events.ts'
 
-/** The data of each event in `stream`, as it comes. Throws `LineTooLong`. */
+/** The data of each event as it arrives. Throws `LineTooLong`. */
 export async function* eventData(stream: ReadableStream<Uint8Array>, maxBytes: number): AsyncGenerator<string> {
   const events = new EventSplitter(maxBytes)
   for await (const chunk of stream) yield* events.push(chunk)

@@ -1,4 +1,4 @@
-/** JSON-RPC messages as far as a bridge has to know them: whose answer they are, and which headers HTTP wants. Pure. */
+/** JSON-RPC messages as far as the bridge needs them: ids, and the headers of the HTTP request. Pure. */
 import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 
 export type Id = string | number
@@ -12,22 +12,22 @@ export interface Message {
   readonly error?: unknown
 }
 
-/** `value` as a message, or undefined when it is none. Batches are lists of them. */
+/** `value` as a message, or undefined. A batch is an array of messages. */
 export const asMessage = (value: unknown): Message | undefined =>
   isObject(value) ? (value as unknown as Message) : undefined
 
-/** The ids that answers to `value`, a message or a batch of them, will have; none for notifications and answers. */
+/** The ids of the requests in `value`, a message or a batch. Notifications and answers have none. */
 export const answerIdsOf = (value: unknown): Id[] =>
   (Array.isArray(value) ? value : [value]).flatMap((member) => {
     const { id, method } = asMessage(member) ?? {}
     return method !== undefined && (typeof id === 'string' || typeof id === 'number') ? [id] : []
   })
 
-/** A member whose value is no object and no list, with the comma behind it. */
+/** A field whose value is neither object nor array, with the comma after it. */
 const STRING = String.raw`"(?:[^"\\]|\\.)*"`
 const MEMBER = new RegExp(String.raw`\s*(${STRING})\s*:\s*(${STRING}|[\w.+-]+)\s*,`, 'y')
 
-/** The id of a request of which only the beginning is there, if that and its method stand before anything large. */
+/** The id of a request of which only the beginning was read, if id and method stand before any object or array. */
 export function idAtStart(text: string): Id | undefined {
   let id: Id | undefined
   let isRequest = false
@@ -44,7 +44,7 @@ function asId(json: string): Id | undefined {
   return typeof id === 'string' || typeof id === 'number' ? id : undefined
 }
 
-/** The codes of JSON-RPC, and the first that is left to servers. */
+/** Error codes of JSON-RPC, and the first code for servers. */
 export const CODES = { parseError: -32700, invalidRequest: -32600, unreachable: -32000 } as const
 
 export const failure = (id: Id | null, code: number, message: string): Message => ({
@@ -55,7 +55,7 @@ export const failure = (id: Id | null, code: number, message: string): Message =
 
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
 
-/** The member of `params` that HTTP wants to see in a header, by method. */
+/** The field of `params` that the HTTP transport repeats in a header, by method. */
 const NAMED_BY: Readonly<Record<string, string>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
@@ -66,8 +66,8 @@ const NAMED_BY: Readonly<Record<string, string>> = {
 }
 
 /**
- * What the newer era wants repeated in headers; a message of the older era gets the version that was agreed on at its
- * handshake. Both are what a client of HTTP would send.
+ * The headers of the HTTP transport. Newer protocol versions repeat fields of the message; for older ones it is the version
+ * of the handshake.
  */
 export function headersFor({ method, params }: Message, agreedVersion: string | undefined): Record<string, string> {
   const version = (params?._meta as Readonly<Record<string, unknown>> | undefined)?.[VERSION_KEY]
@@ -80,7 +80,7 @@ export function headersFor({ method, params }: Message, agreedVersion: string | 
   }
 }
 
-/** What a header cannot hold goes as base64, in the form that the protocol has for it. */
+/** Text that a header cannot contain, as base64 in the form of the protocol. */
 const headerValue = (text: string): string =>
   /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
     ? text

@@ -1,4 +1,4 @@
-/** `taskmill act`: has an action done; the service judges it. What came of its tasks, `wait` tells. */
+/** `taskmill act`: submits an action, which the service validates. `taskmill wait` gives the results of its tasks. */
 import { MAX_ACTION_ANSWER_BYTES } from '../../shared/http-client.ts'
 import { fileSetting, readInput } from '../../shared/request-input.ts'
 import { submitted } from '../warnings.ts'

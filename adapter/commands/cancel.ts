@@ -1,4 +1,4 @@
-/** `taskmill cancel`: asks for the cancel of tasks; with `--wait` it returns once they have ended. */
+/** `taskmill cancel`: cancels tasks. With `--wait` it returns once they have ended. */
 import { flag } from '../../shared/flags.ts'
 import { CallFailed } from '../../shared/http-client.ts'
 import { type Answer, EXIT, PartialFailure, success } from '../envelope.ts'
@@ -25,7 +25,7 @@ export const cancel = defineCommand({
       } catch (error) {
         if (!(error instanceof CallFailed)) throw error
         firstFailure ??= error
-        if (error.statusCode === 0) break // nobody there: the others would fail alike
+        if (error.statusCode === 0) break // the service is not reachable: the other calls would fail, too
       }
     }
     if (firstFailure !== undefined) throw new PartialFailure(firstFailure.message, firstFailure, { tasks })

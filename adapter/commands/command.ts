@@ -1,18 +1,18 @@
-/** What a subcommand is: it returns its answer or throws; `main.ts` alone prints and exits. */
+/** The interface of subcommands. A subcommand returns its answer or throws. Only `main.ts` prints and exits. */
 import type { Settings, SettingValues } from '../../shared/flags.ts'
 import type { ServiceClient } from '../../shared/http-client.ts'
 import type { Answer } from '../envelope.ts'
 
 export interface Command<S extends Settings = Settings> {
   readonly summary: string
-  /** What stands after the name, in help texts. */
+  /** The text after the name in help texts. */
   readonly usage: string
   readonly settings: S
-  /** Whether arguments that are no flags are taken; else one is a usage error. */
+  /** Whether the command takes positional arguments. If not, one is a usage error. */
   readonly takesArguments: boolean
-  /** Its standard output belongs to a protocol: nothing of ours is printed there once it runs. */
+  /** Whether its standard output belongs to a protocol, so that `main.ts` prints nothing there. */
   readonly speaksProtocol?: true
-  /** Undefined: there is nothing to print. */
+  /** Returns undefined if there is nothing to print. */
   run(call: {
     readonly values: SettingValues<S>
     readonly positionals: readonly string[]
@@ -21,5 +21,5 @@ export interface Command<S extends Settings = Settings> {
   }): Promise<Answer | undefined>
 }
 
-/** Keeps the types of a command's own settings while it is written. */
+/** Infers the types of a command's settings. */
 export const defineCommand = <S extends Settings>(command: Command<S>): Command<S> => command

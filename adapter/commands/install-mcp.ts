@@ -1,4 +1,4 @@
-/** `taskmill install-mcp`: what an agent's host has to be told of us. It is printed, never written: files are the user's. */
+/** `taskmill install-mcp`: prints the configuration for an agent's host. It writes no file: the files are the user's. */
 import { choice } from '../../shared/flags.ts'
 import { success } from '../envelope.ts'
 import { HOSTS, hostConfig } from '../host-config.ts'

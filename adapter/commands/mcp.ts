@@ -1,4 +1,4 @@
-/** `taskmill mcp`: an MCP server on standard input and output, for hosts that start one; control does the work. */
+/** `taskmill mcp`: an MCP server on standard input and output that forwards to the control service. */
 import { defineCommand } from './command.ts'
 
 export const mcp = defineCommand({

@@ -1,4 +1,4 @@
-/** `taskmill submit`: sends a task graph as it is; the service judges it. */
+/** `taskmill submit`: sends a task graph unchanged. The service validates it. */
 
 import { fileSetting, readInput } from '../../shared/request-input.ts'
 import { submitted } from '../warnings.ts'

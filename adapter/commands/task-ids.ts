@@ -1,7 +1,7 @@
-/** The ids of tasks that a subcommand is given, as arguments and with `--task-ids`. */
+/** The task ids of a subcommand, from its arguments and `--task-ids`. */
 import { UsageError } from '../../shared/errors.ts'
 
-/** Throws `UsageError` when there is none, or one that no task has. */
+/** Throws `UsageError` if there is no id, or one that no task can have. */
 export function taskIdsOf(
   positionals: readonly string[],
   { taskIds }: { readonly taskIds: readonly string[] },

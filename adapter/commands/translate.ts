@@ -1,4 +1,4 @@
-/** `taskmill translate`: shows the task graph that an action would become. */
+/** `taskmill translate`: shows the task graph of an action without submitting it. */
 import { MAX_ACTION_ANSWER_BYTES } from '../../shared/http-client.ts'
 import { fileSetting, readInput } from '../../shared/request-input.ts'
 import { success } from '../envelope.ts'

@@ -1,9 +1,9 @@
 /**
  * `taskmill wait`: returns when all tasks have ended, or at the deadline.
  *
- * The service holds each request until its task has ended (`?wait_ms`), so no interval adds to the answer. All tasks
- * must end, so it does not matter in which order they are waited for. A service that does not know `wait_ms` answers
- * at once; then it is asked again every `--interval`.
+ * The service holds each request until its task has ended (`?wait_ms`), so the answer comes without a polling delay. All
+ * tasks have to end, so their order does not matter. A service without `wait_ms` answers at once and is then polled every
+ * `--interval`.
  */
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { duration, list } from '../../shared/flags.ts'
@@ -12,16 +12,16 @@ import { type Answer, EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { taskIdsOf } from './task-ids.ts'
 
-/** Milliseconds of one held request; proxies between us and the service cut longer ones. */
+/** Milliseconds of a held request. Proxies cut longer ones. */
 const MAX_HOLD_MS = 20_000
 
-/** Requests under way at the same time while all tasks are looked at. */
+/** Concurrent requests while all tasks are read. */
 const PARALLEL_LOOKS = 8
 
-/** Milliseconds that an answer may come after the deadline of the whole wait. */
+/** Milliseconds after the deadline in which an answer still counts. */
 const LATE_ANSWER_MS = 1_000
 
-/** Milliseconds that a request may take beyond the time it was asked to be held. */
+/** Milliseconds that a request may take beyond its held time. */
 const ANSWER_MS = 30_000
 
 const DAY_MS = 86_400_000
@@ -77,7 +77,7 @@ export async function waitForTasks(
       const task = await client.call({ method: 'GET', path, timeoutMs })
       statuses.set(id, String((task as { status?: unknown }).status))
     } catch (error) {
-      // A service that answers too late to matter is one whose tasks did not end in time.
+      // No answer in time counts as tasks that did not end in time.
       if (!(error instanceof NoAnswerInTime && Date.now() >= deadline)) throw error
       if (!statuses.has(id)) statuses.set(id, 'unknown')
     }
