@@ -1,4 +1,4 @@
-/** How each attempt of a task ended, for tasks that have more than one. Pure. */
+/** Records of how attempts ended, for tasks with more than one attempt. Pure. */
 import type { AttemptRecord } from '../../shared/contract/control.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import { tailOf } from '../../shared/text-tail.ts'
@@ -6,24 +6,24 @@ import type { Failure } from './failure.ts'
 import type { Task } from './graph.ts'
 import { ResultFile } from './result-file.ts'
 
-/** Attempts that a task keeps the endings of; older ones go first. */
+/** Number of attempts that a task keeps records of. The oldest are dropped first. */
 export const MAX_ATTEMPT_RECORDS = 10
 
-/** Characters of each error; the task's own `error` has all of the last one. */
+/** Characters of each error. The `error` of the task holds the last one in full. */
 const MAX_ERROR_CHARACTERS = 2_048
 
-/** What an attempt has left besides its failure. */
+/** Exit code and end of the output of an attempt. */
 export interface AttemptOutput {
   readonly exit_code?: number
   readonly tail?: string
 }
 
-/** Texts of results, the one that says most about a failure first. */
+/** Fields of results that hold output, the most telling about a failure first. */
 const STREAMS = ['stderr', 'output', 'stdout', 'body'] as const
 
 /**
- * Exit code and last lines of what the attempt has left. `tail` is what the executor says it is; without one the tail
- * comes from the texts of the result, unless the end of the text is missing there.
+ * Exit code and last lines of the output of an attempt. `tail` comes from the executor. Without it, the tail is taken
+ * from the result, unless the output was truncated there.
  */
 export function attemptOutput(result: unknown, tail?: string): AttemptOutput {
   const members = isMembers(result) ? result : {}
@@ -46,7 +46,7 @@ function tailOfResult(result: Readonly<Record<string, unknown>>): string {
   return ''
 }
 
-/** The record of the attempt that `task` has just ended, `at` milliseconds since 1970; undefined where that is unknown. */
+/** The record of the last attempt of `task`, which ended at `at` (milliseconds since 1970; undefined if unknown). */
 export function attemptRecord(
   { attempt, attemptStartedAt }: Task,
   at: number | undefined,
@@ -62,10 +62,10 @@ export function attemptRecord(
   }
 }
 
-/** `records` and one more, unless the last is of the same attempt: that has ended already. */
+/** `records` and `record`, unless the last one is of the same attempt, which has ended already. */
 export function withAttempt(records: readonly AttemptRecord[] = [], record: AttemptRecord): readonly AttemptRecord[] {
   return records.at(-1)?.attempt === record.attempt ? records : [...records, record].slice(-MAX_ATTEMPT_RECORDS)
 }
 
-/** The failure in the record of an attempt that the end of the service cut short; it uses up no retry. */
+/** The failure of an attempt that a stop of the service interrupted. It uses up no retry. */
 export const interrupted = (message: string): Failure => ({ code: 'cancelled', message })

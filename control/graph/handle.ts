@@ -1,10 +1,10 @@
-/** A task of an MCP call as the record of its handle. Pure. */
+/** The record of an MCP call, from its task. The handle of a call is the id of its task. Pure. */
 import type { HandleRecord } from '../../shared/contract/mcp.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Task } from './graph.ts'
 import { ResultFile } from './result-file.ts'
 
-/** An `output` that lies in a file is missing. */
+/** Omits an `output` that is in a file. */
 export function handleRecord(task: Task): HandleRecord {
   const { id, status, startedAt, finishedAt, result, failure, errorText } = task
   const error = failure ?? (status === 'skipped' ? { code: 'cancelled' as const, message: errorText ?? '' } : undefined)

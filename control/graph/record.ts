@@ -1,11 +1,11 @@
-/** A task as its record on the wire, and as that of the state file. Pure. Absent values are left out. */
+/** The record of a task, on the wire and in the state file. Absent values are omitted. Pure. */
 import type { RuntimeRecord, TaskRecord } from '../../shared/contract/control.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Task } from './graph.ts'
 import { shownInput } from './hidden-env.ts'
 import { ResultFile } from './result-file.ts'
 
-/** The record as callers see it: the values of `env` of a runtime task are hidden. A result that lies in a file is missing. */
+/** The record as callers see it: values of `env` of a runtime task are hidden. Omits a result that is in a file. */
 export function taskRecord(task: Task): TaskRecord & { readonly result_file?: string } {
   const params = shownInput(task.type, task.params)
   return recordOf(task, params, task.input === task.params ? params : shownInput(task.type, task.input))
@@ -15,8 +15,8 @@ export function taskRecord(task: Task): TaskRecord & { readonly result_file?: st
 export const wholeRecord = (task: Task) => recordOf(task, task.params, task.input)
 
 /**
- * `params`, `input` and `result` are the caller's own JSON and are not copied. A result that lies in a file is missing:
- * `result_file` names it, which is for the state file and the journal; the wire gets the result itself.
+ * `params`, `input` and `result` are the JSON of the caller and are not copied. For a result in a file, `result_file`
+ * has its name, for the state file and the journal. On the wire the result itself is inserted.
  */
 function recordOf(task: Task, params: unknown, input: unknown): TaskRecord & { readonly result_file?: string } {
   const record: Partial<Writable<TaskRecord>> = { id: task.id, type: task.type }
@@ -33,7 +33,7 @@ function recordOf(task: Task, params: unknown, input: unknown): TaskRecord & { r
   return Object.assign(record, taskState(task)) as TaskRecord
 }
 
-/** The part of a record that changes while the task lives. */
+/** The part of a record that changes. */
 export type TaskState = Pick<
   TaskRecord,
   | 'status'

@@ -1,23 +1,23 @@
-/** A result that is too large to be held in memory, in the journal and in every snapshot: it lies in a file. Pure. */
+/** Large results, which are kept in files instead of memory, journal and snapshots. Pure. */
 
-/** Characters of JSON from which a result lies in a file of its own. */
+/** Characters of JSON from which a result is kept in a file. */
 export const LARGE_RESULT_CHARACTERS = 64 * 1024
 
-/** Stands for a result that lies in a file of the data directory. */
+/** A reference to a result in a file of the data directory. */
 export class ResultFile {
   constructor(readonly name: string) {}
 }
 
-/** Names of result files: graph, position, attempt, checksum. Nothing else is ever opened or removed. */
+/** Names of result files: graph, position, attempt, checksum. No other file is opened or removed. */
 export const RESULT_FILE_NAME = /^\d+-\d+-\d+(?:-([0-9a-f]{8}))?\.json$/
 
-/** A result that was in a file, as JSON text, or what became of it. */
+/** A result from a file as JSON text, or why it is lost. */
 export type StoredResult = { readonly json: string } | { readonly lost: string }
 
-/** What a number, a boolean or null counts. */
+/** Assumed characters of a number, a boolean or null. */
 const SCALAR_CHARACTERS = 4
 
-/** Whether `value` is at least `limit` characters long as JSON; looks no further than it has to. */
+/** Whether `value` has at least `limit` characters as JSON, about. Stops counting at the limit. */
 export function isLargeJson(value: unknown, limit = LARGE_RESULT_CHARACTERS): boolean {
   if (typeof value === 'string') return value.length + 2 >= limit
   if (value === null || typeof value !== 'object') return SCALAR_CHARACTERS >= limit

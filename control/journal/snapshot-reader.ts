@@ -11,7 +11,7 @@ import { JsonSyntaxError } from '../../shared/json-bytes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { parseMembers } from '../json/large-json.ts'
 import { checkedEntry } from './checked-entry.ts'
-import { hasSnapshot, statePath } from './snapshot.ts'
+import { hasSnapshot, statePath } from './snapshot-writer.ts'
 import type { StoredTask } from './stored-task.ts'
 import { refuseAccess, refuseFile } from './unreadable-file.ts'
 

@@ -13,7 +13,7 @@ import type { IdempotencyKeys } from './idempotency.ts'
 import { writeIdempotencyKeys } from './idempotency-file.ts'
 import type { Journal } from './journal.ts'
 import type { ResultFiles } from './result-files.ts'
-import { writeSnapshot } from './snapshot.ts'
+import { writeSnapshot } from './snapshot-writer.ts'
 
 export interface SnapshotOptions {
   readonly store: TaskStore
