@@ -1,9 +1,9 @@
 /**
  * What runs a task of one type.
  *
- * An executor gets a task and a context and returns the result, now or later, or throws. It owns what it starts: when
- * `context.signal` fires it ends all of it before it returns or throws; the scheduler knows why the signal fired and
- * words the failure. An executor that can answer at once may return a plain value, which costs nothing.
+ * An executor gets a task and a context. It returns the result, directly or as a promise, or throws. It owns what it
+ * starts: when `context.signal` aborts, it ends everything before it returns or throws. The scheduler knows why the signal
+ * aborted and words the failure. An executor that returns a plain value costs no promise.
  */
 import type { TObject } from '@sinclair/typebox'
 import type { ErrorCode } from '../../shared/contract/control.ts'
@@ -18,15 +18,15 @@ export interface ExecutableTask {
   readonly id: string
   readonly type: string
   readonly toolName: string | undefined
-  /** The effective parameters, as the caller gave them; not checked by anybody yet. */
+  /** The effective parameters, as submitted and unchecked. */
   readonly input: unknown
-  /** Milliseconds for an attempt; undefined, 0 and negative mean no timeout. The scheduler sees to it. */
+  /** Milliseconds for an attempt. Undefined, 0 and negative mean no timeout. The scheduler enforces it. */
   readonly timeout: number | undefined
   readonly annotations: Readonly<Record<string, string>> | undefined
 }
 
 export interface ExecutorContext {
-  /** Fires once, at timeout, cancel or shutdown; its reason is a `StopReason`. */
+  /** Aborts once, on timeout, cancel or shutdown. Its reason is a `StopReason`. */
   readonly signal: AbortSignal
   readonly graphId: string
   /** 1-based. */
@@ -34,90 +34,90 @@ export interface ExecutorContext {
   readonly traceId: string
   /** Its lines carry the trace id, task id and attempt. */
   readonly log: Log
-  /** Names this attempt among all of this service's; in the environment of its processes as TASKMILL_ATTEMPT. */
+  /** Unique name of this attempt within the service. Its processes have it in their environment as TASKMILL_ATTEMPT. */
   readonly attemptId: string
-  /** To be called before the attempt does anything that others can see: its number is on record from then on. */
+  /** Call it before the first visible effect. From then on the attempt number is on disk. */
   begin(): void
   /**
-   * What an earlier run of the service handed this attempt over as: it goes on with it, under its own number. Undefined
-   * for one that begins here.
+   * The handle that this attempt recorded with `handOver` before the service restarted: follow it. The attempt keeps its
+   * number. Undefined for an attempt that starts now.
    */
   readonly handle: Handle | undefined
   /**
-   * Notes that another service carries the attempt out: before `begin`, under the name that it will be told, and again
-   * once it has said that it has it. Such an attempt goes on when this service stops. Undefined: it does not have it.
+   * Records that a remote service runs the attempt. Call it before `begin`, with the id that the request will carry, and
+   * again once the remote service has accepted it. Such an attempt continues when this service stops. Undefined records
+   * that the remote service does not have the attempt.
    */
   handOver(handle: Handle | undefined): void
-  /** To be called when an attempt of an earlier run was found not to have ended: its timeout counts again from then on. */
+  /** Call it if an attempt from before a restart is still running. Its timeout counts again from then on. */
   goesOn(): void
-  /** Puts a process of the attempt on record, so that it can be ended should the service be killed. */
+  /** Records a process of the attempt. If the service is killed, its next start ends the process. */
   startedProcess(pid: number): void
-  /** To be called when the outcome is settled but cleaning up goes on: the timeout does not count any more. */
+  /** Call it when the outcome is certain and only cleanup remains. The timeout no longer applies. */
   settled(): void
   /** Adds an entry to the task's `progress`. */
   progress(message?: string, data?: unknown): void
 }
 
-/** What a hook answers, now or later: something to use instead, or nothing to leave it as it is. */
-// biome-ignore lint/suspicious/noConfusingVoidType: a hook that only looks has no return
+/** What a hook returns, directly or as a promise: a replacement, or nothing to change nothing. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a hook that only observes returns nothing
 type Instead<T> = T | void | Promise<T | void>
 
 /**
- * What may happen around an execution. All of them are optional, are awaited, and get the same context: what was said
- * about its signal holds for them too. What a hook throws fails the attempt, as if the execution had thrown it.
+ * Hooks around an execution. All are optional, are awaited, and get the same context, whose signal they must respect. An
+ * error that a hook throws fails the attempt, as if the execution had thrown it.
  *
- * An attempt whose `beforeExecute` did not throw gets exactly one of `afterExecute` and `onError`, also when its signal
- * has fired. So what the first one takes, the other two can give back.
+ * If `beforeExecute` did not throw, exactly one of `afterExecute` and `onError` runs, even if the signal has aborted. So
+ * they can release what `beforeExecute` acquired.
  */
 export interface ExecutorHooks {
-  /** Refuses the task by throwing, or gives the execution another input. Nothing of the attempt has happened yet. */
+  /** Throws to refuse the task, or returns a replacement of the input. Runs before the execution. */
   beforeExecute?(task: ExecutableTask, context: ExecutorContext): Instead<{ readonly input: unknown }>
-  /** Gives the attempt another result than its execution. */
+  /** Returns a replacement of the result, or throws to fail the attempt. */
   afterExecute?(task: ExecutableTask, result: unknown, context: ExecutorContext): Instead<{ readonly result: unknown }>
-  /** Throws another error than the execution did, or makes a result of it. Otherwise the error stands. */
+  /** Throws a replacement of the error, or returns a result to succeed. Otherwise the error stands. */
   onError?(task: ExecutableTask, error: unknown, context: ExecutorContext): Instead<{ readonly result: unknown }>
 }
 
-/** An ended task whose record was deleted, replaced or retired. */
+/** An ended task whose record was deleted, replaced or removed by retention. */
 export interface ForgottenTask extends ExecutableTask {
   readonly graph: { readonly id: string }
   /** The number of the last attempt; 0 for a task that never started. */
   readonly attempt: number
-  /** Of the last attempt. Undefined when the other service does not have it. */
+  /** The handle of the last attempt. Undefined if the remote service does not have it. */
   readonly handle: Handle | undefined
 }
 
 /** Extra methods of executors that delegate to a remote service. */
 export interface HandingOver {
-  /** It bounds by itself how long it takes to return once the signal has fired: it is not given up before. */
+  /** The executor limits by itself how long it takes to return after the signal. The scheduler does not abandon it earlier. */
   readonly boundsItsStop?: boolean
-  /** Ends, now or as soon as it can, an attempt that was handed over and that nobody waits for. Must not throw. */
+  /** Kills a delegated attempt that nobody follows, at once or as soon as the remote service is reachable. Must not throw. */
   killRemote?(task: ExecutableTask, handle: Handle): void
   /**
-   * What the result of an attempt that still runs would be now, as far as it has come. Throws `ExecutionError` when the other
-   * service does not say.
+   * The result so far of a running attempt. Throws `ExecutionError` if the remote service does not answer.
    */
   resultSoFar?(handle: Handle, call: { readonly traceId: string; readonly signal: AbortSignal }): Promise<unknown>
-  /** Has the other service remove, now or as soon as it can, what it keeps of an ended task. Must not throw. */
+  /** Asks the remote service to remove an ended task, at once or as soon as it is reachable. Must not throw. */
   forget?(task: ForgottenTask): void
 }
 
 /** The parameters of a tool. */
 export interface ToolParameters {
-  /** The tool as error texts call it: `os.sleep`. */
+  /** The name of the tool in error messages: `os.sleep`. */
   readonly label: string
-  /** Names of parameters that it does not have are refused at submission. */
+  /** Parameters that the schema does not name are refused at submission. */
   readonly schema: TObject
 }
 
 /**
- * What an executor can tell of an input before it runs. Both methods are optional, answer at once and are cheap: they are
- * asked about every task that is submitted, and never about a task that was read from disk.
+ * Checks of an input at submission. Both methods are optional. They must be synchronous and cheap: they run for every
+ * submitted task, and never for a task that was read from disk.
  */
 export interface InputReview {
-  /** The parameters of a tool; undefined where any name may stand. */
+  /** The parameters of a tool. Undefined accepts any parameter. */
   parametersOf?(toolName: string | undefined): ToolParameters | undefined
-  /** Throws the `ExecutionError` with which every attempt would fail. The task is accepted, and its answer warns. */
+  /** Throws the `ExecutionError` that every attempt would fail with. The task is accepted, with a warning in the answer. */
   checkInput?(toolName: string | undefined, input: unknown): void
 }
 
@@ -125,14 +125,14 @@ export interface InputReview {
 export interface Executor extends ExecutorHooks, HandingOver, InputReview {
   /** The value of `type` that brings tasks here. */
   readonly type: string
-  /** The JSON result. Throws `ExecutionError`; anything else thrown counts as a mistake of ours (`internal`). */
+  /** Returns the JSON result. Throws `ExecutionError`; any other error counts as a bug (`internal`). */
   execute(task: ExecutableTask, context: ExecutorContext): unknown
 }
 
-/** Executes tasks of one type that has several tools. One with an `execute` too gets tasks without a tool name there. */
+/** Executes tasks of one type with several tools. With an `execute` too, tasks without a tool name go there. */
 export interface MethodExecutor extends ExecutorHooks, HandingOver, InputReview {
   readonly type: string
-  /** Like `execute`. `method` is the task's tool name; throws `invalid_input` for one that it does not know. */
+  /** Like `execute`. `method` is the tool name of the task. Throws `invalid_input` for an unknown one. */
   executeMethod(method: string, task: ExecutableTask, context: ExecutorContext): unknown
 }
 
@@ -141,11 +141,11 @@ export class ExecutionError extends Error {
   override name = 'ExecutionError'
   readonly result: unknown
   readonly details: unknown
-  /** Another attempt may well succeed; undefined where nobody can say. */
+  /** Whether another attempt may succeed. Undefined if unknown. */
   readonly retryable: boolean | undefined
-  /** The service that the failure comes from, where it is not this one. */
+  /** The remote service that the failure comes from, if any. */
   readonly source: string | undefined
-  /** The end of the attempt's output; undefined where the texts of `result` end with it. */
+  /** The end of the output of the attempt. Undefined if the texts of `result` end with it. */
   readonly tail: string | undefined
   constructor(
     readonly code: ErrorCode,
