@@ -1,9 +1,9 @@
-/** Errors of connections, in words for people: what `fetch` and sockets throw when nobody answers. Pure. */
+/** Texts for errors of connections, which `fetch` and sockets throw. Pure. */
 import { messageOf, systemCodeOf } from './errors.ts'
 
-/** The service that is called, in words for people. */
+/** The called service, for error texts. */
 export interface CalledService {
-  /** `control`, `runtime`. */
+  /** `control` or `runtime`. */
   readonly name: string
   /** The command that starts it. */
   readonly start: string
@@ -22,7 +22,7 @@ interface ConnectionFault {
 const REFUSED: ConnectionFault = { kind: 'refused', text: 'connection refused' }
 const CLOSED: ConnectionFault = { kind: 'closed', text: 'the connection was closed before the answer was complete' }
 
-/** By the codes of the system and those of Bun. */
+/** Faults by the error codes of the system and of Bun. */
 const FAULTS: Readonly<Record<string, ConnectionFault>> = {
   ECONNREFUSED: REFUSED,
   ConnectionRefused: REFUSED,
@@ -37,10 +37,10 @@ const FAULTS: Readonly<Record<string, ConnectionFault>> = {
   EMFILE: { kind: 'other', text: 'no file descriptor is left' },
 }
 
-/** ofetch wraps what fetch threw; the cause says more. */
+/** ofetch wraps errors of `fetch`; the cause tells more. */
 const causeOf = (error: unknown): unknown => (error as { cause?: unknown } | null)?.cause ?? error
 
-/** The fault of a connection that `error` reports, itself or by a cause; undefined if it reports something else. */
+/** The connection fault of `error` or of one of its causes; undefined if there is none. */
 export function connectionFault(error: unknown): ConnectionFault | undefined {
   for (let at = error; at !== undefined && at !== null; at = (at as { cause?: unknown }).cause) {
     const fault = FAULTS[systemCodeOf(at) ?? '']
@@ -49,20 +49,20 @@ export function connectionFault(error: unknown): ConnectionFault | undefined {
   return undefined
 }
 
-/** An `AbortSignal.timeout` has ended it. */
+/** Whether an `AbortSignal.timeout` caused `error`. */
 export const isTimeout = (error: unknown): boolean =>
   (causeOf(error) as { name?: unknown } | null)?.name === 'TimeoutError'
 
-/** There was no connection that a request could have gone through. */
+/** Whether the request cannot have been sent, because there was no connection. */
 export function neverConnected(error: unknown): boolean {
   const kind = connectionFault(error)?.kind
   return kind === 'refused' || kind === 'unresolved'
 }
 
 export interface FaultContext {
-  /** Default: nothing is said of a remedy. */
+  /** The service that the remedy is about. Default: no remedy. */
   readonly service?: CalledService
-  /** Milliseconds that an answer had. */
+  /** Time limit of the answer in milliseconds. */
   readonly timeoutMs?: number
 }
 

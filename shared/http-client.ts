@@ -1,6 +1,6 @@
 /**
- * Calls to our services. ofetch sends them, with its retries and its errors off: a repeated submission could run twice, and
- * errors are worded here. Every failure, also a proxy's error page or no answer at all, is one `CallFailed` that names it.
+ * Calls to our services with ofetch. Its retries are off, because they would hide the first fault and repeat its time limit.
+ * Its errors are off, too: every failure, also a proxy's error page or no answer at all, is one `CallFailed` that names it.
  */
 import { ofetch } from 'ofetch'
 import { readBounded } from './bounded-output.ts'

@@ -1,15 +1,15 @@
 /**
- * `adapter.v1` on the wire: what agents ask for, and what became of it.
+ * Requests and answers of `adapter.v1`, the interface for agents.
  *
- * The schemas validate, document and give the types, as those in `control.ts` do. A `null` means absent; it is taken
- * out before a value is checked.
+ * Like those in `control.ts`, the schemas validate, document and give the types. A `null` means absent and is removed before
+ * the check.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { type SubmitWarning, type TaskGraph, TaskInput } from './control.ts'
 
 export const SCHEMA_VERSION = 'adapter.v1'
 
-/** Agents that this contract was tried with. Another name is fine too. */
+/** Agents that were tested with this contract. Other names are accepted, too. */
 export const PROFILES = ['generic', 'claudecode', 'codex', 'openclaw'] as const
 
 export const ACTION_KINDS = [
@@ -58,14 +58,14 @@ export const AgentActionRequest = Type.Object({
 })
 export type AgentActionRequest = Static<typeof AgentActionRequest>
 
-/** How a request was understood. Ids that were not given are empty. */
+/** How a request was translated. Ids that were not given are empty. */
 export interface TranslationTrace {
   readonly schema_version: typeof SCHEMA_VERSION
   readonly adapter: string
   readonly agent_id: string
   readonly session_id: string
   readonly action_id: string
-  /** The kind as it was asked for. */
+  /** The kind as requested. */
   readonly source_kind: string
   readonly normalized_kind: ActionKind
   readonly task_ids: readonly string[]
@@ -73,11 +73,11 @@ export interface TranslationTrace {
 
 /** The answer of POST /adapters/translate and POST /adapters/actions. */
 export interface ActionResponse {
-  /** Tasks that were accepted; 0 where there was only a translation. */
+  /** Number of accepted tasks; 0 for a translation. */
   readonly accepted: number
   readonly task_ids: readonly string[]
   readonly task_graph: Static<typeof TaskGraph>
-  /** Absent where there are none. */
+  /** Absent if there are none. */
   readonly warnings?: readonly SubmitWarning[]
   readonly translation_trace: TranslationTrace
 }
@@ -92,7 +92,7 @@ export interface AdapterCapabilities {
 
 /** One entry of GET /adapters/tools. */
 export interface AdapterTool {
-  /** What model providers accept as the name of a function: `[a-zA-Z0-9_-]{1,64}`. */
+  /** A function name that model providers accept: `[a-zA-Z0-9_-]{1,64}`. */
   readonly name: string
   readonly action_kind: ActionKind
   readonly category: string
@@ -100,7 +100,7 @@ export interface AdapterTool {
   /** JSON Schema of the action's `input`. */
   readonly input_schema: object
   readonly aliases?: readonly string[]
-  /** The action's `tool_name`, for a tool that is a skill. */
+  /** The action's `tool_name`, if the tool is a skill. */
   readonly tool_name?: string
 }
 

@@ -1,4 +1,4 @@
-/** The forms that the fields of answers have. They document; nobody checks our own answers with them but the tests. */
+/** Schemas for fields of answers. They document the answers; only tests check with them. */
 import { type TBoolean, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { NAMESPACES, type Namespace } from './runtime-request.ts'
 
@@ -15,13 +15,13 @@ export const time = (description: string) => Type.String({ format: 'date-time', 
 
 export const oneOf = <const V extends readonly string[]>(values: V, description: string) => {
   const literals = values.map((value) => Type.Literal(value))
-  return Type.Union(literals, { description }) as TSchema as TUnsafe<V[number]> // a list has no type for its union
+  return Type.Union(literals, { description }) as TSchema as TUnsafe<V[number]> // TypeScript cannot infer the union of a mapped array
 }
 
-/** A field that is left out where there is nothing to say. */
+/** A field that may be absent. */
 export const maybe = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
-/** A yes or no for each namespace. */
+/** A boolean for each namespace. */
 export const namespaceFlags = (describe: (name: Namespace) => string) => {
   const flags = NAMESPACES.map((name) => [name, flag(describe(name))])
   return Type.Object(Object.fromEntries(flags) as Record<Namespace, TBoolean>)

@@ -1,5 +1,5 @@
 /**
- * The control service on the wire: what POST /tasks takes, what GET /tasks gives, the small answers.
+ * Requests and answers of the control service: POST /tasks, GET /tasks, cancel, health and metrics.
  *
  * These schemas validate, document (`description`, `expected`) and give the TypeScript types. `expected` completes the
  * sentence `tasks[3].depends_on: expected array of strings`. A `null` in an optional field means absent.
@@ -7,7 +7,7 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { TaskStatus } from './task-status.ts'
 
-/** `runtime.error.code`: why a task did not succeed. */
+/** Values of `runtime.error.code`: why a task did not succeed. */
 export const ERROR_CODES = [
   'unknown',
   'invalid_input',
@@ -29,10 +29,10 @@ export type ErrorCode = (typeof ERROR_CODES)[number]
 const orNull = <T extends TSchema>(schema: T, expected: string, description: string) =>
   Type.Optional(Type.Union([schema, Type.Null()], { expected, description }))
 
-/** The largest number that the `int64` of the specification holds and JavaScript can compare with. */
+/** The limit of the specification's `int64`, as exact as JavaScript can compare. */
 const INT64_MAX = 2 ** 63
 
-/** One task of a graph as submitted. Emptiness of `id` and `type` and the rules for `retry` are checks of their own. */
+/** A submitted task. Later checks cover empty `id` and `type`, and the rules for `retry`. */
 export const TaskInput = Type.Object({
   id: orNull(Type.String(), 'string', 'Non-empty and unique within the graph.'),
   type: orNull(Type.String(), 'string', 'The executor: a category (os) or a legacy type (shell, file, http ...).'),
@@ -59,13 +59,13 @@ export const TaskGraph = Type.Object({
   tasks: orNull(Type.Array(TaskInput), 'array', 'At least one task.'),
 })
 
-/** Tasks of one answer that it warns of; those after them fail with the same words when they run. */
+/** Warnings in one answer. Further tasks fail with the same text when they run. */
 export const MAX_SUBMIT_WARNINGS = 100
 
 /** Characters of one warning. */
 export const MAX_WARNING_CHARACTERS = 1_000
 
-/** A task that was accepted and is certain to fail when it runs, and the error that it will have. */
+/** An accepted task that is certain to fail, and the error it will have. */
 export interface SubmitWarning {
   readonly task_id: string
   readonly message: string
@@ -75,7 +75,7 @@ export interface SubmitResponse {
   readonly accepted: number
   readonly task_ids: readonly string[]
   readonly graph_id: string
-  /** Absent where there are none. */
+  /** Absent if there are none. */
   readonly warnings?: readonly SubmitWarning[]
 }
 
@@ -87,7 +87,7 @@ export interface RuntimeError {
   readonly details?: unknown
 }
 
-/** What came of the last attempt. Exists once the task has started. Times are RFC 3339 in UTC. */
+/** The last attempt. Exists once the task has started. Times are RFC 3339 in UTC. */
 export interface RuntimeRecord {
   readonly status: RunStatus | 'cancelling'
   readonly handle_id?: string
@@ -106,7 +106,7 @@ export interface ProgressEntry {
   readonly data?: unknown
 }
 
-/** How one attempt ended. `error` and `code` are absent for one that succeeded, times where they are not known. */
+/** The end of an attempt. `error` and `code` are absent after success; unknown times are absent. */
 export interface AttemptRecord {
   readonly attempt: number
   readonly started_at?: string
@@ -119,7 +119,7 @@ export interface AttemptRecord {
   readonly tail?: string
 }
 
-/** A task as GET /tasks/{id} shows it. Absent values are left out. */
+/** The answer of GET /tasks/{id}. Absent values are left out. */
 export interface TaskRecord {
   readonly id: string
   readonly type: string
@@ -140,7 +140,7 @@ export interface TaskRecord {
   readonly error?: string
   readonly runtime?: RuntimeRecord
   readonly progress?: readonly ProgressEntry[]
-  /** The last ten attempts, the newest last; absent for a task whose first attempt is its only one. */
+  /** The last ten attempts, the newest last. Absent if there was only one. */
   readonly attempts?: readonly AttemptRecord[]
   readonly created_at: string
   readonly updated_at: string
@@ -148,7 +148,7 @@ export interface TaskRecord {
   readonly finished_at?: string
 }
 
-/** What a cancel meant for one task. `event` is absent for a task that had ended by itself. */
+/** The effect of a cancel on one task. `event` is absent if the task had ended before. */
 export interface CancelledTask {
   readonly task_id: string
   readonly status: TaskStatus
@@ -156,7 +156,7 @@ export interface CancelledTask {
   readonly event?: { readonly type: 'task_cancel_requested'; readonly task_id: string }
 }
 
-/** The answer of POST /tasks/{id}/cancel: the named task, then those downstream that changed. */
+/** The answer of POST /tasks/{id}/cancel: the named task, then the changed tasks downstream. */
 export interface CancelResponse {
   readonly tasks: readonly CancelledTask[]
 }
@@ -165,13 +165,13 @@ export interface HealthResponse {
   readonly status: 'ok'
   readonly version: 'v1.0.0'
   readonly uptime: string
-  /** Absent where a graph would be taken in. */
+  /** Absent if the service accepts graphs. */
   readonly ready?: false
-  /** Why not. */
+  /** Why the service accepts none. */
   readonly reason?: string
 }
 
-/** The answer of GET /readyz where a graph would be taken in; otherwise it is 503 with an `ErrorResponse`. */
+/** The answer of GET /readyz if the service accepts graphs. Otherwise it is 503 with an `ErrorResponse`. */
 export interface ReadyResponse {
   readonly status: 'ready'
   readonly version: 'v1.0.0'

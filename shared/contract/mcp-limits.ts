@@ -1,13 +1,13 @@
-/** Limits of the tools of `POST /mcp`. Apart from their schemas, which are loaded when somebody first speaks the protocol. */
+/** Limits of the tools of `POST /mcp`. In a file of their own, because the schemas are loaded with the first request. */
 
-/** Milliseconds that a tool may wait at most: less than any client waits for an answer. */
+/** Longest wait of a tool in milliseconds. Clients wait longer for an answer. */
 export const MAX_TOOL_WAIT_MS = 50_000
 
-/** Tasks that one call may name. */
+/** Task ids in one call. */
 export const MAX_NAMED_TASKS = 1_000
 
-/** Tasks that one answer shows; of the rest there are numbers. */
+/** Tasks shown in one answer. The others are only counted. */
 export const MAX_SHOWN_TASKS = 100
 
-/** Characters of output that one answer holds. */
+/** Characters of output in one answer. */
 export const MAX_LOG_CHARACTERS = 20_000

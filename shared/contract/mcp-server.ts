@@ -1,6 +1,6 @@
 /**
- * The tools that `POST /mcp` offers: what each takes and what it answers. The inputs validate, and both are what a model
- * reads. Fields are described for it: what a field is for, and what to do next.
+ * Inputs and answers of the tools of `POST /mcp`. The input schemas also validate. Models read both, so the descriptions tell
+ * them the purpose of a field and what to do next.
  */
 import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { ACTION_KINDS } from './adapter-v1.ts'
@@ -167,11 +167,11 @@ export const CapabilitiesInput = Type.Object({
   ),
 })
 
-/** Every answer has it, so its values are in words: the list of tools is read by models, whole, all the time. */
+/** The states as text instead of a list of constants: every answer has this field, and models read the whole list of tools. */
 const statusOf = (description: string) =>
   Type.String({ description: `One of ${TASK_STATUSES.join(', ')}. ${description}` }) as TSchema as TUnsafe<TaskStatus>
 
-/** A task in an answer: what a model needs to go on. */
+/** A task in an answer, with the fields that a model needs to continue. */
 export const TaskView = Type.Object({
   id: text('Id of the task.'),
   status: statusOf('The task has ended when it is success, failed, skipped or cancelled.'),

@@ -1,4 +1,4 @@
-/** The tool-protocol endpoints on the wire: `GET /mcp/tools`, `POST /mcp/call`, `GET /mcp/tasks/{id}`. */
+/** Requests and answers of `GET /mcp/tools`, `POST /mcp/call` and `GET /mcp/tasks/{id}`. */
 import { type Static, Type } from '@sinclair/typebox'
 import { type ProgressEntry, type RuntimeError, TaskInput } from './control.ts'
 import type { TaskStatus } from './task-status.ts'
@@ -16,7 +16,7 @@ export type McpCallRequest = Static<typeof McpCallRequest>
 
 /** One entry of GET /mcp/tools. */
 export interface McpTool {
-  /** `server/tool`, as POST /mcp/call takes it. */
+  /** `server/tool`, the `tool_name` of POST /mcp/call. */
   readonly name: string
   readonly category: 'mcp'
   readonly description?: string
@@ -27,17 +27,17 @@ export interface McpTool {
 
 export interface McpTools {
   readonly tools: readonly McpTool[]
-  /** Servers that could not be asked, or tools of which were left out, and why. */
+  /** Servers that could not be asked, or whose tools are incomplete, with the reason. */
   readonly errors?: readonly { readonly server: string; readonly error: string }[]
 }
 
-/** A call, as it stands. Absent values are left out. Times are RFC 3339 in UTC. */
+/** The state of a call. Absent values are left out. Times are RFC 3339 in UTC. */
 export interface HandleRecord {
   readonly task_id: string
   readonly status: 'accepted' | TaskStatus
   /** The id of the task. */
   readonly handle_id: string
-  /** When the call was made; when it was accepted, before that. */
+  /** Start of the call; before that, time of its acceptance. */
   readonly started_at: string
   readonly progress: readonly ProgressEntry[]
   readonly output?: unknown

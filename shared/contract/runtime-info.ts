@@ -1,11 +1,11 @@
-/** What the runtime service says of itself: who it is, what it can do, how it is set, what is reserved. Times are RFC 3339. */
+/** Answers of the runtime service about itself: identity, capabilities, settings, reservations. Times are RFC 3339. */
 import { type Static, Type } from '@sinclair/typebox'
 import { count, flag, maybe, namespaceFlags, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { Reservation } from './runtime.ts'
 import { CAPABILITY_MODES } from './runtime-request.ts'
 import { RUNTIME_STATUSES } from './runtime-status.ts'
 
-/** The form of the capability manifest. */
+/** Version of the capability manifest. */
 export const CAPABILITY_SNAPSHOT_VERSION = 'v1'
 
 /** The answer of GET /healthz and GET /readyz. */
@@ -38,7 +38,7 @@ export const RuntimeInfo = Type.Object({
 })
 export type RuntimeInfo = Static<typeof RuntimeInfo>
 
-/** Counters of what tasks take. One that the host does not tell is absent. */
+/** Amounts of resources. An amount that the host does not tell is absent. */
 export const Capacity = Type.Object({
   task_slots: count('Tasks.'),
   memory_bytes: maybe(count('Bytes of memory.')),
@@ -46,7 +46,7 @@ export const Capacity = Type.Object({
 })
 export type Capacity = Static<typeof Capacity>
 
-/** The answer of GET /api/v1/runtime/capabilities: what was tried at start, and worked or did not. */
+/** The answer of GET /api/v1/runtime/capabilities: the results of the trials at start. */
 export const RuntimeCapabilities = Type.Object({
   ...identity,
   collected_at: time('When it was tried.'),
@@ -83,7 +83,7 @@ export const RuntimeCapabilities = Type.Object({
 })
 export type RuntimeCapabilities = Static<typeof RuntimeCapabilities>
 
-/** The answer of GET /api/v1/runtime/config: the settings that are no secret. */
+/** The answer of GET /api/v1/runtime/config: the settings without secrets. */
 export const RuntimeConfigSummary = Type.Object({
   runtime_id: identity.runtime_id,
   listen_addr: text('Where it listens.'),
@@ -108,7 +108,7 @@ export const ActiveReservation = Type.Object({
 })
 export type ActiveReservation = Static<typeof ActiveReservation>
 
-/** One without a quota has neither quota nor available, and is listed while it holds a reservation. */
+/** A tenant without a quota has neither `quota` nor `available`, and is listed while it holds a reservation. */
 export const TenantView = Type.Object({
   tenant: text('Name, as in control_context.tenant.'),
   quota: maybe(Capacity),

@@ -1,20 +1,20 @@
 /**
- * What the runtime service is asked to run: the body of POST /api/v1/tasks.
+ * The body of POST /api/v1/tasks of the runtime service.
  *
- * These schemas document and give the types; control offers them to agents as part of its tools and checks runtime actions
- * with them, the runtime service decodes by them and judges the rest by the rules of `shared/runtime-request/`. A `null` in
- * an optional field means absent, unknown fields are refused. `expected` completes a sentence such as
+ * The schemas document and give the types. Control offers them to agents in its tools and checks runtime actions with them.
+ * The runtime service decodes requests by them and validates the values by the rules of `shared/runtime-request/`. A `null`
+ * in an optional field means absent. Unknown fields are refused. `expected` completes a sentence such as
  * `limits.pids_max: expected whole number above 0`.
  */
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 
-/** Milliseconds: a year. Longer than any task is left alone, and far below where timers of the kernel end. */
+/** Milliseconds: a year. Longer than any task runs, and far below the limits of kernel timers. */
 export const MAX_WALL_TIME_MS = 365 * 24 * 3_600_000
 
 /** Seconds: some thirty years of one CPU. From 1.8e10 on the kernel's arithmetic on RLIMIT_CPU overflows. */
 export const MAX_CPU_TIME_SEC = 1_000_000_000
 
-/** Bytes of a stream that a status may hold. More would hold up everybody while it is read; logs have no such limit. */
+/** Bytes of a stream in a status. Reading more would block the event loop. Logs have no such limit. */
 export const MAX_INLINE_BYTES = 64 * 1024 * 1024
 
 export const DEFAULT_WALL_TIME_MS = 300_000
@@ -42,7 +42,7 @@ const textMap = (description: string, examples: object[]) =>
 const part = <T extends TProperties>(properties: T, description: string) =>
   Type.Optional(Type.Object(properties, { expected: 'object', description }))
 
-/** A whole number above 0, up to `maximum` where there is one. */
+/** A whole number above 0, up to `maximum` if given. */
 const count = (description: string, examples: number[], more: { maximum?: number; default?: number } = {}) => {
   const expected = more.maximum === undefined ? 'whole number above 0' : `whole number from 1 to ${more.maximum}`
   return Type.Optional(Type.Integer({ minimum: 1, expected, description, examples, ...more }))
@@ -70,7 +70,7 @@ const inlineBytes = (stream: string) =>
     default: DEFAULT_INLINE_BYTES,
   })
 
-/** `memory_bytes` and `pids_max` have no upper bound here: one that no host has is refused as `insufficient_resources`. */
+/** `memory_bytes` and `pids_max` have no upper bound: values that no host has are refused as `insufficient_resources`. */
 export const ResourceLimits = Type.Object({
   wall_time_ms: count(`Milliseconds until the task is ended. Default ${DEFAULT_WALL_TIME_MS}.`, [60_000], {
     maximum: MAX_WALL_TIME_MS,
@@ -109,7 +109,7 @@ export const SandboxPolicy = Type.Object({
         user: flag('User ids of its own. Default true wherever the host allows it; false counts only as root.'),
       },
       {
-        additionalProperties: false, // a misspelt namespace must not leave a task less fenced in than was meant
+        additionalProperties: false, // a misspelt namespace must not silently weaken the sandbox
         expected: `object with ${NAMESPACES.join(', ')}`,
         description: 'What the task has of its own, with linux_sandbox.',
       },
@@ -129,7 +129,7 @@ export type TaskPolicy = Static<typeof TaskPolicy>
 const name = (description: string) =>
   Type.Optional(Type.String({ minLength: 1, expected: 'string that is not empty', description }))
 
-/** Nothing in here is a credential. */
+/** None of these fields is a credential. */
 export const ControlContext = Type.Object({
   control_plane_mode: name('Mode of the caller, in its own words.'),
   tenant: name('Tenant whose quota counts.'),

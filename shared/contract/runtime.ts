@@ -1,15 +1,15 @@
 /**
- * What the runtime service answers about tasks: ids, states, outcomes, plans, events, errors.
+ * Answers of the runtime service about tasks: ids, states, outcomes, plans, events, errors.
  *
- * The schemas document (`description`) and give the types; what the service itself says of this is in `runtime-info.ts`,
- * what it is asked for in `runtime-request.ts`. Absent values are left out. Times are RFC 3339 in UTC, with milliseconds.
+ * The schemas document (`description`) and give the types. Answers about the service itself are in `runtime-info.ts`, requests
+ * in `runtime-request.ts`. Absent values are left out. Times are RFC 3339 in UTC, with milliseconds.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { count, flag, maybe, namespaceFlags, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { CAPABILITY_MODES, SANDBOX_PROFILES } from './runtime-request.ts'
 import { RUNTIME_STATUSES } from './runtime-status.ts'
 
-/** `error.code` of a task that did not succeed. */
+/** Values of `error.code` of a task. */
 export const TASK_ERROR_CODES = [
   'timeout',
   'cancelled',
@@ -23,7 +23,7 @@ export const TASK_ERROR_CODES = [
 ] as const
 export type TaskErrorCode = (typeof TASK_ERROR_CODES)[number]
 
-/** `error.code` of a request that was refused. */
+/** Values of `error.code` of a refused request. */
 export const REFUSAL_CODES = [
   'invalid_input',
   'unsupported_capability',
@@ -40,7 +40,7 @@ export const REFUSAL_CODES = [
 ] as const
 export type RefusalCode = (typeof REFUSAL_CODES)[number]
 
-/** What happened to a task. The list may grow: readers pass over types that they do not know. */
+/** Types of events. The list may grow: readers skip unknown types. */
 export const EVENT_TYPES = [
   'submitted',
   'accepted',
@@ -84,7 +84,7 @@ export const ErrorInfo = Type.Object({
 })
 export type ErrorInfo = Static<typeof ErrorInfo>
 
-/** What the task used. */
+/** Resource usage of a task. */
 export const ResourceUsage = Type.Object({
   duration_ms: count('Milliseconds from start to end.'),
   user_cpu_ms: maybe(count('Milliseconds of CPU in the program.')),
@@ -96,7 +96,7 @@ export type ResourceUsage = Static<typeof ResourceUsage>
 
 const own = namespaceFlags((name) => `Whether ${name} is its own.`)
 
-/** A sandbox as asked for with its defaults, or as it is. */
+/** A sandbox as requested with defaults, or as in effect. */
 export const PlannedSandbox = Type.Object({
   profile: oneOf(SANDBOX_PROFILES, 'How the task is fenced in.'),
   workspace_subdir: maybe(text('Working directory, relative to the workspace.')),
@@ -111,7 +111,7 @@ export const PlannedSandbox = Type.Object({
 })
 export type PlannedSandbox = Static<typeof PlannedSandbox>
 
-/** Which limits hold, and by what. */
+/** Which limits are enforced, and by which mechanism. */
 export const ResourceEnforcement = Type.Object({
   wall_time_ms: count('Milliseconds until the task is ended.'),
   cpu_time_sec: maybe(count('Seconds of CPU time, where asked for.')),
@@ -143,7 +143,7 @@ export const Reservation = Type.Object({
 })
 export type Reservation = Static<typeof Reservation>
 
-/** Where the files of a task are, on the machine of the service. */
+/** Paths of a task's files on the machine of the service. */
 export const Artifacts = Type.Object({
   task_dir: text('Directory of the task.'),
   request_path: text('The request, with its defaults.'),
@@ -192,7 +192,7 @@ export const EventRecord = Type.Object({
 })
 export type EventRecord = Static<typeof EventRecord>
 
-/** A task in a list: its output is in its own status. */
+/** A task in a list, without its output. */
 export const TaskSummary = Type.Omit(TaskStatusResponse, ['stdout', 'stderr', 'stdout_truncated', 'stderr_truncated'])
 export type TaskSummary = Static<typeof TaskSummary>
 

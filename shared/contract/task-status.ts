@@ -1,9 +1,9 @@
-/** The states of a task in control, on the wire and in the state file. Apart from the schemas: the client needs no more. */
+/** The states of a task in control. In a file of their own, because the client does not need the schemas. */
 
 export const TASK_STATUSES = ['pending', 'running', 'success', 'failed', 'skipped', 'cancelling', 'cancelled'] as const
 export type TaskStatus = (typeof TASK_STATUSES)[number]
 
-/** What a task ends as; one in such a state never changes again. */
+/** Final states of a task. */
 export type TerminalStatus = Extract<TaskStatus, 'success' | 'failed' | 'skipped' | 'cancelled'>
 
 export const isTerminal = (status: string): status is TerminalStatus =>
