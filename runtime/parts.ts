@@ -1,6 +1,6 @@
 /**
- * The parts of the service, built from its configuration: access, data directory, store, host, tasks, HTTP. Each function
- * builds one of them; `serve.ts` puts them together, starts them and stops them.
+ * The parts of the service, built from its configuration: access, data directory, store, host, tasks, HTTP. Each
+ * function builds one of them; `serve.ts` puts them together, starts them and stops them.
  */
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -88,7 +88,7 @@ export function claimDataDir(config: ServeConfig, address: ListenAddress): DataD
   return claimed
 }
 
-/** The launcher for this machine, and what it is to hide. `tried` resolves with what a sandbox can be made of. */
+/** The launcher for this machine and the paths that sandboxes hide. `tried` resolves with the sandboxes that work. */
 export type SandboxTrial = ReturnType<typeof beginSandboxTrial>
 
 export function beginSandboxTrial(config: ServeConfig, dataDir: string, log: Log) {
@@ -120,7 +120,9 @@ export function openStorage(dataDir: string, log: Log) {
   return { db, commit, directory, store: new TaskStore(db, commit) }
 }
 
-/** The cgroups of all tasks; undefined where they are disabled. They are left again at the exit, even of a refused start. */
+/**
+ * The cgroups of all tasks; undefined where they are disabled. The exit removes unused ones, even of a refused start.
+ */
 export function prepareCgroups(config: ServeConfig, dataDir: string, log: Log): TaskCgroups | undefined {
   if (config.disableCgroup) return undefined
   const root = config.cgroupRoot || DEFAULT_CGROUP_ROOT
@@ -209,7 +211,9 @@ function launchSettings({ config, env, trial, capabilities }: Foundation): Launc
   }
 }
 
-/** Opens a file of ours in the data directory. Throws `UsageError`: whatever else has its name is not ours to remove. */
+/**
+ * Opens a file of ours in the data directory. Throws `UsageError`: something else of that name is not ours to remove.
+ */
 function ofDataDir<T>(open: () => T): T {
   try {
     return open()

@@ -33,7 +33,10 @@ import {
 /** Milliseconds that open requests get to be answered when the service stops. */
 const LAST_ANSWERS_MS = 1_000
 
-/** Undefined once the service listens; it then ends the process by itself. Else the exit code of a start that was stopped. */
+/**
+ * Undefined once the service listens; it then ends the process by itself. Else the exit code of a start that was
+ * stopped.
+ */
 export const serve = (config: ServeConfig, env: Environment): Promise<number | undefined> =>
   startService('runtime', config.logLevel, (process) => start(config, env, process))
 
@@ -80,7 +83,7 @@ async function layFoundation(
   return { config, env, access, data, trial, storage, cgroups, capabilities, log }
 }
 
-/** Takes up the tasks of an earlier service, and ends what it left of others. */
+/** Takes over the tasks of an earlier service, and ends the remains of others. */
 async function recover({ config, storage, cgroups, log }: Foundation, tasks: TaskParts): Promise<Recovered> {
   const recovered = recoverTasks({
     ...{ ...tasks, store: storage.store, kills: tasks.killSender, log },
@@ -91,14 +94,14 @@ async function recover({ config, storage, cgroups, log }: Foundation, tasks: Tas
   return recovered
 }
 
-/** Checks now and then what nobody tells us of. */
+/** Checks now and then what no event reports. */
 const startRounds = ({ config }: Foundation, { dispatcher, complaints }: TaskParts) =>
   setInterval(() => {
     dispatcher.lookAround()
     complaints.keepShort()
   }, config.dispatchPollIntervalMs)
 
-/** Removes in the background what crashes have left, and from now on what is kept long enough. */
+/** Removes the remains of crashes in the background, and starts retention. */
 function cleanUp({ config, cgroups, log }: Foundation, { retention }: CallerParts): void {
   if (cgroups !== undefined) void sweepAbandonedCgroups(cgroups, log)
   void retention
@@ -131,7 +134,7 @@ async function stop({ foundation, tasks, callers, server, rounds, exit }: Servic
   await exit(0)
 }
 
-/** What was promised is on the disk by now, and what became of the tasks is in their files. */
+/** Promises are on disk by now, and the ends of running tasks will be in their files. */
 function closeStorage({ db, commit }: Foundation['storage'], log: Log): void {
   commit.settle()
   if (commit.fault !== undefined)

@@ -1,9 +1,9 @@
 /**
  * Waiting tasks that ask for the same, in the order in which they came. If the first of them cannot start, none can.
  *
- * Counting for each task how often it was overtaken would cost too much. A task that starts overtakes all that came before
- * it, so one mark at the last of those counts for all of them: a task was overtaken as often as there are marks at it and
- * behind it, and the first task as often as there are marks.
+ * Counting for each task how often it was overtaken would cost too much. A task that starts overtakes all that came
+ * before it, so one mark at the last of those counts for all of them: a task was overtaken as often as there are marks
+ * at it and behind it, and the first task as often as there are marks.
  */
 import type { Asking, Hold } from '../ledger/ledger.ts'
 

@@ -1,10 +1,10 @@
 /**
  * From accepted to ended: which task starts when, and what happens to it while it is in flight.
  *
- * Nothing here polls. A released reservation starts the next task, and a task is collected when its launcher says that it
- * has ended, or is gone. What must survive a crash is on disk before it happens: that a task is about to be launched is
- * durable before its launcher is started, so no crash makes it run twice. What a launcher did is in the files of its task,
- * so nothing is lost while no service is there to listen.
+ * Nothing here polls. A released reservation starts the next task, and a task is collected when its launcher says that
+ * it has ended, or is gone. What must survive a crash is on disk before it happens: that a task is about to be launched
+ * is durable before its launcher is started, so no crash makes it run twice. What a launcher did is in the files of its
+ * task, so nothing is lost while no service is there to listen.
  */
 import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
@@ -157,7 +157,9 @@ export class Dispatcher {
     this.#inBackground(task, this.#launchAndEnd(this.#options.inFlight.add(task), prepared))
   }
 
-  /** A task that was killed while its reservation was being written, which takes long on a full disk, is not launched. */
+  /**
+   * A task that was killed while its reservation was being written, which takes long on a full disk, is not launched.
+   */
   async #launchAndEnd(record: FlightRecord, prepared: PreparedLaunch): Promise<void> {
     const ending = await this.#retries.run(record, prepared)
     if (ending !== undefined) await this.#end(record, ending)
@@ -213,8 +215,8 @@ export class Dispatcher {
   }
 
   /**
-   * A safety net: checks for what launchers did not tell. A launcher that was killed tells nothing, a full pipe drops lines,
-   * and nobody tells of the end of launchers that an earlier service had started.
+   * A safety net: checks for what launchers did not tell. A launcher that was killed tells nothing, a full pipe drops
+   * lines, and nobody tells of the end of launchers that an earlier service had started.
    */
   lookAround(): void {
     const { directory, inFlight, results } = this.#options
@@ -259,7 +261,7 @@ export class Dispatcher {
     await written
   }
 
-  /** Nobody waits for `work`, and only a defect of ours makes it reject. */
+  /** Logs a rejection of `work`, which only a defect of ours can cause. */
   #inBackground(task: LiveTask, work: Promise<void>): void {
     work.catch((error) => this.#logFault(task, error))
   }

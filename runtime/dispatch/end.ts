@@ -98,7 +98,7 @@ export class Ends {
     totals.ended(row)
   }
 
-  /** Other users who could reach the workspace of the task cannot any more. Never throws. */
+  /** Closes the directory of a task to the other user that worked in it. Never throws. */
   #closeDirectory(task: LiveTask): void {
     const { records, settings, log } = this.#options
     const plan = task.row.execution_plan

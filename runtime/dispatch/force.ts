@@ -1,13 +1,13 @@
 /**
  * Ending a launch by force: when its launcher does not end the task, does not start it, or is dead.
  *
- * A living launcher ends a task better than we can: it is the parent of every orphan. If it is late, both are killed. If it
- * is dead, the fork server is the parent, as long as that lives. Besides that two traces remain: the cgroup of the task,
- * and the mark in the environment of its processes.
+ * A living launcher ends a task better than we can: it is the parent of every orphan. If it is late, both are killed.
+ * If it is dead, the fork server is the parent, as long as that lives. Besides that two traces remain: the cgroup of
+ * the task, and the mark in the environment of its processes.
  *
- * A launcher that has not begun, because it or the fork server hangs, may begin later. To keep it from that the task gets
- * its outcome now: no launcher starts a task that has one (task-dir.c). A launcher that checked before that shows the
- * mark of the task, so it is killed by the mark, and what it wrote takes the place of our outcome and counts.
+ * A launcher that has not begun, because it or the fork server hangs, may begin later. To keep it from that the task
+ * gets its outcome now: no launcher starts a task that has one (task-dir.c). A launcher that checked before that shows
+ * the mark of the task, so it is killed by the mark, and what it wrote takes the place of our outcome and counts.
  */
 import { closeSync, constants, linkSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { constants as system } from 'node:os'
@@ -32,14 +32,14 @@ import type { LauncherRecords } from './launcher-records.ts'
  */
 const OVERDUE_MS = 5_000
 
-/** Milliseconds between two searches for marks, which all tasks share: while killed processes end, and while others start. */
+/** Milliseconds between two searches for marks: while killed processes end, and while others start. */
 const LOOK_MS = 5
 const STARTING_LOOK_MS = 25
 
 /** Milliseconds after which a killed process that is still there hangs in the kernel and cannot be killed. */
 const HOPELESS_MS = 5_000
 
-/** Milliseconds that the start of a program may take. Until then a process without an environment may belong to the task. */
+/** Milliseconds that a program may take to start. Until then a process without environment may belong to the task. */
 const STARTING_MS = 1_000
 
 export interface ForceOptions {
@@ -70,7 +70,7 @@ export class Force {
       const what = `a launcher did not ${isUnbegun ? 'start' : 'end'} its task in time: both are killed`
       log.error(what, { task_id: task.task_id })
       await this.endWhatIsLeft(task)
-      // Nobody else may tell that nothing is left of either.
+      // No launcher is left to report the end.
       if (isUnbegun || records.isLauncherAlive(task) === false) launchedPhase.launch.endHeard()
     } catch (error) {
       undo()
@@ -100,7 +100,7 @@ export class Force {
   }
 }
 
-/** Whether a launcher takes too long to end its task, or to start it: any task of the profile process can stop launchers. */
+/** Whether a launcher takes too long to end or to start its task: a task of the profile process can stop launchers. */
 export function isOverdue({ task, launchedPhase, killSentMs }: FlightRecord, graceMs: number): boolean {
   if (launchedPhase === undefined || launchedPhase.name === 'forced') return false
   const { wall_time_ms } = JSON.parse(task.row.limits) as Limits
@@ -126,8 +126,8 @@ const unstartedOutcome = (reason: Reason): string =>
   ].join('\n')
 
 /**
- * Keeps a task from ever starting whose launcher has not begun. An existing outcome stays, and a task without a directory
- * does not start anyway. Throws when no outcome can be written.
+ * Keeps a task from ever starting whose launcher has not begun. An existing outcome stays, and a task without a
+ * directory does not start anyway. Throws when no outcome can be written.
  */
 export function forestall(taskDir: string, reason: Reason, log: Log): void {
   const draft = join(taskDir, 'outcome.service')
@@ -207,8 +207,8 @@ export async function endCgroup(cgroups: Pick<TaskCgroups, 'end'>, task_id: stri
 }
 
 /**
- * Ends the cgroups that an earlier service left: launchers that were killed could not remove them. Never rejects: a cgroup
- * that stays is no reason not to start.
+ * Ends the cgroups that an earlier service left: launchers that were killed could not remove them. Never rejects: a
+ * cgroup that stays is no reason not to start.
  */
 export async function endLeftCgroups(
   cgroups: Pick<TaskCgroups, 'end' | 'taskIds'>,

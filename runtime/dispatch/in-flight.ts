@@ -1,14 +1,14 @@
 /**
  * The tasks in flight: those that hold a reservation. One record for each, from the reservation to the end.
  *
- * The phase of a record holds what is true of its launch now. Its times are `performance.now()` in milliseconds: launchers
- * measure with a clock that nobody sets, and so must we.
+ * The phase of a record holds what is true of its launch now. Times are `performance.now()` in milliseconds: launchers
+ * measure with a monotonic clock, too.
  */
 import type { Asked } from '../launcher/classification.ts'
 import type { Launcher, LauncherEnd } from '../launcher/launcher-host.ts'
 import type { LiveTask } from '../store/task-store.ts'
 
-/** What a launcher could not do before it had a place to write that down. */
+/** A fault that kept a launcher from writing any record. */
 export interface LauncherFault {
   readonly step: string
   readonly errno: number
@@ -78,7 +78,7 @@ export class FlightRecord {
   #phase: Phase = { name: 'reserved' }
   /** Since when its launcher is asked to end the task. A kill may meet any phase. */
   killSentMs: number | undefined
-  /** When the task was last checked for an outcome that nobody told us of: another process may read our pipe. */
+  /** When the record was last checked for an outcome without an event: another process may read our FIFO. */
   outcomeCheckedMs: number = performance.now()
   #settled = Promise.withResolvers<void>()
 
@@ -100,7 +100,10 @@ export class FlightRecord {
     return this.launchedPhase?.launch
   }
 
-  /** Resolves once this launch has started the task, or it is certain that it will not. Another launch has another promise. */
+  /**
+   * Resolves once this launch has started the task, or it is certain that it will not. Another launch has another
+   * promise.
+   */
   get settled(): Promise<void> {
     return this.#settled.promise
   }

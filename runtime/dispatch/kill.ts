@@ -103,8 +103,8 @@ export class Kills {
   }
 
   /**
-   * Resolves once the kill is durable, or, on a failing disk, once the launcher has received it. Throws a `Refusal` (403),
-   * or 503 when neither is possible, and then the task goes on as if nobody had asked. An ended task stays as it is.
+   * Resolves once the kill is durable, or, on a failing disk, once the launcher has received it. Throws a `Refusal`
+   * (403), or 503 when neither is possible, and then nothing has changed. An ended task stays as it is.
    */
   async kill({ taskId, owner, traceId }: KillCall): Promise<void> {
     const { store, queue, inFlight } = this.#options

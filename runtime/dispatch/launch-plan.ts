@@ -82,7 +82,8 @@ export function launchPlan(
  * processors, so most tasks have none. A cgroup is needed
  *  - to enforce a limit on memory or processes; in version 1 one hierarchy is enough for the default limit on processes
  *    of a sandbox;
- *  - to end processes that could outlive both the launcher and, for want of a pid namespace, the sandbox. Any hierarchy will do.
+ *  - to end processes that could outlive both the launcher and, for want of a pid namespace, the sandbox. Any hierarchy
+ *    will do.
  */
 function cgroupFor(
   cgroup: TaskCgroup | undefined,

@@ -5,8 +5,8 @@ import type { NewEvent } from '../store/events.ts'
 import type { Ending } from './ending.ts'
 
 /**
- * The steps at which a process is made (faults.ts), and the errors for which the machine is to blame and not the task. Once
- * the process is in the cgroup of the task, ENOMEM may come from the memory limit of the task.
+ * The steps at which a process is made (faults.ts), and the errors for which the machine is to blame and not the task.
+ * Once the process is in the cgroup of the task, ENOMEM may come from the memory limit of the task.
  */
 const REFUSALS: Readonly<Record<string, readonly string[]>> = {
   spawn: ['EAGAIN', 'ENOMEM'],

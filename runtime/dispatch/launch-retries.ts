@@ -1,9 +1,9 @@
 /**
  * Tries launches again that the machine refused for want of processes or memory.
  *
- * Meanwhile the task keeps its reservation: another task in its place would make the shortage worse. It has no launcher,
- * and on disk it looks as if it had never been launched (`launch_boot_id` is null), so a service that starts meanwhile
- * launches it. The record of the refused launch is removed, as no launcher starts a task that has an outcome.
+ * Meanwhile the task keeps its reservation: another task in its place would make the shortage worse. It has no
+ * launcher, and on disk it looks as if it had never been launched (`launch_boot_id` is null), so a service that starts
+ * meanwhile launches it. The record of the refused launch is removed, as no launcher starts a task that has an outcome.
  */
 import { messageOf } from '../../shared/errors.ts'
 import { GrowingPause } from '../../shared/growing-pause.ts'
@@ -38,8 +38,8 @@ export class LaunchRetries {
   }
 
   /**
-   * Launches a task whose reservation is durable, as often as it takes. Returns how the task ended; undefined where this
-   * service stops first, and then the next one launches it.
+   * Launches a task whose reservation is durable, as often as it takes. Returns how the task ended; undefined where
+   * this service stops first, and then the next one launches it.
    */
   async run(record: FlightRecord, prepared: PreparedLaunch): Promise<Ending | undefined> {
     const sinceMs = performance.now()

@@ -1,10 +1,10 @@
 /**
  * What a start finds of an earlier service: tasks that wait, run, have ended, or are gone.
  *
- * Tasks outlive their service. A living launcher is known by the lock it holds. One that is done is known by its outcome,
- * which counts whatever has happened since, even a reboot. A task with neither is lost, with two exceptions. If it was
- * about to be launched, never started, and the machine has not been rebooted since, it waits again as if nothing had
- * happened. If it was killed before it started, it has ended.
+ * Tasks outlive their service. A living launcher is known by the lock it holds. A launcher that is done is known by its
+ * outcome, which counts whatever has happened since, even a reboot. A task with neither is lost, with two exceptions.
+ * If it was about to be launched, never started, and the machine has not been rebooted since, it waits again as if
+ * nothing had happened. If it was killed before it started, it has ended.
  */
 import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'

@@ -42,8 +42,8 @@ export class Starts {
   }
 
   /**
-   * For a task with a reservation, while that is being written down. `given` is its request; without it the stored request
-   * is read, and the directory of the task is checked. Never throws.
+   * For a task with a reservation, while that is being written down. `given` is its request; without it the stored
+   * request is read, and the directory of the task is checked. Never throws.
    */
   prepare(task: LiveTask, given?: TaskRequest): PreparedLaunch {
     const { host, settings, cgroups, capabilities, store, records, force } = this.#options
@@ -88,8 +88,8 @@ export class Starts {
   }
 
   /**
-   * A task that waited is launched from the database: its directory may be gone, or never have reached the disk. After a
-   * restart the user of sandboxes may be another, who can do nothing with the workspace of the earlier one.
+   * A task that waited is launched from the database: its directory may be gone, or never have reached the disk. After
+   * a restart the user of sandboxes may have changed, and the new user cannot work in the old workspace.
    */
   #remakeUnlessUsable(dir: TaskDir, request: TaskRequest, plan: ExecutionPlan): void {
     const { records, settings } = this.#options

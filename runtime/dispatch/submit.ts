@@ -1,6 +1,6 @@
 /**
- * Turns a request into an accepted task. The steps are those of the specification, in its order: validate, plan, capacity
- * and quota, queue length, duplicate id. A refused request leaves nothing behind, on disk or in the ledger.
+ * Turns a request into an accepted task. The steps are those of the specification, in its order: validate, plan,
+ * capacity and quota, queue length, duplicate id. A refused request leaves nothing behind, on disk or in the ledger.
  */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf, ServiceError } from '../../shared/errors.ts'
@@ -126,8 +126,8 @@ export class Submissions {
   }
 
   /**
-   * The real path of the `rootfs` of a task, where it has one. A `rootfs` that is no directory is refused even if the task
-   * does not use it, as it may be a mistake. The launcher checks again when the task starts.
+   * The real path of the `rootfs` of a task, where it has one. A `rootfs` that is no directory is refused even if the
+   * task does not use it, as it may be a mistake. The launcher checks again when the task starts.
    */
   async #lookAtRootfs({ sandbox: { rootfs } }: TaskRequest): Promise<string | undefined> {
     if (rootfs === undefined) return undefined

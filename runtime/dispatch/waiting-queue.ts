@@ -1,20 +1,21 @@
 /**
  * Accepted tasks that wait for room in the ledger.
  *
- * The first task that fits starts next: first come, first served, but a task that does not fit yet is passed over. So that
- * a large task is not passed over for ever, tasks that compete with it overtake it at most `MAX_OVERTAKEN` times. After
- * that they wait until it has started.
+ * The first task that fits starts next: first come, first served, but a task that does not fit yet is passed over. So
+ * that a large task is not passed over for ever, tasks that compete with it overtake it at most `MAX_OVERTAKEN` times.
+ * After that they wait until it has started.
  *
  * Which tasks compete with a waiting task:
  *  - held by the capacity of the runtime: all that came later;
  *  - held by the quota of its tenant: later tasks of that tenant. Others take nothing from it, so they are not counted,
  *    and never have to wait for it. The same holds for tasks that wait behind such a task.
  *
- * Tasks of a tenant without a quota compete with all tasks. Tasks that are alike (the same tenant, if it has a quota, and
- * the same reservation) stand in one line, and only the first of them is looked at. So with 10,000 waiting tasks a search
- * costs as much as there are different reservations among them, and nothing while no slot is free.
+ * Tasks of a tenant without a quota compete with all tasks. Tasks that are alike (the same tenant, if it has a quota,
+ * and the same reservation) stand in one line, and only the first of them is looked at. So with 10,000 waiting tasks a
+ * search costs as much as there are different reservations among them, and nothing while no slot is free.
  *
- * A task that can never fit must not be added: the ledger tells (`shortfallOf`), also after a restart with less capacity.
+ * A task that can never fit must not be added: the ledger tells (`shortfallOf`), also after a restart with less
+ * capacity.
  */
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { AlikeTasks } from './alike-tasks.ts'
@@ -22,9 +23,9 @@ import { AlikeTasks } from './alike-tasks.ts'
 /**
  * How often a task may be overtaken by tasks that compete with it.
  *
- * Lower: the runtime is idle more often, as slots stay free until the large task fits. At 0 no task overtakes. Higher: a
- * large task waits longer under a steady stream of small ones. With the default of four slots and tasks of a second, 64 of
- * them take a quarter of a minute.
+ * Lower: the runtime is idle more often, as slots stay free until the large task fits. At 0 no task overtakes. Higher:
+ * a large task waits longer under a steady stream of small ones. With the default of four slots and tasks of a second,
+ * 64 of them take a quarter of a minute.
  */
 export const MAX_OVERTAKEN = 64
 

@@ -77,6 +77,6 @@ function sendByPid(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal)
   } catch {
-    return false // it has ended, or belongs to somebody else
+    return false // it has ended, or belongs to another user
   }
 }

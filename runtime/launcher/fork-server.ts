@@ -1,20 +1,21 @@
 /**
  * Has launchers started by a fork server (fork-server.h), which costs the service one small write for each.
  *
- * The fork server says `gone` for each launcher that has ended. It never fails to, as long as it lives. When it ends, the
- * files of each task say how far its launch came:
+ * The fork server says `gone` for each launcher that has ended. It never fails to, as long as it lives. When it ends,
+ * the files of each task say how far its launch came:
  *
  * - The lock of the task is held: its launcher goes on. Nobody will tell of its end if it cannot do so itself, so the
  *   lock is checked now and then.
- * - The lock is free: it is taken before a launcher is forked, so none is on its way. If the task has not begun, the next
- *   fork server is asked for its launcher.
+ * - The lock is free: it is taken before a launcher is forked, so none is on its way. If the task has not begun, the
+ *   next fork server is asked for its launcher.
  *
- * A launcher that a signal killed before its task had begun is asked for again, too. What the first launcher left is gone
- * by then (job-table.h), or holds the lock for a moment longer; we wait for that. The record of a task says whether the task
- * has begun. A task that removes its record and then ends makes its launcher exit with a code, not by a signal.
+ * A launcher that a signal killed before its task had begun is asked for again, too. What the first launcher left is
+ * gone by then (job-table.h), or holds the lock for a moment longer; we wait for that. The record of a task says
+ * whether the task has begun. A task that removes its record and then ends makes its launcher exit with a code, not by
+ * a signal.
  *
- * Each request has a number of its own. So a `gone` that is still in the pipe, from another fork server or for an earlier task
- * with the same id, is not taken for this launcher's.
+ * Each request has a number of its own. So a `gone` that is still in the pipe, from another fork server or for an
+ * earlier task with the same id, is not taken for this launcher's.
  */
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -29,8 +30,8 @@ import type { LauncherEvent } from './notify.ts'
 import type { LaunchPlan } from './plan.ts'
 
 /**
- * How often a launcher is asked for. Once is too few: a task is not to blame for a killed fork server. Without a limit, a
- * request that ends every fork server would keep all others from being read.
+ * How often a launcher is asked for. Once is too few: a task is not to blame for a killed fork server. Without a limit,
+ * a request that ends every fork server would keep all others from being read.
  */
 const MAX_TRIES = 3
 

@@ -13,7 +13,8 @@ export type Environment = Readonly<Record<string, string>>
 /** A launcher that was asked for. It may take a moment until it runs. */
 export interface Launcher {
   /**
-   * Resolves once the launcher has ended, for whatever reason. Never rejects. The launcher may have said `ended` before.
+   * Resolves once the launcher has ended, for whatever reason. Never rejects. The launcher may have said `ended`
+   * before.
    */
   readonly gone: Promise<LauncherEnd>
   /** To be called for each event of its task. */
@@ -40,8 +41,8 @@ export interface LauncherHost {
   /** Called when the process that starts launchers has ended unasked. Set by whoever keeps the list of launchers. */
   onServerEnd: () => void
   /**
-   * Prepares a launcher for `plan`, with `env` as the whole environment of the task. The returned function starts it and
-   * may be called once. Throws when the directory of the task cannot be used.
+   * Prepares a launcher for `plan`, with `env` as the whole environment of the task. The returned function starts it
+   * and may be called once. Throws when the directory of the task cannot be used.
    */
   prepare(plan: LaunchPlan, env: Environment): () => Launched
   /** Starts no launcher from now on. Resolves once those that were asked for are started. They live on. */

@@ -1,4 +1,6 @@
-/** Why a task can never run here: it asks for more than the runtime or its tenant has, even with nothing else running. */
+/**
+ * Why a task can never run here: it asks for more than the runtime or its tenant has, even with nothing else running.
+ */
 import { Refusal } from '../refusal.ts'
 import { type Resource, UNLIMITED } from './amounts.ts'
 

@@ -1,9 +1,9 @@
 /**
- * Starts portable launchers as children of the service. A portable launcher takes a while to begin, so a fork server would
- * gain nothing.
+ * Starts portable launchers as children of the service. A portable launcher takes a while to begin, so a fork server
+ * would gain nothing.
  *
- * The service takes the lock of the task, and the launcher inherits it. So a launcher that is about to begin never looks
- * as if it were gone.
+ * The service takes the lock of the task, and the launcher inherits it. So a launcher that is about to begin never
+ * looks as if it were gone.
  */
 import { closeSync } from 'node:fs'
 import { tryLock } from '../../shared/directory-lock.ts'

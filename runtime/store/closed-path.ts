@@ -1,5 +1,5 @@
 /**
- * Restores the owner's access to files of ours after a `chmod` by somebody else.
+ * Restores the owner's access to files of ours after a `chmod` by a task.
  *
  * A task that runs as our user may remove the owner's rights from a file of ours (`chmod 000`). Root ignores that; any
  * other user has to restore the rights first. This works on Linux only.
