@@ -25,7 +25,7 @@ import { GroupCommit, type Waiter } from './group-commit.ts'
 import { FrameBuffer, type FrameKind } from './journal-format.ts'
 import { type LargeFrame, writeLargeFrame } from './large-frame.ts'
 import { Segment, segmentName } from './segment.ts'
-import { NotWritten } from './storage-errors.ts'
+import { orNotWritten } from './storage-errors.ts'
 
 /** Names of the files that large frames are written to. A start removes those that a crash left. */
 const LARGE_FRAME_FILE = /^journal-large-\d+\.new$/
@@ -285,15 +285,6 @@ export class Journal {
     this.#segment.finish()
     this.#directory.close()
     if (this.#segment.length === 0) await unlink(this.#segment.path)
-  }
-}
-
-/** Runs `work`. An error of it becomes the cause of a `NotWritten`. */
-async function orNotWritten<T>(work: () => T | Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (cause) {
-    throw new NotWritten(cause)
   }
 }
 

@@ -21,3 +21,12 @@ export class NotWritten extends Error {
     super(messageOf(cause), { cause })
   }
 }
+
+/** Runs `work`. An error of it becomes the cause of a `NotWritten`. */
+export async function orNotWritten<T>(work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    throw new NotWritten(cause)
+  }
+}
