@@ -56,7 +56,7 @@ describe('a kill of a running task', () => {
 
   test('answers at once although the task takes its time', async () => {
     await using patient = await startRuntime({ flags: ['--termination-grace-ms', '60000'] })
-    const id = await patient.script('trap "" TERM; echo ready; while :; do sleep 0.02; done')
+    const id = await patient.script('trap "echo asked" TERM; echo ready; while :; do sleep 0.02; done')
     await patient.printed(id)
     const { pid } = await until(
       () => patient.get(id),
@@ -64,6 +64,8 @@ describe('a kill of a running task', () => {
     )
     const answer = (await (await patient.kill(id)).json()) as TaskStatusResponse
     expect(answer.status).toBe('running')
+    // Only then has the launcher taken the kill: a task that ends before it does has ended by itself.
+    await patient.printed(id, (stdout) => stdout.includes('asked'))
     expect(await isAlive(pid!)).toBe(true)
     process.kill(pid!, 'SIGKILL')
     expect(await patient.ended(id)).toMatchObject({ ...CANCELLED, exit_signal: 9 })
