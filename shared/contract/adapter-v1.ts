@@ -6,6 +6,7 @@
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { type SubmitWarning, type TaskGraph, TaskInput } from './control.ts'
+import { stringMap } from './string-map.ts'
 
 export const SCHEMA_VERSION = 'adapter.v1'
 
@@ -49,7 +50,7 @@ export const AgentActionRequest = Type.Object({
   session_id: optionalText('The session it belongs to, likewise.'),
   action_id: optionalText('Becomes the id of the task. Without one, an id is made.'),
   metadata: Type.Optional(
-    Type.Record(Type.String(), Type.String(), {
+    stringMap({
       expected: 'object of strings',
       description: 'Annotations of the task.',
     }),

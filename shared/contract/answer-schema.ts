@@ -1,10 +1,11 @@
 /** Schemas for fields of answers. They document the answers; only tests check with them. */
 import { type TBoolean, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { NAMESPACES, type Namespace } from './runtime-request.ts'
+import { stringMap } from './string-map.ts'
 
 export const text = (description: string) => Type.String({ description })
 export const texts = (description: string) => Type.Array(Type.String(), { description })
-export const textMap = (description: string) => Type.Record(Type.String(), Type.String(), { description })
+export const textMap = (description: string) => stringMap({ description })
 export const flag = (description: string) => Type.Boolean({ description })
 
 /** A whole number, 0 or more. */

@@ -5,6 +5,7 @@
  * sentence `tasks[3].depends_on: expected array of strings`. A `null` in an optional field means absent.
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { stringMap } from './string-map.ts'
 import type { TaskStatus } from './task-status.ts'
 
 /** Values of `runtime.error.code`: why a task did not succeed. */
@@ -50,7 +51,7 @@ export const TaskInput = Type.Object({
     'integer',
     'Milliseconds for each attempt; 0, negative or absent: no timeout.',
   ),
-  annotations: orNull(Type.Record(Type.String(), Type.String()), 'object of strings', 'Kept with the task, unread.'),
+  annotations: orNull(stringMap(), 'object of strings', 'Kept with the task, unread.'),
 })
 export type TaskInput = Static<typeof TaskInput>
 

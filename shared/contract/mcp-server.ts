@@ -7,6 +7,7 @@ import { ACTION_KINDS } from './adapter-v1.ts'
 import { count, flag, maybe, oneOf, text, texts, time } from './answer-schema.ts'
 import { type SubmitWarning, TaskInput } from './control.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
+import { stringMap } from './string-map.ts'
 import { TASK_STATUSES, type TaskStatus } from './task-status.ts'
 
 const waitMs = (defaultMs: number) =>
@@ -85,9 +86,7 @@ export const RunActionInput = Type.Object({
   ),
   retry,
   timeout,
-  metadata: Type.Optional(
-    Type.Record(Type.String(), Type.String(), { expected: 'object of strings', description: 'Kept with the task.' }),
-  ),
+  metadata: Type.Optional(stringMap({ expected: 'object of strings', description: 'Kept with the task.' })),
   wait_ms: waitMs(10_000),
 })
 
@@ -227,7 +226,7 @@ export const GetTaskAnswer = Type.Object({
   ...TaskView.properties,
   input: maybe(Type.Unknown({ description: 'The parameters.' })),
   depends_on: maybe(texts('What it depends on.')),
-  annotations: maybe(Type.Record(Type.String(), Type.String())),
+  annotations: maybe(stringMap()),
   progress: maybe(Type.Array(Type.Unknown(), { description: 'What it reported, the newest last.' })),
   attempts: maybe(
     Type.Array(Type.Unknown(), {

@@ -7,6 +7,7 @@
  * `limits.pids_max: expected whole number above 0`.
  */
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import { stringMap } from './string-map.ts'
 
 /** Milliseconds: a year. Longer than any task runs, and far below the limits of kernel timers. */
 export const MAX_WALL_TIME_MS = 365 * 24 * 3_600_000
@@ -38,7 +39,7 @@ const flag = (description: string) => Type.Optional(Type.Boolean({ expected: 'tr
 const texts = (description: string, examples: string[][]) =>
   Type.Optional(Type.Array(Type.String(), { expected: 'array of strings', description, examples }))
 const textMap = (description: string, examples: object[]) =>
-  Type.Optional(Type.Record(Type.String(), Type.String(), { expected: 'object of strings', description, examples }))
+  Type.Optional(stringMap({ expected: 'object of strings', description, examples }))
 const part = <T extends TProperties>(properties: T, description: string) =>
   Type.Optional(Type.Object(properties, { expected: 'object', description }))
 

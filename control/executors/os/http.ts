@@ -7,6 +7,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { type Static, Type } from '@sinclair/typebox'
 import { readBounded } from '../../../shared/bounded-output.ts'
 import { faultText } from '../../../shared/connection-fault.ts'
+import { stringMap } from '../../../shared/contract/string-map.ts'
 import { messageOf } from '../../../shared/errors.ts'
 import { ExecutionError, type ExecutorContext, invalidInput } from '../executor.ts'
 import { ToolParams } from '../params.ts'
@@ -46,7 +47,7 @@ export const httpParams = new ToolParams(
       }),
     ),
     headers: Type.Optional(
-      Type.Record(Type.String(), Type.String(), {
+      stringMap({
         expected: isHeaders,
         description: 'Request headers.',
         examples: [{ accept: 'application/json' }],

@@ -86,6 +86,7 @@ describe('a body', () => {
     ['{"tasks":[{"timeout":true}]}', 'invalid JSON: tasks[0].timeout: expected integer'],
     ['{"tasks":[{"annotations":["a"]}]}', 'invalid JSON: tasks[0].annotations: expected object of strings'],
     ['{"tasks":[{"annotations":{"a":1}}]}', 'invalid JSON: tasks[0].annotations: expected object of strings'],
+    ['{"tasks":[{"annotations":{"a\\nb":1}}]}', 'invalid JSON: tasks[0].annotations: expected object of strings'],
     ['{"tasks":[{"id":1},{"id":"a","type":2}]}', 'invalid JSON: tasks[0].id: expected string'],
   ])('%j is refused with %j', (body, message) => {
     expect(refusal(() => decode(body))).toBe(message)

@@ -51,7 +51,7 @@ const anyTask = fc.record(
       JSON.parse('['.repeat(201) + ']'.repeat(201)),
     ),
     input: oneOf(undefined, null, 1, JSON.parse('['.repeat(201) + ']'.repeat(201))),
-    annotations: oneOf(undefined, null, { a: 'b' }, { a: 1 }, []),
+    annotations: oneOf(undefined, null, { a: 'b' }, { a: 1 }, { 'a\nb': 1 }, []),
     stranger: oneOf(undefined, undefined, undefined, 1),
     'x-own': oneOf(undefined, 1),
     status: oneOf(undefined, 'success'),
