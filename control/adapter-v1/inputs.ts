@@ -1,4 +1,4 @@
-/** Inputs of the action kinds that no executor of `os` checks. `missing` and `expected` are what executors word faults with. */
+/** Input schemas of the action kinds that no `os` executor checks. Error messages use `missing` and `expected`. */
 import { type TObject, Type } from '@sinclair/typebox'
 import { TaskInput } from '../../shared/contract/control.ts'
 
@@ -10,16 +10,16 @@ export const mcpCallInput: TObject = Type.Object({
     Type.String({
       expected: 'string',
       description:
-        'Tool of that server. Required, unless the action names it in tool_name: then all of the input is the arguments.',
+        'Tool of that server. Required unless the action names the tool in tool_name. In that case the whole input is the arguments.',
       examples: ['echo'],
     }),
   ),
   arguments: Type.Optional(
-    Type.Object({}, { expected: 'object', description: 'What the tool is called with.', examples: [{ text: 'hi' }] }),
+    Type.Object({}, { expected: 'object', description: 'Arguments of the tool.', examples: [{ text: 'hi' }] }),
   ),
 })
 
-/** For readers only: a graph is decoded and checked by the rules of POST /tasks. */
+/** Only documents the input. The graph is decoded and validated by the rules of POST /tasks. */
 export const taskGraphInput: TObject = Type.Object({
   tasks: Type.Optional(
     Type.Array(
@@ -28,7 +28,8 @@ export const taskGraphInput: TObject = Type.Object({
         id: Type.String({ minLength: 1, description: 'Unique within the graph.', examples: ['fetch'] }),
         type: Type.String({
           minLength: 1,
-          description: 'os, runtime, mcp or cli-skills with a tool_name, or the tool itself: shell, file, http, ...',
+          description:
+            'The tool itself (shell, file, http, ...), or a category with a tool_name: os, runtime, mcp, cli-skills.',
           examples: ['shell'],
         }),
         retry: Type.Optional(Type.Integer({ minimum: 0, description: 'Further attempts. Default 0.', examples: [2] })),
@@ -38,8 +39,8 @@ export const taskGraphInput: TObject = Type.Object({
   ),
   task_graph: Type.Optional(
     Type.Object(
-      { tasks: Type.Array(Type.Object({}), { minItems: 1, description: 'As tasks beside it.' }) },
-      { description: 'The same list as POST /tasks takes it, {"tasks": [...]}; instead of tasks.' },
+      { tasks: Type.Array(Type.Object({}), { minItems: 1, description: 'The tasks of the graph.' }) },
+      { description: 'A graph in the form of POST /tasks, {"tasks": [...]}. Use it instead of tasks.' },
     ),
   ),
 })

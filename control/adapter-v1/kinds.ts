@@ -1,14 +1,14 @@
-/** The action kinds of `adapter.v1`: what each is for, and the other names it goes by. Pure. */
+/** The action kinds of `adapter.v1`, with their descriptions and aliases. Pure. */
 import { ACTION_KINDS, type ActionKind } from '../../shared/contract/adapter-v1.ts'
 
 export type KindCategory = 'os' | 'runtime' | 'mcp' | 'cli-skills' | 'task_graph'
 
 export interface Kind {
-  /** The type of the task that it becomes; `task_graph` becomes whatever was submitted. */
+  /** Type of the task that the action becomes. An action of `task_graph` becomes the submitted tasks. */
   readonly category: KindCategory
-  /** What a model reads to choose it. */
+  /** For a model that chooses between the kinds. */
   readonly description: string
-  /** Other names, in lower case, each with the input that it stands for. */
+  /** Alias in lower case to the input fields that it presets. */
   readonly aliases?: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
@@ -16,12 +16,12 @@ export const KINDS: Readonly<Record<ActionKind, Kind>> = {
   'os.shell': {
     category: 'os',
     description:
-      'Run one program on the machine of the service and get stdout, stderr and exit_code. There is no shell around command and args: no pipes, globs or variables. Only allowed programs run unless the service has the open policy.',
+      'Run one program on the machine of the service and get stdout, stderr and exit_code. The program is started without a shell: no pipes, globs or variables. Unless the service has the open policy, only allowed programs run.',
     aliases: { shell: {}, bash: {}, 'terminal.command': {} },
   },
   'os.file': {
     category: 'os',
-    description: 'Read, write, append to, delete or look at one file on the machine of the service.',
+    description: 'Read, write, append to, delete or stat one file on the machine of the service.',
     aliases: { 'file.read': { action: 'read' }, 'file.write': { action: 'write' } },
   },
   'os.http': {
@@ -36,21 +36,20 @@ export const KINDS: Readonly<Record<ActionKind, Kind>> = {
   },
   'os.tcp': {
     category: 'os',
-    description: 'Try whether a TCP connection to host:port can be opened.',
+    description: 'Check whether a TCP connection to host:port can be opened.',
     aliases: { tcp: {} },
   },
   'os.sleep': { category: 'os', description: 'Wait for a given time.', aliases: { sleep: {} } },
-  'os.noop': { category: 'os', description: 'Do nothing and answer the message.', aliases: { noop: {} } },
+  'os.noop': { category: 'os', description: 'Do nothing and return the message.', aliases: { noop: {} } },
   'runtime.command': {
     category: 'runtime',
     description:
-      'Run a program through the runtime service: as a process of its own workspace, with limits, sandbox and accounting.',
+      'Run a program in the runtime service: in a workspace of its own, with limits, sandbox and accounting.',
     aliases: { command: {} },
   },
   'runtime.script': {
     category: 'runtime',
-    description:
-      'Run a script through the runtime service: as a process of its own workspace, with limits, sandbox and accounting.',
+    description: 'Run a script in the runtime service: in a workspace of its own, with limits, sandbox and accounting.',
     aliases: { script: {} },
   },
   'mcp.call': { category: 'mcp', description: 'Call a tool of an MCP server that the service is connected to.' },
@@ -61,13 +60,13 @@ export const KINDS: Readonly<Record<ActionKind, Kind>> = {
   'task_graph.submit': {
     category: 'task_graph',
     description:
-      'Submit a graph of tasks at once. Tasks run as soon as those they depend on have succeeded, and beside each other otherwise.',
+      'Submit a graph of tasks. A task runs as soon as all tasks in its depends_on have succeeded. Independent tasks run at the same time.',
   },
 }
 
 export interface ResolvedKind {
   readonly kind: ActionKind
-  /** What the name that was used says about the input. */
+  /** Input fields that the alias presets. */
   readonly preset: Readonly<Record<string, string>>
 }
 
@@ -78,8 +77,8 @@ const byName = new Map<string, ResolvedKind>(
   }),
 )
 
-/** The kind that goes by `name`, in whatever case; undefined when none does. */
+/** The kind with this name or alias, in upper or lower case. Undefined if there is none. */
 export const resolveKind = (name: string): ResolvedKind | undefined => byName.get(name.toLowerCase())
 
-/** `os.shell` as model providers accept the name of a function: `os_shell`. */
+/** Function name of the kind for model providers, which accept no dots: `os_shell` for `os.shell`. */
 export const functionName = (kind: ActionKind): string => kind.replaceAll('.', '_')

@@ -1,4 +1,4 @@
-/** What agents learn before they act: the contract's capabilities, and the kinds as tools for a model. Pure. */
+/** Answers of GET /adapters/capabilities and GET /adapters/tools: the action kinds and skills as tools for a model. Pure. */
 import {
   ACTION_KINDS,
   type AdapterCapabilities,
@@ -16,15 +16,15 @@ export const capabilities: AdapterCapabilities = {
   profiles: PROFILES,
   action_kinds: ACTION_KINDS,
   compatibility_notes: [
-    'Kinds and aliases are accepted in any case; translation_trace tells the one that was asked for and the one it is.',
-    'POST /adapters/translate stores nothing. Its task_graph can be sent to POST /tasks, alone or joined with others.',
+    'Kinds and aliases are accepted in upper and lower case; translation_trace has the requested name and the resolved kind.',
+    'POST /adapters/translate stores nothing. Its task_graph can be sent to POST /tasks, alone or merged with others.',
     'POST /adapters/actions submits by the rules of POST /tasks: 202 once it is on disk, 409 while the id is in use.',
-    'A profile changes nothing but the annotation "adapter"; other names than these are accepted too.',
-    'runtime.command and runtime.script take a whole runtime request or its execution fields beside the rest.',
+    'A profile sets only the annotation "adapter". Other names are accepted too.',
+    'runtime.command and runtime.script take a whole runtime request, or one with its execution fields at the top level.',
   ],
 }
 
-/** An executable that is offered as a tool of its own. */
+/** A skill that is listed as a tool of its own. */
 export interface OfferedSkill {
   readonly name: string
   readonly description: string
@@ -49,7 +49,7 @@ const kindTools = (inputs: InputSchemas): AdapterTool[] =>
     }
   })
 
-/** Each skill as a tool whose name a model may use; `tool_name` is what an action of the kind cli.run calls it by. */
+/** Each skill as a tool with a valid function name. A `cli.run` action names the skill in `tool_name`. */
 function skillTools(inputs: InputSchemas, skills: readonly OfferedSkill[]): AdapterTool[] {
   const taken = new Set(ACTION_KINDS.map(functionName))
   return skills.map(({ name, description }) => {
@@ -68,5 +68,5 @@ function skillTools(inputs: InputSchemas, skills: readonly OfferedSkill[]): Adap
   })
 }
 
-/** Characters that model providers allow in the name of a function. */
+/** Maximum length of a function name with model providers. */
 const MAX_FUNCTION_NAME = 64

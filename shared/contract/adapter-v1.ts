@@ -34,10 +34,10 @@ const optionalText = (description: string) => Type.Optional(Type.String({ expect
 const { depends_on, retry, timeout } = TaskInput.properties
 
 export const AgentAction = Type.Object({
-  kind: optionalText('What to do: an action kind or an alias of one, in any case. Required.'),
-  tool_name: optionalText('mcp.call: the tool, as server/tool. cli.run: the skill.'),
+  kind: optionalText('The action kind or an alias, in upper or lower case. Required.'),
+  tool_name: optionalText('For mcp.call: the tool, as server/tool. For cli.run: the skill.'),
   input: Type.Optional(
-    Type.Object({}, { expected: 'object', description: 'Parameters; see input_schema of the action kind.' }),
+    Type.Object({}, { expected: 'object', description: 'Parameters, by the input_schema of the action kind.' }),
   ),
   depends_on,
   retry,
@@ -45,10 +45,10 @@ export const AgentAction = Type.Object({
 })
 
 export const AgentActionRequest = Type.Object({
-  adapter: optionalText('The program that asks, such as codex. Default generic.'),
-  agent_id: optionalText('Which agent it is, for those who look at the task later.'),
-  session_id: optionalText('The session it belongs to, likewise.'),
-  action_id: optionalText('Becomes the id of the task. Without one, an id is made.'),
+  adapter: optionalText('Program that sends the request, such as codex. Default generic.'),
+  agent_id: optionalText('Id of the agent. Stored with the task.'),
+  session_id: optionalText('Id of the session. Stored with the task.'),
+  action_id: optionalText('Id of the task. Generated if absent.'),
   metadata: Type.Optional(
     stringMap({
       expected: 'object of strings',

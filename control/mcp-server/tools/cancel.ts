@@ -1,4 +1,4 @@
-/** `cancel`: ends tasks; what depends on them is skipped. */
+/** `cancel`: cancels tasks. The tasks that depend on them are skipped. */
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { CancelAnswer, CancelInput } from '../../../shared/contract/mcp-server.ts'
 import { cancelTasks } from '../../operations/cancel.ts'
@@ -8,7 +8,7 @@ export const cancelTool = defineTool({
   name: 'cancel',
   title: 'Cancel tasks',
   description:
-    'Cancel tasks, or all tasks of a graph that have not ended. Running ones are ended and become cancelled a little later (wait sees it), what depends on them is skipped. Tasks that have ended stay as they are.',
+    'Cancel tasks, or all tasks of a graph that have not ended. A running task is killed and becomes cancelled a little later; wait reports that. Tasks that depend on a cancelled task are skipped. Tasks that have already ended do not change.',
   input: CancelInput,
   answer: CancelAnswer,
   isDestructive: true,

@@ -1,4 +1,4 @@
-/** `capabilities`: what this service can do. */
+/** `capabilities`: action kinds, task types, skills, MCP servers and limits of this service. */
 import {
   MAX_LOG_CHARACTERS,
   MAX_NAMED_TASKS,
@@ -14,7 +14,7 @@ export const capabilitiesTool = defineTool({
   name: 'capabilities',
   title: 'What this service can do',
   description:
-    'See the kinds of actions, task types, skills, MCP servers and limits. With a kind, only that one, with the JSON Schema of its input: look there before run_action if you are not sure of the input.',
+    'List the action kinds, task types, skills, MCP servers and limits of this service. With kind, it lists only that action kind, with the JSON Schema of its input. Call it before run_action if you are not sure of the input.',
   input: CapabilitiesInput,
   answer: CapabilitiesAnswer,
   isReadOnly: true,

@@ -1,4 +1,4 @@
-/** `get_task`: one task, with all members that are small enough. */
+/** `get_task`: one task, with all fields that fit into the answer. */
 import { GetTaskAnswer, GetTaskInput } from '../../../shared/contract/mcp-server.ts'
 import type { Task } from '../../graph/graph.ts'
 import { taskRecord } from '../../graph/record.ts'
@@ -6,14 +6,14 @@ import { getTask } from '../../operations/get.ts'
 import { defineTool } from '../tool.ts'
 import { MAX_RESULTS_CHARACTERS, ResultRoom, viewWithResult } from '../view.ts'
 
-/** Entries of the progress that are shown: the newest. */
+/** Maximum number of progress entries in the answer, the newest ones. */
 const MAX_SHOWN_PROGRESS = 10
 
 export const getTaskTool = defineTool({
   name: 'get_task',
   title: 'Look at a task',
   description:
-    'Get one task: its state, parameters, result, error, times, progress and earlier attempts, as they are now. To wait for its end use wait; for a large result get_logs.',
+    'Get the current state of one task, with its parameters, result, error, times, progress and earlier attempts. To wait until the task ends, use wait. To read a large result, use get_logs.',
   input: GetTaskInput,
   answer: GetTaskAnswer,
   isReadOnly: true,

@@ -1,4 +1,4 @@
-/** `list_tasks`: which tasks there are, the newest first, a page at a time. */
+/** `list_tasks`: all tasks, the newest first, a page at a time. */
 import { ListTasksAnswer, ListTasksInput } from '../../../shared/contract/mcp-server.ts'
 import { badRequest } from '../../../shared/errors.ts'
 import { listNewest } from '../../operations/list.ts'
@@ -10,7 +10,7 @@ export const listTasksTool = defineTool({
   name: 'list_tasks',
   title: 'List tasks',
   description:
-    'See which tasks there are, the newest first, and how many are in which state. Narrow it by status or graph_id. It does not show results: get_task does.',
+    'List tasks, the newest first, and count the tasks in each state. Filter by status or graph_id. The list has no results; get_task shows them.',
   input: ListTasksInput,
   answer: ListTasksAnswer,
   isReadOnly: true,

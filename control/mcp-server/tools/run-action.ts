@@ -1,4 +1,4 @@
-/** `run_action`: executes one action, as POST /adapters/actions does, and answers with its result. */
+/** `run_action`: runs one action, as POST /adapters/actions does, and returns its result. */
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { RunActionAnswer, RunActionInput } from '../../../shared/contract/mcp-server.ts'
 import { act } from '../../operations/act.ts'
@@ -10,7 +10,7 @@ export const runActionTool = defineTool({
   name: 'run_action',
   title: 'Run one action',
   description:
-    'Have one thing done on the machine of the service (a program, a file, an HTTP request, a tool of an MCP server, a limited process of the runtime service) and get its result. Waits for it up to wait_ms; what takes longer goes on, and wait sees its end. capabilities lists the kinds.',
+    'Run one action on the machine of the service (a program, a file operation, an HTTP request, a tool of an MCP server, or a process with limits in the runtime service) and get its result. The call waits up to wait_ms. A longer action keeps running: call wait for its result. capabilities lists the action kinds.',
   input: RunActionInput,
   answer: RunActionAnswer,
   isDestructive: true,

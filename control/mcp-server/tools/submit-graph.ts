@@ -1,4 +1,4 @@
-/** `submit_graph`: takes a graph of tasks, as POST /tasks does. */
+/** `submit_graph`: submits a graph of tasks, as POST /tasks does. */
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { SubmitGraphAnswer, SubmitGraphInput } from '../../../shared/contract/mcp-server.ts'
 import { submit } from '../../operations/submit.ts'
@@ -10,7 +10,7 @@ export const submitGraphTool = defineTool({
   name: 'submit_graph',
   title: 'Submit a graph of tasks',
   description:
-    'Submit tasks that depend on each other. Each runs as soon as those in its depends_on have succeeded, side by side where possible; when one fails, what depends on it is skipped. Use it for more than one step; run_action is for one. Answers at once with ids unless wait_ms is given; then call wait.',
+    'Submit tasks that depend on each other. A task runs as soon as all tasks in its depends_on have succeeded. Independent tasks run at the same time. When a task fails, the tasks that depend on it are skipped. Use run_action for a single step. Without wait_ms, the call returns the task ids at once; then call wait.',
   input: SubmitGraphInput,
   answer: SubmitGraphAnswer,
   async run({ tasks, wait_ms = 0, idempotency_key }, parts, context): Promise<SubmitGraphAnswer> {

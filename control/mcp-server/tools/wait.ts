@@ -1,4 +1,4 @@
-/** `wait`: answers when tasks have ended or the time is up. A model calls it again until they have ended. */
+/** `wait`: returns when the tasks have ended or the time is up. A model calls it again until all tasks have ended. */
 import { WaitAnswer, WaitInput } from '../../../shared/contract/mcp-server.ts'
 import { wait } from '../../operations/wait.ts'
 import { defineTool } from '../tool.ts'
@@ -8,7 +8,7 @@ export const waitTool = defineTool({
   name: 'wait',
   title: 'Wait for tasks',
   description:
-    'Wait until tasks, or all tasks of a graph, have ended, and get their states and results. Answers after timeout_ms at the latest; call it again until all_terminal is true. Use it instead of asking again and again.',
+    'Wait until tasks, or all tasks of a graph, have ended, and get their states and results. The call returns after timeout_ms at the latest; repeat it until all_terminal is true. Use it instead of polling get_task.',
   input: WaitInput,
   answer: WaitAnswer,
   isReadOnly: true,
