@@ -1,4 +1,4 @@
-/** Every setting of `taskmill-runtime serve`, once: flag, variable, default, unit, range and a sentence. */
+/** All settings of `taskmill-runtime serve`: flag, variable, default, unit, range and help text. */
 import { CAPABILITY_MODES } from '../shared/contract/runtime-request.ts'
 import {
   choice,
@@ -20,10 +20,10 @@ const HOUR_MS = 3_600_000
 const CENTURY_SECS = 100 * 366 * 24 * 3_600
 const GIB = 1024 ** 3
 
-/** The most processes that Linux can be configured for (PID_MAX_LIMIT), and the highest limit of a pids cgroup. */
+/** PID_MAX_LIMIT of Linux: the maximum number of processes, and the highest limit of a pids cgroup. */
 const MAX_PIDS = 4_194_304
 
-/** The highest user id. The next one means no user. */
+/** The highest user id. 2³² - 1 means no user. */
 const MAX_UID = 2 ** 32 - 2
 
 const paths = (help: string): Setting<readonly string[]> => ({

@@ -1,9 +1,8 @@
 /**
  * The runtime executable: one binary, several roles. The only reader of argv and env.
  *
- * `serve` is the service; the other subcommands are thin clients of it, print its response on standard output and
- * say what went wrong on standard error. Each role is loaded when it is asked for.
- * Threads of `serve` make calls that may never return (host/threads.ts).
+ * `serve` is the service. The client subcommands print its response on standard output and errors on standard error. The
+ * modules of a role are loaded only when it runs. Threads of `serve` make calls that may never return (host/threads.ts).
  */
 import { messageOf, startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
@@ -88,7 +87,7 @@ async function client(name: string, argv: readonly string[]): Promise<number> {
   return printed
 }
 
-/** Prints all of it and gives the exit code: `exitCode`, or 1 when it could not be printed. */
+/** Prints all of `text`. Returns `exitCode`, or 1 if standard output fails. */
 async function print(text: string, exitCode: number): Promise<number> {
   try {
     await Bun.write(Bun.stdout, `${text}\n`)

@@ -1,4 +1,4 @@
-/** A request that the runtime service refuses. One `onError` makes the body: `{"error": {code, message, details}}`. */
+/** A request that the runtime service refuses. `onError` turns it into the body `{"error": {code, message, details}}`. */
 import type { RefusalCode } from '../shared/contract/runtime.ts'
 import { ServiceError } from '../shared/errors.ts'
 
@@ -22,7 +22,7 @@ export class Refusal extends ServiceError {
   constructor(
     readonly code: RefusalCode,
     message: string,
-    /** Details for programs. */
+    /** Machine-readable details. */
     readonly details: unknown = null,
   ) {
     super(STATUS[code], message)

@@ -1,4 +1,4 @@
-/** The client subcommands: thin clients of our own HTTP. Loaded when one of them, or the help, is asked for. */
+/** The client subcommands: thin clients of the HTTP API. `main.ts` loads them only for a client subcommand or for help. */
 import { UsageError } from '../../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../../shared/flags.ts'
 import { CallFailed, httpUrl, ServiceClient } from '../../shared/http-client.ts'
@@ -20,7 +20,7 @@ export const serverSetting = httpUrl({
   help: 'Base URL of the runtime service.',
 })
 
-/** What to print on standard output, and on standard error, and how to exit. */
+/** `text` goes to standard output, `complaint` to standard error. */
 export interface ClientAnswer {
   readonly text: string
   readonly complaint?: string
@@ -55,7 +55,7 @@ export async function runClient(
     return { text: JSON.stringify(body), exitCode }
   } catch (error) {
     if (!(error instanceof CallFailed)) throw error
-    // What the service answered is an answer too: whoever reads our output finds the code and its details in it.
+    // The error body of the service goes to standard output: callers read the error code and its details there.
     return { text: error.statusCode === 0 ? '' : error.body, complaint: error.message, exitCode: 1 }
   }
 }

@@ -1,4 +1,4 @@
-/** What a client subcommand is: it returns what it prints and how it exits, or throws; `main.ts` alone prints and exits. */
+/** A client subcommand. It returns its output and exit code, or throws. Only `main.ts` prints and exits. */
 import type { Settings, SettingValues } from '../../shared/flags.ts'
 import type { ServiceClient } from '../../shared/http-client.ts'
 
@@ -10,20 +10,20 @@ export interface Answer {
 
 export interface Command<S extends Settings = Settings> {
   readonly summary: string
-  /** What stands after the name, in help texts. */
+  /** Arguments after the subcommand, for help texts. */
   readonly usage: string
   readonly settings: S
-  /** Whether it takes the id of a task as its argument. */
+  /** Whether the subcommand takes a task id as its argument. */
   readonly takesTaskId: boolean
   run(call: {
     readonly values: SettingValues<S>
-    /** Empty where none is taken. */
+    /** Empty if the subcommand takes no task id. */
     readonly taskId: string
     readonly client: ServiceClient
   }): Promise<Answer>
 }
 
-/** Keeps the types of a command's own settings while it is written. */
+/** Infers the types of `values` from the settings of the command. */
 export const defineCommand = <S extends Settings>(command: Command<S>): Command<S> => command
 
 export const taskPath = (taskId: string, rest = ''): string => `/api/v1/tasks/${encodeURIComponent(taskId)}${rest}`

@@ -1,8 +1,8 @@
 /**
- * `taskmill-runtime doctor`: what this host can enforce, tried here and now, and the remedy for what it cannot.
+ * `taskmill-runtime doctor`: tries each capability on this host and prints a remedy for each missing one.
  *
- * It takes the flags of serve that matter to it, and needs no service. The exit code is 0 when everything is there, 1 when
- * something is missing, so that a script can ask.
+ * It takes the flags of serve that affect capabilities, and needs no running service. The exit code is 0 if every capability
+ * is available and 1 if one is missing, so that scripts can use it.
  */
 import { rmSync } from 'node:fs'
 import { UsageError } from '../../shared/errors.ts'
@@ -33,7 +33,7 @@ interface Doctored {
   readonly exitCode: number
 }
 
-/** What to print, and how to exit. Throws `UsageError`. */
+/** Returns the report and the exit code. Throws `UsageError`. */
 export async function doctor(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -105,7 +105,7 @@ function launcherLine(): string {
 const amount = (value: number | undefined, what: string, source: string | undefined): string =>
   value === undefined ? `${what} not known, so not limited together` : `${value} ${what} (${source})`
 
-/** The launcher of this platform, put somewhere for the occasion; undefined where none runs. */
+/** Unpacks the launcher into a temporary directory for `use`. Undefined if none runs on this platform. */
 async function withLauncher<T>(use: (launcher: LauncherProgram | undefined) => Promise<T>): Promise<T> {
   const directory = ownDir('doctor')
   try {

@@ -1,8 +1,9 @@
 /**
- * `taskmill-runtime doctor --escape`: what keeps tasks in their sandbox, proved by trying to get out of one.
+ * `taskmill-runtime doctor --escape`: tests the sandbox by trying to escape from it.
  *
- * It tries what a task could try, with the rights of one, in throw-away sandboxes: with everything in them that this host
- * allows, and as a task gets them by default. A line for each attempt; the exit code is 1 when one is not blocked, or when there can be no sandbox.
+ * Each attempt runs with the rights of a task in a temporary sandbox: once with all features that this host allows, and once
+ * with the defaults of a task. The report has a line for each attempt. The exit code is 1 if an attempt is not blocked, or if
+ * no sandbox can be made.
  */
 import { realpathSync, rmSync, statSync } from 'node:fs'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
@@ -20,13 +21,13 @@ import { portableLauncher } from '../portable/subcommand.ts'
 import type { escapeSettings } from './escape-settings.ts'
 import { type CgroupSettings, ownCgroups } from './own-cgroups.ts'
 
-/** Of the file system that the launcher makes for /tmp and /dev/shm together. */
+/** Size of the file system that the launcher makes for /tmp and /dev/shm together. */
 const MEMORY_FILES_BYTES = 512 * 1024 * 1024
 
 export type EscapeValues = SettingValues<typeof escapeSettings> &
   CgroupSettings & { readonly disableLinuxSandbox: boolean }
 
-/** What to print, and how to exit. Throws `UsageError`, and the reason of `signal` when that came. */
+/** Returns the report and the exit code. Throws `UsageError`, and the abort reason of `signal`. */
 export async function doctorEscape(
   values: EscapeValues,
   { HOME }: Readonly<Record<string, string | undefined>>,
@@ -73,7 +74,7 @@ function directoryAt(path: string): string {
   return realpathSync(path)
 }
 
-/** All that this host allows. What it does not is not blocked then, and the report says so. */
+/** All features that this host allows. Attempts that a missing feature would block are reported as not blocked. */
 function featuresOf({ linux_sandbox, namespaces, seccomp }: SandboxCapabilities): SandboxFeature[] {
   if (!linux_sandbox.isAvailable) throw new NoSandbox(`${linux_sandbox.reason} (${linux_sandbox.remedy})`)
   const allowed = NAMESPACES.filter((name) => namespaces[name].isAvailable)

@@ -1,4 +1,4 @@
-/** `taskmill-runtime health`: the answer of GET /readyz. What a container's health check runs: images have no curl. */
+/** `taskmill-runtime health`: prints the answer of GET /readyz. Container health checks run it, as the images have no curl. */
 import { defineCommand } from './command.ts'
 
 export const health = defineCommand({

@@ -1,4 +1,4 @@
-/** What has to be cleaned up before a signal may end us: whoever works is told by an AbortSignal, and cleans up as ever. */
+/** Turns SIGTERM, SIGINT and SIGHUP into an abort, so that a command can clean up before it exits. */
 import { constants } from 'node:os'
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
@@ -9,15 +9,15 @@ export class Interrupted extends Error {
     super(`interrupted by ${signal}`)
   }
 
-  /** As a shell has it for who was ended by the signal. */
+  /** The exit code of a shell for a process that the signal ended. */
   get exitCode(): number {
     return 128 + constants.signals[this.signal]
   }
 }
 
 /**
- * What `work` gives. Throws `Interrupted` when a signal came meanwhile, once `work` has come to its end. A second signal ends
- * us at once: something may be stuck.
+ * Returns the result of `work`. On a signal it aborts `work`, waits until that has settled, and throws `Interrupted`. A second
+ * signal exits at once, because the cleanup may hang.
  */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()

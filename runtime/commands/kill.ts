@@ -1,4 +1,4 @@
-/** `taskmill-runtime kill`: asks for the end of a task. */
+/** `taskmill-runtime kill`: kills a task. */
 import { text } from '../../shared/flags.ts'
 import { headerValue } from '../../shared/header-text.ts'
 import { defineCommand, taskPath } from './command.ts'

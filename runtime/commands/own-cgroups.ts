@@ -1,4 +1,4 @@
-/** Control groups for the occasion: made by a command, and gone with it and all that is in them. */
+/** Temporary cgroups of a command. They are removed, with all processes in them, when the command ends. */
 import { isThere, pidNamespace } from '../../shared/processes.ts'
 import { namesBelow } from '../host/cgroup-files.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../host/task-cgroups.ts'
@@ -8,15 +8,15 @@ export interface CgroupSettings {
   readonly disableCgroup: boolean
 }
 
-/** As who a command makes them: what it is, its pid, and in which namespace that is its pid. */
+/** Cgroup names begin with their owner: the command, its pid, and the pid namespace in which that pid is valid. */
 const OWNER = /^((?:doctor|escape)-(\d+)-([a-z0-9]+))(?:[.~]|$)/
 
 export interface OwnCgroups extends AsyncDisposable {
-  /** Undefined where they are disabled. */
+  /** Undefined if cgroups are disabled. */
   readonly tasks: TaskCgroups | undefined
 }
 
-/** Also ends and removes those of commands that were killed. */
+/** Also ends and removes the cgroups of commands that were killed. */
 export async function ownCgroups(
   kind: 'doctor' | 'escape',
   { cgroupRoot, disableCgroup }: CgroupSettings,

@@ -1,4 +1,4 @@
-/** The request that `submit` and `run` send: a file, a text, or standard input. */
+/** Reads the request that `submit` and `run` send: from a file, from --json, or from standard input. */
 import { UsageError } from '../../shared/errors.ts'
 import { text } from '../../shared/flags.ts'
 import { fileSetting, readInput } from '../../shared/request-input.ts'

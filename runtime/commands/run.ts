@@ -1,4 +1,4 @@
-/** `taskmill-runtime run`: submits a task, waits for its end and shows it. */
+/** `taskmill-runtime run`: submits a task, waits until it ends and prints it. */
 import { defineCommand } from './command.ts'
 import { readRequest, requestSettings } from './request.ts'
 import { waitForEnd, waitSettings } from './wait.ts'

@@ -1,4 +1,4 @@
-/** `taskmill-runtime status`: a task as it is now. */
+/** `taskmill-runtime status`: prints the current record of a task. */
 import { defineCommand, taskPath } from './command.ts'
 
 export const status = defineCommand({

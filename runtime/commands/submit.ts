@@ -1,4 +1,4 @@
-/** `taskmill-runtime submit`: sends a request as it is; the service judges it. */
+/** `taskmill-runtime submit`: sends a request unchanged. The service validates it. */
 import { defineCommand } from './command.ts'
 import { readRequest, requestSettings } from './request.ts'
 

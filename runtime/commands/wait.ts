@@ -1,12 +1,12 @@
-/** `taskmill-runtime wait`: returns when the task has ended. The service holds the requests, so no interval adds to it. */
+/** `taskmill-runtime wait`: returns when the task has ended. It uses long polling, so no poll interval delays the answer. */
 import { duration } from '../../shared/flags.ts'
 import type { ServiceClient } from '../../shared/http-client.ts'
 import { defineCommand, taskPath } from './command.ts'
 
-/** Milliseconds of one held request; proxies between us and the service cut longer ones. */
+/** Milliseconds that one request is held. Proxies between us and the service may cut longer ones. */
 const MAX_HOLD_MS = 20_000
 
-/** Milliseconds that an answer may take beyond the time that its request was held. */
+/** Milliseconds that an answer may take beyond the hold time of its request. */
 const ANSWER_MS = 30_000
 
 const DAY_MS = 86_400_000
@@ -32,7 +32,7 @@ export const wait = defineCommand({
   },
 })
 
-/** The task when it has ended, or as it is after `timeoutMs`; 0 waits without an end. */
+/** Returns the task once it has ended, or its current record after `timeoutMs`. 0 waits without a limit. */
 export async function waitForEnd(client: ServiceClient, taskId: string, timeoutMs: number) {
   const deadline = timeoutMs === 0 ? Number.POSITIVE_INFINITY : Date.now() + timeoutMs
   for (;;) {

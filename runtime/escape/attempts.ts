@@ -1,4 +1,4 @@
-/** What `taskmill-escape` says of its attempts, a line each. */
+/** Parses the output of `taskmill-escape`: one line for each attempt, with fields separated by tabs. */
 
 const VERDICTS = ['blocked', 'open', 'not_applicable'] as const
 export type Verdict = (typeof VERDICTS)[number]
@@ -6,11 +6,11 @@ export type Verdict = (typeof VERDICTS)[number]
 export interface Attempt {
   readonly name: string
   readonly verdict: Verdict
-  /** What it did and how that ended, for people. */
+  /** What the attempt did and how it ended, for people. */
   readonly detail: string
 }
 
-/** Throws for what is no such line: nothing that it says may be passed over. */
+/** Throws for a malformed line: ignoring one could hide an open attempt. */
 export const parseAttempts = (text: string): Attempt[] => linesOf(text).map(parseLine)
 
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '')
@@ -23,7 +23,7 @@ function parseLine(line: string): Attempt {
   return { name, verdict: known, detail }
 }
 
-/** An attempt that can be made. One that is alone may end the whole sandbox, and has one to itself. */
+/** An attempt that the program can make. An attempt with `isAlone` may end the whole sandbox, so it gets its own sandbox. */
 export interface Listed {
   readonly name: string
   readonly isAlone: boolean

@@ -1,27 +1,27 @@
 /**
- * What is laid out on the host for a sandbox not to reach: files and sockets in the directories that it hides, a process,
- * what that process keeps (a listener on 127.0.0.1, an abstract socket, shared memory, a message queue), and a listener on
- * 127.0.0.1 that stands for taskmill and accepts every request.
+ * Objects on the host that a sandbox must not reach: files and sockets in hidden directories, a process with IPC objects (a
+ * listener on 127.0.0.1, an abstract socket, shared memory, a message queue), and a listener on 127.0.0.1 that plays the
+ * taskmill API and accepts every request.
  *
- * Permissions must not be what protects them: everybody may read the files and connect to the sockets. Whoever connects
- * is noticed on this side, so that the verdict does not rest on the word of the program inside alone.
+ * Only the sandbox may protect them, so their permissions let every user read the files and connect to the sockets. The host
+ * records each connection, so that the verdict does not depend on the report of the program in the sandbox alone.
  */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { ownDirIn } from '../host/own-dirs.ts'
 
-/** The kind of a bait that is a socket with a path. */
+/** Prefix of a bait that is a socket with a path. */
 const SOCKET = 'unix='
 
 export interface Baits extends AsyncDisposable {
-  /** `KIND=VALUE`, as the program takes them. */
+  /** `KIND=VALUE`, the argument of --bait. */
   readonly list: readonly string[]
-  /** Takes them away, and gives those that were taken meanwhile: sockets that somebody connected to, and `pid`. */
+  /** Removes the baits. Returns those that an attempt reached: sockets with a connection, and `pid` if its process died. */
   collect(): Promise<string[]>
 }
 
-/** Lays out baits, in each of `hiddenDirectories` that we may write; `program` is taskmill-escape, on the host. */
+/** Creates baits in each writable directory of `hiddenDirectories`. `program` is the path of taskmill-escape on the host. */
 export async function layBaits(program: string, hiddenDirectories: readonly string[]): Promise<Baits> {
   const directories = hiddenDirectories.flatMap(makeIn)
   try {
@@ -45,7 +45,7 @@ async function layIn(program: string, directories: readonly string[]): Promise<B
   const kept: string[] = []
   for (let line = await next(lines); line !== ''; line = await next(lines)) kept.push(line)
   const service = listenAsService()
-  // Not where the path is longer than a socket may have.
+  // The keeper makes no socket in a directory whose path is too long for a socket address.
   for (const bait of kept) if (bait.startsWith(SOCKET)) chmodSync(bait.slice(SOCKET.length), 0o777)
 
   let collected: Promise<string[]> | undefined
@@ -65,11 +65,11 @@ const ACCEPTED = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\
 interface StandIn {
   /** `service=PORT`. */
   readonly bait: string
-  /** Closes it, and gives the number of connections that it had. */
+  /** Closes the listener and returns the number of connections it accepted. */
   close(): number
 }
 
-/** What an API without a token is to a task: whoever connects is served. */
+/** Stands in for an API without a token, which serves every caller. */
 function listenAsService(): StandIn {
   let connections = 0
   const listener = Bun.listen({
@@ -94,7 +94,7 @@ function makeIn(directory: string): string[] {
     chmodSync(made, 0o755)
     return [made]
   } catch {
-    return [] // it is not there, or not ours to write
+    return [] // the directory does not exist or is not writable
   }
 }
 

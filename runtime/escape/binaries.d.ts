@@ -1,4 +1,4 @@
-/** The programs in bin/ are embedded as files: what is imported is a path that can be read. */
+/** The programs in bin/ are embedded as files. The import gives a readable path. */
 declare module '*/taskmill-escape-linux-x64' {
   const path: string
   export default path

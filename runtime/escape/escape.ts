@@ -1,9 +1,9 @@
 /**
- * All attempts to escape from a sandbox, made in throw-away ones: what `taskmill-runtime doctor --escape` does.
+ * Makes all escape attempts in temporary sandboxes, for `taskmill-runtime doctor --escape`.
  *
- * Baits lie on the host, where a sandbox is not to reach them. All attempts are made twice: in the strictest sandbox of this
- * host, with limits, and in the one that a task gets which asks for nothing but the profile. Each time one sandbox is for
- * all attempts that leave it alone; each of those that may end the whole sandbox gets one to itself.
+ * Baits lie on the host, where no sandbox may reach them. All attempts run twice: in the strictest sandbox of this host, with
+ * limits, and in the default sandbox of a task. Each time, one sandbox runs all harmless attempts. An attempt that may end the
+ * whole sandbox gets its own.
  */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -21,17 +21,17 @@ import { type EscapeRun, verdicts, worstOf } from './verdicts.ts'
 
 export interface EscapeOptions {
   readonly launcher: LauncherProgram
-  /** As tasks get it that ask for all that this host can do, but for their workspace. */
+  /** The sandbox of a task that requests all features of this host, without the workspace. */
   readonly sandbox: Omit<LaunchSandbox, 'workspace' | 'script'>
-  /** A group for a sandbox of this name, where there are any. */
+  /** A cgroup for the sandbox of this name. Undefined if there are no cgroups. */
   readonly groupOf: (name: string) => TaskCgroup | undefined
-  /** Its sandboxes have no limit on memory, also where there are groups. Default: false. */
+  /** Whether the sandboxes get no memory limit even if there are cgroups. Default: false. */
   readonly isMemoryUnlimited?: boolean
-  /** Further directories that are hidden, for baits. */
+  /** Additional hidden directories for baits. */
   readonly hiddenDirectories: readonly string[]
-  /** The size of /tmp and /dev/shm, which are memory. */
+  /** Size of /tmp and of /dev/shm, which are in memory. */
   readonly memoryFilesBytes: number
-  /** Ends it before its time, with nothing left. */
+  /** Aborts the run and removes everything it made. */
   readonly signal?: AbortSignal
 }
 
@@ -43,7 +43,7 @@ export class NoSandbox extends Error {
 const PROGRAM = 'taskmill-escape'
 const PROGRAM_OF_ROOT = 'taskmill-escape-of-root'
 
-/** Setuid and setgid, for everybody to run. */
+/** Setuid and setgid, executable for every user. */
 const SETUID_MODE = 0o6755
 
 type Limits = NonNullable<ThrowAwayOptions['limits']>
@@ -51,10 +51,10 @@ type Limits = NonNullable<ThrowAwayOptions['limits']>
 const MEMORY_BYTES = 64 * 1024 * 1024
 const PIDS_MAX = 32
 
-/** Directories of a host that its sandboxes do not show, as far as they are there: whoever is not root has some of them. */
+/** Directories of the host that sandboxes hide. Only some of them exist or are writable for a user other than root. */
 const HIDDEN_DIRECTORIES = ['/run', `/run/user/${process.getuid?.()}`, '/home', '/root', '/tmp', '/var/tmp']
 
-/** Throws `NoSandbox`, and the reason of `signal` when that came. */
+/** Throws `NoSandbox`, and the abort reason of `signal`. */
 export async function tryToEscape(options: EscapeOptions): Promise<Attempt[]> {
   const hidden = [...HIDDEN_DIRECTORIES, ...options.hiddenDirectories]
   removeLeftDirs(hidden)
@@ -73,7 +73,7 @@ export async function tryToEscape(options: EscapeOptions): Promise<Attempt[]> {
   }
 }
 
-/** The sandbox of a task that asks for nothing but the profile, as far as this host has it: no root, a limit on processes. */
+/** The sandbox of a task that requests only the profile: no rootfs, default features, a limit on processes. */
 export function defaultsOf(options: EscapeOptions): EscapeOptions {
   const { rootfs: _, ...sandbox } = options.sandbox
   const isDefault = (feature: SandboxFeature) =>
@@ -86,13 +86,13 @@ export function defaultsOf(options: EscapeOptions): EscapeOptions {
   }
 }
 
-/** As the launch plan of such a task has it: in version 1 the group of the pids controller alone. */
+/** Like the launch plan of such a task: with cgroup v1 only the cgroup of the pids controller. */
 function groupForPids(group: TaskCgroup | undefined): TaskCgroup | undefined {
   if (group?.version !== 1) return group
   return group.pids_path === undefined ? undefined : { version: 1, pids_path: group.pids_path }
 }
 
-/** All attempts in sandboxes of one kind, with baits of their own. */
+/** All attempts in sandboxes of one kind, with their own baits. */
 async function attemptsIn(
   options: EscapeOptions,
   program: string,

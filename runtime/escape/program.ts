@@ -1,14 +1,14 @@
-/** `taskmill-escape`, which travels in our executable, put where a sandbox can run it. */
+/** Writes `taskmill-escape`, which is embedded in our executable, to a path where a sandbox can run it. */
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import linuxArm64 from './bin/taskmill-escape-linux-arm64' with { type: 'file' }
 import linuxX64 from './bin/taskmill-escape-linux-x64' with { type: 'file' }
 
 const EMBEDDED: Readonly<Record<string, string>> = { 'linux-x64': linuxX64, 'linux-arm64': linuxArm64 }
 
-/** For everybody to read and run: whoever the task is. */
+/** Readable and executable for every user, because the task may have another uid. */
 const MODE = 0o555
 
-/** Writes the program of this platform to `path`. Throws where there is none. */
+/** Writes the program for this platform to `path`. Throws if there is none. */
 export function putEscapeProgram(path: string, mode = MODE): void {
   const embedded = EMBEDDED[`${process.platform}-${process.arch}`]
   if (embedded === undefined)

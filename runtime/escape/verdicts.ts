@@ -1,20 +1,21 @@
 /**
- * What is known of all attempts after their runs: each that can be made has a verdict. Pure.
+ * Gives each listed attempt a verdict from the output of the runs. Pure.
  *
- * What is not proved to be blocked is open. An attempt without a line is one that the sandbox did not survive; that is as
- * it should be where the kernel ended it for going past its limit. And who keeps the baits is believed before the program.
+ * An attempt counts as open unless it is proved to be blocked. An attempt without a line ended its sandbox. It counts as
+ * blocked if it ran alone and the kernel ended the sandbox for exceeding a limit. A bait that was reached on the host overrides
+ * the report of the program.
  */
 import type { Attempt, Listed } from './attempts.ts'
 
-/** One run of the program in a sandbox: what it said, and how the sandbox ended, in words. */
+/** One run of the program in a sandbox: its report, and how the sandbox ended, in words. */
 export interface EscapeRun {
   readonly said: readonly Attempt[]
   readonly ending: string
-  /** Whether the kernel ended it for using more than it may. */
+  /** Whether the kernel killed it for exceeding its memory limit. */
   readonly isEndedByLimit: boolean
 }
 
-/** Which attempt takes a bait, by the kind of the bait. */
+/** The attempt that reaches a bait, by the kind of the bait. */
 const TAKEN_BY: Readonly<Record<string, string>> = {
   abstract: 'connect_abstract',
   tcp: 'connect_loopback',
@@ -23,7 +24,7 @@ const TAKEN_BY: Readonly<Record<string, string>> = {
   pid: 'kill_host',
 }
 
-/** In the order of `listed`. `together` is the run of those that leave the sandbox alone, `alone` the others' by name. */
+/** Verdicts in the order of `listed`. `together` is the run of all harmless attempts, `alone` has the other runs by name. */
 export function verdicts(
   listed: readonly Listed[],
   together: EscapeRun,
@@ -42,10 +43,10 @@ export function verdicts(
   })
 }
 
-/** Suffix of attempts that only the default sandbox lets through. */
+/** Suffix for attempts that only the default sandbox lets through. */
 const BY_DEFAULT = ' (in the default sandbox)'
 
-/** Of the same attempts in two sandboxes: open where one of them is open, blocked where one blocks it and none lets it through. */
+/** Merges the verdicts of two sandboxes: open if either is open, else blocked if either is blocked, else not applicable. */
 export function worstOf(strictest: readonly Attempt[], byDefault: readonly Attempt[]): Attempt[] {
   return strictest.map((attempt, i) => {
     const other = byDefault[i]!
