@@ -1,8 +1,8 @@
 /**
  * Compiles each program to one executable in dist/. `--target=bun-linux-arm64` and its like cross-compile.
  *
- * The same code gives tests, demo and benchmark their executables: `builtProgram` builds what is missing or made of
- * other sources than the present ones. Several may ask at the same time: each puts its result in place in one step.
+ * Tests, demo and benchmark get their executables from `builtProgram`, which builds a missing or outdated executable.
+ * Concurrent builds are safe: each moves its result into place atomically.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -19,7 +19,7 @@ export const PROGRAMS = {
 
 export type ProgramName = keyof typeof PROGRAMS
 
-/** The path of the executable `name`, made of the present sources. */
+/** Path of the executable `name`, built from the current sources. */
 export async function builtProgram(name: ProgramName): Promise<string> {
   const path = join(DIST, name)
   const sources = sourcesHash()
@@ -28,7 +28,7 @@ export async function builtProgram(name: ProgramName): Promise<string> {
   return path
 }
 
-/** Compiles the file `entry` into the executable `outfile`, or throws with the compiler's words. */
+/** Compiles the file `entry` into the executable `outfile`, or throws with the compiler's output. */
 export async function compile(entry: string, outfile: string, target?: string): Promise<void> {
   const command = [
     ...[process.execPath, 'build', entry],
@@ -60,7 +60,7 @@ async function buildProgram(name: ProgramName, target?: string): Promise<void> {
   }
 }
 
-/** Names the sources that the executable in dist/ was made of. */
+/** Records which sources the executable in dist/ was built from. */
 const stampOf = (name: ProgramName): string => join(DIST, `.${name}.sources`)
 
 function sourcesHash(): string {

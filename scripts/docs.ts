@@ -1,4 +1,4 @@
-/** `bun run docs`: writes the generated parts of the documents. tests/readme.test.ts fails if that was forgotten. */
+/** `bun run docs`: writes the generated parts of the documents. tests/readme.test.ts fails if they are outdated. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { controlSettings, controlVariables } from '../control/config.ts'

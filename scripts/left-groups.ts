@@ -1,14 +1,14 @@
 /**
- * Control groups that the tests have left behind.
+ * Finds cgroups that the tests have left behind.
  *
- * A service makes its groups below the group that it was started in, and that is not the tests' alone: a service that a
- * developer has beside them may be there, or another run of the tests. So a new group says little. But a group's name
- * tells whose it is. Those of a service begin with the number of its data directory, which is in use for as long as
- * somebody has its lock open: the service, or what has outlived it. Those of a command or a test end with its pid. What
- * is nobody's, and is not taken up or removed within a moment either, was left.
+ * A service creates its cgroups below the cgroup that it was started in. Other services or another test run may share that
+ * parent, so a new cgroup is not necessarily ours. The name of a cgroup tells its owner. The name begins with the service id
+ * if a service made it: that cgroup is in use while a process has the lock of the data directory open. The name ends with
+ * a pid if a command or a test made it. A cgroup is left behind if it has no live owner and nobody reuses or removes it within
+ * `MOMENT_MS`.
  *
- * By us, if it is in every hierarchy. In version 1 another session may share one with us and have another for itself;
- * what somebody kills there, or a run of the tests leaves, is seen here in the first only.
+ * Only a cgroup that exists in every hierarchy counts. With cgroup v1, another session may share one hierarchy with us and
+ * have its own cgroup in another. What that session leaves behind appears here in the shared hierarchy only.
  */
 import { readdirSync, readlinkSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
@@ -17,16 +17,16 @@ import { DEFAULT_CGROUP_ROOT } from '../runtime/host/task-cgroups.ts'
 import { LOCK_FILES } from '../shared/directory-lock.ts'
 import { allPids } from '../shared/processes.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
-import { homesOfServices } from './service-groups.ts'
+import { homesOfServices } from './service-cgroups.ts'
 
-/** What tests that make groups without a service call theirs begins with this, and ends with their pid. */
+/** Name prefix of cgroups that tests make without a service. Their names end with the pid of the test. */
 export const TEST_CGROUP_ROOT = `${DEFAULT_CGROUP_ROOT}-test`
 
-/** Milliseconds that a group may be nobody's, as between the kill and the next start of a service; and between looks. */
+/** Milliseconds that a cgroup may have no owner, as between the kill and the next start of a service; poll interval. */
 const MOMENT_MS = 3_000
 const LOOK_MS = 100
 
-/** All that services and tests have made there. */
+/** All cgroups of services and tests. */
 export const controlGroups = (): string[] =>
   homesOfServices()
     .flat()
@@ -36,7 +36,7 @@ export const controlGroups = (): string[] =>
         .flatMap((name) => treeOf(join(home, name))),
     )
 
-/** Those of us that were not there before, once they have been nobody's for a moment. */
+/** New cgroups of this run that have had no owner for `MOMENT_MS`. */
 export async function leftGroups(before: ReadonlySet<string>): Promise<string[]> {
   const look = () => inEvery(homesOfServices(), groupsOfNobody().difference(before))
   let left = look()
@@ -47,7 +47,7 @@ export async function leftGroups(before: ReadonlySet<string>): Promise<string[]>
   return [...left]
 }
 
-/** The groups that have their like in every hierarchy. Pure. */
+/** The cgroups that exist in every hierarchy. Pure. */
 export function inEvery(hierarchies: readonly (readonly string[])[], groups: ReadonlySet<string>): Set<string> {
   const isEverywhere = (name: string) =>
     hierarchies.every((homes) => homes.some((home) => groups.has(join(home, name))))
@@ -66,13 +66,13 @@ export function groupsOfNobody(): Set<string> {
   return without(groups, used)
 }
 
-/** The groups that are not among `used`, nor above or below one of those. Pure. */
+/** The cgroups that are not in `used` and are no ancestor or descendant of one in `used`. Pure. */
 export const without = (groups: readonly string[], used: readonly string[]): Set<string> =>
   new Set(groups.filter((group) => !used.some((one) => isIn(one, group) || isIn(group, one))))
 
 const isIn = (top: string, group: string): boolean => group === top || group.startsWith(`${top}/`)
 
-/** Ids of the services whose lock somebody has open. */
+/** Ids of the services whose lock file a process has open. */
 function runningServices(): Set<string> {
   const locks = new Set(allPids().flatMap(openFilesOf))
   return new Set([...locks].filter((path) => basename(path) === LOCK_FILES.runtime).flatMap(serviceOf))
@@ -82,7 +82,7 @@ function serviceOf(lock: string): string[] {
   try {
     return [serviceIdOf(dirname(lock))]
   } catch {
-    return [] // the directory is gone, and its name with it
+    return [] // the data directory was removed
   }
 }
 
@@ -90,7 +90,7 @@ function openFilesOf(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => linkOf(`/proc/${pid}/fd/${fd}`))
   } catch {
-    return [] // it has ended, or is not ours to look at
+    return [] // the process has ended or belongs to another user
   }
 }
 
@@ -98,6 +98,6 @@ function linkOf(path: string): string[] {
   try {
     return [readlinkSync(path)]
   } catch {
-    return [] // just closed
+    return [] // closed since readdir
   }
 }

@@ -14,7 +14,7 @@ export function settingsTable(settings: Settings, variables: Readonly<Record<str
   return lines.map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`).join('\n')
 }
 
-/** `text` with what stands between the markers of `name` replaced by `content`. Throws when there are no such markers. */
+/** Replaces the text between the markers of `name` by `content`. Throws if the markers are missing. */
 export function replaceSection(text: string, name: string, content: string): string {
   const [begin, end] = [`<!-- begin ${name} -->`, `<!-- end ${name} -->`]
   const from = text.indexOf(begin)

@@ -1,8 +1,8 @@
-/** What `bun run test` takes for a control group that a test has left: that of a killed service, and nobody else's. */
+/** `bun run test` reports the cgroup of a killed service as left behind, and no other cgroup. */
 import { expect, test } from 'bun:test'
 import { basename } from 'node:path'
 import { controlGroups, groupsOfNobody, inEvery, without } from '../../scripts/left-groups.ts'
-import { groupRemover, homesOfServices } from '../../scripts/service-groups.ts'
+import { groupRemover, homesOfServices } from '../../scripts/service-cgroups.ts'
 import { serviceIdOf } from '../../shared/service-id.ts'
 import { missingCgroups, testCgroups } from '../support/cgroups.ts'
 import { startRuntime } from '../support/runtime.ts'

@@ -3,7 +3,7 @@ import { chownSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { builtProgram, type ProgramName } from '../../scripts/build.ts'
-import { groupRemover } from '../../scripts/service-groups.ts'
+import { groupRemover } from '../../scripts/service-cgroups.ts'
 import { tempDir } from './temp.ts'
 
 export interface ServiceOptions {

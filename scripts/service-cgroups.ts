@@ -1,4 +1,4 @@
-/** The control groups of services that tests and the bench start, and kill. */
+/** Cgroups of the services that tests and the bench start and kill. */
 import { rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { CONTROLLERS, treeOf } from '../runtime/host/cgroup-files.ts'
@@ -6,19 +6,19 @@ import { ownCgroup } from '../runtime/host/own-cgroup.ts'
 import { DEFAULT_CGROUP_ROOT } from '../runtime/host/task-cgroups.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 
-/** Of each hierarchy the groups below which services that we start make theirs, by default. */
+/** For each hierarchy: the cgroups below which our services create theirs by default. */
 export function homesOfServices(): string[][] {
   const homes = CONTROLLERS.flatMap((controller) => {
     const own = ownCgroup(controller)
-    // In version 2 they may have to go one up (cgroup-v2.ts).
+    // With cgroup v2 a service may have to use the parent of its own cgroup (cgroup-v2.ts).
     return own === null ? [] : [own.directories.slice(0, own.version === 1 ? 1 : 2)]
   })
   return [...new Map(homes.map((directories) => [directories[0], directories])).values()]
 }
 
 /**
- * Removes, when it is called, what a service that was killed has left of its own: the empty group that keeps the place of
- * its tasks'. The directory has to be there now, not then.
+ * Returns a function that removes the empty cgroups of a killed service. The data directory must exist when this is called,
+ * but not when the returned function is.
  */
 export function groupRemover(dataDir: string): () => void {
   const id = serviceIdOf(dataDir)
@@ -34,6 +34,6 @@ function removeIfUnused(group: string): void {
   try {
     rmdirSync(group)
   } catch {
-    // there is none, it is in use, or not ours to remove
+    // it does not exist, is in use, or belongs to another user
   }
 }
