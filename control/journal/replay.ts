@@ -155,8 +155,10 @@ export class Replay {
     if (record === undefined && !this.#graphs.has(graph_ordinal)) return
     const entries = this.#entriesOf(graph_ordinal)
     // A task without an entry was deleted or replaced. Its outcome still decides about its dependents.
-    const entry = entries.get(id) ?? ({ type: 'os', ...record, id, deleted: true } as StoredTask)
-    if ((entry.seq ?? 0) >= seq) return
+    const known = entries.get(id) ?? ({ type: 'os', id, deleted: true } as StoredTask)
+    if ((known.seq ?? 0) >= seq) return
+    // An earlier state, of a segment that a crash kept from being removed, may have made the entry without its record.
+    const entry = { ...known, ...record }
     entries.set(id, { ...withoutState(entry), ...changed, seq } as StoredTask)
     if (state.deleted && this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)
   }

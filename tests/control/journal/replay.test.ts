@@ -1,0 +1,38 @@
+/** Goal: a start finds what a crash between any two steps of a snapshot has left. Method: entries and frames by hand. */
+import { expect, test } from 'bun:test'
+import { GcSchedule } from '../../../control/journal/gc-schedule.ts'
+import type { Frame } from '../../../control/journal/journal-format.ts'
+import { Replay } from '../../../control/journal/replay.ts'
+import type { StoredTask } from '../../../control/journal/stored-task.ts'
+
+const states = (...rows: unknown[]): Frame =>
+  ({ kind: 't', payload: new TextEncoder().encode(JSON.stringify(rows)) }) as Frame
+
+const refuse = (detail: string) => new Error(detail)
+
+/** The entry of a task that waits for `a`, which was deleted and is not in the state file. */
+const after = {
+  ...{ id: 'after', type: 'os', tool_name: 'noop', depends_on: ['a'], graph_id: 'g', graph_ordinal: 1 },
+  ...{ status: 'pending', seq: 0, created_at: '2026-01-01T00:00:00Z', updated_at: '2026-01-01T00:00:00Z' },
+  settled_dependencies: [{ id: 'a', outcome: 'deleted' }],
+} as unknown as StoredTask
+
+const handle = { handle_id: 'a-g-1', handle_taken: true }
+const record = { type: 'runtime', tool_name: 'script', retry: 0, graph_id: 'g', params: { script: 'true' } }
+const running = (seq: number, rest: object) =>
+  states([1, 'a', seq, 'running', 'running', 1, 0, 1_000, 0, 0, null, null, { ...handle, ...rest }])
+
+test.each([
+  ['the segment with its earlier states was removed', []],
+  ['a crash has kept that segment', [running(4, {})]],
+])('a deleted task that runs elsewhere is what it was when %s', (_, earlier) => {
+  const replay = new Replay([], new GcSchedule())
+  replay.addEntry('after', after, refuse)
+  replay.endEntries(refuse)
+  for (const frame of [...earlier, running(5, { record, deleted: true })]) replay.apply(frame, refuse)
+  const [graph] = replay.graphs(refuse)
+  const task = graph!.tasks.find(({ id }) => id === 'a')!
+  expect(task).toMatchObject({ type: 'runtime', toolName: 'script', isDeleted: true, attempt: 1 })
+  expect(task.params).toEqual({ script: 'true' })
+  expect(task.goesOnElsewhere).toBe(true)
+})
