@@ -36,7 +36,7 @@ static bool limit_memory(const struct cgroup *cgroup, int64_t bytes) {
   if (cgroup->is_v2)
     return write_number(cgroup->memory_fd, "memory.max", bytes) &&
            write_if_there(cgroup->memory_fd, "memory.swap.max", "0") &&
-           write_if_there(cgroup->memory_fd, "memory.oom.cgroup", "1");
+           write_if_there(cgroup->memory_fd, "memory.oom.group", "1");
   /* Memory and swap together may not be less than memory alone, so in this order. What sockets of IP hold is not in it. */
   return write_number(cgroup->memory_fd, "memory.limit_in_bytes", bytes) &&
          write_number_if_there(cgroup->memory_fd, "memory.memsw.limit_in_bytes", bytes) &&
