@@ -2,6 +2,9 @@
 import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
+/** The source of these mounts, as `mountinfo` names it. */
+export const SMALL_DISK = 'taskmill-test'
+
 /** Whether this machine lets us mount one. */
 export const canMount: boolean = process.platform === 'linux' && process.getuid?.() === 0
 
@@ -16,7 +19,7 @@ export interface SmallDisk extends Disposable {
 
 export function smallDisk(path: string, bytes: number): SmallDisk {
   mkdirSync(path)
-  const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'taskmill-test', path])
+  const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=${bytes}`, SMALL_DISK, path])
   if (mounted.exitCode !== 0) throw new Error(`cannot mount a small file system: ${mounted.stderr}`)
   const ballast = join(path, 'ballast')
   return {
