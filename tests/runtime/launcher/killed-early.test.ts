@@ -56,9 +56,14 @@ describe.skipIf(missing !== undefined)(`with sandboxes and control groups${why}`
           const limits = { cgroup: groups.tasks.forTask(id)!, memory_max: 2 ** 28, pids_max: 16 }
           const task = our.startPlan({ ...plan, ...sandboxOf(workspace), ...limits })
           const pid = our.forkServerPid!
+          let isGone = false
+          void task.gone.then(() => {
+            isGone = true
+          })
+          // On a busy machine a launcher may come and go between two looks.
           await until(
-            () => childrenOf(pid),
-            (children) => children.length > 0,
+            () => isGone || childrenOf(pid).length > 0,
+            (isThere) => isThere,
           )
           const until_ms = performance.now() + (i % 12) / 4
           while (performance.now() < until_ms);
