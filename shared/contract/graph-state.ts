@@ -1,0 +1,8 @@
+/** The states of a graph in control. In a file of their own, because the client does not need the schemas. */
+
+/**
+ * `running` until all tasks have ended; then `failed` if a task failed, else `cancelled` if a task was cancelled or
+ * skipped, else `success`.
+ */
+export const GRAPH_STATES = ['running', 'success', 'failed', 'cancelled'] as const
+export type GraphState = (typeof GRAPH_STATES)[number]
