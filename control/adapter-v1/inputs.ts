@@ -1,6 +1,6 @@
 /** Input schemas of the action kinds that no `os` executor checks. Error messages use `missing` and `expected`. */
 import { type TObject, Type } from '@sinclair/typebox'
-import { TaskInput } from '../../shared/contract/control.ts'
+import { GraphFields, TaskInput } from '../../shared/contract/control.ts'
 
 export const mcpCallInput: TObject = Type.Object({
   server: Type.Optional(
@@ -39,7 +39,10 @@ export const taskGraphInput: TObject = Type.Object({
   ),
   task_graph: Type.Optional(
     Type.Object(
-      { tasks: Type.Array(Type.Object({}), { minItems: 1, description: 'The tasks of the graph.' }) },
+      {
+        tasks: Type.Array(Type.Object({}), { minItems: 1, description: 'The tasks of the graph.' }),
+        ...GraphFields.properties,
+      },
       { description: 'A graph in the form of POST /tasks, {"tasks": [...]}. Use it instead of tasks.' },
     ),
   ),

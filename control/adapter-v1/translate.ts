@@ -14,7 +14,8 @@ import type { TaskInput } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
-import { decodeTasks } from '../graph/decode.ts'
+import { decodeOptions, decodeTasks } from '../graph/decode.ts'
+import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { graphFieldFault, isInputField, unknownTaskField } from '../graph/known-fields.ts'
 import { tooDeep } from '../json/body.ts'
 import { isWithinDepth } from '../json/depth.ts'
@@ -33,6 +34,8 @@ export interface TranslateOptions {
 export interface Translation {
   /** Without the annotations of the adapter, which are the same for all and may be long. */
   readonly tasks: TaskInput[]
+  /** Of a submitted graph. */
+  readonly options: GraphOptions
   /** The task with all of its annotations. */
   readonly annotate: (task: TaskInput) => TaskInput
   /** Without the ids, of which there may be many. */
@@ -46,8 +49,10 @@ export function* translate(request: DecodedRequest, options: TranslateOptions): 
   if (resolved === undefined) {
     throw invalidAction(`unknown action kind ${JSON.stringify(action.kind)} (available: ${ACTION_KINDS.join(', ')})`)
   }
-  const tasks =
-    resolved.kind === 'task_graph.submit' ? yield* graphOf(request, options) : [taskOf(request, resolved, options)]
+  const graph =
+    resolved.kind === 'task_graph.submit'
+      ? yield* graphOf(request, options)
+      : { tasks: [taskOf(request, resolved, options)], options: NO_GRAPH_OPTIONS }
   const trace: Translation['trace'] = {
     schema_version: SCHEMA_VERSION,
     adapter: request.adapter?.toLowerCase() || 'generic',
@@ -57,7 +62,7 @@ export function* translate(request: DecodedRequest, options: TranslateOptions): 
     source_kind: action.kind,
     normalized_kind: resolved.kind,
   }
-  return { tasks, annotate: annotator(request, trace), trace }
+  return { ...graph, annotate: annotator(request, trace), trace }
 }
 
 function taskOf(request: DecodedRequest, resolved: ResolvedKind, options: TranslateOptions): TaskInput {
@@ -132,8 +137,11 @@ function withPreset(given: Input, preset: ResolvedKind['preset'], sourceKind: st
   return { ...given, ...preset }
 }
 
-/** The tasks of a submitted graph. */
-function* graphOf({ action }: DecodedRequest, { inputs, unknownFields }: TranslateOptions): Steps<TaskInput[]> {
+/** The tasks and options of a submitted graph. */
+function* graphOf(
+  { action }: DecodedRequest,
+  { inputs, unknownFields }: TranslateOptions,
+): Steps<Pick<Translation, 'tasks' | 'options'>> {
   const { depends_on, retry, timeout } = action
   // These belong to one task. Dropping them in silence would run the graph without what was asked for.
   for (const [field, isMeant] of [
@@ -162,7 +170,9 @@ function* graphOf({ action }: DecodedRequest, { inputs, unknownFields }: Transla
     tasks.push(meantFields(decoded[i]!, unknownFields))
     if (isYieldDue(i)) yield
   }
-  return tasks
+  const isGraph = isWrapped && isObject(input.task_graph)
+  const options = isGraph ? decodeOptions(input.task_graph as object, 'action.input.task_graph') : NO_GRAPH_OPTIONS
+  return { tasks, options }
 }
 
 function refuseGraphField(graph: object): void {

@@ -11,6 +11,7 @@ import { decodeJson, invalidJson, MAX_FIELDS, tooDeep } from '../json/body.ts'
 import { isWithinDepth } from '../json/depth.ts'
 import { tooManyFieldsText } from '../json/large-json.ts'
 import { checkOf } from '../json/schema-check.ts'
+import { type GraphOptions, graphOptions, graphOptionsFault } from './graph-options.ts'
 
 const taskCheck = checkOf(TaskInput)
 
@@ -24,6 +25,7 @@ export const isTaskShape = (task: unknown): task is TaskInput => taskCheck.accep
 export interface DecodedGraph {
   readonly fields: object
   readonly tasks: TaskInput[]
+  readonly options: GraphOptions
 }
 
 /** May refuse a number of tasks before any of them is looked at. */
@@ -44,7 +46,15 @@ export function* checkGraphShape(graph: unknown, checkSize: CheckSize): Steps<De
   yield* inRanges(tasks.length, (from, to) => {
     for (let i = from; i < to; i++) if (!hasFewFields(tasks[i]!)) throw tooManyFields(`tasks[${i}]`)
   })
-  return { fields: graph ?? {}, tasks }
+  const fields = graph ?? {}
+  return { fields, tasks, options: decodeOptions(fields) }
+}
+
+/** The fields of a graph beside its tasks. `at` is where in the body the graph stands, for errors. Throws 400. */
+export function decodeOptions(fields: object, at = ''): GraphOptions {
+  const options = graphOptions(fields)
+  if (options === undefined) throw invalidJson(`${at && `${at}.`}${graphOptionsFault(fields)}`)
+  return options
 }
 
 /** Whether an object has at most `MAX_FIELDS` fields. */

@@ -14,6 +14,7 @@ import { inRanges, type Steps } from '../../shared/steps.ts'
 import { ColdFields, type Handle, type TaskOptions, taskOptions } from './cold-fields.ts'
 import { dependencyCounts, type Edges } from './edges.ts'
 import type { Failure } from './failure.ts'
+import { type GraphOptions, NO_GRAPH_OPTIONS } from './graph-options.ts'
 import { normalizeTool, type ToolRef } from './normalize.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
 
@@ -30,6 +31,7 @@ export interface GraphIdentity {
   readonly ordinal: number
   readonly traceId: string
   readonly createdAt: number
+  readonly options?: GraphOptions
 }
 
 export interface TypeCount {
@@ -44,6 +46,8 @@ export class Graph {
   readonly traceId: string
   /** Milliseconds since 1970. Set again when the graph is written to disk: lists are in the order of these times. */
   createdAt: number
+  /** What was submitted beside the tasks. */
+  readonly options: GraphOptions
   readonly tasks: Task[] = []
   /** Number of tasks of each type. There are few types; a map would cost more than the rest of a small graph. */
   readonly typeCounts: TypeCount[] = []
@@ -63,11 +67,12 @@ export class Graph {
   /** Callers see the tasks of the graph. False while the graph is being submitted. */
   isAccepted = false
 
-  constructor({ id, ordinal, traceId, createdAt }: GraphIdentity, edges: Edges) {
+  constructor({ id, ordinal, traceId, createdAt, options = NO_GRAPH_OPTIONS }: GraphIdentity, edges: Edges) {
     this.id = id
     this.ordinal = ordinal
     this.traceId = traceId
     this.createdAt = createdAt
+    this.options = options
     this.#edges = edges
     this.missing = dependencyCounts(edges)
   }

@@ -3,7 +3,7 @@
  *
  * A record of ours may be sent again as a task: the fields that the service sets are known, and ignored.
  */
-import { TaskInput, type TaskRecord } from '../../shared/contract/control.ts'
+import { TaskGraph, TaskInput, type TaskRecord } from '../../shared/contract/control.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted } from '../../shared/unknown-names.ts'
 
@@ -30,7 +30,9 @@ const SET_BY_SERVICE: Readonly<Record<Exclude<keyof TaskRecord, keyof TaskInput>
 
 const TASK_FIELDS: ReadonlySet<string> = new Set([...INPUT_FIELDS, ...Object.keys(SET_BY_SERVICE), ...FREE_FIELDS])
 
-const GRAPH_FIELDS: ReadonlySet<string> = new Set(['tasks', ...FREE_FIELDS])
+const GRAPH_INPUT_FIELDS = Object.keys(TaskGraph.properties)
+
+const GRAPH_FIELDS: ReadonlySet<string> = new Set([...GRAPH_INPUT_FIELDS, ...FREE_FIELDS])
 
 /** What other systems call the fields of a task. */
 const TASK_SYNONYMS: Synonyms = {
@@ -52,6 +54,13 @@ const TASK_SYNONYMS: Synonyms = {
   tool: 'tool_name',
 }
 
+/** What other systems call the fields of a graph. */
+const GRAPH_SYNONYMS: Synonyms = {
+  graph_name: 'name',
+  title: 'name',
+  tags: 'labels',
+}
+
 /** Whether a field decides what a task does. Others are known and ignored, or unknown. */
 export const isInputField = (name: string): boolean => Object.hasOwn(TaskInput.properties, name)
 
@@ -70,5 +79,5 @@ export function graphFieldFault(graph: object): string | undefined {
   const name = unknownGraphField(graph)
   return name === undefined
     ? undefined
-    : `unknown field ${quoted(name)} in graph${didYouMean(nearestName(name, ['tasks']))}`
+    : `unknown field ${quoted(name)} in graph${didYouMean(nearestName(name, GRAPH_INPUT_FIELDS, GRAPH_SYNONYMS))}`
 }

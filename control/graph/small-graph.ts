@@ -11,6 +11,7 @@ import { isObject } from '../../shared/json.ts'
 import { parseJson } from '../../shared/json-bytes.ts'
 import { hasFewFields, isWellShaped } from './decode.ts'
 import { dependenciesStartOf, dependencyCounts, type Edges, edgesAtOnce, noEdges } from './edges.ts'
+import { type GraphOptions, graphOptions } from './graph-options.ts'
 import { unknownGraphField, unknownTaskField } from './known-fields.ts'
 import { hasFields, isKnownType, type ValidGraph, type ValidTask } from './validate.ts'
 
@@ -19,11 +20,17 @@ const MAX_BYTES = 64 * 1024
 const MAX_TASKS = 256
 const MAX_DEPENDENCIES = 4 * 1024
 
+export interface SmallGraph extends ValidGraph {
+  readonly options: GraphOptions
+}
+
 /** The graph that `body` holds, if it is small and right, and has no field that is unknown. */
-export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string>): ValidGraph | undefined {
+export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string>): SmallGraph | undefined {
   if (body.length === 0 || body.length > MAX_BYTES) return undefined
-  const tasks = listIn(body)
-  if (tasks === undefined) return undefined
+  const graph = graphIn(body)
+  const options = graph && graphOptions(graph)
+  if (graph === undefined || options === undefined) return undefined
+  const { tasks } = graph
   const positions = new Map<string, number>()
   let lastType = ''
   for (let i = 0; i < tasks.length; i++) {
@@ -38,13 +45,13 @@ export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string
   const dependencyCount = starts[tasks.length]!
   if (dependencyCount > MAX_DEPENDENCIES) return undefined
   const valid = tasks as readonly ValidTask[]
-  if (dependencyCount === 0) return { tasks: valid, edges: noEdges(starts) }
+  if (dependencyCount === 0) return { tasks: valid, edges: noEdges(starts), options }
   const edges = edgesAtOnce(tasks, starts, (id) => positions.get(id))
-  return edges !== undefined && isAcyclic(edges) ? { tasks: valid, edges } : undefined
+  return edges !== undefined && isAcyclic(edges) ? { tasks: valid, edges, options } : undefined
 }
 
-/** The list of tasks, whatever they are; undefined when there is none, or it is empty or long. */
-function listIn(body: Uint8Array): readonly TaskInput[] | undefined {
+/** A graph with a list of tasks, whatever they are; undefined when there is none, or it is empty or long. */
+function graphIn(body: Uint8Array): { readonly tasks: readonly TaskInput[] } | undefined {
   try {
     const graph = parseJson(body)
     if (
@@ -54,7 +61,8 @@ function listIn(body: Uint8Array): readonly TaskInput[] | undefined {
       unknownGraphField(graph) !== undefined
     )
       return undefined
-    return graph.tasks.length === 0 || graph.tasks.length > MAX_TASKS ? undefined : graph.tasks
+    const { length } = graph.tasks
+    return length === 0 || length > MAX_TASKS ? undefined : (graph as { tasks: TaskInput[] })
   } catch {
     return undefined
   }

@@ -2,6 +2,7 @@
 import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
 import { isObject } from '../../shared/json.ts'
 import { isTaskShape } from '../graph/decode.ts'
+import { graphOptions, graphOptionsFault } from '../graph/graph-options.ts'
 import { RESULT_FILE_NAME } from '../graph/result-file.ts'
 import type { StoredTask } from './stored-task.ts'
 
@@ -21,7 +22,11 @@ export function checkedEntry(id: string, entry: unknown, refuse: (detail: string
   if (!isListOrAbsent(task.settled_dependencies, isSettled)) {
     throw refuse(`task ${id} has settled_dependencies that are no list of dependencies and outcomes`)
   }
-  return { ...(task as StoredTask), id }
+  if (task.graph === undefined) return { ...(task as StoredTask), id }
+  if (!isObject(task.graph)) throw refuse(`task ${id} has a graph that is no object`)
+  const graph = graphOptions(task.graph)
+  if (graph === undefined) throw refuse(`task ${id} has a graph with ${graphOptionsFault(task.graph)}`)
+  return { ...(task as StoredTask), id, graph }
 }
 
 const isListOrAbsent = (value: unknown, isItem: (item: unknown) => boolean): boolean =>

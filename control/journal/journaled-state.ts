@@ -14,6 +14,7 @@ import { isoTime } from '../../shared/iso-time.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
+import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { type TaskState, wholeRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { StoredTask } from './stored-task.ts'
@@ -58,6 +59,7 @@ export type HiddenRecord = Pick<
   | 'graph_id'
   | 'trace_id'
   | 'created_at'
+  | 'graph'
 >
 
 /** Fields that few states have. */
@@ -165,6 +167,7 @@ function hiddenRecord(task: Task): HiddenRecord {
     ...(input !== undefined && { input }),
     ...(timeout !== undefined && { timeout }),
     ...(annotations !== undefined && { annotations }),
+    ...(task.graph.options !== NO_GRAPH_OPTIONS && { graph: task.graph.options }),
   }
 }
 

@@ -6,10 +6,13 @@
  * mention is built as soon as all its entries were read, which frees them: the entries of 100,000 tasks take five times
  * as much memory as the tasks.
  */
+
+import { isObject } from '../../shared/json.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { decodeTasks } from '../graph/decode.ts'
 import type { Graph, Task } from '../graph/graph.ts'
+import { graphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { normalizeTool } from '../graph/normalize.ts'
 import type { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
@@ -131,6 +134,7 @@ export class Replay {
     // A task that the state file lacks, of a graph that it has, was deleted or replaced before the file was written.
     const isKnown = this.#graphs.has(graph_ordinal)
     const entries = this.#entriesOf(graph_ordinal)
+    const options = optionsIn(body)
     for (const input of runSync(decodeTasks(body))) {
       const { id } = input
       if (!id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
@@ -139,7 +143,8 @@ export class Replay {
       if (!entries.has(id)) {
         const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
         const tool = toolName === undefined ? {} : { tool_name: toolName }
-        const entry = { ...input, type, ...tool, graph_id, graph_ordinal, trace_id, created_at, status: 'pending' }
+        const identity = { graph_id, graph_ordinal, trace_id, created_at, ...options }
+        const entry = { ...input, type, ...tool, ...identity, status: 'pending' }
         entries.set(id, { ...entry, ...((isKnown || isReplaced) && { deleted: true }) } as StoredTask)
       }
       if (isReplaced) continue
@@ -175,9 +180,17 @@ export class Replay {
   graphs(refuse: (detail: string) => Error): Graph[] {
     this.#owners.clear()
     const graphs: Graph[] = []
+    const ordinals = new Map<string, number>()
     for (const [ordinal, entries] of this.#graphs) {
       const graph = entries instanceof Map ? this.#build(ordinal, [...entries.values()], refuse) : entries
-      if (graph !== undefined) graphs.push(graph)
+      if (graph !== undefined) {
+        const other = ordinals.get(graph.id)
+        if (other !== undefined) {
+          throw refuse(`two graphs (graph_ordinal ${other} and ${ordinal}) have the graph_id ${graph.id}`)
+        }
+        ordinals.set(graph.id, ordinal)
+        graphs.push(graph)
+      }
       this.#graphs.delete(ordinal)
     }
     return graphs
@@ -202,6 +215,12 @@ export class Replay {
     this.#graphs.set(ordinal, entries)
     return entries
   }
+}
+
+/** The options of a submitted graph. What an earlier version ignored may have any form. */
+function optionsIn(body: unknown): Pick<StoredTask, 'graph'> {
+  const graph = isObject(body) ? graphOptions(body) : undefined
+  return graph === undefined || graph === NO_GRAPH_OPTIONS ? {} : { graph }
 }
 
 function statesIn(payload: Uint8Array, refuse: (detail: string) => Error): JournaledState[] {

@@ -7,6 +7,7 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { replaceFile } from '../../shared/atomic-file.ts'
 import { nextTurn, SLICE_MS } from '../../shared/steps.ts'
+import type { Graph } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { storedTask } from './stored-task.ts'
 
@@ -25,10 +26,12 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
   await replaceFile(statePath(dataDir), async (file) => {
     let text = '{'
     let separator = '\n'
+    let last: Graph | undefined
     let sliceEnd = performance.now() + SLICE_MS
     for (const task of store.visibleTasks()) {
-      text += `${separator}${JSON.stringify(task.id)}:${JSON.stringify(storedTask(store, task))}`
+      text += `${separator}${JSON.stringify(task.id)}:${JSON.stringify(storedTask(store, task, task.graph !== last))}`
       separator = ',\n'
+      last = task.graph
       if (text.length >= WRITE_BYTES) {
         characters += text.length
         await file.writeFile(text)

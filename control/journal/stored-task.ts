@@ -12,6 +12,7 @@ import { newTraceId } from '../../shared/trace.ts'
 import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../graph/attempt-record.ts'
 import { dependenciesStartOf, edgesAtOnce } from '../graph/edges.ts'
 import { Graph, Task } from '../graph/graph.ts'
+import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { findCycle } from '../graph/order.ts'
 import { wholeRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
@@ -25,6 +26,8 @@ export interface StoredExtras {
   /** Number of the graph in the order of acceptance. Never reused within a data directory. */
   readonly graph_ordinal: number
   readonly trace_id: string
+  /** The options of its graph. In the state file only the first entry of a graph has them. */
+  readonly graph?: GraphOptions
   readonly interrupted_attempts?: number
   /** Name of the file that holds the result. */
   readonly result_file?: string
@@ -43,8 +46,8 @@ export type StoredTask = Omit<TaskRecord, 'depends_on'> & { readonly depends_on?
     readonly deleted?: true
   }
 
-/** The entry of `task` in the state file. */
-export function storedTask(store: TaskStore, task: Task): StoredTask {
+/** The entry of `task` in the state file. `isFirst` of its graph. */
+export function storedTask(store: TaskStore, task: Task, isFirst: boolean): StoredTask {
   const { graph } = task
   const settled: { id: string; outcome: TaskStatus | 'deleted' }[] = []
   if (!task.isTerminal) {
@@ -57,6 +60,7 @@ export function storedTask(store: TaskStore, task: Task): StoredTask {
     ...(wholeRecord(task) as StoredTask),
     ...progressExtras(task),
     trace_id: graph.traceId,
+    ...(isFirst && graph.options !== NO_GRAPH_OPTIONS && { graph: graph.options }),
     ...(settled.length > 0 && { settled_dependencies: settled }),
   }
 }
@@ -84,11 +88,13 @@ export function recoverGraph(
   if (cycle !== null) throw refuse(`the dependencies of task ${all[cycle[0]!]!.id} form a cycle`)
 
   const { graph_id, trace_id, created_at } = entries[0]!
+  const options = entries.find((entry) => entry.graph !== undefined)?.graph
   const identity = {
     id: graph_id ?? crypto.randomUUID(),
     ordinal,
     traceId: trace_id ?? newTraceId(),
     createdAt: timeOf(created_at) ?? Date.now(),
+    ...(options !== undefined && { options }),
   }
   const graph = new Graph(identity, edges)
   all.forEach((entry, position) => {

@@ -136,11 +136,12 @@ interface EncodedTranslation extends Required<EncodedGraph> {
 }
 
 /** Throws 413 for a graph of more than `maxBytes`. */
-function* encodeGraph({ tasks, annotate }: Translation, maxBytes: number): Steps<EncodedTranslation> {
+function* encodeGraph({ tasks, options, annotate }: Translation, maxBytes: number): Steps<EncodedTranslation> {
   const annotated: TaskInput[] = []
   const parts: Uint8Array[] = []
   let size = 0
-  let text = '{"tasks":['
+  const fields = JSON.stringify(options).slice(1, -1)
+  let text = `{${fields}${fields && ','}"tasks":[`
   let ids = ''
   let pending = text
   const flush = () => {
@@ -167,7 +168,12 @@ function* encodeGraph({ tasks, annotate }: Translation, maxBytes: number): Steps
   text += ']}'
   flush()
   if (size > maxBytes) throw tooLarge(maxBytes)
-  return { text, ids: `[${ids}]`, body: new Uint8Array(Buffer.concat(parts, size)), tasks: annotated }
+  return {
+    text,
+    ids: `[${ids}]`,
+    body: new Uint8Array(Buffer.concat(parts, size)),
+    graph: { ...options, tasks: annotated },
+  }
 }
 
 const tooLarge = (maxBytes: number) =>

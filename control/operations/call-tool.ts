@@ -28,7 +28,7 @@ export async function callTool(parts: CallToolParts, call: ToolCall, origin: Cal
     ...(input != null && { input }),
     ...(timeout != null && { timeout }),
   }
-  await submit(parts, { tasks: [task] }, origin)
+  await submit(parts, { graph: { tasks: [task] } }, origin)
   return accepted(knownCall(parts.store, task.id))
 }
 

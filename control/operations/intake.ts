@@ -2,7 +2,7 @@
  * Takes in a graph, whatever verb it comes from: decode, check, claim its ids, put it on disk, run it. Any of the checks may
  * refuse it whole.
  */
-import type { SubmitWarning, TaskInput } from '../../shared/contract/control.ts'
+import type { GraphFields, SubmitWarning, TaskInput } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
@@ -10,6 +10,7 @@ import type { UnknownFields } from '../../shared/unknown-names.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { checkGraphShape, decodeGraph } from '../graph/decode.ts'
 import { createGraph, Graph, type GraphIdentity } from '../graph/graph.ts'
+import type { GraphOptions } from '../graph/graph-options.ts'
 import { refuseHiddenValues } from '../graph/hidden-env.ts'
 import { smallGraph } from '../graph/small-graph.ts'
 import { checkIds, validateUnclaimed } from '../graph/validate.ts'
@@ -35,8 +36,13 @@ export interface IntakeParts {
 /** A graph as a body of POST /tasks, which goes into the journal as it is. */
 export interface EncodedGraph {
   readonly body: Uint8Array
-  /** The tasks that `body` holds, where the caller has them as values: it is not decoded then. */
-  readonly tasks?: readonly TaskInput[]
+  /** The graph that `body` holds, where the caller has it as a value: it is not decoded then. */
+  readonly graph?: GraphInput
+}
+
+/** A graph as a value. */
+export type GraphInput = { readonly [F in keyof GraphFields]: GraphFields[F] | undefined } & {
+  readonly tasks: readonly TaskInput[]
 }
 
 /** Where a graph comes from. */
@@ -97,12 +103,16 @@ export async function takeInGraph(
 }
 
 /** Fast path of `check` for a small valid graph that is not decoded yet; undefined for others. */
-function checkSmall(parts: IntakeParts, { body, tasks }: EncodedGraph, traceId: string): CheckedGraph | undefined {
+function checkSmall(
+  parts: IntakeParts,
+  { body, graph: value }: EncodedGraph,
+  traceId: string,
+): CheckedGraph | undefined {
   const { store, executors } = parts
-  const valid = tasks === undefined ? smallGraph(body, executors.types) : undefined
+  const valid = value === undefined ? smallGraph(body, executors.types) : undefined
   if (valid === undefined) return undefined
   refuseHiddenValues(valid.tasks, 0, valid.tasks.length)
-  const graph = new Graph(newIdentity(store, traceId), valid.edges)
+  const graph = new Graph(newIdentity(store, traceId, valid.options), valid.edges)
   graph.add(valid.tasks, 0, valid.tasks.length)
   const warnings: SubmitWarning[] = []
   reviewInputs(parts, graph.tasks, warnings, 0, graph.tasks.length)
@@ -113,9 +123,9 @@ function checkSmall(parts: IntakeParts, { body, tasks }: EncodedGraph, traceId: 
 function* check(parts: IntakeParts, encoded: EncodedGraph, traceId: string): Steps<CheckedGraph> {
   const { store, executors, retention } = parts
   const checkSize = (count: number) => retention.checkSize(count)
-  const { fields, tasks } = yield* encoded.tasks === undefined
+  const { fields, tasks, options } = yield* encoded.graph === undefined
     ? decodeGraph(encoded.body, checkSize)
-    : checkGraphShape({ tasks: encoded.tasks }, checkSize)
+    : checkGraphShape(encoded.graph, checkSize)
   const valid = yield* validateUnclaimed(tasks, executors.types)
   try {
     yield* inRanges(valid.tasks.length, (from, to) => refuseHiddenValues(valid.tasks, from, to))
@@ -123,7 +133,7 @@ function* check(parts: IntakeParts, encoded: EncodedGraph, traceId: string): Ste
     if (valid.mayRepeatIds) yield* checkIds(valid.tasks) // that check comes first
     throw error
   }
-  const graph = yield* createGraph(valid, newIdentity(store, traceId))
+  const graph = yield* createGraph(valid, newIdentity(store, traceId, options))
   let warnings: readonly SubmitWarning[]
   try {
     warnings = yield* reviewGraph(parts, { fields, inputs: valid.tasks }, graph.tasks)
@@ -135,11 +145,12 @@ function* check(parts: IntakeParts, encoded: EncodedGraph, traceId: string): Ste
   return { graph, ids: yield* idsOf(graph), warnings }
 }
 
-const newIdentity = (store: TaskStore, traceId: string): GraphIdentity => ({
+const newIdentity = (store: TaskStore, traceId: string, options: GraphOptions): GraphIdentity => ({
   id: crypto.randomUUID(),
   ordinal: store.nextOrdinal(),
   traceId,
   createdAt: Date.now(),
+  options,
 })
 
 /** Put together in steps: those of a large graph take longer than a turn may. */

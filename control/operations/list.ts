@@ -62,7 +62,7 @@ const PAGE: PartSize = { characters: 2 * 1024 * 1024, ms: 25 }
 export async function listRecords(parts: ListParts, { filter, page }: ListRequest): Promise<RecordList> {
   const { store } = parts
   if (page === undefined) {
-    const found = store.visibleTasks(await runCooperatively(graphsOf(store, filter)))
+    const found = store.visibleTasks(graphsOf(store, filter))
     return inParts(new RecordParts(parts, found, (task) => isWanted(filter, task)), CHUNK, undefined)
   }
   const { tasks, nextCursor } = await runCooperatively(pageOf(store, { filter, ...page }), PAGE.ms)
@@ -156,7 +156,7 @@ function* scan(store: TaskStore, { filter, before, limit }: NewestRequest): Step
   const ring: Task[] = []
   let found = 0
   let i = 0
-  for (const task of store.visibleTasks(yield* graphsOf(store, filter))) {
+  for (const task of store.visibleTasks(graphsOf(store, filter))) {
     if (isWanted(filter, task)) {
       counts[task.status] = (counts[task.status] ?? 0) + 1
       if (before === undefined || isBefore(task, before)) ring[found++ % limit] = task

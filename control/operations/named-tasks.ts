@@ -3,7 +3,6 @@ import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { findGraph } from './task-filter.ts'
 
 /** 404 for an id that no task, graph or call has that callers see. */
 export class NotFound extends ServiceError {
@@ -31,7 +30,7 @@ export async function namedTasks(store: TaskStore, { task_ids, graph_id }: TaskN
     if (task_ids.length === 0) throw badRequest('task_ids is empty')
     return { tasks: [...new Set(task_ids)].map((id) => knownTask(store, id)) }
   }
-  const graph = await runCooperatively(findGraph(store, graph_id!))
+  const graph = store.graph(graph_id!)
   const tasks = graph === undefined ? [] : await runCooperatively(visibleTasks(store, graph))
   if (graph === undefined || tasks.length === 0) throw new NotFound('graph', graph_id!)
   return { tasks, graph }

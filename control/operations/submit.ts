@@ -1,16 +1,23 @@
 /** Submits a graph of tasks. The same graph with the same key gets the first answer again. */
-import type { SubmitResponse, TaskInput } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/control.ts'
 import type { Task } from '../graph/graph.ts'
 import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { type AcceptedGraph, type CheckedGraph, type IntakeParts, takeInGraph, warningsMember } from './intake.ts'
+import {
+  type AcceptedGraph,
+  type CheckedGraph,
+  type GraphInput,
+  type IntakeParts,
+  takeInGraph,
+  warningsMember,
+} from './intake.ts'
 
 export interface SubmitParts extends IntakeParts {
   readonly idempotencyKeys: Pick<IdempotencyKeys, 'once'>
 }
 
-/** A body that nobody has decoded, or tasks as values. */
-export type SubmittedGraph = { readonly body: Uint8Array } | { readonly tasks: readonly TaskInput[] }
+/** A body that nobody has decoded, or the graph as a value. */
+export type SubmittedGraph = { readonly body: Uint8Array } | { readonly graph: GraphInput }
 
 export interface Submission {
   readonly traceId: string
@@ -56,10 +63,10 @@ export class Submitted {
 /** Resolves once the graph is on disk. Throws as `takeInGraph` does; 422 for a key that came with another graph. */
 export async function submit(
   parts: SubmitParts,
-  graph: SubmittedGraph,
+  submitted: SubmittedGraph,
   { traceId, key = null, caller }: Submission,
 ): Promise<Submitted> {
-  const encoded = 'body' in graph ? graph : { ...graph, body: encode(graph.tasks) }
+  const encoded = 'body' in submitted ? submitted : { ...submitted, body: encode(submitted.graph) }
   let accepted: AcceptedGraph | undefined
   const json = await parts.idempotencyKeys.once({ scope: 'tasks', key, body: encoded.body }, async (sent) => {
     accepted = await takeInGraph(parts, encoded, { traceId, sent, caller, answerOf })
@@ -68,7 +75,7 @@ export async function submit(
   return new Submitted(parts.store, json, accepted)
 }
 
-const encode = (tasks: readonly TaskInput[]): Uint8Array => new TextEncoder().encode(JSON.stringify({ tasks }))
+const encode = (graph: GraphInput): Uint8Array => new TextEncoder().encode(JSON.stringify(graph))
 
 const answerOf = ({ graph, ids, warnings }: CheckedGraph): string =>
   `{"accepted":${graph.tasks.length},"task_ids":${ids},"graph_id":"${graph.id}"${warningsMember(warnings)}}`

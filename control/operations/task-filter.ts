@@ -48,20 +48,10 @@ export interface Page {
 }
 
 /** The accepted graphs whose tasks `filter` may want. Looks at graphs only, as they may have a million tasks. */
-export function* graphsOf(store: TaskStore, { graphId }: TaskFilter): Steps<Iterable<Graph>> {
+export function graphsOf(store: TaskStore, { graphId }: TaskFilter): Iterable<Graph> {
   if (graphId === undefined) return store.graphs
-  const graph = yield* findGraph(store, graphId)
+  const graph = store.graph(graphId)
   return graph === undefined ? [] : [graph]
-}
-
-/** The graph with this id; undefined where there is none, or where it is retired. */
-export function* findGraph(store: TaskStore, id: string): Steps<Graph | undefined> {
-  let steps = 0
-  for (const graph of store.graphs) {
-    if (graph.id === id && !graph.isRetired) return graph
-    if (isYieldDue(steps++)) yield
-  }
-  return undefined
 }
 
 /**
@@ -71,17 +61,16 @@ export function* findGraph(store: TaskStore, id: string): Steps<Graph | undefine
  * So the graph of `after` is searched for. If it is gone, the page starts with graphs of higher numbers.
  */
 export function* pageOf(store: TaskStore, { filter, after, limit }: PageRequest): Steps<Page> {
-  const graphs = yield* graphsOf(store, filter)
   const until = store.seq
   let hasPassedCursor = after === undefined
-  const page = yield* tasksOf(store, graphs, { filter, limit, until }, (graph) => {
+  const page = yield* tasksOf(store, { filter, limit, until }, (graph) => {
     if (after === undefined || hasPassedCursor) return 0
     if (graph.ordinal !== after.ordinal) return graph.tasks.length
     hasPassedCursor = true
     return after.position + 1
   })
   if (after === undefined || hasPassedCursor) return page
-  return yield* tasksOf(store, graphs, { filter, limit, until }, (graph) =>
+  return yield* tasksOf(store, { filter, limit, until }, (graph) =>
     graph.ordinal > after.ordinal ? 0 : graph.tasks.length,
   )
 }
@@ -93,16 +82,11 @@ interface Selection {
   readonly until: number
 }
 
-/** A page of the tasks of `graphs`. `from` gives the first position of each graph. */
-function* tasksOf(
-  store: TaskStore,
-  graphs: Iterable<Graph>,
-  { filter, limit, until }: Selection,
-  from: (graph: Graph) => number,
-): Steps<Page> {
+/** A page of the tasks. `from` gives the first position of each graph. */
+function* tasksOf(store: TaskStore, { filter, limit, until }: Selection, from: (graph: Graph) => number): Steps<Page> {
   const tasks: Task[] = []
   let steps = 0
-  for (const graph of graphs) {
+  for (const graph of graphsOf(store, filter)) {
     if (graph.acceptedSeq > until) break
     const first = from(graph)
     if (isYieldDue(steps++)) yield

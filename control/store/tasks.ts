@@ -21,7 +21,7 @@ export type Watcher = (change: Change, seq: number, before: TaskStatus | undefin
 
 export class TaskStore {
   readonly #ids = new TaskIds()
-  readonly #graphs = new Set<Graph>()
+  readonly #graphs = new Map<string, Graph>()
   readonly #endWaiters = new EndWaiters()
   #watchers: readonly Watcher[] = []
   /** Deleted tasks with an attempt that continues. */
@@ -65,7 +65,13 @@ export class TaskStore {
 
   /** Accepted graphs, in the order of their acceptance. */
   get graphs(): Iterable<Graph> {
-    return this.#graphs
+    return this.#graphs.values()
+  }
+
+  /** The accepted graph with this id; undefined if callers see none of its tasks. */
+  graph(id: string): Graph | undefined {
+    const graph = this.#graphs.get(id)
+    return graph === undefined || graph.isRetired || graph.visible === 0 ? undefined : graph
   }
 
   /** The task that callers see under `id`. */
@@ -74,7 +80,7 @@ export class TaskStore {
   }
 
   /** Visible tasks of `graphs` as of now, by creation and position. Stays valid while the store changes. */
-  *visibleTasks(graphs: Iterable<Graph> = this.#graphs): Generator<Task> {
+  *visibleTasks(graphs: Iterable<Graph> = this.graphs): Generator<Task> {
     const until = this.#seq
     for (const graph of graphs) {
       if (graph.acceptedSeq > until) return
@@ -176,7 +182,7 @@ export class TaskStore {
     task.result = undefined
     task.progress = undefined
     task.attempts = undefined
-    if (task.graph.visible === 0 && task.graph.live === 0) this.#graphs.delete(task.graph)
+    if (task.graph.visible === 0 && task.graph.live === 0) this.#graphs.delete(task.graph.id)
   }
 
   #accept(graph: Graph): void {
@@ -186,7 +192,7 @@ export class TaskStore {
     graph.visible = graph.tasks.length
     this.#taskCount += graph.visible
     graph.isAccepted = true
-    this.#graphs.add(graph)
+    this.#graphs.set(graph.id, graph)
   }
 
   #retire(graph: Graph): void {
@@ -222,7 +228,7 @@ export class TaskStore {
     }
     this.#count(graph, graph.visible)
     graph.isAccepted = true
-    this.#graphs.add(graph)
+    this.#graphs.set(graph.id, graph)
   }
 
   /** Calls `watcher` after every change, in order. It must not throw. Returns a function that stops the calls. */

@@ -55,9 +55,38 @@ export const TaskInput = Type.Object({
 })
 export type TaskInput = Static<typeof TaskInput>
 
+export const MAX_GRAPH_NAME_CHARACTERS = 200
+
+export const MAX_LABELS = 64
+
+/** The name of a label. */
+export const LABEL_NAME = '^[A-Za-z0-9._/-]{1,63}$'
+
+export const MAX_LABEL_VALUE_CHARACTERS = 256
+
+/** Optional fields of a graph, beside its tasks. */
+export const GraphFields = Type.Object({
+  name: orNull(
+    Type.String({ minLength: 1, maxLength: MAX_GRAPH_NAME_CHARACTERS, pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$' }),
+    `string of 1 to ${MAX_GRAPH_NAME_CHARACTERS} characters, none of them a control character`,
+    'What people call the graph. Need not be unique.',
+  ),
+  labels: orNull(
+    Type.Record(Type.String({ pattern: LABEL_NAME }), Type.String({ maxLength: MAX_LABEL_VALUE_CHARACTERS }), {
+      maxProperties: MAX_LABELS,
+      additionalProperties: false,
+    }),
+    `object of at most ${MAX_LABELS} strings (names of 1 to 63 letters, digits, ".", "_", "/" or "-"; values of at most ${MAX_LABEL_VALUE_CHARACTERS} characters)`,
+    'Kept with the graph, to find it by.',
+  ),
+})
+
+export type GraphFields = Static<typeof GraphFields>
+
 /** The body of POST /tasks. */
 export const TaskGraph = Type.Object({
   tasks: orNull(Type.Array(TaskInput), 'array', 'At least one task.'),
+  ...GraphFields.properties,
 })
 
 /** Warnings in one answer. Further tasks fail with the same text when they run. */

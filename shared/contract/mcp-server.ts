@@ -5,7 +5,7 @@
 import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { ACTION_KINDS } from './adapter-v1.ts'
 import { count, flag, maybe, oneOf, text, texts, time } from './answer-schema.ts'
-import { type SubmitWarning, TaskInput } from './control.ts'
+import { GraphFields, type SubmitWarning, TaskInput } from './control.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
 import { stringMap } from './string-map.ts'
 import { TASK_STATUSES, type TaskStatus } from './task-status.ts'
@@ -50,6 +50,7 @@ export const SubmitGraphInput = Type.Object({
     }),
     { expected: 'array of tasks', description: 'A task runs as soon as all tasks in its depends_on have succeeded.' },
   ),
+  ...GraphFields.properties,
   wait_ms: waitMs(0),
   idempotency_key: Type.Optional(
     Type.String({

@@ -6,8 +6,8 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { decodeGraph } from '../../../control/graph/decode.ts'
 import { graphFieldFault, unknownTaskField } from '../../../control/graph/known-fields.ts'
-import { smallGraph } from '../../../control/graph/small-graph.ts'
-import { type ValidGraph, validateGraph } from '../../../control/graph/validate.ts'
+import { type SmallGraph, smallGraph } from '../../../control/graph/small-graph.ts'
+import { validateGraph } from '../../../control/graph/validate.ts'
 import { ServiceError } from '../../../shared/errors.ts'
 import { runSync } from '../../../shared/steps.ts'
 import { randomCyclicGraph, randomGraph } from '../../support/random-graph.ts'
@@ -17,12 +17,12 @@ const TYPES: ReadonlySet<string> = new Set(['os', 'runtime', 'mcp'])
 const bytesOf = (text: string) => new TextEncoder().encode(text)
 
 /** What the rules make of `body`; undefined when they refuse it. */
-function byTheRules(body: Uint8Array): ValidGraph | undefined {
+function byTheRules(body: Uint8Array): SmallGraph | undefined {
   try {
-    const { fields, tasks } = runSync(decodeGraph(body))
+    const { fields, tasks, options } = runSync(decodeGraph(body))
     const valid = runSync(validateGraph(tasks, TYPES))
     const isKnown = graphFieldFault(fields) === undefined && tasks.every((task) => unknownTaskField(task) === undefined)
-    return isKnown ? valid : undefined
+    return isKnown ? { ...valid, options } : undefined
   } catch (error) {
     if (error instanceof ServiceError && error.status === 400) return undefined
     throw error
@@ -60,6 +60,23 @@ const anyTask = fc.record(
 )
 
 describe('the short way', () => {
+  test('takes the options of a graph, and refuses those that the rules refuse', () => {
+    const anyOptions = fc.record(
+      {
+        name: oneOf(null, 'nightly', '', 7),
+        labels: oneOf(null, {}, { team: 'core' }, { 'a b': 'c' }, { a: 1 }, []),
+        metadata: oneOf({}),
+        stranger: oneOf(1),
+      },
+      { requiredKeys: [] },
+    )
+    fc.assert(
+      fc.property(anyOptions, (options) => {
+        expectAgreement(bytesOf(JSON.stringify({ ...options, tasks: [{ id: 'a', type: 'os' }] })))
+      }),
+    )
+  })
+
   test('takes every sound small graph, with the edges that the rules find', () => {
     fc.assert(
       fc.property(randomGraph({ maxTasks: 40 }), (tasks) => {

@@ -20,7 +20,7 @@ type Form = (typeof FORMS)[number]
 
 const bytesOf = (tasks: readonly TaskInput[]) => new TextEncoder().encode(JSON.stringify({ tasks }))
 const graphAs = (form: Form, tasks: readonly TaskInput[]): SubmittedGraph =>
-  form === 'bytes' ? { body: bytesOf(tasks) } : { tasks }
+  form === 'bytes' ? { body: bytesOf(tasks) } : { graph: { tasks } }
 
 function world(form: Form) {
   const log = silentLog()
@@ -146,7 +146,7 @@ test('the journal gets the same bytes of a graph in either form, and a key stand
     { ...named('a'), params: { text: 'ü', none: null } },
     { ...named('b'), depends_on: ['a'] },
   ]
-  const first = await submitGraph(parts, { tasks }, { traceId: 'trace', key: 'key' })
+  const first = await submitGraph(parts, { graph: { tasks } }, { traceId: 'trace', key: 'key' })
   const again = await submitGraph(parts, { body: bytesOf(tasks) }, { traceId: 'trace', key: 'key' })
   expect(again.json).toBe(first.json)
   expect(again.response()).toEqual(first.response())

@@ -99,7 +99,7 @@ describe('a defect of the service', () => {
       idempotencyKeys: new IdempotencyKeys(),
       unknownFields: 'refuse' as const,
     }
-    const refusal = submit(parts, { tasks: [{ id: 'refused', type: 'test' }] }, { traceId: 'trace' })
+    const refusal = submit(parts, { graph: { tasks: [{ id: 'refused', type: 'test' }] } }, { traceId: 'trace' })
     await expect(refusal).rejects.toMatchObject({ status: 503, message: scheduler.fault! })
     expect(store.get('refused')).toBeUndefined()
   })

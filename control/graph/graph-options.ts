@@ -1,0 +1,68 @@
+/**
+ * The optional fields of a graph beside `tasks`. Pure.
+ *
+ * A submission whose fields are wrong is refused with the name of the field. Most graphs have none of the fields and
+ * share one object.
+ */
+import {
+  GraphFields,
+  LABEL_NAME,
+  MAX_GRAPH_NAME_CHARACTERS,
+  MAX_LABEL_VALUE_CHARACTERS,
+  MAX_LABELS,
+} from '../../shared/contract/control.ts'
+import { isObject } from '../../shared/json.ts'
+import { checkOf } from '../json/schema-check.ts'
+
+/** As submitted; absent fields are left out. */
+export interface GraphOptions {
+  readonly name?: string
+  readonly labels?: Readonly<Record<string, string>>
+}
+
+export const NO_GRAPH_OPTIONS: GraphOptions = Object.freeze({})
+
+const NAMES = Object.keys(GraphFields.properties) as (keyof GraphOptions)[]
+
+const check = checkOf(GraphFields)
+
+/** The options among `fields`; undefined if one of them is wrong. */
+export function graphOptions(fields: object): GraphOptions | undefined {
+  const given = fields as Readonly<Record<string, unknown>>
+  if (NAMES.every((name) => given[name] == null)) return NO_GRAPH_OPTIONS
+  if (!check.accepts(fields)) return undefined
+  return Object.fromEntries(NAMES.filter((name) => given[name] != null).map((name) => [name, given[name]]))
+}
+
+/** What is wrong with the options among `fields`, for which `graphOptions` gives undefined. */
+export function graphOptionsFault(fields: object): string {
+  const { name, labels } = fields as Readonly<Record<string, unknown>>
+  return nameFault(name) ?? labelsFault(labels) ?? ''
+}
+
+function nameFault(name: unknown): string | undefined {
+  if (name == null || check.accepts({ name })) return undefined
+  if (typeof name !== 'string') return 'name: expected string'
+  return `name: expected 1 to ${MAX_GRAPH_NAME_CHARACTERS} characters, none of them a control character`
+}
+
+/** Characters of a label that an error repeats. */
+const MAX_SHOWN_LABEL = 100
+
+function labelsFault(labels: unknown): string | undefined {
+  if (labels == null) return undefined
+  if (!isObject(labels)) return 'labels: expected object of strings'
+  const entries = Object.entries(labels)
+  if (entries.some(([, value]) => typeof value !== 'string')) return 'labels: expected object of strings'
+  if (entries.length > MAX_LABELS) return `labels: expected at most ${MAX_LABELS} labels, got ${entries.length}`
+  for (const [label, value] of entries as [string, string][]) {
+    const shown = JSON.stringify(label.slice(0, MAX_SHOWN_LABEL)).toWellFormed()
+    if (!new RegExp(LABEL_NAME).test(label)) {
+      return `labels: expected names of 1 to 63 letters, digits, ".", "_", "/" or "-", got ${shown}`
+    }
+    if (value.length > MAX_LABEL_VALUE_CHARACTERS) {
+      return `labels: expected values of at most ${MAX_LABEL_VALUE_CHARACTERS} characters, got ${value.length} in ${shown}`
+    }
+  }
+  return undefined
+}

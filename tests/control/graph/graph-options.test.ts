@@ -1,0 +1,59 @@
+/**
+ * Goal: the options of a graph are those that its schema allows, and a refusal names the field. Method: random fields
+ * and the borders of each limit.
+ */
+import { describe, expect, test } from 'bun:test'
+import { Value } from '@sinclair/typebox/value'
+import fc from 'fast-check'
+import { graphOptions, graphOptionsFault, NO_GRAPH_OPTIONS } from '../../../control/graph/graph-options.ts'
+import { GraphFields } from '../../../shared/contract/control.ts'
+
+const labels = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`l${i}`, 'v']))
+
+const anyLabels = fc.oneof(
+  fc.dictionary(fc.oneof(fc.stringMatching(/^[A-Za-z0-9._/-]{1,64}$/), fc.string()), fc.string(), { maxKeys: 3 }),
+  fc.constantFrom(labels(64), labels(65), null, undefined, [], ['a'], 'a', 7, { a: 1 }, { a: null }, { '': 'a' }),
+  fc.constantFrom({ a: 'v'.repeat(256) }, { a: 'v'.repeat(257) }, JSON.parse('{"__proto__": "v"}')),
+)
+const anyName = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 3 }),
+  fc.constantFrom('nightly', '', 'n'.repeat(200), 'n'.repeat(201), 'a\nb', '\x7f', '\x9f', null, undefined, 7, {}),
+)
+
+test('fields are taken exactly if the schema allows them, and otherwise one is named', () => {
+  fc.assert(
+    fc.property(fc.record({ name: anyName, labels: anyLabels }, { requiredKeys: [] }), (fields) => {
+      const given = JSON.parse(JSON.stringify(fields)) as Record<string, unknown>
+      const options = graphOptions(given)
+      expect(options !== undefined).toBe(Value.Check(GraphFields, given))
+      if (options === undefined) expect(graphOptionsFault(given)).toMatch(/^(name|labels): expected /)
+      else expect(options).toEqual(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)))
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test('graphs without any share one object', () => {
+  expect(graphOptions({ tasks: [] })).toBe(NO_GRAPH_OPTIONS)
+  expect(graphOptions({ name: null, labels: null })).toBe(NO_GRAPH_OPTIONS)
+})
+
+describe('a refusal says which field, and what it may be', () => {
+  const nameLimits = 'name: expected 1 to 200 characters, none of them a control character'
+  const labelNames = 'labels: expected names of 1 to 63 letters, digits, ".", "_", "/" or "-", got'
+  test.each([
+    [{ name: 7 }, 'name: expected string'],
+    [{ name: '' }, nameLimits],
+    [{ name: 'n'.repeat(201) }, nameLimits],
+    [{ name: 'a\tb' }, nameLimits],
+    [{ labels: ['a'] }, 'labels: expected object of strings'],
+    [{ labels: { a: 1 } }, 'labels: expected object of strings'],
+    [{ labels: labels(65) }, 'labels: expected at most 64 labels, got 65'],
+    [{ labels: { 'a b': '' } }, `${labelNames} "a b"`],
+    [{ labels: { ['a'.repeat(64)]: '' } }, `${labelNames} "${'a'.repeat(64)}"`],
+    [{ labels: { team: 'v'.repeat(257) } }, 'labels: expected values of at most 256 characters, got 257 in "team"'],
+  ])('%j', (fields, fault) => {
+    expect(graphOptions(fields)).toBeUndefined()
+    expect(graphOptionsFault(fields)).toBe(fault)
+  })
+})
