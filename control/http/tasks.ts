@@ -1,7 +1,6 @@
 /** /tasks: submit, list, look at, cancel, delete. */
-import { type AnyElysia, t } from 'elysia'
+import type { AnyElysia } from 'elysia'
 import type { CancelResponse } from '../../shared/contract/control.ts'
-import { ServiceError } from '../../shared/errors.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { nextTurn } from '../../shared/steps.ts'
 import { cancelTask } from '../operations/cancel.ts'
@@ -10,10 +9,9 @@ import { getRecord } from '../operations/get.ts'
 import { listRecords, type RecordList } from '../operations/list.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { submit } from '../operations/submit.ts'
+import { NEXT_CURSOR_HEADER } from './query-values.ts'
 import { taskListRequest, taskQuery } from './task-query.ts'
-
-/** Longest wait of `GET /tasks/{id}?wait_ms=N`; a client that wants more asks again. */
-export const MAX_WAIT_MS = 60_000
+import { waitQuery, waitSignal } from './wait-ms.ts'
 
 export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
   app
@@ -35,13 +33,8 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
     .get(
       '/tasks/:id',
       ({ params, query, request }) =>
-        getRecord(parts, params.id, () => {
-          const waitMs = waitOf(query.wait_ms)
-          if (waitMs === 0) return undefined
-          app.server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
-          return AbortSignal.any([request.signal, AbortSignal.timeout(waitMs)])
-        }),
-      { query: t.Object({ wait_ms: t.Optional(t.String()) }, { additionalProperties: true }) },
+        getRecord(parts, params.id, () => waitSignal(app, request, query.wait_ms)),
+      { query: waitQuery },
     )
     .post(
       '/tasks/:id/cancel',
@@ -58,16 +51,6 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
       delete set.headers['content-type']
     })
 }
-
-function waitOf(text: string | undefined): number {
-  if (text === undefined) return 0
-  const ms = /^\d+$/.test(text) ? Number(text) : Number.NaN
-  if (ms <= MAX_WAIT_MS) return ms
-  throw new ServiceError(400, `invalid wait_ms "${text}": expected milliseconds from 0 to ${MAX_WAIT_MS}`)
-}
-
-/** Names the cursor of the next page; absent on the last. */
-const NEXT_CURSOR_HEADER = 'x-next-cursor'
 
 /**
  * A list that fits into its first part is no stream: the server closes a connection on which a request arrives while the

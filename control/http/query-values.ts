@@ -1,0 +1,47 @@
+/** Values of query parameters of lists. Pure. All throw 400 with the parameter, its value and the allowed values. */
+import { t } from 'elysia'
+import { badRequest } from '../../shared/errors.ts'
+import { nearestName } from '../../shared/nearest-name.ts'
+import { didYouMean } from '../../shared/unknown-names.ts'
+
+/** Most values of one parameter. */
+const MAX_VALUES = 32
+
+export const repeatable = t.Optional(t.Union([t.String(), t.Array(t.String())]))
+
+/** Values of a parameter, which may be repeated and may hold several values with commas between them. */
+export function valuesOf(name: string, given: string | string[] | undefined): string[] {
+  const values = [given ?? []].flat().flatMap((text) => text.split(','))
+  if (values.length > MAX_VALUES) throw badRequest(`${name} has ${values.length} values (at most ${MAX_VALUES})`)
+  return values
+}
+
+/** Values of a parameter, each one of `known`. */
+export const knownValues = <V extends string>(
+  name: string,
+  given: string | string[] | undefined,
+  known: readonly V[],
+): V[] =>
+  valuesOf(name, given).map((value) => {
+    if ((known as readonly string[]).includes(value)) return value as V
+    throw invalidValue(name, value, known)
+  })
+
+export const invalidValue = (name: string, value: string, known: readonly string[]) =>
+  badRequest(
+    `invalid ${name} ${JSON.stringify(value)}: expected ${known.join(', ')}${didYouMean(nearestName(value, known))}`,
+  )
+
+/** The number of entries of a page, `standard` where it is not given. */
+export function limitOf(text: string | undefined, { most, standard }: { most: number; standard: number }): number {
+  if (text === undefined) return standard
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+  if (limit >= 1 && limit <= most) return limit
+  throw badRequest(`invalid limit ${JSON.stringify(text)}: expected a whole number from 1 to ${most}`)
+}
+
+export const invalidCursor = (cursor: string) =>
+  badRequest(`invalid cursor ${JSON.stringify(cursor)}: expected the X-Next-Cursor of an earlier answer`)
+
+/** Names the cursor of the next page; absent on the last. */
+export const NEXT_CURSOR_HEADER = 'x-next-cursor'

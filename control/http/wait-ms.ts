@@ -1,0 +1,27 @@
+/** The query parameter `wait_ms`: how long an answer may wait for the end of what it shows. */
+import { type AnyElysia, t } from 'elysia'
+import { badRequest } from '../../shared/errors.ts'
+import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+
+/** Longest wait of one request. A client that wants more asks again. */
+export const MAX_WAIT_MS = 60_000
+
+export const waitQuery = t.Object({ wait_ms: t.Optional(t.String()) }, { additionalProperties: true })
+
+/**
+ * The signal that ends the wait of a request: its time is up, or its caller is gone. Undefined if it does not wait. Gives
+ * the answer as much more time. Throws 400.
+ */
+export function waitSignal(app: AnyElysia, request: Request, text: string | undefined): AbortSignal | undefined {
+  const waitMs = waitMsOf(text)
+  if (waitMs === 0) return undefined
+  app.server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
+  return AbortSignal.any([request.signal, AbortSignal.timeout(waitMs)])
+}
+
+function waitMsOf(text: string | undefined): number {
+  if (text === undefined) return 0
+  const ms = /^\d+$/.test(text) ? Number(text) : Number.NaN
+  if (ms <= MAX_WAIT_MS) return ms
+  throw badRequest(`invalid wait_ms "${text}": expected milliseconds from 0 to ${MAX_WAIT_MS}`)
+}
