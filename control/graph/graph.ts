@@ -114,11 +114,26 @@ export class Graph {
     return this.tasks[dependents[dependentsStart[position]! + i]!]!
   }
 
-  /** Dependencies of `task`. Empty once the graph has ended. */
-  dependenciesOf({ position }: Task): Task[] {
+  /** Number of dependencies of `task`, repeated ones counted. 0 once the graph has ended. */
+  dependencyCount({ position }: Task): number {
+    const { dependenciesStart } = this.#edges
+    return (dependenciesStart[position + 1] ?? 0) - (dependenciesStart[position] ?? 0)
+  }
+
+  /** The `i`-th dependency of `task`. */
+  dependency({ position }: Task, i: number): Task {
     const { dependencies, dependenciesStart } = this.#edges
-    const positions = dependencies.subarray(dependenciesStart[position] ?? 0, dependenciesStart[position + 1] ?? 0)
-    return Array.from(positions, (dependency) => this.tasks[dependency]!)
+    return this.tasks[dependencies[dependenciesStart[position]! + i]!]!
+  }
+
+  /** Dependencies of `task`. Empty once the graph has ended. */
+  dependenciesOf(task: Task): Task[] {
+    return Array.from({ length: this.dependencyCount(task) }, (_, i) => this.dependency(task, i))
+  }
+
+  /** The edges; undefined once the graph has ended. */
+  get edges(): Edges | undefined {
+    return this.#edges === RELEASED ? undefined : this.#edges
   }
 
   /** Frees the edges, which only a live graph needs. */

@@ -23,6 +23,41 @@ export function* findCycle(edges: Edges): Steps<number[] | null> {
   return found === missing.length ? null : yield* cycleAmong(edges, missing)
 }
 
+/**
+ * The positions of an acyclic graph, each after those that it depends on: as submitted, but a task that stands before a
+ * dependency comes right after it. An order that is already valid stays.
+ */
+export function* dependencyOrder({
+  dependenciesStart,
+  dependencies,
+}: Pick<Edges, 'dependenciesStart' | 'dependencies'>): Steps<Uint32Array> {
+  const count = dependenciesStart.length - 1
+  const order = new Uint32Array(count)
+  const isPlaced = new Uint8Array(count)
+  const nextDependency = dependenciesStart.slice(0, count)
+  /** Tasks that wait for the last of them, each a dependent of the next. */
+  const path: number[] = []
+  let placed = 0
+  let steps = 0
+  for (let first = 0; first < count; first++) {
+    if (isPlaced[first] === 0) path.push(first)
+    while (path.length > 0) {
+      const task = path.at(-1)!
+      const d = nextDependency[task]!++
+      if (d < dependenciesStart[task + 1]!) {
+        const dependency = dependencies[d]!
+        if (isPlaced[dependency] === 0) path.push(dependency)
+      } else {
+        isPlaced[task] = 1
+        order[placed++] = task
+        path.pop()
+      }
+      if (isYieldDue(steps++)) yield
+    }
+  }
+  return order
+}
+
 /** Tasks with `missing > 0` wait for each other. Walking from any of them to one it waits for must come round. */
 function* cycleAmong({ dependentsStart, dependents }: Edges, missing: Uint32Array): Steps<number[]> {
   const waitsFor = new Int32Array(missing.length).fill(-1)

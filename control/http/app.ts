@@ -6,6 +6,7 @@ import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../store/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
+import { addGraphRoutes } from './graphs.ts'
 import { addHealthRoutes } from './health.ts'
 import { addMcpRoutes } from './mcp.ts'
 import { addMcpEndpoint } from './mcp-endpoint.ts'
@@ -25,6 +26,7 @@ export function controlApp({ parts, counters, guard, startedAt }: ControlAppOpti
   const errorBody = (error: Error): ErrorResponse => ({ error: error.message })
   const app: AnyElysia = httpService({ log, guard, errorBody, maxBodyBytes, unknownFields })
   addTaskRoutes(app, parts)
+  addGraphRoutes(app, parts)
   addAdapterRoutes(app, parts)
   addMcpRoutes(app, parts)
   addMcpEndpoint(app, parts)

@@ -9,11 +9,20 @@ const MAX_VALUES = 32
 
 export const repeatable = t.Optional(t.Union([t.String(), t.Array(t.String())]))
 
-/** Values of a parameter, which may be repeated and may hold several values with commas between them. */
-export function valuesOf(name: string, given: string | string[] | undefined): string[] {
-  const values = [given ?? []].flat().flatMap((text) => text.split(','))
+/** Values of a parameter that may be repeated. */
+export function repeatedValues(name: string, given: string | string[] | undefined): string[] {
+  const values = [given ?? []].flat()
   if (values.length > MAX_VALUES) throw badRequest(`${name} has ${values.length} values (at most ${MAX_VALUES})`)
   return values
+}
+
+/** Values of a parameter, which may be repeated and may hold several values with commas between them. */
+export function valuesOf(name: string, given: string | string[] | undefined): string[] {
+  const texts = [given ?? []].flat()
+  return repeatedValues(
+    name,
+    texts.flatMap((text) => text.split(',')),
+  )
 }
 
 /** Values of a parameter, each one of `known`. */

@@ -36,7 +36,10 @@ export function taskListRequest(query: TaskQuery, types: ReadonlySet<string>): L
     page:
       limit === undefined && cursor === undefined
         ? undefined
-        : { limit: limitOf(limit, { most: MAX_PAGE_TASKS, standard: MAX_PAGE_TASKS }), after: cursor === undefined ? undefined : afterOf(cursor) },
+        : {
+            limit: limitOf(limit, { most: MAX_PAGE_TASKS, standard: MAX_PAGE_TASKS }),
+            after: cursor === undefined ? undefined : afterOf(cursor),
+          },
   }
 }
 

@@ -32,8 +32,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .get(
       '/tasks/:id',
-      ({ params, query, request }) =>
-        getRecord(parts, params.id, () => waitSignal(app, request, query.wait_ms)),
+      ({ params, query, request }) => getRecord(parts, params.id, () => waitSignal(app, request, query.wait_ms)),
       { query: waitQuery },
     )
     .post(

@@ -30,10 +30,15 @@ export async function namedTasks(store: TaskStore, { task_ids, graph_id }: TaskN
     if (task_ids.length === 0) throw badRequest('task_ids is empty')
     return { tasks: [...new Set(task_ids)].map((id) => knownTask(store, id)) }
   }
-  const graph = store.graph(graph_id!)
-  const tasks = graph === undefined ? [] : await runCooperatively(visibleTasks(store, graph))
-  if (graph === undefined || tasks.length === 0) throw new NotFound('graph', graph_id!)
-  return { tasks, graph }
+  const graph = knownGraph(store, graph_id!)
+  return { tasks: await runCooperatively(visibleTasks(store, graph)), graph }
+}
+
+/** The graph that callers see under `id`. Throws `NotFound`. */
+export function knownGraph(store: Pick<TaskStore, 'graph'>, id: string): Graph {
+  const graph = store.graph(id)
+  if (graph === undefined) throw new NotFound('graph', id)
+  return graph
 }
 
 function* visibleTasks(store: TaskStore, graph: Graph): Steps<Task[]> {

@@ -1,11 +1,11 @@
 /**
- * Goal: a cycle is found where there is one and nowhere else.
+ * Goal: a cycle is found where there is one and nowhere else; without one, tasks come in an order that dependencies allow.
  * Method: random acyclic graphs, the same with an edge that closes a circle, and graphs of 100,000 tasks.
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { dependenciesStartOf, edgesInSteps } from '../../../control/graph/edges.ts'
-import { findCycle } from '../../../control/graph/order.ts'
+import { dependencyOrder, findCycle } from '../../../control/graph/order.ts'
 import { runSync } from '../../../shared/steps.ts'
 import { type RandomTask, randomCyclicGraph, randomGraph } from '../../support/random-graph.ts'
 
@@ -100,5 +100,38 @@ describe('a cycle', () => {
     expect(cycleIn(wide)).toBeNull()
     wide[0] = [last]
     expectCycle(wide, cycleIn(wide))
+  })
+})
+
+describe('the order of tasks', () => {
+  const orderOf = (dependencies: Dependencies) => [...runSync(dependencyOrder(edgesOf(dependencies)))]
+
+  test('has each task once, after all that it depends on', () => {
+    fc.assert(
+      fc.property(randomGraph({ maxTasks: 40 }), (tasks) => {
+        const dependencies = positionsOf(tasks)
+        const order = orderOf(dependencies)
+        expect(order.toSorted((a, b) => a - b)).toEqual(tasks.map((_, position) => position))
+        const place = new Map(order.map((task, i) => [task, i]))
+        dependencies.forEach((those, task) => {
+          for (const dependency of those) expect(place.get(dependency)!).toBeLessThan(place.get(task)!)
+        })
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test.each<[string, Dependencies, number[]]>([
+    ['of no tasks', [], []],
+    ['that is valid stays', [[], [], [0], [1, 2]], [0, 1, 2, 3]],
+    ['moves a task behind the dependency that it stands before', [[2], [], []], [2, 0, 1]],
+    ['moves dependencies of dependencies', [[1, 2], [3], [], []], [3, 1, 2, 0]],
+  ])('%s', (_, dependencies, order) => {
+    expect(orderOf(dependencies)).toEqual(order)
+  })
+
+  test('of 100,000 tasks in a row, the last first', () => {
+    const row = Array.from({ length: LARGE }, (_, i) => (i === LARGE - 1 ? [] : [i + 1]))
+    expect(orderOf(row)).toEqual(Array.from({ length: LARGE }, (_, i) => LARGE - 1 - i))
   })
 })

@@ -1,0 +1,79 @@
+/**
+ * What the answer about one graph needs to know: its totals, the order of its tasks, who waits for whom, the critical path,
+ * the first failure. Pure; linear in tasks and dependencies.
+ */
+import { MAX_GRAPH_EDGES, MAX_GRAPH_TASKS } from '../../shared/contract/graphs.ts'
+import { inRanges, type Steps } from '../../shared/steps.ts'
+import { type CriticalPath, criticalPath } from './critical-path.ts'
+import { type Dependent, type Edges, edgesInSteps, fillDependenciesStart } from './edges.ts'
+import type { Graph, Task } from './graph.ts'
+import { type GraphTotals, graphTotals } from './graph-summary.ts'
+import { dependencyOrder } from './order.ts'
+import { firstFailure, skippedBy } from './root-cause.ts'
+
+export interface GraphFindings {
+  readonly graph: Graph
+  readonly totals: GraphTotals
+  readonly edges: Edges
+  /** The tasks of the answer, each after those that it depends on. */
+  readonly shown: readonly Task[]
+  /** There are further tasks. */
+  readonly isTruncated: boolean
+  readonly criticalPath: CriticalPath
+  readonly failure: { readonly task: Task; readonly skipped: number } | undefined
+}
+
+/** `now` in milliseconds since 1970. */
+export function* examineGraph(graph: Graph, now: number): Steps<GraphFindings> {
+  const { tasks } = graph
+  const totals = yield* graphTotals(graph)
+  const edges = graph.edges ?? (yield* edgesByName(tasks))
+  const order = yield* dependencyOrder(edges)
+  const path = yield* criticalPath(edges, order, (position) => durationOf(tasks[position]!, now))
+  const failed = yield* firstFailure(tasks)
+  const failure =
+    failed === undefined ? undefined : { task: failed, skipped: yield* skippedBy(failed.position, tasks, edges) }
+  return { graph, totals, edges, ...(yield* shownOf(tasks, order, edges)), criticalPath: path, failure }
+}
+
+/** Milliseconds from the start of a task to its end, or until now; undefined if it never started, or was deleted. */
+export function durationOf({ startedAt, finishedAt, isDeleted }: Task, now: number): number | undefined {
+  return startedAt === undefined || isDeleted ? undefined : Math.max(0, (finishedAt ?? now) - startedAt)
+}
+
+/** The edges of a graph that has freed them. */
+function* edgesByName(tasks: readonly Task[]): Steps<Edges> {
+  const positions = new Map<string, number>()
+  const dependents: Dependent[] = []
+  const dependenciesStart = new Uint32Array(tasks.length + 1)
+  yield* inRanges(tasks.length, (from, to) => {
+    for (let i = from; i < to; i++) {
+      positions.set(tasks[i]!.id, i)
+      dependents.push({ depends_on: tasks[i]!.dependsOn })
+    }
+    fillDependenciesStart(dependenciesStart, dependents, from, to)
+  })
+  return yield* edgesInSteps(dependents, dependenciesStart, (id) => positions.get(id)!)
+}
+
+/** The first tasks of `order`, so that with a task all of its dependencies are shown. */
+function* shownOf(
+  tasks: readonly Task[],
+  order: Uint32Array,
+  { dependenciesStart }: Edges,
+): Steps<Pick<GraphFindings, 'shown' | 'isTruncated'>> {
+  const shown: Task[] = []
+  let edgeCount = 0
+  let isTruncated = false
+  yield* inRanges(order.length, (from, to) => {
+    for (let i = from; i < to && !isTruncated; i++) {
+      const position = order[i]!
+      const task = tasks[position]!
+      if (task.isDeleted) continue
+      edgeCount += dependenciesStart[position + 1]! - dependenciesStart[position]!
+      isTruncated = shown.length === MAX_GRAPH_TASKS || edgeCount > MAX_GRAPH_EDGES
+      if (!isTruncated) shown.push(task)
+    }
+  })
+  return { shown, isTruncated }
+}

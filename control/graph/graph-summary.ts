@@ -1,0 +1,94 @@
+/** What a graph as a whole amounts to: its state, the number of its tasks in each state, its times. Pure. */
+
+import type { GraphState } from '../../shared/contract/graph-state.ts'
+import type { GraphCounts, GraphSummary } from '../../shared/contract/graphs.ts'
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { isoTime } from '../../shared/iso-time.ts'
+import { inRanges, type Steps } from '../../shared/steps.ts'
+import type { Graph, Task } from './graph.ts'
+
+type EndState = Exclude<GraphState, 'running'>
+
+/** `counts` leaves zeros out. */
+function graphState(graph: Graph, counts: GraphCounts): GraphState {
+  if (graph.endedAt === undefined) return 'running'
+  if (counts.failed !== undefined) return 'failed'
+  return counts.cancelled !== undefined || counts.skipped !== undefined ? 'cancelled' : 'success'
+}
+
+/** The state of a graph that has ended, without counting its tasks. */
+export function* endState({ tasks }: Graph): Steps<EndState> {
+  let state: EndState = 'success'
+  yield* inRanges(tasks.length, (from, to) => {
+    if (state !== 'failed') state = endStateWithin(tasks, from, to, state)
+  })
+  return state
+}
+
+/** As if the graph had only the tasks from `from` to `to`, and others that amount to `state`. */
+export function endStateWithin(
+  tasks: readonly Task[],
+  from: number,
+  to: number,
+  state: EndState = 'success',
+): EndState {
+  let result = state
+  for (let i = from; i < to; i++) {
+    const { status, isDeleted } = tasks[i]!
+    if (isDeleted) continue
+    if (status === 'failed') return 'failed'
+    if (status === 'cancelled' || status === 'skipped') result = 'cancelled'
+  }
+  return result
+}
+
+/** The tasks of a graph that were not deleted, added up. */
+export interface GraphTotals {
+  readonly taskCount: number
+  readonly counts: GraphCounts
+  readonly state: GraphState
+  /** When its first task started; undefined until then. Milliseconds since 1970, as are all times here. */
+  readonly startedAt: number | undefined
+}
+
+export function* graphTotals(graph: Graph): Steps<GraphTotals> {
+  const { tasks } = graph
+  const byStatus: { [S in TaskStatus]?: number } = {}
+  let taskCount = 0
+  let startedAt = Number.POSITIVE_INFINITY
+  yield* inRanges(tasks.length, (from, to) => {
+    for (let i = from; i < to; i++) {
+      const task = tasks[i]!
+      if (task.isDeleted) continue
+      taskCount++
+      byStatus[task.status] = (byStatus[task.status] ?? 0) + 1
+      if (task.startedAt !== undefined && task.startedAt < startedAt) startedAt = task.startedAt
+    }
+  })
+  const counts: GraphCounts = byStatus
+  return {
+    ...{ taskCount, counts, state: graphState(graph, counts) },
+    startedAt: startedAt === Number.POSITIVE_INFINITY ? undefined : startedAt,
+  }
+}
+
+export function* graphSummary(graph: Graph): Steps<GraphSummary> {
+  return summaryOf(graph, yield* graphTotals(graph))
+}
+
+export function summaryOf(graph: Graph, { taskCount, counts, state, startedAt }: GraphTotals): GraphSummary {
+  const { endedAt, options } = graph
+  return {
+    graph_id: graph.id,
+    ...(options.name !== undefined && { name: options.name }),
+    ...(options.labels !== undefined && { labels: { ...options.labels } }),
+    state,
+    task_count: taskCount,
+    counts,
+    created_at: isoTime(graph.createdAt),
+    ...(startedAt !== undefined && { started_at: isoTime(startedAt) }),
+    ...(endedAt !== undefined && { finished_at: isoTime(endedAt) }),
+    ...(startedAt !== undefined && endedAt !== undefined && { duration_ms: Math.max(0, endedAt - startedAt) }),
+    trace_id: graph.traceId,
+  }
+}

@@ -1,0 +1,28 @@
+/** A task in the answer about its graph. Pure. */
+import { type GraphTask, MAX_GRAPH_ERROR_CHARACTERS } from '../../shared/contract/graphs.ts'
+import { isoTime } from '../../shared/iso-time.ts'
+import type { Task } from './graph.ts'
+import { durationOf } from './graph-findings.ts'
+
+export function graphTask(task: Task, now: number): GraphTask {
+  const { id, type, toolName, status, attempt, dependsOn, startedAt, finishedAt, errorText, failure } = task
+  const durationMs = durationOf(task, now)
+  const error = errorText ?? failure?.message // between two attempts only the failure of the last one is known
+  return {
+    id,
+    type,
+    ...(toolName !== undefined && { tool_name: toolName }),
+    status,
+    ...(attempt > 0 && { attempt }),
+    ...(dependsOn !== undefined && dependsOn.length > 0 && { depends_on: [...dependsOn] }),
+    ...(startedAt !== undefined && { started_at: isoTime(startedAt) }),
+    ...(finishedAt !== undefined && { finished_at: isoTime(finishedAt) }),
+    ...(durationMs !== undefined && { duration_ms: durationMs }),
+    ...(error !== undefined && { error: error.slice(0, MAX_GRAPH_ERROR_CHARACTERS) }),
+    ...(failure !== undefined && { code: failure.code }),
+  }
+}
+
+/** Ids of the dependencies of `task` in `shown`, without repetition. */
+export const shownDependencies = ({ dependsOn = [] }: Task, isShown: (id: string) => boolean): string[] =>
+  dependsOn.length < 2 ? dependsOn.filter(isShown) : [...new Set(dependsOn)].filter(isShown)

@@ -1,0 +1,67 @@
+/** Why a graph failed: the task that failed first, what it took with it, and how to learn more. Pure. */
+import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
+import { attemptOutput } from './attempt-record.ts'
+import type { Edges } from './edges.ts'
+import type { Task } from './graph.ts'
+
+/** The task that failed first; undefined if none did. Of several within a millisecond, the one that changed first. */
+export function* firstFailure(tasks: readonly Task[]): Steps<Task | undefined> {
+  let first: Task | undefined
+  yield* inRanges(tasks.length, (from, to) => {
+    for (let i = from; i < to; i++) {
+      const task = tasks[i]!
+      if (task.status === 'failed' && !task.isDeleted && (first === undefined || isBefore(task, first))) first = task
+    }
+  })
+  return first
+}
+
+const isBefore = (a: Task, b: Task): boolean => {
+  const [endOfA, endOfB] = [a.finishedAt ?? 0, b.finishedAt ?? 0]
+  return endOfA < endOfB || (endOfA === endOfB && a.seq < b.seq)
+}
+
+/** Number of tasks that were skipped because of `lost`: those that depend on it, and those that depend on them. */
+export function* skippedBy(
+  lost: number,
+  tasks: readonly Task[],
+  { dependentsStart, dependents }: Pick<Edges, 'dependentsStart' | 'dependents'>,
+): Steps<number> {
+  const isFound = new Uint8Array(tasks.length)
+  const open = [lost]
+  let count = 0
+  let steps = 0
+  for (let task = open.pop(); task !== undefined; task = open.pop()) {
+    for (let d = dependentsStart[task]!; d < dependentsStart[task + 1]!; d++) {
+      const dependent = dependents[d]!
+      if (isFound[dependent] === 0 && tasks[dependent]!.status === 'skipped') {
+        isFound[dependent] = 1
+        if (!tasks[dependent]!.isDeleted) count++
+        open.push(dependent)
+      }
+      if (isYieldDue(steps++)) yield
+    }
+  }
+  return count
+}
+
+/** The last lines of the last attempt. `result` is the result of the task; undefined if it has none, or it is lost. */
+export const failureTail = ({ attempts }: Task, result: unknown): string | undefined =>
+  attempts?.at(-1)?.tail ?? attemptOutput(result).tail
+
+/** What a shell takes as it is. */
+const PLAIN_WORD = /^[\w.:@%+=,/-]+$/
+
+/** What a terminal would obey, and what no command line can hold. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what this is about
+const CONTROL_CHARACTER = /[\u0000-\u001f\u007f-\u009f]/
+
+/** The commands of the client that tell more about a task that failed. Names of tasks come from callers: they are quoted. */
+export function commandsAfterFailure({ id, graph }: Task): string[] {
+  const graphCommand = `taskmill graph ${graph.id}`
+  if (CONTROL_CHARACTER.test(id)) return [graphCommand]
+  const name = shellWord(`${graph.id}/${id}`)
+  return [`taskmill logs ${name}`, `taskmill get ${name}`, graphCommand]
+}
+
+const shellWord = (text: string): string => (PLAIN_WORD.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)

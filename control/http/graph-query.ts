@@ -1,0 +1,62 @@
+/** The query of GET /graphs: filter and page. Pure. */
+import { t } from 'elysia'
+import { LABEL_NAME } from '../../shared/contract/control.ts'
+import { GRAPH_STATES } from '../../shared/contract/graph-state.ts'
+import { DEFAULT_PAGE_GRAPHS, MAX_PAGE_GRAPHS } from '../../shared/contract/graphs.ts'
+import { badRequest } from '../../shared/errors.ts'
+import { type GraphPageRequest, graphPlaceOf } from '../operations/graph-filter.ts'
+import { invalidCursor, knownValues, limitOf, repeatable, repeatedValues } from './query-values.ts'
+
+export const graphQuery = t.Object(
+  {
+    state: repeatable,
+    name: t.Optional(t.String()),
+    label: repeatable,
+    since: t.Optional(t.String()),
+    until: t.Optional(t.String()),
+    limit: t.Optional(t.String()),
+    cursor: t.Optional(t.String()),
+  },
+  { additionalProperties: true },
+)
+type GraphQuery = typeof graphQuery.static
+
+/** Throws 400 with the parameter, its value and the allowed values. */
+export function graphPageRequest(query: GraphQuery, url: string): GraphPageRequest {
+  const { state, name, since, until, limit, cursor } = query
+  const labels = query.label === undefined ? [] : new URL(url).searchParams.getAll('label') // Elysia splits at commas
+  return {
+    filter: {
+      states: knownValues('state', state, GRAPH_STATES),
+      name,
+      labels: repeatedValues('label', labels).map(labelOf),
+      since: timeOf('since', since),
+      until: timeOf('until', until),
+    },
+    after: cursor === undefined ? undefined : afterOf(cursor),
+    limit: limitOf(limit, { most: MAX_PAGE_GRAPHS, standard: DEFAULT_PAGE_GRAPHS }),
+  }
+}
+
+/** Values may have commas and equals signs. */
+function labelOf(text: string): [name: string, value: string] {
+  const [label, ...value] = text.split('=')
+  if (label !== undefined && new RegExp(LABEL_NAME).test(label) && value.length > 0) return [label, value.join('=')]
+  throw badRequest(`invalid label ${JSON.stringify(text)}: expected name=value`)
+}
+
+/** RFC 3339. In a query, a `+` that is not encoded arrives as a space. */
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+ -]\d{2}:\d{2})$/i
+
+function timeOf(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const ms = TIME.test(text) ? Date.parse(text.replace(' ', '+')) : Number.NaN
+  if (!Number.isNaN(ms)) return ms
+  throw badRequest(`invalid ${name} ${JSON.stringify(text)}: expected a time such as 2026-01-31T09:30:00Z`)
+}
+
+function afterOf(cursor: string) {
+  const place = graphPlaceOf(cursor)
+  if (place !== undefined) return place
+  throw invalidCursor(cursor)
+}

@@ -1,0 +1,113 @@
+/** Shows one graph: its tasks in order, who waits for whom, what took the longest, why it failed. */
+import { type GraphDetails, MAX_GRAPH_TASKS, type RootCause } from '../../shared/contract/graphs.ts'
+import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import type { Graph } from '../graph/graph.ts'
+import { examineGraph, type GraphFindings } from '../graph/graph-findings.ts'
+import { summaryOf } from '../graph/graph-summary.ts'
+import { graphTask, shownDependencies } from '../graph/graph-task.ts'
+import { ResultFile } from '../graph/result-file.ts'
+import { commandsAfterFailure, failureTail } from '../graph/root-cause.ts'
+import type { Persistence } from '../journal/persistence.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { knownGraph } from './named-tasks.ts'
+import type { ResultReader } from './stored-result.ts'
+
+export interface GetGraphParts {
+  readonly store: TaskStore
+  readonly persistence: Pick<Persistence, 'flush'>
+  readonly resultFiles: ResultReader
+}
+
+/** Characters of a result that is parsed for its last lines. More would hold the event loop for more than 5 ms. */
+const MAX_PARSED_CHARACTERS = 4 * 1024 * 1024
+
+/** A graph as it is now, of which the tasks are still to be shown. */
+export interface ShownGraph {
+  readonly findings: GraphFindings
+  /** All of the answer but its tasks and edges. */
+  readonly head: Omit<GraphDetails, 'tasks' | 'edges'>
+}
+
+/**
+ * The answer about a graph as JSON. Waits for the end of the graph first, until the signal of `patience` fires, which is
+ * asked for once the graph is known to exist; undefined does not wait. Throws 404, also for a graph removed meanwhile.
+ */
+export async function getGraphJson(
+  parts: GetGraphParts,
+  id: string,
+  patience: () => AbortSignal | undefined,
+): Promise<string> {
+  const graph = knownGraph(parts.store, id)
+  const until = patience()
+  if (until !== undefined) await graphEnd(parts.store, graph, until)
+  const { findings, head } = await getGraph(parts, id)
+  const json = await runCooperatively(graphJson(head, findings, Date.now()))
+  parts.persistence.flush()
+  return json
+}
+
+/** Throws 404. */
+export async function getGraph(parts: GetGraphParts, id: string): Promise<ShownGraph> {
+  const graph = knownGraph(parts.store, id)
+  const findings = await runCooperatively(examineGraph(graph, Date.now()))
+  const cause = await rootCause(findings, parts.resultFiles)
+  parts.persistence.flush()
+  const { totals, criticalPath, isTruncated } = findings
+  const path = criticalPath.positions.slice(0, MAX_GRAPH_TASKS)
+  const head = {
+    ...summaryOf(graph, totals),
+    critical_path: { task_ids: path.map((at) => graph.tasks[at]!.id), duration_ms: criticalPath.durationMs },
+    ...(cause !== undefined && { root_cause: cause }),
+    ...((isTruncated || path.length < criticalPath.positions.length) && { truncated: true }),
+  }
+  return { findings, head }
+}
+
+/** One task after the other, as in `wait`: the wait ends with the last one whatever the order. */
+async function graphEnd(store: TaskStore, graph: Graph, until: AbortSignal): Promise<void> {
+  for (const task of graph.tasks) {
+    if (until.aborted) return
+    if (!task.isTerminal) await store.whenEnded(task, until)
+  }
+}
+
+async function rootCause({ failure }: GraphFindings, reader: ResultReader): Promise<RootCause | undefined> {
+  if (failure === undefined) return undefined
+  const { task, skipped } = failure
+  const tail = failureTail(
+    task,
+    task.result instanceof ResultFile ? await parsedResult(task.result, reader) : task.result,
+  )
+  return {
+    task_id: task.id,
+    error: task.errorText ?? '',
+    ...(task.failure !== undefined && { code: task.failure.code }),
+    ...(tail !== undefined && { tail }),
+    skipped,
+    try_next: commandsAfterFailure(task),
+  }
+}
+
+/** Undefined for a result that is lost, or too large. */
+async function parsedResult(file: ResultFile, reader: ResultReader): Promise<unknown> {
+  const result = await reader.read(file)
+  return 'lost' in result || result.json.length > MAX_PARSED_CHARACTERS ? undefined : JSON.parse(result.json)
+}
+
+/** Made in steps: the tasks of a large graph take longer to format than a turn may. */
+function* graphJson(head: ShownGraph['head'], { shown }: GraphFindings, now: number): Steps<string> {
+  const shownIds = new Set<string>()
+  let [tasks, edges] = ['', '']
+  let steps = 0
+  for (const task of shown) {
+    const id = JSON.stringify(task.id)
+    for (const dependency of shownDependencies(task, (name) => shownIds.has(name))) {
+      edges += `${edges === '' ? '' : ','}[${JSON.stringify(dependency)},${id}]`
+      if (isYieldDue(steps++)) yield
+    }
+    shownIds.add(task.id)
+    tasks += `${tasks === '' ? '' : ','}${JSON.stringify(graphTask(task, now))}`
+    if (isYieldDue(steps++)) yield
+  }
+  return `${JSON.stringify(head).slice(0, -1)},"tasks":[${tasks}],"edges":[${edges}]}`
+}

@@ -1,0 +1,40 @@
+/** Lists graphs as summaries, the newest first. */
+import type { GraphSummary } from '../../shared/contract/graphs.ts'
+import { runCooperatively, type Steps } from '../../shared/steps.ts'
+import { graphSummary } from '../graph/graph-summary.ts'
+import type { Persistence } from '../journal/persistence.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { type GraphPageRequest, graphPage } from './graph-filter.ts'
+
+export interface ListGraphsParts {
+  readonly store: TaskStore
+  readonly persistence: Pick<Persistence, 'flush'>
+}
+
+export interface GraphList {
+  /** The newest first. */
+  readonly graphs: readonly GraphSummary[]
+  /** Of the next page; undefined on the last. */
+  readonly nextCursor: string | undefined
+}
+
+/** A page of the wanted graphs. In slices: there may be a million graphs, or a million tasks in one of them. */
+export async function listGraphs(
+  { store, persistence }: ListGraphsParts,
+  request: GraphPageRequest,
+): Promise<GraphList> {
+  const list = await runCooperatively(summaries(store, request))
+  persistence.flush()
+  return list
+}
+
+function* summaries(store: TaskStore, request: GraphPageRequest): Steps<GraphList> {
+  const { graphs, nextCursor } = yield* graphPage(store, request)
+  const found: GraphSummary[] = []
+  for (const graph of graphs) {
+    const summary = yield* graphSummary(graph)
+    if (!graph.isRetired) found.push(summary)
+    yield
+  }
+  return { graphs: found, nextCursor }
+}

@@ -1,0 +1,107 @@
+/**
+ * Answers about graphs: GET /graphs, GET /graphs/{id}.
+ *
+ * The schemas document (`description`) and give the types. Absent values are left out. Times are RFC 3339 in UTC, with
+ * milliseconds.
+ */
+import { type Static, Type } from '@sinclair/typebox'
+import { count, flag, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
+import { GRAPH_STATES } from './graph-state.ts'
+import { TASK_STATUSES } from './task-status.ts'
+
+/** Graphs of one page, at most and by default. */
+export const MAX_PAGE_GRAPHS = 1_000
+export const DEFAULT_PAGE_GRAPHS = 100
+
+/** Tasks of one graph in an answer. More would take a browser longer to draw than a person waits. */
+export const MAX_GRAPH_TASKS = 10_000
+
+/** Dependencies between the tasks of one answer. A graph of 10,000 tasks may have 50 million. */
+export const MAX_GRAPH_EDGES = 100_000
+
+/** Characters of the error of each task in the answer about its graph. The record of the task has all of it. */
+export const MAX_GRAPH_ERROR_CHARACTERS = 1_000
+
+/** Number of tasks in each state. States without a task are left out. */
+export const GraphCounts = Type.Partial(
+  Type.Object({
+    pending: count('Tasks that have not started.'),
+    running: count('Tasks that have started, including those between two attempts.'),
+    success: count('Tasks that succeeded.'),
+    failed: count('Tasks without attempts left.'),
+    skipped: count('Tasks that lost a dependency.'),
+    cancelling: count('Tasks whose attempt is being ended.'),
+    cancelled: count('Tasks that were cancelled.'),
+  }),
+  { description: 'Tasks per state; zeros are left out.' },
+)
+export type GraphCounts = Static<typeof GraphCounts>
+
+/** A graph in GET /graphs. */
+export const GraphSummary = Type.Object({
+  graph_id: text('Id of the graph.'),
+  name: maybe(text('The name that was submitted with it.')),
+  labels: maybe(textMap('The labels that were submitted with it.')),
+  state: oneOf(
+    GRAPH_STATES,
+    'running until all tasks have ended. Then failed if a task failed, else cancelled if one was cancelled or skipped, else success.',
+  ),
+  task_count: count('Tasks that were not deleted.'),
+  counts: GraphCounts,
+  created_at: time('When it was accepted.'),
+  started_at: maybe(time('When its first task started.')),
+  finished_at: maybe(time('When its last task ended.')),
+  duration_ms: maybe(count('Milliseconds from started_at to finished_at.')),
+  trace_id: text('Trace id of its submission, which its log lines carry.'),
+})
+export type GraphSummary = Static<typeof GraphSummary>
+
+/** A task in GET /graphs/{id}. */
+export const GraphTask = Type.Object({
+  id: text('Id of the task.'),
+  type: text('Category of the task.'),
+  tool_name: maybe(text('Tool of the category.')),
+  status: oneOf(TASK_STATUSES, 'State of the task.'),
+  attempt: maybe(count('Number of the last attempt.')),
+  depends_on: maybe(texts('Ids of the tasks that must succeed first.')),
+  started_at: maybe(time('When its first attempt started.')),
+  finished_at: maybe(time('When it ended.')),
+  duration_ms: maybe(count('Milliseconds from its start to its end, or until now.')),
+  error: maybe(text(`Why it did not succeed, at most ${MAX_GRAPH_ERROR_CHARACTERS} characters.`)),
+  code: maybe(text('The kind of failure.')),
+})
+export type GraphTask = Static<typeof GraphTask>
+
+/** Why a graph failed. */
+export const RootCause = Type.Object({
+  task_id: text('The task that failed first.'),
+  error: text('Why it failed.'),
+  code: maybe(text('The kind of failure.')),
+  tail: maybe(text('Last lines of its output, at most 2 KiB. They are data.')),
+  skipped: count('Tasks that were skipped because of it.'),
+  try_next: texts('Commands that tell more.'),
+})
+export type RootCause = Static<typeof RootCause>
+
+/** The answer of GET /graphs/{id}. */
+export const GraphDetails = Type.Object({
+  ...GraphSummary.properties,
+  tasks: Type.Array(GraphTask, { description: 'Each task after those that it depends on.' }),
+  edges: Type.Array(Type.Tuple([Type.String(), Type.String()]), {
+    description: 'Pairs of ids of shown tasks: [dependency, dependent].',
+  }),
+  critical_path: Type.Object(
+    {
+      task_ids: texts('Ids of the tasks, each a dependency of the next.'),
+      duration_ms: count('Sum of their durations; of tasks that still run, until now.'),
+    },
+    { description: 'The chain of tasks that took the longest.' },
+  ),
+  root_cause: maybe(RootCause),
+  truncated: maybe(
+    flag(
+      `true if tasks are left out: more than ${MAX_GRAPH_TASKS}, or with more than ${MAX_GRAPH_EDGES} dependencies.`,
+    ),
+  ),
+})
+export type GraphDetails = Static<typeof GraphDetails>
