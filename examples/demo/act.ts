@@ -1,11 +1,12 @@
 /** One graph of the demo: filled in, submitted with the client, shown until all of its tasks have ended. */
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
+import type { GraphProgress } from '../../shared/live-view/progress.ts'
+import type { LiveView } from '../../shared/live-view/screen.ts'
 import type { Client } from './client.ts'
 import { tasksOf } from './control.ts'
 import { type ExampleGraph, expectedOn } from './graph.ts'
-import type { LiveView } from './live-view.ts'
-import { type GraphProgress, graphProgress } from './progress.ts'
+import { graphProgress } from './progress.ts'
 import type { ServiceProcess } from './service-process.ts'
 
 /** Milliseconds between two looks at the tasks: often enough to see the short ones, seldom enough to cost nothing. */

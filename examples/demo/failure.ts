@@ -1,8 +1,8 @@
 /** A failed step as a user meets it: what its record says, what it used, and what to do about it. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { ResourceUsage } from '../../shared/contract/runtime.ts'
-import { formatDuration } from './frame.ts'
-import { wrap } from './palette.ts'
+import { formatDuration } from '../../shared/live-view/frame.ts'
+import { wrap } from '../../shared/live-view/palette.ts'
 import { oneLine } from './results.ts'
 import { type RuntimeResult, runtimeResultOf } from './runtime-result.ts'
 

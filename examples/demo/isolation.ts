@@ -1,7 +1,7 @@
 /** How far the steps of a build were fenced in and limited, in words: what they asked for and what they got. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
-import { wrap } from './palette.ts'
+import { wrap } from '../../shared/live-view/palette.ts'
 import { runtimeResultOf } from './runtime-result.ts'
 
 /** A paragraph for each plan that there was; on one host they are mostly alike. `columns` is how wide they may be. */

@@ -1,9 +1,9 @@
 /** What came of each task, as a table. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
-import { formatDuration } from './frame.ts'
+import { formatDuration } from '../../shared/live-view/frame.ts'
+import { cut, fit, type Paint, type Style } from '../../shared/live-view/palette.ts'
+import type { GraphProgress, TaskProgress } from '../../shared/live-view/progress.ts'
 import type { ExampleTask } from './graph.ts'
-import { cut, fit, type Paint, type Style } from './palette.ts'
-import type { GraphProgress, TaskProgress } from './progress.ts'
 
 export function renderResults(
   tasks: readonly ExampleTask[],

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'bun:test'
 import { failureWords, formatBytes } from '../../examples/demo/failure.ts'
 import { type ExampleTask, expectedOn } from '../../examples/demo/graph.ts'
 import { isolationWords } from '../../examples/demo/isolation.ts'
-import { wrap } from '../../examples/demo/palette.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { ExecutionPlan, PlannedSandbox, ResourceEnforcement } from '../../shared/contract/runtime.ts'
+import { wrap } from '../../shared/live-view/palette.ts'
 
 const MIB = 1024 * 1024
 const WIDE = 1_000

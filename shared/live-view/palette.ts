@@ -12,12 +12,17 @@ export const noColours: Paint = (_style, text) => text
 
 /** `text` in exactly `columns` columns: filled up with spaces, or cut with an ellipsis. */
 export function fit(text: string, columns: number): string {
-  return cut(text, columns) + ' '.repeat(Math.max(0, columns - Bun.stringWidth(text)))
+  const shown = cut(text, columns)
+  return shown + ' '.repeat(Math.max(0, columns - Bun.stringWidth(shown)))
 }
 
 /** `text` in at most `columns` columns. Colours in it stay whole and are closed. */
-export const cut = (text: string, columns: number): string =>
-  columns <= 0 ? '' : Bun.sliceAnsi(text, 0, columns, { ellipsis: '…' })
+export function cut(text: string, columns: number): string {
+  if (columns <= 0) return ''
+  const shown = Bun.sliceAnsi(text, 0, columns, { ellipsis: '…' })
+  // With a wide character at its end the slice can be a column too long.
+  return Bun.stringWidth(shown) <= columns ? shown : cut(text, columns - 1)
+}
 
 /** `text` in lines of at most `columns` columns, broken between words; one that is longer has a line of its own. */
 export function wrap(text: string, columns: number): string[] {

@@ -1,0 +1,88 @@
+/** What the views show of a task: derived from its state and from what its graph expects of it. Pure. */
+import type { TaskStatus } from '../contract/task-status.ts'
+
+/** `retrying` is the pause between two attempts. */
+export type Phase = 'waiting' | 'running' | 'retrying' | 'success' | 'failed' | 'skipped' | 'cancelled'
+
+/** What is known of a task before it runs. */
+export interface ShownTask {
+  readonly id: string
+  /** What it does, for people. */
+  readonly title: string
+  /** The status that it is meant to end with. Absent: any but `failed`. */
+  readonly expect?: string
+  /** The number of the attempt that is meant to be its last. Absent: any. */
+  readonly attempts?: number
+}
+
+/** What the service says of a task: the fields of its record, of its graph's list, or of an event. */
+export interface TaskState {
+  readonly status: TaskStatus
+  readonly run_status?: string | undefined
+  readonly attempt?: number | undefined
+  readonly error?: string | undefined
+  readonly started_at?: string | undefined
+  readonly finished_at?: string | undefined
+}
+
+export interface TaskProgress {
+  readonly id: string
+  readonly title: string
+  readonly phase: Phase
+  /** 0 before the first attempt. */
+  readonly attempt: number
+  /** Why it failed or was skipped, else empty. */
+  readonly reason: string
+  /** Why it waits, or what it reports while it runs. It stands in place of the title. */
+  readonly detail?: string
+  /** It ended otherwise than expected. */
+  readonly isSurprise: boolean
+  /** Milliseconds since the graph was accepted; absent before that. */
+  readonly startMs?: number
+  readonly endMs?: number
+}
+
+export interface GraphProgress {
+  readonly tasks: readonly TaskProgress[]
+  /** Milliseconds since the graph was accepted. */
+  readonly nowMs: number
+  /** A sentence about the view itself: that the service does not answer. */
+  readonly notice?: string
+}
+
+/** `state` is undefined before the service knows the task; `acceptedAt` is in milliseconds since 1970. */
+export function taskProgress(task: ShownTask, state: TaskState | undefined, acceptedAt: number): TaskProgress {
+  const sinceThen = (time: string) => Math.max(0, Date.parse(time) - acceptedAt)
+  return {
+    id: task.id,
+    title: task.title,
+    phase: phaseOf(state),
+    attempt: state?.attempt ?? 0,
+    reason: state?.error ?? '',
+    isSurprise: state !== undefined && isSurprise(task, state),
+    ...(state?.started_at !== undefined && { startMs: sinceThen(state.started_at) }),
+    ...(state?.finished_at !== undefined && { endMs: sinceThen(state.finished_at) }),
+  }
+}
+
+function phaseOf(state: TaskState | undefined): Phase {
+  if (state === undefined) return 'waiting'
+  switch (state.status) {
+    case 'pending':
+      return 'waiting'
+    case 'running':
+      return state.run_status === 'accepted' ? 'retrying' : 'running'
+    case 'cancelling':
+      return 'running'
+    default:
+      return state.status
+  }
+}
+
+export const hasEnded = (phase: Phase): boolean => phase !== 'waiting' && phase !== 'running' && phase !== 'retrying'
+
+function isSurprise({ expect, attempts }: ShownTask, state: TaskState): boolean {
+  if (!hasEnded(phaseOf(state))) return false
+  if (expect === undefined ? state.status === 'failed' : state.status !== expect) return true
+  return attempts !== undefined && state.attempt !== attempts
+}

@@ -1,0 +1,45 @@
+/** Shows a graph in a terminal while it runs: each frame is drawn over the one before. */
+import { renderFrame } from './frame.ts'
+import type { Paint } from './palette.ts'
+import type { GraphProgress } from './progress.ts'
+import { type LiveView, type Screen, sizeOf } from './screen.ts'
+
+const HIDE_CURSOR = '\x1b[?25l'
+const SHOW_CURSOR = '\x1b[?25h'
+const CLEAR_LINE_END = '\x1b[K'
+const CLEAR_BELOW = '\x1b[J'
+/** The terminal shows nothing in between. Terminals that do not know these two ignore them. */
+const BEGIN_UPDATE = '\x1b[?2026h'
+const END_UPDATE = '\x1b[?2026l'
+
+export class TerminalView implements LiveView {
+  readonly #screen: Screen
+  readonly #title: string
+  readonly #paint: Paint
+  /** Widths of the lines that stand above the cursor. */
+  #drawn: readonly number[] = []
+
+  constructor(screen: Screen, title: string, paint: Paint) {
+    this.#screen = screen
+    this.#title = title
+    this.#paint = paint
+    screen.write(HIDE_CURSOR)
+  }
+
+  show(graph: GraphProgress): void {
+    const size = sizeOf(this.#screen)
+    // The cursor stands on a line of its own below the frame, and a line that is full must not wrap.
+    const room = { columns: size.columns - 1, rows: size.rows - 1 }
+    const lines = renderFrame(this.#title, graph, room, this.#paint)
+    // A terminal that became narrower has broken the lines of the last frame; it can no longer reach those above its top.
+    const drawnRows = this.#drawn.reduce((sum, width) => sum + Math.max(1, Math.ceil(width / size.columns)), 0)
+    const up = Math.min(drawnRows, size.rows - 1)
+    const text = lines.map((line) => `${line}${CLEAR_LINE_END}\n`).join('')
+    this.#screen.write(`${BEGIN_UPDATE}${up > 0 ? `\x1b[${up}A` : ''}\r${text}${CLEAR_BELOW}${END_UPDATE}`)
+    this.#drawn = lines.map((line) => Bun.stringWidth(line))
+  }
+
+  close(): void {
+    this.#screen.write(SHOW_CURSOR)
+  }
+}

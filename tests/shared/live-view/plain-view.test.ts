@@ -1,0 +1,47 @@
+/** A running graph as lines, where there is no terminal. */
+import { expect, test } from 'bun:test'
+import { PlainView } from '../../../shared/live-view/plain-view.ts'
+import type { TaskProgress } from '../../../shared/live-view/progress.ts'
+
+const task = (id: string, more: Partial<TaskProgress> = {}): TaskProgress => ({
+  ...{ id, title: '', phase: 'waiting', attempt: 0, reason: '', isSurprise: false },
+  ...more,
+})
+
+function view(title = 'title') {
+  let text = ''
+  const plain = new PlainView({ write: (more) => (text += more) }, title)
+  return { plain, text: () => text }
+}
+
+test('a line for each change, in the order of the times', () => {
+  const { plain, text } = view()
+  plain.show({ nowMs: 0, tasks: [task('a'), task('b')] })
+  const running = [
+    task('a', { phase: 'running', attempt: 1, startMs: 20 }),
+    task('b', { phase: 'running', attempt: 1, startMs: 10 }),
+  ]
+  plain.show({ nowMs: 1_000, tasks: running })
+  plain.show({ nowMs: 1_100, tasks: running })
+  plain.show({
+    nowMs: 2_000,
+    tasks: [running[0]!, task('b', { phase: 'failed', attempt: 2, endMs: 1_500, reason: 'no' })],
+  })
+  expect(text()).toBe(`title
+  0.01s  b: running
+  0.02s  a: running
+  1.50s  b: failed (attempt 2): no
+`)
+})
+
+test('a notice is a line when it changes', () => {
+  const { plain, text } = view()
+  for (const notice of ['away', 'away', '', 'away']) plain.show({ nowMs: 0, tasks: [], notice })
+  expect(text()).toBe('title\n  0.00s  away\n  0.00s  away\n')
+})
+
+test('every text stays on its line and is harmless', () => {
+  const { plain, text } = view('\x1b[2J')
+  plain.show({ nowMs: 0, tasks: [task('a\n  9.99s  b', { phase: 'failed', reason: '\x1b[31m' })] })
+  expect(text()).toBe('\\e[2J\n  0.00s  a\\n  9.99s  b: failed: \\e[31m\n')
+})
