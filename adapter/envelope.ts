@@ -1,21 +1,22 @@
 /** The JSON object that each call prints, and the exit codes. Source: spec, Client output envelopes. */
 import { messageOf, UsageError } from '../shared/errors.ts'
 import { CallFailed } from '../shared/http-client.ts'
+import type { Look } from './table/look.ts'
 
-export type Envelope =
-  | { readonly ok: true; readonly data: object }
-  | {
-      readonly ok: false
-      readonly error: {
-        readonly message: string
-        /** Status of the HTTP answer; 0 without one. */
-        readonly status_code: number
-        /** Body of the HTTP answer, at most its first 64 KiB; empty without one. */
-        readonly body: string
-      }
-      /** The part of the result that was achieved. */
-      readonly data?: object
-    }
+export interface Failure {
+  readonly ok: false
+  readonly error: {
+    readonly message: string
+    /** Status of the HTTP answer; 0 without one. */
+    readonly status_code: number
+    /** Body of the HTTP answer, at most its first 64 KiB; empty without one. */
+    readonly body: string
+  }
+  /** The part of the result that was achieved. */
+  readonly data?: object
+}
+
+export type Envelope = { readonly ok: true; readonly data: object } | Failure
 
 export const EXIT = {
   success: 0,
@@ -37,6 +38,8 @@ export interface Answer {
   readonly exitCode: ExitCode
   /** Lines for standard error. */
   readonly warnings?: readonly string[]
+  /** The lines of `-o table`. Absent: the fields of `data`. */
+  readonly table?: (look: Look) => Promise<readonly string[]>
 }
 
 export const success = (data: object): Answer => ({ data, exitCode: EXIT.success })
@@ -55,7 +58,7 @@ export class PartialFailure extends CallFailed {
 }
 
 /** The envelope and the exit code for a caught value. */
-export function failure(thrown: unknown): { envelope: Envelope; exitCode: number } {
+export function failure(thrown: unknown): { envelope: Failure; exitCode: number } {
   const { statusCode, body } = thrown instanceof CallFailed ? thrown : { statusCode: 0, body: '' }
   const error = { message: messageOf(thrown), status_code: statusCode, body }
   if (thrown instanceof PartialFailure) {

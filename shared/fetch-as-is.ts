@@ -31,9 +31,6 @@ export async function fetchAsIs(
   signal.addEventListener('abort', () => answer.destroy(signal.reason), { once: true })
   const body = Readable.toWeb(answer) as unknown as ReadableStream<Uint8Array>
   const hasBody = ![204, 205, 304].includes(statusCode)
-  const type = answered['content-type']
-  return new Response(hasBody ? body : null, {
-    status: statusCode,
-    headers: type === undefined ? {} : { 'content-type': type },
-  })
+  const sent = Object.entries(answered).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []))
+  return new Response(hasBody ? body : null, { status: statusCode, headers: Object.fromEntries(sent) })
 }

@@ -3,18 +3,21 @@
  *
  * citty parses. By itself it accepts unknown flags, reads `-name` as four letters and keeps only the last of repeated
  * flags, so `canonicalArgv` checks and respells the arguments first; both together take 1 to 2 ms of a start. Every flag
- * takes `--name value`, `--name=value` and Go's `-name value`; an unknown flag, a missing value or a malformed one is a
+ * takes `--name value`, `--name=value` and Go's `-name value`, some also a letter; an unknown flag, a missing value or a malformed one is a
  * `UsageError` of one line. A flag beats its environment variable, which beats the default. The same table gives `--help`
  * and the tables of the documentation.
  */
 import { parseArgs } from 'citty'
 import { formatDuration, parseDurationMs } from './duration.ts'
 import { UsageError } from './errors.ts'
+import { nearestName } from './nearest-name.ts'
 
 /** One setting. `parse` turns its text into a `T`, or says what it expected. */
 export interface Setting<T> {
   readonly help: string
   readonly variable?: string
+  /** A letter that is the flag, too: `o` for `-o`. */
+  readonly letter?: string
   /** As written on the command line. Absent if there is none. */
   readonly default?: string
   /** The placeholder of the value in help texts: `host:port`, `bytes`, `duration`. Absent for a switch. */
@@ -36,7 +39,7 @@ export class Expected {
 export type Settings = Readonly<Record<string, Setting<unknown>>>
 export type SettingValues<S extends Settings> = { readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never }
 
-type Common = { help: string; variable?: string; range?: string }
+type Common = { help: string; variable?: string; letter?: string; range?: string }
 
 export const text = (setting: Common & { default?: string; value: string }): Setting<string> => ({
   ...setting,
@@ -170,7 +173,12 @@ interface CanonicalArgv {
 
 /** Checks the flags of `argv` and writes all of them in one way, for citty. */
 function canonicalArgv(argv: readonly string[], settings: Settings): CanonicalArgv {
-  const byName = new Map(Object.entries(settings).map(([key, setting]) => [flagName(key), setting]))
+  const byName = new Map<string, { readonly fullName: string; readonly setting: Setting<unknown> }>()
+  for (const [key, setting] of Object.entries(settings)) {
+    const named = { fullName: flagName(key), setting }
+    byName.set(named.fullName, named)
+    if (setting.letter !== undefined) byName.set(setting.letter, named)
+  }
   const flags = new Map<string, string[]>()
   const positionals: string[] = []
   let asked: 'help' | 'version' | undefined
@@ -191,32 +199,41 @@ function canonicalArgv(argv: readonly string[], settings: Settings): CanonicalAr
     if (name === 'help' || name === 'h') asked = 'help'
     else if (name === 'version') asked ??= 'version'
     else {
-      const setting = byName.get(name)
-      if (setting === undefined) throw new UsageError(`unknown flag --${name} (see --help)`)
+      const named = byName.get(name)
+      if (named === undefined) throw unknownFlag(name, byName.keys())
+      const { fullName, setting } = named
       let value = inline
       if (value === undefined && setting.isSwitch) value = 'true'
       if (value === undefined) {
         value = argv[++i]
         const next = value === undefined ? null : FLAG.exec(value)
         if (value === undefined || (next !== null && (byName.has(next[1]!) || ASKING.has(next[1]!)))) {
-          throw new UsageError(`flag --${name} needs a value (${setting.value})`)
+          throw new UsageError(`flag --${fullName} needs a value (${setting.value})`)
         }
       }
-      flags.set(name, [...(flags.get(name) ?? []), value])
+      flags.set(fullName, [...(flags.get(fullName) ?? []), value])
     }
   }
   const given = [...flags].map(([name, values]) => {
-    const value = byName.get(name)?.repeatable ? values.join(',') : values.at(-1)
+    const value = byName.get(name)?.setting.repeatable ? values.join(',') : values.at(-1)
     return `--${name}=${value}`
   })
   return { asked, canonical: [...given, '--', ...positionals] }
+}
+
+function unknownFlag(name: string, known: Iterable<string>): UsageError {
+  const nearest = nearestName(name, [...known, 'help', 'version'])
+  return new UsageError(
+    `unknown flag --${name} (${nearest === undefined ? 'see --help' : `did you mean --${nearest}?`})`,
+  )
 }
 
 /** The table as lines for `--help`: the flag, its sentence, then its variable, default and range. */
 export function describeSettings(settings: Settings): string {
   return Object.entries(settings)
     .map(([key, setting]) => {
-      const head = `  --${flagName(key)}${setting.value === undefined ? '' : ` <${setting.value}>`}`
+      const letter = setting.letter === undefined ? '' : `-${setting.letter}, `
+      const head = `  ${letter}--${flagName(key)}${setting.value === undefined ? '' : ` <${setting.value}>`}`
       const notes = [
         setting.variable && `variable ${setting.variable}`,
         setting.default !== undefined && `default ${setting.default}`,

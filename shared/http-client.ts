@@ -89,36 +89,41 @@ export class ServiceClient {
   }
 
   /** The body of a successful answer, which must be a JSON object; empty for a 204. Throws `CallFailed`. */
-  async call({
-    method,
-    path,
-    body,
-    headers,
-    timeoutMs = REQUEST_TIMEOUT_MS,
-    maxAnswerBytes = MAX_ANSWER_BYTES,
-    signal,
-  }: Call): Promise<object> {
+  async call(call: Call): Promise<object> {
+    return (await this.#answer(call, isObject, 'a JSON object')).body
+  }
+
+  /** The body of a successful answer, which must be a JSON object, and its headers. Throws `CallFailed`. */
+  answer(call: Call): Promise<{ readonly body: object; readonly headers: Headers }> {
+    return this.#answer(call, isObject, 'a JSON object')
+  }
+
+  /** The array of a successful answer, and its headers. Throws `CallFailed`. */
+  list(call: Call): Promise<{ readonly body: readonly unknown[]; readonly headers: Headers }> {
+    return this.#answer(call, (value): value is readonly unknown[] => Array.isArray(value), 'a JSON array')
+  }
+
+  async #answer<T extends object>(
+    { method, path, body, headers, timeoutMs = REQUEST_TIMEOUT_MS, maxAnswerBytes = MAX_ANSWER_BYTES, signal }: Call,
+    isExpected: (value: unknown) => value is T,
+    expected: string,
+  ): Promise<{ readonly body: T; readonly headers: Headers }> {
     const url = this.baseUrl + path
     const request = { method, body, headers, timeoutMs, maxAnswerBytes, signal }
-    const { status, text, truncated, contentType } = await this.#exchange(path, request)
+    const { status, text, truncated, headers: answered } = await this.#exchange(path, request)
     const answer = { statusCode: status, body: text.slice(0, MAX_REPEATED_BODY) }
     if (truncated) throw new CallFailed(`${method} ${url} answered with more than ${maxAnswerBytes} bytes`, answer)
+    if (status < 200 || status > 299) throw refused(method, path, answer, text)
+    if (status === NO_CONTENT) return { body: {} as T, headers: answered }
     const value = jsonOrUndefined(text)
-    const parsed = isObject(value) ? value : undefined
-    if (status < 200 || status > 299) {
-      const reason = parsed !== undefined && 'error' in parsed ? errorText(parsed.error) : ''
-      const remedy = status === 401 ? ' (set SERVICE_TOKEN)' : ''
-      throw new CallFailed(`${method} ${path} answered ${status}${reason === '' ? '' : `: ${reason}`}${remedy}`, answer)
-    }
-    if (status === NO_CONTENT) return {}
-    if (parsed === undefined) {
-      const what = contentType === null ? 'something else' : contentType
+    if (!isExpected(value)) {
+      const what = answered.get('content-type') ?? 'something else'
       throw new CallFailed(
-        `${method} ${url} answered with ${what} instead of a JSON object: is this the ${this.#service.name} service?`,
+        `${method} ${url} answered with ${what} instead of ${expected}: is this the ${this.#service.name} service?`,
         answer,
       )
     }
-    return parsed
+    return { body: value, headers: answered }
   }
 
   async #exchange(path: string, { method, body, headers: others, timeoutMs, maxAnswerBytes, signal }: Exchange) {
@@ -135,7 +140,7 @@ export class ServiceClient {
       const read = stream
         ? await readBounded(stream, maxAnswerBytes, { stopAtLimit: true })
         : { text: '', truncated: false }
-      return { status: response.status, contentType: response.headers.get('content-type'), ...read }
+      return { status: response.status, headers: response.headers, ...read }
     } catch (error) {
       const fault = faultText(error, { service: this.#service, timeoutMs })
       const message = `cannot reach the ${this.#service.name} service at ${this.baseUrl}: ${fault}`
@@ -158,6 +163,14 @@ export class ServiceClient {
     const response = await fetchAsIs(this.baseUrl, path, options)
     return { response, stream: response.body ?? undefined }
   }
+}
+
+function refused(method: string, path: string, answer: { statusCode: number; body: string }, text: string): CallFailed {
+  const value = jsonOrUndefined(text)
+  const reason = isObject(value) && 'error' in value ? errorText(value.error) : ''
+  const remedy = answer.statusCode === 401 ? ' (set SERVICE_TOKEN)' : ''
+  const said = reason === '' ? '' : `: ${reason}`
+  return new CallFailed(`${method} ${path} answered ${answer.statusCode}${said}${remedy}`, answer)
 }
 
 /** A setting with the base URL of a service. */

@@ -1,12 +1,6 @@
 /** Reads the body that a subcommand sends, from a file or standard input. */
 import { systemCodeOf, UsageError } from './errors.ts'
-import { text } from './flags.ts'
 import { CallFailed } from './http-client.ts'
-
-export const fileSetting = text({
-  value: 'file',
-  help: 'File to send. Default, or with -: standard input.',
-})
 
 /** Bytes of a request. The service has its own, lower limit. */
 const MAX_INPUT_BYTES = 1024 * 1024 * 1024

@@ -42,11 +42,12 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   adapter: [
     ['main.ts'],
-    ['commands'],
-    ['start', 'bridge'],
-    ['client.ts', 'probe.ts'],
-    ['warnings.ts'],
+    ['commands', 'print.ts'],
+    ['start', 'bridge', 'help.ts'],
+    ['common-settings.ts', 'probe.ts'],
+    ['client.ts', 'warnings.ts'],
     ['host-config.ts', 'envelope.ts'],
+    ['table'],
   ],
 }
 

@@ -1,16 +1,17 @@
 /** `taskmill act`: submits an action, which the service validates. `taskmill wait` gives the results of its tasks. */
 import { MAX_ACTION_ANSWER_BYTES } from '../../shared/http-client.ts'
-import { fileSetting, readInput } from '../../shared/request-input.ts'
+import { readInput } from '../../shared/request-input.ts'
 import { submitted } from '../warnings.ts'
 import { defineCommand } from './command.ts'
+import { fileOf, fileSetting } from './file-argument.ts'
 
 export const act = defineCommand({
   summary: 'Run one action: {"action": {"kind", "input", ...}, "action_id", ...}.',
-  usage: '[--file action.json]',
+  usage: '[FILE]',
   settings: { file: fileSetting },
-  takesArguments: false,
-  async run({ values, client }) {
-    const body = await readInput(values.file, 'an action')
+  maxArguments: 1,
+  async run({ values, positionals, client }) {
+    const body = await readInput(fileOf(positionals, values), 'an action')
     const path = '/adapters/actions'
     return submitted(await client.call({ method: 'POST', path, body, maxAnswerBytes: MAX_ACTION_ANSWER_BYTES }))
   },

@@ -1,8 +1,8 @@
 /** `taskmill cancel`: cancels tasks. With `--wait` it returns once they have ended. */
 import { flag } from '../../shared/flags.ts'
-import { CallFailed } from '../../shared/http-client.ts'
 import { type Answer, EXIT, PartialFailure, success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
+import { callEach } from './each-id.ts'
 import { taskIdsOf } from './task-ids.ts'
 import { waitForTasks, waitSettings } from './wait.ts'
 
@@ -13,22 +13,15 @@ export const cancel = defineCommand({
     wait: flag({ help: 'Wait until the tasks have ended, within --timeout.' }),
     ...waitSettings,
   },
-  takesArguments: true,
+  maxArguments: Number.POSITIVE_INFINITY,
   async run({ values, positionals, client }): Promise<Answer> {
     const ids = taskIdsOf(positionals, values)
     const tasks: unknown[] = []
-    let firstFailure: CallFailed | undefined
-    for (const id of ids) {
-      try {
-        const answer = await client.call({ method: 'POST', path: `/tasks/${encodeURIComponent(id)}/cancel` })
-        tasks.push(...((answer as { tasks?: unknown[] }).tasks ?? []))
-      } catch (error) {
-        if (!(error instanceof CallFailed)) throw error
-        firstFailure ??= error
-        if (error.statusCode === 0) break // the service is not reachable: the other calls would fail, too
-      }
-    }
-    if (firstFailure !== undefined) throw new PartialFailure(firstFailure.message, firstFailure, { tasks })
+    const failure = await callEach(ids, async (id) => {
+      const answer = await client.call({ method: 'POST', path: `/tasks/${encodeURIComponent(id)}/cancel` })
+      tasks.push(...((answer as { tasks?: unknown[] }).tasks ?? []))
+    })
+    if (failure !== undefined) throw new PartialFailure(failure.message, failure, { tasks })
     if (!values.wait) return success({ tasks })
     const wait = await waitForTasks(client, ids, values)
     const exitCode = wait.all_terminal ? EXIT.success : EXIT.waitTimedOut

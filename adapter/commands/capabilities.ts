@@ -6,6 +6,6 @@ export const capabilities = defineCommand({
   summary: 'Show the adapter contract: its version, the action kinds, compatibility notes.',
   usage: '',
   settings: {},
-  takesArguments: false,
+  maxArguments: 0,
   run: async ({ client }) => success(await client.call({ method: 'GET', path: '/adapters/capabilities' })),
 })

@@ -8,8 +8,8 @@ export interface Command<S extends Settings = Settings> {
   /** The text after the name in help texts. */
   readonly usage: string
   readonly settings: S
-  /** Whether the command takes positional arguments. If not, one is a usage error. */
-  readonly takesArguments: boolean
+  /** More positional arguments are a usage error. */
+  readonly maxArguments: number
   /** Whether its standard output belongs to a protocol, so that `main.ts` prints nothing there. */
   readonly speaksProtocol?: true
   /** Returns undefined if there is nothing to print. */
@@ -20,6 +20,8 @@ export interface Command<S extends Settings = Settings> {
     readonly env: Readonly<Record<string, string | undefined>>
   }): Promise<Answer | undefined>
 }
+
+export type Commands = Readonly<Record<string, Command>>
 
 /** Infers the types of a command's settings. */
 export const defineCommand = <S extends Settings>(command: Command<S>): Command<S> => command

@@ -56,7 +56,7 @@ export const ensureRunning = defineCommand({
       help: 'Time limit of a docker command that starts something, image pulls included. Docker queries get at most 20s.',
     }),
   },
-  takesArguments: false,
+  maxArguments: 0,
   async run({ values, client, env }): Promise<Answer> {
     const token = env.SERVICE_TOKEN ?? ''
     const runtimeUrl = values.runtimeUrl.replace(/\/+$/, '')

@@ -9,7 +9,7 @@ export const health = defineCommand({
   settings: {
     ready: flag({ help: 'Check that the service accepts graphs (GET /readyz). If not: exit code 1 and the reason.' }),
   },
-  takesArguments: false,
+  maxArguments: 0,
   run: async ({ values, client }) =>
     success(await client.call({ method: 'GET', path: values.ready ? '/readyz' : '/health' })),
 })

@@ -15,7 +15,7 @@ export const installMcp = defineCommand({
       help: 'http: the host calls the service. stdio: the host starts taskmill mcp, which calls the service.',
     }),
   },
-  takesArguments: false,
+  maxArguments: 0,
   async run({ values, client, env }) {
     const program = process.execPath
     const hasToken = (env.SERVICE_TOKEN ?? '') !== ''

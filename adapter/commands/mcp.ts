@@ -5,7 +5,7 @@ export const mcp = defineCommand({
   summary: 'Serve MCP on standard input and output, and forward it to the control service (POST /mcp).',
   usage: '',
   settings: {},
-  takesArguments: false,
+  maxArguments: 0,
   speaksProtocol: true,
   async run({ client, env }) {
     const { runBridge } = await import('../bridge/bridge.ts')

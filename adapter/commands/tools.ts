@@ -6,6 +6,6 @@ export const tools = defineCommand({
   summary: 'List the action kinds as tools for a model, each with the JSON Schema of its input.',
   usage: '',
   settings: {},
-  takesArguments: false,
+  maxArguments: 0,
   run: async ({ client }) => success(await client.call({ method: 'GET', path: '/adapters/tools' })),
 })

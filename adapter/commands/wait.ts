@@ -52,7 +52,7 @@ export const wait = defineCommand({
   summary: 'Wait until tasks have ended: success, failed, cancelled or skipped.',
   usage: 'TASK_ID... [--timeout 2m]',
   settings: waitSettings,
-  takesArguments: true,
+  maxArguments: Number.POSITIVE_INFINITY,
   async run({ values, positionals, client }): Promise<Answer> {
     const ids = taskIdsOf(positionals, values)
     const data = await waitForTasks(client, ids, values)

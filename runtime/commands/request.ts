@@ -1,10 +1,10 @@
 /** Reads the request that `submit` and `run` send: from a file, from --json, or from standard input. */
 import { UsageError } from '../../shared/errors.ts'
 import { text } from '../../shared/flags.ts'
-import { fileSetting, readInput } from '../../shared/request-input.ts'
+import { readInput } from '../../shared/request-input.ts'
 
 export const requestSettings = {
-  file: fileSetting,
+  file: text({ value: 'file', help: 'File to send. Default, or with -: standard input.' }),
   json: text({ value: 'text', help: 'The request itself, in place of a file.' }),
 }
 

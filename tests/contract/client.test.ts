@@ -37,7 +37,7 @@ describe('submit', () => {
     expect(envelope).toEqual({ ok: true, data: { accepted: 1, task_ids: [id], graph_id: expect.any(String) } })
   })
 
-  test.each(['--file FILE', '-file FILE', '--file=FILE', '-file=FILE', '--file -'])(
+  test.each(['FILE', '-', '--file FILE', '-file FILE', '--file=FILE', '-file=FILE', '--file -'])(
     'takes the graph from %s',
     async (flags) => {
       using dir = tempDir()
@@ -74,7 +74,7 @@ describe('submit', () => {
   })
 
   test('a missing file is a failure that names it, exit code 1', async () => {
-    const { exitCode, envelope } = await client(['submit', '--file', '/no/such/graph.json'])
+    const { exitCode, envelope } = await client(['submit', '/no/such/graph.json'])
     expect({ exitCode, message: envelope.error?.message }).toEqual({
       exitCode: 1,
       message: 'cannot read /no/such/graph.json: no such file',
@@ -408,19 +408,27 @@ describe('the command line', () => {
   test.each([
     [[], 'no subcommand (see --help)'],
     [
-      ['dance'],
-      'unknown subcommand "dance" (there are: capabilities, tools, act, translate, submit, wait, cancel, health, ensure-running, mcp, install-mcp)',
+      ['polka'],
+      'unknown subcommand "polka" (there are: submit, wait, get, list, cancel, delete, act, translate, tools, capabilities, health, ensure-running, mcp, install-mcp, version, help)',
     ],
     [
       ['constructor'],
-      'unknown subcommand "constructor" (there are: capabilities, tools, act, translate, submit, wait, cancel, health, ensure-running, mcp, install-mcp)',
+      'unknown subcommand "constructor" (there are: submit, wait, get, list, cancel, delete, act, translate, tools, capabilities, health, ensure-running, mcp, install-mcp, version, help)',
     ],
+    [['wiat'], 'unknown subcommand "wiat" (did you mean "wait"?)'],
+    [['kill', 'a'], 'unknown subcommand "kill" (did you mean "cancel"?)'],
     [['--dance'], 'unknown flag --dance (see --help)'],
+    [['wait', 'a', '--tiemout', '2m'], 'unknown flag --tiemout (did you mean --timeout?)'],
+    [['help', 'wiat'], 'unknown subcommand "wiat" (did you mean "wait"?)'],
     [['submit', '--dance', 'x'], 'unknown flag --dance (see --help)'],
     [['wait', ''], 'a task id is empty'],
     [['cancel', 'a', ''], 'a task id is empty'],
     [['submit', '--file'], 'flag --file needs a value (file)'],
-    [['submit', 'graph.json'], 'unexpected argument "graph.json" for submit (see submit --help)'],
+    [['submit', 'graph.json', 'b'], 'unexpected argument "b" for submit (see submit --help)'],
+    [['submit', 'graph.json', '--file', 'b'], 'two files: graph.json and --file b'],
+    [['get'], 'no task id: give it as argument'],
+    [['delete'], 'no task ids: give them as arguments or with --task-ids a,b'],
+    [['list', '-o', 'tabel'], 'invalid value "tabel" for --output: expected json or table'],
     [
       ['wait', 'a', '--timeout', 'soon'],
       'invalid value "soon" for --timeout: expected a duration from 0s to 720h, such as 500ms, 30s or 2m',
@@ -446,8 +454,8 @@ describe('the command line', () => {
     },
   )
 
-  test('--version is the one JSON object', async () => {
-    const { exitCode, envelope } = await client(['--version'])
+  test.each([[['--version']], [['version']]])('%j is the one JSON object', async (args) => {
+    const { exitCode, envelope } = await client(args)
     expect({ exitCode, envelope }).toEqual({
       exitCode: 0,
       envelope: { ok: true, data: { version: expect.stringMatching(/^\d+\.\d+\.\d+/) } },
@@ -462,6 +470,88 @@ describe('the command line', () => {
       expect(stderr).toContain('Usage: taskmill')
     },
   )
+})
+
+describe('help', () => {
+  test('is the text of --help as data', async () => {
+    const { exitCode, envelope, stderr } = await client(['help'])
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(envelope).toEqual({ ok: true, data: { help: (await client(['--help'])).stderr.trimEnd() } })
+  })
+
+  test('of a subcommand is the text of its --help', async () => {
+    const { envelope } = await client(['help', 'wait'])
+    expect(envelope.data?.help).toBe((await client(['wait', '--help'])).stderr.trimEnd())
+  })
+
+  test('with -o table is the text', async () => {
+    const { stdout } = await client(['help', '-o', 'table'])
+    expect(stdout).toBe((await client(['--help'])).stderr)
+  })
+})
+
+describe('get', () => {
+  test('data equals the HTTP response body', async () => {
+    const id = `a/b ${newId()}`
+    await control.submit([{ id, type: 'shell', params: { command: 'echo', args: ['hello'] } }])
+    const record = await control.ended(id)
+    const { exitCode, envelope } = await client(['get', id])
+    expect({ exitCode, envelope: envelope as object }).toEqual({ exitCode: 0, envelope: { ok: true, data: record } })
+  })
+
+  test('of an unknown task is a failure, exit code 1', async () => {
+    const { exitCode, envelope } = await client(['get', 'nobody'])
+    expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })
+  })
+})
+
+describe('list', () => {
+  test('answers the tasks that the filters leave, in pages', async () => {
+    const bad = { type: 'file', params: { action: 'read', path: 'nothing' } }
+    const ids = [newId(), newId(), newId()]
+    const { graph_id } = await control.submit([...ids.map((id) => ({ id, ...bad })), { id: newId(), type: 'noop' }])
+    for (const id of ids) await control.ended(id)
+    const filter = ['list', '--graph', graph_id, '--status', 'failed,skipped', '--type', 'file', '--limit', '2']
+    const first = await client(filter)
+    expect(first.exitCode).toBe(0)
+    expect(first.envelope.data).toEqual({
+      tasks: [expect.objectContaining({ id: ids[0] }), expect.objectContaining({ id: ids[1] })],
+      next_cursor: expect.any(String),
+    })
+    const second = await client([...filter, '--cursor', String(first.envelope.data?.next_cursor)])
+    expect(second.envelope.data).toEqual({ tasks: [expect.objectContaining({ id: ids[2] })] })
+  })
+
+  test('a value that the service refuses is a failure with its words', async () => {
+    const { exitCode, envelope } = await client(['list', '--status', 'faild'])
+    expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 400 })
+    expect(envelope.error?.message).toContain('did you mean "failed"?')
+  })
+
+  test('something else than an array is a failure', async () => {
+    using server = foreignServer(() => Response.json({ tasks: [] }))
+    const { exitCode, envelope } = await client(['list'], { url: server.url })
+    expect(exitCode).toBe(1)
+    expect(envelope.error?.message).toContain('instead of a JSON array: is this the control service?')
+  })
+})
+
+describe('delete', () => {
+  test('removes the records; all ids are tried, one that is unknown makes the exit code 1', async () => {
+    const [one, two] = [newId(), newId()]
+    await control.submit([one, two].map((id) => ({ id, type: 'noop' })))
+    for (const id of [one, two]) await control.ended(id)
+    const { exitCode, envelope } = await client(['delete', one, 'nobody', '--task-ids', two])
+    expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })
+    expect(envelope.data).toEqual({ deleted: [one, two] })
+    for (const id of [one, two]) expect((await control.fetch(`/tasks/${encodeURIComponent(id)}`)).status).toBe(404)
+  })
+
+  test('of known tasks exits 0', async () => {
+    const { id } = await control.run({ type: 'noop' })
+    const { exitCode, envelope } = await client(['delete', id])
+    expect({ exitCode, envelope }).toEqual({ exitCode: 0, envelope: { ok: true, data: { deleted: [id] } } })
+  })
 })
 
 describe('standard output', () => {

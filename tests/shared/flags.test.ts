@@ -18,7 +18,7 @@ import {
   text,
 } from '../../shared/flags.ts'
 
-const verbose = flag({ help: 'Say more.' })
+const verbose = flag({ help: 'Say more.', letter: 'v' })
 
 const settings = {
   addr: text({ variable: 'X_ADDR', default: '127.0.0.1:8080', value: 'host:port', help: 'Address to listen on.' }),
@@ -133,12 +133,31 @@ describe('the values', () => {
   })
 })
 
+describe('a letter', () => {
+  test('is the flag, with its value in any form', () => {
+    expect(valuesOf(['-v']).verbose).toBe(true)
+    expect(valuesOf(['-v=false', '--v']).verbose).toBe(true)
+    expect(readCommandLine(['-o', 'a', '-o=b', 'c'], {}, { out: text({ letter: 'o', value: 'x', help: '' }) })).toEqual(
+      {
+        values: { out: 'b' },
+        positionals: ['c'],
+      },
+    )
+  })
+
+  test('needs a value as the flag does', () => {
+    const settings = { out: text({ letter: 'o', value: 'x', help: '' }) }
+    expect(() => readCommandLine(['-o'], {}, settings)).toThrow('flag --out needs a value (x)')
+  })
+})
+
 describe('a mistake', () => {
   test.each<[string[], string]>([
     [['--bogus'], 'unknown flag --bogus (see --help)'],
     [['-bogus=1'], 'unknown flag --bogus (see --help)'],
-    [['--fileRoot', '/'], 'unknown flag --fileRoot (see --help)'],
-    [['--no-verbose'], 'unknown flag --no-verbose (see --help)'],
+    [['--fileRoot', '/'], 'unknown flag --fileRoot (did you mean --file-root?)'],
+    [['--no-verbose'], 'unknown flag --no-verbose (did you mean --verbose?)'],
+    [['--max-concurency', '3'], 'unknown flag --max-concurency (did you mean --max-concurrency?)'],
     [['-1'], 'unknown flag -1 (see --help)'],
     [['---addr'], 'unknown flag ---addr (see --help)'],
     [['--addr'], 'flag --addr needs a value (host:port)'],
@@ -255,7 +274,7 @@ describe('the table', () => {
       '  --allowed-host <host>',
       '      Another name for us.',
       '      [variable X_HOSTS; repeatable]',
-      '  --verbose',
+      '  -v, --verbose',
       '      Say more.',
     ])
   })

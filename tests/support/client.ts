@@ -34,6 +34,6 @@ export async function runClient(args: readonly string[], options: ClientOptions 
   })
   const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
   const exitCode = await child.exited
-  const isOneLine = stdout.endsWith('\n') && !stdout.slice(0, -1).includes('\n')
-  return { exitCode, stdout, stderr, envelope: isOneLine ? JSON.parse(stdout) : { ok: false } }
+  const isOneObject = /^\{.*\}\n$/.test(stdout)
+  return { exitCode, stdout, stderr, envelope: isOneObject ? JSON.parse(stdout) : { ok: false } }
 }

@@ -1,0 +1,31 @@
+/** Finds a subcommand by its name. */
+import { UsageError } from '../../shared/errors.ts'
+import { nearestName } from '../../shared/nearest-name.ts'
+import type { Command, Commands } from './command.ts'
+
+/** Throws `UsageError` with the nearest name. */
+export function knownCommand(name: string, commands: Commands): Command {
+  if (Object.hasOwn(commands, name)) return commands[name]!
+  const nearest = nearestName(name, Object.keys(commands), SYNONYMS)
+  const remedy = nearest === undefined ? `there are: ${Object.keys(commands).join(', ')}` : `did you mean "${nearest}"?`
+  throw new UsageError(`unknown subcommand "${name}" (${remedy})`)
+}
+
+/** What other programs call the same. */
+const SYNONYMS = {
+  ps: 'list',
+  ls: 'list',
+  tasks: 'list',
+  status: 'get',
+  show: 'get',
+  describe: 'get',
+  rm: 'delete',
+  remove: 'delete',
+  kill: 'cancel',
+  stop: 'cancel',
+  start: 'run',
+  tail: 'logs',
+  output: 'logs',
+  follow: 'watch',
+  attach: 'watch',
+} as const

@@ -1,0 +1,35 @@
+/** `taskmill list`: the records of tasks, a page at a time. */
+import type { TaskRecord } from '../../shared/contract/control.ts'
+import { integer, list as listOf, text } from '../../shared/flags.ts'
+import { EXIT } from '../envelope.ts'
+import { defineCommand } from './command.ts'
+
+export const list = defineCommand({
+  summary: 'List tasks, the oldest first.',
+  usage: '[--status failed] [--type shell] [--graph GRAPH_ID] [--limit 100] [--cursor C]',
+  settings: {
+    status: listOf({ value: 'a,b', help: 'Only tasks in one of these states.' }),
+    type: listOf({ value: 'a,b', help: 'Only tasks of one of these types or tools: os, shell, runtime.command.' }),
+    graph: text({ value: 'graph id', help: 'Only tasks of this graph.' }),
+    limit: integer({ value: 'tasks', default: '100', min: 1, max: 1000, help: 'Tasks on a page.' }),
+    cursor: text({ value: 'cursor', help: 'Continue after a page: data.next_cursor of the answer before.' }),
+  },
+  maxArguments: 0,
+  async run({ values: { status, type, graph, limit, cursor }, client }) {
+    const query = new URLSearchParams({ limit: String(limit) })
+    if (status.length > 0) query.set('status', status.join(','))
+    if (type.length > 0) query.set('type', type.join(','))
+    if (graph !== '') query.set('graph_id', graph)
+    if (cursor !== '') query.set('cursor', cursor)
+    const { body: tasks, headers } = await client.list({ method: 'GET', path: `/tasks?${query}` })
+    const next = headers.get('x-next-cursor')
+    return {
+      data: { tasks, ...(next !== null && { next_cursor: next }) },
+      exitCode: EXIT.success,
+      table: async (look) => [
+        ...(await import('../table/tasks.ts')).taskTable(tasks as TaskRecord[], look),
+        ...(next === null ? [] : [look.paint('dim', `more: --cursor ${next}`)]),
+      ],
+    }
+  },
+})

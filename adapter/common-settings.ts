@@ -1,0 +1,16 @@
+/** The settings of every subcommand. */
+import { choice } from '../shared/flags.ts'
+import { serviceUrlSetting } from './client.ts'
+
+export const commonSettings = {
+  output: choice({
+    variable: 'TASKMILL_OUTPUT',
+    letter: 'o',
+    default: 'json',
+    choices: ['json', 'table'],
+    help: 'json: one JSON object, indented on a terminal. table: text for people.',
+  }),
+  url: serviceUrlSetting,
+}
+
+export type Output = 'json' | 'table'

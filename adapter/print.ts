@@ -1,0 +1,62 @@
+/** Prints the result of a call: one JSON object on standard output, or with `-o table` text for people. */
+import { isatty } from 'node:tty'
+import { messageOf } from '../shared/errors.ts'
+import { visibleJson, visibleLine } from '../shared/visible-text.ts'
+import type { Output } from './common-settings.ts'
+import { type Answer, type Envelope, EXIT, failure } from './envelope.ts'
+import type { Look } from './table/look.ts'
+
+const STDOUT = 1
+
+/** Prints an answer, and its warnings to standard error. Returns the exit code. */
+export async function printAnswer(answer: Answer, output: Output): Promise<number> {
+  for (const warning of answer.warnings ?? []) await complain(warning)
+  const text = output === 'table' ? await tableText(answer) : jsonText({ ok: true, data: answer.data })
+  return print(text, answer.exitCode)
+}
+
+/** Prints what a subcommand threw. Returns the exit code. */
+export async function printFailure(thrown: unknown, output: Output): Promise<number> {
+  const { envelope, exitCode } = failure(thrown)
+  if (output === 'json') return print(jsonText(envelope), exitCode)
+  await complain(envelope.error.message)
+  return envelope.data === undefined ? exitCode : print(await tableText({ data: envelope.data }), exitCode)
+}
+
+/** A sentence on standard error. */
+export async function complain(text: string): Promise<void> {
+  await Bun.write(Bun.stderr, `taskmill: ${visibleLine(text)}\n`).catch(() => {}) // nobody listens there
+}
+
+/** One line in a pipe. On a terminal indented, and no character of it is obeyed. */
+const jsonText = (envelope: Envelope): string =>
+  isatty(STDOUT) ? visibleJson(JSON.stringify(envelope, null, 2)) : JSON.stringify(envelope)
+
+async function tableText({ data, table }: Pick<Answer, 'data' | 'table'>): Promise<string> {
+  const look = await lookOf(process.env)
+  if (table !== undefined) return (await table(look)).join('\n')
+  const { generalTable } = await import('./table/general.ts')
+  return generalTable(data, look).join('\n')
+}
+
+async function lookOf(env: Readonly<Record<string, string | undefined>>): Promise<Look> {
+  const { colours, noColours } = await import('../shared/live-view/palette.ts')
+  const { sizeOf } = await import('../shared/live-view/screen.ts')
+  const isTerminal = isatty(STDOUT)
+  return {
+    paint: isTerminal && env.TERM !== 'dumb' && !env.NO_COLOR ? colours : noColours,
+    columns: isTerminal ? sizeOf(process.stdout).columns : Number.POSITIVE_INFINITY,
+    nowMs: Date.now(),
+  }
+}
+
+/** Prints `text`. Returns `exitCode`, or 1 if printing failed. */
+async function print(text: string, exitCode: number): Promise<number> {
+  try {
+    await Bun.write(Bun.stdout, `${text}\n`)
+    return exitCode
+  } catch (error) {
+    await complain(`cannot write the answer to standard output: ${messageOf(error)}`)
+    return EXIT.error
+  }
+}

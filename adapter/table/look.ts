@@ -1,0 +1,10 @@
+/** How `-o table` looks where it is printed. */
+import type { Paint } from '../../shared/live-view/palette.ts'
+
+export interface Look {
+  readonly paint: Paint
+  /** Columns of the terminal; infinite where the output is no terminal. */
+  readonly columns: number
+  /** Milliseconds since 1970, for relative times. */
+  readonly nowMs: number
+}

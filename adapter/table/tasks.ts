@@ -1,0 +1,45 @@
+/** Tasks as a table. Pure. */
+import type { TaskRecord } from '../../shared/contract/control.ts'
+import { alignedRows, type Cell } from './columns.ts'
+import type { Look } from './look.ts'
+import { stateCell, timeAgo, timeTaken } from './words.ts'
+
+/** What a row shows of a task: its record, or its entry in the answer for a graph. */
+export type TableTask = Pick<TaskRecord, 'id' | 'type' | 'status'> &
+  Partial<Pick<TaskRecord, 'tool_name' | 'attempt' | 'started_at' | 'finished_at' | 'error' | 'created_at'>>
+
+export function taskTable(tasks: readonly TableTask[], look: Look): string[] {
+  const header = ['ID', 'STATUS', 'TYPE', 'TRIES', 'TOOK', 'CREATED', 'ERROR']
+  return tasks.length === 0
+    ? [look.paint('dim', 'no tasks')]
+    : alignedRows(
+        header,
+        tasks.map((task) => rowOf(task, look.nowMs)),
+        look,
+      )
+}
+
+function rowOf(task: TableTask, nowMs: number): Cell[] {
+  const { id, status, attempt = 0, created_at, error = '' } = task
+  return [
+    { text: id },
+    stateCell(status),
+    { text: typeWords(task) },
+    { text: attempt > 1 ? `×${attempt}` : '', style: 'yellow' },
+    { text: tookWords(task, nowMs), isRight: true },
+    { text: timeAgo(created_at, nowMs), style: 'dim' },
+    { text: error },
+  ]
+}
+
+export const typeWords = ({ type, tool_name }: Pick<TableTask, 'type' | 'tool_name'>): string =>
+  tool_name === undefined ? type : `${type}.${tool_name}`
+
+/** How long it took, or takes by now. */
+export function tookWords(
+  { started_at, finished_at }: Pick<TableTask, 'started_at' | 'finished_at'>,
+  nowMs: number,
+): string {
+  if (started_at === undefined) return ''
+  return timeTaken((finished_at === undefined ? nowMs : Date.parse(finished_at)) - Date.parse(started_at))
+}
