@@ -3,7 +3,7 @@ import { openSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { builtProgram, compile, type ProgramName } from '../scripts/build.ts'
-import { groupRemover } from '../scripts/service-cgroups.ts'
+import { cgroupRemover } from '../scripts/service-cgroups.ts'
 import type { BenchConfig } from './config.ts'
 import type { Lifetime } from './lifetime.ts'
 import { Connection } from './load/connection.ts'
@@ -80,7 +80,7 @@ export function commandTarget(name: string, command: string, kind: ServerKind, l
       const dir = await mkdtemp(join(lifetime.dir, 'server-'))
       const dataDir = given ?? join(dir, 'data')
       await mkdir(dataDir, { recursive: true })
-      lifetime.atEnd(groupRemover(dataDir))
+      lifetime.atEnd(cgroupRemover(dataDir))
       const port = freePort()
       const filled = fillIn(command, { ...kind.fill, ...fill, dir: dataDir, port: String(port) })
       const stderrPath = join(dir, 'stderr')

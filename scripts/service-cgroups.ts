@@ -20,7 +20,7 @@ export function homesOfServices(): string[][] {
  * Returns a function that removes the empty cgroups of a killed service. The data directory must exist when this is called,
  * but not when the returned function is.
  */
-export function groupRemover(dataDir: string): () => void {
+export function cgroupRemover(dataDir: string): () => void {
   const id = serviceIdOf(dataDir)
   return () => {
     for (const home of homesOfServices().flat()) {

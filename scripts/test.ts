@@ -8,13 +8,13 @@
  * Further arguments go to `bun test`.
  *
  * The run must end with the closing line of `bun test`: a test that ends the process would otherwise look like success.
- * The run must leave nothing behind: no process with the mark of this run, no file in its temporary directory, no control
- * group. The last line of output is `N passed, N failed`.
+ * The run must leave nothing behind: no process with the mark of this run, no file in its temporary directory, no
+ * cgroup. The last line of output is `N passed, N failed`.
  */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { controlGroups, leftGroups } from './left-groups.ts'
+import { allCgroups, leftCgroups } from './left-cgroups.ts'
 
 const ROOT = dirname(import.meta.dir)
 
@@ -32,7 +32,7 @@ const run = `run-${process.pid}-${Date.now()}`
 const temp = mkdtempSync(join(tmpdir(), 'taskmill-tests-'))
 chmodSync(temp, 0o711) // tests run services as other users, who must be able to reach their directories
 
-const groupsBefore = new Set(controlGroups())
+const cgroupsBefore = new Set(allCgroups())
 
 const tests = Bun.spawn(
   [process.execPath, 'test', '--parallel=2', `--timeout=${TEST_TIMEOUT_MS}`, ...filesOf(selection), ...rest],
@@ -67,7 +67,7 @@ for (const left of readdirSync(temp)) {
   faults.push(`a test left ${left} in the temporary directory: ${contentOf(join(temp, left))}`)
 }
 rmSync(temp, { recursive: true, force: true })
-for (const left of await leftGroups(groupsBefore)) faults.push(`a test left the control group ${left}`)
+for (const left of await leftCgroups(cgroupsBefore)) faults.push(`a test left the cgroup ${left}`)
 
 for (const fault of faults) console.error(`fault: ${fault}`)
 const isRed = faults.length > 0 || failed > 0 || passed === 0

@@ -14,7 +14,7 @@ const SUITES = [
   'tests/contract/runtime-sandbox.test.ts',
   'tests/contract/runtime-sandbox-pids.test.ts',
   'tests/contract/runtime-abandoned-groups.test.ts',
-  'tests/scripts/left-groups.test.ts',
+  'tests/scripts/left-cgroups.test.ts',
 ]
 
 /** Nothing may be skipped there, but what a kernel of this kind cannot run, and for a user what only root can arrange. */

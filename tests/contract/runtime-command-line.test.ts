@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { controlGroups } from '../../scripts/left-groups.ts'
+import { allCgroups } from '../../scripts/left-cgroups.ts'
 import type { RuntimeConfigSummary } from '../../shared/contract/runtime-info.ts'
 import { serviceIdOf } from '../../shared/service-id.ts'
 import { startControl } from '../support/control.ts'
@@ -190,7 +190,7 @@ describe('a start that cannot work fails with one line that names the reason', (
     expect(stderr).toMatch(/^taskmill-runtime[^\n]*: [^\n]+\n$/)
     expect(stderr).toContain(address)
     const name = serviceIdOf(dataDir)
-    expect(controlGroups().filter((group) => basename(group) === name)).toEqual([])
+    expect(allCgroups().filter((group) => basename(group) === name)).toEqual([])
   })
 
   test('the port of another service of ours', async () => {

@@ -18,7 +18,7 @@ import {
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { builtProgram } from '../../scripts/build.ts'
-import { controlGroups } from '../../scripts/left-groups.ts'
+import { allCgroups } from '../../scripts/left-cgroups.ts'
 import { missingCgroups } from '../support/cgroups.ts'
 import { listed } from '../support/escape.ts'
 import { CALLS, recordedSharedMounts, withoutCalls } from '../support/hosts.ts'
@@ -234,7 +234,7 @@ describe.skipIf(missingSandbox !== undefined)(`doctor --escape${skipped(missingS
   function leftBy(pid: number, tmp: string): string[] {
     const directories = [tmp, '/run', '/home', '/root', '/tmp', '/var/tmp'].filter(canRead)
     const files = directories.flatMap((path) => readdirSync(path).filter((name) => name.includes(`-${pid}-`)))
-    return [...files, ...controlGroups().filter((path) => path.includes(`/escape-${pid}`))]
+    return [...files, ...allCgroups().filter((path) => path.includes(`/escape-${pid}`))]
   }
 
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('leaves nothing when it is interrupted by %s', async (signal) => {

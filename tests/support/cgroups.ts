@@ -4,7 +4,7 @@
  * A machine that lets us have none skips these tests with the reason in their names; TASKMILL_MUST_CGROUP=1 forbids it.
  */
 import { leaveCgroups, TaskCgroups } from '../../runtime/host/task-cgroups.ts'
-import { TEST_CGROUP_ROOT } from '../../scripts/left-groups.ts'
+import { TEST_CGROUP_ROOT } from '../../scripts/left-cgroups.ts'
 
 export interface TestCgroups extends AsyncDisposable {
   readonly tasks: TaskCgroups

@@ -3,7 +3,7 @@ import { chownSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { builtProgram, type ProgramName } from '../../scripts/build.ts'
-import { groupRemover } from '../../scripts/service-cgroups.ts'
+import { cgroupRemover } from '../../scripts/service-cgroups.ts'
 import { tempDir } from './temp.ts'
 
 export interface ServiceOptions {
@@ -79,7 +79,7 @@ export async function startService(
     await dispose()
     throw new Error(`${program} did not start: ${await stderr}`)
   }
-  removeGroup = groupRemover(dataDir)
+  removeGroup = cgroupRemover(dataDir)
   return { url, cwd, dataDir, process: child, log, stderr, dispose }
 }
 

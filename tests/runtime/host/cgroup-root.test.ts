@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, rmdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { namesBelow } from '../../../runtime/host/cgroup-files.ts'
 import { leaveCgroups, TaskCgroups } from '../../../runtime/host/task-cgroups.ts'
-import { TEST_CGROUP_ROOT } from '../../../scripts/left-groups.ts'
+import { TEST_CGROUP_ROOT } from '../../../scripts/left-cgroups.ts'
 import { missingCgroups, testCgroups } from '../../support/cgroups.ts'
 
 const why = missingCgroups === undefined ? '' : ` (skipped: ${missingCgroups})`

@@ -27,7 +27,7 @@ const MOMENT_MS = 3_000
 const LOOK_MS = 100
 
 /** All cgroups of services and tests. */
-export const controlGroups = (): string[] =>
+export const allCgroups = (): string[] =>
   homesOfServices()
     .flat()
     .flatMap((home) =>
@@ -37,8 +37,8 @@ export const controlGroups = (): string[] =>
     )
 
 /** New cgroups of this run that have had no owner for `MOMENT_MS`. */
-export async function leftGroups(before: ReadonlySet<string>): Promise<string[]> {
-  const look = () => inEvery(homesOfServices(), groupsOfNobody().difference(before))
+export async function leftCgroups(before: ReadonlySet<string>): Promise<string[]> {
+  const look = () => inEvery(homesOfServices(), ownerlessCgroups().difference(before))
   let left = look()
   for (let waitedMs = 0; left.size > 0 && waitedMs < MOMENT_MS; waitedMs += LOOK_MS) {
     await Bun.sleep(LOOK_MS)
@@ -55,8 +55,8 @@ export function inEvery(hierarchies: readonly (readonly string[])[], groups: Rea
   return new Set([...groups].filter((group) => homesOf(group).some((home) => isEverywhere(relative(home, group)))))
 }
 
-export function groupsOfNobody(): Set<string> {
-  const groups = controlGroups()
+export function ownerlessCgroups(): Set<string> {
+  const groups = allCgroups()
   const [services, pids] = [runningServices(), new Set(allPids())]
   const used = groups.filter((group) => {
     const [service] = basename(group).split('.') as [string]

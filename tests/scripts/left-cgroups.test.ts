@@ -1,8 +1,8 @@
 /** `bun run test` reports the cgroup of a killed service as left behind, and no other cgroup. */
 import { expect, test } from 'bun:test'
 import { basename } from 'node:path'
-import { controlGroups, groupsOfNobody, inEvery, without } from '../../scripts/left-groups.ts'
-import { groupRemover, homesOfServices } from '../../scripts/service-cgroups.ts'
+import { allCgroups, inEvery, ownerlessCgroups, without } from '../../scripts/left-cgroups.ts'
+import { cgroupRemover, homesOfServices } from '../../scripts/service-cgroups.ts'
 import { serviceIdOf } from '../../shared/service-id.ts'
 import { missingCgroups, testCgroups } from '../support/cgroups.ts'
 import { startRuntime } from '../support/runtime.ts'
@@ -39,28 +39,28 @@ test.skipIf(missingCgroups !== undefined)(
   async () => {
     await using runtime = await startRuntime()
     const id = serviceIdOf(runtime.dataDir)
-    expect(named(controlGroups(), id)).toHaveLength(homesOfServices().length)
-    expect(named(groupsOfNobody(), id)).toEqual([])
+    expect(named(allCgroups(), id)).toHaveLength(homesOfServices().length)
+    expect(named(ownerlessCgroups(), id)).toEqual([])
     await runtime.stop('SIGKILL')
     // Its fork server has the lock, too, and ends a little later.
     await until(
-      () => named(groupsOfNobody(), id),
+      () => named(ownerlessCgroups(), id),
       (left) => left.length === homesOfServices().length,
     )
-    groupRemover(runtime.dataDir)()
-    expect(named(controlGroups(), id)).toEqual([])
+    cgroupRemover(runtime.dataDir)()
+    expect(named(allCgroups(), id)).toEqual([])
   },
 )
 
 test.skipIf(missingCgroups !== undefined)(`a service that ends in order leaves none${missing}`, async () => {
   await using runtime = await startRuntime()
   await runtime.stop()
-  expect(named(controlGroups(), serviceIdOf(runtime.dataDir))).toEqual([])
+  expect(named(allCgroups(), serviceIdOf(runtime.dataDir))).toEqual([])
 })
 
 test.skipIf(missingCgroups !== undefined)(`groups of a test are its own while it runs${missing}`, async () => {
   const id = `left-${crypto.randomUUID()}`
   await using _ = testCgroups(id)
-  expect(named(controlGroups(), id)).toHaveLength(homesOfServices().length)
-  expect(named(groupsOfNobody(), id)).toEqual([])
+  expect(named(allCgroups(), id)).toHaveLength(homesOfServices().length)
+  expect(named(ownerlessCgroups(), id)).toEqual([])
 })
