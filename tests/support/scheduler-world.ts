@@ -1,0 +1,85 @@
+/** The real scheduler with the real store and registry, and an executor that follows a script. */
+import { ExecutorRegistry } from '../../control/executors/registry.ts'
+import type { Graph, Task } from '../../control/graph/graph.ts'
+import { Scheduler, type SchedulerOptions } from '../../control/scheduler/scheduler.ts'
+import { Counters } from '../../control/store/counters.ts'
+import { TaskStore } from '../../control/store/tasks.ts'
+import type { TaskInput } from '../../shared/contract/control.ts'
+import { silentLog } from '../../shared/log.ts'
+import { acceptGraph } from './graph.ts'
+import { type Script, ScriptedExecutor } from './scripted-executor.ts'
+import { until } from './until.ts'
+
+/** A scheduler with all that it works with. */
+export class World {
+  readonly store = new TaskStore()
+  readonly counters = new Counters(this.store)
+  readonly executor: ScriptedExecutor
+  readonly graphs: Graph[] = []
+  readonly scheduler: Scheduler
+  readonly #tasks = new Map<string, Task>()
+
+  constructor(options: Partial<SchedulerOptions> = {}, onStart: (task: Task) => void = () => {}) {
+    this.executor = new ScriptedExecutor(({ id }) => onStart(this.task(id)))
+    this.scheduler = this.newScheduler(options)
+  }
+
+  newScheduler(options: Partial<SchedulerOptions> = {}): Scheduler {
+    return new Scheduler({
+      store: this.store,
+      executors: new ExecutorRegistry([this.executor]),
+      maxConcurrency: 10,
+      log: silentLog(),
+      abandonAfterMs: 60_000,
+      serviceId: 'test',
+      flushOrThrow: () => {},
+      flush: () => {},
+      ...options,
+    })
+  }
+
+  submit(tasks: TaskInput[]): Graph {
+    const graph = acceptGraph(this.store, tasks)
+    this.graphs.push(graph)
+    for (const each of graph.tasks) this.#tasks.set(each.id, each)
+    this.scheduler.add(graph)
+    return graph
+  }
+
+  /** The task that was submitted last under `id`, be it deleted or not. */
+  task(id: string): Task {
+    const found = this.#tasks.get(id)
+    if (found === undefined) throw new Error(`no task ${id} was submitted`)
+    return found
+  }
+
+  get isOver(): boolean {
+    return this.graphs.every((graph) => graph.live === 0)
+  }
+
+  async over(): Promise<void> {
+    await until(
+      () => this.graphs.map((graph) => graph.live),
+      (live) => live.every((count) => count === 0),
+    )
+  }
+
+  /** Waits until exactly `count` attempts execute. */
+  async executing(count: number): Promise<void> {
+    await until(
+      () => this.executor.executing,
+      (executing) => executing === count,
+    )
+  }
+}
+
+/** A task that does what `script` says. */
+export const task = (id: string, script: Script = {}, more: TaskInput = {}): TaskInput => ({
+  id,
+  type: 'test',
+  input: script,
+  ...more,
+})
+
+/** The part of a task that names its dependencies. */
+export const after = (...depends_on: string[]): TaskInput => ({ depends_on })
