@@ -8,7 +8,7 @@
 import { closeSync } from 'node:fs'
 import type { Subprocess } from 'bun'
 import { openAnonymousFile } from './anonymous-file.ts'
-import { type BoundedText, readBounded } from './bounded-output.ts'
+import { BoundedOutput, type BoundedText, readInto } from './bounded-output.ts'
 import { systemCodeOf } from './errors.ts'
 import { GrowingPause } from './growing-pause.ts'
 import { closeEnds, openPipe, streamOf } from './pipe.ts'
@@ -45,6 +45,10 @@ export interface FinishedGroup {
 export interface ProcessGroup {
   /** The leader's pid, which is also the id of the group. */
   readonly pid: number
+  /** What it has written so far. */
+  readonly stdout: BoundedOutput
+  /** Undefined if the streams are merged. */
+  readonly stderr: BoundedOutput | undefined
   /** Resolves when the leader has ended. The rest of the group may still run. */
   readonly leaderEnded: Promise<void>
   /** Resolves when the whole group has ended. */
@@ -89,24 +93,29 @@ export function startGroup(options: GroupOptions): ProcessGroup {
   }
 
   const stopReading = new AbortController()
-  const read = (pipe: typeof out, stream: unknown) =>
-    readBounded(streamOf(pipe, stream), maxStreamBytes, { signal: stopReading.signal, tail: new TextTail() })
-  const output = Promise.all([read(out, child.stdout), mergeStreams ? NOTHING : read(err, child.stderr)])
+  const read = (output: BoundedOutput, pipe: typeof out, stream: unknown) =>
+    readInto(output, streamOf(pipe, stream), { signal: stopReading.signal, tail: new TextTail() })
+  const stdout = new BoundedOutput(maxStreamBytes)
+  const stderr = mergeStreams ? undefined : new BoundedOutput(maxStreamBytes)
+  const output = Promise.all([
+    read(stdout, out, child.stdout),
+    stderr === undefined ? NOTHING : read(stderr, err, child.stderr),
+  ])
 
   const finish = async (): Promise<FinishedGroup> => {
     await child.exited
     await endGroup(child.pid, killGraceMs)
     const timer = setTimeout(() => stopReading.abort(), STRAY_OUTPUT_MS)
     try {
-      const [stdout, stderr] = await output
-      return { ending: endingOf(child), stdout, stderr }
+      const [ofStdout, ofStderr] = await output
+      return { ending: endingOf(child), stdout: ofStdout, stderr: ofStderr }
     } finally {
       clearTimeout(timer)
       closeEnds('readEnd', [out, err])
     }
   }
   return {
-    pid: child.pid,
+    ...{ pid: child.pid, stdout, stderr },
     leaderEnded: child.exited.then(() => {}),
     finished: finish(),
     stop: () => void endGroup(child.pid, killGraceMs),

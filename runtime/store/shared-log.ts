@@ -3,12 +3,12 @@
  * want the same bytes.
  *
  * `fs.watch` reports when the file grows. Some file systems (network, some containers) do not support it, so the size
- * is also polled. Followers are notified a few at a time, so that ten thousand of them do not block the event loop. The
- * last chunk is kept for those notified later.
+ * is also polled. The last chunk is kept for followers that are notified later than others.
  */
 import { close, type FSWatcher, fstat, fstatSync, read, watch } from 'node:fs'
 import { promisify } from 'node:util'
-import { nextTurn, STEPS_PER_YIELD } from '../../shared/steps.ts'
+import { GrowthWaiters } from '../../shared/growth-waiters.ts'
+import { nextTurn } from '../../shared/steps.ts'
 import { openPlainFile } from './output.ts'
 
 /** Bytes handed on at once. */
@@ -42,7 +42,7 @@ export class SharedLog {
   readonly #joinable = new Map<number, Promise<Uint8Array>>()
   readonly #reading = new Set<Promise<unknown>>()
   #last: Chunk | undefined
-  readonly #waiting = new Set<() => void>()
+  readonly #waiting = new GrowthWaiters()
   #watcher: FSWatcher | undefined
   #timer: Timer | undefined
   /** As of the last poll. */
@@ -82,11 +82,11 @@ export class SharedLog {
   /** Watches this file, which is at `path`, until `ended`. */
   follow(path: string, ended: Promise<unknown>): void {
     if (this.#timer !== undefined || this.#isComplete) return
-    this.#watcher = tryWatch(path, () => this.#wake())
+    this.#watcher = tryWatch(path, () => this.#waiting.tell())
     this.#timer = setInterval(() => this.#look().catch(() => {}), LOOK_MS)
     void ended.finally(() => {
       this.#isComplete = true
-      this.#wake()
+      this.#waiting.tell()
     })
   }
 
@@ -130,15 +130,7 @@ export class SharedLog {
 
   /** Calls `told` once when the file has grown or is complete. Returns a function that cancels this. */
   whenGrown(told: () => void): () => void {
-    this.#waiting.add(told)
-    return () => this.#waiting.delete(told)
-  }
-
-  #wake(): void {
-    if (this.#waiting.size === 0) return
-    const waiting = [...this.#waiting]
-    this.#waiting.clear()
-    void tellAll(waiting)
+    return this.#waiting.add(told)
   }
 
   async #look(): Promise<void> {
@@ -148,17 +140,10 @@ export class SharedLog {
       const { size } = await look
       if (size === this.#size) return
       this.#size = size
-      this.#wake()
+      this.#waiting.tell()
     } finally {
       this.#reading.delete(look)
     }
-  }
-}
-
-async function tellAll(waiting: readonly (() => void)[]): Promise<void> {
-  for (let i = 0; i < waiting.length; i++) {
-    waiting[i]!()
-    if (i % STEPS_PER_YIELD === STEPS_PER_YIELD - 1) await nextTurn()
   }
 }
 

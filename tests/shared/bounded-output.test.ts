@@ -1,7 +1,7 @@
 /** Goal: the first bytes of a stream, as text, and the truth about the rest. Method: random chunks against a model. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { readBounded, textOf } from '../../shared/bounded-output.ts'
+import { BoundedOutput, lastLinesStart, readBounded, textOf } from '../../shared/bounded-output.ts'
 
 /** A stream that gives `chunks` one by one as they are asked for, and counts what became of it. */
 function streamOf(chunks: readonly Uint8Array[]) {
@@ -111,4 +111,60 @@ describe('the bounded reader', () => {
     })
     await expect(readBounded(stream, 10)).rejects.toThrow('the pipe broke')
   })
+})
+
+describe('an output that is read while it is written', () => {
+  const anyBytes = fc.uint8Array({ maxLength: 40 })
+
+  test('gives each reader the first bytes in order, whenever it reads, and never changes what it gave', async () => {
+    await fc.assert(
+      fc.property(fc.array(fc.tuple(anyBytes, fc.boolean())), fc.nat(300), (chunks, maxBytes) => {
+        const output = new BoundedOutput(maxBytes)
+        const all = Buffer.concat(chunks.map(([chunk]) => chunk))
+        const given: [bytes: Uint8Array, at: number][] = []
+        let position = 0
+        for (const [chunk, isRead] of chunks) {
+          output.push(chunk)
+          if (!isRead) continue
+          const bytes = output.read(position)
+          given.push([bytes, position])
+          position += bytes.length
+        }
+        given.push([output.read(position), position])
+        const kept = all.subarray(0, maxBytes)
+        expect(Buffer.concat(given.map(([bytes]) => bytes))).toEqual(kept)
+        for (const [bytes, at] of given) expect(Buffer.from(bytes)).toEqual(kept.subarray(at, at + bytes.length))
+        expect(Buffer.from(output.read(0))).toEqual(kept)
+        expect(output.truncated).toBe(all.length > maxBytes)
+      }),
+    )
+  })
+
+  test('tells those who wait, once, that it has grown or ended', () => {
+    const output = new BoundedOutput(3)
+    const told: string[] = []
+    output.add(() => told.push('a'))
+    output.add(() => told.push('b'))()
+    output.push(bytesOf('12'))
+    output.push(bytesOf('345'))
+    expect(told).toEqual(['a'])
+    output.add(() => told.push('end'))
+    output.push(bytesOf('6'))
+    expect(told).toEqual(['a'])
+    output.end()
+    expect(told).toEqual(['a', 'end'])
+    expect(output.isComplete).toBe(true)
+  })
+})
+
+test('the last lines are those that splitting at line ends gives', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', 'é', '\n') })
+  fc.assert(
+    fc.property(text, fc.nat(8), (whole, count) => {
+      const lines = whole.split(/(?<=\n)/).filter((line) => line !== '')
+      const expected = count === 0 ? '' : lines.slice(-count).join('')
+      const bytes = bytesOf(whole)
+      expect(textOf(bytes.subarray(lastLinesStart(bytes, count)), false)).toBe(expected)
+    }),
+  )
 })
