@@ -25,7 +25,7 @@ export interface Command {
   readonly dir: string | undefined
   /** Default: empty. */
   readonly stdin?: string | undefined
-  /** `stdout` gets both streams, in the order in which they were written. */
+  /** `stdout` gets both streams, in the order in which they were written. Readers see them as `output`. */
   readonly mergeStreams?: boolean
   /** Bytes kept of each stream. */
   readonly maxStreamBytes: number
@@ -50,6 +50,9 @@ export async function runCommand(
   if (signal.aborted) throw new ExecutionError('cancelled', `${command.command[0]} was not started any more`)
   context.begin()
   const group = launch(command, options, context.attemptId)
+  context.showOutput(
+    group.stderr === undefined ? { output: group.stdout } : { stdout: group.stdout, stderr: group.stderr },
+  )
   context.startedProcess(group.pid)
   signal.addEventListener('abort', group.stop, { once: true })
   group.leaderEnded.then(() => context.settled())

@@ -6,12 +6,16 @@
  * aborted and words the failure. An executor that returns a plain value costs no promise.
  */
 import type { TObject } from '@sinclair/typebox'
+import type { BoundedOutput } from '../../shared/bounded-output.ts'
 import type { ErrorCode } from '../../shared/contract/control.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 
 /** Why an attempt is stopped from outside. `interrupted`: the service stops. */
 export type StopReason = 'timeout' | 'cancelled' | 'interrupted'
+
+/** The streams of a running attempt, under the names that they have in its result: `stdout`, `stderr`, `output`. */
+export type OutputSoFar = Readonly<Record<string, BoundedOutput>>
 
 /** What an executor may know of a task. */
 export interface ExecutableTask {
@@ -53,6 +57,8 @@ export interface ExecutorContext {
   goesOn(): void
   /** Records a process of the attempt. If the service is killed, its next start ends the process. */
   startedProcess(pid: number): void
+  /** Offers the output of the attempt to readers while the attempt executes. The last call counts. */
+  showOutput(output: OutputSoFar): void
   /** Call it when the outcome is certain and only cleanup remains. The timeout no longer applies. */
   settled(): void
   /** Adds an entry to the task's `progress`. */

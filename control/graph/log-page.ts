@@ -1,13 +1,23 @@
-/** The texts of a result, and pages of them. Pure. */
+/** The texts that a task leaves, and pages of them. Pure. */
+import type { ProgressEntry } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
 
 /** Members of results that are texts for people, most telling first. */
 const TEXTS = ['stdout', 'stderr', 'output', 'body', 'content', 'text']
 
-/** The texts of a result by name, the most telling first; `result`, which is all of it as JSON, comes last. */
-export function streamsOf(result: unknown): Map<string, string> {
+/**
+ * The texts of a result by name, the most telling first; then what the task reported; `result`, which is all of it as
+ * JSON, comes last.
+ */
+export function streamsOf(result: unknown, progress: readonly ProgressEntry[] = []): Map<string, string> {
+  const streams = textsOf(result)
+  if (progress.length > 0) streams.set('progress', progressLines(progress))
+  if (result !== undefined) streams.set('result', JSON.stringify(result))
+  return streams
+}
+
+function textsOf(result: unknown): Map<string, string> {
   const streams = new Map<string, string>()
-  if (result === undefined) return streams
   if (isObject(result)) {
     for (const name of TEXTS) {
       const text = name === 'content' ? contentText(result.content) : result[name]
@@ -19,8 +29,37 @@ export function streamsOf(result: unknown): Map<string, string> {
       streams.set('stdout', '')
     }
   }
-  return streams.set('result', JSON.stringify(result))
+  return streams
 }
+
+/** What an executor reported, a line for each message; data where it reported no message. */
+export const progressLines = (entries: readonly ProgressEntry[]): string =>
+  entries.map(({ message, data }) => `${message ?? JSON.stringify(data ?? null)}\n`).join('')
+
+/** The streams that each task has as a log. */
+export const LOG_STREAMS = ['stdout', 'stderr'] as const
+export type LogStream = (typeof LOG_STREAMS)[number]
+
+export interface LogText {
+  readonly text: string
+  /** The task wrote more than its result holds. */
+  readonly isTruncated: boolean
+}
+
+/**
+ * The log that `result` holds. `stdout` of a result without such a text is the most telling text that it has, else the
+ * result as JSON.
+ */
+export function logTextOf(result: unknown, stream: LogStream): LogText {
+  const texts = textsOf(result)
+  const [first] = texts.keys()
+  const name = stream === 'stderr' || texts.has('stdout') ? stream : first
+  const text = name === undefined ? jsonLine(result) : (texts.get(name) ?? '')
+  const flags = isObject(result) ? result : {}
+  return { text, isTruncated: (flags[`${name}_truncated`] ?? flags.truncated) === true && text !== '' }
+}
+
+const jsonLine = (result: unknown): string => (result === undefined ? '' : `${JSON.stringify(result)}\n`)
 
 /** The text parts of the answer of an MCP tool. */
 function contentText(content: unknown): string | undefined {

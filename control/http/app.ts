@@ -8,6 +8,7 @@ import type { Counters } from '../store/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
 import { addGraphRoutes } from './graphs.ts'
 import { addHealthRoutes } from './health.ts'
+import { addLogRoutes } from './logs.ts'
 import { addMcpRoutes } from './mcp.ts'
 import { addMcpEndpoint } from './mcp-endpoint.ts'
 import { addMetricsRoute } from './metrics.ts'
@@ -27,6 +28,7 @@ export function controlApp({ parts, counters, guard, startedAt }: ControlAppOpti
   const app: AnyElysia = httpService({ log, guard, errorBody, maxBodyBytes, unknownFields })
   addTaskRoutes(app, parts)
   addGraphRoutes(app, parts)
+  addLogRoutes(app, parts)
   addAdapterRoutes(app, parts)
   addMcpRoutes(app, parts)
   addMcpEndpoint(app, parts)

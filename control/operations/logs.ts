@@ -1,4 +1,5 @@
-/** Reads the output of a task: the texts of its result, a page at a time. */
+/** Reads the output of a task a page at a time: the texts of its result, and before there is one, its output so far. */
+import { textOf } from '../../shared/bounded-output.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { badRequest, messageOf, ServiceError } from '../../shared/errors.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
@@ -6,6 +7,7 @@ import type { Task } from '../graph/graph.ts'
 import { type Page, page, streamsOf } from '../graph/log-page.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Persistence } from '../journal/persistence.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownTask } from './named-tasks.ts'
 import { type ResultReader, storedValue } from './stored-result.ts'
@@ -16,6 +18,7 @@ const SO_FAR_TIMEOUT_MS = 5_000
 export interface LogsParts {
   readonly store: TaskStore
   readonly executors: ExecutorRegistry
+  readonly scheduler: Pick<Scheduler, 'outputOf'>
   readonly persistence: Pick<Persistence, 'flush'>
   readonly resultFiles: ResultReader
 }
@@ -50,11 +53,11 @@ export async function readLogs(parts: LogsParts, request: LogsRequest, reader: R
   const { store, persistence, resultFiles } = parts
   const { taskId, offset, limit } = request
   const task = knownTask(store, taskId)
-  const soFar = task.isTerminal ? undefined : await resultSoFar(task, parts.executors, reader)
+  const soFar = task.isTerminal ? undefined : (outputSoFar(task, parts) ?? (await remoteSoFar(task, parts, reader)))
   persistence.flush()
   const { status, isTerminal, result } = task // it may have ended meanwhile
   const known = result instanceof ResultFile ? await storedValue(result, resultFiles) : (result ?? soFar)
-  const texts = streamsOf(known)
+  const texts = streamsOf(known, task.progress)
   const streams = [...texts.keys()]
   const stream = request.stream ?? streams[0] ?? 'result'
   const text = texts.get(stream)
@@ -64,8 +67,15 @@ export async function readLogs(parts: LogsParts, request: LogsRequest, reader: R
   return { status, isTerminal, stream, streams, page: text === undefined ? undefined : page(text, offset, limit) }
 }
 
+/** The output so far of an attempt that this service executes; undefined for others. */
+function outputSoFar(task: Task, { scheduler }: LogsParts): Record<string, string> | undefined {
+  const output = scheduler.outputOf(task)
+  if (output === undefined) return undefined
+  return Object.fromEntries(Object.entries(output).map(([name, stream]) => [name, textOf(stream.read(0), true)]))
+}
+
 /** The result so far of an attempt that another service executes; undefined for others. Throws 503 without an answer. */
-async function resultSoFar(task: Task, executors: ExecutorRegistry, { signal, traceId }: Reader): Promise<unknown> {
+async function remoteSoFar(task: Task, { executors }: LogsParts, { signal, traceId }: Reader): Promise<unknown> {
   const executor = executors.get(task.type)
   if (!task.handle?.isTaken || executor?.resultSoFar === undefined) return undefined
   const timely = AbortSignal.any([signal, AbortSignal.timeout(SO_FAR_TIMEOUT_MS)])

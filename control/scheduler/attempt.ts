@@ -6,7 +6,7 @@
  */
 import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import type { Executor, ExecutorContext, StopReason } from '../executors/executor.ts'
+import type { Executor, ExecutorContext, OutputSoFar, StopReason } from '../executors/executor.ts'
 import {
   copyFailure,
   copyHandle,
@@ -63,6 +63,8 @@ export class Attempt implements ExecutorContext {
   hasBegun = false
   /** Exit code and last lines for its record; undefined where the task keeps no records of its attempts. */
   output: AttemptOutput | undefined
+  /** What readers may see of it while it executes. */
+  outputSoFar: OutputSoFar | undefined
   readonly #executor: Executor
   readonly #host: AttemptHost
   #controller: AbortController | undefined
@@ -127,6 +129,10 @@ export class Attempt implements ExecutorContext {
   startedProcess(pid: number): void {
     if (Number.isSafeInteger(pid) && pid > 0) this.#host.startedProcess(this.task, pid)
     else this.#fault ??= 'the executor reports a process without a number'
+  }
+
+  showOutput(output: OutputSoFar): void {
+    this.outputSoFar = output
   }
 
   settled(): void {

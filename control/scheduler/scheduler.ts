@@ -14,6 +14,7 @@
 import { messageOf, stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
+import type { OutputSoFar } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { type AttemptOutput, attemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
@@ -103,6 +104,11 @@ export class Scheduler {
   /** Tasks that only wait for a slot; at most 1,024 are counted. */
   get queueLength(): number {
     return this.#ready.length
+  }
+
+  /** The output of the attempt of `task` that executes; undefined where its executor shows none. */
+  outputOf(task: Task): OutputSoFar | undefined {
+    return this.#slots.attemptOf(task)?.outputSoFar
   }
 
   /** Why nothing is started any more, until the service is restarted; undefined while all is well. */

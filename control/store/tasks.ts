@@ -13,8 +13,8 @@ import type { Graph, Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Change, TaskChange } from './change.ts'
 import { changeTask } from './change-task.ts'
-import { EndWaiters } from './end-waiters.ts'
 import { TaskIds } from './task-ids.ts'
+import { TaskWaiters } from './task-waiters.ts'
 
 /** `before` is the status of the task before the change; undefined for a change of a whole graph. */
 export type Watcher = (change: Change, seq: number, before: TaskStatus | undefined) => void
@@ -22,7 +22,8 @@ export type Watcher = (change: Change, seq: number, before: TaskStatus | undefin
 export class TaskStore {
   readonly #ids = new TaskIds()
   readonly #graphs = new Map<string, Graph>()
-  readonly #endWaiters = new EndWaiters()
+  readonly #endWaiters = new TaskWaiters()
+  readonly #changeWaiters = new TaskWaiters()
   #watchers: readonly Watcher[] = []
   /** Deleted tasks with an attempt that continues. */
   readonly hiddenRunning = new Set<Task>()
@@ -128,6 +129,7 @@ export class TaskStore {
         change.task.seq = seq
         change.task.updatedAt = change.at
         this.#applyToTask(change)
+        this.#changeWaiters.notify(change.task)
     }
     for (const watcher of this.#watchers) watcher(change, seq, before)
   }
@@ -250,5 +252,10 @@ export class TaskStore {
    */
   whenAnyEnds(subjects: readonly (Task | Graph)[], signal: AbortSignal): Promise<void> {
     return this.#endWaiters.wait(subjects, signal)
+  }
+
+  /** Resolves after the next change of `task`, or when `signal` fires. */
+  whenChanged(task: Task, signal: AbortSignal): Promise<void> {
+    return this.#changeWaiters.wait([task], signal)
   }
 }

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { reading } from '../support/reading.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
@@ -17,22 +18,6 @@ afterAll(() => runtime.dispose())
 
 const logs = (id: string, query: string) => runtime.fetch(`/api/v1/tasks/${id}/logs?${query}`)
 const text = async (id: string, query: string) => (await logs(id, query)).text()
-
-/** Reads a stream while it comes. The answer may be long in coming, too. */
-function reading(answer: Response | Promise<Response>) {
-  const state = { received: '', hasEnded: false }
-  const done = (async () => {
-    const decoder = new TextDecoder()
-    for await (const chunk of (await answer).body!) state.received += decoder.decode(chunk, { stream: true })
-    state.hasEnded = true
-  })()
-  const has = (wanted: string) =>
-    until(
-      () => state.received,
-      (received) => received === wanted,
-    )
-  return { state, done, has }
-}
 
 describe('of a task that ended', () => {
   test('is the whole stream as plain text', async () => {

@@ -34,6 +34,7 @@ export function testContext(more: Partial<ExecutorContext> = {}): TestContext {
     startedProcess: (pid) => void calls.push(`startedProcess ${pid}`),
     settled: () => void calls.push('settled'),
     progress: () => {},
+    showOutput: () => {},
     ...more,
     calls,
     abort: () => controller.abort('cancelled'),

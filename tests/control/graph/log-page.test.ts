@@ -1,7 +1,7 @@
 /** Pages of a text: read one after the other they are the text. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { page, streamsOf } from '../../../control/graph/log-page.ts'
+import { logTextOf, page, progressLines, streamsOf } from '../../../control/graph/log-page.ts'
 
 describe('page', () => {
   const text = fc.string({ unit: 'binary', maxLength: 60 })
@@ -68,5 +68,39 @@ describe('streamsOf', () => {
   test('the texts of an MCP tool are joined', () => {
     const content = [{ type: 'text', text: 'a' }, { type: 'image' }, { type: 'text', text: 'b' }]
     expect(streamsOf({ content }).get('content')).toBe('a\nb')
+  })
+})
+
+test('what a task reported is a text between those of its result and all of it', () => {
+  const progress = [{ timestamp: 't', message: 'half' }]
+  expect([...streamsOf({ text: 'done' }, progress).keys()]).toEqual(['text', 'progress', 'result'])
+  expect([...streamsOf(undefined, progress)]).toEqual([['progress', 'half\n']])
+})
+
+test('a report without a message is a line with its data', () => {
+  const reports = [{ message: 'a' }, { data: { progress: 1 } }, { message: 'b', data: 2 }, {}]
+  expect(progressLines(reports.map((report) => ({ timestamp: 't', ...report })))).toBe('a\n{"progress":1}\nb\nnull\n')
+})
+
+describe('logTextOf', () => {
+  test.each<[unknown, string, string]>([
+    [undefined, '', ''],
+    [{ stdout: 'a', stderr: 'b', exit_code: 0 }, 'a', 'b'],
+    [{ stdout: '', stderr: 'b' }, '', 'b'],
+    [{ output: 'both' }, 'both', ''],
+    [{ body: 'page', status_code: 200 }, 'page', ''],
+    [{ content: [{ type: 'text', text: 'said' }] }, 'said', ''],
+    [{ ok: true }, '{"ok":true}\n', ''],
+    [null, 'null\n', ''],
+  ])('%j', (result, stdout, stderr) => {
+    expect([logTextOf(result, 'stdout').text, logTextOf(result, 'stderr').text]).toEqual([stdout, stderr])
+  })
+
+  test.each<[object, boolean, boolean]>([
+    [{ stdout: 'a', stderr: 'b', truncated: true, stdout_truncated: false, stderr_truncated: true }, false, true],
+    [{ output: 'a', truncated: true }, true, false],
+    [{ output: 'a', truncated: false }, false, false],
+  ])('%j says what was cut', (result, stdout, stderr) => {
+    expect([logTextOf(result, 'stdout').isTruncated, logTextOf(result, 'stderr').isTruncated]).toEqual([stdout, stderr])
   })
 })

@@ -8,6 +8,7 @@ import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { getCall, getRecord, getTask } from '../../../control/operations/get.ts'
 import { listNewest, listRecords } from '../../../control/operations/list.ts'
 import { readLogs } from '../../../control/operations/logs.ts'
+import { openTaskLog } from '../../../control/operations/task-log.ts'
 import { wait } from '../../../control/operations/wait.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { acceptGraph } from '../../support/graph.ts'
@@ -33,6 +34,7 @@ function world() {
       ...{ store, persistence: { flush } },
       resultFiles: { read: async () => ({ lost: 'lost' }) },
       executors: new ExecutorRegistry(),
+      scheduler: { outputOf: () => undefined },
       stopping: new AbortController().signal,
     },
     change,
@@ -60,6 +62,22 @@ const SHOWN: Readonly<Record<string, (world: World) => unknown>> = {
     end()
     const request = { taskId: 'a', stream: undefined, offset: 0, limit: 10 }
     return (await readLogs(parts, request, { signal, traceId: '' })).page?.text === 'out' && isFlushed()
+  },
+  'a log': async ({ parts, end, isFlushed }) => {
+    end()
+    const request = { stream: 'stdout', tail: undefined, follow: false } as const
+    return (await openTaskLog(parts, 'a', request, { signal, traceId: '' })).status === 'success' && isFlushed()
+  },
+  'the end of a log': async ({ parts, change, end, isFlushed }) => {
+    change()
+    const request = { stream: 'stdout', tail: undefined, follow: true } as const
+    const opening = openTaskLog(parts, 'a', request, { signal, traceId: '' })
+    await Bun.sleep(0)
+    end()
+    change()
+    const log = await opening
+    while ((await log.next()) !== undefined);
+    return isFlushed()
   },
   'the end of a wait': async ({ parts, change, end, isFlushed }) => {
     const waiting = wait(parts, { ...ended, task_ids: [...ended.task_ids] }, waiter, isFlushed)

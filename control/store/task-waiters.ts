@@ -1,12 +1,12 @@
-/** Callers that wait for the end of a task, or of any task of a graph. */
+/** Callers that wait for something to happen to a task, or to any task of a graph. */
 import type { Graph, Task } from '../graph/graph.ts'
 
-export class EndWaiters {
+export class TaskWaiters {
   readonly #waiting = new Map<Task | Graph, Set<() => void>>()
 
   /**
-   * Resolves when the next of `subjects` ends or is deleted, or when `signal` fires. A graph stands for all of its
-   * tasks: waiting for 100,000 of them costs as much as waiting for one. Adds one listener to `signal`, however many
+   * Resolves at the next `notify` of one of `subjects`, or when `signal` fires. A graph stands for all of its tasks:
+   * waiting for 100,000 of them costs as much as waiting for one. Adds one listener to `signal`, however many
    * subjects.
    */
   wait(subjects: readonly (Task | Graph)[], signal: AbortSignal): Promise<void> {
@@ -28,7 +28,7 @@ export class EndWaiters {
     })
   }
 
-  /** `task` has ended or was deleted. */
+  /** It has happened to `task`. */
   notify(task: Task): void {
     if (this.#waiting.size === 0) return
     for (const stop of [...(this.#waiting.get(task) ?? []), ...(this.#waiting.get(task.graph) ?? [])]) stop()
