@@ -135,7 +135,7 @@ export const GetLogsInput = Type.Object({
     Type.String({
       expected: 'string',
       description:
-        'stdout, stderr, output, body or content; progress is what an MCP server reported; result is the whole result as JSON. Default: the first that the task has.',
+        'stdout, stderr, output, body, content or progress; result is the whole result as JSON. Default: the first that the task has.',
     }),
   ),
   offset: Type.Optional(
