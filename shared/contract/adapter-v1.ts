@@ -5,7 +5,8 @@
  * the check.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import { type SubmitWarning, type TaskGraph, TaskInput } from './control.ts'
+import { count, type Immutable, maybe, oneOf, text, texts } from './answer-schema.ts'
+import { SubmitWarning, TaskGraph, TaskInput } from './control.ts'
 import { stringMap } from './string-map.ts'
 
 export const SCHEMA_VERSION = 'adapter.v1'
@@ -60,52 +61,55 @@ export const AgentActionRequest = Type.Object({
 export type AgentActionRequest = Static<typeof AgentActionRequest>
 
 /** How a request was translated. Ids that were not given are empty. */
-export interface TranslationTrace {
-  readonly schema_version: typeof SCHEMA_VERSION
-  readonly adapter: string
-  readonly agent_id: string
-  readonly session_id: string
-  readonly action_id: string
-  /** The kind as requested. */
-  readonly source_kind: string
-  readonly normalized_kind: ActionKind
-  readonly task_ids: readonly string[]
-}
+export const TranslationTrace = Type.Object({
+  schema_version: Type.Literal(SCHEMA_VERSION),
+  adapter: text('Program that sent the request.'),
+  agent_id: text('As sent; empty if absent.'),
+  session_id: text('As sent; empty if absent.'),
+  action_id: text('As sent; empty if absent.'),
+  source_kind: text('The kind as requested.'),
+  normalized_kind: oneOf(ACTION_KINDS, 'The kind that it means.'),
+  task_ids: texts('Ids of the tasks.'),
+})
+export type TranslationTrace = Immutable<Static<typeof TranslationTrace>>
 
 /** The answer of POST /adapters/translate and POST /adapters/actions. */
-export interface ActionResponse {
-  /** Number of accepted tasks; 0 for a translation. */
-  readonly accepted: number
-  readonly task_ids: readonly string[]
-  readonly task_graph: Static<typeof TaskGraph>
-  /** Absent if there are none. */
-  readonly warnings?: readonly SubmitWarning[]
-  readonly translation_trace: TranslationTrace
-}
+export const ActionResponse = Type.Object(
+  {
+    accepted: count('Number of accepted tasks; 0 for a translation.'),
+    task_ids: texts('Ids of the tasks.'),
+    task_graph: TaskGraph,
+    warnings: maybe(Type.Array(SubmitWarning, { description: 'Accepted tasks that are certain to fail.' })),
+    translation_trace: TranslationTrace,
+  },
+  { title: 'ActionResponse' },
+)
+export type ActionResponse = Immutable<Static<typeof ActionResponse>>
 
 /** The answer of GET /adapters/capabilities. */
-export interface AdapterCapabilities {
-  readonly schema_version: typeof SCHEMA_VERSION
-  readonly profiles: readonly string[]
-  readonly action_kinds: readonly ActionKind[]
-  readonly compatibility_notes: readonly string[]
-}
+export const AdapterCapabilities = Type.Object({
+  schema_version: Type.Literal(SCHEMA_VERSION),
+  profiles: texts('Programs that were tested. Others are accepted, too.'),
+  action_kinds: Type.Array(oneOf(ACTION_KINDS, 'A kind of action.')),
+  compatibility_notes: texts('Sentences for the authors of clients.'),
+})
+export type AdapterCapabilities = Immutable<Static<typeof AdapterCapabilities>>
 
 /** One entry of GET /adapters/tools. */
-export interface AdapterTool {
-  /** A function name that model providers accept: `[a-zA-Z0-9_-]{1,64}`. */
-  readonly name: string
-  readonly action_kind: ActionKind
-  readonly category: string
-  readonly description: string
-  /** JSON Schema of the action's `input`. */
-  readonly input_schema: object
-  readonly aliases?: readonly string[]
-  /** The action's `tool_name`, if the tool is a skill. */
-  readonly tool_name?: string
-}
+export const AdapterTool = Type.Object({
+  name: text('A function name that model providers accept: 1 to 64 letters, digits, "_" and "-".'),
+  action_kind: oneOf(ACTION_KINDS, 'The kind of action that a call of the tool becomes.'),
+  category: text('Type of the task.'),
+  description: text('What the tool does, for models.'),
+  input_schema: Type.Object({}, { additionalProperties: true, description: 'JSON Schema of the input of the action.' }),
+  aliases: maybe(texts('Other names of the kind.')),
+  tool_name: maybe(text('The tool_name of the action, if the tool is a skill.')),
+})
+export type AdapterTool = Immutable<Static<typeof AdapterTool>>
 
-export interface AdapterTools {
-  readonly schema_version: typeof SCHEMA_VERSION
-  readonly tools: readonly AdapterTool[]
-}
+/** The answer of GET /adapters/tools. */
+export const AdapterTools = Type.Object({
+  schema_version: Type.Literal(SCHEMA_VERSION),
+  tools: Type.Array(AdapterTool),
+})
+export type AdapterTools = Immutable<Static<typeof AdapterTools>>

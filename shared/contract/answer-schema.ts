@@ -3,6 +3,13 @@ import { type TBoolean, type TSchema, type TUnsafe, Type } from '@sinclair/typeb
 import { NAMESPACES, type Namespace } from './runtime-request.ts'
 import { stringMap } from './string-map.ts'
 
+/** The type of an answer, which nobody changes. */
+export type Immutable<T> = T extends readonly (infer E)[]
+  ? readonly Immutable<E>[]
+  : T extends object
+    ? { readonly [K in keyof T]: Immutable<T[K]> }
+    : T
+
 export const text = (description: string) => Type.String({ description })
 export const texts = (description: string) => Type.Array(Type.String(), { description })
 export const textMap = (description: string) => stringMap({ description })

@@ -5,8 +5,9 @@
  * sentence `tasks[3].depends_on: expected array of strings`. A `null` in an optional field means absent.
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { count, flag, type Immutable, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { stringMap } from './string-map.ts'
-import type { TaskStatus } from './task-status.ts'
+import { TASK_STATUSES } from './task-status.ts'
 
 /** Values of `runtime.error.code`: why a task did not succeed. */
 export const ERROR_CODES = [
@@ -84,10 +85,10 @@ export const GraphFields = Type.Object({
 export type GraphFields = Static<typeof GraphFields>
 
 /** The body of POST /tasks. */
-export const TaskGraph = Type.Object({
-  tasks: orNull(Type.Array(TaskInput), 'array', 'At least one task.'),
-  ...GraphFields.properties,
-})
+export const TaskGraph = Type.Object(
+  { tasks: orNull(Type.Array(TaskInput), 'array', 'At least one task.'), ...GraphFields.properties },
+  { title: 'TaskGraph' },
+)
 
 /** Warnings in one answer. Further tasks fail with the same text when they run. */
 export const MAX_SUBMIT_WARNINGS = 100
@@ -96,125 +97,159 @@ export const MAX_SUBMIT_WARNINGS = 100
 export const MAX_WARNING_CHARACTERS = 1_000
 
 /** An accepted task that is certain to fail, and the error it will have. */
-export interface SubmitWarning {
-  readonly task_id: string
-  readonly message: string
-}
+export const SubmitWarning = Type.Object({
+  task_id: text('Id of the task.'),
+  message: text('The error that the task will have.'),
+})
+export type SubmitWarning = Immutable<Static<typeof SubmitWarning>>
 
-export interface SubmitResponse {
-  readonly accepted: number
-  readonly task_ids: readonly string[]
-  readonly graph_id: string
-  /** Absent if there are none. */
-  readonly warnings?: readonly SubmitWarning[]
-}
+const warnings = maybe(Type.Array(SubmitWarning, { description: 'Accepted tasks that are certain to fail.' }))
 
-export interface RuntimeError {
-  readonly code: ErrorCode
-  readonly message: string
-  readonly retryable?: boolean
-  readonly source?: string
-  readonly details?: unknown
-}
+/** The answer of POST /tasks. */
+export const SubmitResponse = Type.Object(
+  {
+    accepted: count('Number of tasks.'),
+    task_ids: texts('Ids of the tasks, in the order of the graph.'),
+    graph_id: text('Id of the graph.'),
+    warnings,
+  },
+  { title: 'SubmitResponse' },
+)
+export type SubmitResponse = Immutable<Static<typeof SubmitResponse>>
+
+export const RuntimeError = Type.Object({
+  code: oneOf(ERROR_CODES, 'What kind of failure.'),
+  message: text('What happened, in words.'),
+  retryable: maybe(flag('Whether another attempt may succeed.')),
+  source: maybe(text('Where the failure comes from, such as runtime.')),
+  details: maybe(Type.Unknown({ description: 'More for programs.' })),
+})
+export type RuntimeError = Immutable<Static<typeof RuntimeError>>
+
+export const RUN_STATUSES = ['accepted', 'running', 'success', 'failed', 'cancelled'] as const
+export type RunStatus = (typeof RUN_STATUSES)[number]
 
 /** The last attempt. Exists once the task has started. Times are RFC 3339 in UTC. */
-export interface RuntimeRecord {
-  readonly status: RunStatus | 'cancelling'
-  readonly handle_id?: string
-  readonly attempt: number
-  readonly started_at?: string
-  readonly finished_at?: string
-  readonly duration_ms?: number
-  readonly error?: RuntimeError
-}
+export const RuntimeRecord = Type.Object({
+  status: oneOf([...RUN_STATUSES, 'cancelling'], 'State of the attempt.'),
+  handle_id: maybe(text('Id of the attempt where it executes.')),
+  attempt: count('Number of the attempt, from 1.'),
+  started_at: maybe(time('When the attempt started.')),
+  finished_at: maybe(time('When the task ended.')),
+  duration_ms: maybe(count('Milliseconds of the attempt.')),
+  error: maybe(RuntimeError),
+})
+export type RuntimeRecord = Immutable<Static<typeof RuntimeRecord>>
 
-export type RunStatus = 'accepted' | 'running' | 'success' | 'failed' | 'cancelled'
-
-export interface ProgressEntry {
-  readonly timestamp: string
-  readonly message?: string
-  readonly data?: unknown
-}
+export const ProgressEntry = Type.Object({
+  timestamp: time('When it was reported.'),
+  message: maybe(text('What was reported.')),
+  data: maybe(Type.Unknown({ description: 'More for programs.' })),
+})
+export type ProgressEntry = Immutable<Static<typeof ProgressEntry>>
 
 /** The end of an attempt. `error` and `code` are absent after success; unknown times are absent. */
-export interface AttemptRecord {
-  readonly attempt: number
-  readonly started_at?: string
-  readonly finished_at?: string
-  /** The cause, as in the task's `error`. */
-  readonly error?: string
-  readonly code?: ErrorCode
-  readonly exit_code?: number
-  /** The last lines of its output, at most 2 KiB. */
-  readonly tail?: string
-}
+export const AttemptRecord = Type.Object({
+  attempt: count('Number of the attempt, from 1.'),
+  started_at: maybe(time('When it started.')),
+  finished_at: maybe(time('When it ended. Absent if the service was killed.')),
+  error: maybe(text('The cause, as in the error of the task. Absent after success.')),
+  code: maybe(oneOf(ERROR_CODES, 'What kind of failure. Absent after success.')),
+  exit_code: maybe(Type.Integer({ description: 'Exit code of its program.' })),
+  tail: maybe(text('The last lines of its output, at most 2 KiB.')),
+})
+export type AttemptRecord = Immutable<Static<typeof AttemptRecord>>
+
+const taskStatus = oneOf(TASK_STATUSES, 'A task has ended as success, failed, skipped or cancelled.')
 
 /** The answer of GET /tasks/{id}. Absent values are left out. */
-export interface TaskRecord {
-  readonly id: string
-  readonly type: string
-  readonly tool_name?: string
-  readonly execution_category: string
-  readonly params?: unknown
-  readonly input?: unknown
-  readonly depends_on?: readonly string[]
-  readonly retry: number
-  readonly timeout?: number
-  readonly annotations?: Readonly<Record<string, string>>
-  readonly graph_id: string
-  readonly status: TaskStatus
-  readonly run_status?: RunStatus
-  readonly attempt?: number
-  readonly handle_id?: string
-  readonly result?: unknown
-  readonly error?: string
-  readonly runtime?: RuntimeRecord
-  readonly progress?: readonly ProgressEntry[]
-  /** The last ten attempts, the newest last. Absent if there was only one. */
-  readonly attempts?: readonly AttemptRecord[]
-  readonly created_at: string
-  readonly updated_at: string
-  readonly started_at?: string
-  readonly finished_at?: string
-}
+export const TaskRecord = Type.Object(
+  {
+    id: text('Id of the task.'),
+    type: text('The executor.'),
+    tool_name: maybe(text('The tool of the executor.')),
+    execution_category: text('Equal to type.'),
+    params: maybe(Type.Unknown({ description: 'As submitted. Values of env are "***".' })),
+    input: maybe(Type.Unknown({ description: 'As submitted. Values of env are "***".' })),
+    depends_on: maybe(texts('Ids of tasks of its graph that must succeed first.')),
+    retry: Type.Number({ minimum: 0, description: 'Further attempts after the first.' }),
+    timeout: maybe(Type.Integer({ description: 'Milliseconds for each attempt; 0 or less: no limit.' })),
+    annotations: maybe(textMap('As submitted.')),
+    graph_id: text('Id of its graph.'),
+    status: taskStatus,
+    run_status: maybe(oneOf(RUN_STATUSES, 'State of its run. Exists once the task has started.')),
+    attempt: maybe(count('Number of the last attempt, from 1.')),
+    handle_id: maybe(text('Id of the last attempt where it executes, such as in the runtime service.')),
+    result: maybe(Type.Unknown({ description: 'What the tool returned.' })),
+    error: maybe(text('Why the task did not succeed.')),
+    runtime: maybe(RuntimeRecord),
+    progress: maybe(Type.Array(ProgressEntry, { description: 'The last 100 reports, the newest last.' })),
+    attempts: maybe(
+      Type.Array(AttemptRecord, {
+        description: 'The last ten attempts, the newest last. Exists once an attempt other than the last has ended.',
+      }),
+    ),
+    created_at: time('When the graph was accepted.'),
+    updated_at: time('When the state of the task changed last.'),
+    started_at: maybe(time('When the first attempt started.')),
+    finished_at: maybe(time('When the task ended.')),
+  },
+  { title: 'TaskRecord' },
+)
+export type TaskRecord = Immutable<Static<typeof TaskRecord>>
 
 /** The effect of a cancel on one task. `event` is absent if the task had ended before. */
-export interface CancelledTask {
-  readonly task_id: string
-  readonly status: TaskStatus
-  readonly runtime: { readonly status: string; readonly error?: { readonly code: ErrorCode } }
-  readonly event?: { readonly type: 'task_cancel_requested'; readonly task_id: string }
-}
+export const CancelledTask = Type.Object({
+  task_id: text('Id of the task.'),
+  status: taskStatus,
+  runtime: Type.Object({
+    status: text('State of its run: cancelling, cancelled, or the end that it had before.'),
+    error: maybe(Type.Object({ code: oneOf(ERROR_CODES, 'Why it did not succeed.') })),
+  }),
+  event: maybe(
+    Type.Object(
+      { type: Type.Literal('task_cancel_requested'), task_id: text('Id of the task.') },
+      { description: 'Absent if the task had ended before.' },
+    ),
+  ),
+})
+export type CancelledTask = Immutable<Static<typeof CancelledTask>>
 
-/** The answer of POST /tasks/{id}/cancel: the named task, then the changed tasks downstream. */
-export interface CancelResponse {
-  readonly tasks: readonly CancelledTask[]
-}
+/** The answer of POST /tasks/{id}/cancel. */
+export const CancelResponse = Type.Object({
+  tasks: Type.Array(CancelledTask, { description: 'The named task, then the changed tasks downstream.' }),
+})
+export type CancelResponse = Immutable<Static<typeof CancelResponse>>
 
-export interface HealthResponse {
-  readonly status: 'ok'
-  readonly version: 'v1.0.0'
-  readonly uptime: string
-  /** Absent if the service accepts graphs. */
-  readonly ready?: false
-  /** Why the service accepts none. */
-  readonly reason?: string
-}
+/** Of the interface; fixed by the specification. The version of the build is that of `--version`. */
+export const HEALTH_VERSION = 'v1.0.0'
+
+const version = Type.Literal(HEALTH_VERSION, { description: 'Version of the interface.' })
+
+/** The answer of GET /health. */
+export const HealthResponse = Type.Object({
+  status: Type.Literal('ok'),
+  version,
+  uptime: text('Time since the start, such as 3m12s.'),
+  ready: maybe(Type.Literal(false, { description: 'Present while the service accepts no graphs.' })),
+  reason: maybe(text('Why the service accepts no graphs.')),
+})
+export type HealthResponse = Immutable<Static<typeof HealthResponse>>
 
 /** The answer of GET /readyz if the service accepts graphs. Otherwise it is 503 with an `ErrorResponse`. */
-export interface ReadyResponse {
-  readonly status: 'ready'
-  readonly version: 'v1.0.0'
-}
+export const ReadyResponse = Type.Object({ status: Type.Literal('ready'), version })
+export type ReadyResponse = Immutable<Static<typeof ReadyResponse>>
 
-export interface MetricsResponse {
-  readonly tasks_total: number
-  readonly tasks_running: number
-  readonly tasks_succeeded: number
-  readonly tasks_failed: number
-  readonly by_type: Readonly<Record<string, number>>
-}
+/** The answer of GET /metrics. All numbers count from the start of the service. */
+export const MetricsResponse = Type.Object({
+  tasks_total: count('Tasks accepted.'),
+  tasks_running: count('Tasks that have started and not ended.'),
+  tasks_succeeded: count('Tasks that succeeded.'),
+  tasks_failed: count('Tasks that failed.'),
+  by_type: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), { description: 'Tasks accepted, by type.' }),
+})
+export type MetricsResponse = Immutable<Static<typeof MetricsResponse>>
 
-export interface ErrorResponse {
-  readonly error: string
-}
+/** The body of every refusal. */
+export const ErrorResponse = Type.Object({ error: text('What is wrong, and the remedy.') }, { title: 'ErrorResponse' })
+export type ErrorResponse = Immutable<Static<typeof ErrorResponse>>

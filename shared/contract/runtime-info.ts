@@ -39,48 +39,54 @@ export const RuntimeInfo = Type.Object({
 export type RuntimeInfo = Static<typeof RuntimeInfo>
 
 /** Amounts of resources. An amount that the host does not tell is absent. */
-export const Capacity = Type.Object({
-  task_slots: count('Tasks.'),
-  memory_bytes: maybe(count('Bytes of memory.')),
-  pids: maybe(count('Processes and threads.')),
-})
+export const Capacity = Type.Object(
+  {
+    task_slots: count('Tasks.'),
+    memory_bytes: maybe(count('Bytes of memory.')),
+    pids: maybe(count('Processes and threads.')),
+  },
+  { title: 'Capacity' },
+)
 export type Capacity = Static<typeof Capacity>
 
 /** The answer of GET /api/v1/runtime/capabilities: the results of the trials at start. */
-export const RuntimeCapabilities = Type.Object({
-  ...identity,
-  collected_at: time('When it was tried.'),
-  platform: Platform,
-  execution: Type.Object({
-    command: flag('Programs can be run.'),
-    script: flag('Scripts can be run.'),
-    process_group: flag('A task is ended with all processes of its group.'),
-  }),
-  sandbox: Type.Object({
-    process: flag('The profile process: accounting and limits, no isolation.'),
-    linux_sandbox: flag('The profile linux_sandbox.'),
-    chroot: flag('A root of the task’s own, with linux_sandbox.'),
-    rootless: flag('linux_sandbox without being root.'),
-    namespaces: namespaceFlags((name) => `Whether ${name} can be its own.`),
-  }),
-  storage: Type.Object({ data_dir_writable: flag('The data directory takes files.') }),
-  resources: Type.Object({
-    rlimit_cpu: flag('cpu_time_sec holds.'),
-    rlimit_memory: flag('memory_bytes holds, as address space.'),
-    cgroup_version: count('1 or 2; 0 where there is none that could be used.'),
-    cgroup_writable: flag('The service may make cgroups.'),
-    memory_limit: flag('memory_bytes holds, in one way or another.'),
-    pids_limit: flag('pids_max holds.'),
-    oom_detection: flag('An end for want of memory can be told apart.'),
-    ledger: flag('What tasks take is reserved.'),
-    capacity: Capacity,
-  }),
-  stable_semantics: texts('What every host does.'),
-  enhanced_semantics: texts('What this host does besides.'),
-  warnings: texts('What is missing, why, and the remedy.'),
-  degraded: flag('Whether there are warnings.'),
-  overrides: textMap('What the settings changed.'),
-})
+export const RuntimeCapabilities = Type.Object(
+  {
+    ...identity,
+    collected_at: time('When it was tried.'),
+    platform: Platform,
+    execution: Type.Object({
+      command: flag('Programs can be run.'),
+      script: flag('Scripts can be run.'),
+      process_group: flag('A task is ended with all processes of its group.'),
+    }),
+    sandbox: Type.Object({
+      process: flag('The profile process: accounting and limits, no isolation.'),
+      linux_sandbox: flag('The profile linux_sandbox.'),
+      chroot: flag('A root of the task’s own, with linux_sandbox.'),
+      rootless: flag('linux_sandbox without being root.'),
+      namespaces: namespaceFlags((name) => `Whether ${name} can be its own.`),
+    }),
+    storage: Type.Object({ data_dir_writable: flag('The data directory takes files.') }),
+    resources: Type.Object({
+      rlimit_cpu: flag('cpu_time_sec holds.'),
+      rlimit_memory: flag('memory_bytes holds, as address space.'),
+      cgroup_version: count('1 or 2; 0 where there is none that could be used.'),
+      cgroup_writable: flag('The service may make cgroups.'),
+      memory_limit: flag('memory_bytes holds, in one way or another.'),
+      pids_limit: flag('pids_max holds.'),
+      oom_detection: flag('An end for want of memory can be told apart.'),
+      ledger: flag('What tasks take is reserved.'),
+      capacity: Capacity,
+    }),
+    stable_semantics: texts('What every host does.'),
+    enhanced_semantics: texts('What this host does besides.'),
+    warnings: texts('What is missing, why, and the remedy.'),
+    degraded: flag('Whether there are warnings.'),
+    overrides: textMap('What the settings changed.'),
+  },
+  { title: 'RuntimeCapabilities' },
+)
 export type RuntimeCapabilities = Static<typeof RuntimeCapabilities>
 
 /** The answer of GET /api/v1/runtime/config: the settings without secrets. */
@@ -118,13 +124,16 @@ export const TenantView = Type.Object({
 export type TenantView = Static<typeof TenantView>
 
 /** The answer of GET /api/v1/runtime/resources. */
-export const ResourcesSnapshot = Type.Object({
-  runtime_id: identity.runtime_id,
-  capacity: Capacity,
-  reserved: Capacity,
-  available: Capacity,
-  active_reservations: Type.Array(ActiveReservation),
-  accepted_waiting_tasks: count('Accepted tasks that hold no reservation.'),
-  tenants: Type.Array(TenantView),
-})
+export const ResourcesSnapshot = Type.Object(
+  {
+    runtime_id: identity.runtime_id,
+    capacity: Capacity,
+    reserved: Capacity,
+    available: Capacity,
+    active_reservations: Type.Array(ActiveReservation),
+    accepted_waiting_tasks: count('Accepted tasks that hold no reservation.'),
+    tenants: Type.Array(TenantView),
+  },
+  { title: 'ResourcesSnapshot' },
+)
 export type ResourcesSnapshot = Static<typeof ResourcesSnapshot>

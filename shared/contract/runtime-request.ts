@@ -143,17 +143,20 @@ export const ControlContext = Type.Object({
 export type ControlContext = Static<typeof ControlContext>
 
 /** The body of POST /api/v1/tasks. */
-export const SubmitTaskRequest = Type.Object({
-  task_id: text('1 to 128 letters, digits, "-", "_" and "."; not "." or "..". Without one, an id is made.', {
-    examples: ['build-7'],
-  }),
-  execution: Type.Optional(
-    Type.Object(ExecutionSpec.properties, { expected: 'object', description: 'What is run. Required.' }),
-  ),
-  limits: part(ResourceLimits.properties, 'What the task may use.'),
-  sandbox: part(SandboxPolicy.properties, 'How far the task is fenced in.'),
-  policy: part(TaskPolicy.properties, 'What happens where the host cannot do all of this.'),
-  control_context: part(ControlContext.properties, 'On whose behalf.'),
-  metadata: textMap('Kept with the task by the runtime service.', [{ purpose: 'nightly' }]),
-})
+export const SubmitTaskRequest = Type.Object(
+  {
+    task_id: text('1 to 128 letters, digits, "-", "_" and "."; not "." or "..". Without one, an id is made.', {
+      examples: ['build-7'],
+    }),
+    execution: Type.Optional(
+      Type.Object(ExecutionSpec.properties, { expected: 'object', description: 'What is run. Required.' }),
+    ),
+    limits: part(ResourceLimits.properties, 'What the task may use.'),
+    sandbox: part(SandboxPolicy.properties, 'How far the task is fenced in.'),
+    policy: part(TaskPolicy.properties, 'What happens where the host cannot do all of this.'),
+    control_context: part(ControlContext.properties, 'On whose behalf.'),
+    metadata: textMap('Kept with the task by the runtime service.', [{ purpose: 'nightly' }]),
+  },
+  { title: 'SubmitTaskRequest' },
+)
 export type SubmitTaskRequest = Static<typeof SubmitTaskRequest>

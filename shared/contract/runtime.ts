@@ -60,13 +60,16 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number]
 
 /** The body of every refusal. */
-export const ErrorResponse = Type.Object({
-  error: Type.Object({
-    code: oneOf(REFUSAL_CODES, 'What kind of refusal.'),
-    message: text('What is wrong, and the remedy.'),
-    details: Type.Unknown({ description: 'More for programs, or null.' }),
-  }),
-})
+export const ErrorResponse = Type.Object(
+  {
+    error: Type.Object({
+      code: oneOf(REFUSAL_CODES, 'What kind of refusal.'),
+      message: text('What is wrong, and the remedy.'),
+      details: Type.Unknown({ description: 'More for programs, or null.' }),
+    }),
+  },
+  { title: 'ErrorResponse' },
+)
 export type ErrorResponse = Static<typeof ErrorResponse>
 
 export const SubmitTaskResponse = Type.Object({
@@ -125,15 +128,18 @@ export const ResourceEnforcement = Type.Object({
 })
 export type ResourceEnforcement = Static<typeof ResourceEnforcement>
 
-export const ExecutionPlan = Type.Object({
-  capability_mode: oneOf(CAPABILITY_MODES, 'What held for this task.'),
-  requested_sandbox: PlannedSandbox,
-  effective_sandbox: PlannedSandbox,
-  resource_enforcement: ResourceEnforcement,
-  degraded: flag('Whether anything that was asked for is missing.'),
-  fallback_reasons: texts('A sentence for each thing that is missing.'),
-  capability_warnings: texts('What is as asked for and still may surprise.'),
-})
+export const ExecutionPlan = Type.Object(
+  {
+    capability_mode: oneOf(CAPABILITY_MODES, 'What held for this task.'),
+    requested_sandbox: PlannedSandbox,
+    effective_sandbox: PlannedSandbox,
+    resource_enforcement: ResourceEnforcement,
+    degraded: flag('Whether anything that was asked for is missing.'),
+    fallback_reasons: texts('A sentence for each thing that is missing.'),
+    capability_warnings: texts('What is as asked for and still may surprise.'),
+  },
+  { title: 'ExecutionPlan' },
+)
 export type ExecutionPlan = Static<typeof ExecutionPlan>
 
 export const Reservation = Type.Object({
@@ -155,45 +161,53 @@ export const Artifacts = Type.Object({
 export type Artifacts = Static<typeof Artifacts>
 
 /** The answer of GET /api/v1/tasks/:id and of a kill. */
-export const TaskStatusResponse = Type.Object({
-  task_id: text('The id of the task.'),
-  handle_id: text('Equal to task_id.'),
-  status: oneOf(RUNTIME_STATUSES, 'Ends as success, failed or cancelled.'),
-  created_at: time('When it was accepted.'),
-  updated_at: time('When its status changed last.'),
-  started_at: maybe(time('When its process started.')),
-  finished_at: maybe(time('When it ended.')),
-  duration_ms: maybe(count('Milliseconds from start to end.')),
-  shim_pid: maybe(count('The process of ours that watches over it.')),
-  pid: maybe(count('Its process, as the host sees it.')),
-  pgid: maybe(count('Its process group.')),
-  exit_code: maybe(count('Absent when a signal ended it.')),
-  exit_signal: maybe(count('Number of the signal that ended it.')),
-  stdout: text('The first limits.stdout_max_bytes of stdout, so far.'),
-  stderr: text('The first limits.stderr_max_bytes of stderr, so far.'),
-  stdout_truncated: flag('Whether there is more stdout.'),
-  stderr_truncated: flag('Whether there is more stderr.'),
-  error: maybe(ErrorInfo),
-  usage: maybe(ResourceUsage),
-  execution_plan: ExecutionPlan,
-  reservation: maybe(Reservation),
-  artifacts: Artifacts,
-  metadata: textMap('As submitted.'),
-})
+export const TaskStatusResponse = Type.Object(
+  {
+    task_id: text('The id of the task.'),
+    handle_id: text('Equal to task_id.'),
+    status: oneOf(RUNTIME_STATUSES, 'Ends as success, failed or cancelled.'),
+    created_at: time('When it was accepted.'),
+    updated_at: time('When its status changed last.'),
+    started_at: maybe(time('When its process started.')),
+    finished_at: maybe(time('When it ended.')),
+    duration_ms: maybe(count('Milliseconds from start to end.')),
+    shim_pid: maybe(count('The process of ours that watches over it.')),
+    pid: maybe(count('Its process, as the host sees it.')),
+    pgid: maybe(count('Its process group.')),
+    exit_code: maybe(count('Absent when a signal ended it.')),
+    exit_signal: maybe(count('Number of the signal that ended it.')),
+    stdout: text('The first limits.stdout_max_bytes of stdout, so far.'),
+    stderr: text('The first limits.stderr_max_bytes of stderr, so far.'),
+    stdout_truncated: flag('Whether there is more stdout.'),
+    stderr_truncated: flag('Whether there is more stderr.'),
+    error: maybe(ErrorInfo),
+    usage: maybe(ResourceUsage),
+    execution_plan: ExecutionPlan,
+    reservation: maybe(Reservation),
+    artifacts: Artifacts,
+    metadata: textMap('As submitted.'),
+  },
+  { title: 'TaskStatusResponse' },
+)
 export type TaskStatusResponse = Static<typeof TaskStatusResponse>
 
-export const EventRecord = Type.Object({
-  seq: count('Grows from event to event of a task.'),
-  task_id: text('The id of the task.'),
-  event_type: text(`What happened: ${EVENT_TYPES.join(', ')}, or a type that is newer than the reader.`),
-  timestamp: time('When.'),
-  message: text('The same in words.'),
-  data: Type.Record(Type.String(), Type.Unknown(), { description: 'More for programs; may be empty.' }),
-})
+export const EventRecord = Type.Object(
+  {
+    seq: count('Grows from event to event of a task.'),
+    task_id: text('The id of the task.'),
+    event_type: text(`What happened: ${EVENT_TYPES.join(', ')}, or a type that is newer than the reader.`),
+    timestamp: time('When.'),
+    message: text('The same in words.'),
+    data: Type.Record(Type.String(), Type.Unknown(), { description: 'More for programs; may be empty.' }),
+  },
+  { title: 'EventRecord' },
+)
 export type EventRecord = Static<typeof EventRecord>
 
 /** A task in a list, without its output. */
-export const TaskSummary = Type.Omit(TaskStatusResponse, ['stdout', 'stderr', 'stdout_truncated', 'stderr_truncated'])
+export const TaskSummary = Type.Omit(TaskStatusResponse, ['stdout', 'stderr', 'stdout_truncated', 'stderr_truncated'], {
+  title: 'TaskSummary',
+})
 export type TaskSummary = Static<typeof TaskSummary>
 
 /** The answer of GET /api/v1/tasks. */
