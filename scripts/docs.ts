@@ -3,11 +3,16 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { controlSettings, controlVariables } from '../control/config.ts'
 import { serveSettings, serveVariables } from '../runtime/config.ts'
+import { describedRoutes } from '../shared/openapi/route.ts'
+import { describedControl, describedRuntime } from './described-apps.ts'
+import { routesTable } from './routes-table.ts'
 import { replaceSection, settingsTable } from './settings-table.ts'
 
 const ROOT = dirname(import.meta.dir)
 const SETTINGS = join(ROOT, 'docs/settings.md')
 const EXECUTORS = join(ROOT, 'docs/executors.md')
+const HTTP = join(ROOT, 'docs/http.md')
+const RUNTIME = join(ROOT, 'docs/runtime.md')
 
 /** docs/settings.md with the current tables. */
 export function currentSettingsPage(): string {
@@ -23,7 +28,17 @@ export function currentExecutorsPage(): string {
   return replaceSection(readFileSync(EXECUTORS, 'utf8'), 'checksum executor', `\`\`\`ts\n${example}\`\`\``)
 }
 
+/** docs/http.md with the current routes. */
+export const currentHttpPage = (): string =>
+  replaceSection(readFileSync(HTTP, 'utf8'), 'control routes', routesTable(describedRoutes(describedControl())))
+
+/** docs/runtime.md with the current routes. */
+export const currentRuntimePage = (): string =>
+  replaceSection(readFileSync(RUNTIME, 'utf8'), 'runtime routes', routesTable(describedRoutes(describedRuntime())))
+
 if (import.meta.main) {
   writeFileSync(SETTINGS, currentSettingsPage())
   writeFileSync(EXECUTORS, currentExecutorsPage())
+  writeFileSync(HTTP, currentHttpPage())
+  writeFileSync(RUNTIME, currentRuntimePage())
 }

@@ -42,6 +42,9 @@ const PROBES: ReadonlySet<string> = new Set(['/health', '/healthz', '/readyz'])
 /** Paths without a token: pages without data. */
 const PAGE_SHELLS: ReadonlySet<string> = new Set(['/', '/docs', '/openapi.json'])
 
+/** Whether `path` needs no token where the others do. */
+export const isWithoutToken = (path: string): boolean => PROBES.has(path) || PAGE_SHELLS.has(path)
+
 /** Names outside the public DNS, which no web page can have. */
 const LOCAL_SUFFIXES = ['.local', '.localhost', '.internal', '.svc']
 

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import manifest from '../package.json'
-import { currentExecutorsPage, currentSettingsPage } from '../scripts/docs.ts'
+import { currentExecutorsPage, currentHttpPage, currentRuntimePage, currentSettingsPage } from '../scripts/docs.ts'
 
 const ROOT = dirname(import.meta.dir)
 
@@ -13,6 +13,11 @@ test('the tables of docs/settings.md are those that parse the command line (else
 
 test('the example of docs/executors.md is the one that is run (else: bun run docs)', () => {
   expect(readFileSync(join(ROOT, 'docs/executors.md'), 'utf8')).toBe(currentExecutorsPage())
+})
+
+test('the routes of docs/http.md and docs/runtime.md are those that the services describe (else: bun run docs)', () => {
+  expect(readFileSync(join(ROOT, 'docs/http.md'), 'utf8')).toBe(currentHttpPage())
+  expect(readFileSync(join(ROOT, 'docs/runtime.md'), 'utf8')).toBe(currentRuntimePage())
 })
 
 const DOCUMENTS = [

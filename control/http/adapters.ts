@@ -1,19 +1,55 @@
 /** /adapters: what agents may ask for, what that would become, and asking for it. */
 import type { AnyElysia } from 'elysia'
+import {
+  ActionResponse,
+  AdapterCapabilities,
+  AdapterTools,
+  AgentActionRequest,
+} from '../../shared/contract/adapter-v1.ts'
 import { readBody, traceIdOf } from '../../shared/http-service.ts'
+import { described, json } from '../../shared/openapi/route.ts'
 import { actOnce, translateAction } from '../operations/act.ts'
 import { describeAdapter, describeTools } from '../operations/describe.ts'
 import type { OperationParts } from '../operations/parts.ts'
 
+const section = 'Actions of agents'
+
+const EXAMPLE = { adapter: 'codex', action_id: 'list', action: { kind: 'os.shell', input: { command: 'ls' } } }
+
+const action = { section, body: AgentActionRequest, example: EXAMPLE }
+
 export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
   const { maxBodyBytes } = parts
   return app
-    .get('/adapters/capabilities', describeAdapter)
-    .get('/adapters/tools', () => describeTools(parts))
+    .get(
+      '/adapters/capabilities',
+      describeAdapter,
+      described({
+        section,
+        summary: 'Read what the adapter can do',
+        answers: { 200: json(AdapterCapabilities, 'Kinds of actions, and notes.') },
+      }),
+    )
+    .get(
+      '/adapters/tools',
+      () => describeTools(parts),
+      described({
+        section,
+        summary: 'List the kinds of actions as tools',
+        description: 'A function tool for each kind of action and each skill, with the JSON Schema of its input.',
+        answers: { 200: json(AdapterTools, 'The tools.') },
+      }),
+    )
     .post(
       '/adapters/translate',
       async ({ request }) => translateAction(parts, await readBody(app, request, maxBodyBytes)),
-      { parse: 'none' },
+      described({
+        ...action,
+        summary: 'Translate an action',
+        description: 'Shows the graph that the action would become. Stores nothing.',
+        answers: { 200: json(ActionResponse, 'The graph, with accepted 0.') },
+        errors: { 400: 'The action is invalid.', 413: 'The body or the graph is too large.' },
+      }),
     )
     .post(
       '/adapters/actions',
@@ -24,6 +60,21 @@ export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElys
         set.status = 202
         return answer
       },
-      { parse: 'none' },
+      described({
+        ...action,
+        summary: 'Run an action',
+        description: 'The action becomes a graph, which is on disk before the answer.',
+        headers: {
+          'Idempotency-Key': 'At most 255 characters. The same key with the same body gets the first answer again.',
+        },
+        answers: { 202: json(ActionResponse, 'The graph is accepted.') },
+        errors: {
+          400: 'The action is invalid. Nothing is stored.',
+          409: 'A task with one of the ids has not ended.',
+          413: 'The body or the graph is too large.',
+          422: 'The Idempotency-Key came with another body before.',
+          503: 'The service cannot store the graph.',
+        },
+      }),
     )
 }

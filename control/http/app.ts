@@ -1,8 +1,10 @@
 /** The HTTP face of control: its routes under the rules that all our services share. */
 import type { AnyElysia } from 'elysia'
-import type { ErrorResponse } from '../../shared/contract/control.ts'
+import { ErrorResponse } from '../../shared/contract/control.ts'
 import type { Guard } from '../../shared/http-guard.ts'
 import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'
+import type { ServiceInfo } from '../../shared/openapi/document.ts'
+import { addDescriptionRoutes } from '../../shared/openapi/serve.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../store/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
@@ -13,6 +15,12 @@ import { addMcpRoutes } from './mcp.ts'
 import { addMcpEndpoint } from './mcp-endpoint.ts'
 import { addMetricsRoute } from './metrics.ts'
 import { addTaskRoutes } from './tasks.ts'
+
+const CONTROL_INFO: ServiceInfo = {
+  title: 'taskmill control service',
+  description: 'Accepts graphs of tasks, runs them, retries them, and remembers how they ended.',
+  errorSchema: ErrorResponse,
+}
 
 export interface ControlAppOptions {
   readonly parts: OperationParts
@@ -34,6 +42,7 @@ export function controlApp({ parts, counters, guard, startedAt }: ControlAppOpti
   addMcpEndpoint(app, parts)
   addHealthRoutes(app, parts.readiness, startedAt)
   addMetricsRoute(app, counters, parts.scheduler)
+  addDescriptionRoutes(app, CONTROL_INFO)
   refuseOtherMethods(app)
   return app
 }

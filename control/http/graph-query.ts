@@ -1,25 +1,22 @@
 /** The query of GET /graphs: filter and page. Pure. */
-import { t } from 'elysia'
 import { LABEL_NAME } from '../../shared/contract/control.ts'
 import { GRAPH_STATES } from '../../shared/contract/graph-state.ts'
 import { DEFAULT_PAGE_GRAPHS, MAX_PAGE_GRAPHS } from '../../shared/contract/graphs.ts'
 import { badRequest } from '../../shared/errors.ts'
+import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/openapi/route.ts'
 import { type GraphPageRequest, graphPlaceOf } from '../operations/graph-filter.ts'
-import { invalidCursor, knownValues, limitOf, repeatable, repeatedValues } from './query-values.ts'
+import { invalidCursor, knownValues, limitOf, repeatedValues } from './query-values.ts'
 
-export const graphQuery = t.Object(
-  {
-    state: repeatable,
-    name: t.Optional(t.String()),
-    label: repeatable,
-    since: t.Optional(t.String()),
-    until: t.Optional(t.String()),
-    limit: t.Optional(t.String()),
-    cursor: t.Optional(t.String()),
-  },
-  { additionalProperties: true },
-)
-type GraphQuery = typeof graphQuery.static
+export const graphQuery = {
+  state: repeatable('A state.', GRAPH_STATES),
+  name: anyText('The whole name.'),
+  label: repeatable('A label as name=value. All of several must match.'),
+  since: anyText('Graphs accepted at this time (RFC 3339) or later.'),
+  until: anyText('Graphs accepted before this time (RFC 3339).'),
+  limit: wholeNumber(1, MAX_PAGE_GRAPHS, `Graphs of a page. Default ${DEFAULT_PAGE_GRAPHS}.`),
+  cursor: anyText('X-Next-Cursor of an earlier answer with the same filter: continues after that page.'),
+}
+type GraphQuery = QueryOf<typeof graphQuery>
 
 /** Throws 400 with the parameter, its value and the allowed values. */
 export function graphPageRequest(query: GraphQuery, url: string): GraphPageRequest {

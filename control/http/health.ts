@@ -1,27 +1,44 @@
 /** /health: the service is there, since when. /readyz: it takes in graphs. */
 import type { AnyElysia } from 'elysia'
-import type { HealthResponse, ReadyResponse } from '../../shared/contract/control.ts'
+import { HEALTH_VERSION, HealthResponse, ReadyResponse } from '../../shared/contract/control.ts'
 import { formatUptime } from '../../shared/duration.ts'
 import { ServiceError } from '../../shared/errors.ts'
+import { described, json } from '../../shared/openapi/route.ts'
 import type { Readiness } from '../operations/readiness.ts'
 
-/** Fixed by the specification; the build's own version is `--version`. */
-const HEALTH_VERSION = 'v1.0.0'
+const section = 'The service'
 
 /** `startedAt` is `performance.now()` at start. */
 export const addHealthRoutes = (app: AnyElysia, readiness: Pick<Readiness, 'fault'>, startedAt: number): AnyElysia =>
   app
-    .get('/health', (): HealthResponse => {
-      const reason = readiness.fault()
-      return {
-        status: 'ok',
-        version: HEALTH_VERSION,
-        uptime: formatUptime(performance.now() - startedAt),
-        ...(reason !== undefined && { ready: false, reason }),
-      }
-    })
-    .get('/readyz', (): ReadyResponse => {
-      const reason = readiness.fault()
-      if (reason !== undefined) throw new ServiceError(503, reason)
-      return { status: 'ready', version: HEALTH_VERSION }
-    })
+    .get(
+      '/health',
+      (): HealthResponse => {
+        const reason = readiness.fault()
+        return {
+          status: 'ok',
+          version: HEALTH_VERSION,
+          uptime: formatUptime(performance.now() - startedAt),
+          ...(reason !== undefined && { ready: false, reason }),
+        }
+      },
+      described({
+        section,
+        summary: 'Check that the service lives',
+        answers: { 200: json(HealthResponse, 'The service lives. With ready false it accepts no graphs.') },
+      }),
+    )
+    .get(
+      '/readyz',
+      (): ReadyResponse => {
+        const reason = readiness.fault()
+        if (reason !== undefined) throw new ServiceError(503, reason)
+        return { status: 'ready', version: HEALTH_VERSION }
+      },
+      described({
+        section,
+        summary: 'Check that the service accepts graphs',
+        answers: { 200: json(ReadyResponse, 'A graph of one task would be accepted.') },
+        errors: { 503: 'No graph would be accepted. The error is the reason.' },
+      }),
+    )

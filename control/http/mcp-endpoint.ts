@@ -1,7 +1,9 @@
 /** POST /mcp: the service as an MCP server. The SDK is loaded with the first request. */
+import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-limits.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { described, empty, json } from '../../shared/openapi/route.ts'
 import type { OperationParts } from '../operations/parts.ts'
 
 /** Bytes of one message. It is parsed in one go, so a larger one would block other requests; POST /tasks takes larger graphs. */
@@ -9,6 +11,12 @@ export const MAX_MCP_BODY_BYTES = 4 * 1024 * 1024
 
 /** Seconds without a byte after which an answer is given up: longer than a tool may wait. */
 const ANSWER_TIMEOUT_SECONDS = MAX_TOOL_WAIT_MS / 1000 + WRITE_TIMEOUT_SECONDS
+
+/** A message of the protocol, which has its own specification. */
+const JsonRpcMessage = Type.Object(
+  { jsonrpc: Type.Literal('2.0') },
+  { additionalProperties: true, description: 'A message as in modelcontextprotocol.io.' },
+)
 
 export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia {
   const load = async () => (await import('../mcp-server/handler.ts')).createHandler(parts)
@@ -25,7 +33,18 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
       if (body === undefined) return serve(withBody(request, bytes), undefined, traceIdOf(set))
       return serve(request, body, traceIdOf(set))
     },
-    { parse: 'none' },
+    described({
+      section: 'MCP server',
+      summary: 'Send an MCP message',
+      description: 'The service as an MCP server (Streamable HTTP). One JSON-RPC message a request.',
+      body: JsonRpcMessage,
+      example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      answers: {
+        200: { ...json(JsonRpcMessage, 'The answer of the server.'), otherType: 'text/event-stream' },
+        202: empty('A notification is accepted.'),
+      },
+      errors: { 400: 'The message is invalid; the body is a JSON-RPC error.', 413: 'The message is too large.' },
+    }),
   )
 }
 

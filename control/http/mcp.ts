@@ -1,10 +1,11 @@
 /** /mcp/tools, /mcp/call, /mcp/tasks: tools of MCP servers for callers without a graph. */
 import type { AnyElysia } from 'elysia'
-import { type HandleRecord, McpCallRequest, type McpTools } from '../../shared/contract/mcp.ts'
+import { HandleRecord, McpCallRequest, McpTools } from '../../shared/contract/mcp.ts'
 import { badRequest } from '../../shared/errors.ts'
 import { readBody, traceIdOf } from '../../shared/http-service.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
+import { described, json } from '../../shared/openapi/route.ts'
 import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import { decodeJson, invalidJson, tooDeep } from '../json/body.ts'
@@ -18,12 +19,23 @@ import type { OperationParts } from '../operations/parts.ts'
 /** Seconds to ask all servers for their tools: more than each server gets to start and to answer. */
 const DISCOVER_TIMEOUT_SECONDS = 100
 
+const section = 'Tools of MCP servers'
+
 export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
   return app
-    .get('/mcp/tools', ({ request }): Promise<McpTools> => {
-      app.server?.timeout(request, DISCOVER_TIMEOUT_SECONDS)
-      return listTools(parts, request.signal)
-    })
+    .get(
+      '/mcp/tools',
+      ({ request }): Promise<McpTools> => {
+        app.server?.timeout(request, DISCOVER_TIMEOUT_SECONDS)
+        return listTools(parts, request.signal)
+      },
+      described({
+        section,
+        summary: 'List the tools of all MCP servers',
+        answers: { 200: json(McpTools, 'The tools, and the servers that did not answer.') },
+        errors: { 503: 'The service is stopping.' },
+      }),
+    )
     .post(
       '/mcp/call',
       async ({ request, set }): Promise<HandleRecord> => {
@@ -34,9 +46,32 @@ export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
         set.status = 202
         return handle
       },
-      { parse: 'none' },
+      described({
+        section,
+        summary: 'Call a tool',
+        description: 'Submits one task of type mcp, and answers once it is on disk.',
+        body: McpCallRequest,
+        example: { tool_name: 'builtin/echo', input: { message: 'hello' } },
+        answers: { 202: json(HandleRecord, 'The call is accepted.') },
+        errors: {
+          400: 'The call is invalid. Nothing is stored.',
+          409: 'A task with this id has not ended.',
+          413: 'The body is too large.',
+          503: 'The service cannot store the call.',
+        },
+      }),
     )
-    .get('/mcp/tasks/:id', ({ params }) => getCall(parts, params.id))
+    .get(
+      '/mcp/tasks/:id',
+      ({ params }) => getCall(parts, params.id),
+      described({
+        section,
+        summary: 'Read a call',
+        params: { id: 'The handle_id of the call.' },
+        answers: { 200: json(HandleRecord, 'The state of the call.') },
+        errors: { 404: 'There is no such call.' },
+      }),
+    )
 }
 
 const CALL_FIELDS = Object.keys(McpCallRequest.properties)

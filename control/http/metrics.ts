@@ -1,6 +1,7 @@
 /** /metrics: what happened since the service started; JSON, or text for Prometheus where `Accept` prefers it. */
 import type { AnyElysia } from 'elysia'
-import type { MetricsResponse } from '../../shared/contract/control.ts'
+import { MetricsResponse } from '../../shared/contract/control.ts'
+import { described, json } from '../../shared/openapi/route.ts'
 import {
   type MetricFamily,
   OPENMETRICS_TYPE,
@@ -14,13 +15,22 @@ import type { Counters } from '../store/counters.ts'
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
 
 export const addMetricsRoute = (app: AnyElysia, counters: Counters, scheduler: Scheduler): AnyElysia =>
-  app.get('/metrics', ({ request, set }) => {
-    const type = preferredType(request.headers.get('accept'), OFFERED)
-    if (type === 'application/json') return asJson(counters)
-    const isOpenMetrics = type === 'application/openmetrics-text'
-    set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT_TYPE
-    return renderMetrics(families(counters, scheduler), isOpenMetrics)
-  })
+  app.get(
+    '/metrics',
+    ({ request, set }) => {
+      const type = preferredType(request.headers.get('accept'), OFFERED)
+      if (type === 'application/json') return asJson(counters)
+      const isOpenMetrics = type === 'application/openmetrics-text'
+      set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT_TYPE
+      return renderMetrics(families(counters, scheduler), isOpenMetrics)
+    },
+    described({
+      section: 'The service',
+      summary: 'Read metrics',
+      description: 'Counts from the start of the service. Prometheus text if Accept prefers it.',
+      answers: { 200: { ...json(MetricsResponse, 'The metrics.'), otherType: 'text/plain' } },
+    }),
+  )
 
 const asJson = ({ tasksTotal, tasksRunning, ended, byType }: Counters): MetricsResponse => ({
   tasks_total: tasksTotal,

@@ -1,13 +1,10 @@
 /** Values of query parameters of lists. Pure. All throw 400 with the parameter, its value and the allowed values. */
-import { t } from 'elysia'
 import { badRequest } from '../../shared/errors.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'
 
 /** Most values of one parameter. */
 const MAX_VALUES = 32
-
-export const repeatable = t.Optional(t.Union([t.String(), t.Array(t.String())]))
 
 /** Values of a parameter that may be repeated. */
 export function repeatedValues(name: string, given: string | string[] | undefined): string[] {

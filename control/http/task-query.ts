@@ -1,27 +1,24 @@
 /** The query of GET /tasks: filter and page. Pure. */
-import { t } from 'elysia'
 import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
 import { badRequest } from '../../shared/errors.ts'
+import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/openapi/route.ts'
 import { LEGACY_OS_TYPES, normalizeTool } from '../graph/normalize.ts'
 import { isKnownType } from '../graph/validate.ts'
 import type { ListRequest } from '../operations/list.ts'
 import { placeOf } from '../operations/task-filter.ts'
-import { invalidCursor, invalidValue, knownValues, limitOf, repeatable, valuesOf } from './query-values.ts'
+import { invalidCursor, invalidValue, knownValues, limitOf, valuesOf } from './query-values.ts'
 
 /** Most tasks of one page. */
 export const MAX_PAGE_TASKS = 1_000
 
-export const taskQuery = t.Object(
-  {
-    status: repeatable,
-    type: repeatable,
-    graph_id: t.Optional(t.String()),
-    limit: t.Optional(t.String()),
-    cursor: t.Optional(t.String()),
-  },
-  { additionalProperties: true },
-)
-type TaskQuery = typeof taskQuery.static
+export const taskQuery = {
+  status: repeatable('A state.', TASK_STATUSES),
+  type: repeatable('A type (os), or a tool in any submitted form (shell, os.shell, runtime.command).'),
+  graph_id: anyText('Tasks of one graph.'),
+  limit: wholeNumber(1, MAX_PAGE_TASKS, `Tasks of a page. With cursor the default is ${MAX_PAGE_TASKS}.`),
+  cursor: anyText('X-Next-Cursor of an earlier answer with the same filter: continues after that page.'),
+}
+type TaskQuery = QueryOf<typeof taskQuery>
 
 /** Throws 400 with the parameter, its value and the allowed values. */
 export function taskListRequest(query: TaskQuery, types: ReadonlySet<string>): ListRequest {

@@ -1,7 +1,9 @@
 /** /tasks: submit, list, look at, cancel, delete. */
+import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
-import type { CancelResponse } from '../../shared/contract/control.ts'
+import { CancelResponse, SubmitResponse, TaskGraph, TaskRecord } from '../../shared/contract/control.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { described, empty, json } from '../../shared/openapi/route.ts'
 import { nextTurn } from '../../shared/steps.ts'
 import { cancelTask } from '../operations/cancel.ts'
 import { deleteTask } from '../operations/delete.ts'
@@ -13,6 +15,17 @@ import { NEXT_CURSOR_HEADER } from './query-values.ts'
 import { taskListRequest, taskQuery } from './task-query.ts'
 import { waitQuery, waitSignal } from './wait-ms.ts'
 
+const section = 'Tasks'
+const params = { id: 'Id of the task, percent-encoded.' }
+const errors = { 404: 'There is no such task.' }
+
+const EXAMPLE = {
+  tasks: [
+    { id: 'hello', type: 'shell', params: { command: 'echo', args: ['hello'] } },
+    { id: 'after', type: 'noop', depends_on: ['hello'] },
+  ],
+}
+
 export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
   app
     .post(
@@ -23,17 +36,53 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         set.status = 202
         return (await submit(parts, { body }, { traceId: traceIdOf(set), key, caller: request })).json
       },
-      { parse: 'none' },
+      described({
+        section,
+        summary: 'Submit a graph',
+        description: 'Answers once the graph is on disk. A task runs when all tasks in its depends_on have succeeded.',
+        headers: {
+          'Idempotency-Key': 'At most 255 characters. The same key with the same body gets the first answer again.',
+        },
+        body: TaskGraph,
+        example: EXAMPLE,
+        answers: { 202: json(SubmitResponse, 'The graph is accepted.') },
+        errors: {
+          400: 'The graph fails a check. Nothing is stored.',
+          409: 'A task with one of the ids has not ended.',
+          413: 'The body or the graph is too large.',
+          422: 'The Idempotency-Key came with another body before.',
+          503: 'The service cannot store the graph.',
+        },
+      }),
     )
     .get(
       '/tasks',
       async ({ query }) => listResponse(await listRecords(parts, taskListRequest(query, parts.executors.types))),
-      { query: taskQuery },
+      described({
+        section,
+        summary: 'List tasks',
+        description:
+          'In order of creation. Values of one parameter are alternatives; different parameters must all match.',
+        query: taskQuery,
+        answers: {
+          200: json(Type.Array(TaskRecord), 'The records of the tasks.', {
+            'X-Next-Cursor': 'The cursor of the next page. Absent on the last page, and without limit and cursor.',
+          }),
+        },
+        errors: { 400: 'A parameter is invalid. The message lists the valid values.' },
+      }),
     )
     .get(
       '/tasks/:id',
       ({ params, query, request }) => getRecord(parts, params.id, () => waitSignal(app, request, query.wait_ms)),
-      { query: waitQuery },
+      described({
+        section,
+        summary: 'Read a task',
+        params,
+        query: waitQuery,
+        answers: { 200: json(TaskRecord, 'The record of the task.') },
+        errors: { 400: 'wait_ms is invalid.', ...errors },
+      }),
     )
     .post(
       '/tasks/:id/cancel',
@@ -42,13 +91,32 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         set.status = 202
         return { tasks }
       },
-      { parse: 'none' },
+      described({
+        section,
+        summary: 'Cancel a task',
+        description:
+          'A pending task is cancelled at once, and the tasks that depend on it are skipped. A running task is cancelling until its executor has stopped. A task that has ended does not change.',
+        params,
+        answers: { 202: json(CancelResponse, 'The cancel is on disk.') },
+        errors: { ...errors, 503: 'The service cannot store the cancel.' },
+      }),
     )
-    .delete('/tasks/:id', async ({ params, set }) => {
-      await deleteTask(parts, params.id)
-      set.status = 204
-      delete set.headers['content-type']
-    })
+    .delete(
+      '/tasks/:id',
+      async ({ params, set }) => {
+        await deleteTask(parts, params.id)
+        set.status = 204
+        delete set.headers['content-type']
+      },
+      described({
+        section,
+        summary: 'Delete a task',
+        description: 'Removes the record. A running attempt is not stopped.',
+        params,
+        answers: { 204: empty('The record is removed, on disk too.') },
+        errors: { ...errors, 503: 'The service cannot store the deletion.' },
+      }),
+    )
 }
 
 /**

@@ -1,12 +1,15 @@
 /** The query parameter `wait_ms`: how long an answer may wait for the end of what it shows. */
-import { type AnyElysia, t } from 'elysia'
+import type { AnyElysia } from 'elysia'
 import { badRequest } from '../../shared/errors.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { wholeNumber } from '../../shared/openapi/route.ts'
 
 /** Longest wait of one request. A client that wants more asks again. */
 export const MAX_WAIT_MS = 60_000
 
-export const waitQuery = t.Object({ wait_ms: t.Optional(t.String()) }, { additionalProperties: true })
+export const waitQuery = {
+  wait_ms: wholeNumber(0, MAX_WAIT_MS, 'Milliseconds to wait for the end of what is shown. Default 0.'),
+}
 
 /**
  * The signal that ends the wait of a request: its time is up, or its caller is gone. Undefined if it does not wait. Gives

@@ -6,10 +6,10 @@ import {
   type AdapterTools,
 } from '../../shared/contract/adapter-v1.ts'
 import { badRequest } from '../../shared/errors.ts'
+import { publicSchema } from '../../shared/openapi/public-schema.ts'
 import { KINDS, type Kind, resolveKind } from '../adapter-v1/kinds.ts'
 import { capabilities, type OfferedSkill, toolManifest } from '../adapter-v1/manifest.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
-import { publicSchema } from '../graph/public-schema.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import { actionInputs } from './action-inputs.ts'
 import type { Readiness } from './readiness.ts'

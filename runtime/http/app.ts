@@ -1,14 +1,23 @@
 /** The HTTP interface of the runtime service: its routes, under the rules that all our services share. */
 import type { AnyElysia } from 'elysia'
+import { ErrorResponse } from '../../shared/contract/runtime.ts'
 import type { Guard } from '../../shared/http-guard.ts'
 import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'
 import type { Log } from '../../shared/log.ts'
+import type { ServiceInfo } from '../../shared/openapi/document.ts'
+import { addDescriptionRoutes } from '../../shared/openapi/serve.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
 import { errorBody } from './errors.ts'
 import { addHealthRoutes, type HealthRoutes } from './health.ts'
 import { addInfoRoutes, type InfoRoutes } from './info.ts'
 import { addMetricsRoute, type MetricsSources } from './metrics.ts'
 import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
+
+const RUNTIME_INFO: ServiceInfo = {
+  title: 'taskmill runtime service',
+  description: 'Runs single commands and scripts as separate processes, with limits and on request in a sandbox.',
+  errorSchema: ErrorResponse,
+}
 
 export interface RuntimeAppOptions extends TaskRoutes, InfoRoutes, HealthRoutes, MetricsSources {
   readonly log: Log
@@ -22,6 +31,7 @@ export function runtimeApp(options: RuntimeAppOptions): AnyElysia {
   addInfoRoutes(app, options)
   addHealthRoutes(app, options)
   addMetricsRoute(app, options)
+  addDescriptionRoutes(app, RUNTIME_INFO)
   refuseOtherMethods(app)
   return app
 }

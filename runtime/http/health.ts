@@ -1,6 +1,7 @@
 /** /healthz: the service is up. /readyz: the service can take tasks, which a probe proves. */
 import type { AnyElysia } from 'elysia'
-import type { RuntimeHealth } from '../../shared/contract/runtime-info.ts'
+import { RuntimeHealth } from '../../shared/contract/runtime-info.ts'
+import { described, json } from '../../shared/openapi/route.ts'
 import { VERSION } from '../../shared/version.ts'
 import type { Readiness } from '../store/readiness.ts'
 
@@ -8,10 +9,29 @@ export interface HealthRoutes {
   readonly readiness: Readiness
 }
 
+const section = 'The service'
+
 export const addHealthRoutes = (app: AnyElysia, { readiness }: HealthRoutes): AnyElysia =>
   app
-    .get('/healthz', (): RuntimeHealth => ({ status: 'ok', version: VERSION }))
-    .get('/readyz', async (): Promise<RuntimeHealth> => {
-      await readiness.check()
-      return { status: 'ready', version: VERSION }
-    })
+    .get(
+      '/healthz',
+      (): RuntimeHealth => ({ status: 'ok', version: VERSION }),
+      described({
+        section,
+        summary: 'Check that the service lives',
+        answers: { 200: json(RuntimeHealth, 'The service lives.') },
+      }),
+    )
+    .get(
+      '/readyz',
+      async (): Promise<RuntimeHealth> => {
+        await readiness.check()
+        return { status: 'ready', version: VERSION }
+      },
+      described({
+        section,
+        summary: 'Check that the service accepts tasks',
+        answers: { 200: json(RuntimeHealth, 'A task would be accepted.') },
+        errors: { 503: 'No task would be accepted. The message is the reason.' },
+      }),
+    )

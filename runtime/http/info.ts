@@ -1,11 +1,12 @@
 /** /api/v1/runtime/*: identity, capabilities, configuration and reservations of the service. */
 import type { AnyElysia } from 'elysia'
-import type {
+import {
   ResourcesSnapshot,
   RuntimeCapabilities,
   RuntimeConfigSummary,
   RuntimeInfo,
 } from '../../shared/contract/runtime-info.ts'
+import { described, json } from '../../shared/openapi/route.ts'
 import type { ServeConfig } from '../config.ts'
 
 export interface InfoRoutes {
@@ -15,12 +16,47 @@ export interface InfoRoutes {
   readonly resources: () => ResourcesSnapshot
 }
 
+const section = 'The service'
+
 export const addInfoRoutes = (app: AnyElysia, { info, capabilities, config, resources }: InfoRoutes): AnyElysia =>
   app
-    .get('/api/v1/runtime/info', () => info)
-    .get('/api/v1/runtime/capabilities', () => capabilities)
-    .get('/api/v1/runtime/config', () => config)
-    .get('/api/v1/runtime/resources', () => resources())
+    .get(
+      '/api/v1/runtime/info',
+      () => info,
+      described({
+        section,
+        summary: 'Read the identity of the service',
+        answers: { 200: json(RuntimeInfo, 'Who it is.') },
+      }),
+    )
+    .get(
+      '/api/v1/runtime/capabilities',
+      () => capabilities,
+      described({
+        section,
+        summary: 'Read what the host can do',
+        description: 'The results of the trials at the start of the service.',
+        answers: { 200: json(RuntimeCapabilities, 'What the host can do.') },
+      }),
+    )
+    .get(
+      '/api/v1/runtime/config',
+      () => config,
+      described({
+        section,
+        summary: 'Read the settings',
+        answers: { 200: json(RuntimeConfigSummary, 'The settings that are not secret.') },
+      }),
+    )
+    .get(
+      '/api/v1/runtime/resources',
+      () => resources(),
+      described({
+        section,
+        summary: 'Read capacity and reservations',
+        answers: { 200: json(ResourcesSnapshot, 'Capacity, reservations, and the quotas of tenants.') },
+      }),
+    )
 
 export interface SummaryContext {
   readonly runtimeId: string

@@ -1,6 +1,7 @@
 /** /metrics: counters since the service started, and present reservations, as text for Prometheus. */
 import type { AnyElysia } from 'elysia'
 import type { Capacity, ResourcesSnapshot } from '../../shared/contract/runtime-info.ts'
+import { described, other } from '../../shared/openapi/route.ts'
 import {
   histogramSamples,
   type MetricFamily,
@@ -19,12 +20,21 @@ export interface MetricsSources {
 }
 
 export const addMetricsRoute = (app: AnyElysia, sources: MetricsSources): AnyElysia =>
-  app.get('/metrics', ({ request, set }) => {
-    const preferred = preferredType(request.headers.get('accept'), ['text/plain', 'application/openmetrics-text'])
-    const isOpenMetrics = preferred === 'application/openmetrics-text'
-    set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT
-    return renderMetrics(families(sources), isOpenMetrics)
-  })
+  app.get(
+    '/metrics',
+    ({ request, set }) => {
+      const preferred = preferredType(request.headers.get('accept'), ['text/plain', 'application/openmetrics-text'])
+      const isOpenMetrics = preferred === 'application/openmetrics-text'
+      set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT
+      return renderMetrics(families(sources), isOpenMetrics)
+    },
+    described({
+      section: 'The service',
+      summary: 'Read metrics',
+      description: 'Prometheus text. Counts from the start of the service.',
+      answers: { 200: other('text/plain', 'The metrics.') },
+    }),
+  )
 
 function families({ totals, resources }: MetricsSources): MetricFamily[] {
   const { capacity, reserved, available, active_reservations, accepted_waiting_tasks } = resources()

@@ -1,9 +1,12 @@
 /** /api/v1/tasks: submit, list, get, wait, logs, events, kill, delete. */
-import { type AnyElysia, t } from 'elysia'
-import type { SubmitTaskResponse, TaskListResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import { Type } from '@sinclair/typebox'
+import type { AnyElysia } from 'elysia'
+import { EventRecord, SubmitTaskResponse, TaskListResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 import { hasEnded, RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
 import { headerText } from '../../shared/header-text.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { anyText, choice, described, empty, json, other, wholeNumber } from '../../shared/openapi/route.ts'
 import type { Kills } from '../dispatch/kill.ts'
 import type { Retention } from '../dispatch/retention.ts'
 import type { Submissions } from '../dispatch/submit.ts'
@@ -32,8 +35,12 @@ export interface TaskRoutes {
   readonly maxBodyBytes: number
 }
 
-const optionalTexts = (...names: readonly string[]) =>
-  t.Object(Object.fromEntries(names.map((name) => [name, t.Optional(t.String())])), { additionalProperties: true })
+const section = 'Tasks'
+const params = { id: 'Id of the task.' }
+const unknownTask = { 404: 'There is no such task.' }
+const owner = { 'X-Service-Owner': 'The owner of the task. Needed if the task has a control_context.owner.' }
+
+const EXAMPLE = { execution: { kind: 'script', script: 'echo hello' }, limits: { wall_time_ms: 10_000 } }
 
 export const addTaskRoutes = (
   app: AnyElysia,
@@ -57,7 +64,21 @@ export const addTaskRoutes = (
         const task_id = await submissions.submit(body, traceIdOf(set))
         return { task_id, handle_id: task_id, status: 'accepted' }
       },
-      { parse: 'none' },
+      described({
+        section,
+        summary: 'Submit a task',
+        description: 'Answers once the task is on disk.',
+        body: SubmitTaskRequest,
+        example: EXAMPLE,
+        answers: { 200: json(SubmitTaskResponse, 'The task is accepted.') },
+        errors: {
+          400: 'The request is invalid, the host cannot do what it asks for, or it exceeds the capacity or the quota.',
+          409: 'There is a task with this id.',
+          413: 'The body is too large.',
+          429: 'The queue is full.',
+          503: 'The service cannot store the task.',
+        },
+      }),
     )
     .get(
       '/api/v1/tasks',
@@ -75,7 +96,23 @@ export const addTaskRoutes = (
           ...(rows.length > limit && { next_cursor: String(page.at(-1)!.ordinal) }),
         }
       },
-      { query: optionalTexts('status', 'tenant', 'limit', 'cursor') },
+      described({
+        section,
+        summary: 'List tasks',
+        description: 'In order of acceptance, without output.',
+        query: {
+          status: choice(RUNTIME_STATUSES, 'A state.'),
+          tenant: anyText('Tasks of one tenant.'),
+          limit: wholeNumber(1, MAX_PAGE, `Tasks of a page. Default ${DEFAULT_PAGE}.`),
+          cursor: wholeNumber(
+            0,
+            Number.MAX_SAFE_INTEGER,
+            'next_cursor of an earlier answer: continues after that page.',
+          ),
+        },
+        answers: { 200: json(TaskListResponse, 'A page of tasks.') },
+        errors: { 400: 'A parameter is invalid.' },
+      }),
     )
     .get(
       '/api/v1/tasks/:id',
@@ -88,12 +125,29 @@ export const addTaskRoutes = (
         const hasEndedNow = await endedWithin(task, waitMs, request.signal)
         return (hasEndedNow ? task?.finalStatus : undefined) ?? statusOf(known(params.id))
       },
-      { query: optionalTexts('wait_ms') },
+      described({
+        section,
+        summary: 'Read a task',
+        params,
+        query: { wait_ms: wholeNumber(0, MAX_WAIT_MS, 'Milliseconds to wait for the end of the task. Default 0.') },
+        answers: { 200: json(TaskStatusResponse, 'The status of the task, with the beginning of its output.') },
+        errors: { 400: 'wait_ms is invalid.', ...unknownTask },
+      }),
     )
-    .get('/api/v1/tasks/:id/events', ({ params }) => {
-      const { task_id } = known(params.id)
-      return store.events(task_id).map((event) => eventRecord(task_id, event))
-    })
+    .get(
+      '/api/v1/tasks/:id/events',
+      ({ params }) => {
+        const { task_id } = known(params.id)
+        return store.events(task_id).map((event) => eventRecord(task_id, event))
+      },
+      described({
+        section,
+        summary: 'Read the events of a task',
+        params,
+        answers: { 200: json(Type.Array(EventRecord), 'What happened to the task, in order.') },
+        errors: unknownTask,
+      }),
+    )
     .get(
       '/api/v1/tasks/:id/logs',
       ({ params, query, request }) => {
@@ -106,7 +160,17 @@ export const addTaskRoutes = (
         const ended = isFollowing ? store.liveTask(task_id)?.ended : undefined
         return new Response(logStream(path, { ended }), { headers: { 'content-type': 'text/plain; charset=utf-8' } })
       },
-      { query: optionalTexts('stream', 'follow') },
+      described({
+        section,
+        summary: 'Read the output of a task',
+        params,
+        query: {
+          stream: choice(STREAMS, 'Default stdout.'),
+          follow: choice(['true', 'false'], 'Continue until the task has ended. Default false.'),
+        },
+        answers: { 200: other('text/plain; charset=utf-8', 'The bytes of the stream, as they are.') },
+        errors: { 400: 'A parameter is invalid.', ...unknownTask },
+      }),
     )
     .post(
       '/api/v1/tasks/:id/kill',
@@ -115,7 +179,19 @@ export const addTaskRoutes = (
         await kills.kill({ taskId: params.id, owner: claimedOwner(request), traceId: traceIdOf(set) })
         return statusOf(known(params.id))
       },
-      { parse: 'none' },
+      described({
+        section,
+        summary: 'Kill a task',
+        description: 'The task gets SIGTERM, then SIGKILL. The answer is its present status, usually still running.',
+        params,
+        headers: owner,
+        answers: { 200: json(TaskStatusResponse, 'The kill survives a crash of the service.') },
+        errors: {
+          403: 'The owner is missing or another one.',
+          ...unknownTask,
+          503: 'The service cannot store the kill. The task continues.',
+        },
+      }),
     )
     .delete(
       '/api/v1/tasks/:id',
@@ -125,7 +201,20 @@ export const addTaskRoutes = (
         set.status = 204
         delete set.headers['content-type']
       },
-      { parse: 'none' },
+      described({
+        section,
+        summary: 'Remove a task',
+        description: 'Removes a task that has ended, with its files. Its id is free again at once.',
+        params,
+        headers: owner,
+        answers: { 204: empty('The task is removed.') },
+        errors: {
+          403: 'The owner is missing or another one.',
+          ...unknownTask,
+          409: 'The task has not ended.',
+          503: 'The service cannot store the removal.',
+        },
+      }),
     )
 }
 
@@ -147,16 +236,16 @@ async function endedWithin(task: LiveTask | undefined, ms: number, gone: AbortSi
 }
 
 function waitOf(text: string | undefined): number {
-  return text === undefined ? 0 : wholeNumber('wait_ms', text, 0, MAX_WAIT_MS)
+  return text === undefined ? 0 : wholeNumberOf('wait_ms', text, 0, MAX_WAIT_MS)
 }
 
 const pageSizeOf = (text: string | undefined): number =>
-  text === undefined ? DEFAULT_PAGE : wholeNumber('limit', text, 1, MAX_PAGE)
+  text === undefined ? DEFAULT_PAGE : wholeNumberOf('limit', text, 1, MAX_PAGE)
 
 const cursorOf = (text: string | undefined): number =>
-  text === undefined ? 0 : wholeNumber('cursor', text, 0, Number.MAX_SAFE_INTEGER)
+  text === undefined ? 0 : wholeNumberOf('cursor', text, 0, Number.MAX_SAFE_INTEGER)
 
-function wholeNumber(name: string, text: string, min: number, max: number): number {
+function wholeNumberOf(name: string, text: string, min: number, max: number): number {
   const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
   if (number >= min && number <= max) return number
   throw invalidInput(`invalid ${name} "${text}": expected a whole number from ${min} to ${max}`)
@@ -167,6 +256,8 @@ function statusFilterOf(text: string | undefined): RuntimeStatus | null {
   if ((RUNTIME_STATUSES as readonly string[]).includes(text)) return text as RuntimeStatus
   throw invalidInput(`invalid status "${text}": expected ${RUNTIME_STATUSES.join(', ')}`)
 }
+
+const STREAMS = ['stdout', 'stderr']
 
 function streamOf(text = 'stdout'): 'stdout' | 'stderr' {
   if (text === 'stdout' || text === 'stderr') return text

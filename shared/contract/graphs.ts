@@ -38,38 +38,44 @@ export const GraphCounts = Type.Partial(
 export type GraphCounts = Static<typeof GraphCounts>
 
 /** A graph in GET /graphs. */
-export const GraphSummary = Type.Object({
-  graph_id: text('Id of the graph.'),
-  name: maybe(text('The name that was submitted with it.')),
-  labels: maybe(textMap('The labels that were submitted with it.')),
-  state: oneOf(
-    GRAPH_STATES,
-    'running until all tasks have ended. Then failed if a task failed, else cancelled if one was cancelled or skipped, else success.',
-  ),
-  task_count: count('Tasks that were not deleted.'),
-  counts: GraphCounts,
-  created_at: time('When it was accepted.'),
-  started_at: maybe(time('When its first task started.')),
-  finished_at: maybe(time('When its last task ended.')),
-  duration_ms: maybe(count('Milliseconds from started_at to finished_at.')),
-  trace_id: text('Trace id of its submission, which its log lines carry.'),
-})
+export const GraphSummary = Type.Object(
+  {
+    graph_id: text('Id of the graph.'),
+    name: maybe(text('The name that was submitted with it.')),
+    labels: maybe(textMap('The labels that were submitted with it.')),
+    state: oneOf(
+      GRAPH_STATES,
+      'running until all tasks have ended. Then failed if a task failed, else cancelled if one was cancelled or skipped, else success.',
+    ),
+    task_count: count('Tasks that were not deleted.'),
+    counts: GraphCounts,
+    created_at: time('When it was accepted.'),
+    started_at: maybe(time('When its first task started.')),
+    finished_at: maybe(time('When its last task ended.')),
+    duration_ms: maybe(count('Milliseconds from started_at to finished_at.')),
+    trace_id: text('Trace id of its submission, which its log lines carry.'),
+  },
+  { title: 'GraphSummary' },
+)
 export type GraphSummary = Static<typeof GraphSummary>
 
 /** A task in GET /graphs/{id}. */
-export const GraphTask = Type.Object({
-  id: text('Id of the task.'),
-  type: text('Category of the task.'),
-  tool_name: maybe(text('Tool of the category.')),
-  status: oneOf(TASK_STATUSES, 'State of the task.'),
-  attempt: maybe(count('Number of the last attempt.')),
-  depends_on: maybe(texts('Ids of the tasks that must succeed first.')),
-  started_at: maybe(time('When its first attempt started.')),
-  finished_at: maybe(time('When it ended.')),
-  duration_ms: maybe(count('Milliseconds from its start to its end, or until now.')),
-  error: maybe(text(`Why it did not succeed, at most ${MAX_GRAPH_ERROR_CHARACTERS} characters.`)),
-  code: maybe(text('The kind of failure.')),
-})
+export const GraphTask = Type.Object(
+  {
+    id: text('Id of the task.'),
+    type: text('Category of the task.'),
+    tool_name: maybe(text('Tool of the category.')),
+    status: oneOf(TASK_STATUSES, 'State of the task.'),
+    attempt: maybe(count('Number of the last attempt.')),
+    depends_on: maybe(texts('Ids of the tasks that must succeed first.')),
+    started_at: maybe(time('When its first attempt started.')),
+    finished_at: maybe(time('When it ended.')),
+    duration_ms: maybe(count('Milliseconds from its start to its end, or until now.')),
+    error: maybe(text(`Why it did not succeed, at most ${MAX_GRAPH_ERROR_CHARACTERS} characters.`)),
+    code: maybe(text('The kind of failure.')),
+  },
+  { title: 'GraphTask' },
+)
 export type GraphTask = Static<typeof GraphTask>
 
 /** Why a graph failed. */
@@ -84,24 +90,27 @@ export const RootCause = Type.Object({
 export type RootCause = Static<typeof RootCause>
 
 /** The answer of GET /graphs/{id}. */
-export const GraphDetails = Type.Object({
-  ...GraphSummary.properties,
-  tasks: Type.Array(GraphTask, { description: 'Each task after those that it depends on.' }),
-  edges: Type.Array(Type.Tuple([Type.String(), Type.String()]), {
-    description: 'Pairs of ids of shown tasks: [dependency, dependent].',
-  }),
-  critical_path: Type.Object(
-    {
-      task_ids: texts('Ids of the tasks, each a dependency of the next.'),
-      duration_ms: count('Sum of their durations; of tasks that still run, until now.'),
-    },
-    { description: 'The chain of tasks that took the longest.' },
-  ),
-  root_cause: maybe(RootCause),
-  truncated: maybe(
-    flag(
-      `true if tasks are left out: more than ${MAX_GRAPH_TASKS}, or with more than ${MAX_GRAPH_EDGES} dependencies.`,
+export const GraphDetails = Type.Object(
+  {
+    ...GraphSummary.properties,
+    tasks: Type.Array(GraphTask, { description: 'Each task after those that it depends on.' }),
+    edges: Type.Array(Type.Tuple([Type.String(), Type.String()]), {
+      description: 'Pairs of ids of shown tasks: [dependency, dependent].',
+    }),
+    critical_path: Type.Object(
+      {
+        task_ids: texts('Ids of the tasks, each a dependency of the next.'),
+        duration_ms: count('Sum of their durations; of tasks that still run, until now.'),
+      },
+      { description: 'The chain of tasks that took the longest.' },
     ),
-  ),
-})
+    root_cause: maybe(RootCause),
+    truncated: maybe(
+      flag(
+        `true if tasks are left out: more than ${MAX_GRAPH_TASKS}, or with more than ${MAX_GRAPH_EDGES} dependencies.`,
+      ),
+    ),
+  },
+  { title: 'GraphDetails' },
+)
 export type GraphDetails = Static<typeof GraphDetails>

@@ -1,0 +1,12 @@
+/** The apps of both services, for their descriptions alone: routes are added and never called, so they get no parts. */
+import { type ControlAppOptions, controlApp } from '../control/http/app.ts'
+import { type RuntimeAppOptions, runtimeApp } from '../runtime/http/app.ts'
+import { silentLog } from '../shared/log.ts'
+
+const log = silentLog()
+const guard = () => {}
+
+export const describedControl = () =>
+  controlApp({ parts: { log }, guard, startedAt: 0, counters: {} } as unknown as ControlAppOptions)
+
+export const describedRuntime = () => runtimeApp({ log, guard } as unknown as RuntimeAppOptions)

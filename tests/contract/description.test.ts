@@ -1,0 +1,228 @@
+/**
+ * Goal: what the services say of themselves is true. Method: every route is asked for every success that it describes, and
+ * for refusals; each answer has to fit its schema, without a field more.
+ */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describedControl, describedRuntime } from '../../scripts/described-apps.ts'
+import type { OpenApiDocument } from '../../shared/openapi/document.ts'
+import { type DescribedRoute, describedRoutes } from '../../shared/openapi/route.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { DescribedService } from '../support/described.ts'
+import { type Runtime, startRuntime } from '../support/runtime.ts'
+
+setDefaultTimeout(30_000)
+
+const post = (body: unknown, headers: Record<string, string> = {}) => ({ body: JSON.stringify(body), headers })
+
+describe.each([
+  ['control', describedRoutes(describedControl())],
+  ['runtime', describedRoutes(describedRuntime())],
+])('the routes of %s', (_, routes) => {
+  test('are all described', () => {
+    expect(routes.length).toBeGreaterThan(10)
+    expect(routes.filter(({ description }) => description === undefined).map(nameOf)).toEqual([])
+  })
+
+  test('have a description for each parameter of their path, and for no other', () => {
+    const wrong = routes.filter(({ path, description }) => {
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)
+      return (
+        inPath.toSorted().join() !==
+        Object.keys(description?.params ?? {})
+          .toSorted()
+          .join()
+      )
+    })
+    expect(wrong.map(nameOf)).toEqual([])
+  })
+
+  test('have sentences', () => {
+    const texts = routes.flatMap(({ description }) => {
+      const { description: more = 'None.', params = {}, headers = {}, answers, errors = {}, query = {} } = description!
+      const inQuery = Object.values(query).map(({ description: text }) => String(text))
+      const ofAnswers = Object.values(answers).map(({ description: text }) => text)
+      return [
+        more,
+        ...inQuery,
+        ...ofAnswers,
+        ...[params, headers, errors].flatMap((some) => Object.values<string>(some)),
+      ]
+    })
+    expect(texts.filter((text) => !/^\S.*\.$/.test(text))).toEqual([])
+  })
+
+  test('have summaries of their own', () => {
+    const summaries = routes.map(({ description }) => description!.summary)
+    expect(new Set(summaries).size).toBe(summaries.length)
+  })
+})
+
+const nameOf = ({ method, path }: DescribedRoute) => `${method} ${path}`
+
+const GRAPH = {
+  name: 'nightly',
+  labels: { team: 'web' },
+  tasks: [
+    { id: 'ok', type: 'shell', params: { command: 'echo', args: ['hello'] }, annotations: { a: 'b' }, timeout: 5000 },
+    { id: 'bad', type: 'shell', params: { command: 'ls', args: ['/no/such/file'] }, retry: 1 },
+    { id: 'skipped', type: 'noop', depends_on: ['bad'] },
+    { id: 'warned', type: 'os', tool_name: 'no-such-tool' },
+  ],
+}
+
+describe('real answers of control', () => {
+  let control: Control
+  let service: DescribedService
+  beforeAll(async () => {
+    control = await startControl()
+    service = new DescribedService(control.url, describedControl())
+  })
+  afterAll(() => control.dispose())
+
+  test('to graphs and tasks', async () => {
+    const { body } = await service.ask('POST /tasks', post(GRAPH))
+    await control.allEnded()
+    const { graph_id } = body as { graph_id: string }
+    await service.ask('GET /graphs', { query: '?state=failed&label=team%3Dweb' })
+    await service.ask('GET /graphs/{id}', { values: { id: graph_id } })
+    for (const id of ['ok', 'bad', 'skipped', 'warned']) await service.ask('GET /tasks/{id}', { values: { id } })
+    await service.ask('GET /tasks')
+    await service.ask('GET /tasks', { query: '?limit=1&status=failed' })
+    await control.submit([{ id: 'slow', type: 'sleep', params: { duration_ms: 60_000 } }])
+    await control.reached('slow', 'running')
+    await service.ask('GET /tasks/{id}', { values: { id: 'slow' }, query: '?wait_ms=1' })
+    for (const id of ['slow', 'ok', 'bad']) await service.ask('POST /tasks/{id}/cancel', { values: { id } })
+    await service.ask('GET /tasks/{id}', { values: { id: 'slow' } })
+    await service.ask('DELETE /tasks/{id}', { values: { id: 'ok' } })
+  })
+
+  test('to actions', async () => {
+    const action = { adapter: 'codex', metadata: { a: 'b' }, action: { kind: 'os.noop', input: {} } }
+    await service.ask('GET /adapters/capabilities')
+    await service.ask('GET /adapters/tools')
+    await service.ask('POST /adapters/translate', post(action))
+    await service.ask('POST /adapters/actions', post(action))
+  })
+
+  test('to calls of tools, and to MCP', async () => {
+    await service.ask('GET /mcp/tools')
+    const { body } = await service.ask('POST /mcp/call', post({ tool_name: 'builtin/echo', input: { message: 'hi' } }))
+    const { handle_id: id } = body as { handle_id: string }
+    await control.ended(id)
+    await service.ask('GET /mcp/tasks/{id}', { values: { id } })
+    const headers = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' }
+    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+    await service.ask('POST /mcp', post({ jsonrpc: '2.0', id: 1, method: 'initialize', params }, headers))
+    await service.ask('POST /mcp', post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers))
+  })
+
+  test('about the service', async () => {
+    await service.ask('GET /health')
+    await service.ask('GET /readyz')
+    await service.ask('GET /metrics')
+    await service.ask('GET /metrics', { headers: { accept: 'text/plain' } })
+    await service.ask('GET /openapi.json')
+    await service.ask('GET /docs')
+  })
+
+  test('that refuse', async () => {
+    const none = { values: { id: 'nobody' } }
+    await service.ask('POST /tasks', post('{'))
+    await service.ask('POST /tasks', post(GRAPH, { 'idempotency-key': 'k' }))
+    await service.ask('POST /tasks', post({ tasks: [] }, { 'idempotency-key': 'k' }))
+    await service.ask('GET /tasks', { query: '?limit=0' })
+    for (const route of [
+      'GET /tasks/{id}',
+      'POST /tasks/{id}/cancel',
+      'DELETE /tasks/{id}',
+      'GET /mcp/tasks/{id}',
+      'GET /graphs/{id}',
+    ]) {
+      await service.ask(route, none)
+    }
+    await service.ask('POST /adapters/actions', post({}))
+    await service.ask('POST /adapters/translate', post({}))
+    await service.ask('POST /mcp/call', post({}))
+  })
+
+  test('have all been seen', () => {
+    expect(service.unseen()).toEqual([])
+  })
+})
+
+describe('real answers of the runtime service', () => {
+  let runtime: Runtime
+  let service: DescribedService
+  beforeAll(async () => {
+    runtime = await startRuntime()
+    service = new DescribedService(runtime.url, describedRuntime())
+  })
+  afterAll(() => runtime.dispose())
+
+  const TASKS = '/api/v1/tasks'
+
+  test('to tasks', async () => {
+    const execution = { kind: 'script', script: 'echo hello; exit $TASK_EXIT', env: { TASK_EXIT: '3' } }
+    for (const [id, more] of [
+      ['plain', {}],
+      ['fenced', { sandbox: { profile: 'linux_sandbox' } }],
+      ['limited', { limits: { memory_bytes: 1e9, pids_max: 32, cpu_time_sec: 5 }, metadata: { a: 'b' } }],
+    ] as const) {
+      await service.ask(`POST ${TASKS}`, post({ task_id: id, execution, ...more }))
+      await runtime.ended(id)
+      await service.ask(`GET ${TASKS}/{id}`, { values: { id } })
+      await service.ask(`GET ${TASKS}/{id}/events`, { values: { id } })
+      await service.ask(`GET ${TASKS}/{id}/logs`, { values: { id }, query: '?stream=stdout&follow=true' })
+    }
+    await service.ask(`GET ${TASKS}`, { query: '?limit=1&status=failed' })
+    const id = await runtime.script('sleep 60', { limits: { memory_bytes: 1e9 } })
+    await service.ask('GET /api/v1/runtime/resources')
+    await service.ask(`DELETE ${TASKS}/{id}`, { values: { id } })
+    await service.ask(`POST ${TASKS}/{id}/kill`, { values: { id } })
+    await runtime.ended(id)
+    await service.ask(`DELETE ${TASKS}/{id}`, { values: { id } })
+    await service.ask(`GET ${TASKS}/{id}`, { values: { id } })
+    await service.ask(`POST ${TASKS}`, post({}))
+  })
+
+  test('about the service', async () => {
+    for (const name of ['info', 'capabilities', 'config', 'resources']) await service.ask(`GET /api/v1/runtime/${name}`)
+    for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs']) await service.ask(`GET ${path}`)
+  })
+
+  test('have all been seen', () => {
+    expect(service.unseen()).toEqual([])
+  })
+})
+
+describe('with a token', () => {
+  test.each(['/openapi.json', '/docs'])('%s is open, as it holds nothing secret', async (path) => {
+    await using control = await startControl({ env: { SERVICE_TOKEN: 'sesame' } })
+    expect((await control.fetch(path)).status).toBe(200)
+    expect((await control.fetch('/tasks')).status).toBe(401)
+  })
+})
+
+test('the document names the paths, refers only to schemas that it has, and holds no words for our error texts', async () => {
+  await using control = await startControl()
+  const text = await (await control.fetch('/openapi.json')).text()
+  const document = JSON.parse(text) as OpenApiDocument
+  expect(document.openapi).toBe('3.1.0')
+  expect(document.paths['/tasks/{id}']?.get?.operationId).toBe('readTask')
+  const names = [...text.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name!)
+  expect(names.filter((name) => !(name in document.components.schemas))).toEqual([])
+  expect(text).not.toContain('"expected"')
+})
+
+test('the page needs no script and nothing from elsewhere, escapes what is searched, and finds by words', async () => {
+  await using control = await startControl()
+  const response = await control.fetch('/docs?q=%3Cscript%3E%22')
+  const page = await response.text()
+  expect(response.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-[^']+';/)
+  expect(page).not.toContain('<script')
+  expect(page).not.toMatch(/(src|href)="(https?:)?\/\//)
+  const found = await (await control.fetch('/docs?q=wait_ms+task')).text()
+  expect(found).toContain('id="readTask"')
+  expect(found).not.toContain('id="listToolsOfAllMcpServers"')
+  expect(found).toContain(`curl -s &#39;${control.url}/tasks/{id}&#39;`)
+})
