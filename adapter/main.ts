@@ -8,9 +8,11 @@ import { act } from './commands/act.ts'
 import { cancel } from './commands/cancel.ts'
 import { capabilities } from './commands/capabilities.ts'
 import type { Commands } from './commands/command.ts'
-import { deleteTasks } from './commands/delete.ts'
+import { deleteByIds } from './commands/delete.ts'
 import { ensureRunning } from './commands/ensure-running.ts'
 import { get } from './commands/get.ts'
+import { graph } from './commands/graph.ts'
+import { graphs } from './commands/graphs.ts'
 import { health } from './commands/health.ts'
 import { helpOn } from './commands/help.ts'
 import { installMcp } from './commands/install-mcp.ts'
@@ -32,8 +34,10 @@ const COMMANDS: Commands = {
   wait,
   get,
   list,
+  graphs,
+  graph,
   cancel,
-  delete: deleteTasks,
+  delete: deleteByIds,
   act,
   translate,
   tools,

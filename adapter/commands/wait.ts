@@ -1,16 +1,18 @@
 /**
  * `taskmill wait`: returns when all tasks have ended, or at the deadline.
  *
- * The service holds each request until its task has ended (`?wait_ms`), so the answer comes without a polling delay. All
+ * The service holds each request until its task or graph has ended (`?wait_ms`), so the answer comes without a polling delay. All
  * tasks have to end, so their order does not matter. A service without `wait_ms` answers at once and is then polled every
  * `--interval`.
  */
+import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
-import { duration, list } from '../../shared/flags.ts'
+import { duration, flag } from '../../shared/flags.ts'
 import { NoAnswerInTime, type ServiceClient } from '../../shared/http-client.ts'
+import { atAddress } from '../addresses.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
-import { taskIdsOf } from './task-ids.ts'
+import { idsOf, idsSetting } from './ids.ts'
 
 /** Milliseconds of a held request. Proxies cut longer ones. */
 const MAX_HOLD_MS = 20_000
@@ -27,13 +29,14 @@ const ANSWER_MS = 30_000
 const DAY_MS = 86_400_000
 
 export interface WaitData {
-  readonly tasks: readonly { readonly id: string; readonly status: string }[]
+  /** Each named task, and each task of a named graph. */
+  readonly tasks: readonly { readonly id: string; readonly status: string; readonly graph_id?: string }[]
   readonly all_terminal: boolean
   readonly deadline_rfc3339: string
 }
 
 export const waitSettings = {
-  taskIds: list({ value: 'a,b', help: 'Task ids, in addition to the arguments.' }),
+  taskIds: idsSetting,
   timeout: duration({
     default: '2m',
     minMs: 0,
@@ -49,37 +52,49 @@ export const waitSettings = {
 }
 
 export const wait = defineCommand({
-  summary: 'Wait until tasks have ended: success, failed, cancelled or skipped.',
-  usage: 'TASK_ID... [--timeout 2m]',
-  settings: waitSettings,
+  summary: 'Wait until tasks, or all tasks of graphs, have ended: success, failed, cancelled or skipped.',
+  usage: 'ID... [--fail] [--timeout 2m]',
+  settings: {
+    fail: flag({ help: 'Exit code 1 if a task ended otherwise than in success.' }),
+    ...waitSettings,
+  },
   maxArguments: Number.POSITIVE_INFINITY,
   async run({ values, positionals, client }): Promise<Answer> {
-    const ids = taskIdsOf(positionals, values)
-    const data = await waitForTasks(client, ids, values)
-    return { data, exitCode: data.all_terminal ? EXIT.success : EXIT.waitTimedOut }
+    const data = await waitForEnd(client, idsOf(positionals, values), values)
+    const hasFailed = values.fail && data.tasks.some(({ status }) => isTerminal(status) && status !== 'success')
+    return { data, exitCode: data.all_terminal && hasFailed ? EXIT.error : exitCodeOf(data) }
   },
 })
 
-export async function waitForTasks(
+export const exitCodeOf = ({ all_terminal }: WaitData) => (all_terminal ? EXIT.success : EXIT.waitTimedOut)
+
+/** What the last look at an argument has shown. */
+interface Seen {
+  readonly isOpen: boolean
+  readonly tasks: WaitData['tasks']
+}
+
+export async function waitForEnd(
   client: ServiceClient,
   ids: readonly string[],
   { timeout, interval }: { readonly timeout: number; readonly interval: number },
 ): Promise<WaitData> {
   const deadline = Date.now() + timeout
-  const statuses = new Map<string, string>()
-  const isOpen = (id: string) => !isTerminal(statuses.get(id) ?? '')
+  const seen = new Map<string, Seen>()
+  const isOpen = (id: string) => seen.get(id)?.isOpen ?? true
   const look = async (id: string, holdMs: number) => {
     const query = holdMs > 0 ? `?wait_ms=${holdMs}` : ''
-    const path = `/tasks/${encodeURIComponent(id)}${query}`
     const remainingMs = Math.max(0, deadline - Date.now())
+    const timeoutMs = Math.min(holdMs + ANSWER_MS, remainingMs + LATE_ANSWER_MS)
     try {
-      const timeoutMs = Math.min(holdMs + ANSWER_MS, remainingMs + LATE_ANSWER_MS)
-      const task = await client.call({ method: 'GET', path, timeoutMs })
-      statuses.set(id, String((task as { status?: unknown }).status))
+      const { address, answer } = await atAddress(id, ({ path }) =>
+        client.call({ method: 'GET', path: path + query, timeoutMs }),
+      )
+      seen.set(id, address.kind === 'graph' ? seenOfGraph(answer as GraphDetails) : seenOfTask(id, answer))
     } catch (error) {
       // No answer in time counts as tasks that did not end in time.
       if (!(error instanceof NoAnswerInTime && Date.now() >= deadline)) throw error
-      if (!statuses.has(id)) statuses.set(id, 'unknown')
+      if (!seen.has(id)) seen.set(id, { isOpen: true, tasks: [{ id, status: 'unknown' }] })
     }
   }
   const lookAtOpen = () => inParallel([...new Set(ids)].filter(isOpen), (id) => look(id, 0))
@@ -95,11 +110,21 @@ export async function waitForTasks(
   }
   if (ids.some(isOpen)) await lookAtOpen()
   return {
-    tasks: ids.map((id) => ({ id, status: statuses.get(id) ?? '' })),
+    tasks: ids.flatMap((id) => seen.get(id)?.tasks ?? []),
     all_terminal: !ids.some(isOpen),
     deadline_rfc3339: new Date(deadline).toISOString(),
   }
 }
+
+function seenOfTask(id: string, answer: object): Seen {
+  const status = String((answer as { status?: unknown }).status)
+  return { isOpen: !isTerminal(status), tasks: [{ id, status }] }
+}
+
+const seenOfGraph = ({ graph_id, state, tasks }: GraphDetails): Seen => ({
+  isOpen: state === 'running',
+  tasks: tasks.map(({ id, status }) => ({ id, status, graph_id })),
+})
 
 async function inParallel(ids: readonly string[], each: (id: string) => Promise<void>): Promise<void> {
   const rest = ids.values()

@@ -1,0 +1,48 @@
+/**
+ * What an argument of a subcommand names: a task, a graph, or a task in a graph (`GRAPH_ID/TASK_ID`), tried in this order.
+ * A task of a graph with ids of its own is known only below its graph.
+ */
+import { CallFailed } from '../shared/http-client.ts'
+
+export interface Address {
+  readonly kind: 'task' | 'graph'
+  /** The path of its routes: `/tasks/a`, `/graphs/g`, `/graphs/g/tasks/a`. */
+  readonly path: string
+}
+
+const NOT_FOUND = 404
+
+/** An older service has the path of a graph, but not every method on it. */
+const METHOD_NOT_ALLOWED = 405
+
+/** Everything that `argument` may name, in the order in which it is tried. */
+export function addressesOf(argument: string): readonly Address[] {
+  const encoded = encodeURIComponent(argument)
+  const slash = argument.indexOf('/')
+  const [graph, task] = [argument.slice(0, slash), argument.slice(slash + 1)].map(encodeURIComponent)
+  return [
+    { kind: 'task', path: `/tasks/${encoded}` },
+    { kind: 'graph', path: `/graphs/${encoded}` },
+    ...(slash > 0 && task !== '' ? [{ kind: 'task', path: `/graphs/${graph}/tasks/${task}` } as const] : []),
+  ]
+}
+
+/** Makes `call` at the first address of `argument` that the service knows. If it knows none, throws the first refusal. */
+export async function atAddress<T>(
+  argument: string,
+  call: (address: Address) => Promise<T>,
+): Promise<{ readonly address: Address; readonly answer: T }> {
+  let unknown: CallFailed | undefined
+  for (const address of addressesOf(argument)) {
+    try {
+      return { address, answer: await call(address) }
+    } catch (error) {
+      if (!(error instanceof CallFailed)) throw error
+      const isUnknown =
+        error.statusCode === NOT_FOUND || (unknown !== undefined && error.statusCode === METHOD_NOT_ALLOWED)
+      if (!isUnknown) throw error
+      unknown ??= error
+    }
+  }
+  throw unknown
+}

@@ -1,0 +1,47 @@
+/** `taskmill graphs`: summaries of graphs, a page at a time. */
+import { GRAPH_STATES } from '../../shared/contract/graph-state.ts'
+import type { GraphSummary } from '../../shared/contract/graphs.ts'
+import { parseDurationMs } from '../../shared/duration.ts'
+import { integer, list, text } from '../../shared/flags.ts'
+import { EXIT } from '../envelope.ts'
+import { defineCommand } from './command.ts'
+
+export const graphs = defineCommand({
+  summary: 'List graphs, the newest first.',
+  usage: '[--state failed] [--label team=web] [--name N] [--since 1h] [--limit 100] [--cursor C]',
+  settings: {
+    state: list({ value: GRAPH_STATES.join(','), help: 'Only graphs in one of these states.' }),
+    label: list({ value: 'key=value', help: 'Only graphs with all of these labels.' }),
+    name: text({ value: 'name', help: 'Only graphs of this name.' }),
+    since: text({ value: 'time', help: 'Only graphs submitted since then: RFC 3339, or a duration before now (1h).' }),
+    until: text({ value: 'time', help: 'Only graphs submitted before then, in the same form.' }),
+    limit: integer({ value: 'graphs', default: '100', min: 1, max: 1000, help: 'Graphs on a page.' }),
+    cursor: text({ value: 'cursor', help: 'Continue after a page: data.next_cursor of the answer before.' }),
+  },
+  maxArguments: 0,
+  async run({ values: { state, label, name, since, until, limit, cursor }, client }) {
+    const query = new URLSearchParams({ limit: String(limit) })
+    if (state.length > 0) query.set('state', state.join(','))
+    for (const pair of label) query.append('label', pair)
+    if (name !== '') query.set('name', name)
+    if (since !== '') query.set('since', timeOf(since))
+    if (until !== '') query.set('until', timeOf(until))
+    if (cursor !== '') query.set('cursor', cursor)
+    const { body, headers } = await client.list({ method: 'GET', path: `/graphs?${query}` })
+    const next = headers.get('x-next-cursor')
+    return {
+      data: { graphs: body, ...(next !== null && { next_cursor: next }) },
+      exitCode: EXIT.success,
+      table: async (look) => [
+        ...(await import('../table/graph.ts')).graphsTable(body as readonly GraphSummary[], look),
+        ...(next === null ? [] : [look.paint('dim', `more: --cursor ${next}`)]),
+      ],
+    }
+  },
+})
+
+/** A duration is that long ago. The service judges any other text. */
+function timeOf(given: string): string {
+  const ms = parseDurationMs(given)
+  return ms === null ? given : new Date(Date.now() - ms).toISOString()
+}

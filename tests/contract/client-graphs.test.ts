@@ -1,0 +1,159 @@
+/** What the client does with whole graphs: list them, look at one, wait for one. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { runClient } from '../support/client.ts'
+import { type Control, startControl } from '../support/control.ts'
+
+let control: Control
+const client = (args: readonly string[]) => runClient(args, { url: control.url })
+const newId = () => crypto.randomUUID()
+
+beforeAll(async () => {
+  control = await startControl()
+})
+afterAll(() => control[Symbol.asyncDispose]())
+
+/** Submits a graph with a name and labels. */
+async function submit(graph: { tasks: readonly object[]; name?: string; labels?: Record<string, string> }) {
+  const response = await control.post(graph)
+  expect(response.status).toBe(202)
+  return (await response.json()) as { graph_id: string; task_ids: string[] }
+}
+
+const noop = () => ({ id: newId(), type: 'noop' })
+const failing = () => ({ id: newId(), type: 'file', params: { action: 'read', path: 'nothing' } })
+const sleeping = () => ({ id: newId(), type: 'sleep', params: { duration_ms: 600_000 } })
+
+describe('graphs', () => {
+  test('answers the graphs that the filters leave, the newest first, in pages', async () => {
+    const labels = { run: newId(), kind: 'a=b' }
+    const ids: string[] = []
+    for (const name of ['one', 'two', 'three']) {
+      ids.unshift((await submit({ name, labels, tasks: [noop()] })).graph_id)
+      expect((await client(['wait', ids[0]!])).exitCode).toBe(0)
+    }
+    const filter = [
+      'graphs',
+      '--label',
+      `run=${labels.run}`,
+      '--label',
+      'kind=a=b',
+      '--state',
+      'success',
+      '--since',
+      '1h',
+    ]
+    const first = await client([...filter, '--limit', '2'])
+    expect(first.exitCode).toBe(0)
+    expect(first.envelope.data).toEqual({
+      graphs: [
+        expect.objectContaining({ graph_id: ids[0], name: 'three' }),
+        expect.objectContaining({ graph_id: ids[1] }),
+      ],
+      next_cursor: expect.any(String),
+    })
+    const second = await client([...filter, '--cursor', String(first.envelope.data?.next_cursor)])
+    expect(second.envelope.data).toEqual({ graphs: [expect.objectContaining({ graph_id: ids[2] })] })
+    const named = await client([...filter, '--name', 'two'])
+    expect(named.envelope.data).toEqual({ graphs: [expect.objectContaining({ graph_id: ids[1] })] })
+    expect((await client([...filter, '--until', '1h'])).envelope.data).toEqual({ graphs: [] })
+  })
+
+  test('a time that is none is refused by the service', async () => {
+    const { exitCode, envelope } = await client(['graphs', '--since', 'yesterday'])
+    expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 400 })
+  })
+
+  test('-o table has a line for each', async () => {
+    const name = `nightly ${newId()}`
+    const { graph_id } = await submit({ name, tasks: [noop(), failing()] })
+    await client(['wait', graph_id])
+    const { stdout } = await client(['graphs', '--name', name, '-o', 'table'])
+    expect(stdout).toMatch(
+      new RegExp(`^GRAPH +STATE +NAME +TASKS +TOOK +CREATED\n${graph_id}  failed +${name}  1 success, 1 failed`),
+    )
+  })
+})
+
+describe('graph', () => {
+  test('data equals the HTTP response body; get takes the id, too', async () => {
+    const { graph_id } = await submit({ tasks: [noop(), failing()] })
+    await client(['wait', graph_id])
+    const body = await (await control.fetch(`/graphs/${graph_id}`)).json()
+    for (const subcommand of ['graph', 'get']) {
+      const { exitCode, envelope } = await client([subcommand, graph_id])
+      expect({ exitCode, envelope: envelope as object }).toEqual({ exitCode: 0, envelope: { ok: true, data: body } })
+    }
+  })
+
+  test('-o table shows its tasks and why it failed', async () => {
+    const bad = failing()
+    const after = { ...noop(), depends_on: [bad.id] }
+    const { graph_id } = await submit({ name: 'broken', tasks: [bad, after] })
+    await client(['wait', graph_id])
+    const { stdout } = await client(['graph', graph_id, '-o', 'table'])
+    expect(stdout).toStartWith(`graph    ${graph_id}\nname     broken\nstate    failed\ntasks    1 failed, 1 skipped\n`)
+    expect(stdout).toMatch(new RegExp(`\n${after.id}  skipped +os.noop +dependency ${bad.id} failed\n`))
+    expect(stdout).toContain(`\n${bad.id} failed first: `)
+    expect(stdout).toContain('; 1 skipped because of it\n')
+  })
+
+  test('of an unknown graph is a failure', async () => {
+    const { exitCode, envelope } = await client(['graph', 'nobody'])
+    expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })
+  })
+})
+
+describe('wait', () => {
+  test('for a graph lists its tasks once all have ended', async () => {
+    const [good, bad] = [{ id: newId(), type: 'sleep', params: { duration_ms: 50 } }, failing()]
+    const { graph_id } = await submit({ tasks: [good, bad] })
+    const { exitCode, envelope } = await client(['wait', graph_id])
+    expect({ exitCode, data: envelope.data }).toEqual({
+      exitCode: 0,
+      data: {
+        tasks: [
+          { id: good.id, status: 'success', graph_id },
+          { id: bad.id, status: 'failed', graph_id },
+        ],
+        all_terminal: true,
+        deadline_rfc3339: expect.any(String),
+      },
+    })
+  })
+
+  test('for a graph that does not end in time exits 3', async () => {
+    const task = sleeping()
+    const { graph_id } = await submit({ tasks: [task] })
+    const { exitCode, envelope } = await client(['wait', graph_id, '--timeout', '100ms', '--fail'])
+    expect({ exitCode, ok: envelope.ok }).toEqual({ exitCode: 3, ok: true })
+    expect(envelope.data).toMatchObject({ tasks: [{ id: task.id, status: 'running' }], all_terminal: false })
+  })
+
+  test('a task goes before a graph of the same id', async () => {
+    const { graph_id } = await submit({ tasks: [sleeping()] })
+    await submit({ tasks: [{ id: graph_id, type: 'noop' }] })
+    const { exitCode, envelope } = await client(['wait', graph_id])
+    expect({ exitCode, tasks: envelope.data?.tasks }).toEqual({
+      exitCode: 0,
+      tasks: [{ id: graph_id, status: 'success' }],
+    })
+  })
+
+  test.each([
+    [noop, 0],
+    [failing, 1],
+  ])('--fail: %p exits %d', async (task, expected) => {
+    const { graph_id, task_ids } = await submit({ tasks: [task()] })
+    expect((await client(['wait', graph_id, '--fail'])).exitCode).toBe(expected)
+    expect((await client(['wait', task_ids[0]!, '--fail'])).exitCode).toBe(expected)
+    expect((await client(['wait', graph_id])).exitCode).toBe(0)
+  })
+
+  test('an argument that names nothing is the 404 of the task', async () => {
+    const { exitCode, envelope } = await client(['wait', 'some/thing'])
+    expect({ exitCode, message: envelope.error?.message }).toEqual({
+      exitCode: 1,
+      message: 'GET /tasks/some%2Fthing answered 404: task not found: some/thing',
+    })
+  })
+})
