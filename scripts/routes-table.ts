@@ -2,14 +2,15 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { Answer, DescribedRoute } from '../shared/openapi/route.ts'
 
+/** Throws if a route is not described. */
 export function routesTable(routes: readonly DescribedRoute[]): string {
-  const rows = routes.flatMap(({ method, path, description }) => {
-    if (description === undefined) return []
+  const rows = routes.map(({ method, path, description }) => {
+    if (description === undefined) throw new Error(`${method} ${path} is not described (see shared/openapi/route.ts)`)
     const { summary, query = {}, answers, errors = {} } = description
     const parameters = Object.keys(query).map((name) => `\`${name}\``)
     const given = Object.entries(answers).map(([status, answer]) => `${status}${bodyOf(answer)}`)
     const statuses = [given, Object.keys(errors)].map((some) => some.join(', ')).filter(Boolean)
-    return [[`\`${method} ${path}\``, summary, parameters.join(', '), statuses.join('; ')]]
+    return [`\`${method} ${path}\``, summary, parameters.join(', '), statuses.join('; ')]
   })
   const lines = [
     ['method and path', 'what it does', 'query', 'answers; refusals'],

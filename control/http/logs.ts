@@ -1,8 +1,9 @@
 /** /tasks/{id}/logs: the output of a task as text, also while it is written. */
-import { type AnyElysia, t } from 'elysia'
+import type { AnyElysia } from 'elysia'
 import { badRequest } from '../../shared/errors.ts'
 import { traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
+import { choice, described, other, type QueryOf, wholeNumber } from '../../shared/openapi/route.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'
 import { LOG_STREAMS, type LogStream } from '../graph/log-page.ts'
 import type { OperationParts } from '../operations/parts.ts'
@@ -17,10 +18,11 @@ interface Patience {
   takes(): void
 }
 
-const logQuery = t.Object(
-  { stream: t.Optional(t.String()), follow: t.Optional(t.String()), tail: t.Optional(t.String()) },
-  { additionalProperties: true },
-)
+const logQuery = {
+  stream: choice(LOG_STREAMS, 'Default stdout.'),
+  follow: choice(['true', 'false'], 'Continue until the task has ended. Default false.'),
+  tail: wholeNumber(0, MAX_TAIL_LINES, 'Begin with this many last lines. Default: all that is kept.'),
+}
 
 export function addLogRoutes(app: AnyElysia, parts: OperationParts): void {
   app.get(
@@ -37,7 +39,25 @@ export function addLogRoutes(app: AnyElysia, parts: OperationParts): void {
       patience.waits()
       return logResponse(await openTaskLog(parts, params.id, asked, reader), patience, () => gone.abort())
     },
-    { query: logQuery },
+    described({
+      section: 'Tasks',
+      summary: 'Read the output of a task',
+      description: 'Also while the task runs. The log is that of the newest attempt.',
+      params: { id: 'Id of the task, percent-encoded.' },
+      query: logQuery,
+      answers: {
+        200: other('text/plain; charset=utf-8', 'The bytes of the stream, as they are.', {
+          'X-Task-Status': 'State of the task when the answer began.',
+          'X-Task-Attempt': 'Number of the attempt. Absent before the first one.',
+          'X-Log-Truncated': 'true if the task has written more than is kept.',
+        }),
+      },
+      errors: {
+        400: 'A parameter is invalid.',
+        404: 'There is no such task.',
+        503: 'Too many logs are followed, or the output cannot be read.',
+      },
+    }),
   )
 }
 
@@ -63,7 +83,7 @@ function logResponse(log: TaskLog, patience: Patience, leave: () => void): Respo
 }
 
 /** Throws 400 with the parameter, its value and the allowed values. */
-function logRequest({ stream = 'stdout', follow, tail }: typeof logQuery.static): TaskLogRequest {
+function logRequest({ stream = 'stdout', follow, tail }: QueryOf<typeof logQuery>): TaskLogRequest {
   return { stream: streamOf(stream), follow: truthOf('follow', follow), tail: tailOf(tail) }
 }
 

@@ -86,6 +86,7 @@ describe('real answers of control', () => {
     await service.ask('GET /graphs', { query: '?state=failed&label=team%3Dweb' })
     await service.ask('GET /graphs/{id}', { values: { id: graph_id } })
     for (const id of ['ok', 'bad', 'skipped', 'warned']) await service.ask('GET /tasks/{id}', { values: { id } })
+    await service.ask('GET /tasks/{id}/logs', { values: { id: 'ok' }, query: '?tail=1' })
     await service.ask('GET /tasks')
     await service.ask('GET /tasks', { query: '?limit=1&status=failed' })
     await control.submit([{ id: 'slow', type: 'sleep', params: { duration_ms: 60_000 } }])
@@ -136,6 +137,7 @@ describe('real answers of control', () => {
       'POST /tasks/{id}/cancel',
       'DELETE /tasks/{id}',
       'GET /mcp/tasks/{id}',
+      'GET /tasks/{id}/logs',
       'GET /graphs/{id}',
     ]) {
       await service.ask(route, none)
