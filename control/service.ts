@@ -85,7 +85,7 @@ export class ControlService {
   async start(): Promise<void> {
     const { runtime, storage, keepDataDir } = this.#parts
     await this.#endLeftovers()
-    this.#endCancelledAttempts()
+    this.#settleElsewhere()
     storage.persistence.onWritableAgain = () => this.#scheduler.startAgain()
     this.#server = await this.#listen()
     keepDataDir()
@@ -144,9 +144,11 @@ export class ControlService {
     mcp.processes.forgetEarlier()
   }
 
-  /** Ends, in other services, the attempts of tasks that an earlier run cancelled. */
-  #endCancelledAttempts(): void {
-    for (const task of this.#parts.recovered.toKillRemotely) this.#scheduler.killRemote(task, task.handle!)
+  /** Has other services end the attempts of tasks that an earlier run cancelled, and remove those of deleted graphs. */
+  #settleElsewhere(): void {
+    const { toKillRemotely, toForget } = this.#parts.recovered
+    for (const task of toKillRemotely) this.#scheduler.killRemote(task, task.handle!)
+    for (const task of toForget) this.#parts.storage.store.onForgotten(task)
   }
 
   async #listen(): Promise<RunningHttpService> {

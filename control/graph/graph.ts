@@ -58,7 +58,7 @@ export class Graph {
   live = 0
   /** When the last task ended, in milliseconds since 1970; undefined while one has not. */
   endedAt: number | undefined = undefined
-  /** Retention removed the graph; no caller sees it any more. */
+  /** Retention or a caller removed the graph; no caller sees it any more. */
   isRetired = false
   /** Number of tasks that are neither deleted nor replaced. */
   visible = 0

@@ -1,8 +1,11 @@
-/** /graphs: list, look at. */
+/** /graphs: list, look at, cancel, delete. */
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
-import { GraphDetails, GraphSummary } from '../../shared/contract/graphs.ts'
-import { described, json } from '../../shared/openapi/route.ts'
+import { CancelGraphResponse, GraphDetails, GraphSummary } from '../../shared/contract/graphs.ts'
+import { traceIdOf } from '../../shared/http-service.ts'
+import { described, empty, json } from '../../shared/openapi/route.ts'
+import { cancelGraph } from '../operations/cancel.ts'
+import { deleteGraph } from '../operations/delete-graph.ts'
 import { getGraphJson } from '../operations/get-graph.ts'
 import { listGraphs } from '../operations/list-graphs.ts'
 import type { OperationParts } from '../operations/parts.ts'
@@ -11,6 +14,8 @@ import { NEXT_CURSOR_HEADER } from './query-values.ts'
 import { waitQuery, waitSignal } from './wait-ms.ts'
 
 const section = 'Graphs'
+const params = { id: 'Id of the graph.' }
+const errors = { 404: 'There is no such graph.' }
 
 export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
   app
@@ -42,10 +47,41 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         section,
         summary: 'Read a graph',
         description: 'With its tasks in topological order, its critical path, and why it failed.',
-        params: { id: 'Id of the graph.' },
+        params,
         query: waitQuery,
         answers: { 200: json(GraphDetails, 'The graph and its tasks.') },
-        errors: { 400: 'wait_ms is invalid.', 404: 'There is no such graph.' },
+        errors: { 400: 'wait_ms is invalid.', ...errors },
+      }),
+    )
+    .post(
+      '/graphs/:id/cancel',
+      ({ params, set }): Promise<CancelGraphResponse> => {
+        set.status = 202
+        return cancelGraph(parts, params.id)
+      },
+      described({
+        section,
+        summary: 'Cancel a graph',
+        description: 'Cancels all tasks that have not ended, as the cancel of a task does.',
+        params,
+        answers: { 202: json(CancelGraphResponse, 'The cancel is on disk.') },
+        errors: { ...errors, 503: 'The service cannot store the cancel.' },
+      }),
+    )
+    .delete(
+      '/graphs/:id',
+      async ({ params, set }) => {
+        await deleteGraph(parts, params.id, traceIdOf(set))
+        set.status = 204
+        delete set.headers['content-type']
+      },
+      described({
+        section,
+        summary: 'Delete a graph',
+        description: 'Removes a graph that has ended, with all of its records and files.',
+        params,
+        answers: { 204: empty('The graph is removed, on disk too.') },
+        errors: { ...errors, 409: 'The graph has not ended.', 503: 'The service cannot store the deletion.' },
       }),
     )
 }

@@ -4,6 +4,7 @@
  * A segment is a sequence of frames: `<crc32, 8 hex digits> <length, 10 digits> <synced, 10 digits> <kind>\n`, then
  * `length` bytes of payload, then `\n`. The checksum covers the payload. A frame of kind `g` holds one submitted graph.
  * Kind `t` holds states of tasks. Kind `r` revokes a graph that was refused after it had been written.
+ * Kind `d` deletes a graph with all of its tasks.
  *
  * `synced` says how many bytes of the segment were known to be on disk when the frame was written. An invalid frame
  * behind the highest such mark was never acknowledged: the process died or the machine lost power while writing it, and
@@ -11,7 +12,7 @@
  * (`preallocation.ts`).
  */
 
-export type FrameKind = 'g' | 't' | 'r'
+export type FrameKind = 'g' | 't' | 'r' | 'd'
 
 export interface Frame {
   readonly kind: FrameKind
@@ -23,7 +24,7 @@ export const LINE_END = 0x0a
 /** Checksum, length, synced, kind, and the four bytes between and after them. */
 const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 
-const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtr])$/
+const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrd])$/
 
 /** Bytes of a `FrameBuffer`: initially, and at most while it is empty. */
 const FIRST_BUFFER_BYTES = 64 * 1024

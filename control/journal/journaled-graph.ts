@@ -1,4 +1,4 @@
-/** A submitted graph, and its revocation, as frames of the journal. Pure. */
+/** A submitted graph, its revocation and its deletion, as frames of the journal. Pure. */
 import { isoTime } from '../../shared/iso-time.ts'
 import { parseJson, withoutByteOrderMark } from '../../shared/json-bytes.ts'
 import type { Graph } from '../graph/graph.ts'
@@ -30,13 +30,13 @@ export function encodeGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKe
 /** The graph in a payload. Throws `JsonSyntaxError`. */
 export const decodeGraph = (payload: Uint8Array): JournaledGraph => parseJson(payload) as JournaledGraph
 
-/** The payload of a frame of kind `r`, which revokes `graph`. */
-export const encodeRevocation = ({ ordinal }: Graph): string[] => [JSON.stringify({ graph_ordinal: ordinal })]
+/** The payload of a frame of kind `r`, which revokes `graph`, or `d`, which deletes it. */
+export const encodeRemoval = ({ ordinal }: Graph): string[] => [JSON.stringify({ graph_ordinal: ordinal })]
 
 /** Bytes searched for the number of a graph. */
 const MAX_ORDINAL_BYTES = 64
 
-/** The number of the graph in a payload of kind `g` or `r`. Reads only its beginning: the rest may be megabytes. */
+/** The number of the graph in a payload of kind `g`, `r` or `d`. Reads only its beginning: the rest may be megabytes. */
 export function graphOrdinalIn(payload: Uint8Array): number {
   const found = /^\{"graph_ordinal":(\d+)[,}]/.exec(String.fromCharCode(...payload.subarray(0, MAX_ORDINAL_BYTES)))
   return found === null ? decodeGraph(payload).graph_ordinal : Number(found[1])

@@ -11,7 +11,7 @@ import { ChangedTasks } from './changed-tasks.ts'
 import { DiskHealth, RETRY_MS } from './disk-health.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import type { KeptKey } from './idempotency.ts'
-import { encodeGraph, encodeRevocation } from './journaled-graph.ts'
+import { encodeGraph, encodeRemoval } from './journaled-graph.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
 
@@ -205,10 +205,24 @@ export class Persistence {
   revoke(graph: Graph): void {
     const { journal } = this.#options
     try {
-      journal.write('r', encodeRevocation(graph))
+      journal.write('r', encodeRemoval(graph))
     } catch (error) {
       // The graph goes with its segment once a snapshot is in place.
       if (!journal.isLost) this.#disk.noteFailure(error)
+    }
+  }
+
+  /**
+   * Writes that `graph`, which has ended, is deleted with all of its tasks. Throws 503, and then nothing is written. The
+   * caller removes the graph from the store in the same turn of the event loop, then waits for `durable`.
+   */
+  deleteGraph(graph: Graph): void {
+    this.assertWritable()
+    try {
+      this.#options.journal.write('d', encodeRemoval(graph))
+    } catch (error) {
+      this.#disk.noteFailure(error)
+      throw storageUnavailable(error)
     }
   }
 

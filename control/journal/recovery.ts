@@ -26,6 +26,8 @@ export interface Recovered {
   readonly processes: readonly ProcessIdentity[]
   /** Cancelled tasks whose attempts another service may not have ended yet. */
   readonly toKillRemotely: readonly Task[]
+  /** Tasks of deleted graphs that another service may not have removed yet. */
+  readonly toForget: readonly Task[]
   /** Oldest first. The later of two with the same name counts. */
   readonly idempotencyKeys: readonly KeptKey[]
   /** The highest numbers given out so far. */
@@ -61,9 +63,9 @@ export async function recover(dataDir: string): Promise<Recovered> {
   frames.length = 0 // frees the bytes of the segments before the graphs are built
   const graphs = replay.graphs(refuse)
   if (collections.hasCollected) Bun.gc(true)
-  const { lastSeq, lastOrdinal, processes, toKillRemotely, idempotencyKeys } = replay
+  const { lastSeq, lastOrdinal, processes, toKillRemotely, toForget, idempotencyKeys } = replay
   return {
-    ...{ graphs, processes, toKillRemotely, idempotencyKeys, lastSeq, lastOrdinal },
+    ...{ graphs, processes, toKillRemotely, toForget, idempotencyKeys, lastSeq, lastOrdinal },
     segments: numbers.length === 0 ? undefined : { oldest: numbers[0]!, newest: numbers.at(-1)! },
     cutBytes: cutOff(tornTails),
   }

@@ -37,6 +37,8 @@ export class Replay {
   readonly #ranks = new Map<number, number>()
   /** Graphs that were refused after they had been written. */
   readonly #revoked = new Set<number>()
+  /** Graphs that a caller deleted, with all of their tasks. */
+  readonly #deleted = new Set<number>()
   /** Undefined: no graph is built before all entries were read. */
   readonly #mentions: Mentions | undefined
   readonly #seen = new Set<string>()
@@ -47,8 +49,9 @@ export class Replay {
   lastSeq = 0
   lastOrdinal = 0
 
-  /** Complete once `graphs` has been called, as is `processes`. */
+  /** Complete once `graphs` has been called, as are `toForget` and `processes`. */
   readonly toKillRemotely: Task[] = []
+  readonly toForget: Task[] = []
   readonly processes: ProcessIdentity[] = []
   /** Keys of the key file and the journal, oldest first. */
   readonly idempotencyKeys: KeptKey[]
@@ -113,6 +116,7 @@ export class Replay {
     const graph_ordinal = graphOrdinalIn(payload)
     this.lastOrdinal = Math.max(this.lastOrdinal, graph_ordinal)
     if (kind === 'r') this.#revoked.add(graph_ordinal)
+    else if (kind === 'd') this.#deleted.add(graph_ordinal)
     else this.#ranks.set(graph_ordinal, this.#ranks.size)
   }
 
@@ -197,6 +201,12 @@ export class Replay {
   }
 
   #build(ordinal: number, entries: readonly StoredTask[], refuse: (detail: string) => Error): Graph | undefined {
+    if (this.#deleted.has(ordinal)) {
+      // A crash may have come before the service that executed them was told.
+      if (entries.some(({ handle_id }) => handle_id !== undefined))
+        this.toForget.push(...recoverGraph(ordinal, entries, refuse).tasks.filter(({ isDeleted }) => !isDeleted))
+      return undefined
+    }
     for (const { process } of entries) if (process !== undefined) this.processes.push(process)
     const isGone = entries.every((entry) => entry.deleted && !goesOnElsewhere(entry))
     if (isGone && !entries.some(isToKillRemotely)) return undefined

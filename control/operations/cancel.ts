@@ -1,12 +1,14 @@
 /** Cancels tasks for callers: what each of them, and of those downstream, is answered; on disk before it is. */
 import type { CancelledTask } from '../../shared/contract/control.ts'
+import { type CancelGraphResponse, MAX_CANCELLED_ENTRIES } from '../../shared/contract/graphs.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { runCooperatively } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
+import { graphTotals } from '../graph/graph-summary.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { knownTask, namedTasks, type TaskNames } from './named-tasks.ts'
+import { knownGraph, knownTask, namedTasks, type TaskNames } from './named-tasks.ts'
 
 export interface CancelParts {
   readonly store: TaskStore
@@ -39,18 +41,42 @@ export interface TaskStatusEntry {
  * Cancels all tasks that are named, of a graph those that have not ended, in slices: their immediate statuses, in order, then
  * those of the tasks downstream that are skipped. As `cancelTask` otherwise.
  */
-export async function cancelTasks(
-  { store, scheduler, persistence }: CancelParts,
-  names: TaskNames,
-): Promise<TaskStatusEntry[]> {
-  const named = await namedTasks(store, names)
+export async function cancelTasks(parts: CancelParts, names: TaskNames): Promise<TaskStatusEntry[]> {
+  const named = await namedTasks(parts.store, names)
   const tasks = named.graph === undefined ? named.tasks : named.tasks.filter(({ isTerminal }) => !isTerminal)
+  return Array.from(await cancelAll(parts, tasks), ([{ id }, status]) => ({ id, status }))
+}
+
+/**
+ * Cancels all tasks of a graph that have not ended. The entries are those of the tasks that changed: of each task that
+ * was cancelled, then of those that were skipped. As `cancelTask` otherwise.
+ */
+export async function cancelGraph(parts: CancelParts, id: string): Promise<CancelGraphResponse> {
+  const graph = knownGraph(parts.store, id)
+  const { tasks } = await namedTasks(parts.store, { graph_id: id })
+  const statuses = await cancelAll(
+    parts,
+    tasks.filter(({ isTerminal, status }) => !isTerminal && status !== 'cancelling'),
+  )
+  const changed = [...statuses].slice(0, MAX_CANCELLED_ENTRIES)
+  const { state } = await runCooperatively(graphTotals(graph))
+  return {
+    ...{ graph_id: id, state, tasks: changed.map(([task, status]) => cancelledTask({ id: task.id, status })) },
+    ...(statuses.size > changed.length && { truncated: true }),
+  }
+}
+
+/** The immediate statuses of `tasks`, then those of the tasks downstream that are skipped; on disk. */
+async function cancelAll(
+  { scheduler, persistence }: CancelParts,
+  tasks: readonly Task[],
+): Promise<ReadonlyMap<Task, TaskStatus>> {
   persistence.assertWritable()
   const statuses = new Map<Task, TaskStatus>(tasks.map((task) => [task, task.status]))
   const { skipped } = await runCooperatively(scheduler.cancelAll(tasks, (task) => statuses.set(task, task.status)))
   for (const task of await skipped) if (!statuses.has(task)) statuses.set(task, task.status)
   await persistence.durable()
-  return Array.from(statuses, ([{ id }, status]) => ({ id, status }))
+  return statuses
 }
 
 /** The entry of a task that had ended by itself: nothing was asked of it. */
@@ -59,7 +85,7 @@ function endedTask({ id, status, failure }: Task): CancelledTask {
 }
 
 /** The entry of a task that is cancelled, will be, or is skipped because another one is. */
-function cancelledTask({ id, status }: Task): CancelledTask {
+function cancelledTask({ id, status }: Pick<Task, 'id' | 'status'>): CancelledTask {
   return {
     task_id: id,
     status,

@@ -23,7 +23,7 @@ export type Change =
   | { readonly kind: 'graph-accepted'; readonly graph: Graph }
   /** A graph of an earlier run of the service is in memory again. */
   | { readonly kind: 'graph-recovered'; readonly graph: Graph }
-  /** Retention removed all records of an ended graph. */
+  /** All records of an ended graph were removed, by retention or by a caller. */
   | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
   /** An attempt begins to execute. */
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }

@@ -1,11 +1,12 @@
 /**
- * Answers about graphs: GET /graphs, GET /graphs/{id}.
+ * Answers about graphs: GET /graphs, GET /graphs/{id}, POST /graphs/{id}/cancel.
  *
  * The schemas document (`description`) and give the types. Absent values are left out. Times are RFC 3339 in UTC, with
  * milliseconds.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { count, flag, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
+import { CancelledTask } from './control.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { TASK_STATUSES } from './task-status.ts'
 
@@ -21,6 +22,9 @@ export const MAX_GRAPH_EDGES = 100_000
 
 /** Characters of the error of each task in the answer about its graph. The record of the task has all of it. */
 export const MAX_GRAPH_ERROR_CHARACTERS = 1_000
+
+/** Entries in the answer to the cancel of a graph. */
+export const MAX_CANCELLED_ENTRIES = 1_000
 
 /** Number of tasks in each state. States without a task are left out. */
 export const GraphCounts = Type.Partial(
@@ -114,3 +118,14 @@ export const GraphDetails = Type.Object(
   { title: 'GraphDetails' },
 )
 export type GraphDetails = Static<typeof GraphDetails>
+
+/** The answer of POST /graphs/{id}/cancel. */
+export const CancelGraphResponse = Type.Object({
+  graph_id: text('Id of the graph.'),
+  state: oneOf(GRAPH_STATES, 'State of the graph now.'),
+  tasks: Type.Array(CancelledTask, {
+    description: `The tasks that changed: those that were cancelled, then those that are skipped; at most ${MAX_CANCELLED_ENTRIES}.`,
+  }),
+  truncated: maybe(flag('true if there are more.')),
+})
+export type CancelGraphResponse = Static<typeof CancelGraphResponse>

@@ -4,7 +4,7 @@
  * Method: both real services.
  */
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { type Pair, startPair } from '../support/pair.ts'
 import { until } from '../support/until.ts'
 
@@ -79,4 +79,21 @@ test('a deleted task that runs is not touched; its files go once it has ended', 
   await Bun.write(pair.file('go'), '')
   await noneThere(pair)
   expect(existsSync(pair.file('ran'))).toBe(true)
+})
+
+test.each(['goes on', 'is killed'])('a deleted graph goes with all of its files when control %s', async (what) => {
+  await using pair = await startPair()
+  const { graph_id } = await pair.control.submit([
+    { id: 'a', type: 'runtime.script', params: { script: 'echo' } },
+    { id: 'b', type: 'runtime.script', params: { script: 'exit 1' }, retry: 1, depends_on: ['a'] },
+  ])
+  await pair.control.ended('b')
+  expect((await pair.runtime.list()).length).toBe(3)
+  expect((await pair.control.fetch(`/graphs/${graph_id}`, { method: 'DELETE' })).status).toBe(204)
+  if (what === 'is killed') {
+    await pair.stopControl('SIGKILL')
+    rmSync(pair.file('control/runtime-drops.jsonl'), { force: true }) // as if it had been killed before it wrote that
+    await pair.startControl()
+  }
+  await noneThere(pair)
 })
