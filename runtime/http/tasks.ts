@@ -12,6 +12,7 @@ import type { Retention } from '../dispatch/retention.ts'
 import type { Submissions } from '../dispatch/submit.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 import { logStream } from '../store/log-stream.ts'
+import { tailStart } from '../store/log-tail.ts'
 import { readOutput } from '../store/output.ts'
 import { eventRecord, statusResponse, summaryResponse } from '../store/status-response.ts'
 import { taskDir } from '../store/task-dir.ts'
@@ -20,6 +21,9 @@ import type { TaskRow } from '../store/tasks.ts'
 
 /** Longest wait of `?wait_ms=N`. A client that wants to wait longer asks again. */
 export const MAX_WAIT_MS = 60_000
+
+/** Most lines of `tail`. */
+const MAX_TAIL_LINES = 100_000
 
 /** Tasks per page. */
 const DEFAULT_PAGE = 100
@@ -150,15 +154,19 @@ export const addTaskRoutes = (
     )
     .get(
       '/api/v1/tasks/:id/logs',
-      ({ params, query, request }) => {
+      async ({ params, query, request }) => {
         const { task_id } = known(params.id)
         const dir = taskDir(dataDir, task_id)
         const path = streamOf(query.stream) === 'stdout' ? dir.stdout_path : dir.stderr_path
         const isFollowing = truthOf('follow', query.follow)
+        const { offset, tail, limit } = logRangeOf(query)
+        const from = tail === undefined ? offset : await tailStart(path, tail)
         // No limit while following: output keeps the connection alive, and a closed connection ends it.
         app.server?.timeout(request, isFollowing ? 0 : WRITE_TIMEOUT_SECONDS)
         const ended = isFollowing ? store.liveTask(task_id)?.ended : undefined
-        return new Response(logStream(path, { ended }), { headers: { 'content-type': 'text/plain; charset=utf-8' } })
+        return new Response(logStream(path, { from, limit, ended }), {
+          headers: { 'content-type': 'text/plain; charset=utf-8', 'x-log-offset': String(from) },
+        })
       },
       described({
         section,
@@ -167,8 +175,16 @@ export const addTaskRoutes = (
         query: {
           stream: choice(STREAMS, 'Default stdout.'),
           follow: choice(['true', 'false'], 'Continue until the task has ended. Default false.'),
+          offset: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Begin with this byte. Default 0. Not together with tail.'),
+          tail: wholeNumber(0, MAX_TAIL_LINES, 'Begin with so many of the last lines.'),
+          limit: wholeNumber(1, Number.MAX_SAFE_INTEGER, 'At most so many bytes. Default: all.'),
         },
-        answers: { 200: other('text/plain; charset=utf-8', 'The bytes of the stream, as they are.') },
+        answers: {
+          200: other(
+            'text/plain; charset=utf-8',
+            'The bytes of the stream, as they are. X-Log-Offset is the position of the first one.',
+          ),
+        },
         errors: { 400: 'A parameter is invalid.', ...unknownTask },
       }),
     )
@@ -237,6 +253,16 @@ async function endedWithin(task: LiveTask | undefined, ms: number, gone: AbortSi
 
 function waitOf(text: string | undefined): number {
   return text === undefined ? 0 : wholeNumberOf('wait_ms', text, 0, MAX_WAIT_MS)
+}
+
+/** Where a log is read: from a byte on, or its last lines; so many bytes of it. */
+function logRangeOf({ offset, tail, limit }: Record<string, string | undefined>) {
+  if (offset !== undefined && tail !== undefined) throw invalidInput('offset and tail exclude each other')
+  return {
+    offset: offset === undefined ? 0 : wholeNumberOf('offset', offset, 0, Number.MAX_SAFE_INTEGER),
+    tail: tail === undefined ? undefined : wholeNumberOf('tail', tail, 0, MAX_TAIL_LINES),
+    limit: limit === undefined ? undefined : wholeNumberOf('limit', limit, 1, Number.MAX_SAFE_INTEGER),
+  }
 }
 
 const pageSizeOf = (text: string | undefined): number =>

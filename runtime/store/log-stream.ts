@@ -1,21 +1,29 @@
 /**
- * An output file as a stream: its content, and on request what is appended until the task has ended. A slow reader
+ * An output file, or a part of it, as a stream: its content, and on request what is appended until the task has ended. A slow reader
  * costs one chunk of memory. All readers share the open file (`shared-log.ts`).
  */
 import { SharedLog } from './shared-log.ts'
 
-export interface FollowOptions {
+export interface LogRange {
+  /** The first byte. Default 0. */
+  readonly from?: number
+  /** Most bytes. Default: all. */
+  readonly limit?: number | undefined
   /** Resolves when nothing more will be written. Undefined for the present content only. */
   readonly ended?: Promise<unknown> | undefined
 }
 
 /** The bytes of the plain file at `path`; none when there is no such file. */
-export function logStream(path: string, { ended }: FollowOptions): ReadableStream<Uint8Array> {
+export function logStream(
+  path: string,
+  { from = 0, limit = Number.POSITIVE_INFINITY, ended }: LogRange,
+): ReadableStream<Uint8Array> {
   const log = SharedLog.enter(path)
   if (log === undefined) return new Response('').body ?? new ReadableStream({ start: (stream) => stream.close() })
   if (ended !== undefined) log.follow(path, ended)
 
-  let position = 0
+  let position = from
+  const end = from + limit
   let isReleased = false
   /** Ends the wait for more. */
   let stopWaiting = () => {}
@@ -38,7 +46,7 @@ export function logStream(path: string, { ended }: FollowOptions): ReadableStrea
       // Registered before the read: an append after it ends the wait, and one before it is read.
       const more = hasMore()
       const isLastLook = ended === undefined || log.isComplete
-      const bytes = await log.read(position)
+      const bytes = (await log.read(position)).subarray(0, end - position)
       if (isReleased) return
       if (bytes.length > 0) {
         stopWaiting()

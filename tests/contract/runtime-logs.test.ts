@@ -37,6 +37,25 @@ describe('of a task that ended', () => {
     expect(all).toEndWith('\n199999\n200000\n')
   })
 
+  test('may be a part: from a byte on, its last lines, so many bytes', async () => {
+    const { task_id } = await runtime.runScript('seq 1 100000')
+    const part = async (query: string) => {
+      const answer = await logs(task_id, query)
+      return [await answer.text(), Number(answer.headers.get('x-log-offset'))]
+    }
+    expect(await part('offset=2&limit=4')).toEqual(['2\n3\n', 2])
+    expect(await part('offset=588888')).toEqual(['100000\n', 588_888])
+    expect(await part('offset=999999999')).toEqual(['', 999_999_999])
+    expect(await part('tail=2')).toEqual(['99999\n100000\n', 588_882])
+    expect(await part('tail=2&limit=3')).toEqual(['999', 588_882])
+    expect(await part('tail=0')).toEqual(['', 588_895])
+    expect((await part('tail=100000'))[1]).toBe(0)
+    expect((await part('tail=50000'))[0]).toStartWith('50001\n')
+    for (const query of ['offset=-1', 'tail=100001', 'limit=0', 'offset=0&tail=1', 'tail=x']) {
+      expect([query, (await logs(task_id, query)).status]).toEqual([query, 400])
+    }
+  })
+
   test('is byte for byte what was printed', async () => {
     const { task_id } = await runtime.runScript(`printf 'a\\000\\377\\376\\r\\n\\303'`)
     const bytes = new Uint8Array(await (await logs(task_id, 'stream=stdout')).arrayBuffer())
