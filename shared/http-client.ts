@@ -72,8 +72,9 @@ interface Exchange {
 
 interface Sending {
   readonly method: string
-  readonly headers: Record<string, string>
+  readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
+  readonly body?: Uint8Array
 }
 
 export class ServiceClient {
@@ -103,6 +104,20 @@ export class ServiceClient {
     return this.#answer(call, (value): value is readonly unknown[] => Array.isArray(value), 'a JSON array')
   }
 
+  /**
+   * A successful answer as it arrives. `signal` also ends the reading. Throws `CallFailed`; reading throws whatever broke the
+   * connection.
+   */
+  async open(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal) {
+    const sent = await this.#send(path, { method: 'GET', headers, signal }).catch((error) => {
+      throw this.#unreachable(error, 0)
+    })
+    const { response, stream } = sent
+    if (response.ok && stream !== undefined) return { headers: response.headers, stream }
+    const { text } = stream ? await readBounded(stream, MAX_REPEATED_BODY, { stopAtLimit: true }) : { text: '' }
+    throw refused('GET', path, { statusCode: response.status, body: text }, text)
+  }
+
   async #answer<T extends object>(
     { method, path, body, headers, timeoutMs = REQUEST_TIMEOUT_MS, maxAnswerBytes = MAX_ANSWER_BYTES, signal }: Call,
     isExpected: (value: unknown) => value is T,
@@ -128,28 +143,38 @@ export class ServiceClient {
 
   async #exchange(path: string, { method, body, headers: others, timeoutMs, maxAnswerBytes, signal }: Exchange) {
     const inTime = AbortSignal.timeout(timeoutMs)
-    const headers: Record<string, string> = { accept: 'application/json', ...others }
-    if (body !== undefined) headers['content-type'] = 'application/json'
-    if (this.#token !== '') headers.authorization = `Bearer ${this.#token}`
     const ending = signal === undefined ? inTime : AbortSignal.any([signal, inTime])
+    const accepting = { accept: 'application/json', ...others }
     try {
-      const { response, stream } =
-        body === undefined && hasDotSegment(path)
-          ? await this.#sentAsIs(path, { method, headers, signal: ending })
-          : await this.#sent(path, { method, headers, signal: ending, ...(body !== undefined && { body }) })
+      const sending = { method, headers: accepting, signal: ending, ...(body !== undefined && { body }) }
+      const { response, stream } = await this.#send(path, sending)
       const read = stream
         ? await readBounded(stream, maxAnswerBytes, { stopAtLimit: true })
         : { text: '', truncated: false }
       return { status: response.status, headers: response.headers, ...read }
     } catch (error) {
-      const fault = faultText(error, { service: this.#service, timeoutMs })
-      const message = `cannot reach the ${this.#service.name} service at ${this.baseUrl}: ${fault}`
-      if (isTimeout(error)) throw new NoAnswerInTime(message)
-      throw new CallFailed(message, { wasSent: !neverConnected(error) })
+      throw this.#unreachable(error, timeoutMs)
     }
   }
 
-  async #sent(path: string, options: Sending & { readonly body?: Uint8Array }) {
+  #unreachable(error: unknown, timeoutMs: number): CallFailed {
+    const fault = faultText(error, { service: this.#service, timeoutMs })
+    const message = `cannot reach the ${this.#service.name} service at ${this.baseUrl}: ${fault}`
+    if (isTimeout(error)) return new NoAnswerInTime(message)
+    return new CallFailed(message, { wasSent: !neverConnected(error) })
+  }
+
+  #send(path: string, sending: Sending) {
+    const headers = {
+      ...sending.headers,
+      ...(sending.body !== undefined && { 'content-type': 'application/json' }),
+      ...(this.#token !== '' && { authorization: `Bearer ${this.#token}` }),
+    }
+    if (sending.body === undefined && hasDotSegment(path)) return this.#sentAsIs(path, { ...sending, headers })
+    return this.#sent(path, { ...sending, headers })
+  }
+
+  async #sent(path: string, options: Sending) {
     const response = await ofetch.raw(this.baseUrl + path, {
       ...options,
       retry: 0,

@@ -94,6 +94,18 @@ export interface ForgottenTask extends ExecutableTask {
   readonly handle: Handle | undefined
 }
 
+/** Which output of a delegated attempt is read. */
+export interface LogRequest {
+  readonly stream: 'stdout' | 'stderr'
+  /** Begin with so many of the last lines. Undefined: with the first byte. */
+  readonly tail: number | undefined
+  /** Undefined: only what is there. Else the reading goes on until the attempt has ended, or this is true. */
+  readonly untilOver: (() => boolean) | undefined
+  readonly traceId: string
+  /** Ends the reading. */
+  readonly signal: AbortSignal
+}
+
 /** Extra methods of executors that delegate to a remote service. */
 export interface HandingOver {
   /** The executor limits by itself how long it takes to return after the signal. The scheduler does not abandon it earlier. */
@@ -104,6 +116,11 @@ export interface HandingOver {
    * The result so far of a running attempt. Throws `ExecutionError` if the remote service does not answer.
    */
   resultSoFar?(handle: Handle, call: { readonly traceId: string; readonly signal: AbortSignal }): Promise<unknown>
+  /**
+   * The output of an attempt, from its first byte or its last lines on. Throws `ExecutionError` if the remote service does not
+   * answer, or does not have it.
+   */
+  readLog?(handle: Handle, request: LogRequest): AsyncIterable<Uint8Array>
   /** Asks the remote service to remove an ended task, at once or as soon as it is reachable. Must not throw. */
   forget?(task: ForgottenTask): void
 }

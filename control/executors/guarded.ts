@@ -28,6 +28,7 @@ export function guarded(executor: Executor, log: Log): Executor {
     execute: (task, context) => executor.execute(task, context),
     ...(executor.boundsItsStop !== undefined && { boundsItsStop: executor.boundsItsStop }),
     ...(executor.resultSoFar && { resultSoFar: async (handle, call) => executor.resultSoFar?.(handle, call) }),
+    ...(executor.readLog && { readLog: executor.readLog.bind(executor) }),
     ...(killRemote && {
       killRemote: (task, handle) =>
         attempt(

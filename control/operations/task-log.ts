@@ -1,15 +1,16 @@
 /**
  * The log of a task as bytes: what there is, and on request what comes until the task has ended.
  *
- * The source is the output that the executor of a running attempt keeps anyway, or what the attempt reports, or once the
- * task has ended its result. Followers share the bytes of a source; each holds only how far it has read.
+ * The source is the output that the executor of a running attempt keeps anyway, or that another service keeps, or what the
+ * attempt reports, or once the task has ended its result. Followers share the bytes of a source; each holds only how far it has read.
  */
 import { lastLinesStart } from '../../shared/bounded-output.ts'
 import type { ProgressEntry } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import { ServiceError } from '../../shared/errors.ts'
+import { messageOf, ServiceError } from '../../shared/errors.ts'
 import { grown } from '../../shared/growth-waiters.ts'
 import type { OutputSoFar } from '../executors/executor.ts'
+import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'
 import { type LogStream, logTextOf, progressLines } from '../graph/log-page.ts'
 import { ResultFile } from '../graph/result-file.ts'
@@ -84,15 +85,17 @@ class TaskLogReader {
   readonly #request: TaskLogRequest
   /** Fires when nobody reads any more, or the service stops. */
   readonly #ends: AbortSignal
+  readonly #traceId: string
   /** Lines to begin with; undefined once the first source was found. */
   #tail: number | undefined
   isTruncated = false
 
-  constructor(parts: TaskLogParts, task: Task, request: TaskLogRequest, { signal }: Reader) {
+  constructor(parts: TaskLogParts, task: Task, request: TaskLogRequest, { signal, traceId }: Reader) {
     this.#parts = parts
     this.#task = task
     this.#request = request
     this.#tail = request.tail
+    this.#traceId = traceId
     this.#ends = AbortSignal.any([signal, parts.stopping])
   }
 
@@ -118,12 +121,15 @@ class TaskLogReader {
       if (output !== undefined) {
         readAttempt = task.attempt
         yield* this.#growing(output)
+      } else if (readAttempt !== task.attempt && !task.isTerminal && task.handle?.isTaken) {
+        if (yield* this.#remote(task.handle)) readAttempt = task.attempt
       }
       const reports = this.#request.stream === 'stdout' ? entriesAfter(task.progress, reported) : []
       reported = reports.at(-1) ?? reported
       const isOver = task.isTerminal
-      const result = isOver && readAttempt !== task.attempt ? await this.#resultText() : ''
-      yield* this.#text(progressLines(reports) + result)
+      const lines = progressLines(reports)
+      if (isOver && readAttempt !== task.attempt) yield* this.#result(lines)
+      else yield* this.#text(lines)
       if (isOver) persistence.flush() // the end of the log tells that the task has ended
       if (isOver || !this.#request.follow) return
       if (reports.length === 0 && output === undefined) await store.whenChanged(task, this.#ends)
@@ -156,12 +162,46 @@ class TaskLogReader {
     return tail === undefined ? 0 : lastLinesStart(bytes, tail)
   }
 
-  async #resultText(): Promise<string> {
-    const { result } = this.#task
+  /**
+   * The output of an attempt that another service executes; to its end, where the task is followed. False if the service
+   * does not have it. Throws 503 where it does not answer and the task is not followed.
+   */
+  async *#remote(handle: Handle): AsyncGenerator<Uint8Array, boolean, void> {
+    const task = this.#task
+    const isOver = () => task.isTerminal || task.isDeleted || task.handle?.id !== handle.id
+    let hasBytes = false
+    try {
+      const log = this.#readRemote(handle, this.#request.follow ? isOver : undefined)
+      if (log === undefined) return false
+      for await (const bytes of log) {
+        hasBytes = true
+        yield bytes
+      }
+      return true
+    } catch (error) {
+      if (hasBytes || this.#request.follow || task.isTerminal) return hasBytes
+      throw new ServiceError(503, `cannot read the output so far: ${messageOf(error)}; the task still runs, try again`)
+    }
+  }
+
+  #readRemote(handle: Handle, untilOver: (() => boolean) | undefined) {
+    const { stream } = this.#request
+    const tail = this.#tail
+    this.#tail = undefined
+    const request = { stream, tail, untilOver, traceId: this.#traceId, signal: this.#ends }
+    return this.#parts.executors.get(this.#task.type)?.readLog?.(handle, request)
+  }
+
+  /** `lines` and the log that the result holds, or the whole log where the result holds a part and another service has it. */
+  async *#result(lines: string): AsyncGenerator<Uint8Array, void, void> {
+    const { result, handle } = this.#task
+    const tail = this.#tail
     const value = result instanceof ResultFile ? await storedValue(result, this.#parts.resultFiles) : result
     const { text, isTruncated } = logTextOf(value, this.#request.stream)
+    if (isTruncated && handle?.isTaken && (yield* this.#remote(handle))) return
     this.isTruncated = isTruncated
-    return text
+    this.#tail = tail
+    yield* this.#text(lines + text)
   }
 
   *#text(text: string): Generator<Uint8Array, void, void> {

@@ -10,10 +10,18 @@ import { EXECUTION_KINDS } from '../../../shared/contract/runtime-request.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
 import type { Handle } from '../../graph/cold-fields.ts'
 import { runtimeParameters } from '../../graph/runtime-parameters.ts'
-import type { ExecutableTask, Executor, ExecutorContext, ForgottenTask, ToolParameters } from '../executor.ts'
+import type {
+  ExecutableTask,
+  Executor,
+  ExecutorContext,
+  ForgottenTask,
+  LogRequest,
+  ToolParameters,
+} from '../executor.ts'
 import type { Orphans } from './orphans.ts'
 import { failureOf, outcomeOf, type RuntimeResult, resultOf } from './outcome.ts'
 import { RemoteAttempt } from './remote-attempt.ts'
+import { RemoteLogs } from './remote-logs.ts'
 import type { RemoteRemovals } from './remote-removals.ts'
 import { type ContextDefaults, ownerOf, runtimeRequest } from './request.ts'
 import { reviewRequest } from './request-review.ts'
@@ -49,9 +57,11 @@ export class RuntimeExecutor implements Executor {
   readonly type = 'runtime'
   readonly boundsItsStop = true
   readonly #options: RuntimeExecutorOptions
+  readonly #logs: RemoteLogs
 
   constructor(options: RuntimeExecutorOptions) {
     this.#options = options
+    this.#logs = new RemoteLogs(options.service)
   }
 
   parametersOf(toolName?: string): ToolParameters | undefined {
@@ -92,6 +102,15 @@ export class RuntimeExecutor implements Executor {
     const { service } = this.#options
     try {
       return resultOf(await service.look(id, traceId, signal), service.url)
+    } catch (error) {
+      throw error instanceof CallFailed ? failureOf(error) : error
+    }
+  }
+
+  async *readLog({ id }: Handle, { tail, untilOver, ...request }: LogRequest): AsyncGenerator<Uint8Array, void, void> {
+    const more = { ...(tail !== undefined && { tail }), ...(untilOver !== undefined && { untilOver }) }
+    try {
+      yield* this.#logs.read(id, { ...request, ...more })
     } catch (error) {
       throw error instanceof CallFailed ? failureOf(error) : error
     }

@@ -12,6 +12,25 @@ const HOLD_MS = 20_000
 
 const TASKS = '/api/v1/tasks'
 
+/** What of an output is wanted. */
+export interface LogRange {
+  readonly stream: 'stdout' | 'stderr'
+  /** The first byte. */
+  readonly offset?: number
+  /** Instead: the last lines. */
+  readonly tail?: number
+  /** Most bytes. */
+  readonly limit?: number
+  /** And what comes after, until the task has ended. */
+  readonly follow?: true
+}
+
+export interface OpenLog {
+  /** Position of the first byte. */
+  readonly offset: number
+  readonly stream: ReadableStream<Uint8Array>
+}
+
 export interface RuntimeServiceOptions {
   readonly url: string
   readonly token: string | undefined
@@ -90,6 +109,15 @@ export class RuntimeService {
     if (fault === undefined) return answer as TaskStatusResponse
     const message = `the runtime service at ${this.url} answered for task ${id} with a status that cannot be read: ${fault}`
     throw new CallFailed(message, { statusCode: 200 })
+  }
+
+  /** A part of an output of a task, as it arrives. Throws `CallFailed`. */
+  async openLog(id: string, range: LogRange, traceId: string, signal: AbortSignal): Promise<OpenLog> {
+    const query = new URLSearchParams(
+      Object.entries(range).map(([name, value]): [string, string] => [name, String(value)]),
+    )
+    const { headers, stream } = await this.#client.open(`${TASKS}/${id}/logs?${query}`, trace(traceId), signal)
+    return { offset: Number(headers.get('x-log-offset') ?? 0), stream }
   }
 
   async kill(id: string, owner: string | undefined, traceId: string): Promise<void> {

@@ -1,0 +1,93 @@
+/**
+ * The end of a log at the runtime service, while it grows: one connection for all who follow it.
+ *
+ * What arrives stays for a while, so followers that read at about the same pace share its bytes. A follower that has
+ * fallen behind reads what it lacks for itself.
+ */
+import { GrowthWaiters } from '../../../shared/growth-waiters.ts'
+
+/** Bytes that are kept for followers that have not read them yet. */
+export const MAX_KEPT_BYTES = 1024 * 1024
+
+interface Chunk {
+  readonly position: number
+  readonly bytes: Uint8Array
+}
+
+export class LiveLog {
+  readonly #chunks: Chunk[] = []
+  readonly #waiters = new GrowthWaiters()
+  readonly #connection = new AbortController()
+  #start: number
+  #end: number
+  #followers = 0
+  readonly #onOver: (log: LiveLog) => void
+  /** `complete`: the task has ended. `lost`: the connection broke. */
+  state: 'growing' | 'complete' | 'lost' = 'growing'
+
+  /** Connects. `open` gives the bytes from `start` on; `onOver` is called once nothing more will arrive. */
+  constructor(
+    start: number,
+    open: (signal: AbortSignal) => Promise<ReadableStream<Uint8Array>>,
+    onOver: (log: LiveLog) => void,
+  ) {
+    this.#start = start
+    this.#end = start
+    this.#onOver = onOver
+    void this.#receive(open).then((state) => this.#over(state))
+  }
+
+  #over(state: 'complete' | 'lost'): void {
+    this.state = state
+    this.#onOver(this)
+    this.#waiters.tell()
+  }
+
+  async #receive(open: (signal: AbortSignal) => Promise<ReadableStream<Uint8Array>>): Promise<'complete' | 'lost'> {
+    try {
+      for await (const bytes of await open(this.#connection.signal)) this.#push(bytes)
+      return 'complete'
+    } catch {
+      return 'lost'
+    }
+  }
+
+  #push(bytes: Uint8Array): void {
+    this.#chunks.push({ position: this.#end, bytes })
+    this.#end += bytes.length
+    while (this.#chunks.length > 1 && this.#end - this.#chunks[1]!.position >= MAX_KEPT_BYTES) {
+      this.#chunks.shift()
+      this.#start = this.#chunks[0]!.position
+    }
+    this.#waiters.tell()
+  }
+
+  /** The bytes from `position` on, up to one chunk; none at the end; undefined if they are no longer kept. */
+  read(position: number): Uint8Array | undefined {
+    if (position < this.#start) return undefined
+    // Followers are mostly at the end.
+    for (let i = this.#chunks.length - 1; i >= 0; i--) {
+      const chunk = this.#chunks[i]!
+      if (chunk.position <= position) return chunk.bytes.subarray(position - chunk.position)
+    }
+    return NO_BYTES
+  }
+
+  /** Calls `told` once when more has arrived, or nothing more will. Returns a function that cancels this. */
+  add(told: () => void): () => void {
+    return this.#waiters.add(told)
+  }
+
+  enter(): void {
+    this.#followers++
+  }
+
+  /** Disconnects after the last one. */
+  leave(): void {
+    if (--this.#followers > 0 || this.state !== 'growing') return
+    this.#connection.abort()
+    this.#over('lost')
+  }
+}
+
+const NO_BYTES: Uint8Array = new Uint8Array(0)

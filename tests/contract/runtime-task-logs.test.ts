@@ -1,0 +1,109 @@
+/** GET /tasks/{id}/logs of tasks that the runtime service executes, also while one of the services is away. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { connect } from 'node:net'
+import { type Pair, startPair } from '../support/pair.ts'
+import { reading } from '../support/reading.ts'
+import { waitFor } from '../support/runtime-tasks.ts'
+import { until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+const logs = (pair: Pair, id: string, query = '') => pair.control.fetch(`/tasks/${id}/logs?${query}`)
+const follow = (pair: Pair, id: string, query = '') => reading(logs(pair, id, `follow=true&${query}`))
+
+test('the output so far, its last lines, and what comes until the task has ended', async () => {
+  await using pair = await startPair()
+  await pair.script('a', `echo one; echo two; echo bad >&2; ${waitFor(pair.file('go'))}; echo three`)
+  await pair.running('a')
+  const answer = await logs(pair, 'a')
+  expect([answer.headers.get('x-task-status'), answer.headers.get('x-task-attempt')]).toEqual(['running', '1'])
+  expect(await answer.text()).toBe('one\ntwo\n')
+  expect(await (await logs(pair, 'a', 'tail=1')).text()).toBe('two\n')
+  expect(await (await logs(pair, 'a', 'stream=stderr')).text()).toBe('bad\n')
+  const followed = ['', 'tail=1', 'stream=stderr', 'tail=0'].map((query) => follow(pair, 'a', query))
+  await followed[0]!.has('one\ntwo\n')
+  await followed[1]!.has('two\n')
+  await followed[2]!.has('bad\n')
+  await Bun.write(pair.file('go'), '')
+  await Promise.all(followed.map(({ done }) => done))
+  expect(followed.map(({ state }) => state.received)).toEqual([
+    ...['one\ntwo\nthree\n', 'two\nthree\n', 'bad\n', 'three\n'],
+  ])
+  expect(await (await logs(pair, 'a')).text()).toBe('one\ntwo\nthree\n')
+})
+
+test('an output that its result has only a part of is whole, while the runtime service has it', async () => {
+  await using pair = await startPair()
+  await pair.script('a', `seq 1 200000; ${waitFor(pair.file('go'))}`)
+  const followed = follow(pair, 'a')
+  await until(
+    () => followed.state.received.length,
+    (length) => length === 1_288_895,
+  )
+  await Bun.write(pair.file('go'), '')
+  await followed.done
+  await pair.ended('a')
+  const whole = await logs(pair, 'a')
+  expect(whole.headers.get('x-log-truncated')).toBe('false')
+  expect(await whole.text()).toBe(followed.state.received)
+  expect(await (await logs(pair, 'a', 'tail=2')).text()).toBe('199999\n200000\n')
+  await pair.stopRuntime('SIGKILL')
+  const part = await logs(pair, 'a')
+  expect(part.headers.get('x-log-truncated')).toBe('true')
+  expect((await part.text()).length).toBe(256 * 1024)
+})
+
+test('a task that waits for its turn is waited for, and the next attempt follows', async () => {
+  await using pair = await startPair()
+  await pair.control.submit([
+    { id: 'gate', type: 'runtime.script', params: { script: waitFor(pair.file('go')) } },
+    { id: 'a', type: 'runtime.script', params: { script: 'echo go; exit 3' }, retry: 1, depends_on: ['gate'] },
+  ])
+  const followed = follow(pair, 'a')
+  await Bun.write(pair.file('go'), '')
+  await followed.done
+  expect(followed.state.received).toBe('go\ngo\n')
+})
+
+test('a log that is followed goes on after a restart of the runtime service', async () => {
+  await using pair = await startPair()
+  await pair.script('a', `echo one; ${waitFor(pair.file('go'))}; echo two`)
+  const followed = follow(pair, 'a')
+  await followed.has('one\n')
+  await pair.stopRuntime('SIGKILL')
+  expect((await logs(pair, 'a')).status).toBe(503)
+  await pair.startRuntime()
+  await Bun.write(pair.file('go'), '')
+  await followed.done
+  expect(followed.state.received).toBe('one\ntwo\n')
+})
+
+test('a thousand followers share one connection, and a stalled one holds up nobody', async () => {
+  await using pair = await startPair()
+  await pair.script('a', `echo first; ${waitFor(pair.file('go'))}; seq 1 400000; echo last`)
+  await pair.running('a')
+  const port = Number(new URL(pair.control.url).port)
+  const followers = Array.from({ length: 1_000 }, () => {
+    const socket = connect(port, '127.0.0.1')
+    let length = 0
+    let end = ''
+    socket.on('data', (bytes) => {
+      length += bytes.length
+      end = (end + bytes.toString('latin1')).slice(-200)
+    })
+    socket.write('GET /tasks/a/logs?follow=true&tail=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+    const closed = new Promise((resolve) => socket.on('close', resolve))
+    return { socket, closed, length: () => length, end: () => end }
+  })
+  await until(
+    () => followers.filter(({ end }) => end().includes('first')).length,
+    (begun) => begun === 1_000,
+  )
+  const [stalled, ...others] = followers
+  stalled!.socket.pause()
+  await Bun.write(pair.file('go'), '')
+  await Promise.all(others.map(({ closed }) => closed))
+  expect(others.filter(({ end }) => end().includes('400000\nlast\n')).length).toBe(999)
+  expect(Math.min(...others.map(({ length }) => length()))).toBeGreaterThan(2_600_000)
+  stalled!.socket.destroy()
+})
