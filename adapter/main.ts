@@ -19,6 +19,7 @@ import { installMcp } from './commands/install-mcp.ts'
 import { knownCommand } from './commands/known-command.ts'
 import { list } from './commands/list.ts'
 import { mcp } from './commands/mcp.ts'
+import { schema } from './commands/schema.ts'
 import { submit } from './commands/submit.ts'
 import { tools } from './commands/tools.ts'
 import { translate } from './commands/translate.ts'
@@ -46,11 +47,12 @@ const COMMANDS: Commands = {
   'ensure-running': ensureRunning,
   mcp,
   'install-mcp': installMcp,
+  schema,
   version,
   help: helpOn(() => COMMANDS),
 }
 
-/** Whether the running command speaks a protocol on standard output. */
+/** Whether the running command writes to standard output itself. */
 let isOutputTaken = false
 
 /** Before the flags are read, the variable counts. */
@@ -95,7 +97,7 @@ async function run(argv: readonly string[]): Promise<Answer | undefined> {
   }
   bypassProxyForLoopback(process.env)
   const client = controlClient(values.url, process.env.SERVICE_TOKEN)
-  isOutputTaken = command.speaksProtocol ?? false
+  isOutputTaken = command.ownsOutput ?? false
   return command.run({ values, positionals, client, env: process.env })
 }
 

@@ -5,12 +5,14 @@ import { controlSettings, controlVariables } from '../control/config.ts'
 import { serveSettings, serveVariables } from '../runtime/config.ts'
 import { describedRoutes } from '../shared/openapi/route.ts'
 import { describedControl, describedRuntime } from './described-apps.ts'
+import { graphFileSchema } from './graph-schema.ts'
 import { routesTable } from './routes-table.ts'
 import { replaceSection, settingsTable } from './settings-table.ts'
 
 const ROOT = dirname(import.meta.dir)
 const SETTINGS = join(ROOT, 'docs/settings.md')
 const EXECUTORS = join(ROOT, 'docs/executors.md')
+const GRAPH_SCHEMA = join(ROOT, 'shared/contract/graph-schema.json')
 const HTTP = join(ROOT, 'docs/http.md')
 const RUNTIME = join(ROOT, 'docs/runtime.md')
 
@@ -36,9 +38,13 @@ export const currentHttpPage = (): string =>
 export const currentRuntimePage = (): string =>
   replaceSection(readFileSync(RUNTIME, 'utf8'), 'runtime routes', routesTable(describedRoutes(describedRuntime())))
 
+/** shared/contract/graph-schema.json, which `taskmill schema` prints. */
+export const currentGraphSchema = (): string => `${JSON.stringify(graphFileSchema(), null, 2)}\n`
+
 if (import.meta.main) {
   writeFileSync(SETTINGS, currentSettingsPage())
   writeFileSync(EXECUTORS, currentExecutorsPage())
+  writeFileSync(GRAPH_SCHEMA, currentGraphSchema())
   writeFileSync(HTTP, currentHttpPage())
   writeFileSync(RUNTIME, currentRuntimePage())
 }

@@ -3,7 +3,13 @@ import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import manifest from '../package.json'
-import { currentExecutorsPage, currentHttpPage, currentRuntimePage, currentSettingsPage } from '../scripts/docs.ts'
+import {
+  currentExecutorsPage,
+  currentGraphSchema,
+  currentHttpPage,
+  currentRuntimePage,
+  currentSettingsPage,
+} from '../scripts/docs.ts'
 
 const ROOT = dirname(import.meta.dir)
 
@@ -13,6 +19,10 @@ test('the tables of docs/settings.md are those that parse the command line (else
 
 test('the example of docs/executors.md is the one that is run (else: bun run docs)', () => {
   expect(readFileSync(join(ROOT, 'docs/executors.md'), 'utf8')).toBe(currentExecutorsPage())
+})
+
+test('the schema of a graph file is that of the schemas that validate (else: bun run docs)', () => {
+  expect(readFileSync(join(ROOT, 'shared/contract/graph-schema.json'), 'utf8')).toBe(currentGraphSchema())
 })
 
 test('the routes of docs/http.md and docs/runtime.md are those that the services describe (else: bun run docs)', () => {

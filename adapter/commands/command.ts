@@ -10,8 +10,8 @@ export interface Command<S extends Settings = Settings> {
   readonly settings: S
   /** More positional arguments are a usage error. */
   readonly maxArguments: number
-  /** Whether its standard output belongs to a protocol, so that `main.ts` prints nothing there. */
-  readonly speaksProtocol?: true
+  /** Whether the command writes to standard output itself, so that `main.ts` prints nothing there. */
+  readonly ownsOutput?: true
   /** Returns undefined if there is nothing to print. */
   run(call: {
     readonly values: SettingValues<S>

@@ -6,7 +6,7 @@ export const mcp = defineCommand({
   usage: '',
   settings: {},
   maxArguments: 0,
-  speaksProtocol: true,
+  ownsOutput: true,
   async run({ client, env }) {
     const { runBridge } = await import('../bridge/bridge.ts')
     await runBridge({

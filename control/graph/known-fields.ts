@@ -32,7 +32,10 @@ const TASK_FIELDS: ReadonlySet<string> = new Set([...INPUT_FIELDS, ...Object.key
 
 const GRAPH_INPUT_FIELDS = Object.keys(TaskGraph.properties)
 
-const GRAPH_FIELDS: ReadonlySet<string> = new Set([...GRAPH_INPUT_FIELDS, ...FREE_FIELDS])
+/** Names the schema of a file to editors. Ignored. */
+const SCHEMA_FIELD = '$schema'
+
+const GRAPH_FIELDS: ReadonlySet<string> = new Set([...GRAPH_INPUT_FIELDS, SCHEMA_FIELD, ...FREE_FIELDS])
 
 /** What other systems call the fields of a task. */
 const TASK_SYNONYMS: Synonyms = {

@@ -1,0 +1,18 @@
+/** `taskmill schema`: the JSON Schema of a graph file, as it is. */
+import { isatty } from 'node:tty'
+import { defineCommand } from './command.ts'
+
+const STDOUT = 1
+
+export const schema = defineCommand({
+  summary: 'Print the JSON Schema of a graph file, for editors. The schema is printed as it is, without {ok, data}.',
+  usage: '',
+  settings: {},
+  maxArguments: 0,
+  ownsOutput: true,
+  async run() {
+    const { default: graphSchema } = await import('../../shared/contract/graph-schema.json')
+    await Bun.write(Bun.stdout, `${JSON.stringify(graphSchema, null, isatty(STDOUT) ? 2 : undefined)}\n`)
+    return undefined
+  },
+})

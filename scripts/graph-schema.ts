@@ -1,0 +1,116 @@
+/**
+ * The JSON Schema of a graph file, for editors, from the schemas that validate a submission. Draft 7, because that is what
+ * editors know best.
+ *
+ * It is stricter than the service in one respect: fields that a task must have to succeed are required, where the service
+ * only warns.
+ */
+import { actionInputs } from '../control/operations/action-inputs.ts'
+import { TaskGraph, TaskInput } from '../shared/contract/control.ts'
+import { publicSchema } from '../shared/openapi/public-schema.ts'
+import { FREE_FIELDS } from '../shared/unknown-names.ts'
+
+type Schema = Readonly<Record<string, unknown>>
+
+/** Names that belong to the author, on every object. */
+const EXTENSIONS = { '^x[-_]': true }
+
+/** Types without a tool name in front; an executor of one's own may add others. */
+const CATEGORIES = ['os', 'runtime', 'mcp', 'cli-skills']
+
+const TOOLS = Object.keys(actionInputs)
+  .filter((kind) => /^(os|runtime)\./.test(kind))
+  .map((kind) => {
+    const [category, tool] = kind.split('.') as [string, string]
+    return { kind: kind as keyof typeof actionInputs, category, tool, types: category === 'os' ? [tool, kind] : [kind] }
+  })
+
+export function graphFileSchema(): Schema {
+  const { id, type, ...ofTask } = properties(TaskInput)
+  const { tasks, ...ofGraph } = properties(TaskGraph)
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'Graph of tasks for taskmill',
+    description: 'The body of POST /tasks. Each task runs as soon as all tasks in its depends_on have succeeded.',
+    type: 'object',
+    required: ['tasks'],
+    properties: {
+      $schema: { type: 'string', description: 'Address of this schema, for editors. The service ignores it.' },
+      ...ofGraph,
+      tasks: { ...tasks, minItems: 1, items: { $ref: '#/definitions/task' } },
+      metadata: true,
+      annotations: true,
+    },
+    patternProperties: EXTENSIONS,
+    additionalProperties: false,
+    definitions: {
+      task: {
+        type: 'object',
+        required: ['id', 'type'],
+        properties: {
+          id: { ...id, minLength: 1 },
+          type: {
+            description: `${type?.description} An executor of your own has a type of its own.`,
+            anyOf: [
+              { enum: [...TOOLS.flatMap(({ types }) => types), ...CATEGORIES] },
+              { type: 'string', minLength: 1 },
+            ],
+          },
+          ...ofTask,
+          retry: { ...ofTask.retry, type: 'integer', minimum: 0 },
+          metadata: true,
+        },
+        patternProperties: EXTENSIONS,
+        additionalProperties: false,
+        allOf: [
+          ...TOOLS.map(({ kind, category, tool, types }) => ({
+            if: {
+              required: ['type'],
+              anyOf: [
+                { properties: { type: { enum: types } } },
+                {
+                  required: ['tool_name'],
+                  properties: { type: { const: category }, tool_name: { enum: [tool, kind] } },
+                },
+              ],
+            },
+            // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+            then: parameters(kind),
+          })),
+          // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+          { if: { required: ['type'], properties: { type: { const: 'cli-skills' } } }, then: parameters('cli.run') },
+        ],
+      },
+      ...Object.fromEntries(
+        [...TOOLS.map(({ kind }) => kind), 'cli.run' as const].map((kind) => [
+          kind,
+          closed(publicSchema(actionInputs[kind]), FREE_FIELDS),
+        ]),
+      ),
+    },
+  }
+}
+
+const properties = (schema: Parameters<typeof publicSchema>[0]) =>
+  publicSchema(schema).properties as Readonly<Record<string, Schema>>
+
+const parameters = (kind: string): Schema => {
+  const schema = { $ref: `#/definitions/${kind}` }
+  return { properties: { params: schema, input: schema } }
+}
+
+/** The schema, with objects that have no other fields than those it names, the author's own and the `free` ones. */
+function closed(schema: Schema, free: readonly string[] = []): Schema {
+  if (schema.items !== undefined) return { ...schema, items: closed(schema.items as Schema) }
+  const fields = Object.entries((schema.properties ?? {}) as Readonly<Record<string, Schema>>)
+  if (fields.length === 0) return schema
+  return {
+    ...schema,
+    properties: Object.fromEntries([
+      ...fields.map(([name, field]) => [name, closed(field)]),
+      ...free.filter((name) => !fields.some(([known]) => known === name)).map((name) => [name, true]),
+    ]),
+    patternProperties: EXTENSIONS,
+    additionalProperties: false,
+  }
+}
