@@ -10,10 +10,10 @@ import { deleteTask } from '../operations/delete.ts'
 import { getRecord } from '../operations/get.ts'
 import { listRecords, type RecordList } from '../operations/list.ts'
 import type { OperationParts } from '../operations/parts.ts'
-import { submit } from '../operations/submit.ts'
+import { submitAndWait } from '../operations/submit-and-wait.ts'
 import { NEXT_CURSOR_HEADER } from './query-values.ts'
 import { taskListRequest, taskQuery } from './task-query.ts'
-import { waitQuery, waitSignal } from './wait-ms.ts'
+import { waitMsOf, waitQuery, waitSignal } from './wait-ms.ts'
 
 const section = 'Tasks'
 const params = { id: 'Id of the task, percent-encoded.' }
@@ -30,19 +30,23 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
   app
     .post(
       '/tasks',
-      async ({ request, set }) => {
+      async ({ request, query, set }) => {
+        waitMsOf(query.wait_ms) // refuses it before the graph is stored
         const body = await readBody(app, request, parts.maxBodyBytes)
         const key = request.headers.get('idempotency-key')
         set.status = 202
-        return (await submit(parts, { body }, { traceId: traceIdOf(set), key, caller: request })).json
+        const submission = { traceId: traceIdOf(set), key, caller: request }
+        return submitAndWait(parts, { body }, submission, () => waitSignal(app, request, query.wait_ms))
       },
       described({
         section,
         summary: 'Submit a graph',
-        description: 'Answers once the graph is on disk. A task runs when all tasks in its depends_on have succeeded.',
+        description:
+          'Answers once the graph is on disk, with wait_ms once its tasks have ended. A task runs when all tasks in its depends_on have succeeded.',
         headers: {
           'Idempotency-Key': 'At most 255 characters. The same key with the same body gets the first answer again.',
         },
+        query: waitQuery,
         body: TaskGraph,
         example: EXAMPLE,
         answers: { 202: json(SubmitResponse, 'The graph is accepted.') },

@@ -22,7 +22,8 @@ export function waitSignal(app: AnyElysia, request: Request, text: string | unde
   return AbortSignal.any([request.signal, AbortSignal.timeout(waitMs)])
 }
 
-function waitMsOf(text: string | undefined): number {
+/** Throws 400. */
+export function waitMsOf(text: string | undefined): number {
   if (text === undefined) return 0
   const ms = /^\d+$/.test(text) ? Number(text) : Number.NaN
   if (ms <= MAX_WAIT_MS) return ms

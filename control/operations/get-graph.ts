@@ -1,7 +1,6 @@
 /** Shows one graph: its tasks in order, who waits for whom, what took the longest, why it failed. */
 import { type GraphDetails, MAX_GRAPH_TASKS, type RootCause } from '../../shared/contract/graphs.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
-import type { Graph } from '../graph/graph.ts'
 import { examineGraph, type GraphFindings } from '../graph/graph-findings.ts'
 import { summaryOf } from '../graph/graph-summary.ts'
 import { graphTask, shownDependencies } from '../graph/graph-task.ts'
@@ -11,11 +10,14 @@ import type { Persistence } from '../journal/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
 import type { ResultReader } from './stored-result.ts'
+import { allEnded } from './wait.ts'
 
 export interface GetGraphParts {
   readonly store: TaskStore
   readonly persistence: Pick<Persistence, 'flush'>
   readonly resultFiles: ResultReader
+  /** Fires when the service stops: callers that wait are answered then. */
+  readonly stopping: AbortSignal
 }
 
 /** Characters of a result that is parsed for its last lines. More would hold the event loop for more than 5 ms. */
@@ -39,7 +41,7 @@ export async function getGraphJson(
 ): Promise<string> {
   const graph = knownGraph(parts.store, id)
   const until = patience()
-  if (until !== undefined) await graphEnd(parts.store, graph, until)
+  if (until !== undefined) await allEnded(parts.store, graph.tasks, AbortSignal.any([until, parts.stopping]))
   const { findings, head } = await getGraph(parts, id)
   const json = await runCooperatively(graphJson(head, findings, Date.now()))
   parts.persistence.flush()
@@ -61,14 +63,6 @@ export async function getGraph(parts: GetGraphParts, id: string): Promise<ShownG
     ...((isTruncated || path.length < criticalPath.positions.length) && { truncated: true }),
   }
   return { findings, head }
-}
-
-/** One task after the other, as in `wait`: the wait ends with the last one whatever the order. */
-async function graphEnd(store: TaskStore, graph: Graph, until: AbortSignal): Promise<void> {
-  for (const task of graph.tasks) {
-    if (until.aborted) return
-    if (!task.isTerminal) await store.whenEnded(task, until)
-  }
 }
 
 async function rootCause({ failure }: GraphFindings, reader: ResultReader): Promise<RootCause | undefined> {

@@ -74,7 +74,7 @@ const isOver = (tasks: readonly Task[], until: 'all' | 'any'): boolean =>
   until === 'all' ? tasks.every(({ isTerminal }) => isTerminal) : tasks.some(({ isTerminal }) => isTerminal)
 
 /** Waits for one task after the other: there may be many, and the wait ends with the last one whatever the order. */
-async function allEnded(store: TaskStore, tasks: readonly Task[], ends: AbortSignal): Promise<void> {
+export async function allEnded(store: TaskStore, tasks: readonly Task[], ends: AbortSignal): Promise<void> {
   for (const task of tasks) {
     if (ends.aborted) return
     if (!task.isTerminal) await store.whenEnded(task, ends)

@@ -105,6 +105,8 @@ export type SubmitWarning = Immutable<Static<typeof SubmitWarning>>
 
 const warnings = maybe(Type.Array(SubmitWarning, { description: 'Accepted tasks that are certain to fail.' }))
 
+const taskStatus = oneOf(TASK_STATUSES, 'A task has ended as success, failed, skipped or cancelled.')
+
 /** The answer of POST /tasks. */
 export const SubmitResponse = Type.Object(
   {
@@ -112,6 +114,12 @@ export const SubmitResponse = Type.Object(
     task_ids: texts('Ids of the tasks, in the order of the graph.'),
     graph_id: text('Id of the graph.'),
     warnings,
+    tasks: maybe(
+      Type.Array(Type.Object({ id: text('Id of the task.'), status: taskStatus }), {
+        description: 'With wait_ms: the states of the tasks.',
+      }),
+    ),
+    all_terminal: maybe(flag('With wait_ms: whether all tasks have ended.')),
   },
   { title: 'SubmitResponse' },
 )
@@ -159,8 +167,6 @@ export const AttemptRecord = Type.Object({
   tail: maybe(text('The last lines of its output, at most 2 KiB.')),
 })
 export type AttemptRecord = Immutable<Static<typeof AttemptRecord>>
-
-const taskStatus = oneOf(TASK_STATUSES, 'A task has ended as success, failed, skipped or cancelled.')
 
 /** The answer of GET /tasks/{id}. Absent values are left out. */
 export const TaskRecord = Type.Object(

@@ -97,6 +97,20 @@ describe('real answers of control', () => {
     await service.ask('DELETE /tasks/{id}', { values: { id: 'ok' } })
   })
 
+  test('to graphs as a whole', async () => {
+    const tasks = [
+      { id: 'long', type: 'sleep', params: { duration_ms: 60_000 } },
+      { id: 'later', type: 'noop', depends_on: ['long'] },
+    ]
+    const { body } = await service.ask('POST /tasks', { ...post({ tasks }), query: '?wait_ms=1' })
+    const values = { id: (body as { graph_id: string }).graph_id }
+    await service.ask('GET /graphs/{id}', { values })
+    await service.ask('DELETE /graphs/{id}', { values })
+    await service.ask('POST /graphs/{id}/cancel', { values })
+    await service.ask('GET /graphs/{id}', { values, query: '?wait_ms=10000' })
+    await service.ask('DELETE /graphs/{id}', { values })
+  })
+
   test('to actions', async () => {
     const action = { adapter: 'codex', metadata: { a: 'b' }, action: { kind: 'os.noop', input: {} } }
     await service.ask('GET /adapters/capabilities')
@@ -139,6 +153,8 @@ describe('real answers of control', () => {
       'GET /mcp/tasks/{id}',
       'GET /tasks/{id}/logs',
       'GET /graphs/{id}',
+      'POST /graphs/{id}/cancel',
+      'DELETE /graphs/{id}',
     ]) {
       await service.ask(route, none)
     }
