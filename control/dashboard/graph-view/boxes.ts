@@ -1,0 +1,132 @@
+/**
+ * Which boxes a graph is drawn with. Pure.
+ *
+ * A task is a box. Tasks that wait for the same tasks and that the same tasks wait for (the children of a fan-out) are one
+ * box until one opens it. If there are still too many boxes, tasks of one layer whose ids begin alike are one box, and if
+ * even those are too many, each layer is one.
+ */
+import type { GraphTask } from '../model/wire.ts'
+
+export interface Box {
+  /** The same for the same tasks, whatever their state. */
+  readonly key: string
+  readonly label: string
+  /** Indexes into the tasks of the graph. */
+  readonly members: readonly number[]
+}
+
+export interface Boxes {
+  readonly boxes: readonly Box[]
+  readonly edges: readonly (readonly [from: number, to: number])[]
+  /** Index of the box of each task. */
+  readonly boxOf: readonly number[]
+}
+
+/** Siblings from this number on are one box. */
+export const MIN_FAN_OUT = 12
+
+/** Boxes in one drawing. Beyond, they are too small to read and too many to follow. */
+export const MAX_BOXES = 500
+
+export function boxesOf(
+  tasks: readonly Pick<GraphTask, 'id'>[],
+  edges: readonly (readonly [from: string, to: string])[],
+  opened: ReadonlySet<string>,
+): Boxes {
+  const indexOf = new Map(tasks.map(({ id }, index) => [id, index]))
+  const byIndex = edges.flatMap(([from, to]): [number, number][] => {
+    const [a, b] = [indexOf.get(from), indexOf.get(to)]
+    return a === undefined || b === undefined ? [] : [[a, b]]
+  })
+  const layerOf = layerOfTasks(tasks.length, byIndex)
+  const ids = tasks.map(({ id }) => id)
+  const siblings = siblingKeys(ids, byIndex)
+  const ways: ((task: number) => string)[] = [
+    (task) => siblings[task]!,
+    (task) => `${layerOf[task]} ${prefixOf(ids[task]!)}`,
+    (task) => `${layerOf[task]}`,
+  ]
+  for (const way of ways) {
+    const isLast = way === ways.at(-1)
+    const boxes = grouped(ids, way, opened, way === ways[0] ? MIN_FAN_OUT : 2)
+    if (boxes.length <= MAX_BOXES || isLast) return joined(boxes, byIndex, tasks.length)
+  }
+  throw new Error('unreachable: the last way is always taken')
+}
+
+/** Tasks under the same name are one box, if there are enough of them and nobody opened it. */
+function grouped(
+  ids: readonly string[],
+  nameOf: (task: number) => string,
+  opened: ReadonlySet<string>,
+  least: number,
+): Box[] {
+  const groups = new Map<string, number[]>()
+  for (let task = 0; task < ids.length; task++) {
+    const name = nameOf(task)
+    const members = groups.get(name)
+    if (members === undefined) groups.set(name, [task])
+    else members.push(task)
+  }
+  return [...groups.values()].flatMap((members): Box[] => {
+    const key = `${ids[members[0]!]} +${members.length - 1}`
+    const isOpen = opened.has(key) && members.length <= MAX_BOXES
+    if (members.length < least || isOpen) {
+      return members.map((task) => ({ key: ids[task]!, label: ids[task]!, members: [task] }))
+    }
+    return [{ key, label: commonPrefix(members.map((task) => ids[task]!)), members }]
+  })
+}
+
+/** The edges between boxes, each once. Boxes of one layer have none between them. */
+function joined(boxes: readonly Box[], edges: readonly (readonly [number, number])[], count: number): Boxes {
+  const boxOf = new Array<number>(count).fill(0)
+  for (const [index, { members }] of boxes.entries()) for (const task of members) boxOf[task] = index
+  const seen = new Set<number>()
+  const between: [number, number][] = []
+  for (const [from, to] of edges) {
+    const [a, b] = [boxOf[from]!, boxOf[to]!]
+    const key = a * boxes.length + b
+    if (a === b || seen.has(key)) continue
+    seen.add(key)
+    between.push([a, b])
+  }
+  return { boxes, edges: between, boxOf }
+}
+
+/** A name for each task that siblings share. */
+function siblingKeys(ids: readonly string[], edges: readonly (readonly [number, number])[]): string[] {
+  const before: number[][] = ids.map(() => [])
+  const after: number[][] = ids.map(() => [])
+  for (const [from, to] of edges) {
+    before[to]!.push(from)
+    after[from]!.push(to)
+  }
+  const list = (numbers: number[]) => numbers.sort((a, b) => a - b).join()
+  return ids.map((id, task) =>
+    before[task]!.length + after[task]!.length === 0
+      ? `alone ${prefixOf(id)}`
+      : `${list(before[task]!)} > ${list(after[task]!)}`,
+  )
+}
+
+/** `tasks` come in topological order. */
+function layerOfTasks(count: number, edges: readonly (readonly [number, number])[]): number[] {
+  const after: number[][] = Array.from({ length: count }, () => [])
+  for (const [from, to] of edges) after[from]!.push(to)
+  const layerOf = new Array<number>(count).fill(0)
+  for (let task = 0; task < count; task++) {
+    for (const next of after[task]!) layerOf[next] = Math.max(layerOf[next]!, layerOf[task]! + 1)
+  }
+  return layerOf
+}
+
+/** The id without the number or name at its end: `test-17` is `test`. */
+const prefixOf = (id: string): string => /^(.+?)[-_./:]?\d+$/.exec(id)?.[1] ?? /^(.*?)[-_./:]/.exec(id)?.[1] ?? id
+
+function commonPrefix(ids: readonly string[]): string {
+  let prefix = ids[0] ?? ''
+  for (const id of ids) while (!id.startsWith(prefix)) prefix = prefix.slice(0, -1)
+  const clean = prefix.replace(/[-_./: ]+$/, '')
+  return clean === '' ? `${ids.length} tasks` : `${clean} …`
+}

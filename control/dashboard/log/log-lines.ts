@@ -1,0 +1,59 @@
+/** The lines of a log in the page: the newest of them, styled, with their numbers. */
+import { AnsiReader, type StyledLine } from './ansi.ts'
+
+export type StreamName = 'stdout' | 'stderr'
+
+export interface LogLine {
+  /** Counted from the first line that the page received. */
+  readonly number: number
+  readonly stream: StreamName
+  readonly pieces: StyledLine
+}
+
+/** Lines in the page; older ones leave. */
+export const MAX_LINES = 5_000
+
+/** Characters of one line; the rest of it is left out. */
+export const MAX_LINE_CHARACTERS = 20_000
+
+export class LogLines {
+  #lines: LogLine[] = []
+  #next = 1
+  readonly #readers = { stdout: new AnsiReader(), stderr: new AnsiReader() }
+  readonly #rest = { stdout: '', stderr: '' }
+
+  /** The lines so far; the last of a stream also without its end. */
+  get lines(): readonly LogLine[] {
+    const unfinished = (['stdout', 'stderr'] as const).flatMap((stream): LogLine[] =>
+      this.#rest[stream] === ''
+        ? []
+        : [{ number: this.#next, stream, pieces: new AnsiReader().line(cut(this.#rest[stream])) }],
+    )
+    return unfinished.length === 0 ? this.#lines : [...this.#lines, ...unfinished]
+  }
+
+  /** Lines that the page had and has no longer. */
+  get dropped(): number {
+    return this.#next - 1 - this.#lines.length
+  }
+
+  push(stream: StreamName, chunk: string): void {
+    const parts = (this.#rest[stream] + chunk).split('\n')
+    // A line without an end must not grow for ever; what it has beyond the limit is not shown anyway.
+    this.#rest[stream] = parts.pop()!.slice(0, MAX_LINE_CHARACTERS + 1)
+    const added = parts.slice(-MAX_LINES)
+    this.#next += parts.length - added.length
+    const lines = added.map((text) => ({
+      number: this.#next++,
+      stream,
+      pieces: this.#readers[stream].line(cut(text)),
+    }))
+    this.#lines = [...this.#lines, ...lines].slice(-MAX_LINES)
+  }
+}
+
+const cut = (line: string): string =>
+  line.length > MAX_LINE_CHARACTERS ? `${line.slice(0, MAX_LINE_CHARACTERS)} …` : line
+
+/** The text of a line, as one finds and copies it. */
+export const textOf = ({ pieces }: Pick<LogLine, 'pieces'>): string => pieces.map(({ text }) => text).join('')

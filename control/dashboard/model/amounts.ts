@@ -1,0 +1,57 @@
+/** Durations, times, bytes and ids in the form that people read. */
+
+/** `85 ms`, `4.2 s`, `3 m 07 s`, `2 h 05 m`, `3 d 4 h`. */
+export function durationText(ms: number): string {
+  if (!Number.isFinite(ms)) return ''
+  const positive = Math.max(0, ms)
+  if (positive < 1_000) return `${Math.round(positive)} ms`
+  const seconds = positive / 1_000
+  if (seconds < 10) return `${seconds.toFixed(1)} s`
+  if (seconds < 60) return `${Math.floor(seconds)} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes} m ${two(Math.floor(seconds % 60))} s`
+  const hours = Math.floor(minutes / 60)
+  return hours < 24 ? `${hours} h ${two(minutes % 60)} m` : `${Math.floor(hours / 24)} d ${hours % 24} h`
+}
+
+/** Time that passes, without parts that would flicker: `0:42`, `1:03:07`. */
+export function clockText(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000))
+  const minutes = Math.floor(seconds / 60)
+  const rest = two(seconds % 60)
+  return minutes < 60 ? `${minutes}:${rest}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${rest}`
+}
+
+/** `just now`, `42 s ago`, `3 m ago`, `5 h ago`, `2 d ago`. */
+export function agoText(time: string, nowMs: number): string {
+  const seconds = Math.floor((nowMs - Date.parse(time)) / 1_000)
+  if (!Number.isFinite(seconds)) return ''
+  if (seconds < 5) return 'just now'
+  if (seconds < 60) return `${seconds} s ago`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} m ago`
+  return seconds < 86_400 ? `${Math.floor(seconds / 3_600)} h ago` : `${Math.floor(seconds / 86_400)} d ago`
+}
+
+/** `900 B`, `64 KiB`, `1.5 GiB`. */
+export function bytesText(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+  let amount = bytes
+  let unit = 0
+  while (amount >= 1_024 && unit < units.length - 1) {
+    amount /= 1_024
+    unit++
+  }
+  return `${amount < 10 && unit > 0 ? Number(amount.toFixed(1)) : Math.round(amount)} ${units[unit]}`
+}
+
+/** Characters at the end of an id that stay visible when its middle is left out. */
+const TAIL_CHARACTERS = 8
+
+/** The two parts of an id: the first may be cut on the screen, the second stays. */
+export function idParts(id: string): [head: string, tail: string] {
+  const characters = [...id]
+  const cut = characters.length <= TAIL_CHARACTERS * 2 ? characters.length : characters.length - TAIL_CHARACTERS
+  return [characters.slice(0, cut).join(''), characters.slice(cut).join('')]
+}
+
+const two = (value: number): string => String(value).padStart(2, '0')

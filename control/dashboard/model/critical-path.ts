@@ -1,0 +1,41 @@
+/** The chain of tasks that decided how long a graph took: each task waited for the one before it. */
+import type { GraphTask } from './wire.ts'
+
+export interface CriticalPath {
+  readonly ids: ReadonlySet<string>
+  /** Share of the time of the graph in which a task of the path ran, 0 to 1. */
+  readonly runningShare: number
+}
+
+/** Starts at the task that ended last and goes back to the dependency that ended last, over and over. */
+export function criticalPath(
+  tasks: readonly GraphTask[],
+  edges: readonly (readonly [from: string, to: string])[],
+  nowMs: number,
+): CriticalPath {
+  const byId = new Map(tasks.map((task) => [task.id, task]))
+  const before = new Map<string, string[]>()
+  for (const [from, to] of edges) before.set(to, [...(before.get(to) ?? []), from])
+  const endOf = (task: GraphTask | undefined): number =>
+    task?.started_at === undefined ? Number.NEGATIVE_INFINITY : endMs(task, nowMs)
+  const latest = (candidates: readonly (GraphTask | undefined)[]): GraphTask | undefined =>
+    candidates.reduce((best, task) => (endOf(task) > endOf(best) ? task : best), undefined)
+  const ids = new Set<string>()
+  let runningMs = 0
+  const last = latest(tasks)
+  let start = last
+  for (let task = last; task !== undefined && !ids.has(task.id); ) {
+    ids.add(task.id)
+    runningMs += endOf(task) - Date.parse(task.started_at!)
+    start = task
+    task = latest((before.get(task.id) ?? []).map((id) => byId.get(id)))
+  }
+  const totalMs = last === undefined ? 0 : endOf(last) - Date.parse(start!.started_at!)
+  return { ids, runningShare: totalMs <= 0 ? 1 : Math.min(1, runningMs / totalMs) }
+}
+
+/** When a task that has started ended; a task that runs ends now. */
+export const endMs = (task: GraphTask, nowMs: number): number =>
+  task.finished_at !== undefined
+    ? Date.parse(task.finished_at)
+    : Math.max(nowMs, task.started_at === undefined ? nowMs : Date.parse(task.started_at))

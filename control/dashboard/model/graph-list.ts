@@ -1,0 +1,127 @@
+/**
+ * The list of graphs as the page knows it: what `GET /graphs` answered, and every event since.
+ *
+ * An event tells the new status of a task, not its old one. For graphs that were accepted since, the list remembers the
+ * status of each task that has changed. For others it takes the status that a task most often comes from; the end of the
+ * graph brings its exact counts.
+ */
+import { moved } from './counts.ts'
+import type { Counts, GraphState, GraphSummary, GraphTask, StreamEvent } from './wire.ts'
+
+export interface GraphList {
+  /** Newest first. */
+  readonly graphs: readonly GraphSummary[]
+  /** Of the next page of older graphs. */
+  readonly nextCursor: string | undefined
+  /** The last known status of tasks of graphs that run: by graph, then by task. */
+  readonly statuses: ReadonlyMap<string, ReadonlyMap<string, GraphTask['status']>>
+  readonly seq: number
+  readonly isBehind: boolean
+}
+
+/** Graphs in the page; the oldest leave when more come by events. */
+export const MAX_LISTED_GRAPHS = 2_000
+
+export const listOf = (graphs: readonly GraphSummary[], nextCursor: string | undefined, seq: number): GraphList => ({
+  ...{ graphs, nextCursor, seq },
+  statuses: new Map(),
+  isBehind: false,
+})
+
+/** The list with an older page below it. */
+export const withOlder = (list: GraphList, graphs: readonly GraphSummary[], cursor: string | undefined): GraphList => {
+  const known = new Set(list.graphs.map(({ graph_id }) => graph_id))
+  return {
+    ...list,
+    graphs: [...list.graphs, ...graphs.filter(({ graph_id }) => !known.has(graph_id))],
+    nextCursor: cursor,
+  }
+}
+
+export function listAfterEvents(list: GraphList, events: readonly StreamEvent[]): GraphList {
+  let { seq, isBehind } = list
+  const byId = new Map(list.graphs.map((graph) => [graph.graph_id, graph]))
+  const statuses = new Map(list.statuses)
+  const copied = new Set<string>()
+  let added: GraphSummary[] = []
+  for (const event of events) {
+    if (event.kind === 'reset') {
+      const graphs = (event.graphs ?? []) as GraphSummary[]
+      byId.clear()
+      for (const graph of graphs) byId.set(graph.graph_id, graph)
+      statuses.clear()
+      added = []
+      seq = event.seq
+      isBehind = false
+      continue
+    }
+    if (event.previous !== undefined && event.previous > seq) isBehind = true
+    if (event.seq <= seq) continue
+    seq = event.seq
+    const { graph_id } = event
+    const graph = byId.get(graph_id)
+    if (event.kind === 'graph_accepted' && graph === undefined) {
+      const accepted = acceptedGraph(event)
+      byId.set(graph_id, accepted)
+      added.push(accepted)
+    } else if (event.kind === 'task_changed' && graph !== undefined) {
+      if (!copied.has(graph_id)) statuses.set(graph_id, new Map(statuses.get(graph_id)))
+      copied.add(graph_id)
+      byId.set(graph_id, afterTask(graph, event, statuses.get(graph_id) as Map<string, GraphTask['status']>))
+    } else if (event.kind === 'graph_ended' && graph !== undefined) {
+      byId.set(graph_id, endedGraph(graph, event))
+      statuses.delete(graph_id)
+    } else if (event.kind === 'graph_removed') {
+      byId.delete(graph_id)
+      statuses.delete(graph_id)
+    }
+  }
+  const isNew = new Set(added.map(({ graph_id }) => graph_id))
+  const newest = added.toReversed().flatMap(({ graph_id }) => byId.get(graph_id) ?? [])
+  const older = [...byId.values()].filter(({ graph_id }) => !isNew.has(graph_id))
+  return { ...list, graphs: [...newest, ...older].slice(0, MAX_LISTED_GRAPHS), statuses, seq, isBehind }
+}
+
+const acceptedGraph = (event: StreamEvent): GraphSummary => {
+  const { graph_id, at, name, labels, scope, task_count } = event
+  return {
+    graph_id,
+    ...(name != null && { name: String(name) }),
+    ...(labels != null && { labels: labels as Record<string, string> }),
+    ...(scope != null && { scope: String(scope) }),
+    state: 'running',
+    task_count: Number(task_count),
+    counts: { pending: Number(task_count) },
+    created_at: at,
+  }
+}
+
+function afterTask(graph: GraphSummary, event: StreamEvent, statuses: Map<string, GraphTask['status']>): GraphSummary {
+  if (graph.state !== 'running') return graph
+  const id = String(event.task_id)
+  const to = event.status as GraphTask['status']
+  const from = statuses.get(id) ?? likelyBefore(to, graph.counts)
+  statuses.set(id, to)
+  const started_at = graph.started_at ?? (event.started_at as string | undefined)
+  return { ...graph, counts: moved(graph.counts, from, to), ...(started_at != null && { started_at }) }
+}
+
+/** The status that a task most likely had before `to`, among those that there are. */
+function likelyBefore(to: GraphTask['status'], counts: Counts): GraphTask['status'] {
+  const isThere = (status: GraphTask['status']) => (counts[status] ?? 0) > 0
+  if (to === 'running' || to === 'skipped' || to === 'pending') return isThere('pending') ? 'pending' : to
+  const before = (['cancelling', 'running', 'pending'] as const).filter((status) => status !== to)
+  const order = to === 'cancelled' ? before : before.filter((status) => status !== 'cancelling')
+  return order.find(isThere) ?? to
+}
+
+function endedGraph(graph: GraphSummary, event: StreamEvent): GraphSummary {
+  const started = graph.started_at ?? graph.created_at
+  return {
+    ...graph,
+    state: event.state as GraphState,
+    counts: (event.counts ?? graph.counts) as Counts,
+    finished_at: event.at,
+    duration_ms: Math.max(0, Date.parse(event.at) - Date.parse(started)),
+  }
+}

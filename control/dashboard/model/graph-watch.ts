@@ -1,0 +1,120 @@
+/**
+ * One graph as the page knows it: what `GET /graphs/{id}` answered, and every event since.
+ *
+ * Events come with the number of the event before them in their stream. If that is not the last one seen, something is
+ * missing: the watch says so, and the page reads the graph anew.
+ */
+import { countsOf } from './counts.ts'
+import { hasEnded } from './looks.ts'
+import type { GraphDetail, GraphState, GraphSummary, GraphTask, RootCause, StreamEvent, Waiting } from './wire.ts'
+
+export interface GraphWatch {
+  readonly summary: GraphSummary
+  /** In topological order. */
+  readonly tasks: readonly GraphTask[]
+  /** Changes only with the graph itself, never with the state of its tasks: the drawing is laid out once for each value. */
+  readonly edges: GraphDetail['edges']
+  readonly indexOf: ReadonlyMap<string, number>
+  readonly rootCause?: RootCause | undefined
+  readonly isTruncated: boolean
+  /** Number of the last event seen. */
+  readonly seq: number
+  /** Whether events are missing. */
+  readonly isBehind: boolean
+  readonly isRemoved: boolean
+}
+
+export function watchOf(detail: GraphDetail, seq: number): GraphWatch {
+  const { tasks, edges, root_cause, truncated, ...summary } = detail
+  return {
+    summary,
+    tasks,
+    edges,
+    indexOf: new Map(tasks.map(({ id }, index) => [id, index])),
+    rootCause: root_cause,
+    isTruncated: truncated === true,
+    seq,
+    isBehind: false,
+    isRemoved: false,
+  }
+}
+
+/** The graph after `events`, in their order. Copies the list of tasks once, however many events there are. */
+export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): GraphWatch {
+  const { indexOf } = watch
+  let { summary, seq, isBehind, isRemoved } = watch
+  const tasks = [...watch.tasks]
+  let haveTasksChanged = false
+  for (const event of events) {
+    if (event.kind === 'reset') {
+      const fresh = afterReset(event, watch)
+      tasks.splice(0, tasks.length, ...fresh.tasks)
+      summary = fresh.summary
+      isBehind = fresh.isBehind
+      haveTasksChanged = true
+    } else if (event.previous !== undefined && event.previous > seq) isBehind = true
+    if (event.seq <= seq && event.kind !== 'reset') continue // seen already, before the stream was resumed
+    seq = event.seq
+    if (event.kind === 'task_changed') {
+      const at = indexOf.get(String(event.task_id))
+      if (at === undefined) continue
+      tasks[at] = changedTask(tasks[at]!, event)
+      haveTasksChanged = true
+    } else if (event.kind === 'graph_ended') {
+      summary = { ...summary, state: event.state as GraphState, finished_at: event.at }
+    } else if (event.kind === 'graph_removed') isRemoved = true
+  }
+  if (haveTasksChanged) summary = { ...summary, counts: countsOf(tasks), ...startOf(summary, tasks) }
+  return { ...watch, summary, tasks, seq, isBehind, isRemoved }
+}
+
+/** The graph with what only `GET /graphs/{id}` tells: why it failed, and why tasks wait. */
+export function withReasons(watch: GraphWatch, detail: GraphDetail): GraphWatch {
+  const waiting = new Map(detail.tasks.map((task) => [task.id, task]))
+  const tasks = watch.tasks.map((task) => {
+    const fresh = waiting.get(task.id)
+    if (fresh?.waiting === undefined || fresh.status !== task.status) return task
+    return { ...task, waiting: fresh.waiting }
+  })
+  return { ...watch, tasks, rootCause: detail.root_cause ?? watch.rootCause }
+}
+
+/** The state that a `reset` event carries, in place of what the page had. It has no edges: another shape has to be read. */
+function afterReset(event: StreamEvent, before: GraphWatch): GraphWatch {
+  const summary = (event.graph ?? before.summary) as GraphSummary
+  const states = (event.tasks ?? []) as StreamEvent[]
+  const isSameShape =
+    states.length === before.tasks.length && states.every(({ task_id }) => before.indexOf.has(String(task_id)))
+  if (!isSameShape) return { ...before, summary, isBehind: true }
+  const tasks = [...before.tasks]
+  for (const state of states) {
+    const at = before.indexOf.get(String(state.task_id))!
+    tasks[at] = changedTask(tasks[at]!, state)
+  }
+  return { ...before, summary, tasks, isBehind: false }
+}
+
+/** An event has the newest state of a task: a field that it leaves out has gone. */
+function changedTask(task: GraphTask, event: StreamEvent): GraphTask {
+  const { id, type, tool_name, depends_on } = task
+  const status = event.status as GraphTask['status']
+  const fields = ['run_status', 'attempt', 'started_at', 'finished_at', 'duration_ms', 'error', 'code'] as const
+  const given = Object.fromEntries(fields.flatMap((name) => (event[name] == null ? [] : [[name, event[name]]])))
+  const waiting = hasEnded(status) ? undefined : ((event.waiting ?? waitingAs(task, status)) as Waiting | undefined)
+  return {
+    ...{ id, type, status, ...given },
+    ...(tool_name !== undefined && { tool_name }),
+    ...(depends_on !== undefined && { depends_on }),
+    ...(waiting != null && { waiting }),
+  } as GraphTask
+}
+
+/** What was known of its waiting, while its status is the same. */
+const waitingAs = (task: GraphTask, status: GraphTask['status']) => (task.status === status ? task.waiting : undefined)
+
+/** When the first task started, if the page did not know it. */
+function startOf(summary: GraphSummary, tasks: readonly GraphTask[]): { started_at?: string } {
+  if (summary.started_at !== undefined) return {}
+  const starts = tasks.flatMap(({ started_at }) => (started_at === undefined ? [] : [started_at])).sort()
+  return starts[0] === undefined ? {} : { started_at: starts[0] }
+}

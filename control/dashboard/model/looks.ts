@@ -1,0 +1,49 @@
+/** How a task looks: its status, and two looks that a status alone does not have. */
+import type { GraphTask } from './wire.ts'
+
+/** A look has a colour, a shape and a word of its own. `backoff`: running, between two attempts. */
+export type Look = GraphTask['status'] | 'backoff'
+
+export const LOOK_WORDS: Readonly<Record<Look, string>> = {
+  pending: 'waiting',
+  running: 'running',
+  backoff: 'waits to retry',
+  cancelling: 'cancelling',
+  success: 'succeeded',
+  failed: 'failed',
+  cancelled: 'cancelled',
+  skipped: 'skipped',
+}
+
+/** Order of the parts of a bar: what has ended first, what waits last. */
+export const BAR_ORDER = ['success', 'failed', 'cancelled', 'skipped', 'cancelling', 'running', 'pending'] as const
+
+export const lookOf = (task: Pick<GraphTask, 'status' | 'waiting'>): Look =>
+  task.status === 'running' && task.waiting?.reason === 'backoff' ? 'backoff' : task.status
+
+export const hasEnded = (status: GraphTask['status']): boolean =>
+  status === 'success' || status === 'failed' || status === 'cancelled' || status === 'skipped'
+
+/** The type of a task as a small word: `shell` rather than `os.shell`. */
+export const typeWord = ({ type, tool_name }: Pick<GraphTask, 'type' | 'tool_name'>): string =>
+  tool_name === undefined || tool_name === '' ? type : type === 'os' ? tool_name : `${type} ${tool_name}`
+
+/** One sentence on why a task waits. Undefined if it does not wait. */
+export function waitingSentence(task: GraphTask, nowMs: number): string | undefined {
+  const { waiting } = task
+  if (waiting === undefined || hasEnded(task.status)) return undefined
+  const { reason, tasks, until, detail } = waiting
+  if (detail !== undefined) return detail
+  if (reason === 'dependencies') {
+    const names = tasks ?? []
+    if (names.length === 0) return 'waits for other tasks'
+    return `waits for ${names.slice(0, 3).join(', ')}${names.length > 3 ? ` and ${names.length - 3} more` : ''}`
+  }
+  if (reason === 'concurrency') return 'waits for a free slot'
+  if (reason === 'runtime') return 'waits for the runtime service'
+  if (reason === 'backoff') {
+    const seconds = until === undefined ? Number.NaN : Math.max(0, Math.ceil((Date.parse(until) - nowMs) / 1000))
+    return Number.isFinite(seconds) ? `tries again in ${seconds} s` : 'waits for its next attempt'
+  }
+  return `waits: ${reason}`
+}

@@ -1,0 +1,16 @@
+/** Why the tasks of a graph wait, where the page can tell by itself: a dependency has not succeeded yet. */
+import type { GraphWatch } from './graph-watch.ts'
+import type { GraphTask, Waiting } from './wire.ts'
+
+/** Why a pending task waits: for dependencies, if one of them has not ended, else as the service said. */
+export function waitingOf(task: GraphTask, watch: GraphWatch): Waiting | undefined {
+  if (task.status !== 'pending') return task.waiting
+  const open = (task.depends_on ?? []).filter((id) => watch.tasks[watch.indexOf.get(id) ?? -1]?.status !== 'success')
+  if (open.length > 0) return { reason: 'dependencies', tasks: open }
+  return task.waiting?.reason === 'dependencies' ? undefined : task.waiting
+}
+
+/** Whether a task could run and does not, and the page does not know why: the service knows. */
+export const asksWhy = (watch: GraphWatch): boolean =>
+  watch.summary.state === 'running' &&
+  watch.tasks.some((task) => task.status === 'pending' && waitingOf(task, watch) === undefined)

@@ -1,0 +1,68 @@
+/** Goal: graphs of any size have a drawing of at most 500 boxes, or of one box for each layer. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { boxesOf, MAX_BOXES, MIN_FAN_OUT } from '../../../control/dashboard/graph-view/boxes.ts'
+
+const none = new Set<string>()
+const tasksOf = (ids: readonly string[]) => ids.map((id) => ({ id }))
+const named = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
+
+test('every task is in one box, and edges join the boxes of tasks that are joined', () => {
+  const graph = fc.tuple(
+    fc.uniqueArray(fc.string({ minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 40 }),
+    fc.array(fc.tuple(fc.nat(39), fc.nat(39)), { maxLength: 80 }),
+  )
+  fc.assert(
+    fc.property(graph, ([ids, pairs]) => {
+      const pairsInOrder = pairs.filter(([from, to]) => from < to && to < ids.length)
+      const edges = pairsInOrder.map(([from, to]) => [ids[from]!, ids[to]!] as const)
+      const { boxes, edges: between, boxOf } = boxesOf(tasksOf(ids), edges, none)
+      const members = boxes.flatMap((box) => box.members).sort((a, b) => a - b)
+      expect(members).toEqual(ids.map((_, index) => index))
+      for (const [from, to] of pairsInOrder) {
+        expect(between).toContainEqual([boxOf[from]!, boxOf[to]!])
+      }
+      expect(new Set(between.map(String)).size).toBe(between.length)
+    }),
+  )
+})
+
+test('the children of a fan-out are one box until it is opened', () => {
+  const children = named('part', MIN_FAN_OUT)
+  const edges = children.flatMap((id) => [['split', id] as const, [id, 'join'] as const])
+  const tasks = tasksOf(['split', ...children, 'join'])
+  const closed = boxesOf(tasks, edges, none)
+  expect(closed.boxes.map(({ label, members }) => [label, members.length])).toEqual([
+    ['split', 1],
+    ['part …', MIN_FAN_OUT],
+    ['join', 1],
+  ])
+  const opened = boxesOf(tasks, edges, new Set([closed.boxes[1]!.key]))
+  expect(opened.boxes.length).toBe(MIN_FAN_OUT + 2)
+  expect(opened.edges.length).toBe(2 * MIN_FAN_OUT)
+})
+
+test('a few siblings are boxes of their own', () => {
+  const children = named('part', MIN_FAN_OUT - 1)
+  const edges = children.map((id) => ['split', id] as const)
+  expect(boxesOf(tasksOf(['split', ...children]), edges, none).boxes.length).toBe(MIN_FAN_OUT)
+})
+
+test('many different tasks are grouped by layer and prefix, and then by layer', () => {
+  const grid = (prefix: (column: number, row: number) => string) => {
+    const ids = Array.from({ length: 10 }, (_, column) => Array.from({ length: 200 }, (_, row) => prefix(column, row)))
+    const edges = ids.flatMap((column, at) =>
+      at === 0
+        ? []
+        : column.flatMap((id, row) => [
+            [ids[at - 1]![row]!, id] as const,
+            [ids[at - 1]![(row * 7) % 200]!, id] as const,
+          ]),
+    )
+    return boxesOf(tasksOf(ids.flat()), edges, none).boxes
+  }
+  const byPrefix = grid((column, row) => `step${column}-${'abcd'[row % 4]}-${row}`)
+  expect(byPrefix.length).toBeLessThanOrEqual(MAX_BOXES)
+  expect(byPrefix.length).toBeGreaterThan(10)
+  expect(grid((column, row) => `${row}x${column}`).length).toBe(10)
+})

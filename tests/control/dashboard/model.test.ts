@@ -1,0 +1,123 @@
+/** The small rules of the page. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { agoText, bytesText, clockText, durationText, idParts } from '../../../control/dashboard/model/amounts.ts'
+import { barParts } from '../../../control/dashboard/model/counts.ts'
+import { criticalPath } from '../../../control/dashboard/model/critical-path.ts'
+import { typeWord, waitingSentence } from '../../../control/dashboard/model/looks.ts'
+import { GRAPH_VIEWS, hashOf, type Place, placeOf, TASK_TABS } from '../../../control/dashboard/model/place.ts'
+import { search } from '../../../control/dashboard/model/search.ts'
+import type { GraphTask } from '../../../control/dashboard/model/wire.ts'
+import { waterfallOf } from '../../../control/dashboard/waterfall/rows.ts'
+
+const time = (seconds: number) => new Date(seconds * 1_000).toISOString()
+
+const ran = (id: string, from: number, to: number | undefined, more: Partial<GraphTask> = {}): GraphTask => ({
+  ...{ id, type: 'os', status: to === undefined ? 'running' : 'success', started_at: time(from) },
+  ...(to !== undefined && { finished_at: time(to) }),
+  ...more,
+})
+
+test.each([
+  [0, '0 ms'],
+  [999, '999 ms'],
+  [4_210, '4.2 s'],
+  [59_900, '59 s'],
+  [187_000, '3 m 07 s'],
+  [7_500_000, '2 h 05 m'],
+  [273_600_000, '3 d 4 h'],
+])('%d ms is %s', (ms, text) => expect(durationText(ms)).toBe(text))
+
+test('times that pass, times ago, bytes', () => {
+  expect([clockText(42_900), clockText(3_787_000)]).toEqual(['0:42', '1:03:07'])
+  const ago = (seconds: number) => agoText(time(0), seconds * 1_000)
+  expect([2, 42, 190, 7_300, 200_000].map(ago)).toEqual(['just now', '42 s ago', '3 m ago', '2 h ago', '2 d ago'])
+  expect([900, 65_536, 1.5 * 2 ** 30].map(bytesText)).toEqual(['900 B', '64 KiB', '1.5 GiB'])
+})
+
+test('the parts of an id are the whole id', () => {
+  fc.assert(fc.property(fc.string({ unit: 'grapheme' }), (id) => expect(idParts(id).join('')).toBe(id)))
+  expect(idParts('compile')).toEqual(['compile', ''])
+  expect(idParts('a-very-long-identifier-0001')[1]).toBe('ier-0001')
+})
+
+test('an address is the place that it was made from', () => {
+  const text = fc.string({ minLength: 1, unit: 'grapheme' })
+  const graphPlace = fc.record({
+    at: fc.constant('graph' as const),
+    graphId: text,
+    view: fc.constantFrom(...GRAPH_VIEWS),
+    taskId: text,
+    tab: fc.constantFrom(...TASK_TABS),
+  })
+  fc.assert(fc.property(graphPlace, (place: Place) => expect(placeOf(hashOf(place))).toEqual(place)))
+  expect(placeOf('#/nowhere')).toEqual({ at: 'graphs' })
+  expect(placeOf('#/graphs/%zz?view=no&tab=no')).toEqual({
+    at: 'graph',
+    graphId: '%zz',
+    view: 'graph',
+    tab: 'overview',
+  })
+})
+
+test('the parts of a bar fill it at most, and none is too thin to see', () => {
+  const counts = fc.record({ success: fc.nat(100_000), failed: fc.nat(3), pending: fc.nat(100_000) })
+  fc.assert(
+    fc.property(counts, (of) => {
+      const total = of.success + of.failed + of.pending
+      const parts = barParts(of, total)
+      expect(parts.reduce((sum, { percent }) => sum + percent, 0)).toBeLessThan(100.001)
+      expect(parts.every(({ percent }) => percent > 1.8)).toBe(true)
+    }),
+  )
+})
+
+test('the critical path goes back over the dependency that ended last', () => {
+  const tasks = [ran('a', 0, 2), ran('b', 0, 5), ran('c', 5, 6), ran('d', 7, 10), ran('e', 6, 8)]
+  const { ids, runningShare } = criticalPath(
+    tasks,
+    [
+      ['a', 'c'],
+      ['b', 'c'],
+      ['c', 'd'],
+      ['c', 'e'],
+    ],
+    0,
+  )
+  expect([...ids]).toEqual(['d', 'c', 'b'])
+  expect(runningShare).toBe(0.9)
+  expect(criticalPath([], [], 0).ids.size).toBe(0)
+})
+
+test('a waterfall stays within its width, in order of start', () => {
+  const graph = { graph_id: 'g', state: 'running' as const, task_count: 3, counts: {}, created_at: time(0) }
+  const tasks = [ran('late', 6, undefined), ran('first', 1, 4), { id: 'none', type: 'os', status: 'pending' as const }]
+  const { rows, totalMs, ticks } = waterfallOf(graph, tasks, [['first', 'late']], 10_000)
+  expect(rows.map(({ task }) => task.id)).toEqual(['first', 'late', 'none'])
+  expect(totalMs).toBe(10_000)
+  expect(rows[0]).toMatchObject({ waiting: { from: 0, width: 10 }, running: { from: 10, width: 30 } })
+  expect(rows[1]).toMatchObject({ waiting: { from: 40, width: 20 }, running: { from: 60, width: 40 } })
+  expect(rows[2]!.running).toBeUndefined()
+  expect(ticks.map(({ ms }) => ms)).toEqual([2_000, 4_000, 6_000, 8_000])
+})
+
+test('search wants every word, and prefers beginnings', () => {
+  const names = ['unit-test', 'test', 'latest', 'build']
+  expect(search(names, 'test', (name) => name, 9)).toEqual(['test', 'unit-test', 'latest'])
+  expect(search(names, 'unit te', (name) => name, 9)).toEqual(['unit-test'])
+  expect(search(names, ' ', (name) => name, 2)).toEqual(['unit-test', 'test'])
+})
+
+test('why a task waits, in words', () => {
+  const waits = (waiting: GraphTask['waiting']) =>
+    waitingSentence({ id: 'a', type: 'os', status: 'pending', waiting } as GraphTask, 0)
+  expect(waits({ reason: 'dependencies', tasks: ['a', 'b', 'c', 'd'] })).toBe('waits for a, b, c and 1 more')
+  expect(waits({ reason: 'concurrency' })).toBe('waits for a free slot')
+  expect(waits({ reason: 'backoff', until: time(3) })).toBe('tries again in 3 s')
+  expect(waits({ reason: 'runtime', detail: 'waiting for memory_bytes' })).toBe('waiting for memory_bytes')
+  expect(waits(undefined)).toBeUndefined()
+  expect([typeWord({ type: 'os', tool_name: 'shell' }), typeWord({ type: 'mcp', tool_name: 'a/b' })]).toEqual([
+    'shell',
+    'mcp a/b',
+  ])
+})

@@ -1,0 +1,134 @@
+/** Goal: what the page shows is what the service has: each event once, in order, and a gap is noticed. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { EventText } from '../../../control/dashboard/model/event-text.ts'
+import { listAfterEvents, listOf } from '../../../control/dashboard/model/graph-list.ts'
+import { afterEvents, type GraphWatch, watchOf } from '../../../control/dashboard/model/graph-watch.ts'
+import { asksWhy, waitingOf } from '../../../control/dashboard/model/waiting.ts'
+import type { GraphDetail, GraphSummary, StreamEvent } from '../../../control/dashboard/model/wire.ts'
+
+const AT = '2026-01-01T00:00:00.000Z'
+
+const detail: GraphDetail = {
+  ...{ graph_id: 'g', state: 'running', task_count: 3, counts: { pending: 3 }, created_at: AT },
+  tasks: [
+    { id: 'a', type: 'os', tool_name: 'noop', status: 'pending' },
+    { id: 'b', type: 'os', tool_name: 'noop', status: 'pending', depends_on: ['a'] },
+    { id: 'c', type: 'os', tool_name: 'noop', status: 'pending' },
+  ],
+  edges: [['a', 'b']],
+}
+
+const changed = (seq: number, task_id: string, status: string, more: object = {}): StreamEvent => ({
+  ...{ kind: 'task_changed', seq, previous: seq - 1, at: AT, graph_id: 'g', task_id, type: 'os', status, ...more },
+})
+
+const ended = (seq: number, more: object = {}): StreamEvent => ({
+  ...{ kind: 'graph_ended', seq, previous: seq - 1, at: AT, graph_id: 'g', state: 'failed', ...more },
+})
+
+const statuses = (watch: GraphWatch) => watch.tasks.map(({ status }) => status)
+
+test('an event changes its task and the counts, and keeps what it does not tell', () => {
+  const after = afterEvents(watchOf(detail, 10), [
+    changed(11, 'a', 'running', { started_at: AT, attempt: 1 }),
+    changed(12, 'a', 'success', { started_at: AT, finished_at: AT, duration_ms: 0, attempt: 1 }),
+    changed(13, 'b', 'running', { started_at: AT }),
+  ])
+  expect(statuses(after)).toEqual(['success', 'running', 'pending'])
+  expect(after.summary).toMatchObject({ counts: { success: 1, running: 1, pending: 1 }, started_at: AT })
+  expect(after.tasks[1]).toEqual({ ...detail.tasks[1]!, status: 'running', started_at: AT })
+  expect(after.edges).toBe(detail.edges)
+  expect(after.isBehind).toBe(false)
+})
+
+test('events that come again change nothing', () => {
+  const events = [changed(11, 'a', 'running'), changed(12, 'a', 'failed', { error: 'no' }), changed(13, 'b', 'skipped')]
+  const once = afterEvents(watchOf(detail, 10), events)
+  expect(afterEvents(once, events)).toEqual(once)
+  expect(afterEvents(afterEvents(watchOf(detail, 10), events.slice(0, 2)), events)).toEqual(once)
+})
+
+test('a gap is noticed', () => {
+  expect(afterEvents(watchOf(detail, 10), [changed(14, 'a', 'running')]).isBehind).toBe(true)
+  expect(afterEvents(watchOf(detail, 14), [changed(15, 'a', 'running')]).isBehind).toBe(false)
+})
+
+test('the end of a graph, and its removal', () => {
+  const after = afterEvents(watchOf(detail, 10), [ended(11), { ...ended(12), kind: 'graph_removed' }])
+  expect(after.summary).toMatchObject({ state: 'failed', finished_at: AT })
+  expect(after.isRemoved).toBe(true)
+})
+
+test('a reset brings the present state; another shape has to be read', () => {
+  const reset = (tasks: object[]): StreamEvent => ({
+    ...{ kind: 'reset', seq: 50, at: AT, graph_id: 'g', reason: 'old' },
+    ...{ graph: { ...detail, state: 'success', tasks: undefined }, tasks },
+  })
+  const states = detail.tasks.map(({ id }) => ({ task_id: id, type: 'os', status: 'success' }))
+  const after = afterEvents(watchOf(detail, 10), [reset(states), changed(51, 'a', 'success')])
+  expect(statuses(after)).toEqual(['success', 'success', 'success'])
+  expect([after.seq, after.isBehind]).toEqual([51, false])
+  expect(afterEvents(watchOf(detail, 10), [reset(states.slice(1))]).isBehind).toBe(true)
+})
+
+test('a task waits for what has not succeeded, and the service is asked where that is not all', () => {
+  const watch = watchOf(detail, 10)
+  expect(waitingOf(watch.tasks[1]!, watch)).toEqual({ reason: 'dependencies', tasks: ['a'] })
+  expect(asksWhy(watch)).toBe(true)
+  const busy = { ...watch, tasks: watch.tasks.map((task) => ({ ...task, waiting: { reason: 'concurrency' } })) }
+  expect(asksWhy(busy)).toBe(false)
+})
+
+const summary = (graph_id: string, more: Partial<GraphSummary> = {}): GraphSummary => ({
+  ...{ graph_id, state: 'running', task_count: 3, counts: { pending: 3 }, created_at: AT, ...more },
+})
+
+test('the list counts the tasks of a graph as they change', () => {
+  const list = listAfterEvents(listOf([], undefined, 10), [
+    { kind: 'graph_accepted', seq: 11, previous: 10, at: AT, graph_id: 'g', name: 'n', task_count: 3 },
+    changed(12, 'a', 'running'),
+    changed(13, 'a', 'failed'),
+    changed(14, 'b', 'skipped'),
+  ])
+  expect(list.graphs).toEqual([summary('g', { name: 'n', counts: { failed: 1, skipped: 1, pending: 1 } })])
+  const after = listAfterEvents(list, [ended(15, { counts: { failed: 1, skipped: 1, success: 1 } })])
+  expect(after.graphs[0]).toMatchObject({ state: 'failed', counts: { failed: 1, skipped: 1, success: 1 } })
+  expect(listAfterEvents(after, [{ ...ended(16), kind: 'graph_removed' }]).graphs).toEqual([])
+})
+
+test('of a graph whose tasks are not known, no count falls below zero and no task appears or goes', () => {
+  const status = fc.constantFrom('running', 'success', 'failed', 'skipped', 'cancelling', 'cancelled')
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), status)), (changes) => {
+      const events = changes.map(([id, to], index) => changed(index + 11, id, to))
+      const { counts } = listAfterEvents(
+        listOf([summary('g', { counts: { running: 1, pending: 2 } })], undefined, 10),
+        events,
+      ).graphs[0]!
+      expect(Object.values(counts).every((count) => count > 0)).toBe(true)
+      expect(Object.values(counts).reduce((sum, count) => sum + count, 0)).toBe(3)
+    }),
+  )
+})
+
+test('new graphs come first, the newest on top', () => {
+  const accepted = (seq: number, graph_id: string): StreamEvent => ({
+    ...{ kind: 'graph_accepted', seq, previous: seq - 1, at: AT, graph_id, task_count: 1 },
+  })
+  const list = listAfterEvents(listOf([summary('old')], undefined, 10), [accepted(11, 'x'), accepted(12, 'y')])
+  expect(list.graphs.map(({ graph_id }) => graph_id)).toEqual(['y', 'x', 'old'])
+})
+
+test('a stream is read the same however it is cut', () => {
+  const text =
+    ': open\n\nid: 1\nevent: task_changed\ndata: {"seq": 1}\n\n: alive\n\nevent: graph_ended\ndata: {"seq": 2}\n\n'
+  const all = [
+    { kind: 'task_changed', seq: 1 },
+    { kind: 'graph_ended', seq: 2 },
+  ]
+  for (let cut = 0; cut <= text.length; cut++) {
+    const reader = new EventText()
+    expect([...reader.push(text.slice(0, cut)), ...reader.push(text.slice(cut))] as object[]).toEqual(all)
+  }
+})
