@@ -42,8 +42,13 @@ const PROBES: ReadonlySet<string> = new Set(['/health', '/healthz', '/readyz'])
 /** Paths without a token: pages without data. */
 const PAGE_SHELLS: ReadonlySet<string> = new Set(['/', '/docs', '/openapi.json'])
 
+/** Scripts and style sheets of these pages, which have no data either. */
+const ASSETS = '/assets/'
+
+const isPageShell = (path: string): boolean => PAGE_SHELLS.has(path) || path.startsWith(ASSETS)
+
 /** Whether `path` needs no token where the others do. */
-export const isWithoutToken = (path: string): boolean => PROBES.has(path) || PAGE_SHELLS.has(path)
+export const isWithoutToken = (path: string): boolean => PROBES.has(path) || isPageShell(path)
 
 /** Names outside the public DNS, which no web page can have. */
 const LOCAL_SUFFIXES = ['.local', '.localhost', '.internal', '.svc']
@@ -65,7 +70,7 @@ export function createGuard({ token, tokenFile, allowedHosts, listeningHost }: G
     const { headers } = request
     if (token !== undefined) {
       if (isBearerOf(headers.get('authorization'), token)) return
-      if (!PAGE_SHELLS.has(path)) {
+      if (!isPageShell(path)) {
         throw new ServiceError(401, `a token is needed: send Authorization: Bearer <token>${whereToken}`, {
           headers: { 'www-authenticate': 'Bearer' },
         })

@@ -4,7 +4,7 @@
  * Within a service arrows point from `main` towards the pure folders and may skip a step, never turn back. Programs meet
  * only on the wire: `control`, `runtime` and `adapter` import `shared` and themselves, `shared` imports none of them,
  * nothing imports tests. A custom executor is written against `control/executors`. The includes of the launcher's C
- * follow arrows of their own.
+ * follow arrows of their own. The dashboard runs in a browser: it imports itself and types of the contract.
  */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
@@ -18,6 +18,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['main.ts'],
     ['service.ts'],
     ['http', 'parts.ts', 'fault-exit.ts'],
+    ['dashboard'],
     ['mcp-server'],
     ['operations'],
     ['scheduler', 'adapter-v1'],
@@ -54,6 +55,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
 /** What files of a folder may import from; the longest name that fits counts. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   control: ['control', 'shared'],
+  'control/dashboard': ['control/dashboard', 'shared/contract'],
   runtime: ['runtime', 'shared'],
   adapter: ['adapter', 'shared'],
   shared: ['shared', 'package.json'],
@@ -65,13 +67,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 }
 
 const sources = [
-  ...new Bun.Glob('{control,runtime,adapter,shared,scripts,examples,bench}/**/*.ts').scanSync({ cwd: ROOT }),
+  ...new Bun.Glob('{control,runtime,adapter,shared,scripts,examples,bench}/**/*.{ts,tsx}').scanSync({ cwd: ROOT }),
 ]
 
 /** Paths, from the root, of the project's own files that `file` imports. */
 function importsOf(file: string): string[] {
-  const text = readFileSync(join(ROOT, file), 'utf8')
-  const { imports } = new Bun.Transpiler({ loader: 'ts' }).scan(text) // leaves imports of types out
+  const text = readFileSync(join(ROOT, file), 'utf8').replace(" with { type: 'macro' }", '') // which would run
+  const { imports } = new Bun.Transpiler({ loader: file.endsWith('x') ? 'tsx' : 'ts' }).scan(text) // leaves imports of types out
   const named = [...text.matchAll(/ from '(\.[^']+)'/g)].map(([, path]) => path!)
   const paths = new Set([...imports.map(({ path }) => path), ...named])
   return [...paths].filter((path) => path.startsWith('.')).map((path) => normalize(join(dirname(file), path)))
@@ -121,7 +123,7 @@ test('no files import each other in a circle, not even types', () => {
     if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' -> '))
     if (path.includes(file) || isDone.has(file)) return
     path.push(file)
-    if (file.endsWith('.ts')) for (const imported of importsOf(file)) visit(imported)
+    if (/\.tsx?$/.test(file)) for (const imported of importsOf(file)) visit(imported)
     path.pop()
     isDone.add(file)
   }
@@ -166,6 +168,22 @@ test('import paths name the file, and no file only passes others on', () => {
     const vague = importsOf(file).filter((path) => !/\.(ts|tsx|json|txt|html)$|\/bin\/[^/]+$/.test(path))
     return [...barrel, ...vague.map((path) => `${file} -> ${path}`)]
   })
+  expect(wrong).toEqual([])
+})
+
+/** Folders of the dashboard from the outermost to the innermost; `app` has the parts that the views share. */
+test('the model of the dashboard knows no view, and no view of the dashboard another', () => {
+  const roomOf = (file: string) => file.split('/')[2]!
+  const wrong = sources
+    .filter((file) => isIn('control/dashboard', file) && roomOf(file) !== 'app')
+    .flatMap((file) =>
+      importsOf(file)
+        .filter(
+          (imported) => isIn('control/dashboard', imported) && ![roomOf(file), 'model'].includes(roomOf(imported)),
+        )
+        .filter((imported) => roomOf(file) === 'model' || roomOf(imported) !== 'app')
+        .map((imported) => `${file} -> ${imported}`),
+    )
   expect(wrong).toEqual([])
 })
 

@@ -8,6 +8,7 @@ import { addDescriptionRoutes } from '../../shared/openapi/serve.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../store/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
+import { addDashboardRoutes } from './dashboard.ts'
 import { addGraphRoutes } from './graphs.ts'
 import { addHealthRoutes } from './health.ts'
 import { addLogRoutes } from './logs.ts'
@@ -42,6 +43,7 @@ export function controlApp({ parts, counters, guard, startedAt }: ControlAppOpti
   addMcpEndpoint(app, parts)
   addHealthRoutes(app, parts.readiness, startedAt)
   addMetricsRoute(app, counters, parts.scheduler)
+  addDashboardRoutes(app)
   addDescriptionRoutes(app, CONTROL_INFO)
   refuseOtherMethods(app)
   return app

@@ -138,6 +138,10 @@ describe('real answers of control', () => {
     await service.ask('GET /metrics', { headers: { accept: 'text/plain' } })
     await service.ask('GET /openapi.json')
     await service.ask('GET /docs')
+    const { body: page } = await service.ask('GET /')
+    const names = [...String(page).matchAll(/"\/assets\/([^"]+)"/g)].map(([, name]) => name!)
+    expect(names.length).toBe(2)
+    for (const name of [...names, 'none']) await service.ask('GET /assets/{name}', { values: { name } })
   })
 
   test('that refuse', async () => {
@@ -214,7 +218,7 @@ describe('real answers of the runtime service', () => {
 })
 
 describe('with a token', () => {
-  test.each(['/openapi.json', '/docs'])('%s is open, as it holds nothing secret', async (path) => {
+  test.each(['/', '/openapi.json', '/docs'])('%s is open, as it holds nothing secret', async (path) => {
     await using control = await startControl({ env: { SERVICE_TOKEN: 'sesame' } })
     expect((await control.fetch(path)).status).toBe(200)
     expect((await control.fetch('/tasks')).status).toBe(401)

@@ -81,7 +81,7 @@ const appWith = (token: string | undefined) =>
 const EXEMPT = new Set(['/health', '/readyz'])
 
 /** Paths that need no token. */
-const OPEN = new Set(['/openapi.json', '/docs'])
+const OPEN = new Set(['/', '/assets/x', '/openapi.json', '/docs'])
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 /** Every path of the app, with values for its parameters, and one that it does not have. */
@@ -122,7 +122,7 @@ test.each<Record<string, string>>([
   expect(others(await statuses(appWith(undefined), headers), 403)).toEqual([])
 })
 
-test('with a token, every route but the documentation needs it: 401', async () => {
+test('with a token, every route but pages without data needs it: 401', async () => {
   const refused = [...(await statuses(appWith('sesame'), { host: 'localhost' }))].filter(
     ([request]) => !OPEN.has(request.split(' ')[1]!),
   )

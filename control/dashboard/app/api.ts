@@ -1,0 +1,72 @@
+/**
+ * How the page asks control. With a token, every request carries it; streams are read by `fetch` for that reason. The
+ * token is kept for the tab only.
+ */
+
+/** An answer that is an error, with the text of the service. Status 0: there was no answer. */
+export class ApiError extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+const TOKEN_KEY = 'taskmill-token'
+
+let onUnauthorized: () => void = () => {}
+
+/** `ask` is called when an answer says that a token is needed, or that the one given is wrong. */
+export const whenUnauthorized = (ask: () => void): void => {
+  onUnauthorized = ask
+}
+
+export const keepToken = (token: string): void => sessionStorage.setItem(TOKEN_KEY, token)
+
+/** The answer, whatever its body. Throws `ApiError`, also if the service cannot be reached. */
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  const token = sessionStorage.getItem(TOKEN_KEY)
+  const headers = { ...init.headers, ...(token !== null && { authorization: `Bearer ${token}` }) }
+  let response: Response
+  try {
+    response = await fetch(path, { ...init, headers })
+  } catch (error) {
+    if (init.signal?.aborted) throw error
+    throw new ApiError(0, 'the service cannot be reached')
+  }
+  if (response.ok) return response
+  if (response.status === 401) onUnauthorized()
+  throw new ApiError(response.status, await errorText(response))
+}
+
+export const getJson = async <T>(path: string, signal?: AbortSignal): Promise<T> =>
+  (await request(path, signal === undefined ? {} : { signal })).json() as Promise<T>
+
+/** The text of a stream, in chunks as they come. */
+export async function* textOf(response: Response): AsyncGenerator<string> {
+  if (response.body === null) return
+  const reader = response.body.getReader()
+  const decoder = new TextDecoder()
+  try {
+    for (;;) {
+      const { value, done } = await reader.read()
+      if (done) return
+      yield decoder.decode(value, { stream: true })
+    }
+  } finally {
+    void reader.cancel().catch(() => {})
+  }
+}
+
+/** The number up to which an answer is true; a stream continues there. */
+export const seqOf = (response: Response): number => Number(response.headers.get('x-event-seq') ?? 0)
+
+async function errorText(response: Response): Promise<string> {
+  const text = await response.text()
+  try {
+    const { error } = JSON.parse(text) as { error?: string }
+    return error ?? text
+  } catch {
+    return text.slice(0, 500) || `status ${response.status}`
+  }
+}

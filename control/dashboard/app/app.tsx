@@ -1,0 +1,183 @@
+/** The whole page: the bar on top, the list of graphs, and the place where one is. */
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
+import { GRAPH_VIEWS, hashOf, type Place, TASK_TABS } from '../model/place.ts'
+import { whenUnauthorized } from './api.ts'
+import { KeysDialog, SearchDialog, TokenForm } from './dialogs.tsx'
+import { Empty } from './empty.tsx'
+import { GraphListView, shownGraphs } from './graph-list.tsx'
+import { GraphPage } from './graph-page.tsx'
+import { useGraph, useGraphList, useNow, usePlace } from './hooks.ts'
+import type { LiveState } from './live.ts'
+import { Note } from './parts.tsx'
+import { ServicePage } from './service-page.tsx'
+import { SubmitForm } from './submit-form.tsx'
+
+const LIVE_WORDS: Readonly<Record<LiveState, string>> = { live: 'live', connecting: 'connecting …', paused: 'paused' }
+
+/** Letters that open a part of the selected task, in the order of the tabs. */
+const TAB_KEYS = ['o', 'l', 'i', 'r', 'a'] as const
+
+/** Letters that open a view of the graph, in their order. */
+const VIEW_KEYS = ['g', 'w', 't'] as const
+
+export function App() {
+  const [place, go] = usePlace()
+  const [sessions, setSessions] = useState(0)
+  const [needsToken, setNeedsToken] = useState(false)
+  useEffect(() => whenUnauthorized(() => setNeedsToken(true)), [])
+  const graphId = place.at === 'graph' ? place.graphId : undefined
+  const listState = useGraphList(graphId === undefined, sessions)
+  const graphState = useGraph(graphId, sessions)
+  const [query, setQuery] = useState('')
+  const [dialog, setDialog] = useState<'search' | 'keys'>()
+  const [asked, setAsked] = useState<'graph' | 'task'>()
+  const listed = listState.list?.graphs
+  const watch = graphState.watch
+  const graphs = useMemo(() => {
+    const known = watch === undefined ? undefined : watch.summary
+    const all = (listed ?? []).map((graph) => (graph.graph_id === known?.graph_id ? known : graph))
+    return shownGraphs(all, query)
+  }, [listed, query, watch?.summary])
+  const now = useNow(true)
+
+  // The list does not follow while one graph is open, so it is read anew when that one ends.
+  const state = watch?.summary.state
+  const { refresh } = listState
+  useEffect(() => {
+    if (graphId !== undefined && state !== undefined) refresh()
+  }, [graphId, state, refresh])
+
+  useEffect(() => {
+    document.title = watch === undefined ? 'taskmill' : `${watch.summary.name ?? watch.summary.graph_id} · taskmill`
+  }, [watch?.summary.name, watch?.summary.graph_id])
+
+  const step = useCallback(
+    (by: number) => {
+      const at = graphs.findIndex(({ graph_id }) => graph_id === graphId)
+      const next = graphs[at < 0 ? 0 : Math.min(graphs.length - 1, Math.max(0, at + by))]
+      if (next !== undefined) go({ at: 'graph', graphId: next.graph_id, view: 'graph', tab: 'overview' })
+    },
+    [graphs, graphId, go],
+  )
+  useKeys((key) => {
+    if (key === '/' || key === 'Ctrl+k') setDialog('search')
+    else if (key === '?') setDialog('keys')
+    else if (key === 'j') step(1)
+    else if (key === 'k') step(-1)
+    else if (key === 'n') go({ at: 'submit' })
+    else if (place.at !== 'graph') return false
+    else if (key === 'c') setAsked(place.taskId === undefined ? 'graph' : 'task')
+    else if (key === 'Escape' && place.taskId !== undefined) go({ ...place, taskId: undefined })
+    else if (VIEW_KEYS.includes(key as 'g')) go({ ...place, view: GRAPH_VIEWS[VIEW_KEYS.indexOf(key as 'g')]! })
+    else if (place.taskId !== undefined && TAB_KEYS.includes(key as 'o')) {
+      go({ ...place, tab: TASK_TABS[TAB_KEYS.indexOf(key as 'o')]! })
+    } else return false
+    return true
+  })
+
+  if (needsToken) {
+    return (
+      <TokenForm
+        wasRefused={sessions > 0}
+        onGiven={() => {
+          setNeedsToken(false)
+          setSessions((count) => count + 1)
+        }}
+      />
+    )
+  }
+  const live = graphId === undefined ? listState.live : graphState.live
+  const isEmpty = listed?.length === 0 && graphId === undefined
+  return (
+    <div class={`page at-${place.at}`}>
+      <header class="top">
+        <a class="brand" href="#/graphs">
+          taskmill
+        </a>
+        <nav aria-label="Places">
+          <TopLink place={{ at: 'graphs' }} isHere={place.at === 'graphs' || place.at === 'graph'} text="Graphs" />
+          <TopLink place={{ at: 'service' }} isHere={place.at === 'service'} text="Service" />
+        </nav>
+        <span class="room" />
+        <button type="button" class="small" onClick={() => setDialog('search')}>
+          Search <kbd>/</kbd>
+        </button>
+        <a class="button primary small" href="#/submit">
+          Submit
+        </a>
+        <span class={`stream ${live}`} role="status">
+          {LIVE_WORDS[live]}
+        </span>
+      </header>
+      <div class="below">
+        {!isEmpty && (
+          <GraphListView
+            state={listState}
+            graphs={graphs}
+            query={query}
+            onQuery={setQuery}
+            selectedId={graphId}
+            now={now}
+          />
+        )}
+        <main>
+          {place.at === 'graphs' && (isEmpty ? <Empty /> : <Welcome isRead={listed !== undefined} />)}
+          {place.at === 'submit' && (
+            <SubmitForm onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })} />
+          )}
+          {place.at === 'service' && <ServicePage now={now} />}
+          {place.at === 'graph' && watch !== undefined && (
+            <GraphPage watch={watch} place={place} now={now} go={go} asked={asked} onAsk={setAsked} />
+          )}
+          {place.at === 'graph' && watch === undefined && <Missing fault={graphState.fault} graphId={place.graphId} />}
+        </main>
+      </div>
+      {dialog === 'search' && <SearchDialog graphs={listed ?? []} watch={watch} onClose={() => setDialog(undefined)} />}
+      {dialog === 'keys' && <KeysDialog onClose={() => setDialog(undefined)} />}
+    </div>
+  )
+}
+
+const TopLink = ({ place, isHere, text }: { place: Place; isHere: boolean; text: string }) => (
+  <a href={hashOf(place)} aria-current={isHere ? 'page' : undefined}>
+    {text}
+  </a>
+)
+
+const Welcome = ({ isRead }: { isRead: boolean }) => (
+  <div class="welcome">
+    {isRead && (
+      <Note kind="quiet">
+        Choose a graph. <kbd>j</kbd> and <kbd>k</kbd> go from graph to graph, <kbd>?</kbd> shows all keys.
+      </Note>
+    )}
+  </div>
+)
+
+const Missing = ({ fault, graphId }: { fault: { status: number; message: string } | undefined; graphId: string }) => (
+  <div class="welcome">
+    {fault === undefined && <Note kind="quiet">Reading the graph …</Note>}
+    {fault?.status === 404 && (
+      <Note kind="fault">
+        There is no graph {graphId}. It may have been removed: the service keeps graphs for a while after their end.
+      </Note>
+    )}
+    {fault !== undefined && fault.status !== 404 && <Note kind="fault">{fault.message}. Trying again.</Note>}
+  </div>
+)
+
+/** Calls `onKey` for keys that are not typed into a field. It says whether the key meant something. */
+function useKeys(onKey: (key: string) => boolean): void {
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement
+      const isField = target.closest('input, textarea, select') !== null
+      const isCommand = (event.ctrlKey || event.metaKey) && event.key === 'k'
+      if (document.querySelector('dialog[open]') !== null || event.altKey) return
+      if (!isCommand && (isField || event.ctrlKey || event.metaKey)) return
+      if (onKey(isCommand ? 'Ctrl+k' : event.key)) event.preventDefault()
+    }
+    addEventListener('keydown', onKeyDown)
+    return () => removeEventListener('keydown', onKeyDown)
+  })
+}

@@ -1,0 +1,37 @@
+/** What broke first, its last words, what it took with it, and what to try next. */
+import { hashOf, type Place } from '../model/place.ts'
+import type { RootCause } from '../model/wire.ts'
+import { CopyLine, Id } from './parts.tsx'
+import { StateIcon } from './state-icon.tsx'
+
+export function FailureCard({ cause, place }: { cause: RootCause; place: Extract<Place, { at: 'graph' }> }) {
+  const { task_id, error, tail, skipped, try_next } = cause
+  return (
+    <section class="failure-card" aria-label="What failed first">
+      <h2>
+        <StateIcon look="failed" word="" />
+        <a href={hashOf({ ...place, taskId: task_id, tab: 'overview' })}>
+          <Id text={task_id} />
+        </a>{' '}
+        failed first
+        {skipped > 0 && (
+          <span class="quiet">
+            {skipped} {skipped === 1 ? 'task was' : 'tasks were'} skipped because of it
+          </span>
+        )}
+      </h2>
+      <pre class="error-text">{error}</pre>
+      {tail !== undefined && tail.trim() !== '' && tail.trim() !== error.trim() && (
+        <pre class="tail-text">{tail.trimEnd().split('\n').slice(-20).join('\n')}</pre>
+      )}
+      {try_next.length > 0 && (
+        <details>
+          <summary>What to try next</summary>
+          {try_next.map((command) => (
+            <CopyLine key={command} text={command} />
+          ))}
+        </details>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,105 @@
+/** The list of graphs, newest first, each with a bar of the states of its tasks. */
+import { clockText, durationText } from '../model/amounts.ts'
+import { endedCount } from '../model/counts.ts'
+import { search } from '../model/search.ts'
+import type { GraphSummary } from '../model/wire.ts'
+import type { ListState } from './hooks.ts'
+import { Ago, Id, Note, StateBar } from './parts.tsx'
+import { StateIcon } from './state-icon.tsx'
+import { Windowed } from './windowed.tsx'
+
+const ROW_HEIGHT = 62
+
+export interface GraphListProps {
+  readonly state: ListState
+  readonly graphs: readonly GraphSummary[]
+  readonly query: string
+  readonly onQuery: (query: string) => void
+  readonly selectedId: string | undefined
+  readonly now: number
+}
+
+/** The graphs that the list shows for `query`. */
+export const shownGraphs = (graphs: readonly GraphSummary[], query: string): readonly GraphSummary[] =>
+  query.trim() === '' ? graphs : search(graphs, query, searchText, graphs.length)
+
+/** What a search looks at: name, id, state and labels. */
+export const searchText = ({ name, graph_id, state, labels }: GraphSummary): string =>
+  [name ?? '', graph_id, state, ...Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`)].join(' ')
+
+export function GraphListView({ state, graphs, query, onQuery, selectedId, now }: GraphListProps) {
+  const { list, fault, loadOlder } = state
+  return (
+    <nav class="graph-list" aria-label="Graphs">
+      <div class="list-tools">
+        <input
+          type="search"
+          placeholder="Filter by name, label, state"
+          aria-label="Filter graphs"
+          value={query}
+          onInput={(event) => onQuery(event.currentTarget.value)}
+        />
+        <button
+          type="button"
+          class="small"
+          onClick={state.refresh}
+          title={`read at ${new Date(state.readAt).toLocaleTimeString()}`}
+        >
+          Refresh
+        </button>
+      </div>
+      {fault !== undefined && fault.status !== 401 && <Note kind="fault">{fault.message}. Trying again.</Note>}
+      {list === undefined && fault === undefined && <Note kind="quiet">Reading the graphs …</Note>}
+      {list !== undefined && graphs.length === 0 && query !== '' && <Note kind="quiet">No graph matches.</Note>}
+      <Windowed
+        items={graphs}
+        rowHeight={ROW_HEIGHT}
+        keyOf={({ graph_id }) => graph_id}
+        label="Graphs, newest first"
+        shownIndex={graphs.findIndex(({ graph_id }) => graph_id === selectedId)}
+        onEnd={list?.nextCursor === undefined ? undefined : loadOlder}
+        render={(graph) => <Row graph={graph} isSelected={graph.graph_id === selectedId} now={now} />}
+      />
+    </nav>
+  )
+}
+
+function Row({ graph, isSelected, now }: { graph: GraphSummary; isSelected: boolean; now: number }) {
+  const { graph_id, name, state, counts, task_count, created_at } = graph
+  return (
+    <a
+      class="graph-row"
+      href={`#/graphs/${encodeURIComponent(graph_id)}`}
+      aria-current={isSelected ? 'page' : undefined}
+    >
+      <span class="graph-row-top">
+        <StateIcon look={state} />
+        {name === undefined ? (
+          <Id text={graph_id} />
+        ) : (
+          <span class="name" title={name}>
+            {name}
+          </span>
+        )}
+        <span class="time">{timeOf(graph, now)}</span>
+      </span>
+      <span class="graph-row-bar">
+        <StateBar counts={counts} total={task_count} />
+      </span>
+      <span class="graph-row-bottom">
+        <span>
+          {endedCount(counts)} of {task_count} {task_count === 1 ? 'task' : 'tasks'}
+        </span>
+        <Ago time={created_at} now={now} />
+      </span>
+    </a>
+  )
+}
+
+export function timeOf(graph: GraphSummary, now: number): string {
+  if (graph.state === 'running') return clockText(now - Date.parse(graph.started_at ?? graph.created_at))
+  if (graph.duration_ms !== undefined) return durationText(graph.duration_ms)
+  return graph.finished_at === undefined
+    ? ''
+    : durationText(Date.parse(graph.finished_at) - Date.parse(graph.created_at))
+}

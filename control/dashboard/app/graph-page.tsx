@@ -1,0 +1,215 @@
+/** One graph: its state in a line, why it failed, its views, and the task that is selected. */
+import { useCallback, useMemo, useState } from 'preact/hooks'
+import { GraphView } from '../graph-view/graph-view.tsx'
+import { agoText, durationText } from '../model/amounts.ts'
+import { endedCount } from '../model/counts.ts'
+import { criticalPath } from '../model/critical-path.ts'
+import type { GraphWatch } from '../model/graph-watch.ts'
+import { hasEnded, LOOK_WORDS, waitingSentence } from '../model/looks.ts'
+import { GRAPH_VIEWS, type GraphView as GraphViewName, hashOf, type Place } from '../model/place.ts'
+import { waitingOf } from '../model/waiting.ts'
+import type { GraphSummary, GraphTask } from '../model/wire.ts'
+import { Waterfall } from '../waterfall/waterfall.tsx'
+import { request } from './api.ts'
+import { FailureCard } from './failure-card.tsx'
+import { timeOf } from './graph-list.tsx'
+import { useJson } from './hooks.ts'
+import { CopyButton, Dialog, Id, Note, StateBar } from './parts.tsx'
+import { StateIcon } from './state-icon.tsx'
+import { TaskPanel } from './task-panel.tsx'
+import { TaskTable } from './task-table.tsx'
+
+type GraphPlace = Extract<Place, { at: 'graph' }>
+
+const VIEW_WORDS: Readonly<Record<GraphViewName, string>> = { graph: 'Graph', waterfall: 'Waterfall', table: 'Table' }
+
+/** Earlier graphs of the same name that the estimate looks at. */
+const ESTIMATE_FROM = 5
+
+export interface GraphPageProps {
+  readonly watch: GraphWatch
+  readonly place: GraphPlace
+  readonly now: number
+  readonly go: (place: Place, how?: 'push' | 'replace') => void
+  /** What the `c` key asked to cancel. */
+  readonly asked: 'graph' | 'task' | undefined
+  readonly onAsk: (what: 'graph' | 'task' | undefined) => void
+}
+
+export function GraphPage({ watch, place, now, go, asked, onAsk }: GraphPageProps) {
+  const { summary, tasks, edges } = watch
+  const critical = useMemo(() => criticalPath(tasks, edges, now), [tasks, edges])
+  const task = place.taskId === undefined ? undefined : tasks[watch.indexOf.get(place.taskId) ?? -1]
+  const select = useCallback((taskId: string | undefined) => go({ ...place, taskId }), [go, place])
+  const [fault, setFault] = useState<string>()
+  const act = async (path: string, method: string) => {
+    onAsk(undefined)
+    setFault(undefined)
+    try {
+      await request(path, { method })
+    } catch (error) {
+      setFault((error as Error).message)
+    }
+  }
+  const graphPath = `/graphs/${encodeURIComponent(summary.graph_id)}`
+  return (
+    <div class={`graph-page${task === undefined ? '' : ' has-task'}`}>
+      <div class="graph-main">
+        <Head watch={watch} now={now} onCancel={() => onAsk('graph')} />
+        {watch.isRemoved && (
+          <Note kind="quiet">This graph was removed from the service. The page shows what it knew last.</Note>
+        )}
+        {fault !== undefined && <Note kind="fault">{fault}</Note>}
+        {watch.rootCause !== undefined && <FailureCard cause={watch.rootCause} place={place} />}
+        <WhyStill watch={watch} now={now} />
+        <nav class="tabs" aria-label="Views of the graph">
+          {GRAPH_VIEWS.map((view) => (
+            <a key={view} href={hashOf({ ...place, view })} aria-current={view === place.view ? 'page' : undefined}>
+              {VIEW_WORDS[view]}
+            </a>
+          ))}
+        </nav>
+        {watch.isTruncated && (
+          <Note kind="quiet">
+            The page has the first {tasks.length.toLocaleString()} of {summary.task_count.toLocaleString()} tasks.
+          </Note>
+        )}
+        {place.view === 'graph' && (
+          <GraphView watch={watch} critical={critical.ids} now={now} selectedId={place.taskId} onSelect={select} />
+        )}
+        {place.view === 'waterfall' && (
+          <Waterfall watch={watch} critical={critical} now={now} selectedId={place.taskId} onSelect={select} />
+        )}
+        {place.view === 'table' && <TaskTable watch={watch} place={place} now={now} />}
+      </div>
+      {task !== undefined && (
+        <TaskPanel
+          key={task.id}
+          watch={watch}
+          task={task}
+          place={place}
+          now={now}
+          onCancel={() => onAsk('task')}
+          onClose={() => select(undefined)}
+        />
+      )}
+      {asked === 'graph' && summary.state === 'running' && (
+        <Confirm
+          title="Cancel this graph?"
+          text={`${summary.task_count - endedCount(summary.counts)} tasks have not ended. Those that run are stopped; those that wait never run.`}
+          word="Cancel the graph"
+          onYes={() => void act(`${graphPath}/cancel`, 'POST')}
+          onNo={() => onAsk(undefined)}
+        />
+      )}
+      {asked === 'task' && task !== undefined && !hasEnded(task.status) && (
+        <Confirm
+          title={`Cancel ${task.id}?`}
+          text="Tasks that wait for it are skipped."
+          word="Cancel the task"
+          onYes={() => void act(`${graphPath}/tasks/${encodeURIComponent(task.id)}/cancel`, 'POST')}
+          onNo={() => onAsk(undefined)}
+        />
+      )}
+    </div>
+  )
+}
+
+function Head({ watch, now, onCancel }: { watch: GraphWatch; now: number; onCancel: () => void }) {
+  const { summary } = watch
+  const { graph_id, name, state, counts, task_count, labels } = summary
+  const left = useTimeLeft(summary, now)
+  return (
+    <header class="graph-head">
+      <div class="graph-title">
+        <StateIcon look={state} />
+        <h1>{name ?? <Id text={graph_id} />}</h1>
+        <CopyButton text={graph_id} label="Copy id" />
+        {state === 'running' && (
+          <button type="button" class="small danger" onClick={onCancel}>
+            Cancel
+          </button>
+        )}
+      </div>
+      <p class="graph-state" role="status">
+        <strong>{LOOK_WORDS[state]}</strong>
+        <span>{timeOf(summary, now)}</span>
+        <span>
+          {endedCount(counts)} of {task_count} done
+        </span>
+        {left !== undefined && <span class="quiet">{left}</span>}
+        <span class="quiet" title={new Date(summary.created_at).toLocaleString()}>
+          submitted {agoText(summary.created_at, now)}
+        </span>
+        {Object.entries(labels ?? {}).map(([key, value]) => (
+          <span class="label" key={key}>
+            {key}={value}
+          </span>
+        ))}
+      </p>
+      <StateBar counts={counts} total={task_count} />
+    </header>
+  )
+}
+
+/** How long it may still take, from earlier graphs of the same name. */
+function useTimeLeft({ name, state, created_at, started_at }: GraphSummary, now: number): string | undefined {
+  const path =
+    name === undefined || state !== 'running'
+      ? undefined
+      : `/graphs?name=${encodeURIComponent(name)}&state=success&limit=${ESTIMATE_FROM}`
+  const { value } = useJson<GraphSummary[]>(path, name)
+  const times = (value ?? []).flatMap(({ duration_ms }) => (duration_ms === undefined ? [] : [duration_ms]))
+  if (times.length === 0) return undefined
+  const usual = times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!
+  const leftMs = usual - (now - Date.parse(started_at ?? created_at))
+  return leftMs > 0
+    ? `about ${durationText(Math.ceil(leftMs / 1_000) * 1_000)} left`
+    : `longer than the usual ${durationText(usual)}`
+}
+
+/** One sentence if nothing runs although the graph has not ended. */
+function WhyStill({ watch, now }: { watch: GraphWatch; now: number }) {
+  const { counts, state } = watch.summary
+  if (state !== 'running') return null
+  const isMoving = watch.tasks.some((task) => task.status === 'running' && task.waiting === undefined)
+  if (isMoving || (counts.cancelling ?? 0) > 0) return null
+  const held = watch.tasks
+    .map((task): GraphTask => ({ ...task, waiting: waitingOf(task, watch) }) as GraphTask)
+    .find((task) => task.waiting !== undefined && task.waiting.reason !== 'dependencies')
+  if (held === undefined) return null
+  return (
+    <Note kind="quiet">
+      Nothing runs: {held.id} {waitingSentence(held, now)}.
+    </Note>
+  )
+}
+
+function Confirm({
+  title,
+  text,
+  word,
+  onYes,
+  onNo,
+}: {
+  title: string
+  text: string
+  word: string
+  onYes: () => void
+  onNo: () => void
+}) {
+  return (
+    <Dialog title={title} onClose={onNo}>
+      <h2>{title}</h2>
+      <p>{text}</p>
+      <p class="dialog-actions">
+        <button type="button" onClick={onNo}>
+          Keep it
+        </button>
+        <button type="button" class="danger" onClick={onYes}>
+          {word}
+        </button>
+      </p>
+    </Dialog>
+  )
+}

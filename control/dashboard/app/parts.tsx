@@ -1,0 +1,94 @@
+/** Small parts that several places use: a bar of states, an id, a time, a copy button, a dialog, a note. */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { agoText, idParts } from '../model/amounts.ts'
+import { barParts, countsSentence } from '../model/counts.ts'
+import { LOOK_WORDS } from '../model/looks.ts'
+import type { Counts } from '../model/wire.ts'
+
+export function StateBar({ counts, total }: { counts: Counts; total: number }) {
+  return (
+    <span class="state-bar" role="img" aria-label={countsSentence(counts, LOOK_WORDS) || 'no tasks'}>
+      {barParts(counts, total).map(({ status, percent }) => (
+        <span key={status} class={`part fill-${status}`} style={{ width: `${percent}%` }} />
+      ))}
+    </span>
+  )
+}
+
+/** An id whose middle is cut if there is no room. */
+export function Id({ text }: { text: string }) {
+  const [head, tail] = idParts(text)
+  return (
+    <span class="id" title={text}>
+      <span class="head">{head}</span>
+      {tail !== '' && <span class="tail">{tail}</span>}
+    </span>
+  )
+}
+
+export const Ago = ({ time, now }: { time: string; now: number }) => (
+  <time dateTime={time} title={new Date(time).toLocaleString()}>
+    {agoText(time, now)}
+  </time>
+)
+
+export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const [word, setWord] = useState(label)
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text)
+      setWord('Copied')
+    } catch {
+      setWord('Cannot copy')
+    }
+    setTimeout(() => setWord(label), 1_500)
+  }
+  return (
+    <button type="button" class="small" onClick={copy}>
+      {word}
+    </button>
+  )
+}
+
+/** A line of text to copy. */
+export const CopyLine = ({ text }: { text: string }) => (
+  <div class="copy-line">
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a line that scrolls has to be reached by keyboard */}
+    <pre tabIndex={0}>{text}</pre>
+    <CopyButton text={text} />
+  </div>
+)
+
+/** A modal dialog. Escape and a click beside it close it. */
+export function Dialog({
+  title,
+  onClose,
+  children,
+}: {
+  title: string
+  onClose: () => void
+  children: ComponentChildren
+}) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    dialog.current?.showModal()
+  }, [])
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the browser closes a dialog by Escape
+    <dialog
+      ref={dialog}
+      aria-label={title}
+      onClose={onClose}
+      onClick={(event) => event.target === dialog.current && dialog.current?.close()}
+    >
+      <div class="dialog-body">{children}</div>
+    </dialog>
+  )
+}
+
+export const Note = ({ kind, children }: { kind: 'fault' | 'quiet'; children: ComponentChildren }) => (
+  <p class={`note ${kind}`} role={kind === 'fault' ? 'alert' : undefined}>
+    {children}
+  </p>
+)

@@ -1,0 +1,63 @@
+/** The service itself: whether it is ready, what it has done since its start. */
+import type { HealthResponse, MetricsResponse } from '../../../shared/contract/control.ts'
+import { useJson } from './hooks.ts'
+import { Note } from './parts.tsx'
+
+export function ServicePage({ now }: { now: number }) {
+  // One reading in ten seconds while one looks.
+  const version = Math.floor(now / 10_000)
+  const { value: health, fault } = useJson<HealthResponse>('/health', version)
+  const { value: metrics } = useJson<MetricsResponse>('/metrics', version)
+  return (
+    <div class="service-page">
+      <h1>Service</h1>
+      {fault !== undefined && <Note kind="fault">{fault.message}</Note>}
+      {health?.ready === false && <Note kind="fault">The service takes no graphs: {health.reason}</Note>}
+      {health !== undefined && (
+        <dl class="facts">
+          <div class="fact">
+            <dt>State</dt>
+            <dd>{health.ready === false ? 'takes no graphs' : 'ready'}</dd>
+          </div>
+          <div class="fact">
+            <dt>Up for</dt>
+            <dd>{health.uptime}</dd>
+          </div>
+        </dl>
+      )}
+      {metrics !== undefined && (
+        <>
+          <h2>Tasks since its start</h2>
+          <div class="tiles">
+            <Tile name="accepted" value={metrics.tasks_total} />
+            <Tile name="running" value={metrics.tasks_running} />
+            <Tile name="succeeded" value={metrics.tasks_succeeded} />
+            <Tile name="failed" value={metrics.tasks_failed} />
+          </div>
+          <h2>By type</h2>
+          {Object.keys(metrics.by_type).length === 0 ? (
+            <Note kind="quiet">None yet.</Note>
+          ) : (
+            <dl class="facts">
+              {Object.entries(metrics.by_type)
+                .sort(([, a], [, b]) => b - a)
+                .map(([type, count]) => (
+                  <div class="fact" key={type}>
+                    <dt>{type}</dt>
+                    <dd>{count.toLocaleString()}</dd>
+                  </div>
+                ))}
+            </dl>
+          )}
+        </>
+      )}
+    </div>
+  )
+}
+
+const Tile = ({ name, value }: { name: string; value: number }) => (
+  <div class="tile">
+    <span class="value">{value.toLocaleString()}</span>
+    <span class="name">{name}</span>
+  </div>
+)

@@ -1,0 +1,222 @@
+/** One task: what it is, why it waits or failed, its log, its input and output, its attempts. */
+import type { TaskRecord } from '../../../shared/contract/control.ts'
+import { LogView } from '../log/log-view.tsx'
+import { agoText, durationText } from '../model/amounts.ts'
+import { endMs } from '../model/critical-path.ts'
+import type { GraphWatch } from '../model/graph-watch.ts'
+import { hasEnded, LOOK_WORDS, lookOf, typeWord, waitingSentence } from '../model/looks.ts'
+import { hashOf, type Place, TASK_TABS } from '../model/place.ts'
+import { waitingOf } from '../model/waiting.ts'
+import type { GraphTask } from '../model/wire.ts'
+import { useJson } from './hooks.ts'
+import { JsonTree } from './json-tree.tsx'
+import { CopyButton, Id, Note } from './parts.tsx'
+import { StateIcon } from './state-icon.tsx'
+
+const TAB_WORDS = { overview: 'Overview', log: 'Log', input: 'Input', output: 'Output', attempts: 'Attempts' } as const
+
+export interface TaskPanelProps {
+  readonly watch: GraphWatch
+  readonly task: GraphTask
+  readonly place: Extract<Place, { at: 'graph' }>
+  readonly now: number
+  readonly onCancel: () => void
+  readonly onClose: () => void
+}
+
+export function TaskPanel({ watch, task, place, now, onCancel, onClose }: TaskPanelProps) {
+  const path = `/graphs/${encodeURIComponent(watch.summary.graph_id)}/tasks/${encodeURIComponent(task.id)}`
+  const version = `${task.status} ${task.attempt ?? 0}`
+  const { value: record, fault } = useJson<TaskRecord>(path, version)
+  const look = lookOf(task)
+  return (
+    <section class="task-panel" aria-label={`Task ${task.id}`}>
+      <header>
+        <StateIcon look={look} />
+        <h2>
+          <Id text={task.id} />
+        </h2>
+        <CopyButton text={task.id} label="Copy id" />
+        {!hasEnded(task.status) && (
+          <button type="button" class="small" onClick={onCancel}>
+            Cancel
+          </button>
+        )}
+        <button type="button" class="small close" onClick={onClose} aria-label="Close the task">
+          ✕
+        </button>
+      </header>
+      <nav class="tabs" aria-label="Parts of the task">
+        {TASK_TABS.map((tab) => (
+          <a key={tab} href={hashOf({ ...place, tab })} aria-current={tab === place.tab ? 'page' : undefined}>
+            {TAB_WORDS[tab]}
+            {tab === 'attempts' && (task.attempt ?? 1) > 1 && <span class="badge">{task.attempt}</span>}
+          </a>
+        ))}
+      </nav>
+      <div class={`tab-body tab-${place.tab}`}>
+        {fault !== undefined && place.tab !== 'log' && <Note kind="fault">{fault.message}</Note>}
+        {place.tab === 'overview' && <Overview task={task} record={record} watch={watch} place={place} now={now} />}
+        {place.tab === 'log' && <LogView path={`${path}/logs`} version={task.attempt ?? 0} name={task.id} />}
+        {place.tab === 'input' && (
+          <ValueView
+            value={record?.input ?? record?.params}
+            isRead={record !== undefined}
+            empty="The task has no input."
+          />
+        )}
+        {place.tab === 'output' && (
+          <ValueView value={record?.result} isRead={record !== undefined} empty="The task has no result." />
+        )}
+        {place.tab === 'attempts' && <Attempts task={task} record={record} now={now} />}
+      </div>
+    </section>
+  )
+}
+
+function Overview({
+  task,
+  record,
+  watch,
+  place,
+  now,
+}: {
+  task: GraphTask
+  record: TaskRecord | undefined
+  watch: GraphWatch
+  place: Extract<Place, { at: 'graph' }>
+  now: number
+}) {
+  const look = lookOf(task)
+  const waiting = waitingSentence({ ...task, waiting: waitingOf(task, watch) } as GraphTask, now)
+  const followers = watch.edges.filter(([from]) => from === task.id).map(([, to]) => to)
+  const progress = record?.progress?.at(-1)?.message
+  return (
+    <>
+      {task.error !== undefined && <pre class="error-text">{task.error}</pre>}
+      <dl class="facts">
+        <Fact name="State">
+          {LOOK_WORDS[look]}
+          {waiting !== undefined && <span class="waiting">{waiting}</span>}
+        </Fact>
+        <Fact name="Type">{typeWord(task)}</Fact>
+        {task.code !== undefined && <Fact name="Kind of failure">{task.code}</Fact>}
+        {task.started_at !== undefined && (
+          <>
+            <Fact name="Started">
+              <time dateTime={task.started_at} title={task.started_at}>
+                {new Date(task.started_at).toLocaleString()}
+              </time>{' '}
+              <span class="quiet">{agoText(task.started_at, now)}</span>
+            </Fact>
+            <Fact name={task.finished_at === undefined ? 'Running for' : 'Took'}>
+              {durationText(endMs(task, now) - Date.parse(task.started_at))}
+            </Fact>
+          </>
+        )}
+        <Fact name="Attempt">
+          {task.attempt ?? 'none yet'}
+          {record !== undefined && record.retry > 0 && ` of at most ${record.retry + 1}`}
+        </Fact>
+        {record?.timeout !== undefined && record.timeout > 0 && (
+          <Fact name="Time limit">{durationText(record.timeout)}</Fact>
+        )}
+        {progress !== undefined && <Fact name="Progress">{progress}</Fact>}
+        <Fact name="Waits for">
+          <TaskLinks ids={task.depends_on ?? []} place={place} watch={watch} />
+        </Fact>
+        <Fact name="Waited for by">
+          <TaskLinks ids={followers} place={place} watch={watch} />
+        </Fact>
+        {Object.entries(record?.annotations ?? {}).map(([name, value]) => (
+          <Fact key={name} name={name}>
+            {value}
+          </Fact>
+        ))}
+      </dl>
+    </>
+  )
+}
+
+const Fact = ({ name, children }: { name: string; children: preact.ComponentChildren }) => (
+  <div class="fact">
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+)
+
+/** Links shown of many. */
+const MAX_LINKS = 30
+
+function TaskLinks({
+  ids,
+  place,
+  watch,
+}: {
+  ids: readonly string[]
+  place: Extract<Place, { at: 'graph' }>
+  watch: GraphWatch
+}) {
+  if (ids.length === 0) return <span class="quiet">nothing</span>
+  return (
+    <span class="task-links">
+      {ids.slice(0, MAX_LINKS).map((id) => {
+        const task = watch.tasks[watch.indexOf.get(id) ?? -1]
+        return (
+          <a key={id} href={hashOf({ ...place, taskId: id })}>
+            {task !== undefined && <StateIcon look={lookOf(task)} />}
+            <Id text={id} />
+          </a>
+        )
+      })}
+      {ids.length > MAX_LINKS && <span class="quiet">and {ids.length - MAX_LINKS} more</span>}
+    </span>
+  )
+}
+
+function ValueView({ value, isRead, empty }: { value: unknown; isRead: boolean; empty: string }) {
+  if (value === undefined) return <Note kind="quiet">{isRead ? empty : 'Reading …'}</Note>
+  return (
+    <div class="value">
+      <CopyButton text={JSON.stringify(value, null, 2)} label="Copy JSON" />
+      <JsonTree value={value} />
+    </div>
+  )
+}
+
+function Attempts({ task, record, now }: { task: GraphTask; record: TaskRecord | undefined; now: number }) {
+  const attempts = record?.attempts ?? []
+  const isAlone = attempts.length === 0
+  if (isAlone && task.started_at === undefined) return <Note kind="quiet">No attempt has started.</Note>
+  if (isAlone) {
+    return (
+      <Note kind="quiet">
+        One attempt, {durationText(endMs(task, now) - Date.parse(task.started_at!))}. Retries appear here.
+      </Note>
+    )
+  }
+  return (
+    <ol class="attempts">
+      {attempts.map(({ attempt, started_at, finished_at, error, code, exit_code, tail }) => (
+        <li key={attempt}>
+          <h3>
+            <StateIcon look={error !== undefined ? 'failed' : finished_at === undefined ? lookOf(task) : 'success'} />{' '}
+            Attempt {attempt}
+            <span class="time">
+              {started_at !== undefined &&
+                finished_at !== undefined &&
+                durationText(Date.parse(finished_at) - Date.parse(started_at))}
+            </span>
+          </h3>
+          {error !== undefined && <pre class="error-text">{error}</pre>}
+          <p class="quiet">
+            {[code, exit_code === undefined ? undefined : `exit code ${exit_code}`, started_at]
+              .filter(Boolean)
+              .join(' · ')}
+          </p>
+          {tail !== undefined && <pre class="tail-text">{tail}</pre>}
+        </li>
+      ))}
+    </ol>
+  )
+}

@@ -1,0 +1,92 @@
+/** The tasks of a graph as rows: the form of the graph that reads best aloud, and that searches. */
+import { useMemo, useState } from 'preact/hooks'
+import { durationText } from '../model/amounts.ts'
+import { endMs } from '../model/critical-path.ts'
+import type { GraphWatch } from '../model/graph-watch.ts'
+import { LOOK_WORDS, lookOf, typeWord, waitingSentence } from '../model/looks.ts'
+import { hashOf, type Place } from '../model/place.ts'
+import { search } from '../model/search.ts'
+import { waitingOf } from '../model/waiting.ts'
+import type { GraphTask } from '../model/wire.ts'
+import { Id } from './parts.tsx'
+import { StateIcon } from './state-icon.tsx'
+import { Windowed } from './windowed.tsx'
+
+const ROW_HEIGHT = 36
+
+export function TaskTable({
+  watch,
+  place,
+  now,
+}: {
+  watch: GraphWatch
+  place: Extract<Place, { at: 'graph' }>
+  now: number
+}) {
+  const [query, setQuery] = useState('')
+  const tasks = useMemo(
+    () =>
+      query.trim() === ''
+        ? watch.tasks
+        : search(
+            watch.tasks,
+            query,
+            (task) => `${task.id} ${typeWord(task)} ${LOOK_WORDS[lookOf(task)]}`,
+            watch.tasks.length,
+          ),
+    [watch.tasks, query],
+  )
+  return (
+    <div class="task-table">
+      <div class="list-tools">
+        <input
+          type="search"
+          placeholder="Filter by id, type, state"
+          aria-label="Filter tasks"
+          value={query}
+          onInput={(event) => setQuery(event.currentTarget.value)}
+        />
+        <span class="quiet" role="status">
+          {tasks.length} {tasks.length === 1 ? 'task' : 'tasks'}
+        </span>
+      </div>
+      <Windowed
+        items={tasks}
+        rowHeight={ROW_HEIGHT}
+        keyOf={(task) => task.id}
+        label="Tasks"
+        render={(task) => <Row task={task} watch={watch} place={place} now={now} />}
+      />
+    </div>
+  )
+}
+
+function Row({
+  task,
+  watch,
+  place,
+  now,
+}: {
+  task: GraphTask
+  watch: GraphWatch
+  place: Extract<Place, { at: 'graph' }>
+  now: number
+}) {
+  const look = lookOf(task)
+  const waiting = waitingSentence({ ...task, waiting: waitingOf(task, watch) } as GraphTask, now)
+  return (
+    <a
+      class="task-row"
+      href={hashOf({ ...place, taskId: task.id })}
+      aria-current={place.taskId === task.id ? 'true' : undefined}
+    >
+      <StateIcon look={look} />
+      <Id text={task.id} />
+      <span class="type">{typeWord(task)}</span>
+      <span class="why">{task.error ?? waiting ?? ''}</span>
+      <span class="time">
+        {task.started_at === undefined ? '' : durationText(endMs(task, now) - Date.parse(task.started_at))}
+      </span>
+    </a>
+  )
+}

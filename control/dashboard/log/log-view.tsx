@@ -1,0 +1,216 @@
+/**
+ * The log of a task. It follows while one is at its end, and stops when one scrolls up. It renders colours and no other
+ * escape sequence; what a task wrote is text.
+ */
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { ApiError, textOf as chunksOf, request } from '../app/api.ts'
+import { type LogLine, LogLines, MAX_LINES, type StreamName, textOf } from './log-lines.ts'
+
+const STREAMS = ['stdout', 'stderr'] as const
+
+/** Milliseconds before a stream that broke is read again. */
+const AGAIN_MS = 1_000
+
+/** Characters from the bottom within which the log follows. */
+const NEAR_END_PX = 24
+
+interface Reading {
+  readonly lines: readonly LogLine[]
+  readonly dropped: number
+  readonly isReading: boolean
+  readonly fault?: string
+}
+
+/** Follows both streams of a task until it has ended. `version` changes with its attempt. */
+function useLog(path: string, version: unknown): Reading {
+  const [reading, setReading] = useState<Reading>({ lines: [], dropped: 0, isReading: true })
+  useEffect(() => {
+    const gone = new AbortController()
+    const log = new LogLines()
+    let open: number = STREAMS.length
+    let fault: string | undefined
+    let frame = 0
+    const show = () => {
+      frame ||= requestAnimationFrame(() => {
+        frame = 0
+        if (gone.signal.aborted) return
+        setReading({
+          lines: log.lines,
+          dropped: log.dropped,
+          isReading: open > 0,
+          ...(fault !== undefined && { fault }),
+        })
+      })
+    }
+    const read = async (stream: StreamName): Promise<void> => {
+      let received = 0
+      for (;;) {
+        try {
+          // After a break the stream comes again from its beginning: what has been shown already is left out.
+          let skip = received
+          const response = await request(`${path}?stream=${stream}&follow=true`, { signal: gone.signal })
+          for await (const chunk of chunksOf(response)) {
+            const fresh = chunk.slice(Math.min(skip, chunk.length))
+            skip -= chunk.length - fresh.length
+            received += fresh.length
+            if (fresh !== '') log.push(stream, fresh)
+            show()
+          }
+          break
+        } catch (error) {
+          if (gone.signal.aborted) return
+          const isOver = error instanceof ApiError && error.status !== 0
+          if (isOver) {
+            fault = error.message
+            break
+          }
+          await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+        }
+      }
+      open--
+      show()
+    }
+    setReading({ lines: [], dropped: 0, isReading: true })
+    for (const stream of STREAMS) void read(stream)
+    return () => {
+      gone.abort()
+      cancelAnimationFrame(frame)
+    }
+  }, [path, version])
+  return reading
+}
+
+export function LogView({ path, version, name }: { path: string; version: unknown; name: string }) {
+  const { lines, dropped, isReading, fault } = useLog(path, version)
+  const [only, setOnly] = useState<StreamName>()
+  const [wraps, setWraps] = useState(true)
+  const [query, setQuery] = useState('')
+  const [isFollowing, setIsFollowing] = useState(true)
+  const [foundAt, setFoundAt] = useState(0)
+  const box = useRef<HTMLDivElement>(null)
+  const shown = useMemo(
+    () => (only === undefined ? lines : lines.filter(({ stream }) => stream === only)),
+    [lines, only],
+  )
+  const found = useMemo(() => {
+    const needle = query.toLowerCase()
+    return needle === ''
+      ? []
+      : shown.filter((line) => textOf(line).toLowerCase().includes(needle)).map(({ number }) => number)
+  }, [shown, query])
+  const current = found[foundAt % Math.max(1, found.length)]
+
+  useEffect(() => {
+    if (isFollowing && box.current !== null) box.current.scrollTop = box.current.scrollHeight
+  }, [shown, isFollowing, wraps])
+  useEffect(() => {
+    if (current === undefined) return
+    setIsFollowing(false)
+    box.current?.querySelector(`[data-line="${current}"]`)?.scrollIntoView({ block: 'center' })
+  }, [current])
+
+  const onScroll = () => {
+    const element = box.current
+    if (element === null) return
+    setIsFollowing(element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_END_PX)
+  }
+  const has = (stream: StreamName) => lines.some((line) => line.stream === stream)
+  return (
+    <div class="log-view">
+      <div class="log-tools">
+        <input
+          type="search"
+          placeholder="Find in log"
+          aria-label="Find in log"
+          value={query}
+          onInput={(event) => {
+            setQuery(event.currentTarget.value)
+            setFoundAt(0)
+          }}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter') setFoundAt((at) => at + (event.shiftKey ? found.length - 1 : 1))
+          }}
+        />
+        {query !== '' && (
+          <span class="log-found" role="status">
+            {found.length === 0 ? 'none' : `${(foundAt % found.length) + 1} of ${found.length}`}
+          </span>
+        )}
+        {has('stdout') && has('stderr') && (
+          <select
+            aria-label="Stream"
+            value={only ?? ''}
+            onChange={(event) => setOnly((event.currentTarget.value || undefined) as StreamName | undefined)}
+          >
+            <option value="">both streams</option>
+            <option value="stdout">stdout</option>
+            <option value="stderr">stderr</option>
+          </select>
+        )}
+        <label class="check">
+          <input type="checkbox" checked={wraps} onChange={(event) => setWraps(event.currentTarget.checked)} /> wrap
+        </label>
+        <button type="button" class="small" onClick={() => void download(path, name)}>
+          Download
+        </button>
+      </div>
+      <div
+        ref={box}
+        class={`log-lines${wraps ? ' wraps' : ''}`}
+        onScroll={onScroll}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a log that scrolls has to be reached by keyboard
+        tabIndex={0}
+        role="log"
+        aria-label={`Log of ${name}`}
+        aria-live="off"
+      >
+        {dropped > 0 && (
+          <p class="log-note">
+            The first {dropped.toLocaleString()} lines are not shown: the page keeps {MAX_LINES.toLocaleString()}.
+            Download has all.
+          </p>
+        )}
+        {shown.map(({ number, stream, pieces }) => (
+          <div
+            key={`${stream} ${number}`}
+            data-line={number}
+            class={`log-line ${stream}${number === current ? ' found' : ''}`}
+          >
+            <span class="number" aria-hidden="true">
+              {number}
+            </span>
+            <span class="text">
+              {pieces.map(({ text, style }, index) => (
+                <span key={index} class={style}>
+                  {text}
+                </span>
+              ))}
+            </span>
+          </div>
+        ))}
+        {lines.length === 0 && (
+          <p class="log-note">{isReading ? 'No output yet.' : (fault ?? 'The task wrote no output.')}</p>
+        )}
+        {isReading && lines.length > 0 && <p class="log-note growing">…</p>}
+      </div>
+      {!isFollowing && (
+        <button type="button" class="small to-end" onClick={() => setIsFollowing(true)}>
+          ↓ {isReading ? 'Follow' : 'To the end'}
+        </button>
+      )}
+    </div>
+  )
+}
+
+/** Saves both streams, as they are, in one file. */
+async function download(path: string, name: string): Promise<void> {
+  const texts = await Promise.all(
+    STREAMS.map(async (stream) => (await request(`${path}?stream=${stream}`)).blob().catch(() => new Blob())),
+  )
+  const url = URL.createObjectURL(new Blob(texts, { type: 'text/plain' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = `${name.replace(/[^\w.-]+/g, '_').slice(0, 100)}.log`
+  link.click()
+  URL.revokeObjectURL(url)
+}

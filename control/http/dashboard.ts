@@ -1,0 +1,109 @@
+/**
+ * The dashboard: the page at `/`, and its script and style sheet below `/assets/`.
+ *
+ * The page has no data, so it needs no token; what it asks for does. Its script and style sheet are named after their
+ * content and may be kept for ever. They are prepared when the page is asked for the first time.
+ */
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { AnyElysia } from 'elysia'
+import { ServiceError } from '../../shared/errors.ts'
+import { described, other } from '../../shared/openapi/route.ts'
+
+const section = 'The dashboard'
+
+const SECURITY_HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+}
+
+interface Asset {
+  readonly headers: Readonly<Record<string, string>>
+  readonly plain: Uint8Array<ArrayBuffer>
+  readonly zipped: Uint8Array<ArrayBuffer>
+}
+
+interface Page {
+  readonly html: string
+  readonly assets: ReadonlyMap<string, Asset>
+}
+
+export function addDashboardRoutes(app: AnyElysia): void {
+  let page: Promise<Page> | undefined
+  const prepared = () => (page ??= preparePage())
+  app
+    .get(
+      '/',
+      async () => {
+        const headers = { ...SECURITY_HEADERS, 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' }
+        return new Response((await prepared()).html, { headers })
+      },
+      described({
+        section,
+        summary: 'Open the dashboard',
+        answers: { 200: other('text/html; charset=utf-8', 'A page that shows graphs while they run.') },
+      }),
+    )
+    .get(
+      '/assets/:name',
+      async ({ params, request }) => {
+        const asset = (await prepared()).assets.get(params.name)
+        if (asset === undefined) throw new ServiceError(404, `not found: GET /assets/${params.name}`)
+        const isZipped = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
+        const headers = { ...SECURITY_HEADERS, ...asset.headers, ...(isZipped && { 'content-encoding': 'gzip' }) }
+        return new Response(isZipped ? asset.zipped : asset.plain, { headers })
+      },
+      described({
+        section,
+        summary: 'Read a file of the dashboard',
+        params: { name: 'Name of the file, which has a hash of its content.' },
+        answers: { 200: { ...other('text/javascript', 'The script, or the style sheet.'), otherType: 'text/css' } },
+        errors: { 404: 'There is no such file. Another version of the service may have had it.' },
+      }),
+    )
+}
+
+async function preparePage(): Promise<Page> {
+  // In a module of its own, so that a start does not load it.
+  const { script, style } = (await import('./dashboard-bundle.ts')).bundle
+  const assets = new Map<string, Asset>()
+  const add = async (name: string, content: string, type: string): Promise<string> => {
+    const plain = new TextEncoder().encode(content)
+    const hash = new Bun.CryptoHasher('sha256').update(plain).digest('hex').slice(0, 16)
+    const file = name.replace('.', `-${hash}.`)
+    const headers = {
+      ...{ 'content-type': `${type}; charset=utf-8`, 'cache-control': 'public, max-age=31536000, immutable' },
+      ...{ vary: 'accept-encoding', etag: `"${hash}"` },
+    }
+    assets.set(file, { headers, plain, zipped: new Uint8Array(await promisify(gzip)(plain)) })
+    return `/assets/${file}`
+  }
+  const [scriptPath, stylePath] = [
+    await add('dashboard.js', script, 'text/javascript'),
+    await add('dashboard.css', style, 'text/css'),
+  ]
+  return { html: pageOf(scriptPath, stylePath), assets }
+}
+
+/** The sign of the page: a box that two others wait for. */
+const ICON =
+  "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path d='M4 8h4M8 8V4h3M8 8v4h3' " +
+  "fill='none' stroke='%236a6fe0' stroke-width='1.5'/><g fill='%236a6fe0'><rect x='1' y='6' width='4' height='4' rx='1'/>" +
+  "<rect x='10.5' y='2' width='4' height='4' rx='1'/><rect x='10.5' y='10' width='4' height='4' rx='1'/></g></svg>"
+
+const pageOf = (scriptPath: string, stylePath: string): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>taskmill</title>
+<link rel="icon" href="${ICON}">
+<link rel="stylesheet" href="${stylePath}">
+<script type="module" src="${scriptPath}"></script>
+</head>
+<body><noscript>The dashboard needs JavaScript. The HTTP interface does not: GET /graphs.</noscript></body>
+</html>
+`

@@ -1,0 +1,52 @@
+/** Goal: the page is small, comes whole from this service, and is closed to scripts of others. From source. */
+import { expect, test } from 'bun:test'
+import { gunzipSync } from 'node:zlib'
+import { describedControl } from '../../../scripts/described-apps.ts'
+
+/** Limit for the script, compressed. */
+const MAX_SCRIPT_BYTES = 150 * 1024
+
+const app = describedControl()
+const get = (path: string, headers: Record<string, string> = {}) =>
+  app.handle(new Request(`http://localhost${path}`, { headers: { host: 'localhost', ...headers } }))
+
+const assetsOf = async () =>
+  [...(await (await get('/')).text()).matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path]) => path!)
+
+test('the page names its script and style sheet, and allows nothing else', async () => {
+  const response = await get('/')
+  expect(response.status).toBe(200)
+  expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+  expect(response.headers.get('cache-control')).toBe('no-cache')
+  expect(response.headers.get('content-security-policy')).toBe(
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+      "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  )
+  const html = await response.text()
+  expect(html).not.toMatch(/(src|href)="(https?:)?\/\//)
+  expect(html).not.toMatch(/<script[^>]*>[^<]/)
+})
+
+test('the script is small, and both files may be kept for ever', async () => {
+  const [style, script] = await assetsOf()
+  expect([style, script].map((path) => path?.replace(/[0-9a-f]{16}/, 'HASH'))).toEqual([
+    '/assets/dashboard-HASH.css',
+    '/assets/dashboard-HASH.js',
+  ])
+  for (const path of [style!, script!]) {
+    const zipped = await get(path, { 'accept-encoding': 'br, gzip' })
+    expect(zipped.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+    expect(zipped.headers.get('content-encoding')).toBe('gzip')
+    const bytes = await zipped.bytes()
+    expect(bytes.length).toBeLessThan(MAX_SCRIPT_BYTES)
+    const plain = await get(path)
+    expect(plain.headers.get('content-encoding')).toBeNull()
+    expect(await plain.text()).toBe(gunzipSync(bytes).toString())
+  }
+})
+
+test('a file of another version is not found', async () => {
+  const response = await get('/assets/dashboard-0123456789abcdef.js')
+  expect(response.status).toBe(404)
+  expect(await response.json()).toEqual({ error: 'not found: GET /assets/dashboard-0123456789abcdef.js' })
+})
