@@ -18,6 +18,8 @@ import { checkOf } from '../json/schema-check.ts'
 export interface GraphOptions {
   readonly name?: string
   readonly labels?: Readonly<Record<string, string>>
+  /** The ids of the tasks belong to the graph. Absent: to the service. */
+  readonly scope?: 'graph'
 }
 
 export const NO_GRAPH_OPTIONS: GraphOptions = Object.freeze({})
@@ -36,8 +38,8 @@ export function graphOptions(fields: object): GraphOptions | undefined {
 
 /** What is wrong with the options among `fields`, for which `graphOptions` gives undefined. */
 export function graphOptionsFault(fields: object): string {
-  const { name, labels } = fields as Readonly<Record<string, unknown>>
-  return nameFault(name) ?? labelsFault(labels) ?? ''
+  const { name, labels, scope } = fields as Readonly<Record<string, unknown>>
+  return nameFault(name) ?? labelsFault(labels) ?? scopeFault(scope) ?? ''
 }
 
 function nameFault(name: unknown): string | undefined {
@@ -45,6 +47,9 @@ function nameFault(name: unknown): string | undefined {
   if (typeof name !== 'string') return 'name: expected string'
   return `name: expected 1 to ${MAX_GRAPH_NAME_CHARACTERS} characters, none of them a control character`
 }
+
+const scopeFault = (scope: unknown): string | undefined =>
+  scope == null || scope === 'graph' ? undefined : 'scope: expected "graph"'
 
 /** Characters of a label that an error repeats. */
 const MAX_SHOWN_LABEL = 100

@@ -60,7 +60,7 @@ export class Graph {
   endedAt: number | undefined = undefined
   /** Retention or a caller removed the graph; no caller sees it any more. */
   isRetired = false
-  /** Number of tasks that are neither deleted nor replaced. */
+  /** Number of tasks that are not deleted. */
   visible = 0
   /** Sequence number of the change that accepted the graph; 0 for a recovered graph. */
   acceptedSeq = 0
@@ -75,6 +75,11 @@ export class Graph {
     this.options = options
     this.#edges = edges
     this.missing = dependencyCounts(edges)
+  }
+
+  /** The ids of its tasks are its own: callers find them below the graph only. */
+  get isScoped(): boolean {
+    return this.options.scope === 'graph'
   }
 
   /** Appends tasks to a new graph: `inputs` from `from` to `to`. */
@@ -164,8 +169,11 @@ export class Task {
   status: TaskStatus = 'pending'
   /** The number of the last attempt; 0 before the first. */
   attempt = 0
-  /** Its record was deleted or replaced. The task stays as long as its outcome decides about others of its graph. */
-  isDeleted = false
+  /**
+   * What became of its record. A deleted task stays as long as its outcome decides about others of its graph. A
+   * replaced one has ended, and another graph has taken its id.
+   */
+  removal: 'replaced' | 'deleted' | undefined = undefined
 
   /** Undefined until the first change after the graph was accepted. */
   updatedAt: number | undefined = undefined
@@ -188,6 +196,21 @@ export class Task {
     this.input = input.input ?? this.params
     this.dependsOn = input.depends_on ?? undefined
     this.#options = taskOptions(input)
+  }
+
+  /** Nobody sees its record. */
+  get isDeleted(): boolean {
+    return this.removal === 'deleted'
+  }
+
+  /** Its record is seen below its graph only, as another task has its id. */
+  get isReplaced(): boolean {
+    return this.removal === 'replaced'
+  }
+
+  /** How a caller names the task where there is no path: `graph_id/task_id` if only its graph knows its id. */
+  get address(): string {
+    return this.graph.isScoped || this.isReplaced ? `${this.graph.id}/${this.id}` : this.id
   }
 
   get type(): string {

@@ -13,6 +13,7 @@ const INPUT_FIELDS = Object.keys(TaskInput.properties)
 const SET_BY_SERVICE: Readonly<Record<Exclude<keyof TaskRecord, keyof TaskInput>, true>> & Record<string, true> = {
   execution_category: true,
   graph_id: true,
+  replaced: true,
   status: true,
   run_status: true,
   attempt: true,

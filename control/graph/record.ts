@@ -29,6 +29,7 @@ function recordOf(task: Task, params: unknown, input: unknown): TaskRecord & { r
   if (task.timeout !== undefined) record.timeout = task.timeout
   if (task.annotations !== undefined) record.annotations = task.annotations
   record.graph_id = task.graph.id
+  if (task.isReplaced) record.replaced = true
   record.created_at = isoTime(task.createdAt)
   return Object.assign(record, taskState(task)) as TaskRecord
 }

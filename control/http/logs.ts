@@ -1,4 +1,4 @@
-/** /tasks/{id}/logs: the output of a task as text, also while it is written. */
+/** /tasks/{id}/logs: the output of a task as text, also while it is written. The same below /graphs/{id}. */
 import type { AnyElysia } from 'elysia'
 import { badRequest } from '../../shared/errors.ts'
 import { traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
@@ -8,6 +8,7 @@ import { didYouMean } from '../../shared/unknown-names.ts'
 import { LOG_STREAMS, type LogStream } from '../graph/log-page.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { openTaskLog, type TaskLog, type TaskLogRequest } from '../operations/task-log.ts'
+import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 
 /** Most lines of `tail`. */
 export const MAX_TAIL_LINES = 100_000
@@ -25,8 +26,16 @@ const logQuery = {
 }
 
 export function addLogRoutes(app: AnyElysia, parts: OperationParts): void {
+  for (const place of TASK_PLACES) addLogRoute(app, parts, place)
+}
+
+function addLogRoute(
+  app: AnyElysia,
+  parts: OperationParts,
+  { path, noun, params, errors, addressIn }: TaskPlace,
+): void {
   app.get(
-    '/tasks/:id/logs',
+    `${path}/logs`,
     async ({ params, query, request, set }) => {
       const asked = logRequest(query)
       const gone = new AbortController()
@@ -37,13 +46,13 @@ export function addLogRoutes(app: AnyElysia, parts: OperationParts): void {
         takes: () => app.server?.timeout(request, WRITE_TIMEOUT_SECONDS),
       }
       patience.waits()
-      return logResponse(await openTaskLog(parts, params.id, asked, reader), patience, () => gone.abort())
+      return logResponse(await openTaskLog(parts, addressIn(params), asked, reader), patience, () => gone.abort())
     },
     described({
       section: 'Tasks',
-      summary: 'Read the output of a task',
+      summary: `Read the output of ${noun}`,
       description: 'Also while the task runs. The log is that of the newest attempt.',
-      params: { id: 'Id of the task, percent-encoded.' },
+      params,
       query: logQuery,
       answers: {
         200: other('text/plain; charset=utf-8', 'The bytes of the stream, as they are.', {
@@ -54,7 +63,7 @@ export function addLogRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       errors: {
         400: 'A parameter is invalid.',
-        404: 'There is no such task.',
+        ...errors,
         503: 'Too many logs are followed, or the output cannot be read.',
       },
     }),

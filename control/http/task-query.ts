@@ -20,6 +20,11 @@ export const taskQuery = {
 }
 type TaskQuery = QueryOf<typeof taskQuery>
 
+const { graph_id: _, ...ofAnyGraph } = taskQuery
+
+/** The query of GET /graphs/{id}/tasks. */
+export const graphTaskQuery = ofAnyGraph
+
 /** Throws 400 with the parameter, its value and the allowed values. */
 export function taskListRequest(query: TaskQuery, types: ReadonlySet<string>): ListRequest {
   const { status, type, graph_id: graphId, limit, cursor } = query

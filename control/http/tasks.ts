@@ -1,4 +1,4 @@
-/** /tasks: submit, list, look at, cancel, delete. */
+/** /tasks: submit, list, look at, cancel, delete. The same for the tasks of a graph, below /graphs/{id}/tasks. */
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { CancelResponse, SubmitResponse, TaskGraph, TaskRecord } from '../../shared/contract/control.ts'
@@ -12,12 +12,15 @@ import { listRecords, type RecordList } from '../operations/list.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { submitAndWait } from '../operations/submit-and-wait.ts'
 import { NEXT_CURSOR_HEADER } from './query-values.ts'
-import { taskListRequest, taskQuery } from './task-query.ts'
+import { TASK_PLACES, type TaskPlace } from './task-places.ts'
+import { graphTaskQuery, taskListRequest, taskQuery } from './task-query.ts'
 import { waitMsOf, waitQuery, waitSignal } from './wait-ms.ts'
 
 const section = 'Tasks'
-const params = { id: 'Id of the task, percent-encoded.' }
-const errors = { 404: 'There is no such task.' }
+
+const nextCursor = {
+  'X-Next-Cursor': 'The cursor of the next page. Absent on the last page, and without limit and cursor.',
+}
 
 const EXAMPLE = {
   tasks: [
@@ -69,19 +72,44 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
           'In order of creation. Values of one parameter are alternatives; different parameters must all match.',
         query: taskQuery,
         answers: {
-          200: json(Type.Array(TaskRecord), 'The records of the tasks.', {
-            'X-Next-Cursor': 'The cursor of the next page. Absent on the last page, and without limit and cursor.',
-          }),
+          200: json(Type.Array(TaskRecord), 'The records of the tasks.', nextCursor),
         },
         errors: { 400: 'A parameter is invalid. The message lists the valid values.' },
       }),
     )
     .get(
-      '/tasks/:id',
-      ({ params, query, request }) => getRecord(parts, params.id, () => waitSignal(app, request, query.wait_ms)),
+      '/graphs/:id/tasks',
+      async ({ params, query }) => {
+        const { filter, page } = taskListRequest(query, parts.executors.types)
+        const whole = { graphId: params.id, isWholeGraph: true }
+        return listResponse(await listRecords(parts, { filter: { ...filter, ...whole }, page }))
+      },
       described({
         section,
-        summary: 'Read a task',
+        summary: 'List the tasks of a graph',
+        description: 'As GET /tasks, with the tasks that only their graph knows.',
+        params: { id: 'Id of the graph.' },
+        query: graphTaskQuery,
+        answers: { 200: json(Type.Array(TaskRecord), 'The records of the tasks.', nextCursor) },
+        errors: { 400: 'A parameter is invalid. The message lists the valid values.', 404: 'There is no such graph.' },
+      }),
+    )
+  for (const place of TASK_PLACES) addRoutesOfTask(app, parts, place)
+}
+
+function addRoutesOfTask(
+  app: AnyElysia,
+  parts: OperationParts,
+  { path, noun, params, errors, addressIn }: TaskPlace,
+): void {
+  app
+    .get(
+      path,
+      ({ params, query, request }) =>
+        getRecord(parts, addressIn(params), () => waitSignal(app, request, query.wait_ms)),
+      described({
+        section,
+        summary: `Read ${noun}`,
         params,
         query: waitQuery,
         answers: { 200: json(TaskRecord, 'The record of the task.') },
@@ -89,15 +117,15 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
       }),
     )
     .post(
-      '/tasks/:id/cancel',
+      `${path}/cancel`,
       async ({ params, set }): Promise<CancelResponse> => {
-        const tasks = await cancelTask(parts, params.id)
+        const tasks = await cancelTask(parts, addressIn(params))
         set.status = 202
         return { tasks }
       },
       described({
         section,
-        summary: 'Cancel a task',
+        summary: `Cancel ${noun}`,
         description:
           'A pending task is cancelled at once, and the tasks that depend on it are skipped. A running task is cancelling until its executor has stopped. A task that has ended does not change.',
         params,
@@ -106,15 +134,15 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
       }),
     )
     .delete(
-      '/tasks/:id',
+      path,
       async ({ params, set }) => {
-        await deleteTask(parts, params.id)
+        await deleteTask(parts, addressIn(params))
         set.status = 204
         delete set.headers['content-type']
       },
       described({
         section,
-        summary: 'Delete a task',
+        summary: `Delete ${noun}`,
         description: 'Removes the record. A running attempt is not stopped.',
         params,
         answers: { 204: empty('The record is removed, on disk too.') },

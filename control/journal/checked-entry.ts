@@ -4,12 +4,17 @@ import { isObject } from '../../shared/json.ts'
 import { isTaskShape } from '../graph/decode.ts'
 import { graphOptions, graphOptionsFault } from '../graph/graph-options.ts'
 import { RESULT_FILE_NAME } from '../graph/result-file.ts'
-import type { StoredTask } from './stored-task.ts'
+import { isKnownToService, type StoredTask } from './stored-task.ts'
 
-/** The entry of the task `id`. Throws the error that `refuse` makes of a detail if it is invalid. */
-export function checkedEntry(id: string, entry: unknown, refuse: (detail: string) => Error): StoredTask {
-  if (!isTaskShape(entry)) throw refuse(`the entry of task ${id} is not a task`)
+/**
+ * The entry with this `key`, which is the id of the task unless only its graph knows the id. Throws the error that
+ * `refuse` makes of a detail if the entry is invalid.
+ */
+export function checkedEntry(key: string, entry: unknown, refuse: (detail: string) => Error): StoredTask {
+  if (!isTaskShape(entry)) throw refuse(`the entry of task ${key} is not a task`)
   const task = entry as Partial<StoredTask>
+  const id = isKnownToService(task) ? key : task.id
+  if (id == null) throw refuse(`the entry of task ${key} has no id`)
   if (!task.type) throw refuse(`task ${id} has no type`)
   if (!(TASK_STATUSES as readonly string[]).includes(task.status ?? '')) {
     throw refuse(`task ${id} has the unknown status ${JSON.stringify(task.status ?? null)}`)

@@ -1,7 +1,9 @@
 /** A submitted graph, its revocation and its deletion, as frames of the journal. Pure. */
 import { isoTime } from '../../shared/iso-time.ts'
+import { isObject } from '../../shared/json.ts'
 import { parseJson, withoutByteOrderMark } from '../../shared/json-bytes.ts'
 import type { Graph } from '../graph/graph.ts'
+import { type GraphOptions, graphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import type { KeptKey } from './idempotency.ts'
 
 /** The payload of a frame of kind `g`. `body` is the submission as it was received. */
@@ -29,6 +31,10 @@ export function encodeGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKe
 
 /** The graph in a payload. Throws `JsonSyntaxError`. */
 export const decodeGraph = (payload: Uint8Array): JournaledGraph => parseJson(payload) as JournaledGraph
+
+/** The options of a submitted graph. What an earlier version ignored may have any form. */
+export const optionsIn = (body: unknown): GraphOptions =>
+  (isObject(body) ? graphOptions(body) : undefined) ?? NO_GRAPH_OPTIONS
 
 /** The payload of a frame of kind `r`, which revokes `graph`, or `d`, which deletes it. */
 export const encodeRemoval = ({ ordinal }: Graph): string[] => [JSON.stringify({ graph_ordinal: ordinal })]

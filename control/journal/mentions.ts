@@ -1,7 +1,7 @@
-/** The graphs and tasks that the journal mentions. A start builds all other graphs while it reads the state file. */
+/** The graphs and ids of tasks that the journal mentions. A start builds all other graphs while it reads the state file. */
 import { isObject } from '../../shared/json.ts'
 import type { Frame } from './journal-format.ts'
-import { decodeGraph } from './journaled-graph.ts'
+import { decodeGraph, optionsIn } from './journaled-graph.ts'
 import { graphsInStates } from './journaled-state.ts'
 
 export class Mentions {
@@ -17,6 +17,7 @@ export class Mentions {
       }
       const { graph_ordinal, body } = decodeGraph(payload)
       this.#ordinals.add(graph_ordinal)
+      if (optionsIn(body).scope === 'graph') return // its ids are nobody else's
       const tasks = isObject(body) && Array.isArray(body.tasks) ? body.tasks : []
       for (const task of tasks) if (isObject(task) && typeof task.id === 'string') this.#ids.add(task.id)
     } catch {
@@ -24,7 +25,7 @@ export class Mentions {
     }
   }
 
-  /** Whether the journal mentions the graph or one of the ids. */
+  /** Whether the journal mentions the graph or one of the ids, which belong to the service. */
   has(ordinal: number, ids: Iterable<string>): boolean {
     if (this.#ordinals.has(ordinal)) return true
     for (const id of ids) if (this.#ids.has(id)) return true

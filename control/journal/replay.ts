@@ -7,20 +7,19 @@
  * as much memory as the tasks.
  */
 
-import { isObject } from '../../shared/json.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { decodeTasks } from '../graph/decode.ts'
 import type { Graph, Task } from '../graph/graph.ts'
-import { graphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
+import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { normalizeTool } from '../graph/normalize.ts'
 import type { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
 import type { Frame } from './journal-format.ts'
-import { decodeGraph, graphOrdinalIn, type JournaledGraph } from './journaled-graph.ts'
+import { decodeGraph, graphOrdinalIn, type JournaledGraph, optionsIn } from './journaled-graph.ts'
 import { decodeStates, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
-import { recoverGraph, type StoredTask } from './stored-task.ts'
+import { isKnownToService, recoverGraph, type StoredTask } from './stored-task.ts'
 
 /** The state file is not as we write it: tasks of a graph are not adjacent, or a task is there twice. */
 export class OutOfOrder extends Error {}
@@ -65,19 +64,19 @@ export class Replay {
   }
 
   /** Adds the next entry of the state file. Throws `OutOfOrder`, or the error that `refuse` makes. */
-  addEntry(id: string, entry: StoredTask, refuse: (detail: string) => Error): void {
+  addEntry(key: string, entry: StoredTask, refuse: (detail: string) => Error): void {
     if (this.#mentions !== undefined) {
-      if (this.#seen.has(id)) throw new OutOfOrder()
-      this.#seen.add(id)
+      if (this.#seen.has(key)) throw new OutOfOrder()
+      this.#seen.add(key)
     }
     if (this.#collections.isDue()) Bun.gc(true)
     this.lastSeq = Math.max(this.lastSeq, entry.seq ?? 0)
     const ordinal = entry.graph_ordinal
     if (ordinal === undefined) {
       // Entries without a graph form one graph: in older files ids were global.
-      const key = entry.graph_id ?? ''
-      const entries = this.#unnumbered.get(key) ?? new Map<string, StoredTask>()
-      this.#unnumbered.set(key, entries.set(id, entry))
+      const graphId = entry.graph_id ?? ''
+      const entries = this.#unnumbered.get(graphId) ?? new Map<string, StoredTask>()
+      this.#unnumbered.set(graphId, entries.set(entry.id, entry))
       return
     }
     this.lastOrdinal = Math.max(this.lastOrdinal, ordinal)
@@ -86,7 +85,7 @@ export class Replay {
       if (this.#mentions !== undefined && this.#graphs.has(ordinal)) throw new OutOfOrder()
       this.#current = ordinal
     }
-    this.#entriesOf(ordinal).set(id, entry)
+    this.#entriesOf(ordinal).set(entry.id, entry)
   }
 
   /** Called after the last entry. */
@@ -95,7 +94,7 @@ export class Replay {
     this.#seen.clear()
     for (const entries of this.#unnumbered.values()) this.#graphs.set(++this.lastOrdinal, entries)
     for (const [ordinal, entries] of this.#graphs) {
-      if (entries instanceof Map) for (const id of entries.keys()) this.#owners.set(id, ordinal)
+      if (entries instanceof Map) for (const id of idsOfService(entries)) this.#owners.set(id, ordinal)
     }
   }
 
@@ -104,7 +103,7 @@ export class Replay {
     const ordinal = this.#current
     if (ordinal === undefined || this.#mentions === undefined) return
     const entries = this.#entriesOf(ordinal)
-    if (this.#mentions.has(ordinal, entries.keys())) return
+    if (this.#mentions.has(ordinal, idsOfService(entries))) return
     const graph = this.#build(ordinal, [...entries.values()], refuse)
     if (graph === undefined) this.#graphs.delete(ordinal)
     else this.#graphs.set(ordinal, graph)
@@ -135,25 +134,32 @@ export class Replay {
     const { graph_ordinal, graph_id, trace_id, created_at, idempotency, body } = graph
     if (this.#revoked.has(graph_ordinal)) return
     if (idempotency !== undefined) this.idempotencyKeys.push(idempotency)
-    // A task that the state file lacks, of a graph that it has, was deleted or replaced before the file was written.
+    // A task that the state file lacks, of a graph that it has, was deleted before the file was written.
     const isKnown = this.#graphs.has(graph_ordinal)
     const entries = this.#entriesOf(graph_ordinal)
-    const options = optionsIn(body)
+    const graphOptions = optionsIn(body)
+    const isScoped = graphOptions.scope === 'graph'
+    const options = {
+      ...(graphOptions !== NO_GRAPH_OPTIONS && { graph: graphOptions }),
+      ...(isScoped && { scope: 'graph' as const }),
+    }
     for (const input of runSync(decodeTasks(body))) {
       const { id } = input
       if (!id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
-      const owner = this.#owners.get(id) ?? graph_ordinal
+      const owner = isScoped ? graph_ordinal : (this.#owners.get(id) ?? graph_ordinal)
       const isReplaced = owner !== graph_ordinal && this.#rankOf(owner) > this.#rankOf(graph_ordinal)
       if (!entries.has(id)) {
         const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
         const tool = toolName === undefined ? {} : { tool_name: toolName }
         const identity = { graph_id, graph_ordinal, trace_id, created_at, ...options }
         const entry = { ...input, type, ...tool, ...identity, status: 'pending' }
-        entries.set(id, { ...entry, ...((isKnown || isReplaced) && { deleted: true }) } as StoredTask)
+        const removal = { ...(isKnown && { deleted: true }), ...(isReplaced && { replaced: true }) }
+        entries.set(id, { ...entry, ...removal } as StoredTask)
       }
-      if (isReplaced) continue
-      if (owner !== graph_ordinal) this.#hide(id) // it took the id over, whatever happened to its own task since
-      if (entries.get(id)!.deleted) this.#owners.delete(id)
+      if (isScoped || isReplaced) continue
+      if (owner !== graph_ordinal) this.#replace(id) // it took the id over, whatever happened to its own task since
+      const { deleted, replaced } = entries.get(id)!
+      if (deleted || replaced) this.#owners.delete(id)
       else this.#owners.set(id, graph_ordinal)
     }
   }
@@ -163,7 +169,7 @@ export class Replay {
     this.lastSeq = Math.max(this.lastSeq, seq)
     if (record === undefined && !this.#graphs.has(graph_ordinal)) return
     const entries = this.#entriesOf(graph_ordinal)
-    // A task without an entry was deleted or replaced. Its outcome still decides about its dependents.
+    // A task without an entry was deleted. Its outcome still decides about its dependents.
     const known = entries.get(id) ?? ({ type: 'os', id, deleted: true } as StoredTask)
     if ((known.seq ?? 0) >= seq) return
     // An earlier state, of a segment that a crash kept from being removed, may have made the entry without its record.
@@ -172,12 +178,12 @@ export class Replay {
     if (state.deleted && this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)
   }
 
-  /** The previous task of `id` is replaced. Its outcome still decides about its dependents. */
-  #hide(id: string): void {
+  /** The previous task of `id` is replaced: only its graph knows it from now on. */
+  #replace(id: string): void {
     const owner = this.#owners.get(id)
     const entries = owner === undefined ? undefined : this.#entriesOf(owner)
     const entry = entries?.get(id)
-    if (entries !== undefined && entry !== undefined) entries.set(id, { ...entry, deleted: true })
+    if (entries !== undefined && entry !== undefined) entries.set(id, { ...entry, replaced: true })
   }
 
   /** Builds all graphs. Called once, at the end. Frees the entries of each graph as soon as it is built. */
@@ -227,10 +233,9 @@ export class Replay {
   }
 }
 
-/** The options of a submitted graph. What an earlier version ignored may have any form. */
-function optionsIn(body: unknown): Pick<StoredTask, 'graph'> {
-  const graph = isObject(body) ? graphOptions(body) : undefined
-  return graph === undefined || graph === NO_GRAPH_OPTIONS ? {} : { graph }
+/** The ids of `entries` that belong to the service. */
+function* idsOfService(entries: ReadonlyMap<string, StoredTask>): Generator<string> {
+  for (const [id, entry] of entries) if (isKnownToService(entry)) yield id
 }
 
 function statesIn(payload: Uint8Array, refuse: (detail: string) => Error): JournaledState[] {

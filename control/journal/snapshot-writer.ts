@@ -1,5 +1,6 @@
 /**
- * `<data-dir>/state.json`, the state file: one JSON object of task ids and task records, an entry a line.
+ * `<data-dir>/state.json`, the state file: one JSON object of task ids and task records, an entry a line. The key of a
+ * task that only its graph knows is `<graph_id>/<id>`.
  *
  * It is written to a new file, synced and renamed, in steps that let requests run in between.
  */
@@ -7,7 +8,7 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { replaceFile } from '../../shared/atomic-file.ts'
 import { nextTurn, SLICE_MS } from '../../shared/steps.ts'
-import type { Graph } from '../graph/graph.ts'
+import type { Graph, Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { storedTask } from './stored-task.ts'
 
@@ -20,7 +21,7 @@ export const hasSnapshot = (dataDir: string): boolean =>
 /** Bytes of entries written with one call. */
 const WRITE_BYTES = 256 * 1024
 
-/** Writes the visible tasks of `store` to the state file of `dataDir`; returns its size in characters. */
+/** Writes the records of `store` to the state file of `dataDir`; returns its size in characters. */
 export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<number> {
   let characters = 0
   await replaceFile(statePath(dataDir), async (file) => {
@@ -28,8 +29,8 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
     let separator = '\n'
     let last: Graph | undefined
     let sliceEnd = performance.now() + SLICE_MS
-    for (const task of store.visibleTasks()) {
-      text += `${separator}${JSON.stringify(task.id)}:${JSON.stringify(storedTask(store, task, task.graph !== last))}`
+    for (const task of store.recordedTasks()) {
+      text += `${separator}${JSON.stringify(keyOf(store, task))}:${JSON.stringify(storedTask(store, task, task.graph !== last))}`
       separator = ',\n'
       last = task.graph
       if (text.length >= WRITE_BYTES) {
@@ -46,4 +47,18 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
     await file.writeFile(`${text}\n}\n`)
   })
   return characters
+}
+
+/**
+ * The key of `task`. An id of the service may look like the key of another task; that one then gets a suffix. Its
+ * position makes the suffix its own.
+ */
+function keyOf(store: TaskStore, task: Task): string {
+  if (store.isVisible(task)) return task.id
+  const { graph, id, position } = task
+  const prefix = encodeURIComponent(graph.id.toWellFormed())
+  let name = id
+  while (store.get(`${prefix}/${name}`) !== undefined || (name !== id && store.taskIn(graph, name) !== undefined))
+    name += `+${position}`
+  return `${prefix}/${name}`
 }

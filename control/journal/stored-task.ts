@@ -37,6 +37,8 @@ export interface StoredExtras {
   readonly handle_taken?: true
   /** `Handle.owner`. Absent in files of earlier versions. */
   readonly handle_owner?: string
+  /** The id belongs to the graph (`GraphOptions`). */
+  readonly scope?: 'graph'
   /** Outcomes of dependencies whose records were removed. */
   readonly settled_dependencies?: readonly { readonly id: string; readonly outcome: TaskStatus | 'deleted' }[]
 }
@@ -46,13 +48,17 @@ export type StoredTask = Omit<TaskRecord, 'depends_on'> & { readonly depends_on?
     readonly deleted?: true
   }
 
+/** Whether the id belongs to the service. Otherwise only the graph of the task knows the id. */
+export const isKnownToService = ({ scope, replaced }: Pick<Partial<StoredTask>, 'scope' | 'replaced'>): boolean =>
+  scope !== 'graph' && replaced !== true
+
 /** The entry of `task` in the state file. `isFirst` of its graph. */
 export function storedTask(store: TaskStore, task: Task, isFirst: boolean): StoredTask {
   const { graph } = task
   const settled: { id: string; outcome: TaskStatus | 'deleted' }[] = []
   if (!task.isTerminal) {
     for (const dependency of graph.dependenciesOf(task)) {
-      if (store.isVisible(dependency)) continue
+      if (store.hasRecord(dependency)) continue
       settled.push({ id: dependency.id, outcome: dependency.isTerminal ? dependency.status : 'deleted' })
     }
   }
@@ -60,6 +66,7 @@ export function storedTask(store: TaskStore, task: Task, isFirst: boolean): Stor
     ...(wholeRecord(task) as StoredTask),
     ...progressExtras(task),
     trace_id: graph.traceId,
+    ...(graph.isScoped && { scope: 'graph' as const }),
     ...(isFirst && graph.options !== NO_GRAPH_OPTIONS && { graph: graph.options }),
     ...(settled.length > 0 && { settled_dependencies: settled }),
   }
@@ -88,7 +95,7 @@ export function recoverGraph(
   if (cycle !== null) throw refuse(`the dependencies of task ${all[cycle[0]!]!.id} form a cycle`)
 
   const { graph_id, trace_id, created_at } = entries[0]!
-  const options = entries.find((entry) => entry.graph !== undefined)?.graph
+  const options = optionsOf(entries)
   const identity = {
     id: graph_id ?? crypto.randomUUID(),
     ordinal,
@@ -100,7 +107,10 @@ export function recoverGraph(
   all.forEach((entry, position) => {
     const task = recoverTask(graph, position, entry)
     graph.tasks.push(task)
-    task.isDeleted = position >= entries.length || entry.deleted === true
+    // Only journals of earlier versions know of replaced tasks that they do not know to have ended.
+    const isDeleted = position >= entries.length || entry.deleted || (entry.replaced && !task.isTerminal)
+    if (isDeleted) task.removal = 'deleted'
+    else if (entry.replaced) task.removal = 'replaced'
     if (!task.isTerminal && (!task.isDeleted || task.goesOnElsewhere)) graph.live++
   })
   if (graph.live === 0) {
@@ -113,6 +123,12 @@ export function recoverGraph(
     for (let i = 0; i < graph.dependentCount(task); i++) graph.missing[graph.dependent(task, i).position]!--
   }
   return graph
+}
+
+/** Whoever edits a state file may remove the entry with the options: the scope must not be lost with it. */
+function optionsOf(entries: readonly StoredTask[]): GraphOptions | undefined {
+  const options = entries.find((entry) => entry.graph !== undefined)?.graph
+  return entries.some(({ scope }) => scope === 'graph') ? { ...options, scope: 'graph' } : options
 }
 
 /** End of the last task. Undefined if no entry has a time, as in state files of other origin. */

@@ -31,10 +31,10 @@ export class ResultRoom {
 
 /** Without its result. */
 export function briefView(task: Task): TaskView {
-  const { id, status, type, toolName, graph, attempt, errorText, failure, attemptStartedAt, finishedAt } = task
+  const { address, status, type, toolName, graph, attempt, errorText, failure, attemptStartedAt, finishedAt } = task
   const isTimed = attemptStartedAt !== undefined && finishedAt !== undefined
   return {
-    id,
+    id: address,
     status,
     tool: toolName ? `${type}/${toolName}` : type,
     graph_id: graph.id,
@@ -50,7 +50,7 @@ export function viewWithResult(task: Task, room: ResultRoom): TaskView {
   const { result } = task
   if (result === undefined) return view
   if (room.takes(result)) return { ...view, result }
-  return { ...view, result_omitted: `call get_logs with {"task_id": ${JSON.stringify(task.id)}}` }
+  return { ...view, result_omitted: `call get_logs with {"task_id": ${JSON.stringify(task.address)}}` }
 }
 
 /** How many of `tasks` are in which state. */

@@ -8,7 +8,7 @@ import { graphTotals } from '../graph/graph-summary.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { knownGraph, knownTask, namedTasks, type TaskNames } from './named-tasks.ts'
+import { knownGraph, knownTask, namedTasks, type TaskAddress, type TaskNames } from './named-tasks.ts'
 
 export interface CancelParts {
   readonly store: TaskStore
@@ -20,8 +20,11 @@ export interface CancelParts {
  * Cancels one task. Its entry comes first, then those of the tasks downstream that are skipped by it. A task that has ended
  * stays as it is. Throws 404, and 503 when the disk does not take it.
  */
-export async function cancelTask({ store, scheduler, persistence }: CancelParts, id: string): Promise<CancelledTask[]> {
-  const task = knownTask(store, id)
+export async function cancelTask(
+  { store, scheduler, persistence }: CancelParts,
+  address: TaskAddress,
+): Promise<CancelledTask[]> {
+  const task = knownTask(store, address)
   const hadEnded = task.isTerminal
   persistence.assertWritable()
   const skipping = scheduler.cancel(task)
@@ -33,6 +36,7 @@ export async function cancelTask({ store, scheduler, persistence }: CancelParts,
 }
 
 export interface TaskStatusEntry {
+  /** `Task.address`. */
   readonly id: string
   readonly status: TaskStatus
 }
@@ -44,7 +48,7 @@ export interface TaskStatusEntry {
 export async function cancelTasks(parts: CancelParts, names: TaskNames): Promise<TaskStatusEntry[]> {
   const named = await namedTasks(parts.store, names)
   const tasks = named.graph === undefined ? named.tasks : named.tasks.filter(({ isTerminal }) => !isTerminal)
-  return Array.from(await cancelAll(parts, tasks), ([{ id }, status]) => ({ id, status }))
+  return Array.from(await cancelAll(parts, tasks), ([{ address }, status]) => ({ id: address, status }))
 }
 
 /**

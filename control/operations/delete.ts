@@ -2,7 +2,7 @@
 import type { Persistence } from '../journal/persistence.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { knownTask } from './named-tasks.ts'
+import { knownTask, type TaskAddress } from './named-tasks.ts'
 
 export interface DeleteParts {
   readonly store: TaskStore
@@ -11,8 +11,8 @@ export interface DeleteParts {
 }
 
 /** Resolves once the deletion is on disk. Throws 404, and 503 when the disk does not take it. */
-export async function deleteTask({ store, scheduler, persistence }: DeleteParts, id: string): Promise<void> {
-  const task = knownTask(store, id)
+export async function deleteTask({ store, scheduler, persistence }: DeleteParts, address: TaskAddress): Promise<void> {
+  const task = knownTask(store, address)
   persistence.assertWritable()
   scheduler.delete(task)
   await persistence.durable()

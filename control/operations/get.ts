@@ -5,7 +5,7 @@ import { handleRecord } from '../graph/handle.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { callOf, knownCall, knownTask } from './named-tasks.ts'
+import { callOf, knownCall, knownTask, type TaskAddress } from './named-tasks.ts'
 import { callJson, recordJson } from './record-json.ts'
 import type { ResultReader } from './stored-result.ts'
 
@@ -19,9 +19,9 @@ export interface RecordParts extends GetParts {
 }
 
 /** What `view` makes of the task. Throws 404. */
-export function getTask<V>({ store, persistence }: GetParts, id: string, view: (task: Task) => V): V {
+export function getTask<V>({ store, persistence }: GetParts, address: TaskAddress, view: (task: Task) => V): V {
   persistence.flush()
-  return view(knownTask(store, id))
+  return view(knownTask(store, address))
 }
 
 /**
@@ -30,13 +30,13 @@ export function getTask<V>({ store, persistence }: GetParts, id: string, view: (
  */
 export async function getRecord(
   parts: RecordParts,
-  id: string,
+  address: TaskAddress,
   patience: () => AbortSignal | undefined,
 ): Promise<string> {
-  const task = knownTask(parts.store, id)
+  const task = knownTask(parts.store, address)
   const until = patience()
   if (until !== undefined) await parts.store.whenEnded(task, until)
-  return getTask(parts, id, (known) => recordJson(known, parts.resultFiles))
+  return getTask(parts, address, (known) => recordJson(known, parts.resultFiles))
 }
 
 /** The record of a call of an MCP tool, as JSON. Throws 404. */

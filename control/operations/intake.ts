@@ -13,7 +13,7 @@ import { createGraph, Graph, type GraphIdentity } from '../graph/graph.ts'
 import type { GraphOptions } from '../graph/graph-options.ts'
 import { refuseHiddenValues } from '../graph/hidden-env.ts'
 import { smallGraph } from '../graph/small-graph.ts'
-import { checkIds, validateUnclaimed } from '../graph/validate.ts'
+import { checkIds, validateGraph, validateUnclaimed } from '../graph/validate.ts'
 import type { SentKey } from '../journal/idempotency.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
@@ -26,7 +26,7 @@ export interface IntakeParts {
   readonly store: TaskStore
   readonly scheduler: Scheduler
   readonly executors: ExecutorRegistry
-  readonly persistence: Pick<Persistence, 'appendGraph' | 'revoke'>
+  readonly persistence: Pick<Persistence, 'appendGraph' | 'revoke' | 'assertWritable'>
   readonly retention: Pick<Retention, 'makeRoom' | 'checkSize'>
   readonly readiness: Pick<Readiness, 'ensure'>
   readonly log: Log
@@ -86,6 +86,7 @@ export async function takeInGraph(
   try {
     readiness.ensure()
     retention.makeRoom(graph.tasks.length)
+    if (store.replaces(graph)) persistence.assertWritable() // the ends of replaced tasks reach the disk before it
     graph.createdAt = Date.now() // the checks may have taken a while, and others may have been faster
     await persistence.appendGraph(graph, encoded.body, sent && { ...sent, answer, at: graph.createdAt })
     if (sent === undefined && caller?.signal.aborted) {
@@ -126,7 +127,10 @@ function* check(parts: IntakeParts, encoded: EncodedGraph, traceId: string): Ste
   const { fields, tasks, options } = yield* encoded.graph === undefined
     ? decodeGraph(encoded.body, checkSize)
     : checkGraphShape(encoded.graph, checkSize)
-  const valid = yield* validateUnclaimed(tasks, executors.types)
+  const valid =
+    options.scope === 'graph'
+      ? { ...(yield* validateGraph(tasks, executors.types)), mayRepeatIds: false }
+      : yield* validateUnclaimed(tasks, executors.types)
   try {
     yield* inRanges(valid.tasks.length, (from, to) => refuseHiddenValues(valid.tasks, from, to))
   } catch (error) {

@@ -7,9 +7,19 @@ import { isYieldDue, nextTurn, runCooperatively, SLICE_MS, type Steps } from '..
 import type { Task } from '../graph/graph.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import { knownGraph } from './named-tasks.ts'
 import { recordJson } from './record-json.ts'
 import type { ResultReader } from './stored-result.ts'
-import { cursorOf, graphsOf, isWanted, type PageRequest, type Place, pageOf, type TaskFilter } from './task-filter.ts'
+import {
+  candidates,
+  cursorOf,
+  isListed,
+  isWanted,
+  type PageRequest,
+  type Place,
+  pageOf,
+  type TaskFilter,
+} from './task-filter.ts'
 
 export interface ListParts {
   readonly store: TaskStore
@@ -58,16 +68,21 @@ const CHUNK: PartSize = { characters: 64 * 1024, ms: SLICE_MS }
  */
 const PAGE: PartSize = { characters: 2 * 1024 * 1024, ms: 25 }
 
-/** The wanted tasks, oldest first. The rest is made while it is read: a slow reader holds no copy of it. */
+/**
+ * The wanted tasks, oldest first. The rest is made while it is read: a slow reader holds no copy of it. Throws 404 if
+ * the list of a whole graph is asked for and there is no such graph.
+ */
 export async function listRecords(parts: ListParts, { filter, page }: ListRequest): Promise<RecordList> {
   const { store } = parts
+  const { graphId, isWholeGraph } = filter
+  if (isWholeGraph && graphId !== undefined) knownGraph(store, graphId)
   if (page === undefined) {
-    const found = store.visibleTasks(graphsOf(store, filter))
+    const found = candidates(store, filter)
     return inParts(new RecordParts(parts, found, (task) => isWanted(filter, task)), CHUNK, undefined)
   }
   const { tasks, nextCursor } = await runCooperatively(pageOf(store, { filter, ...page }), PAGE.ms)
-  const isListed = (task: Task) => store.isVisible(task) && isWanted(filter, task)
-  return inParts(new RecordParts(parts, tasks.values(), isListed), PAGE, nextCursor)
+  const isStillListed = (task: Task) => isListed(store, filter, task)
+  return inParts(new RecordParts(parts, tasks.values(), isStillListed), PAGE, nextCursor)
 }
 
 async function inParts(records: RecordParts, firstSize: PartSize, nextCursor: string | undefined): Promise<RecordList> {
@@ -156,7 +171,7 @@ function* scan(store: TaskStore, { filter, before, limit }: NewestRequest): Step
   const ring: Task[] = []
   let found = 0
   let i = 0
-  for (const task of store.visibleTasks(graphsOf(store, filter))) {
+  for (const task of candidates(store, filter)) {
     if (isWanted(filter, task)) {
       counts[task.status] = (counts[task.status] ?? 0) + 1
       if (before === undefined || isBefore(task, before)) ring[found++ % limit] = task

@@ -9,7 +9,7 @@ import { ResultFile } from '../graph/result-file.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { knownTask } from './named-tasks.ts'
+import { knownTask, type TaskAddress } from './named-tasks.ts'
 import { type ResultReader, storedValue } from './stored-result.ts'
 
 /** Milliseconds for the other service to say what it has. */
@@ -24,7 +24,7 @@ export interface LogsParts {
 }
 
 export interface LogsRequest {
-  readonly taskId: string
+  readonly address: TaskAddress
   /** Undefined: the first of the streams there are. */
   readonly stream: string | undefined
   /** In characters; counts from the end where it is negative. */
@@ -51,8 +51,8 @@ export interface Logs {
 /** Throws 404, 400 for a stream that is not there, 503 when the service that executes the task does not answer. */
 export async function readLogs(parts: LogsParts, request: LogsRequest, reader: Reader): Promise<Logs> {
   const { store, persistence, resultFiles } = parts
-  const { taskId, offset, limit } = request
-  const task = knownTask(store, taskId)
+  const { address, offset, limit } = request
+  const task = knownTask(store, address)
   const soFar = task.isTerminal ? undefined : (outputSoFar(task, parts) ?? (await remoteSoFar(task, parts, reader)))
   persistence.flush()
   const { status, isTerminal, result } = task // it may have ended meanwhile
@@ -62,7 +62,7 @@ export async function readLogs(parts: LogsParts, request: LogsRequest, reader: R
   const stream = request.stream ?? streams[0] ?? 'result'
   const text = texts.get(stream)
   if (text === undefined && streams.length > 0) {
-    throw badRequest(`task ${taskId} has no stream ${JSON.stringify(stream)} (available: ${streams.join(', ')})`)
+    throw badRequest(`task ${address.id} has no stream ${JSON.stringify(stream)} (available: ${streams.join(', ')})`)
   }
   return { status, isTerminal, stream, streams, page: text === undefined ? undefined : page(text, offset, limit) }
 }

@@ -11,8 +11,15 @@ export class NotFound extends ServiceError {
   }
 }
 
+/** How a caller names one task: by its id in the service, or by its id in a graph. */
+export interface TaskAddress {
+  readonly id: string
+  readonly graphId?: string
+}
+
 /** How a call names tasks: one of the two. */
 export interface TaskNames {
+  /** Ids of the service, or `graph_id/task_id`. */
   readonly task_ids?: string[]
   readonly graph_id?: string
 }
@@ -28,10 +35,33 @@ export async function namedTasks(store: TaskStore, { task_ids, graph_id }: TaskN
   if ((task_ids === undefined) === (graph_id === undefined)) throw badRequest('give either task_ids or graph_id')
   if (task_ids !== undefined) {
     if (task_ids.length === 0) throw badRequest('task_ids is empty')
-    return { tasks: [...new Set(task_ids)].map((id) => knownTask(store, id)) }
+    return { tasks: [...new Set(task_ids.map((text) => knownTask(store, addressOf(store, text))))] }
   }
   const graph = knownGraph(store, graph_id!)
-  return { tasks: await runCooperatively(visibleTasks(store, graph)), graph }
+  return { tasks: await runCooperatively(tasksOf(store, graph)), graph }
+}
+
+function* tasksOf(store: TaskStore, graph: Graph): Steps<Task[]> {
+  const tasks: Task[] = []
+  yield* inRanges(graph.tasks.length, (from, to) => {
+    for (let i = from; i < to; i++) if (store.hasRecord(graph.tasks[i]!)) tasks.push(graph.tasks[i]!)
+  })
+  return tasks
+}
+
+/** What an argument means: the id of a task of the service, else `graph_id/task_id`. */
+export function addressOf(store: Pick<TaskStore, 'get' | 'graph'>, text: string): TaskAddress {
+  if (store.get(text) !== undefined) return { id: text }
+  const slash = text.indexOf('/')
+  const graphId = text.slice(0, Math.max(0, slash))
+  return store.graph(graphId) === undefined ? { id: text } : { id: text.slice(slash + 1), graphId }
+}
+
+/** The task that callers see under `address`. Throws `NotFound`. */
+export function knownTask(store: Pick<TaskStore, 'get' | 'graph' | 'taskIn'>, { id, graphId }: TaskAddress): Task {
+  const task = graphId === undefined ? store.get(id) : store.taskIn(knownGraph(store, graphId), id)
+  if (task === undefined) throw new NotFound('task', graphId === undefined ? id : `${id} in graph ${graphId}`)
+  return task
 }
 
 /** The graph that callers see under `id`. Throws `NotFound`. */
@@ -39,21 +69,6 @@ export function knownGraph(store: Pick<TaskStore, 'graph'>, id: string): Graph {
   const graph = store.graph(id)
   if (graph === undefined) throw new NotFound('graph', id)
   return graph
-}
-
-function* visibleTasks(store: TaskStore, graph: Graph): Steps<Task[]> {
-  const visible: Task[] = []
-  yield* inRanges(graph.tasks.length, (from, to) => {
-    for (let i = from; i < to; i++) if (store.isVisible(graph.tasks[i]!)) visible.push(graph.tasks[i]!)
-  })
-  return visible
-}
-
-/** The task that callers see under `id`. Throws `NotFound`. */
-export function knownTask(store: Pick<TaskStore, 'get'>, id: string): Task {
-  const task = store.get(id)
-  if (task === undefined) throw new NotFound('task', id)
-  return task
 }
 
 /** The call of an MCP tool that callers see under `id`. Its handle is the id of its task. */

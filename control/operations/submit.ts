@@ -56,7 +56,9 @@ export class Submitted {
   /** Its tasks; of an earlier submission those that callers still see. */
   tasks(): readonly Task[] {
     if (this.#accepted !== undefined) return this.#accepted.graph.tasks
-    return this.response().task_ids.flatMap((id) => this.#store.get(id) ?? [])
+    const { graph_id, task_ids } = this.response()
+    const graph = this.#store.graph(graph_id)
+    return graph === undefined ? [] : task_ids.flatMap((id) => this.#store.taskIn(graph, id) ?? [])
   }
 }
 

@@ -11,7 +11,13 @@ export interface TaskFilter {
   /** A type without a tool matches all tools of the type. */
   readonly tools?: readonly ToolRef[]
   readonly graphId?: string | undefined
+  /** All tasks of the graph `graphId`: also those that callers see below it only. */
+  readonly isWholeGraph?: boolean
 }
+
+/** Whether a list with this filter contains `task`. */
+export const isListed = (store: TaskStore, filter: TaskFilter, task: Task): boolean =>
+  (filter.isWholeGraph ? store.hasRecord(task) : store.isVisible(task)) && isWanted(filter, task)
 
 export const isWanted = ({ statuses = [], tools = [] }: TaskFilter, task: Task): boolean =>
   (statuses.length === 0 || statuses.includes(task.status)) &&
@@ -54,6 +60,12 @@ export function graphsOf(store: TaskStore, { graphId }: TaskFilter): Iterable<Gr
   return graph === undefined ? [] : [graph]
 }
 
+/** The tasks that a list with this filter looks at, oldest first. Stays valid while the store changes. */
+export function candidates(store: TaskStore, filter: TaskFilter): Generator<Task> {
+  const graphs = graphsOf(store, filter)
+  return filter.isWholeGraph ? store.recordedTasks(graphs) : store.visibleTasks(graphs)
+}
+
 /**
  * The next `limit` of the wanted tasks, in the order of their creation.
  *
@@ -93,7 +105,7 @@ function* tasksOf(store: TaskStore, { filter, limit, until }: Selection, from: (
     if (graph.isRetired) continue
     for (let i = first; i < graph.tasks.length; i++) {
       const task = graph.tasks[i]!
-      if (store.isVisible(task) && isWanted(filter, task)) {
+      if (isListed(store, filter, task)) {
         if (tasks.length === limit) return { tasks, nextCursor: cursorOf(tasks.at(-1)!) }
         tasks.push(task)
       }

@@ -15,7 +15,7 @@ import type { Task } from '../graph/graph.ts'
 import { type LogStream, logTextOf, progressLines } from '../graph/log-page.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { LogsParts, Reader } from './logs.ts'
-import { knownTask } from './named-tasks.ts'
+import { knownTask, type TaskAddress } from './named-tasks.ts'
 import { storedValue } from './stored-result.ts'
 
 /** Logs that may be followed at the same time. */
@@ -54,11 +54,11 @@ let followers = 0
 /** Resolves with the first bytes, or the end. Throws 404; 503 for too many followers or a lost source. */
 export async function openTaskLog(
   parts: TaskLogParts,
-  taskId: string,
+  address: TaskAddress,
   request: TaskLogRequest,
   reader: Reader,
 ): Promise<TaskLog> {
-  const task = knownTask(parts.store, taskId)
+  const task = knownTask(parts.store, address)
   if (request.follow && followers >= MAX_LOG_FOLLOWERS) {
     throw new ServiceError(503, `${MAX_LOG_FOLLOWERS} logs are followed already: try again later, or without follow`)
   }

@@ -41,7 +41,7 @@ export class TaskStore {
   /** Called when no task refers to a result file any more. */
   onResultDropped: (file: ResultFile) => void = () => {}
 
-  /** Called once for each ended task that callers no longer see: it was deleted, replaced or retired. */
+  /** Called once for each ended task that callers no longer see: it was deleted or retired. */
   onForgotten: (task: Task) => void = () => {}
 
   /** A number for a new graph. Numbers are never reused. */
@@ -54,7 +54,7 @@ export class TaskStore {
     return this.#seq
   }
 
-  /** Number of tasks in accepted graphs that were not deleted, replaced or retired. */
+  /** Number of tasks in accepted graphs that were not deleted or retired. */
   get taskCount(): number {
     return this.#taskCount
   }
@@ -80,19 +80,43 @@ export class TaskStore {
     return this.#ids.visible(id)
   }
 
+  /** The task of `graph` that callers see below the graph. */
+  taskIn(graph: Graph, id: string): Task | undefined {
+    return this.#ids.inGraph(graph, id)
+  }
+
   /** Visible tasks of `graphs` as of now, by creation and position. Stays valid while the store changes. */
-  *visibleTasks(graphs: Iterable<Graph> = this.graphs): Generator<Task> {
+  visibleTasks(graphs: Iterable<Graph> = this.graphs): Generator<Task> {
+    return this.#tasksOf(graphs, (task) => this.isVisible(task))
+  }
+
+  /** As `visibleTasks`, with the tasks that callers see below their graphs only. */
+  recordedTasks(graphs: Iterable<Graph> = this.graphs): Generator<Task> {
+    return this.#tasksOf(graphs, (task) => this.hasRecord(task))
+  }
+
+  *#tasksOf(graphs: Iterable<Graph>, isWanted: (task: Task) => boolean): Generator<Task> {
     const until = this.#seq
     for (const graph of graphs) {
       if (graph.acceptedSeq > until) return
       if (graph.isRetired) continue
-      for (const task of graph.tasks) if (this.isVisible(task)) yield task
+      for (const task of graph.tasks) if (isWanted(task)) yield task
     }
   }
 
-  /** Whether callers see `task` under its id: it is neither deleted nor replaced. */
+  /** Whether callers see `task` under its id: it is neither deleted nor replaced, and its graph is not scoped. */
   isVisible(task: Task): boolean {
     return !task.isDeleted && this.get(task.id) === task
+  }
+
+  /** Whether callers see `task`, under its id or below its graph. */
+  hasRecord(task: Task): boolean {
+    return !task.isDeleted && !task.graph.isRetired
+  }
+
+  /** Whether the claimed `graph` is about to replace tasks. */
+  replaces(graph: Graph): boolean {
+    return this.#ids.replaces(graph)
   }
 
   /** Claims the ids of `graph`, or throws 409 and leaves everything as it was. */
@@ -171,7 +195,7 @@ export class TaskStore {
   #hide(task: Task): void {
     if (task.isDeleted) return
     if (!task.graph.isRetired) this.#count(task.graph, -1)
-    task.isDeleted = true
+    task.removal = 'deleted'
     task.graph.visible--
   }
 
@@ -184,12 +208,14 @@ export class TaskStore {
     task.result = undefined
     task.progress = undefined
     task.attempts = undefined
-    if (task.graph.visible === 0 && task.graph.live === 0) this.#graphs.delete(task.graph.id)
+    if (task.graph.visible > 0 || task.graph.live > 0) return
+    this.#graphs.delete(task.graph.id)
+    this.#ids.forgetGraph(task.graph)
   }
 
   #accept(graph: Graph): void {
-    const replaced = this.#ids.settle(graph)
-    if (replaced.length > 0) void runCooperatively(this.#free(replaced))
+    // A replaced task may have been deleted, or retired, while the graph was being written.
+    for (const task of this.#ids.settle(graph)) if (!task.isDeleted) task.removal = 'replaced'
     graph.acceptedSeq = this.#seq
     graph.visible = graph.tasks.length
     this.#taskCount += graph.visible
@@ -203,9 +229,7 @@ export class TaskStore {
     void runCooperatively(this.#free(graph.tasks))
   }
 
-  /**
-   * Frees replaced or retired tasks. No caller sees them any more, so this may take several turns of the event loop.
-   */
+  /** Frees retired tasks. No caller sees them any more, so this may take several turns of the event loop. */
   *#free(tasks: readonly Task[]): Steps<void> {
     for (let i = 0; i < tasks.length; i++) {
       const task = tasks[i]!
@@ -221,11 +245,12 @@ export class TaskStore {
   #recover(graph: Graph): void {
     for (const task of graph.tasks) {
       if (!task.isDeleted) {
-        this.#ids.add(task)
+        if (graph.isScoped || task.isReplaced) this.#ids.addInGraph(task)
+        else this.#ids.add(task)
         graph.visible++
       } else if (task.goesOnElsewhere) {
         this.hiddenRunning.add(task)
-        this.#ids.addIfFree(task) // earlier versions gave its id away at a restart
+        if (!graph.isScoped) this.#ids.addIfFree(task) // earlier versions gave its id away at a restart
       }
     }
     this.#count(graph, graph.visible)

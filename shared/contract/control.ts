@@ -80,6 +80,11 @@ export const GraphFields = Type.Object({
     `object of at most ${MAX_LABELS} strings (names of 1 to 63 letters, digits, ".", "_", "/" or "-"; values of at most ${MAX_LABEL_VALUE_CHARACTERS} characters)`,
     'Kept with the graph, to find it by.',
   ),
+  scope: orNull(
+    Type.Literal('graph'),
+    '"graph"',
+    'With "graph" the ids of the tasks belong to this graph: other graphs may use the same ids, and a task is addressed as graph_id/task_id. Absent: ids belong to the service.',
+  ),
 })
 
 export type GraphFields = Static<typeof GraphFields>
@@ -182,6 +187,9 @@ export const TaskRecord = Type.Object(
     timeout: maybe(Type.Integer({ description: 'Milliseconds for each attempt; 0 or less: no limit.' })),
     annotations: maybe(textMap('As submitted.')),
     graph_id: text('Id of its graph.'),
+    replaced: maybe(
+      Type.Literal(true, { description: 'Another graph has taken the id. This record is read below its graph.' }),
+    ),
     status: taskStatus,
     run_status: maybe(oneOf(RUN_STATUSES, 'State of its run. Exists once the task has started.')),
     attempt: maybe(count('Number of the last attempt, from 1.')),

@@ -21,11 +21,14 @@ const waitMs = (defaultMs: number) =>
     }),
   )
 
+/** For both tools that take one task. */
+const taskId = Type.String({ expected: 'string', description: 'Id of the task, as the answers show it.' })
+
 const taskIds = Type.Optional(
   Type.Array(Type.String(), {
     maxItems: MAX_NAMED_TASKS,
     expected: `array of at most ${MAX_NAMED_TASKS} strings`,
-    description: 'Ids of tasks.',
+    description: 'Ids of tasks, as the answers show them.',
     examples: [['fetch', 'count']],
   }),
 )
@@ -111,7 +114,7 @@ export const WaitInput = Type.Object({
 })
 
 export const GetTaskInput = Type.Object({
-  task_id: Type.String({ expected: 'string', description: 'Id of the task.' }),
+  task_id: taskId,
 })
 
 export const ListTasksInput = Type.Object({
@@ -130,7 +133,7 @@ export const ListTasksInput = Type.Object({
 })
 
 export const GetLogsInput = Type.Object({
-  task_id: Type.String({ expected: 'string', description: 'Id of the task.' }),
+  task_id: taskId,
   stream: Type.Optional(
     Type.String({
       expected: 'string',
@@ -172,7 +175,7 @@ const statusOf = (description: string) =>
 
 /** A task in an answer, with the fields that a model needs to continue. */
 export const TaskView = Type.Object({
-  id: text('Id of the task.'),
+  id: text('Id of the task, or graph_id/id if it belongs to its graph only.'),
   status: statusOf('The task has ended when it is success, failed, skipped or cancelled.'),
   tool: text('The tool, as category/tool.'),
   graph_id: text('Id of its graph.'),

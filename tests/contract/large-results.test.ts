@@ -42,7 +42,7 @@ test('the output of a command that fails is kept whole, that of an attempt which
   expect(resultFiles(control.dataDir)).toEqual([expect.stringMatching(/^1-0-3-[0-9a-f]{8}\.json$/)])
 })
 
-test('a file goes with its task: deleted, replaced or retired', async () => {
+test('a file goes with the record of its task, and stays while the task is replaced', async () => {
   await using control = await startControl({ flags: ['--persist-interval', '20ms'] })
   const noneLeft = () =>
     until(
@@ -53,8 +53,13 @@ test('a file goes with its task: deleted, replaced or retired', async () => {
   expect(resultFiles(control.dataDir).length).toBe(1)
   await control.fetch('/tasks/a', { method: 'DELETE' })
   await noneLeft()
-  await control.run(noop('b', large))
+  const { graph_id } = await control.run(noop('b', large))
   await control.run(noop('b', 'small'))
+  expect(await (await control.fetch(`/graphs/${graph_id}/tasks/b`)).json()).toMatchObject({
+    replaced: true,
+    result: { message: large },
+  })
+  await control.fetch(`/graphs/${graph_id}/tasks/b`, { method: 'DELETE' })
   await noneLeft()
 })
 

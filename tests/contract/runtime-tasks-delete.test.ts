@@ -1,5 +1,5 @@
 /**
- * Goal: a runtime task that is gone from control (deleted, replaced, retired) is gone from the runtime service, too, with
+ * Goal: a runtime task that is gone from control (deleted or retired) is gone from the runtime service, too, with
  * its files; one that runs is left alone. No answer of control waits for it.
  * Method: both real services.
  */
@@ -43,12 +43,15 @@ test('a deleted task whose runtime service is away: 204 at once, and it goes onc
   await noneThere(pair)
 })
 
-test('a replaced task goes, the one in its place stays', async () => {
+test('a replaced task stays until it is deleted below its graph, and then only that one goes', async () => {
   await using pair = await startPair()
   await pair.script('a', 'echo first')
-  await pair.ended('a')
+  const { here: first } = await pair.ended('a')
   await pair.script('a', 'echo second')
   const { here } = await pair.ended('a')
+  const path = `/graphs/${first.graph_id}/tasks/a`
+  expect(await (await pair.control.fetch(`${path}/logs`)).text()).toBe('first\n')
+  expect((await pair.control.fetch(path, { method: 'DELETE' })).status).toBe(204)
   const left = await until(
     () => pair.runtime.list(),
     (tasks) => tasks.length === 1,

@@ -1,6 +1,7 @@
 /** Graphs made by the real rules, for tests of what works on them. */
 
 import { createGraph, type Graph, type Task } from '../../control/graph/graph.ts'
+import { type GraphOptions, NO_GRAPH_OPTIONS } from '../../control/graph/graph-options.ts'
 import { validateGraph } from '../../control/graph/validate.ts'
 import type { TaskStore } from '../../control/store/tasks.ts'
 import type { TaskInput } from '../../shared/contract/control.ts'
@@ -12,20 +13,34 @@ const TYPES: ReadonlySet<string> = new Set(['os', 'runtime', 'mcp', 'test'])
 let graphs = 0
 
 /** A graph that no store knows yet. */
-export function graphOf(tasks: TaskInput[], createdAt = Date.now(), types = TYPES): Graph {
+export function graphOf(
+  tasks: TaskInput[],
+  createdAt = Date.now(),
+  types = TYPES,
+  options: GraphOptions = NO_GRAPH_OPTIONS,
+): Graph {
   const valid = runSync(validateGraph(tasks, types))
-  return runSync(
-    createGraph(valid, { id: `graph-${++graphs}`, ordinal: graphs, traceId: `trace-${graphs}`, createdAt }),
-  )
+  const identity = { id: `graph-${++graphs}`, ordinal: graphs, traceId: `trace-${graphs}`, createdAt, options }
+  return runSync(createGraph(valid, identity))
 }
 
 /** A graph that `store` has accepted. */
-export function acceptGraph(store: TaskStore, tasks: TaskInput[], createdAt = Date.now(), types = TYPES): Graph {
-  const graph = graphOf(tasks, createdAt, types)
+export function acceptGraph(
+  store: TaskStore,
+  tasks: TaskInput[],
+  createdAt = Date.now(),
+  types = TYPES,
+  options: GraphOptions = NO_GRAPH_OPTIONS,
+): Graph {
+  const graph = graphOf(tasks, createdAt, types, options)
   runSync(store.claim(graph))
   store.apply({ kind: 'graph-accepted', graph })
   return graph
 }
+
+/** As `acceptGraph`, for a graph whose ids are its own. */
+export const acceptScoped = (store: TaskStore, tasks: TaskInput[]): Graph =>
+  acceptGraph(store, tasks, Date.now(), TYPES, { scope: 'graph' })
 
 /** A task that belongs to no store. */
 export const taskOf = (task: TaskInput): Task => graphOf([{ id: 'task', type: 'test', ...task }]).tasks[0]!

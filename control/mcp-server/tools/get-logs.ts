@@ -2,6 +2,7 @@
 import { GetLogsAnswer, GetLogsInput } from '../../../shared/contract/mcp-server.ts'
 import { page } from '../../graph/log-page.ts'
 import { type Logs, readLogs } from '../../operations/logs.ts'
+import { addressOf } from '../../operations/named-tasks.ts'
 import { defineTool } from '../tool.ts'
 
 export const getLogsTool = defineTool({
@@ -13,7 +14,7 @@ export const getLogsTool = defineTool({
   answer: GetLogsAnswer,
   isReadOnly: true,
   async run({ task_id, stream, offset = 0, limit = 8_000 }, parts, context): Promise<GetLogsAnswer> {
-    const logs = await readLogs(parts, { taskId: task_id, stream, offset, limit }, context)
+    const logs = await readLogs(parts, { address: addressOf(parts.store, task_id), stream, offset, limit }, context)
     const next = nextStep(logs)
     return {
       task_id,

@@ -3,6 +3,7 @@ import { GetTaskAnswer, GetTaskInput } from '../../../shared/contract/mcp-server
 import type { Task } from '../../graph/graph.ts'
 import { taskRecord } from '../../graph/record.ts'
 import { getTask } from '../../operations/get.ts'
+import { addressOf } from '../../operations/named-tasks.ts'
 import { defineTool } from '../tool.ts'
 import { MAX_RESULTS_CHARACTERS, ResultRoom, viewWithResult } from '../view.ts'
 
@@ -18,7 +19,7 @@ export const getTaskTool = defineTool({
   answer: GetTaskAnswer,
   isReadOnly: true,
   async run({ task_id }, parts) {
-    return getTask(parts, task_id, wholeView)
+    return getTask(parts, addressOf(parts.store, task_id), wholeView)
   },
 })
 

@@ -16,7 +16,11 @@ export const listTasksTool = defineTool({
   isReadOnly: true,
   async run({ status, graph_id, limit = 20, cursor }, parts): Promise<ListTasksAnswer> {
     const before = cursor === undefined ? undefined : beforeOf(cursor)
-    const filter = { statuses: status === undefined ? [] : [status], graphId: graph_id }
+    const filter = {
+      statuses: status === undefined ? [] : [status],
+      graphId: graph_id,
+      isWholeGraph: graph_id !== undefined,
+    }
     const { counts, tasks, nextCursor } = await listNewest(parts, { filter, before, limit }, briefView)
     return { counts: { ...counts }, tasks: [...tasks], ...(nextCursor !== undefined && { next_cursor: nextCursor }) }
   },

@@ -34,7 +34,7 @@ export const runActionTool = defineTool({
     const { tasks, kind: understoodAs, warnings } = await act(parts, { request }, { traceId: context.traceId })
     const submitted = {
       accepted: tasks.length,
-      task_ids: tasks.slice(0, MAX_SHOWN_TASKS).map(({ id }) => id),
+      task_ids: tasks.slice(0, MAX_SHOWN_TASKS).map(({ address }) => address),
       kind: understoodAs,
       ...(warnings.length > 0 && { warnings: [...warnings] }),
     }

@@ -13,15 +13,16 @@ export const submitGraphTool = defineTool({
     'Submit tasks that depend on each other. A task runs as soon as all tasks in its depends_on have succeeded. Independent tasks run at the same time. When a task fails, the tasks that depend on it are skipped. Use run_action for a single step. Without wait_ms, the call returns the task ids at once; then call wait.',
   input: SubmitGraphInput,
   answer: SubmitGraphAnswer,
-  async run({ tasks, name, labels, wait_ms = 0, idempotency_key }, parts, context): Promise<SubmitGraphAnswer> {
+  async run({ tasks, name, labels, scope, wait_ms = 0, idempotency_key }, parts, context): Promise<SubmitGraphAnswer> {
     const given = await submit(
       parts,
-      { graph: { tasks, name, labels } },
+      { graph: { tasks, name, labels, scope } },
       { traceId: context.traceId, key: idempotency_key },
     )
     const { accepted, task_ids, graph_id, warnings } = given.response()
+    const addresses = task_ids.slice(0, MAX_SHOWN_TASKS).map((id) => (scope === 'graph' ? `${graph_id}/${id}` : id))
     const submitted = {
-      ...{ accepted, task_ids: task_ids.slice(0, MAX_SHOWN_TASKS), graph_id },
+      ...{ accepted, task_ids: addresses, graph_id },
       ...(warnings !== undefined && { warnings: [...warnings] }),
     }
     if (wait_ms === 0) return submitted

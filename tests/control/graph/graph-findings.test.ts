@@ -48,7 +48,7 @@ describe('the state of a graph', () => {
     fc.assert(
       fc.property(fc.array(ends, { minLength: 1, maxLength: 600 }), fc.array(fc.nat(599)), (statuses, deleted) => {
         const graph = graphWith(statuses, AT)
-        for (const i of deleted) if (graph.tasks[i] !== undefined) graph.tasks[i]!.isDeleted = true
+        for (const i of deleted) if (graph.tasks[i] !== undefined) graph.tasks[i]!.removal = 'deleted'
         expect(runSync(endState(graph))).toBe(runSync(graphSummary(graph)).state as never)
       }),
     )
@@ -58,7 +58,7 @@ describe('the state of a graph', () => {
 describe('the summary of a graph', () => {
   test('counts tasks by state, without those that were deleted', () => {
     const graph = graphWith([...TASK_STATUSES, 'success', 'failed'])
-    graph.tasks.at(-1)!.isDeleted = true
+    graph.tasks.at(-1)!.removal = 'deleted'
     const { task_count, counts } = runSync(graphSummary(graph))
     expect(task_count).toBe(TASK_STATUSES.length + 1)
     expect(counts).toEqual({ pending: 1, running: 1, success: 2, failed: 1, skipped: 1, cancelling: 1, cancelled: 1 })
@@ -182,7 +182,7 @@ describe('the tasks of an answer', () => {
 
   test('leave out those that were deleted', () => {
     const graph = graphWith(['success', 'failed'])
-    graph.tasks[1]!.isDeleted = true
+    graph.tasks[1]!.removal = 'deleted'
     const { shown, failure } = examine(graph)
     expect(shown).toEqual([graph.tasks[0]!])
     expect(failure).toBeUndefined()

@@ -91,7 +91,7 @@ describe('a state in the journal', () => {
     ],
     [
       'deleted, with its result in a file',
-      { ...ended, result: new ResultFile('1-0-1.json'), isDeleted: true },
+      { ...ended, result: new ResultFile('1-0-1.json'), removal: 'deleted' },
       {
         status: 'success',
         run_status: 'success',
@@ -118,7 +118,7 @@ describe('a state in the journal', () => {
       attempt: fc.constantFrom(0, 1, 1, 1),
       interruptedAttempts: fc.constantFrom(0, 0, 0, 1),
       isBackingOff: fc.constantFrom(false, false, true),
-      isDeleted: fc.constantFrom(false, false, false, true),
+      removal: fc.constantFrom(undefined, undefined, undefined, 'deleted'),
       updatedAt: fc.constantFrom(NOW, NOW, NOW + 1),
       startedAt: fc.constantFrom(NOW, NOW, undefined),
       finishedAt: fc.constantFrom(NOW, NOW, undefined),

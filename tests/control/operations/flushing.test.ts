@@ -51,8 +51,9 @@ const ended = { task_ids: ['a'], until: 'all', timeoutMs: 60_000 } as const
 
 /** Each says whether all was flushed at the moment of showing, or right after it. */
 const SHOWN: Readonly<Record<string, (world: World) => unknown>> = {
-  'a task': ({ parts, isFlushed }) => getTask(parts, 'a', isFlushed),
-  'a record': async ({ parts, isFlushed }) => (await getRecord(parts, 'a', () => undefined)) !== '' && isFlushed(),
+  'a task': ({ parts, isFlushed }) => getTask(parts, { id: 'a' }, isFlushed),
+  'a record': async ({ parts, isFlushed }) =>
+    (await getRecord(parts, { id: 'a' }, () => undefined)) !== '' && isFlushed(),
   'a call': async ({ parts, isFlushed }) => (await getCall(parts, 'a')) !== '' && isFlushed(),
   'a list': async ({ parts, isFlushed }) =>
     (await listRecords(parts, { filter: {}, page: undefined })).firstPart !== '' && isFlushed(),
@@ -60,18 +61,18 @@ const SHOWN: Readonly<Record<string, (world: World) => unknown>> = {
     (await listNewest(parts, newest, isFlushed)).tasks.every((isShownFlushed) => isShownFlushed),
   logs: async ({ parts, end, isFlushed }) => {
     end()
-    const request = { taskId: 'a', stream: undefined, offset: 0, limit: 10 }
+    const request = { address: { id: 'a' }, stream: undefined, offset: 0, limit: 10 }
     return (await readLogs(parts, request, { signal, traceId: '' })).page?.text === 'out' && isFlushed()
   },
   'a log': async ({ parts, end, isFlushed }) => {
     end()
     const request = { stream: 'stdout', tail: undefined, follow: false } as const
-    return (await openTaskLog(parts, 'a', request, { signal, traceId: '' })).status === 'success' && isFlushed()
+    return (await openTaskLog(parts, { id: 'a' }, request, { signal, traceId: '' })).status === 'success' && isFlushed()
   },
   'the end of a log': async ({ parts, change, end, isFlushed }) => {
     change()
     const request = { stream: 'stdout', tail: undefined, follow: true } as const
-    const opening = openTaskLog(parts, 'a', request, { signal, traceId: '' })
+    const opening = openTaskLog(parts, { id: 'a' }, request, { signal, traceId: '' })
     await Bun.sleep(0)
     end()
     change()
@@ -87,7 +88,7 @@ const SHOWN: Readonly<Record<string, (world: World) => unknown>> = {
     return waiting
   },
   'a record that was waited for': async ({ parts, change, end, isFlushed }) => {
-    const waiting = getRecord(parts, 'a', () => signal)
+    const waiting = getRecord(parts, { id: 'a' }, () => signal)
     await Bun.sleep(0)
     end()
     change()

@@ -33,9 +33,9 @@ function world() {
 type World = ReturnType<typeof world>
 
 const PROMISES: Readonly<Record<string, (parts: World['parts'], id: string) => Promise<unknown>>> = {
-  'a cancel': cancelTask,
+  'a cancel': (parts, id) => cancelTask(parts, { id }),
   'a cancel of several': (parts, id) => cancelTasks(parts, { task_ids: [id] }),
-  'a delete': deleteTask,
+  'a delete': (parts, id) => deleteTask(parts, { id }),
 }
 
 test.each(Object.keys(PROMISES))('%s is answered once it is on disk', async (name) => {

@@ -43,6 +43,7 @@ function world(form: Form) {
     persistence: {
       appendGraph: async (_: Graph, body: Uint8Array) => void journal.push(new TextDecoder().decode(body)),
       revoke: () => {},
+      assertWritable: () => {},
     },
     retention: { makeRoom: () => {}, checkSize: () => {} },
     idempotencyKeys: new IdempotencyKeys(),

@@ -94,7 +94,7 @@ describe('a defect of the service', () => {
         persistence: { assertAccepting: () => {}, probe: () => {} },
         retention: { ensureRoom: () => {} },
       }),
-      persistence: { appendGraph: async () => {}, revoke: () => {} },
+      persistence: { appendGraph: async () => {}, revoke: () => {}, assertWritable: () => {} },
       retention: { makeRoom: () => {}, checkSize: () => {} },
       idempotencyKeys: new IdempotencyKeys(),
       unknownFields: 'refuse' as const,

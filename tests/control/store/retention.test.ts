@@ -8,7 +8,7 @@ import type { Graph } from '../../../control/graph/graph.ts'
 import { Retention } from '../../../control/store/retention.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/log.ts'
-import { acceptGraph } from '../../support/graph.ts'
+import { acceptGraph, acceptScoped } from '../../support/graph.ts'
 import { until } from '../../support/until.ts'
 
 const HOUR_MS = 3_600_000
@@ -146,6 +146,7 @@ describe('the number of tasks of ended graphs', () => {
       arbitrary: fc.record({
         kind: fc.constant('accept' as const),
         ids: fc.uniqueArray(fc.nat(12), { minLength: 1, maxLength: 5 }),
+        isScoped: fc.boolean(),
       }),
     },
     { weight: 6, arbitrary: fc.record({ kind: fc.constantFrom('start', 'end', 'delete'), id: fc.nat(12) }) },
@@ -157,9 +158,12 @@ describe('the number of tasks of ended graphs', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         using w = world({ maxStoredTasks: 8, retentionMs: 10 })
-        const { store, retention, accept } = w
+        const { store, retention } = w
         const apply = (each: (typeof steps)[number], at: number) => {
-          if (each.kind === 'accept') return void accept(...each.ids.map((id) => `t${id}`))
+          if (each.kind === 'accept') {
+            const tasks = each.ids.map((id) => ({ id: `t${id}`, type: 'test' }))
+            return void (each.isScoped ? acceptScoped : acceptGraph)(store, tasks)
+          }
           if (each.kind === 'room') return retention.makeRoom(each.count, at)
           if (each.kind === 'sweep') return retention.sweep(at)
           const task = store.get(`t${(each as { id: number }).id}`)

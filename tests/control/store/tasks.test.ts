@@ -9,8 +9,7 @@ import type { Change, Ending } from '../../../control/store/change.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { ServiceError } from '../../../shared/errors.ts'
 import { nextTurn, runSync, STEPS_PER_YIELD } from '../../../shared/steps.ts'
-import { acceptGraph, graphOf, taskIn } from '../../support/graph.ts'
-import { until } from '../../support/until.ts'
+import { acceptGraph, acceptScoped, graphOf, taskIn } from '../../support/graph.ts'
 
 const AT = Date.UTC(2026, 0, 1)
 
@@ -207,7 +206,7 @@ describe('a claim', () => {
     expect(store.get('a')).toBeUndefined()
   })
 
-  test('may take over the id of a task that has ended, which is seen until the new graph is accepted', async () => {
+  test('may take over the id of a task that has ended, which is seen until the new graph is accepted', () => {
     const store = new TaskStore()
     const old = endedGraph(store, 'a', 'b')
     const graph = graphOf(named('b', 'c'))
@@ -218,17 +217,66 @@ describe('a claim', () => {
     expect(store.get('b')).toBe(taskIn(graph, 'b'))
     expect(store.get('a')).toBe(taskIn(old, 'a'))
     expect([...store.visibleTasks()]).toEqual([taskIn(old, 'a'), ...graph.tasks])
-    // What the replaced task held is freed soon, and its graph with its last task.
-    await until(
-      () => taskIn(old, 'b').result,
-      (result) => result === undefined,
-    )
-    expect(old.visible).toBe(1)
+    // Its graph still has the replaced task.
+    expect(store.taskIn(old, 'b')).toMatchObject({ isReplaced: true, result: { ok: true }, address: `${old.id}/b` })
+    expect(store.taskIn(graph, 'b')).toBe(taskIn(graph, 'b'))
+    expect([...store.recordedTasks()]).toEqual([...old.tasks, ...graph.tasks])
+    expect({ visible: old.visible, count: store.taskCount }).toEqual({ visible: 2, count: 4 })
     acceptGraph(store, named('a'))
-    await until(
-      () => [...store.graphs].includes(old),
-      (isKept) => !isKept,
-    )
+    expect(store.graph(old.id)).toBe(old)
+  })
+
+  test('leaves the id free once its task is deleted: a replaced task never comes back', () => {
+    const store = new TaskStore()
+    const old = endedGraph(store, 'a')
+    remove(store, acceptGraph(store, named('a')).tasks[0]!)
+    expect(store.get('a')).toBeUndefined()
+    expect(store.taskIn(old, 'a')).toBe(old.tasks[0]!)
+    acceptGraph(store, named('a'))
+  })
+
+  test('forgets a replaced task when it is deleted or its graph is retired, and only then', async () => {
+    for (const how of ['deleted', 'graph-retired'] as const) {
+      const store = new TaskStore()
+      const forgotten: Task[] = []
+      store.onForgotten = (task) => forgotten.push(task)
+      const old = endedGraph(store, 'a')
+      acceptGraph(store, named('a'))
+      await nextTurn()
+      expect(forgotten).toEqual([])
+      const task = old.tasks[0]!
+      store.apply(how === 'deleted' ? { kind: how, task, at: AT } : { kind: how, graph: old, at: AT })
+      expect(forgotten).toEqual([task])
+      expect([store.taskIn(old, 'a'), store.graph(old.id), store.taskCount]).toEqual([undefined, undefined, 1])
+    }
+  })
+
+  test.each([3, 300])('of a scoped graph of %i tasks takes no id, and needs none', (count) => {
+    const store = new TaskStore()
+    const names = Array.from({ length: count }, (_, i) => `t${i}`)
+    const active = acceptGraph(store, named(...names))
+    const [first, second] = [acceptScoped(store, named(...names)), acceptScoped(store, named(...names))]
+    for (const id of ['t0', names.at(-1)!]) {
+      expect(store.get(id)).toBe(taskIn(active, id))
+      for (const graph of [active, first, second]) expect(store.taskIn(graph, id)).toBe(taskIn(graph, id))
+      expect(taskIn(first, id).address).toBe(`${first.id}/${id}`)
+    }
+    expect([...store.visibleTasks()]).toEqual([...active.tasks])
+    expect([...store.recordedTasks([second])]).toEqual([...second.tasks])
+    for (const task of first.tasks) remove(store, task)
+    expect([store.taskIn(first, 't0'), store.graph(first.id)]).toEqual([undefined, undefined])
+    expect(store.taskCount).toBe(2 * count)
+  })
+
+  test('finds replaced tasks of a large graph below it', () => {
+    const store = new TaskStore()
+    const names = Array.from({ length: 300 }, (_, i) => `t${i}`)
+    const old = endedGraph(store, ...names)
+    const again = acceptGraph(store, named('t299', 'other'))
+    expect(store.taskIn(old, 't299')).toBe(old.tasks[299]!)
+    expect(store.taskIn(again, 't299')).toBe(again.tasks[0]!)
+    expect(store.taskIn(old, 't0')).toBe(old.tasks[0]!)
+    expect(store.taskIn(old, 'other')).toBeUndefined()
   })
 
   test('gives the ended task back when its graph is refused after all', () => {
@@ -333,7 +381,7 @@ describe('the visible tasks', () => {
   test('begin with those of an earlier run', () => {
     const store = new TaskStore()
     const recovered = graphOf(named('a', 'b'))
-    recovered.tasks[1]!.isDeleted = true
+    recovered.tasks[1]!.removal = 'deleted'
     store.apply({ kind: 'graph-recovered', graph: recovered })
     acceptGraph(store, named('b'))
     expect(ids(store.visibleTasks())).toEqual(['a', 'b'])
