@@ -272,7 +272,7 @@ export function buildApp(
   const runtimeId = config.runtimeId === '' ? hostname() : config.runtimeId
   const platform = platformOf(env)
   return runtimeApp({
-    ...{ ...callers, kills, store, dataDir, totals, log, guard: access.guard },
+    ...{ ...callers, kills, queue, store, dataDir, totals, log, guard: access.guard },
     maxBodyBytes: config.maxBodyBytes,
     unknownFields: config.unknownFields,
     info: {

@@ -17,6 +17,7 @@
  * A task that can never fit must not be added: the ledger tells (`shortfallOf`), also after a restart with less
  * capacity.
  */
+import type { WaitingFor } from '../../shared/contract/runtime.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { AlikeTasks } from './alike-tasks.ts'
 
@@ -57,6 +58,13 @@ export class WaitingQueue<T extends WaitingTask> {
 
   has(taskId: string): boolean {
     return this.#standing.has(taskId)
+  }
+
+  /** What keeps a task from starting now; undefined where it does not wait. Looked up only when somebody asks. */
+  waitsFor(taskId: string): WaitingFor | undefined {
+    const standing = this.#standing.get(taskId)
+    if (standing === undefined) return undefined
+    return this.#ledger.shortageOf(standing.alike.asking) ?? { resource: 'turn' }
   }
 
   /** Behind all that wait. */

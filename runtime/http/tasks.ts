@@ -10,6 +10,7 @@ import { anyText, choice, described, empty, json, other, wholeNumber } from '../
 import type { Kills } from '../dispatch/kill.ts'
 import type { Retention } from '../dispatch/retention.ts'
 import type { Submissions } from '../dispatch/submit.ts'
+import type { WaitingQueue } from '../dispatch/waiting-queue.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 import { logStream } from '../store/log-stream.ts'
 import { tailStart } from '../store/log-tail.ts'
@@ -33,6 +34,7 @@ export interface TaskRoutes {
   readonly submissions: Pick<Submissions, 'submit'>
   readonly kills: Pick<Kills, 'kill'>
   readonly retention: Pick<Retention, 'delete'>
+  readonly queue: Pick<WaitingQueue<LiveTask>, 'waitsFor'>
   readonly store: TaskStore
   /** Absolute. */
   readonly dataDir: string
@@ -48,17 +50,21 @@ const EXAMPLE = { execution: { kind: 'script', script: 'echo hello' }, limits: {
 
 export const addTaskRoutes = (
   app: AnyElysia,
-  { submissions, kills, retention, store, dataDir, maxBodyBytes }: TaskRoutes,
+  { submissions, kills, retention, queue, store, dataDir, maxBodyBytes }: TaskRoutes,
 ): AnyElysia => {
   const known = (id: string): TaskRow => {
     const row = store.get(id)
     if (row === undefined) throw new Refusal('not_found', `task not found: ${id}`)
     return row
   }
+  const waitingFor = ({ status, task_id }: TaskRow) => {
+    const waiting_for = status === 'accepted' ? queue.waitsFor(task_id) : undefined
+    return waiting_for === undefined ? {} : { waiting_for }
+  }
   const statusOf = (row: TaskRow): TaskStatusResponse => {
     if (!hasEnded(row.status)) store.expose()
     const dir = taskDir(dataDir, row.task_id)
-    return statusResponse(row, dir, readOutput(row, dir))
+    return { ...statusResponse(row, dir, readOutput(row, dir)), ...waitingFor(row) }
   }
   return app
     .post(
@@ -96,7 +102,7 @@ export const addTaskRoutes = (
         })
         const page = rows.slice(0, limit)
         return {
-          tasks: page.map((row) => summaryResponse(row, taskDir(dataDir, row.task_id))),
+          tasks: page.map((row) => ({ ...summaryResponse(row, taskDir(dataDir, row.task_id)), ...waitingFor(row) })),
           ...(rows.length > limit && { next_cursor: String(page.at(-1)!.ordinal) }),
         }
       },

@@ -10,7 +10,7 @@
  */
 import type { Reservation } from '../../shared/contract/runtime.ts'
 import type { Capacity } from '../../shared/contract/runtime-info.ts'
-import { type Amounts, limitsOf, minus, NOTHING, plus, shortOf, takenBy } from './amounts.ts'
+import { type Amounts, limitsOf, minus, NOTHING, plus, type Resource, shortOf, takenBy } from './amounts.ts'
 import type { TenantQuotas } from './quotas.ts'
 import { insufficientResources, type Shortfall } from './shortfall.ts'
 
@@ -30,6 +30,13 @@ export interface LiveReservation extends Asking {
  * What keeps a task from starting now: the quota of its tenant (and perhaps the capacity too), or the capacity alone.
  */
 export type Hold = 'quota' | 'capacity'
+
+/** A resource that a task has to wait for. */
+export interface Shortage {
+  readonly resource: Resource
+  /** The tenant whose quota is used up. Absent where it is the capacity. */
+  readonly tenant?: string
+}
 
 /** The reserved amounts of a tenant, and the number of its reservations. */
 interface TenantShare {
@@ -68,6 +75,15 @@ export class Ledger {
   ensureCanEverFit(asking: Asking): void {
     const shortfall = this.shortfallOf(asking)
     if (shortfall !== null) throw insufficientResources(shortfall)
+  }
+
+  /** The resource that is short of what a task asks for now, or null. */
+  shortageOf({ tenant, reservation }: Asking): Shortage | null {
+    const quota = this.#quotaOf(tenant)
+    const lacking = quota === undefined ? null : shortOf(reservation, quota, this.reservedBy(tenant!))
+    if (lacking !== null) return { resource: lacking, tenant: tenant! }
+    const missing = shortOf(reservation, this.#limits, this.#reserved)
+    return missing === null ? null : { resource: missing }
   }
 
   /** What keeps a task from starting now, or null. */

@@ -149,6 +149,16 @@ export const Reservation = Type.Object({
 })
 export type Reservation = Static<typeof Reservation>
 
+/** What an accepted task waits for. */
+export const WaitingFor = Type.Object({
+  resource: oneOf(
+    ['task_slots', 'memory_bytes', 'pids', 'turn'],
+    'What is short of its reservation. turn: there is room, but a task that came earlier starts first.',
+  ),
+  tenant: maybe(text('The tenant whose quota is used up. Absent where it is the capacity of the runtime.')),
+})
+export type WaitingFor = Static<typeof WaitingFor>
+
 /** Paths of a task's files on the machine of the service. */
 export const Artifacts = Type.Object({
   task_dir: text('Directory of the task.'),
@@ -184,6 +194,7 @@ export const TaskStatusResponse = Type.Object(
     usage: maybe(ResourceUsage),
     execution_plan: ExecutionPlan,
     reservation: maybe(Reservation),
+    waiting_for: maybe(WaitingFor),
     artifacts: Artifacts,
     metadata: textMap('As submitted.'),
   },

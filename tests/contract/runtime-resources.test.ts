@@ -117,10 +117,16 @@ describe('tasks run up to --max-running-tasks at a time', () => {
     const large = await runtime.submit({ ...script('echo large'), ...memory(600) })
     const small = await runtime.submit({ ...script('echo small'), ...memory(100) })
     expect((await runtime.ended(small)).stdout).toBe('small\n')
-    expect((await runtime.get(large)).status).toBe('accepted')
+    expect(await runtime.get(large)).toMatchObject({ status: 'accepted', waiting_for: { resource: 'memory_bytes' } })
+    expect(await runtime.json('/api/v1/tasks?status=accepted')).toMatchObject({
+      tasks: [{ task_id: large, waiting_for: { resource: 'memory_bytes' } }],
+    })
+    expect(await runtime.get(first)).not.toHaveProperty('waiting_for')
     expect((await runtime.resources()).accepted_waiting_tasks).toBe(1)
     await runtime.kill(first)
-    expect((await runtime.ended(large)).stdout).toBe('large\n')
+    const ended = await runtime.ended(large)
+    expect(ended.stdout).toBe('large\n')
+    expect(ended).not.toHaveProperty('waiting_for')
   })
 })
 

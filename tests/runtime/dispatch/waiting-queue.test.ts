@@ -276,3 +276,39 @@ describe('with 10,000 that wait', () => {
     expect(alike).toEqual(alike.toSorted((a, b) => a - b))
   })
 })
+
+describe('what a waiting task waits for', () => {
+  test('is what is short of its reservation', () => {
+    const scene = new Scene({ task_slots: 2, memory_bytes: 100 }).add(
+      task('runs', 80),
+      task('large', 50),
+      task('small'),
+    )
+    expect(scene.start()).toEqual(['runs', 'small'])
+    scene.add(task('later'))
+    expect(['large', 'later', 'runs', 'none'].map((id) => scene.queue.waitsFor(id))).toEqual([
+      { resource: 'task_slots' },
+      { resource: 'task_slots' },
+      undefined,
+      undefined,
+    ])
+    scene.queue.remove('later')
+    scene.end('small')
+    expect(scene.queue.waitsFor('large')).toEqual({ resource: 'memory_bytes' })
+  })
+
+  test('is the quota of its tenant', () => {
+    const quotas = new Map([['t', { task_slots: 1 }]])
+    const scene = new Scene({ task_slots: 4 }, quotas).add(task('runs', 0, 't'), task('waits', 0, 't'))
+    expect(scene.start()).toEqual(['runs'])
+    expect(scene.queue.waitsFor('waits')).toEqual({ resource: 'task_slots', tenant: 't' })
+  })
+
+  test('is its turn where there is room for it', () => {
+    const scene = new Scene({ task_slots: 2, memory_bytes: 100 }, new Map(), 0).add(task('runs', 80), task('large', 50))
+    expect(scene.start()).toEqual(['runs'])
+    scene.add(task('small', 10))
+    expect(scene.start()).toEqual([])
+    expect(scene.queue.waitsFor('small')).toEqual({ resource: 'turn' })
+  })
+})
