@@ -12,6 +12,7 @@ import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SubmitResponse, TaskRecord } from '../../shared/contract/control.ts'
+import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { markedProcesses } from '../../shared/processes.ts'
 import { type Control, startControl } from '../support/control.ts'
@@ -58,7 +59,9 @@ function randomGraph(random: Random, name: string, log: string): object[] {
 async function client(control: Control, promises: Promises, random: Random, name: string, log: string): Promise<void> {
   try {
     for (let n = 0; ; n++) {
-      const response = await control.post({ tasks: randomGraph(random, `${name}-${n}`, log) })
+      const isScoped = random(3) === 0
+      const tasks = randomGraph(random, `${name}-${n}`, log)
+      const response = await control.post({ tasks, ...(isScoped && { scope: 'graph' }) })
       if (response.status === 503) {
         // The disk is full: nothing of the graph may ever be seen, which the names of later ones prove.
         promises.refused.push(`${name}-${n}`)
@@ -66,11 +69,12 @@ async function client(control: Control, promises: Promises, random: Random, name
         continue
       }
       expect(response.status).toBe(202)
-      const { task_ids } = (await response.json()) as SubmitResponse
+      const { task_ids, graph_id } = (await response.json()) as SubmitResponse
+      const below = isScoped ? `/graphs/${graph_id}/tasks` : '/tasks'
       for (const id of task_ids) promises.present.add(id)
       for (let look = random(4); look > 0; look--) {
         const id = task_ids[random(task_ids.length)]!
-        const response = await control.fetch(`/tasks/${id}?wait_ms=${random(20)}`)
+        const response = await control.fetch(`${below}/${id}?wait_ms=${random(20)}`)
         if (response.status === 200) promises.saw((await response.json()) as TaskRecord)
       }
       const id = task_ids[random(task_ids.length)]!
@@ -78,10 +82,10 @@ async function client(control: Control, promises: Promises, random: Random, name
       if (next < 4) {
         // From here on we do not know until we are told.
         promises.present.delete(id)
-        const response = await control.fetch(`/tasks/${id}`, { method: 'DELETE' })
+        const response = await control.fetch(`${below}/${id}`, { method: 'DELETE' })
         if (response.status === 204) promises.deleted.add(id)
       } else if (next < 7) {
-        const response = await control.fetch(`/tasks/${id}/cancel`, { method: 'POST' })
+        const response = await control.fetch(`${below}/${id}/cancel`, { method: 'POST' })
         if (response.status !== 202) continue
         const { tasks: told } = (await response.json()) as { tasks: { task_id: string; status: string }[] }
         if (told[0]?.status === 'cancelled' || told[0]?.status === 'cancelling') promises.cancelled.add(id)
@@ -98,8 +102,23 @@ async function client(control: Control, promises: Promises, random: Random, name
   }
 }
 
+/** All records: those of the service, and those below graphs with ids of their own. */
+async function allRecords(control: Control): Promise<TaskRecord[]> {
+  const records = [await control.list()]
+  let cursor: string | null = ''
+  do {
+    const page = await control.fetch(`/graphs?limit=1000${cursor && `&cursor=${cursor}`}`)
+    for (const { graph_id, scope } of (await page.json()) as GraphSummary[]) {
+      if (scope !== 'graph') continue
+      records.push((await (await control.fetch(`/graphs/${graph_id}/tasks`)).json()) as TaskRecord[])
+    }
+    cursor = page.headers.get('x-next-cursor')
+  } while (cursor !== null)
+  return records.flat()
+}
+
 async function check(control: Control, promises: Promises): Promise<void> {
-  const records = new Map((await control.list()).map((task) => [task.id, task]))
+  const records = new Map((await allRecords(control)).map((task) => [task.id, task]))
   const missing = [...promises.present].filter((id) => !records.has(id))
   expect(missing, 'acknowledged and not deleted, but missing').toEqual([])
   expect(
@@ -145,7 +164,10 @@ async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<
   disk?.restore()
   await using control = await startControl(options)
   await check(control, promises)
-  const ended = await control.allEnded()
+  const ended = await until(
+    () => allRecords(control),
+    (tasks) => tasks.every((task) => isTerminal(task.status)),
+  )
   for (const record of ended) promises.saw(record)
   const uncancelled = [...promises.cancelled].filter((id) => {
     const status = ended.find((task) => task.id === id)?.status
