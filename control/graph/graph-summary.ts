@@ -82,6 +82,7 @@ export function summaryOf(graph: Graph, { taskCount, counts, state, startedAt }:
     graph_id: graph.id,
     ...(options.name !== undefined && { name: options.name }),
     ...(options.labels !== undefined && { labels: { ...options.labels } }),
+    ...(options.scope !== undefined && { scope: options.scope }),
     state,
     task_count: taskCount,
     counts,

@@ -13,6 +13,7 @@ export function graphTask(task: Task, now: number): GraphTask {
     type,
     ...(toolName !== undefined && { tool_name: toolName }),
     status,
+    ...(task.isReplaced && { replaced: true as const }),
     ...(attempt > 0 && { attempt }),
     ...(dependsOn !== undefined && dependsOn.length > 0 && { depends_on: [...dependsOn] }),
     ...(startedAt !== undefined && { started_at: isoTime(startedAt) }),

@@ -47,6 +47,7 @@ export const GraphSummary = Type.Object(
     graph_id: text('Id of the graph.'),
     name: maybe(text('The name that was submitted with it.')),
     labels: maybe(textMap('The labels that were submitted with it.')),
+    scope: maybe(Type.Literal('graph', { description: 'The ids of its tasks belong to it. Absent: to the service.' })),
     state: oneOf(
       GRAPH_STATES,
       'running until all tasks have ended. Then failed if a task failed, else cancelled if one was cancelled or skipped, else success.',
@@ -70,6 +71,7 @@ export const GraphTask = Type.Object(
     type: text('Category of the task.'),
     tool_name: maybe(text('Tool of the category.')),
     status: oneOf(TASK_STATUSES, 'State of the task.'),
+    replaced: maybe(Type.Literal(true, { description: 'Another graph has taken the id.' })),
     attempt: maybe(count('Number of the last attempt.')),
     depends_on: maybe(texts('Ids of the tasks that must succeed first.')),
     started_at: maybe(time('When its first attempt started.')),

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CancelResponse, ErrorResponse, SubmitResponse, TaskRecord } from '../../shared/contract/control.ts'
+import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { connectClient } from '../support/mcp-client.ts'
@@ -56,6 +57,7 @@ describe('graphs with ids of their own', () => {
       expect(await endedBelow(control, graph_id, 'first')).toMatchObject({ id: 'first', graph_id, status: 'success' })
     }
     expect((await control.list()).map(({ graph_id }) => graph_id)).not.toContain(one.graph_id)
+    expect(await (await control.fetch(`/graphs/${one.graph_id}`)).json()).toMatchObject({ scope: 'graph' })
     expect(await (await control.fetch(`/tasks?graph_id=${one.graph_id}`)).json()).toEqual([])
     for (const init of [{}, { method: 'DELETE' }]) {
       expect((await control.fetch('/tasks/last', init)).status).toBe(404)
@@ -238,6 +240,18 @@ describe('a graph whose task was replaced', () => {
     await expect(below(control, graphs[0]!, 'a')).rejects.toThrow(`404 graph not found: ${graphs[0]}`)
     expect(statuses(await listBelow(control, graphs[1]!))).toEqual(['a success', 'b success'])
     expect((await control.get('a')).graph_id).toBe(graphs[2]!)
+  })
+
+  test('shows which of its tasks were replaced', async () => {
+    await using control = await startControl()
+    const { graph_id } = await control.submit([noop('a'), noop('b')])
+    await control.allEnded()
+    await control.submit([noop('b')])
+    const graph = await control.fetch(`/graphs/${graph_id}`)
+    expect(((await graph.json()) as GraphDetails).tasks.map(({ id, replaced }) => [id, replaced])).toEqual([
+      ['a', undefined],
+      ['b', true],
+    ])
   })
 
   test('is where a replayed key finds its tasks', async () => {
