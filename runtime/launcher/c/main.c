@@ -74,7 +74,7 @@
 #include "supervise/supervise.h"
 #include "supervise/task-dir.h"
 
-static int refuse_usage(struct text *complaint) {
+static int refuse_usage(const struct text *complaint) {
   complain_of_usage(complaint);
   return EXIT_NOT_STARTED;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/complaint.h"
 #include "base/features.h"
 
 /* Longest wait after KILL that somebody may want; the default gives a slow disk time to let go of a process. */
@@ -61,12 +62,6 @@ static int64_t *number_field(struct arguments *arguments, const struct option *o
   return (int64_t *)(void *)((char *)arguments + option->offset);
 }
 
-static bool complain(struct text *complaint, const char *what, const char *which) {
-  text_add(complaint, what);
-  text_add(complaint, which);
-  return false;
-}
-
 /* Digits only: no sign, no space, no other base. */
 static bool parse_number(const char *string, int64_t *number) {
   size_t length = strlen(string);
@@ -79,16 +74,16 @@ static bool parse_number(const char *string, int64_t *number) {
 static bool set_option(struct arguments *arguments, const struct option *option, const char *value, struct text *complaint) {
   if (option->kind == KIND_TEXT) {
     const char **field = text_field(arguments, option);
-    if (*field != NULL) return complain(complaint, "given twice: ", option->name);
-    if (*value == '\0') return complain(complaint, "an empty value: ", option->name);
+    if (*field != NULL) return COMPLAIN(complaint, "given twice: %s", option->name);
+    if (*value == '\0') return COMPLAIN(complaint, "an empty value: %s", option->name);
     *field = value;
     return true;
   }
   int64_t *field = number_field(arguments, option);
-  if (*field != ABSENT) return complain(complaint, "given twice: ", option->name);
+  if (*field != ABSENT) return COMPLAIN(complaint, "given twice: %s", option->name);
   int64_t number;
   if (!parse_number(value, &number) || number < option->min || number > option->max)
-    return complain(complaint, "not a number that is possible: ", option->name);
+    return COMPLAIN(complaint, "not a number that is possible: %s", option->name);
   *field = number;
   return true;
 }
@@ -113,26 +108,26 @@ static bool check_sandbox(const struct arguments *arguments, struct text *compla
   unsigned int features;
   if (arguments->sandbox == NULL)
     return (arguments->sandbox_uid == ABSENT && arguments->mounts.count == 0) ||
-           complain(complaint, "--sandbox-uid and --mount need --sandbox", "");
-  if (!features_parse(arguments->sandbox, &features)) return complain(complaint, "not what a sandbox is made of: ", arguments->sandbox);
+           COMPLAIN(complaint, "--sandbox-uid and --mount need --sandbox");
+  if (!features_parse(arguments->sandbox, &features)) return COMPLAIN(complaint, "not what a sandbox is made of: %s", arguments->sandbox);
   if ((geteuid() == 0) != (arguments->sandbox_uid != ABSENT))
-    return complain(complaint, "--sandbox-uid is for root, which needs it", "");
+    return COMPLAIN(complaint, "--sandbox-uid is for root, which needs it");
   /* Without a list the task could write to the whole host. */
   if (((features & FEATURE_MOUNT) != 0) != (arguments->mounts.count > 0))
-    return complain(complaint, "--sandbox mount and --mount need each other", "");
+    return COMPLAIN(complaint, "--sandbox mount and --mount need each other");
   return true;
 }
 
 static bool check_combination(const struct arguments *arguments, struct text *complaint) {
   bool has_v1 = arguments->cgroup_v1_pids != NULL || arguments->cgroup_v1_memory != NULL;
   bool has_v2 = arguments->cgroup_v2 != NULL;
-  if (has_v1 && has_v2) return complain(complaint, "--cgroup-v2 does not go with --cgroup-v1-pids, --cgroup-v1-memory", "");
+  if (has_v1 && has_v2) return COMPLAIN(complaint, "--cgroup-v2 does not go with --cgroup-v1-pids, --cgroup-v1-memory");
   if (arguments->memory_max != ABSENT && !has_v2 && arguments->cgroup_v1_memory == NULL)
-    return complain(complaint, "--memory-max needs --cgroup-v2 or --cgroup-v1-memory", "");
+    return COMPLAIN(complaint, "--memory-max needs --cgroup-v2 or --cgroup-v1-memory");
   if (arguments->pids_max != ABSENT && !has_v2 && arguments->cgroup_v1_pids == NULL)
-    return complain(complaint, "--pids-max needs --cgroup-v2 or --cgroup-v1-pids", "");
+    return COMPLAIN(complaint, "--pids-max needs --cgroup-v2 or --cgroup-v1-pids");
   if (!arguments_name_task(arguments))
-    return complain(complaint, "--task-id must be 1 to 128 letters, digits, -, _ or .", "");
+    return COMPLAIN(complaint, "--task-id must be 1 to 128 letters, digits, -, _ or .");
   return check_sandbox(arguments, complaint);
 }
 
@@ -153,8 +148,8 @@ bool arguments_parse(struct arguments *arguments, char **argv, struct text *comp
     }
     size_t i = 0;
     while (i < OPTION_COUNT && strcmp(*at, OPTIONS[i].name) != 0) i++;
-    if (i == OPTION_COUNT) return complain(complaint, "unknown argument: ", *at);
-    if (at[1] == NULL) return complain(complaint, "without a value: ", *at);
+    if (i == OPTION_COUNT) return COMPLAIN(complaint, "unknown argument: %s", *at);
+    if (at[1] == NULL) return COMPLAIN(complaint, "without a value: %s", *at);
     if (!set_option(arguments, &OPTIONS[i], at[1], complaint)) return false;
   }
   for (size_t i = 0; i < OPTION_COUNT; i++) {
@@ -162,9 +157,9 @@ bool arguments_parse(struct arguments *arguments, char **argv, struct text *comp
     if (!option->is_required) continue;
     bool is_number = option->kind == KIND_NUMBER;
     bool is_absent = is_number ? *number_field(arguments, option) == ABSENT : *text_field(arguments, option) == NULL;
-    if (is_absent) return complain(complaint, "missing: ", option->name);
+    if (is_absent) return COMPLAIN(complaint, "missing: %s", option->name);
   }
-  if (*at == NULL || at[1] == NULL) return complain(complaint, "missing: -- PROGRAM ARGS...", "");
+  if (*at == NULL || at[1] == NULL) return COMPLAIN(complaint, "missing: -- PROGRAM ARGS...");
   arguments->command = at + 1;
   if (arguments->give_up_ms == ABSENT) arguments->give_up_ms = DEFAULT_GIVE_UP_MS;
   return check_combination(arguments, complaint);

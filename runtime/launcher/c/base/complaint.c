@@ -5,6 +5,9 @@
 
 #include "base/files.h"
 
+/* Bytes of a complaint that are shown: the argument that it names may be long. */
+#define SHOWN "2000"
+
 /* One line, whatever was given. */
 static void print_line(struct text *line) {
   for (size_t i = 0; i < line->length; i++)
@@ -13,22 +16,14 @@ static void print_line(struct text *line) {
   write_all(STDERR_FILENO, line->bytes, line->length);
 }
 
-void complain_of_usage(struct text *complaint) {
+void complain_of_usage(const struct text *complaint) {
   struct text line;
-  text_clear(&line);
-  text_add(&line, "taskmill-launcher: ");
-  text_add(&line, text_string(complaint));
+  text_set(&line, "taskmill-launcher: %." SHOWN "s", complaint->bytes);
   print_line(&line);
 }
 
 void complain_of_fault(const char *task_id, struct fault fault) {
   struct text line;
-  text_clear(&line);
-  text_add(&line, "taskmill-launcher: task ");
-  text_add(&line, task_id);
-  text_add(&line, ": ");
-  text_add(&line, step_name(fault.step));
-  text_add(&line, ": ");
-  text_add(&line, strerror(fault.error));
+  text_set(&line, "taskmill-launcher: task %s: %s: %s", task_id, step_name(fault.step), strerror(fault.error));
   print_line(&line);
 }

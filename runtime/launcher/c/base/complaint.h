@@ -1,11 +1,14 @@
-/* What the launcher itself has to say, on standard error: a line for each complaint, which the service reads. */
+/* Complaints of the launcher, on standard error: a line for each, which the service reads. */
 #ifndef COMPLAINT_H
 #define COMPLAINT_H
 
 #include "base/fault.h"
 #include "base/text.h"
 
-void complain_of_usage(struct text *complaint);
+/* Sets a complaint for complain_of_usage. Returns false. */
+#define COMPLAIN(complaint, ...) (text_set(complaint, __VA_ARGS__), false)
+
+void complain_of_usage(const struct text *complaint);
 
 void complain_of_fault(const char *task_id, struct fault fault);
 

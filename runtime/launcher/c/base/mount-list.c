@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/complaint.h"
+
 /* Operands in order: `n` name of a step, `s` source, `t` target, `o` options. */
 static const struct {
   const char *name;
@@ -26,12 +28,6 @@ static const struct {
 };
 #define OP_COUNT (sizeof OPS / sizeof OPS[0])
 
-static int complain(struct text *complaint, const char *what, const char *which) {
-  text_add(complaint, what);
-  text_add(complaint, which);
-  return 0;
-}
-
 static void set_operand(struct mount_entry *entry, char operand, const char *word) {
   if (operand == 'n') entry->step = step_named(word);
   if (operand == 's') entry->source = word;
@@ -40,18 +36,18 @@ static void set_operand(struct mount_entry *entry, char operand, const char *wor
 }
 
 int mount_list_add(struct mount_list *list, char **words, struct text *complaint) {
-  if (words[0] == NULL) return complain(complaint, "without a value: ", "--mount");
+  if (words[0] == NULL) return COMPLAIN(complaint, "without a value: --mount");
   size_t op = 0;
   while (op < OP_COUNT && strcmp(words[0], OPS[op].name) != 0) op++;
-  if (op == OP_COUNT) return complain(complaint, "unknown operation of --mount: ", words[0]);
-  if (list->count == MAX_MOUNTS) return complain(complaint, "given too often: ", "--mount");
+  if (op == OP_COUNT) return COMPLAIN(complaint, "unknown operation of --mount: %s", words[0]);
+  if (list->count == MAX_MOUNTS) return COMPLAIN(complaint, "given too often: --mount");
   struct mount_entry entry = {.op = (enum mount_op)op, .step = OPS[op].step};
   int used = 1;
   for (const char *operand = OPS[op].operands; *operand != '\0'; operand++, used++) {
-    if (words[used] == NULL || words[used][0] == '\0') return complain(complaint, "too few words: --mount ", words[0]);
+    if (words[used] == NULL || words[used][0] == '\0') return COMPLAIN(complaint, "too few words: --mount %s", words[0]);
     set_operand(&entry, *operand, words[used]);
   }
-  if (!is_sandbox_step(entry.step)) return complain(complaint, "not a step of a sandbox: ", words[1]);
+  if (!is_sandbox_step(entry.step)) return COMPLAIN(complaint, "not a step of a sandbox: %s", words[1]);
   list->entries[list->count++] = entry;
   return used;
 }

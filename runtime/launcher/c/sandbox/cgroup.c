@@ -18,9 +18,7 @@
 
 static bool write_number(int cgroup_fd, const char *name, int64_t number) {
   struct text text;
-  text_clear(&text);
-  text_add_number(&text, number);
-  return write_file(cgroup_fd, name, text_string(&text));
+  return write_file(cgroup_fd, name, text_set(&text, "%ld", number));
 }
 
 /* An attribute that not every kernel has: without it we do without. */

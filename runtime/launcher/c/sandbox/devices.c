@@ -57,19 +57,11 @@ bool devices_make(const char *dev, bool *are_made) {
   return is_filled;
 }
 
-static const char *join(struct text *path, const char *dev, const char *name) {
-  text_clear(path);
-  text_add(path, dev);
-  text_add(path, "/");
-  text_add(path, name);
-  return text_string(path);
-}
-
 /* Without the nodev of mounts_freeze, so that the task can open it. */
 static bool bind_device(const char *dev, int host_dev_fd, const char *name) {
   struct text path;
   struct stat status;
-  const char *target = join(&path, dev, name);
+  const char *target = text_set(&path, "%s/%s", dev, name);
   int fd = openat(host_dev_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT; /* a host may lack some */
   bool is_bound = fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) && bind_fd(fd, target) &&
@@ -84,5 +76,5 @@ bool devices_mount(const char *dev, int host_dev_fd) {
   struct text path;
   for (size_t i = 0; i < DEVICE_COUNT && host_dev_fd != ABSENT; i++)
     if (!bind_device(dev, host_dev_fd, DEVICES[i].name)) return false;
-  return mount("devpts", join(&path, dev, "pts"), "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") == 0;
+  return mount("devpts", text_set(&path, "%s/pts", dev), "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") == 0;
 }

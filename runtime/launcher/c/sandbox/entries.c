@@ -48,11 +48,7 @@ static bool bind_each(DIR *directory, const char *target, const char *except) {
       return false;
     }
     struct text path;
-    text_clear(&path);
-    text_add(&path, target);
-    text_add(&path, "/");
-    text_add(&path, name);
-    if (!bind_entry(dirfd(directory), name, text_string(&path))) return false;
+    if (!bind_entry(dirfd(directory), name, text_set(&path, "%s/%s", target, name))) return false;
   }
   return errno == 0;
 }

@@ -33,10 +33,7 @@ bool bind_path(const char *source, const char *target) {
 
 bool bind_fd(int fd, const char *target) {
   struct text source;
-  text_clear(&source);
-  text_add(&source, "/proc/self/fd/");
-  text_add_number(&source, fd);
-  return bind_path(text_string(&source), target);
+  return bind_path(text_set(&source, "/proc/self/fd/%d", fd), target);
 }
 
 bool remount(const char *path, unsigned long flags) {

@@ -33,14 +33,9 @@ pid_t namespaces_fork(unsigned int flags) {
   return flags == 0 ? fork() : (pid_t)syscall(SYS_clone, (unsigned long)(flags | SIGCHLD), 0UL, 0UL, 0UL, 0UL);
 }
 
-static bool write_map(const char *path, int64_t id) {
+static bool write_map(const char *path, unsigned int id) {
   struct text text;
-  text_clear(&text);
-  text_add_number(&text, id);
-  text_add(&text, " ");
-  text_add_number(&text, id);
-  text_add(&text, " 1\n");
-  return write_file(AT_FDCWD, path, text_string(&text));
+  return write_file(AT_FDCWD, path, text_set(&text, "%u %u 1\n", id, id));
 }
 
 struct fault namespaces_map_user(uid_t uid, gid_t gid) {

@@ -85,17 +85,8 @@ static struct fault try_rootless(const struct sandbox *sandbox) {
 
 static void say(const char *name, struct fault fault) {
   struct text line;
-  text_clear(&line);
-  text_add(&line, name);
-  if (is_fault(fault)) {
-    text_add(&line, " ");
-    text_add(&line, step_name(fault.step));
-    text_add(&line, " ");
-    text_add_number(&line, fault.error);
-    text_add(&line, "\n");
-  } else {
-    text_add(&line, " ok\n");
-  }
+  if (is_fault(fault)) text_set(&line, "%s %s %d\n", name, step_name(fault.step), fault.error);
+  else text_set(&line, "%s ok\n", name);
   write_all(STDOUT_FILENO, line.bytes, line.length);
 }
 
@@ -135,7 +126,6 @@ static void try_root(const struct sandbox *whole, const struct arguments *rooted
 /* Returns the word after the list, or NULL if the list is empty or wrong. */
 static char **read_list(struct mount_list *list, char **words) {
   struct text complaint;
-  text_clear(&complaint);
   while (*words != NULL && strcmp(*words, "--mount") == 0) {
     int used = mount_list_add(list, words + 1, &complaint);
     if (used == 0) return NULL;

@@ -94,16 +94,15 @@ static bool make_path(const char *path, bool is_directory, mode_t mode) {
   text_clear(&made);
   for (const char *at = path; *at != '\0';) {
     size_t length = strcspn(at, "/");
-    if (made.length > 0) text_add(&made, "/");
-    text_add_part(&made, at, length);
+    text_add(&made, "%s%.*s", made.length > 0 ? "/" : "", (int)length, at);
     at += length + strspn(at + length, "/");
     if (made.is_cut) {
       errno = ENAMETOOLONG;
       return false;
     }
     bool is_last = *at == '\0';
-    bool is_made = is_last && !is_directory ? make_file(AT_FDCWD, text_string(&made))
-                                            : mkdir(text_string(&made), is_last ? mode : 0755) == 0;
+    bool is_made = is_last && !is_directory ? make_file(AT_FDCWD, made.bytes)
+                                            : mkdir(made.bytes, is_last ? mode : 0755) == 0;
     if (!is_made && errno != EEXIST) return false;
   }
   return true;
@@ -135,14 +134,12 @@ static bool bind_source(const struct mount_entry *entry, const struct source *so
 
 /* The path of a target. False if it is a host path outside the new root. */
 static bool locate(const struct view *view, const char *target, struct text *path) {
-  text_clear(path);
   if (view->root == NULL || !is_of_host(target)) {
-    text_add(path, target);
-  } else {
-    if (!is_within(target, view->rootfs) || is_within(view->rootfs, target)) return false;
-    text_add(path, view->root);
-    text_add(path, target + (strcmp(view->rootfs, "/") == 0 ? 0 : strlen(view->rootfs)));
+    text_set(path, "%s", target);
+    return true;
   }
+  if (!is_within(target, view->rootfs) || is_within(view->rootfs, target)) return false;
+  text_set(path, "%s%s", view->root, target + (strcmp(view->rootfs, "/") == 0 ? 0 : strlen(view->rootfs)));
   return true;
 }
 
@@ -154,9 +151,9 @@ static bool mask(const struct view *view, const struct mount_entry *entry) {
     errno = ENAMETOOLONG;
     return false;
   }
-  if (stat(text_string(&path), &status) != 0) return is_missing(errno);
+  if (stat(path.bytes, &status) != 0) return is_missing(errno);
   /* In /proc a target may vanish in between. */
-  return bind_path(S_ISDIR(status.st_mode) ? entry->source : EMPTY_FILE, text_string(&path)) || is_absent(text_string(&path));
+  return bind_path(S_ISDIR(status.st_mode) ? entry->source : EMPTY_FILE, path.bytes) || is_absent(path.bytes);
 }
 
 /* Without its own pid namespace the task shares the processes of the host, and the kernel may refuse another proc mount. */
@@ -168,10 +165,7 @@ static bool mount_proc(const struct view *view, const char *target) {
 
 static bool read_real_path(struct view *view, int fd) {
   struct text link;
-  text_clear(&link);
-  text_add(&link, "/proc/self/fd/");
-  text_add_number(&link, fd);
-  ssize_t length = readlink(text_string(&link), view->rootfs, sizeof view->rootfs - 1);
+  ssize_t length = readlink(text_set(&link, "/proc/self/fd/%d", fd), view->rootfs, sizeof view->rootfs - 1);
   view->rootfs[length < 0 ? 0 : length] = '\0';
   return length > 0;
 }

@@ -45,15 +45,10 @@ enum side {
 
 bool fork_server_is_wanted(char **argv) { return argv[0] != NULL && argv[1] != NULL && strcmp(argv[1], "--fork-server") == 0; }
 
-static bool complain(struct text *complaint, const char *what) {
-  text_add(complaint, what);
-  return false;
-}
-
 /* Nothing but KILL ends us. A launcher sets its own signals. */
 static bool begin(struct fork_server *server, char **argv, struct text *complaint) {
   int64_t notify_fd;
-  if (argv[2] == NULL || !arguments_parse_fd(argv[2], &notify_fd)) return complain(complaint, "--fork-server needs a descriptor");
+  if (argv[2] == NULL || !arguments_parse_fd(argv[2], &notify_fd)) return COMPLAIN(complaint, "--fork-server needs a descriptor");
   *server = (struct fork_server){
     .inbox = {.fd = STDIN_FILENO}, .jobs = {.notify_fd = (int)notify_fd}, .pid = getpid()};
   setproctitle_find(&server->title, argv, environ);
@@ -66,8 +61,7 @@ static bool begin(struct fork_server *server, char **argv, struct text *complain
     server->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     if (server->signal_fd >= 0 && orphans_found(&server->orphans)) return true;
   }
-  text_add(complaint, "cannot watch launchers: ");
-  return complain(complaint, strerror(errno));
+  return COMPLAIN(complaint, "cannot watch launchers: %s", strerror(errno));
 }
 
 /* What a fork leaves to be done; the rest is that of every launcher, which closes what it was not given. */
@@ -88,8 +82,7 @@ static enum side launch(struct fork_server *server, const struct request *reques
   bool is_sound = arguments_parse(arguments, request->argv, complaint);
   if (!arguments_name_task(arguments)) return SIDE_BROKEN; /* there is nobody to tell of */
   if (!job_table_make_room(&server->jobs)) {
-    text_clear(complaint);
-    text_add(complaint, "no memory for another launcher");
+    text_set(complaint, "no memory for another launcher");
     return SIDE_BROKEN;
   }
   if (!is_sound) {

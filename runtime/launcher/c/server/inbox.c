@@ -17,7 +17,7 @@ static uint32_t number_at(const char *bytes) {
 }
 
 static enum inbox_state broken(struct text *complaint, const char *why) {
-  text_add(complaint, why);
+  text_set(complaint, "%s", why);
   return INBOX_BROKEN;
 }
 
@@ -57,8 +57,8 @@ enum inbox_state inbox_read(struct inbox *inbox, struct text *complaint) {
   ssize_t got = read(inbox->fd, inbox->bytes + inbox->length, inbox->size - inbox->length);
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return INBOX_WAITS;
   if (got < 0) {
-    text_add(complaint, "cannot read requests: ");
-    return broken(complaint, strerror(errno));
+    text_set(complaint, "cannot read requests: %s", strerror(errno));
+    return INBOX_BROKEN;
   }
   inbox->length += (size_t)got;
   return got == 0 ? INBOX_ENDED : INBOX_WAITS;

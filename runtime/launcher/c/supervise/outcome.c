@@ -41,7 +41,7 @@ static bool write_part(struct record *record, const struct text *part) {
 
 static void start_part(const struct record *record, struct text *part) {
   text_clear(part);
-  if (record->bytes == 0) text_add_count(part, "version", 1);
+  if (record->bytes == 0) text_add(part, "version=1\n");
 }
 
 static bool rename_record(struct record *record, const char *name) {
@@ -53,7 +53,7 @@ static bool rename_record(struct record *record, const char *name) {
 struct fault record_launcher(struct record *record, const struct identity *identity) {
   struct text text;
   start_part(record, &text);
-  text_add_count(&text, "launcher_pid", identity->launcher_pid);
+  text_add(&text, "launcher_pid=%d\n", identity->launcher_pid);
   record->names_launcher = write_part(record, &text);
   return record->names_launcher ? no_fault() : fault_at(STEP_OUTCOME);
 }
@@ -61,12 +61,10 @@ struct fault record_launcher(struct record *record, const struct identity *ident
 struct fault record_start(struct record *record, const struct identity *identity) {
   struct text text;
   start_part(record, &text);
-  if (!record->names_launcher) text_add_count(&text, "launcher_pid", identity->launcher_pid);
-  text_add_count(&text, "pid", identity->pid);
-  text_add_count(&text, "pgid", identity->pid);
-  text_add_count(&text, "start_time", identity->start_time);
-  text_add_pair(&text, "boot_id", identity->boot_id);
-  text_add_count(&text, "started_ms", identity->started_ms);
+  if (!record->names_launcher) text_add(&text, "launcher_pid=%d\n", identity->launcher_pid);
+  text_add(&text, "pid=%d\npgid=%d\n", identity->pid, identity->pid);
+  text_add(&text, "start_time=%ld\nboot_id=%s\n", identity->start_time, identity->boot_id);
+  text_add(&text, "started_ms=%ld\n", identity->started_ms);
   bool is_there = write_part(record, &text) && rename_record(record, "started");
   return is_there ? no_fault() : fault_at(STEP_STARTED);
 }
@@ -78,16 +76,6 @@ static const char *name_of_how(const struct outcome *outcome) {
   return is_sandbox_step(outcome->fault.step) ? "sandbox_setup_failed" : "launch_failed";
 }
 
-static void add_if_known(struct text *text, const char *key, int64_t value) {
-  if (value != ABSENT) text_add_count(text, key, value);
-}
-
-static void add_usage(struct text *text, const struct usage *usage) {
-  text_add_count(text, "user_cpu_ms", usage->user_us / US_PER_MS);
-  text_add_count(text, "system_cpu_ms", usage->system_us / US_PER_MS);
-  text_add_count(text, "max_rss_bytes", usage->max_rss_bytes);
-}
-
 /* Longest path that fits into the record. */
 #define MAX_MOUNT_BYTES 1024
 
@@ -95,29 +83,34 @@ static void add_mount(struct text *text, const char *mount) {
   if (mount == NULL) return;
   size_t length = 0;
   while ((unsigned char)mount[length] >= ' ' && length < MAX_MOUNT_BYTES) length++;
-  if (mount[length] == '\0') text_add_pair(text, "mount", mount);
+  if (mount[length] == '\0') text_add(text, "mount=%s\n", mount);
+}
+
+static void add_if_known(struct text *text, const char *key, int64_t value) {
+  if (value != ABSENT) text_add(text, "%s=%ld\n", key, value);
 }
 
 static void describe(const struct outcome *outcome, struct text *text) {
-  text_add_pair(text, "how", name_of_how(outcome));
-  if (outcome->how == HOW_EXITED) text_add_count(text, "exit_code", outcome->code);
-  if (outcome->how == HOW_SIGNALED) text_add_count(text, "signal", outcome->code);
+  const struct usage *usage = &outcome->usage;
+  text_add(text, "how=%s\n", name_of_how(outcome));
+  if (outcome->how == HOW_EXITED) text_add(text, "exit_code=%d\n", outcome->code);
+  if (outcome->how == HOW_SIGNALED) text_add(text, "signal=%d\n", outcome->code);
   if (outcome->how == HOW_NOT_STARTED) {
-    text_add_pair(text, "step", step_name(outcome->fault.step));
-    text_add_count(text, "errno", outcome->fault.error);
+    text_add(text, "step=%s\nerrno=%d\n", step_name(outcome->fault.step), outcome->fault.error);
     add_mount(text, outcome->mount);
   }
-  text_add_pair(text, "reason", REASONS[outcome->reason]);
-  text_add_count(text, "finished_ms", outcome->finished_ms);
-  text_add_count(text, "duration_ms", outcome->duration_us / US_PER_MS);
-  if (!outcome->is_usage_lost) add_usage(text, &outcome->usage);
+  text_add(text, "reason=%s\n", REASONS[outcome->reason]);
+  text_add(text, "finished_ms=%ld\nduration_ms=%ld\n", outcome->finished_ms, outcome->duration_us / US_PER_MS);
+  if (!outcome->is_usage_lost) {
+    text_add(text, "user_cpu_ms=%ld\nsystem_cpu_ms=%ld\n", usage->user_us / US_PER_MS, usage->system_us / US_PER_MS);
+    text_add(text, "max_rss_bytes=%ld\n", usage->max_rss_bytes);
+  }
   add_if_known(text, "memory_peak_bytes", outcome->cgroup_usage.memory_peak_bytes);
   add_if_known(text, "oom_kills", outcome->cgroup_usage.oom_kills);
   add_if_known(text, "stdout_bytes", outcome->stdout_bytes);
   add_if_known(text, "stderr_bytes", outcome->stderr_bytes);
-  text_add_count(text, "leftovers_killed", outcome->leftovers_killed);
-  text_add_count(text, "leftovers_alive", outcome->leftovers_alive);
-  text_add_count(text, "end", 1);
+  text_add(text, "leftovers_killed=%ld\n", outcome->leftovers_killed);
+  text_add(text, "leftovers_alive=%ld\nend=1\n", outcome->leftovers_alive);
 }
 
 struct fault record_end(struct record *record, const struct outcome *outcome) {

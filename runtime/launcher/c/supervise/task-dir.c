@@ -19,11 +19,8 @@ static bool is_meant(int dir_fd, const char *task_dir_id) {
   if (task_dir_id == NULL) return true;
   if (fstatat(dir_fd, "request.json", &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
   struct text id;
-  text_clear(&id);
-  text_add_number(&id, (int64_t)status.st_ino);
-  text_add(&id, ":");
-  text_add_number(&id, (int64_t)status.st_mtim.tv_sec * NS_PER_SEC + status.st_mtim.tv_nsec);
-  return strcmp(text_string(&id), task_dir_id) == 0;
+  int64_t changed_ns = (int64_t)status.st_mtim.tv_sec * NS_PER_SEC + status.st_mtim.tv_nsec;
+  return strcmp(text_set(&id, "%lu:%ld", status.st_ino, changed_ns), task_dir_id) == 0;
 }
 
 /* Under the lock: whoever has it may rely on it that the directory stays that of the task. */
