@@ -176,8 +176,7 @@ int main(int argc, char **argv) {
   }
 
   int signal_fd;
-  int given[GIVEN_COUNT] = {(int)arguments.lock_fd, (int)arguments.notify_fd};
-  struct fault fault = descriptors_tidy(given, (int)arguments.notify_fd);
+  struct fault fault = descriptors_tidy((int)arguments.lock_fd, (int)arguments.notify_fd);
   if (!is_fault(fault)) fault = supervise_signals(&signal_fd);
   return is_fault(fault) ? give_up(&arguments, fault, EXIT_NOT_STARTED) : serve(&arguments, signal_fd);
 }

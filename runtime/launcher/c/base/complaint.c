@@ -13,7 +13,7 @@ static void print_line(struct text *line) {
   for (size_t i = 0; i < line->length; i++)
     if ((unsigned char)line->bytes[i] < ' ' || line->bytes[i] == '\x7f') line->bytes[i] = '?';
   text_add(line, "\n");
-  write_all(STDERR_FILENO, line->bytes, line->length);
+  write_all(STDERR_FILENO, line->bytes, line->length, AT_END);
 }
 
 void complain_of_usage(const struct text *complaint) {

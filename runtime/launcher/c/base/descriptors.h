@@ -5,14 +5,12 @@
 #include "base/arguments.h"
 #include "base/fault.h"
 
-/* Descriptors that may be given; ABSENT where one is not. */
-#define GIVEN_COUNT 2
-
 /*
- * Opens standard streams that are closed onto /dev/null, so that no file of ours is mistaken for one; closes what was
- * inherited by accident; keeps those that were `given` from the task. `shared_fd` is one of them, a pipe that others write, too.
+ * Opens closed standard streams onto /dev/null, so that no file of ours is mistaken for one; closes all other descriptors
+ * but `lock_fd` and `notify_fd`, which may be ABSENT; keeps those two from the task. A write to `notify_fd`, a pipe of
+ * many writers, never blocks from then on.
  */
-struct fault descriptors_tidy(const int given[GIVEN_COUNT], int shared_fd);
+struct fault descriptors_tidy(int lock_fd, int notify_fd);
 
 /* Closes all others. */
 void descriptors_keep_only(int fd);

@@ -13,7 +13,7 @@ static char boot_id[BOOT_ID_BYTES];
 
 bool identity_read_boot(void) {
   if (boot_id[0] != '\0') return true;
-  if (read_small_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id) < 0) return false;
+  if (!read_small_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id)) return false;
   boot_id[strcspn(boot_id, "\n")] = '\0';
   return true;
 }

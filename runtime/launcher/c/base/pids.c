@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/files.h"
+
 #define CHUNK_BYTES 4096
 
 bool for_each_pid(int dir_fd, const char *path, pid_visitor *visit, void *context) {
@@ -23,8 +25,6 @@ bool for_each_pid(int dir_fd, const char *path, pid_visitor *visit, void *contex
     }
   }
   if (pid != 0) visit(pid, context);
-  int error = errno;
-  close(fd);
-  errno = error;
+  close_keeping_errno(fd);
   return got == 0;
 }

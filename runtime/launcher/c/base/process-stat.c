@@ -14,7 +14,7 @@
 bool process_stat(pid_t pid, enum stat_field field, int64_t *value) {
   struct text path;
   char stat[1024];
-  if (read_small_file(AT_FDCWD, text_set(&path, "/proc/%d/stat", pid), stat, sizeof stat) < 0) return false;
+  if (!read_small_file(AT_FDCWD, text_set(&path, "/proc/%d/stat", pid), stat, sizeof stat)) return false;
   const char *at = strrchr(stat, ')');
   if (at != NULL) at++;
   for (int before = FIELD_AFTER_NAME; at != NULL && before < (int)field; before++) at = strchr(at + 1, ' ');

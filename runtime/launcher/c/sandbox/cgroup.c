@@ -172,7 +172,7 @@ void cgroup_kill(const struct cgroup *cgroup) {
 /* The number in the file `name`, after the line's `key ` where there is one. */
 static int64_t read_number(int cgroup_fd, const char *name, const char *key) {
   char content[1024];
-  if (read_small_file(cgroup_fd, name, content, sizeof content) < 0) return ABSENT;
+  if (!read_small_file(cgroup_fd, name, content, sizeof content)) return ABSENT;
   size_t key_length = strlen(key);
   for (const char *line = content; line != NULL && *line != '\0'; line = strchr(line, '\n')) {
     if (*line == '\n') line++;

@@ -51,9 +51,7 @@ bool devices_make(const char *dev, bool *are_made) {
   int fd = openat(AT_FDCWD, dev, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
   bool is_filled = fill(fd, are_made);
-  int error = errno;
-  close(fd);
-  errno = error;
+  close_keeping_errno(fd);
   return is_filled;
 }
 
@@ -66,9 +64,7 @@ static bool bind_device(const char *dev, int host_dev_fd, const char *name) {
   if (fd < 0) return errno == ENOENT; /* a host may lack some */
   bool is_bound = fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) && bind_fd(fd, target) &&
                   remount(target, MS_NOSUID | MS_NOEXEC);
-  int error = errno;
-  close(fd);
-  errno = error;
+  close_keeping_errno(fd);
   return is_bound;
 }
 

@@ -32,9 +32,7 @@ static bool bind_entry(int dir_fd, const char *name, const char *path) {
   if (is_bound && S_ISLNK(status.st_mode)) is_bound = copy_symlink(dir_fd, name, path);
   else if (is_bound && S_ISDIR(status.st_mode)) is_bound = mkdir(path, 0755) == 0 && bind_fd(fd, path);
   else if (is_bound && S_ISREG(status.st_mode)) is_bound = make_file(AT_FDCWD, path) && bind_fd(fd, path);
-  int error = errno;
-  close(fd);
-  errno = error;
+  close_keeping_errno(fd);
   return is_bound;
 }
 

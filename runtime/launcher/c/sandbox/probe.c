@@ -87,7 +87,7 @@ static void say(const char *name, struct fault fault) {
   struct text line;
   if (is_fault(fault)) text_set(&line, "%s %s %d\n", name, step_name(fault.step), fault.error);
   else text_set(&line, "%s ok\n", name);
-  write_all(STDOUT_FILENO, line.bytes, line.length);
+  write_all(STDOUT_FILENO, line.bytes, line.length, AT_END);
 }
 
 /* Who is not root has nothing without the user namespace. A pid namespace is tried together with what shows it. */

@@ -28,7 +28,7 @@
 #define NEW_NAMESPACES                                                                                                 \
   (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
-enum action { ACTION_ALLOW, ACTION_EPERM, ACTION_ENOSYS, ACTION_CLONE, ACTION_UNSHARE, ACTION_IOCTL, ACTION_SOCKET, ACTIONS };
+enum action { ACTION_EPERM, ACTION_ENOSYS, ACTION_CLONE, ACTION_UNSHARE, ACTION_IOCTL, ACTION_SOCKET };
 
 struct rule {
   unsigned int number;
@@ -123,129 +123,86 @@ static const struct rule TRACING[] = {
 };
 #define TRACING_COUNT (sizeof TRACING / sizeof TRACING[0])
 
-#define MAX_RULES (RULE_COUNT + TRACING_COUNT)
-#define MAX_INSTRUCTIONS 255
+/* Two instructions for most rules, eight at most. */
+#define MAX_INSTRUCTIONS (2 * (RULE_COUNT + TRACING_COUNT) + 64)
 
 struct program {
   unsigned short length;
   struct sock_filter code[MAX_INSTRUCTIONS];
-  /* Where each action begins; they come last, so that all jumps go forward. */
-  unsigned short labels[ACTIONS];
 };
 
-/* Jumps to an action have its number, with this bit, until it is known where that is. */
-#define TO_ACTION 0x80
-
-static struct sock_filter *emit(struct program *program, struct sock_filter instruction) {
-  program->code[program->length] = instruction;
-  return &program->code[program->length++];
-}
-
-static void load(struct program *program, size_t offset) {
-  emit(program, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
-}
-
-static void answer(struct program *program, unsigned int answer) {
-  emit(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
-}
-
-/* Divides what is left of the rules in two, so that a call is judged in seven comparisons rather than sixty. */
-static void search(struct program *program, const struct rule *rules, size_t count) {
-  if (count == 1) {
-    unsigned char action = (unsigned char)(TO_ACTION | rules->action);
-    emit(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, rules->number, action, TO_ACTION | ACTION_ALLOW));
-    return;
-  }
-  size_t half = count / 2;
-  unsigned short branch = program->length;
-  emit(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, rules[half].number, 0, 0));
-  search(program, rules, half);
-  program->code[branch].jt = (unsigned char)(program->length - branch - 1);
-  search(program, rules + half, count - half);
-}
-
-static void begin(struct program *program, enum action action) { program->labels[action] = program->length; }
-
+#define LOAD (BPF_LD | BPF_W | BPF_ABS)
+#define IF_EQUAL (BPF_JMP | BPF_JEQ | BPF_K)
+#define IF_ABOVE (BPF_JMP | BPF_JGT | BPF_K)
+#define IF_ANY_BIT (BPF_JMP | BPF_JSET | BPF_K)
+#define ANSWER (BPF_RET | BPF_K)
 #define ARGUMENT(number) offsetof(struct seccomp_data, args[number])
 
-/* Refuses where any of `bits` is set. */
-static void refuse_bits(struct program *program, size_t argument, unsigned int bits) {
-  load(program, argument);
-  emit(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, TO_ACTION | ACTION_EPERM, TO_ACTION | ACTION_ALLOW));
+static void emit(struct program *program, unsigned short code, size_t value, unsigned char skip_if, unsigned char skip_else) {
+  program->code[program->length++] = (struct sock_filter){code, skip_if, skip_else, (uint32_t)value};
 }
 
-static void jump_if(struct program *program, unsigned int value, enum action action) {
-  emit(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, (unsigned char)(TO_ACTION | action), 0));
+static void answer(struct program *program, unsigned int error) {
+  emit(program, ANSWER, error == 0 ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | error, 0, 0);
 }
 
-static void add_actions(struct program *program) {
-  begin(program, ACTION_CLONE);
-  refuse_bits(program, ARGUMENT(0), NEW_NAMESPACES);
-  begin(program, ACTION_UNSHARE);
-  refuse_bits(program, ARGUMENT(0), NEW_NAMESPACES | CLONE_NEWTIME);
-  begin(program, ACTION_IOCTL);
-  load(program, ARGUMENT(1));
-  jump_if(program, TIOCSTI, ACTION_EPERM);
-  jump_if(program, TIOCLINUX, ACTION_EPERM);
-  answer(program, SECCOMP_RET_ALLOW);
-  begin(program, ACTION_SOCKET);
-  load(program, ARGUMENT(0));
-  jump_if(program, AF_UNIX, ACTION_ALLOW);
-  jump_if(program, AF_INET, ACTION_ALLOW);
-  jump_if(program, AF_INET6, ACTION_ALLOW);
-  jump_if(program, AF_NETLINK, ACTION_ALLOW);
-  begin(program, ACTION_EPERM);
-  answer(program, SECCOMP_RET_ERRNO | EPERM);
-  begin(program, ACTION_ENOSYS);
-  answer(program, SECCOMP_RET_ERRNO | ENOSYS);
-  begin(program, ACTION_ALLOW);
-  answer(program, SECCOMP_RET_ALLOW);
+static void refuse_bits(struct program *program, unsigned int bits) {
+  emit(program, LOAD, ARGUMENT(0), 0, 0);
+  emit(program, IF_ANY_BIT, bits, 0, 1);
+  answer(program, EPERM);
+  answer(program, 0);
 }
 
-static void resolve(const struct program *program, unsigned short at, unsigned char *jump) {
-  if ((*jump & TO_ACTION) != 0) *jump = (unsigned char)(program->labels[*jump & ~TO_ACTION] - at - 1);
+/* Compares an argument with `values`; those that are equal get one answer, all others the other. */
+static void compare(struct program *program, size_t argument, const unsigned int values[], unsigned char count,
+                    unsigned int if_equal, unsigned int otherwise) {
+  emit(program, LOAD, argument, 0, 0);
+  for (unsigned char i = 0; i < count; i++) emit(program, IF_EQUAL, values[i], (unsigned char)(count - i), 0);
+  answer(program, otherwise);
+  answer(program, if_equal);
 }
 
-static void resolve_jumps(struct program *program) {
-  for (unsigned short at = 0; at < program->length; at++) {
-    struct sock_filter *instruction = &program->code[at];
-    if (BPF_CLASS(instruction->code) != BPF_JMP) continue;
-    resolve(program, at, &instruction->jt);
-    resolve(program, at, &instruction->jf);
+static void act(struct program *program, enum action action) {
+  static const unsigned int INPUT_FAKERS[] = {TIOCSTI, TIOCLINUX};
+  static const unsigned int FAMILIES[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+  switch (action) {
+    case ACTION_EPERM: answer(program, EPERM); break;
+    case ACTION_ENOSYS: answer(program, ENOSYS); break;
+    case ACTION_CLONE: refuse_bits(program, NEW_NAMESPACES); break;
+    case ACTION_UNSHARE: refuse_bits(program, NEW_NAMESPACES | CLONE_NEWTIME); break;
+    case ACTION_IOCTL: compare(program, ARGUMENT(1), INPUT_FAKERS, 2, EPERM, 0); break;
+    case ACTION_SOCKET: compare(program, ARGUMENT(0), FAMILIES, 4, 0, EPERM); break;
   }
 }
 
-static void sort(struct rule *rules, size_t count) {
-  for (size_t i = 1; i < count; i++)
-    for (size_t j = i; j > 0 && rules[j - 1].number > rules[j].number; j--) {
-      struct rule larger = rules[j - 1];
-      rules[j - 1] = rules[j];
-      rules[j] = larger;
-    }
-}
-
-static void build(struct program *program, const struct rule *rules, size_t count) {
-  program->length = 0;
-  load(program, offsetof(struct seccomp_data, arch));
-  emit(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 0, TO_ACTION | ACTION_EPERM));
-  load(program, offsetof(struct seccomp_data, nr));
-#ifdef X32_BIT
-  emit(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, TO_ACTION | ACTION_EPERM, 0));
-#endif
-  emit(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, NEWEST_KNOWN_CALL, TO_ACTION | ACTION_ENOSYS, 0));
-  search(program, rules, count);
-  add_actions(program);
-  resolve_jumps(program);
+/*
+ * One comparison per rule. From Linux 5.11 the kernel knows in advance which calls are always allowed and asks no filter for
+ * them; before, 64 comparisons cost 16 ns of 250 more than the 7 of a binary search.
+ */
+static void add_rules(struct program *program, const struct rule *rules, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    struct sock_filter *branch = &program->code[program->length];
+    emit(program, IF_EQUAL, rules[i].number, 0, 0);
+    act(program, rules[i].action);
+    branch->jf = (unsigned char)(&program->code[program->length] - branch - 1);
+  }
 }
 
 bool seccomp_filter(bool has_own_pids) {
-  struct rule rules[MAX_RULES];
-  size_t count = 0;
-  for (size_t i = 0; i < RULE_COUNT; i++) rules[count++] = RULES[i];
-  for (size_t i = 0; i < TRACING_COUNT && !has_own_pids; i++) rules[count++] = TRACING[i];
-  sort(rules, count);
-  struct program program;
-  build(&program, rules, count);
+  struct program program = {.length = 0};
+  emit(&program, LOAD, offsetof(struct seccomp_data, arch), 0, 0);
+  emit(&program, IF_EQUAL, NATIVE, 1, 0);
+  answer(&program, EPERM);
+  emit(&program, LOAD, offsetof(struct seccomp_data, nr), 0, 0);
+#ifdef X32_BIT
+  emit(&program, IF_ABOVE, X32_BIT - 1, 0, 1);
+  answer(&program, EPERM);
+#endif
+  emit(&program, IF_ABOVE, NEWEST_KNOWN_CALL, 0, 1);
+  answer(&program, ENOSYS);
+  add_rules(&program, RULES, RULE_COUNT);
+  if (!has_own_pids) add_rules(&program, TRACING, TRACING_COUNT);
+  answer(&program, 0);
   struct sock_fprog filter = {.len = program.length, .filter = program.code};
   return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
 }

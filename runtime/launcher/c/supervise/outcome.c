@@ -21,9 +21,9 @@ static const char *const REASONS[] = {
 static bool take_room(struct record *record) {
   if (fallocate(record->fd, FALLOC_FL_KEEP_SIZE, 0, TEXT_BYTES) == 0) return true;
   if (errno != EOPNOTSUPP && errno != ENOSYS) return false;
-  struct text zeros = {.length = sizeof zeros.bytes};
+  struct text zeros = {.length = 0};
   record->is_filled = true;
-  return write_all(record->fd, zeros.bytes, zeros.length);
+  return write_all(record->fd, zeros.bytes, sizeof zeros.bytes, 0);
 }
 
 struct fault record_reserve(struct record *record, int dir_fd) {
@@ -34,7 +34,7 @@ struct fault record_reserve(struct record *record, int dir_fd) {
 
 /* The next part of it; the first one begins with the version. */
 static bool write_part(struct record *record, const struct text *part) {
-  if (!write_at(record->fd, part->bytes, part->length, record->bytes)) return false;
+  if (!write_all(record->fd, part->bytes, part->length, record->bytes)) return false;
   record->bytes += (off_t)part->length;
   return !record->is_filled || ftruncate(record->fd, record->bytes) == 0;
 }
