@@ -29,7 +29,7 @@
  *
  *   lock                   flock on the directory. The fork server takes it before it forks; the launcher inherits it and
  *                          holds it until its end, also by KILL. No pid tells whether a launcher lives, this lock does
- *   outcome.new            room for the record; with a pid namespace it names the launcher, which can be asked to give up
+ *   outcome.new            room for the record; names the launcher, which can be asked to give up
  *   started                who runs (identity.h); there before the program is
  *   outcome                how it ended (outcome.h); there when nothing of the task is left, never without its last line
  *   stdout.log stderr.log  the streams of the task, appended to
@@ -175,8 +175,8 @@ int main(int argc, char **argv) {
     return refuse_usage(&complaint);
   }
 
-  int signal_fd;
   struct fault fault = descriptors_tidy((int)arguments.lock_fd, (int)arguments.notify_fd);
-  if (!is_fault(fault)) fault = supervise_signals(&signal_fd);
+  int signal_fd = signals_watch();
+  if (!is_fault(fault) && signal_fd == ABSENT) fault = fault_at(STEP_SUPERVISION);
   return is_fault(fault) ? give_up(&arguments, fault, EXIT_NOT_STARTED) : serve(&arguments, signal_fd);
 }

@@ -139,11 +139,10 @@ bool arguments_parse(struct arguments *arguments, char **argv, struct text *comp
     if (OPTIONS[i].kind == KIND_NUMBER) *number_field(arguments, &OPTIONS[i]) = ABSENT;
 
   char **at = argv[0] == NULL ? argv : argv + 1;
-  for (; *at != NULL && strcmp(*at, "--") != 0; at += 2) {
+  while (*at != NULL && strcmp(*at, "--") != 0) {
     if (strcmp(*at, "--mount") == 0) {
-      int used = mount_list_add(&arguments->mounts, at + 1, complaint);
-      if (used == 0) return false;
-      at += used - 1;
+      at = mount_list_add(&arguments->mounts, at, complaint);
+      if (at == NULL) return false;
       continue;
     }
     size_t i = 0;
@@ -151,6 +150,7 @@ bool arguments_parse(struct arguments *arguments, char **argv, struct text *comp
     if (i == OPTION_COUNT) return COMPLAIN(complaint, "unknown argument: %s", *at);
     if (at[1] == NULL) return COMPLAIN(complaint, "without a value: %s", *at);
     if (!set_option(arguments, &OPTIONS[i], at[1], complaint)) return false;
+    at += 2;
   }
   for (size_t i = 0; i < OPTION_COUNT; i++) {
     const struct option *option = &OPTIONS[i];

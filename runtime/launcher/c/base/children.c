@@ -1,10 +1,12 @@
 #include "base/children.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/pids.h"
@@ -80,5 +82,12 @@ int64_t children_count(void) {
   return count;
 }
 
-/* A task may ask to be traced by its parent. We do not: it goes on, with the signal it stopped for. */
-void child_let_go(pid_t pid, int signal) { ptrace(PTRACE_DETACH, pid, 0, signal == SIGTRAP ? 0 : signal); }
+pid_t child_reap(int *status, bool may_wait) {
+  for (;;) {
+    pid_t pid = waitpid(-1, status, __WALL | (may_wait ? 0 : WNOHANG));
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid <= 0 || !WIFSTOPPED(*status)) return pid;
+    /* A task may ask to be traced by its parent. We do not: it goes on, with the signal it stopped for. */
+    ptrace(PTRACE_DETACH, pid, 0, WSTOPSIG(*status) == SIGTRAP ? 0 : WSTOPSIG(*status));
+  }
+}

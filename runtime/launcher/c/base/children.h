@@ -23,7 +23,10 @@ int64_t children_kill(child_filter *is_meant, const void *context);
 /* Counts what is there, without doing anything about it. */
 int64_t children_count(void);
 
-/* Lets one go on that has stopped because it wants to be traced by us. */
-void child_let_go(pid_t pid, int signal);
+/*
+ * Reaps a child that has ended, any that there is, and waits for that if `may_wait`. Returns its pid; 0 when none has ended,
+ * -1 when there is none. One that has stopped because it wants to be traced by us goes on.
+ */
+pid_t child_reap(int *status, bool may_wait);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NAME_OF(step, name, voice) [step] = name,
 static const char *const NAMES[] = {STEPS(NAME_OF)};
@@ -20,3 +21,15 @@ enum step step_named(const char *name) {
 }
 
 bool is_sandbox_step(enum step step) { return IS_SANDBOX[step]; }
+
+void fault_send(int fd, struct fault fault) {
+  ssize_t written = write(fd, &fault, sizeof fault); /* less than PIPE_BUF: all of it or nothing */
+  (void)written;
+}
+
+struct fault fault_receive(int fd) {
+  struct fault fault;
+  ssize_t got;
+  while ((got = read(fd, &fault, sizeof fault)) < 0 && errno == EINTR) continue;
+  return got == (ssize_t)sizeof fault ? fault : no_fault();
+}

@@ -77,4 +77,8 @@ enum step step_named(const char *name);
 
 bool is_sandbox_step(enum step step);
 
+/* Through a pipe, from a child to its parent. A pipe that ends without one gives no fault. */
+void fault_send(int fd, struct fault fault);
+struct fault fault_receive(int fd);
+
 #endif

@@ -11,7 +11,6 @@
 #define BOOT_ID_BYTES 37
 
 struct identity {
-  pid_t launcher_pid;
   pid_t pid;
   /* Clock ticks between boot and start. */
   int64_t start_time;
@@ -23,10 +22,7 @@ struct identity {
 /* False with errno. It is read once, by a fork server for all that it forks. */
 bool identity_read_boot(void);
 
-/* What is known of a process that we are about to make: who makes it, and before what time it is not there. */
-struct identity identity_before_birth(void);
-
-/* The rest, once it is there. */
-struct fault identity_after_birth(struct identity *identity, pid_t pid);
+/* Of a process that now is there and was not at `not_before` (boot_ticks). */
+struct fault identity_find(struct identity *identity, pid_t pid, int64_t not_before);
 
 #endif

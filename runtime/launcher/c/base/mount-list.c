@@ -35,21 +35,30 @@ static void set_operand(struct mount_entry *entry, char operand, const char *wor
   if (operand == 'o') entry->options = word;
 }
 
-int mount_list_add(struct mount_list *list, char **words, struct text *complaint) {
-  if (words[0] == NULL) return COMPLAIN(complaint, "without a value: --mount");
+static bool parse(struct mount_entry *entry, char ***words, struct text *complaint) {
+  const char *name = *++*words;
+  if (name == NULL) return COMPLAIN(complaint, "without a value: --mount");
   size_t op = 0;
-  while (op < OP_COUNT && strcmp(words[0], OPS[op].name) != 0) op++;
-  if (op == OP_COUNT) return COMPLAIN(complaint, "unknown operation of --mount: %s", words[0]);
-  if (list->count == MAX_MOUNTS) return COMPLAIN(complaint, "given too often: --mount");
-  struct mount_entry entry = {.op = (enum mount_op)op, .step = OPS[op].step};
-  int used = 1;
-  for (const char *operand = OPS[op].operands; *operand != '\0'; operand++, used++) {
-    if (words[used] == NULL || words[used][0] == '\0') return COMPLAIN(complaint, "too few words: --mount %s", words[0]);
-    set_operand(&entry, *operand, words[used]);
+  while (op < OP_COUNT && strcmp(name, OPS[op].name) != 0) op++;
+  if (op == OP_COUNT) return COMPLAIN(complaint, "unknown operation of --mount: %s", name);
+  *entry = (struct mount_entry){.op = (enum mount_op)op, .step = OPS[op].step};
+  for (const char *operand = OPS[op].operands; *operand != '\0'; operand++) {
+    const char *word = *++*words;
+    if (word == NULL || *word == '\0') return COMPLAIN(complaint, "too few words: --mount %s", name);
+    set_operand(entry, *operand, word);
+    if (*operand == 'n' && !is_sandbox_step(entry->step)) return COMPLAIN(complaint, "not a step of a sandbox: %s", word);
   }
-  if (!is_sandbox_step(entry.step)) return COMPLAIN(complaint, "not a step of a sandbox: %s", words[1]);
-  list->entries[list->count++] = entry;
-  return used;
+  ++*words;
+  return true;
+}
+
+char **mount_list_add(struct mount_list *list, char **words, struct text *complaint) {
+  if (list->count == MAX_MOUNTS) text_set(complaint, "given too often: --mount");
+  else if (parse(&list->entries[list->count], &words, complaint)) {
+    list->count++;
+    return words;
+  }
+  return NULL;
 }
 
 const char *mount_list_name(const struct mount_list *list, struct fault fault) {

@@ -46,10 +46,10 @@ struct mount_list {
 };
 
 /*
- * Parses one entry at `words`: the name of an operation and its operands. Returns the number of words used, or 0 with a
- * sentence in `complaint`.
+ * Parses one entry: `--mount`, the name of an operation and its operands. Returns the next word, or NULL with a sentence in
+ * `complaint`.
  */
-int mount_list_add(struct mount_list *list, char **words, struct text *complaint);
+char **mount_list_add(struct mount_list *list, char **words, struct text *complaint);
 
 /* The path to report for a failed entry: the source of bind-entries, or the target. NULL if no entry failed. */
 const char *mount_list_name(const struct mount_list *list, struct fault fault);

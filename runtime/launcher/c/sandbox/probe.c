@@ -18,29 +18,6 @@
 #define ALL_FEATURES                                                                                                   \
   (FEATURE_MOUNT | FEATURE_PID | FEATURE_UTS | FEATURE_IPC | FEATURE_NET | FEATURE_CGROUP | FEATURE_USER | FEATURE_SECCOMP)
 
-/* A child of which only this much is heard: what it could not do. */
-struct trial {
-  pid_t pid;
-  int fault_fd;
-};
-
-static struct fault hear(const struct trial *trial) {
-  struct fault fault;
-  ssize_t got;
-  while ((got = read(trial->fault_fd, &fault, sizeof fault)) < 0 && errno == EINTR) continue;
-  close(trial->fault_fd);
-  while (waitpid(trial->pid, NULL, __WALL) < 0 && errno == EINTR) continue;
-  return got == (ssize_t)sizeof fault ? fault : no_fault();
-}
-
-_Noreturn static void end(int fault_fd, struct fault fault) {
-  if (is_fault(fault)) {
-    ssize_t written = write(fault_fd, &fault, sizeof fault);
-    (void)written;
-  }
-  _exit(0);
-}
-
 /* What a task is preceded by, and a process in its place. */
 static struct fault go_in(const struct sandbox *sandbox) {
   struct fault fault = sandbox_enter(sandbox);
@@ -51,20 +28,34 @@ static struct fault go_in(const struct sandbox *sandbox) {
   return pid > 0 && waitpid(pid, NULL, 0) == pid ? no_fault() : fault_at(STEP_INIT);
 }
 
-static struct fault try_sandbox(const struct sandbox *sandbox) {
-  int said[2];
-  if (pipe2(said, O_CLOEXEC) != 0) return fault_at(STEP_FORK);
-  pid_t pid = namespaces_fork(sandbox_birth_flags(sandbox));
+typedef struct fault attempt(const struct sandbox *sandbox);
+
+/* Calls `enter` in a child, made with these flags of clone(). Returns the fault of either. */
+static struct fault try_in_child(attempt *enter, const struct sandbox *sandbox, unsigned int flags) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return fault_at(STEP_FORK);
+  pid_t pid = namespaces_fork(flags);
   struct fault fault = fault_at(STEP_NAMESPACES);
-  if (pid == 0) end(said[1], go_in(sandbox));
-  close(said[1]);
-  if (pid > 0) return hear(&(struct trial){pid, said[0]});
-  close(said[0]);
+  if (pid == 0) {
+    fault_send(ends[1], enter(sandbox));
+    _exit(0);
+  }
+  close(ends[1]);
+  if (pid > 0) {
+    fault = fault_receive(ends[0]);
+    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR) continue;
+  }
+  close(ends[0]);
   return fault;
 }
 
+static struct fault try_sandbox(const struct sandbox *sandbox) {
+  return try_in_child(go_in, sandbox, sandbox_birth_flags(sandbox));
+}
+
 /* As somebody who was never root. */
-static struct fault go_in_as(struct sandbox sandbox) {
+static struct fault try_as_other(const struct sandbox *root) {
+  struct sandbox sandbox = *root;
   bool is_other = setgroups(0, NULL) == 0 && setresgid(sandbox.gid, sandbox.gid, sandbox.gid) == 0 &&
                   setresuid(sandbox.uid, sandbox.uid, sandbox.uid) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
   if (!is_other) return fault_at(STEP_SANDBOX_UID);
@@ -73,14 +64,7 @@ static struct fault go_in_as(struct sandbox sandbox) {
 }
 
 static struct fault try_rootless(const struct sandbox *sandbox) {
-  if (!sandbox->is_root) return try_sandbox(sandbox);
-  int said[2];
-  if (pipe2(said, O_CLOEXEC) != 0) return fault_at(STEP_FORK);
-  pid_t pid = fork();
-  if (pid < 0) return fault_at(STEP_FORK);
-  if (pid == 0) end(said[1], go_in_as(*sandbox));
-  close(said[1]);
-  return hear(&(struct trial){pid, said[0]});
+  return sandbox->is_root ? try_in_child(try_as_other, sandbox, 0) : try_sandbox(sandbox);
 }
 
 static void say(const char *name, struct fault fault) {
@@ -126,11 +110,7 @@ static void try_root(const struct sandbox *whole, const struct arguments *rooted
 /* Returns the word after the list, or NULL if the list is empty or wrong. */
 static char **read_list(struct mount_list *list, char **words) {
   struct text complaint;
-  while (*words != NULL && strcmp(*words, "--mount") == 0) {
-    int used = mount_list_add(list, words + 1, &complaint);
-    if (used == 0) return NULL;
-    words += 1 + used;
-  }
+  while (words != NULL && *words != NULL && strcmp(*words, "--mount") == 0) words = mount_list_add(list, words, &complaint);
   return list->count > 0 ? words : NULL;
 }
 

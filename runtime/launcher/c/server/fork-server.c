@@ -2,9 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +14,7 @@
 #include "server/job-table.h"
 #include "server/orphans.h"
 #include "server/setproctitle.h"
+#include "supervise/reaper.h"
 #include "supervise/signals.h"
 #include "supervise/task-dir.h"
 
@@ -50,17 +49,11 @@ static bool begin(struct fork_server *server, char **argv, struct text *complain
   int64_t notify_fd;
   if (argv[2] == NULL || !arguments_parse_fd(argv[2], &notify_fd)) return COMPLAIN(complaint, "--fork-server needs a descriptor");
   *server = (struct fork_server){
-    .inbox = {.fd = STDIN_FILENO}, .jobs = {.notify_fd = (int)notify_fd}, .pid = getpid()};
+    .inbox = {.fd = STDIN_FILENO}, .jobs = {.notify_fd = (int)notify_fd}, .orphans = {.look_us = NEVER}, .pid = getpid()};
   setproctitle_find(&server->title, argv, environ);
   identity_read_boot(); /* if not now, each launcher tries, and says what is wrong */
-  sigset_t all, children;
-  sigfillset(&all);
-  sigemptyset(&children);
-  sigaddset(&children, SIGCHLD);
-  if (sigprocmask(SIG_SETMASK, &all, NULL) == 0) {
-    server->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (server->signal_fd >= 0 && orphans_found(&server->orphans)) return true;
-  }
+  server->signal_fd = signals_watch();
+  if (server->signal_fd != ABSENT && !is_fault(reaper_become())) return true;
   return COMPLAIN(complaint, "cannot watch launchers: %s", strerror(errno));
 }
 
@@ -125,15 +118,10 @@ static void reap(struct fork_server *server) {
   server->has_more = true;
   for (int reaped = 0; reaped < REAPED_AT_ONCE; reaped++) {
     int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
-    if (pid < 0 && errno == EINTR) continue;
+    pid_t pid = child_reap(&status, false);
     if (pid <= 0) {
       server->has_more = false;
       return;
-    }
-    if (WIFSTOPPED(status)) {
-      child_let_go(pid, WSTOPSIG(status)); /* an orphan */
-      continue;
     }
     if (!job_table_note_end(&server->jobs, pid, status)) server->orphans.look_us = 0;
   }
@@ -159,7 +147,7 @@ bool fork_server_run(char **argv, struct arguments *arguments, struct text *comp
       {.fd = is_pipe_full ? server.jobs.notify_fd : ABSENT, .events = POLLOUT},
     };
     if (poll(events, sizeof events / sizeof events[0], ms_until(next_us(&server, is_pipe_full))) < 0) continue;
-    if (events[1].revents != 0) signals_forget(server.signal_fd);
+    if (events[1].revents != 0) signals_heed(server.signal_fd);
     if (events[1].revents != 0 || server.has_more) reap(&server);
     orphans_kill(&server.orphans, &server.jobs);
     job_table_end_draining(&server.jobs, server.orphans.look_us == NEVER);

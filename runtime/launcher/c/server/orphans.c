@@ -1,17 +1,10 @@
 #include "server/orphans.h"
 
-#include <sys/prctl.h>
-
 #include "base/children.h"
 #include "base/clock.h"
 
 /* Between two looks that no end has given reason for: a process that hangs in the kernel is there for long. */
 #define PAUSE_US 1000000
-
-bool orphans_found(struct orphans *orphans) {
-  orphans->look_us = NEVER;
-  return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
-}
 
 static bool is_orphan(pid_t pid, const void *table) { return !job_table_has_launcher(table, pid); }
 

@@ -23,9 +23,6 @@ struct orphans {
   int64_t look_us;
 };
 
-/* Makes us the reaper. To be called before the first launcher is forked. False with errno. */
-bool orphans_found(struct orphans *orphans);
-
 /* Kills all children that are no launchers, if it is time for that. */
 void orphans_kill(struct orphans *orphans, const struct job_table *table);
 

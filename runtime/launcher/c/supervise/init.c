@@ -45,14 +45,10 @@ static void note(struct init *init, pid_t pid, int status) {
 
 /* False when there is no child left. Waits for one to end if `may_wait`. */
 static bool reap(struct init *init, bool may_wait) {
-  for (;;) {
-    int status;
-    pid_t pid = waitpid(-1, &status, __WALL | (may_wait ? 0 : WNOHANG));
-    if (pid < 0 && errno == EINTR) continue;
-    if (pid <= 0) return pid == 0;
-    if (WIFSTOPPED(status)) child_let_go(pid, WSTOPSIG(status));
-    else note(init, pid, status);
-  }
+  int status;
+  pid_t pid;
+  while ((pid = child_reap(&status, may_wait)) > 0) note(init, pid, status);
+  return pid == 0;
 }
 
 /* Those from inside are not for us: anybody there may send them. Who is outside has no pid here. */

@@ -12,8 +12,8 @@ static bool send_line(const struct arguments *arguments, const char *line) {
 
 void notify_started(const struct arguments *arguments, const struct identity *identity) {
   struct text line;
-  send_line(arguments, text_set(&line, "started %s %d %d %d %ld %ld\n", arguments->task_id, identity->launcher_pid,
-                                identity->pid, identity->pid, identity->start_time, identity->started_ms));
+  send_line(arguments, text_set(&line, "started %s %d %d %d %ld %ld\n", arguments->task_id, getpid(), identity->pid,
+                                identity->pid, identity->start_time, identity->started_ms));
 }
 
 void notify_timeout(const struct arguments *arguments) {

@@ -26,22 +26,10 @@ static bool take_room(struct record *record) {
   return write_all(record->fd, zeros.bytes, sizeof zeros.bytes, 0);
 }
 
-struct fault record_reserve(struct record *record, int dir_fd) {
-  *record = (struct record){.dir_fd = dir_fd, .name = "outcome.new"};
-  record->fd = openat(dir_fd, record->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  return record->fd >= 0 && take_room(record) ? no_fault() : fault_at(STEP_OUTCOME);
-}
-
-/* The next part of it; the first one begins with the version. */
 static bool write_part(struct record *record, const struct text *part) {
   if (!write_all(record->fd, part->bytes, part->length, record->bytes)) return false;
   record->bytes += (off_t)part->length;
   return !record->is_filled || ftruncate(record->fd, record->bytes) == 0;
-}
-
-static void start_part(const struct record *record, struct text *part) {
-  text_clear(part);
-  if (record->bytes == 0) text_add(part, "version=1\n");
 }
 
 static bool rename_record(struct record *record, const char *name) {
@@ -50,21 +38,19 @@ static bool rename_record(struct record *record, const char *name) {
   return is_renamed;
 }
 
-struct fault record_launcher(struct record *record, const struct identity *identity) {
+struct fault record_reserve(struct record *record, int dir_fd) {
   struct text text;
-  start_part(record, &text);
-  text_add(&text, "launcher_pid=%d\n", identity->launcher_pid);
-  record->names_launcher = write_part(record, &text);
-  return record->names_launcher ? no_fault() : fault_at(STEP_OUTCOME);
+  text_set(&text, "version=1\nlauncher_pid=%d\n", getpid());
+  *record = (struct record){.dir_fd = dir_fd, .name = "outcome.new"};
+  record->fd = openat(dir_fd, record->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  bool is_there = record->fd >= 0 && take_room(record) && write_part(record, &text);
+  return is_there ? no_fault() : fault_at(STEP_OUTCOME);
 }
 
 struct fault record_start(struct record *record, const struct identity *identity) {
   struct text text;
-  start_part(record, &text);
-  if (!record->names_launcher) text_add(&text, "launcher_pid=%d\n", identity->launcher_pid);
-  text_add(&text, "pid=%d\npgid=%d\n", identity->pid, identity->pid);
-  text_add(&text, "start_time=%ld\nboot_id=%s\n", identity->start_time, identity->boot_id);
-  text_add(&text, "started_ms=%ld\n", identity->started_ms);
+  text_set(&text, "pid=%d\npgid=%d\nstart_time=%ld\nboot_id=%s\nstarted_ms=%ld\n", identity->pid, identity->pid,
+           identity->start_time, identity->boot_id, identity->started_ms);
   bool is_there = write_part(record, &text) && rename_record(record, "started");
   return is_there ? no_fault() : fault_at(STEP_STARTED);
 }
@@ -115,7 +101,7 @@ static void describe(const struct outcome *outcome, struct text *text) {
 
 struct fault record_end(struct record *record, const struct outcome *outcome) {
   struct text text;
-  start_part(record, &text);
+  text_clear(&text);
   describe(outcome, &text);
   bool is_there = write_part(record, &text) && rename_record(record, "outcome");
   return is_there ? no_fault() : fault_at(STEP_OUTCOME);

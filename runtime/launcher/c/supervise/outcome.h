@@ -1,15 +1,17 @@
 /*
  * The record of a task: lines `key=value`, in one file that grows.
  *
- * Its first part says who runs. It is there before the program is, under the name `started`:
+ * Its first part names the launcher, which can be asked to give up from then on. It is there before anything is set up,
+ * under the name `outcome.new`:
  *
  *   version=1
- *   launcher_pid= pid= pgid= start_time= boot_id= started_ms=
+ *   launcher_pid=
  *
- * Where a sandbox is set up first, which may hang, launcher_pid is there before, under the name `outcome.new`, so that the
- * launcher can be asked to give up.
+ * The second part names the task. It is there before the program is, under the name `started`:
  *
- * The second part says how it ended. It is added when nothing of the task is left; then the file is renamed
+ *   pid= pgid= start_time= boot_id= started_ms=
+ *
+ * The third part says how it ended. It is added when nothing of the task is left; then the file is renamed
  * to `outcome`. Only one that has the last line counts as an outcome:
  *
  *   how=          exited              the main process returned from main, or called exit
@@ -86,20 +88,15 @@ struct record {
   off_t bytes;
   /* With zeros, which took the room. */
   bool is_filled;
-  /* It says who the launcher is. */
-  bool names_launcher;
 };
 
-/* Makes the file and takes room for it on the disk. */
+/* Makes the file, takes room for it on the disk and writes the first part. */
 struct fault record_reserve(struct record *record, int dir_fd);
 
-/* Before the first part: from then on its launcher can be asked to give up. */
-struct fault record_launcher(struct record *record, const struct identity *identity);
-
-/* The first part: from then on it is known who runs. */
+/* The second part: from then on it is known who runs. */
 struct fault record_start(struct record *record, const struct identity *identity);
 
-/* The second part: from then on it is known how it ended. */
+/* The third part: from then on it is known how it ended. */
 struct fault record_end(struct record *record, const struct outcome *outcome);
 
 /* From then on also after a power cut. */

@@ -54,16 +54,11 @@ void reaper_collect(struct reaper *reaper) {
   reaper->has_more = true;
   for (int64_t reaped = 0; reaped < reaper->seen + REAPED_AT_ONCE; reaped++) {
     int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
-    if (pid < 0 && errno == EINTR) continue;
+    pid_t pid = child_reap(&status, false);
     if (pid <= 0) {
       reaper->is_empty = pid < 0;
       reaper->has_more = false;
       return;
-    }
-    if (WIFSTOPPED(status)) {
-      child_let_go(pid, WSTOPSIG(status));
-      continue;
     }
     if (pid == reaper->main_pid) {
       hear_init(reaper);

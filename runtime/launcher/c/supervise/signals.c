@@ -59,11 +59,6 @@ int signals_watch(void) {
   return sigprocmask(SIG_SETMASK, &all, NULL) == 0 ? signalfd_of(WATCHED, WATCHED_COUNT) : -1;
 }
 
-void signals_forget(int signal_fd) {
-  struct signalfd_siginfo info;
-  while (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info) continue;
-}
-
 void signals_unblock(void) {
   unsigned long none = 0;
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, KERNEL_SIGSET_BYTES);

@@ -11,7 +11,7 @@
 /* Every signal does what it does by default. It stays so in all that we fork, and what a program is given. */
 void signals_by_default(void);
 
-/* A request of our service to end the task, sent to a launcher that is known by its lock and by its record (spawn.ts). */
+/* A request of our service to end the task, sent through a pidfd once serve has verified the lock of the task (launcher-files.ts). */
 #define SIGNAL_OF_KILL SIGUSR2
 
 /* Whether one is pending. It is taken. */
@@ -26,11 +26,11 @@ enum reason signals_heed(int signal_fd);
 /* A descriptor for signals_heed, of signals that are blocked: all but those of children. ABSENT with errno. */
 int signals_of_end(void);
 
-/* Blocks all signals, so that none ends us, and gives a descriptor of those that a launcher heeds. -1 with errno. */
+/*
+ * Blocks all signals, so that only KILL and our own faults end us. Returns a descriptor of those that a launcher heeds, or
+ * ABSENT with errno.
+ */
 int signals_watch(void);
-
-/* Reads what has come, and forgets it. */
-void signals_forget(int signal_fd);
 
 /* None is blocked any more: for the task alone, just before it is the program. */
 void signals_unblock(void);

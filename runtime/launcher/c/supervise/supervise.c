@@ -47,12 +47,6 @@ struct loop {
   struct fault fault;
 };
 
-struct fault supervise_signals(int *signal_fd) {
-  /* Nothing may end us by accident, a pipe without a reader neither, but for KILL and our own faults. */
-  *signal_fd = signals_watch();
-  return *signal_fd < 0 ? fault_at(STEP_SUPERVISION) : no_fault();
-}
-
 static bool has_ended(struct loop *loop) {
   reaper_collect(loop->given->reaper);
   return loop->given->reaper->has_main_ended;

@@ -20,10 +20,7 @@ struct supervision {
   int64_t started_us;
 };
 
-/* Blocks the signals that the loop reads instead. To be called before anything is started. */
-struct fault supervise_signals(int *signal_fd);
-
-/* Lets the task run, and returns when its main process has ended or been given up, and nothing of it is left. */
+/* `signal_fd` is of signals_watch. Lets the task run, and returns when its main process has ended or been given up, and nothing of it is left. */
 void supervise(struct supervision *supervision, int signal_fd, struct outcome *outcome);
 
 #endif

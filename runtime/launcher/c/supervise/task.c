@@ -56,14 +56,13 @@ static struct fault set_up(const struct task_setup *setup) {
 }
 
 _Noreturn static void say_fault(int fault_fd, struct fault fault) {
-  ssize_t written = write(fault_fd, &fault, sizeof fault); /* less than PIPE_BUF: all of it or nothing */
-  (void)written;
+  fault_send(fault_fd, fault);
   _exit(NOT_THE_TASK);
 }
 
 /* Before the program runs it is known who that will be. */
-static struct fault write_down(pid_t pid, struct identity *identity, struct record *record) {
-  struct fault fault = identity_after_birth(identity, pid);
+static struct fault write_down(const struct task *task, pid_t pid, struct identity *identity, struct record *record) {
+  struct fault fault = identity_find(identity, pid, task->not_before);
   return is_fault(fault) ? fault : record_start(record, identity);
 }
 
@@ -205,7 +204,7 @@ _Noreturn static void begin_borrowing(struct task *task, const struct task_setup
   if (getppid() != parent) _exit(NOT_THE_TASK);
   task->fault = cgroup_join(setup->cgroup);
   if (!is_fault(task->fault)) task->fault = set_up(setup);
-  if (!is_fault(task->fault)) task->fault = write_down(getpid(), identity, record);
+  if (!is_fault(task->fault)) task->fault = write_down(task, getpid(), identity, record);
   if (is_fault(task->fault)) _exit(NOT_THE_TASK);
   signals_unblock();
   program_exec(setup->arguments->command);
@@ -233,12 +232,11 @@ struct fault task_start(struct task *task, const struct task_setup *setup, bool 
                         struct record *record) {
   *task = (struct task){
     .pid = ABSENT, .main_pid = ABSENT, .init_fd = ABSENT, .go_fd = ABSENT, .fault_fd = ABSENT, .fault = no_fault()};
-  *identity = identity_before_birth();
+  task->not_before = boot_ticks();
   if (may_borrow && can_borrow(setup)) return start_borrowing(task, setup, identity, record);
-  struct fault fault = sandbox_has(setup->sandbox, FEATURE_PID) ? record_launcher(record, identity) : no_fault();
-  if (!is_fault(fault)) fault = start_copy(task, setup);
+  struct fault fault = start_copy(task, setup);
   if (is_fault(fault) || !task->is_set_up) return fault;
-  fault = write_down(task->main_pid, identity, record);
+  fault = write_down(task, task->main_pid, identity, record);
   if (!is_fault(fault)) return fault;
   close_fd(&task->go_fd); /* then it never begins */
   kill(task->pid, SIGKILL);
@@ -253,9 +251,7 @@ void task_go(struct task *task) {
 }
 
 struct fault task_read_fault(struct task *task) {
-  struct fault fault;
-  ssize_t got;
-  while ((got = read(task->fault_fd, &fault, sizeof fault)) < 0 && errno == EINTR) continue;
+  struct fault fault = fault_receive(task->fault_fd);
   close_fd(&task->fault_fd);
-  return got == (ssize_t)sizeof fault ? fault : no_fault();
+  return fault;
 }

@@ -31,6 +31,8 @@ struct task {
   pid_t pid;
   /* Of the task itself. */
   pid_t main_pid;
+  /* It was not there at this time, in clock ticks since boot. */
+  int64_t not_before;
   /* Of the words of the init; ABSENT where there is none. */
   int init_fd;
   /* Of the two pipes; ABSENT where there are none. */
