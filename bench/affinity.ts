@@ -1,8 +1,9 @@
 /**
- * One core for a single client and its server.
+ * Pins a single client and its server to one core.
  *
- * The two take turns, so they lose nothing by it. Left alone they land on one core or on two as it happens, and on two
- * most of each answer is the wake-up of a sleeping core: a factor of three between rounds that no server is to blame for.
+ * Client and server take turns, so one core suffices. Unpinned they sometimes share a core and sometimes do not. On
+ * two cores most of each answer is the wake-up of a sleeping core: a factor of three between rounds that has nothing
+ * to do with the server.
  */
 import { availableParallelism } from 'node:os'
 

@@ -1,4 +1,4 @@
-/** The bench's own C, compiled where there is a compiler: nobody needs one for anything else. */
+/** Compiles the C programs of the bench if there is a compiler. Nothing else needs one. */
 import { basename, join } from 'node:path'
 import type { Lifetime } from './lifetime.ts'
 import { binDir } from './server.ts'

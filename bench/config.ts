@@ -1,4 +1,4 @@
-/** What a run of the bench may be told. */
+/** The settings of the bench. */
 import { Expected, flag, list, optionalInteger, type Setting, type SettingValues, text } from '../shared/flags.ts'
 
 /** One server that somebody else brings: its name in the table, and what stands after the `=`. */

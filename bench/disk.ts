@@ -1,4 +1,4 @@
-/** Quiet on the disk: what earlier work left to be written must not be waited for by the syncs of the next. */
+/** Flushes the disk, so that syncs of one measurement do not wait for writes of an earlier one. */
 
 /** Writes all that waits to be written to the file system of `dir`. */
 export async function settleDisk(dir: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** The parent's side of a load generator. It lives as long as the bench, so that its own start is in no figure. */
+/** The parent's side of a load generator. One generator serves the whole bench, so no figure includes its start. */
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import type { Lifetime } from './lifetime.ts'

@@ -1,7 +1,7 @@
 /**
- * A log that is on the disk before anybody is told: what every floor has instead of a store.
+ * The log of the floor servers: every line is on the disk before its request is answered.
  *
- * All lines that come while one `fdatasync` is under way share the next one.
+ * All lines that arrive during one `fdatasync` share the next one.
  */
 import { fdatasync, openSync, writeSync } from 'node:fs'
 

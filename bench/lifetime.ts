@@ -1,10 +1,10 @@
 /**
- * Everything that the bench starts or writes, and its end.
+ * Owns everything that the bench starts or writes, and ends it.
  *
- * Each process leads a group of its own, so that a killed one takes its children along. Tasks of a runtime service do
- * not belong to its group, for they outlive it; their launchers are known by their home, a directory of ours. The `exit`
- * hook ends all of them and removes their control groups and the directory, whether the bench is done, breaks or is
- * interrupted. Being killed outright (SIGKILL) is the one end that leaves something behind.
+ * Each process leads its own process group, so killing the group ends its children. Tasks of a runtime service are not
+ * in its group, because they outlive it. Their launchers are recognized by their home, a directory of the bench. The
+ * `exit` hook ends all of them and removes their cgroups and the directory, whether the bench finishes, fails or is
+ * interrupted. Only SIGKILL leaves something behind.
  */
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'

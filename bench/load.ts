@@ -1,4 +1,4 @@
-/** The load generator: a process of its own that does one job after the other and answers its parent. */
+/** The load generator: a process that runs one job after the other and answers its parent. */
 import { graph } from './load/graph.ts'
 import type { JobAnswer, JobMessage, JobName, Jobs } from './load/jobs.ts'
 import { startProbe, stopProbe } from './load/probe.ts'

@@ -1,4 +1,4 @@
-/** The limits of the machine, which stand beside every table of figures. */
+/** Describes the machine, for the head of every table. */
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, statfsSync, writeSync } from 'node:fs'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import { join } from 'node:path'

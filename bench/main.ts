@@ -1,4 +1,6 @@
-/** The bench: how fast our services are, beside a floor and whatever else speaks their API. Flags, suites, output. */
+/**
+ * The bench: compares our services with a floor and with other servers that speak their API. Flags, suites, output.
+ */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from '../shared/errors.ts'

@@ -1,4 +1,4 @@
-/** What a workload measures, and the figures that come out of one round. */
+/** The measures of a workload, and the figures of one round. */
 
 export type Unit = '/s' | 'ms' | 'µs' | 'MB' | 'bytes' | '% of a core' | 'ratio'
 

@@ -1,10 +1,11 @@
 /*
- * Preloaded into User-Mode Linux on processors with AMX.
+ * A library that is preloaded into User-Mode Linux on processors with AMX.
  *
- * Linux 6.1 as User-Mode Linux sets the registers of a guest process with a buffer of 2,696 bytes, the extended state of a
- * processor with AVX-512. The kernel of the machine takes the whole state or nothing, and with AMX the whole is 11,008
- * bytes: the guest panics at its first process. What its buffer does not hold is taken from the process as it is. No
- * process of the guest uses AMX: it would have to ask for it (arch_prctl).
+ * User-Mode Linux 6.1 sets the registers of a guest process from a buffer of 2,696 bytes, the extended state of a processor
+ * with AVX-512. The kernel of the machine accepts only the complete state, which has 11,008 bytes with AMX, so the guest
+ * panics at its first process. This library replaces ptrace: it reads the current state of the process, overwrites the
+ * part that the guest has set, and writes the whole. The rest is AMX state, which no process of the guest uses: a process
+ * has to request it (arch_prctl).
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -32,7 +33,7 @@ static long set_part_of_state(pid_t pid, const struct iovec *part) {
   return syscall(SYS_ptrace, PTRACE_SETREGSET, pid, NT_X86_XSTATE, &whole);
 }
 
-/* libc's own turns the answers of PEEK requests around; User-Mode Linux reads memory in other ways. */
+/* As in libc, PEEK requests return the word. */
 long ptrace(enum __ptrace_request request, ...) {
   va_list rest;
   va_start(rest, request);

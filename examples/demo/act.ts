@@ -1,4 +1,7 @@
-/** One graph of the demo: filled in, submitted with the client, shown until all of its tasks have ended. */
+/**
+ * One graph of the demo: fills in the placeholders, submits it with the client, and shows it until all tasks have
+ * ended.
+ */
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphProgress } from '../../shared/live-view/progress.ts'

@@ -1,8 +1,9 @@
 /**
- * Where the steps of a build leave files for each other: GET, PUT, and a list at `/`.
+ * An HTTP store for the files of a build: GET, PUT, and a list at `/`.
  *
- * Steps of a sandbox see no files but their own, so files travel over HTTP; a real build has an object store here. This one
- * is in memory, on loopback, and without access control. It serves the sources as `sources.tar.gz` from the start.
+ * Sandboxed steps see no files of each other, so they exchange files over HTTP. A real build uses an object store.
+ * This store keeps files in memory, listens on loopback and has no access control. From the start it serves the
+ * sources as `sources.tar.gz`.
  *
  * `bun examples/demo/artifact-store.ts [port]` runs it alone, for a graph that is submitted by hand.
  */

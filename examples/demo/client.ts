@@ -1,4 +1,4 @@
-/** The client `taskmill`. Each call is one run of the executable, which prints one JSON object. */
+/** Calls the client `taskmill`. Each call runs the executable once, which prints one JSON object. */
 import type { SubmitResponse } from '../../shared/contract/control.ts'
 import { childEnvironment } from './environment.ts'
 

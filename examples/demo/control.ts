@@ -1,4 +1,4 @@
-/** The control service of the demo: it takes the graphs. */
+/** The control service of the demo, which runs the graphs. */
 import { existsSync } from 'node:fs'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { endGroup } from '../../shared/process-group.ts'

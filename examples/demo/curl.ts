@@ -1,6 +1,6 @@
 /**
- * Hosts without curl: the steps of a build call it, as they would in real use, and there it is a function of their shell,
- * made of the perl that every Debian and every macOS has.
+ * Support for hosts without curl. The steps of a build call curl, as real steps would. On such hosts it is a shell
+ * function on top of perl, which every Debian and every macOS has.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

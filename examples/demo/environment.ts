@@ -1,4 +1,4 @@
-/** The environment of everything that the demo starts. */
+/** The environment of all processes that the demo starts. */
 import { bypassProxyForLoopback } from '../../shared/proxy.ts'
 
 /** Our environment without the settings of taskmill in it: the demo is the same everywhere. */

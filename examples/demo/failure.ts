@@ -1,4 +1,4 @@
-/** A failed step as a user meets it: what its record says, what it used, and what to do about it. Pure. */
+/** Describes a failed step: its record, its resource use, and a remedy. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { ResourceUsage } from '../../shared/contract/runtime.ts'
 import { formatDuration } from '../../shared/live-view/frame.ts'

@@ -1,8 +1,8 @@
 /**
- * The world that the demo fetches from: a file server on loopback, in the demo's own process.
+ * The file server that the demo downloads from, on loopback, in the process of the demo.
  *
- * It sends slowly, as a far one would, so that there is something to see; and it is too busy at first for one of its
- * documents, so that there is something to try again.
+ * It sends slowly, like a distant server, so that progress is visible. It first answers 503 for one document, so that
+ * a retry is visible.
  */
 import { join } from 'node:path'
 import { inPieces } from './in-pieces.ts'

@@ -1,4 +1,7 @@
-/** The graphs of the demo: files in which `${FILES}`, `${WORK}` and their like stand for what only a run knows. Pure. */
+/**
+ * Loads the graphs of the demo and replaces placeholders such as `${FILES}` and `${WORK}` with values of this run.
+ * Pure.
+ */
 
 export type Ending = 'success' | 'failed' | 'skipped'
 

@@ -1,4 +1,4 @@
-/** Bytes as a far server would send them: slowly, so that there is something to see. */
+/** Sends bytes slowly, like a distant server, so that progress is visible. */
 
 /** Milliseconds between two pieces. */
 const PIECE_MS = 25

@@ -1,4 +1,4 @@
-/** How far the steps of a build were fenced in and limited, in words: what they asked for and what they got. Pure. */
+/** Describes the isolation and the limits of the steps of a build: what they requested and what they got. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { wrap } from '../../shared/live-view/palette.ts'

@@ -1,13 +1,13 @@
 /**
- * `bun run demo`: two real graphs, run to their ends before your eyes.
+ * `bun run demo`: runs two real graphs while you watch.
  *
- * It starts a control and a runtime service, a file server and a store for what a build makes, all on free ports of
- * loopback. It submits examples/survey.json and then examples/build.json with the client and shows the tasks while they
- * run, then what came of them: the report of the one, the guide that the other built, how far its steps were fenced in,
- * and what the one that was meant to fail tells of it. Every task must end as its graph says it will. At the end, however
- * it comes, everything is stopped and every temporary file is gone.
+ * It starts a control service, a runtime service, a file server and an artifact store on free loopback ports. It
+ * submits examples/survey.json and then examples/build.json with the client and shows the tasks while they run. Then
+ * it shows the results: the report of the first graph, the guide that the second one built, the isolation of its
+ * steps, and the record of the step that is meant to fail. Every task must end as its graph says. At the end, also
+ * after an interrupt, it stops all processes and removes all temporary files.
  *
- * Exit codes: 0 as expected, 1 not so, 128 + n after signal n.
+ * Exit codes: 0 if every task ended as expected, 1 if not, 128 + n after signal n.
  */
 import { constants } from 'node:os'
 import { dirname, join } from 'node:path'

@@ -1,4 +1,4 @@
-/** The progress of a graph of the demo: from its records and from what its file expects. Pure. */
+/** Computes the progress of a graph of the demo from its records and from the expectations in its file. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { type GraphProgress, type ShownTask, taskProgress } from '../../shared/live-view/progress.ts'
 import type { ExampleTask } from './graph.ts'

@@ -1,4 +1,4 @@
-/** What came of each task, as a table. Pure. */
+/** Shows the outcome of each task as a table. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { formatDuration } from '../../shared/live-view/frame.ts'
 import { cut, fit, type Paint, type Style } from '../../shared/live-view/palette.ts'

@@ -1,4 +1,4 @@
-/** The result of a task that the runtime service ran: its own status of it, as control keeps it. Pure. */
+/** The result of a runtime task: its status in the runtime service, as control stores it. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 

@@ -1,8 +1,8 @@
 /**
- * The runtime service of the demo: control hands it the tasks of type runtime.
+ * The runtime service of the demo. Control submits the runtime tasks to it.
  *
- * Those outlive it, as they should: so whatever ends the demo, they are ended first. Where the service itself was killed
- * that takes another one on the same data, which finds them again.
+ * Its tasks outlive it by design, so the demo kills them before it ends. If the service itself was killed, the demo
+ * starts another one on the same data directory, which finds the tasks.
  */
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
 import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'

@@ -1,4 +1,4 @@
-/** An executable of ours that serves: a process of the demo, from the first line of its log to its end. */
+/** A service of the demo as a process, from the first line of its log to its end. */
 import type { Subprocess } from 'bun'
 import { childEnvironment } from './environment.ts'
 

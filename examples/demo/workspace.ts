@@ -1,4 +1,4 @@
-/** The temporary directory of one run, and what lies in it. */
+/** The temporary directory of one run and its contents. */
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

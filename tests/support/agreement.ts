@@ -1,10 +1,11 @@
 /**
- * Whether control and the runtime service tell the same about tasks of type runtime once all of them have ended. Pure.
+ * Checks that control and the runtime service agree about runtime tasks once all of them have ended. Pure.
  *
- * What must agree follows from who decides. The runtime service decides how a program ended; control passes that on. A
- * cancel or a timeout is decided by control, which kills the task there: it is `cancelled` there, or has ended by itself
- * just before, or has never arrived. An attempt that failed because the runtime service could not be reached, or refused
- * it, was never there. Only where control may lose patience (`isPatient` is false), it gives up attempts that are there.
+ * The service that decides an outcome is right about it. The runtime service decides how a program ends, and control
+ * passes that on. Control decides a cancel or a timeout and kills the task in the runtime service. There the task is
+ * `cancelled`, has ended by itself just before, or has never arrived. An attempt that failed because the runtime
+ * service was unreachable, or refused it, never arrived there. Only if control may give up an unreachable runtime
+ * service (`isPatient` is false), a failed attempt may exist there.
  */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskSummary } from '../../shared/contract/runtime.ts'

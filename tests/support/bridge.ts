@@ -1,4 +1,4 @@
-/** `taskmill mcp` under test: lines in, lines out. */
+/** `taskmill mcp` under test: the test writes lines to its input and reads lines from its output. */
 import type { Subprocess } from 'bun'
 import { builtProgram } from '../../scripts/build.ts'
 import { testEnvironment } from './service.ts'

@@ -1,4 +1,4 @@
-/** Hosts for tests of the plan: one that can do everything, and any that lack some of it. */
+/** Hosts for tests of the plan: one with all capabilities, and random hosts that lack some. */
 import fc from 'fast-check'
 import { AVAILABLE, type Capability, type CapabilitySet, missing } from '../../runtime/intake/capability-set.ts'
 import { NAMESPACES, type Namespace } from '../../shared/contract/runtime-request.ts'

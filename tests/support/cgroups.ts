@@ -1,7 +1,8 @@
 /**
- * Control groups for a test, below the group that the tests run in, gone with all their processes at the end.
+ * Cgroups of a test, below the cgroup of the test run. They are removed at the end, with all their processes.
  *
- * A machine that lets us have none skips these tests with the reason in their names; TASKMILL_MUST_CGROUP=1 forbids it.
+ * Tests that need them are skipped on a machine without writable cgroups, with the reason in their names.
+ * TASKMILL_MUST_CGROUP=1 makes them fail instead.
  */
 import { leaveCgroups, TaskCgroups } from '../../runtime/host/task-cgroups.ts'
 import { TEST_CGROUP_ROOT } from '../../scripts/left-cgroups.ts'

@@ -1,4 +1,4 @@
-/** The real client of one call. */
+/** Runs the real client once. */
 
 import { builtProgram as binary } from '../../scripts/build.ts'
 import { testEnvironment } from './service.ts'

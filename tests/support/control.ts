@@ -1,4 +1,6 @@
-/** A real control service of one test: own port, own directory, gone at the end of its block. */
+/**
+ * Starts a real control service for one test, with its own port and directory, and stops it at the end of the block.
+ */
 import type { MetricsResponse, SubmitResponse, TaskRecord } from '../../shared/contract/control.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { type LogLine, type ServiceOptions, type StartedService, startService, stopService } from './service.ts'

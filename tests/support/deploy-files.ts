@@ -1,4 +1,4 @@
-/** What is in the files of deploy/, and what the executables that they name say of themselves. */
+/** Reads the files of deploy/, and asks the executables that they name for their settings. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { builtProgram, PROGRAMS, type ProgramName } from '../../scripts/build.ts'

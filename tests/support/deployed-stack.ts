@@ -1,4 +1,7 @@
-/** The stack of deploy/ in a real engine: its images, named for one test file, over a small Debian; gone at the end. */
+/**
+ * Runs the stack of deploy/ in a real docker engine, with images of its own for each test file, on a small Debian. It
+ * is removed at the end.
+ */
 import { runClient } from './client.ts'
 import { DEPLOY, ROOT } from './deploy-files.ts'
 import { docker, ENGINE_ENV, engineTitle, faultOfTheEngine, run } from './docker-engine.ts'

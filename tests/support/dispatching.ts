@@ -1,4 +1,4 @@
-/** A dispatcher of one test: a real store and real launchers, without HTTP and without a plan to work out. */
+/** A dispatcher for one test, with a real store and real launchers, without HTTP and without planning. */
 import { Dispatcher } from '../../runtime/dispatch/dispatcher.ts'
 import { Ends } from '../../runtime/dispatch/end.ts'
 import { Force } from '../../runtime/dispatch/force.ts'

@@ -1,4 +1,4 @@
-/** A DNS server of one test, on a free port of loopback: answers from a table, or not at all. */
+/** A DNS server for one test, on a free loopback port. It answers from a table, or never. */
 import { createSocket, type RemoteInfo } from 'node:dgram'
 
 export interface Zone {

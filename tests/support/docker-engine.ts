@@ -1,4 +1,4 @@
-/** A real docker engine: that of the machine, or the one that `scripts/with-docker-engine` runs tests with. */
+/** Finds a real docker engine: the one of the machine, or the one that `scripts/with-docker-engine` starts. */
 import { testEnvironment } from './service.ts'
 
 /** Where docker finds its engine; nothing else of our environment is needed. */

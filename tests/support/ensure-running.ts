@@ -1,4 +1,4 @@
-/** What the tests of `taskmill ensure-running` have in common. */
+/** Shared by the tests of `taskmill ensure-running`. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { allPids } from '../../shared/processes.ts'

@@ -1,4 +1,4 @@
-/** The program that tries to escape, in a workspace of one test with baits around it. */
+/** Runs the escape program in a workspace of one test, with baits around it. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Attempt, type Listed, parseAttempts, parseList } from '../../runtime/escape/attempts.ts'

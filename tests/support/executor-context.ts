@@ -1,4 +1,4 @@
-/** What an executor gets to see, for tests that call one without a scheduler; remembers what it was told. */
+/** The context of an executor that a test calls without a scheduler. It records what the executor reports. */
 import type { ExecutableTask, ExecutorContext } from '../../control/executors/executor.ts'
 import { silentLog } from '../../shared/log.ts'
 import { attemptMarkOf } from '../../shared/service-id.ts'

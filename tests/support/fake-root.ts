@@ -1,4 +1,4 @@
-/** A directory with some files of a host in it. */
+/** Creates a directory with some files of a host. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type TempDir, tempDir } from './temp.ts'

@@ -1,4 +1,4 @@
-/** FIFOs of a test: made, opened without waiting for anybody, read as far as they go. */
+/** Creates FIFOs, opens them without waiting for the other end, and reads what they contain. */
 import { constants, openSync, readSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/errors.ts'
 

@@ -1,4 +1,4 @@
-/** A fork server without a service: its requests byte by byte, its lines as they come. */
+/** A fork server without a service: the test writes request bytes and reads lines. */
 import { closeSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'

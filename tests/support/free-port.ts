@@ -1,4 +1,4 @@
-/** Ports of this machine that nobody listens on, and that nobody gets who asks the system for any port. */
+/** Ports that nobody listens on and that the system does not assign to listeners on port 0. */
 import { readFileSync } from 'node:fs'
 
 /** The lowest port from which services of ours and of others are usually not. */

@@ -1,4 +1,4 @@
-/** A TCP server that takes no more connections: its queue is full and nobody empties it, so whoever connects waits. */
+/** A TCP server with a full accept queue that nobody empties, so connects hang. */
 import { dlopen, ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { connect } from 'node:net'

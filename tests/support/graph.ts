@@ -1,4 +1,4 @@
-/** Graphs made by the real rules, for tests of what works on them. */
+/** Builds graphs with the real rules, for tests of the code that uses them. */
 
 import { createGraph, type Graph, type Task } from '../../control/graph/graph.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../../control/graph/graph-options.ts'

@@ -1,2 +1,2 @@
-/** A data directory that is never lost, for tests of what writes to it. */
+/** A data directory that is never lost, for tests of code that writes to one. */
 export const HELD = { look: () => undefined, lost: undefined }

@@ -1,7 +1,7 @@
 /**
- * Throw-away hosts that differ from this one: what a test starts through them sees other mounts, or an older kernel.
+ * Commands that start a program on a different host: with other mounts, or with the system calls of an older kernel.
  *
- * Each is a command that runs the rest of its command line.
+ * Each command runs the rest of its command line.
  */
 import { join } from 'node:path'
 

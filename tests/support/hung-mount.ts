@@ -1,6 +1,6 @@
 /**
- * A file system that never answers, for a service in a mount namespace of its own: FUSE without anybody who reads its
- * requests. The service itself has /dev/fuse open, as without that the file system would answer that it is gone.
+ * Mounts a file system that never answers, for a service in its own mount namespace: FUSE without a process that reads
+ * the requests. The service keeps /dev/fuse open, because the file system would otherwise fail instead of hanging.
  */
 import { existsSync } from 'node:fs'
 

@@ -1,4 +1,7 @@
-/** Tasks run by executors of a test, with the real registry, scheduler and store, without a disk or a socket. */
+/**
+ * Runs tasks with executors of a test in this process, with the real registry, scheduler and store, without disk or
+ * sockets.
+ */
 import type { Executor, MethodExecutor } from '../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../control/executors/registry.ts'
 import { taskRecord } from '../../control/graph/record.ts'

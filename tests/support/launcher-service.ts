@@ -1,4 +1,4 @@
-/** What a service has of launchers: somebody who starts them, the pipe, what they said so far. */
+/** The part of a service that starts launchers: a starter, the FIFO, and the lines received so far. */
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { installLauncher } from '../../runtime/launcher/embedded.ts'

@@ -1,8 +1,8 @@
 /**
- * The launchers that there are, and one task run by one of them.
+ * Lists the launchers, and runs one task with one of them.
  *
- * The cases of tests/runtime/launcher run over each of them: the one that is shipped, the same sources built with the
- * sanitizers, which find what a test cannot see, and the portable one.
+ * The tests in tests/runtime/launcher run over each launcher: the checked-in one, the same sources built with
+ * sanitizers, and the portable one.
  */
 import { describe, test } from 'bun:test'
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Capacities, quotas and tasks for tests of the ledger and of what waits for it. */
+/** Capacities, quotas and tasks for tests of the ledger and of the waiting queue. */
 import fc from 'fast-check'
 import type { Asking } from '../../runtime/ledger/ledger.ts'
 import type { TenantQuotas } from '../../runtime/ledger/quotas.ts'

@@ -1,6 +1,6 @@
 /**
- * A link between two services that loses what it is told to lose, and is as slow as it is told. Whole HTTP exchanges go
- * through it; what is lost is the answer, after the request has arrived, so that whoever asked cannot know.
+ * A proxy between two services that drops answers and delays exchanges on demand. It drops an answer after the request
+ * has arrived, so the caller cannot know whether the request was executed.
  */
 export interface LossyLink extends AsyncDisposable {
   readonly url: string

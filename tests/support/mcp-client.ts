@@ -1,4 +1,4 @@
-/** The official SDK's client, connected to a service of ours. */
+/** Connects the client of the official SDK to one of our services. */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 
 export const ERAS = ['legacy', 'auto'] as const

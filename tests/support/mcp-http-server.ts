@@ -1,4 +1,4 @@
-/** An MCP server of the older era over HTTP, without an SDK: what it does wrong it does on purpose, each tool something else. */
+/** An MCP server of the older protocol over HTTP, without an SDK. Each tool violates the protocol in its own way. */
 
 type Message = {
   id?: number

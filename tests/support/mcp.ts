@@ -1,4 +1,4 @@
-/** MCP servers for tests, as a control service is told of them. */
+/** MCP servers for tests, as entries of a control configuration. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { McpServersOptions } from '../../control/mcp-client/servers.ts'

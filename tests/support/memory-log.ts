@@ -1,4 +1,4 @@
-/** A log that remembers its lines. */
+/** A log that keeps its lines in memory. */
 import { createLog, type Log, type LogLevel } from '../../shared/log.ts'
 
 export interface MemoryLog {

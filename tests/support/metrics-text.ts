@@ -1,4 +1,4 @@
-/** A strict reader of the Prometheus text format 0.0.4: whatever it does not know is an error. */
+/** A strict parser of the Prometheus text format 0.0.4. Anything unknown is an error. */
 export interface Metric {
   readonly type: string
   readonly help: boolean

@@ -1,6 +1,6 @@
 /**
- * Random graphs of local and of runtime tasks for crash tests. Each task that runs a program notes each of its runs in a
- * file, and it is known beforehand how it ends if nobody interferes.
+ * Random graphs of local and runtime tasks for crash tests. Each task with a program records its runs in a file. Its
+ * outcome without interference is known beforehand.
  */
 import type { Random } from './random.ts'
 

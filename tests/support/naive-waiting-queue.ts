@@ -1,4 +1,4 @@
-/** The waiting queue by the letter of its rules: one list, one counter per task, everything looked at every time. */
+/** A literal version of the waiting queue: one list, one counter per task, and a full scan each time. */
 import type { WaitingTask } from '../../runtime/dispatch/waiting-queue.ts'
 import type { Ledger } from '../../runtime/ledger/ledger.ts'
 

@@ -1,7 +1,8 @@
 /**
- * Executables as an ordinary user, for tests of root: our checkout may be closed to others, so they run a copy.
+ * Executables for an ordinary user, for tests that run as root. Other users may not be able to read our checkout, so
+ * they run a copy.
  *
- * The copy is made when the first test of a file asks for it, and is gone at the end of that file.
+ * The first test of a file that needs the copy creates it. It is removed at the end of that file.
  */
 import { afterAll } from 'bun:test'
 import { chmodSync, copyFileSync } from 'node:fs'

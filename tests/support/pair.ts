@@ -1,4 +1,7 @@
-/** Control and the runtime service together, each of which may be ended and started again; gone at the end of a block. */
+/**
+ * Starts control and the runtime service together. A test can stop and restart each of them. Both are gone at the end
+ * of the block.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'

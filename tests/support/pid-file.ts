@@ -1,4 +1,4 @@
-/** A pid that a process under test writes into a file of its own. */
+/** Reads a pid that a process under test writes into a file. */
 import { existsSync, readFileSync } from 'node:fs'
 import { until } from './until.ts'
 

@@ -1,4 +1,4 @@
-/** What holds for every test file. A test starts real programs, and the first one builds them: it may take its time. */
+/** Runs before every test file. The first test builds the executables, which takes time, so the timeout is long. */
 import { setDefaultTimeout } from 'bun:test'
 
 setDefaultTimeout(60_000)

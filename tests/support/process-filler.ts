@@ -1,4 +1,4 @@
-/** Takes all processes that an ordinary user may have, and within a millisecond those that become free. */
+/** Uses up all processes that an ordinary user may have, and takes each that becomes free within a millisecond. */
 import { becoming } from './ordinary-user.ts'
 
 /** RLIMIT_NPROC of the user: enough for a service and some tasks. */

@@ -1,4 +1,4 @@
-/** Random graphs for property tests: acyclic, listed in any order, with ids that trip up careless code. */
+/** Random graphs for property tests: acyclic, in any order, with ids that break careless code. */
 import fc from 'fast-check'
 
 export type RandomTask = { id: string; type: string; depends_on: string[] }

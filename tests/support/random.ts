@@ -1,4 +1,4 @@
-/** Random choices that a seed repeats. */
+/** A random generator with a seed, for choices that can be repeated. */
 
 /** A whole number from 0 up to, and without, `below`. */
 export type Random = (below: number) => number

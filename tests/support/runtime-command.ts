@@ -1,4 +1,4 @@
-/** Runs the runtime executable to its end. */
+/** Runs a command of the runtime executable to its end. */
 import { builtProgram } from '../../scripts/build.ts'
 import { testEnvironment } from './service.ts'
 

@@ -1,4 +1,4 @@
-/** Runtime requests for tables and for property tests. */
+/** Runtime requests for table tests and property tests. */
 import fc from 'fast-check'
 import { Refusal } from '../../runtime/refusal.ts'
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'

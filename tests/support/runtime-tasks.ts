@@ -1,4 +1,4 @@
-/** Requests of the runtime service for tests. */
+/** Runtime requests for tests. */
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 
 export const command = (program: string, ...args: string[]): SubmitTaskRequest => ({

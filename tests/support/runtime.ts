@@ -1,4 +1,6 @@
-/** A real runtime service of one test: own port, own directory, gone at the end of its block. */
+/**
+ * Starts a real runtime service for one test, with its own port and directory, and stops it at the end of the block.
+ */
 import type {
   EventRecord,
   SubmitTaskResponse,

@@ -1,7 +1,8 @@
 /**
- * Sandboxes of the launcher under test: as root, whose tasks become another user, and as an ordinary user.
+ * Sandboxes of the launcher under test: as root, where tasks become another user, and as an ordinary user.
  *
- * A machine that lets us have none skips these tests with the reason in their names; TASKMILL_MUST_SANDBOX=1 forbids it.
+ * Tests that need them are skipped on a machine without sandboxes, with the reason in their names.
+ * TASKMILL_MUST_SANDBOX=1 makes them fail instead.
  */
 import { afterAll, describe } from 'bun:test'
 import { chmodSync, copyFileSync, mkdirSync, symlinkSync } from 'node:fs'

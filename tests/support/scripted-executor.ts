@@ -1,4 +1,4 @@
-/** An executor of type `test` that does what the input of each task says, and remembers what it was asked to do. */
+/** An executor of type `test` that does what the input of each task says, and records its calls. */
 import {
   type ExecutableTask,
   ExecutionError,

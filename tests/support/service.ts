@@ -1,4 +1,7 @@
-/** A real service of one test: its process, its own directory, what it logs; gone at the end of its block. */
+/**
+ * Starts a real service for one test: a process, a directory and the lines that it logs. All are gone at the end of
+ * the block.
+ */
 import { chownSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'

@@ -1,4 +1,4 @@
-/** A small file system of its own, for tests of what happens when it is full. Only root may mount one. */
+/** Mounts a small file system for tests of a full disk. Only root can do that. */
 import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 

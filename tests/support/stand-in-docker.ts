@@ -1,7 +1,7 @@
 /**
- * A `docker` of the test's own: a shell script that records how it is called and does what the test says.
+ * A fake `docker`: a shell script that records its calls and does what the test says.
  *
- * It stands alone in the PATH that `path` gives, so that no docker of the machine is ever called.
+ * It is the only program in the PATH that `path` returns, so the docker of the machine is never called.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

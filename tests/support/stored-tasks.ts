@@ -1,4 +1,4 @@
-/** A database of tasks in a directory of its own, and tasks to put into it. */
+/** A database of tasks in its own directory, and tasks to insert. */
 import { mkdirSync } from 'node:fs'
 import { databasePath, openDatabase } from '../../runtime/store/database.ts'
 import { GroupCommit } from '../../runtime/store/group-commit.ts'

@@ -1,4 +1,4 @@
-/** The syncs that are made before a call returns: what was synced, in order. */
+/** Records the syncs that a call makes before it returns, in order. */
 import { spyOn } from 'bun:test'
 import * as fs from 'node:fs'
 

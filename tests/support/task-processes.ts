@@ -1,6 +1,6 @@
 /**
- * The processes of tasks, seen from outside: whatever names a directory of tasks in its environment, its arguments, its
- * working directory or its open files. Nothing that the service says about them is trusted.
+ * Finds the processes of tasks without asking the service: processes that name a directory of tasks in their
+ * environment, arguments, working directory or open files.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { processStat } from '../../shared/processes.ts'

@@ -1,4 +1,4 @@
-/** A directory of one test, gone at the end of its block. */
+/** A directory for one test, removed at the end of the block. */
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** A runtime service that only obeys whoever has its token. Its tasks must have ended by themselves at the end of a test. */
+/** A runtime service that requires a token. Its tasks must have ended by themselves at the end of a test. */
 import { type ServiceOptions, type StartedService, startService } from './service.ts'
 
 export const TOKEN = 'sesame-42'

@@ -1,4 +1,7 @@
-/** What clients of control were told, and whether it holds: what is acknowledged is there, what was seen stays. */
+/**
+ * Records the answers that clients of control received, and checks them later: acknowledged tasks exist, and states
+ * that were seen remain.
+ */
 import { expect } from 'bun:test'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'

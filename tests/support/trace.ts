@@ -1,4 +1,4 @@
-/** Whether system calls can be watched, and made to fail, here. */
+/** Checks whether strace can trace system calls, and make them fail, on this machine. */
 
 /** Why not; undefined where they can. */
 export const missingTrace: string | undefined =

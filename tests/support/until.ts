@@ -1,4 +1,4 @@
-/** Waiting for a condition: quick when it can be, patient when it must. */
+/** Polls for a condition, often at first and for a long time. */
 
 /** Long enough for a busy machine; a condition that is true comes true long before. */
 const PATIENCE_MS = 20_000

@@ -1,7 +1,8 @@
 /**
- * A throw-away kernel for a test: `scripts/vm` with this checkout and this Bun in it.
+ * Runs a test in a temporary kernel: `scripts/vm` with this checkout and this Bun.
  *
- * A machine that has none skips these tests with the reason in their names; TASKMILL_MUST_SANDBOX=1 forbids it.
+ * Tests that need it are skipped on a machine that cannot run one, with the reason in their names.
+ * TASKMILL_MUST_SANDBOX=1 makes them fail instead.
  */
 import { realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'

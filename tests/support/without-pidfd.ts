@@ -1,4 +1,4 @@
-/** System calls as a kernel before 5.3 has them: a process cannot be held on to. */
+/** The system calls of a kernel before 5.3, which has no pidfds. */
 import { linuxCall, PIDFD_OPEN, type SystemCall } from '../../runtime/host/pidfd.ts'
 
 export const withoutPidfd = ((call: number, ...rest: [number, number, number, number]) =>
