@@ -8,12 +8,12 @@ import { endLeftovers } from './executors/leftovers.ts'
 import { exitAfterFault } from './fault-exit.ts'
 import { prepareDecoding } from './graph/decode.ts'
 import type { Graph } from './graph/graph.ts'
+import { takeHeapHeadroom } from './heap-headroom.ts'
 import { controlApp } from './http/app.ts'
 import type { OperationParts } from './operations/parts.ts'
 import { Readiness } from './operations/readiness.ts'
 import type { Host, Parts } from './parts.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
-import { takeHeapHeadroom } from './store/heap-headroom.ts'
 
 /** Milliseconds beyond the kill grace that an executor may take to return after it was told to stop. */
 const EXECUTOR_RETURN_MS = 10_000

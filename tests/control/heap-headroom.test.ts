@@ -1,7 +1,7 @@
 /** Goal: the collector sees a large heap, the machine does not. Method: a process of its own that takes the headroom. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { headroomBytes } from '../../../control/store/heap-headroom.ts'
+import { headroomBytes } from '../../control/heap-headroom.ts'
 
 const MB = 1024 * 1024
 
@@ -17,7 +17,7 @@ test.each([
 test('counts as held, however often it is taken, and takes no memory', async () => {
   const program = `
     const { heapStats } = await import('bun:jsc')
-    const { takeHeapHeadroom } = await import(${JSON.stringify(join(import.meta.dir, '../../../control/store/heap-headroom.ts'))})
+    const { takeHeapHeadroom } = await import(${JSON.stringify(join(import.meta.dir, '../../control/heap-headroom.ts'))})
     const look = () => { Bun.gc(true); return { held: heapStats().extraMemorySize, resident: process.memoryUsage.rss() } }
     const before = look()
     takeHeapHeadroom()
