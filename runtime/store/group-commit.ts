@@ -15,17 +15,15 @@
  * must do nothing else.
  */
 import type { Database } from 'bun:sqlite'
-import { messageOf, ServiceError, systemCodeOf } from '../../shared/errors.ts'
-import { DataDirectoryLost } from '../../shared/held-directory.ts'
+import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { DirectoryGuard } from './directory-guard.ts'
+import { isDamage, isDiskFault, unavailable } from './disk-fault.ts'
+import { UnhurriedFacts } from './unhurried-facts.ts'
 import type { Sync } from './wal-sync.ts'
 
 /** Milliseconds between two attempts while the disk takes nothing. Every new request attempts at once. */
 export const RETRY_MS = 500
-
-/** Milliseconds that a fact which nobody waits for may be held back: often the next one makes it unnecessary. */
-const UNHURRIED_MS = 20
 
 interface Change {
   readonly apply: () => void
@@ -43,24 +41,13 @@ interface Change {
 
 export type RequestHooks = Pick<Change, 'meanwhile' | 'undone'>
 
-interface UnhurriedChange extends Change {
-  readonly isMoot: () => boolean
-}
-
-/** Errors of the disk, which may pass. All others are defects of ours. */
-const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|BUSY|LOCKED|NOMEM|PERM|PROTOCOL|CORRUPT|NOTADB)/
-
-/** Errors of the disk that may concern a single page: changes of other pages still succeed. */
-const DAMAGE = /^SQLITE_CORRUPT/
-
 export class GroupCommit {
   readonly #db: Database
   readonly #sync: Sync
   readonly #directory: Pick<DirectoryGuard, 'look' | 'lost'>
   readonly #log: Log
   #waiting: Change[] = []
-  /** Facts that nobody waits for. */
-  #unhurried: UnhurriedChange[] = []
+  readonly #unhurried = new UnhurriedFacts(() => this.flush())
   /** Committed but not synced: a power cut would lose them. */
   #unsynced: Change[] = []
   /** The changes that the current sync covers. */
@@ -68,7 +55,6 @@ export class GroupCommit {
   /** A sync has failed, so the content of the log cannot be relied on. */
   #isLogDistrusted = false
   #isScheduled = false
-  #unhurriedTimer: ReturnType<typeof setTimeout> | undefined
   #retry: ReturnType<typeof setTimeout> | undefined
   #fault: unknown
   /** Called when writes succeed again after a failure. */
@@ -101,17 +87,14 @@ export class GroupCommit {
 
   /** A fact that nobody waits for. It may be held back a little, and is dropped if `isMoot` by then. */
   unhurriedFact(apply: () => void, isMoot = () => false): void {
-    // A defect of ours is logged where it is found, and nobody waits for this promise.
-    this.#unhurried.push({ apply, isMoot, resolve: () => {}, reject: () => {} })
-    this.#unhurriedTimer ??= setTimeout(() => this.flush(), UNHURRIED_MS)
+    this.#unhurried.add({ apply, isMoot })
   }
 
   /** Commits all pending changes. */
   flush(): void {
-    clearTimeout(this.#unhurriedTimer)
-    this.#unhurriedTimer = undefined
-    this.#waiting.push(...this.#unhurried.filter(({ isMoot }) => !isMoot()))
-    this.#unhurried = []
+    // A defect of ours is logged where it is found.
+    const facts = this.#unhurried.take().map((apply) => ({ apply, resolve: () => {}, reject: () => {} }))
+    this.#waiting.push(...facts)
     this.#flushUrgent()
   }
 
@@ -329,22 +312,9 @@ export class GroupCommit {
   }
 }
 
-const codeOf = (error: unknown): string => String((error as { code?: unknown } | null)?.code)
-const isDiskFault = (error: unknown): boolean => DISK_FAULTS.test(codeOf(error))
-const isDamage = (error: unknown): boolean => DAMAGE.test(codeOf(error))
-
 /** Answers the requests among `changes` with 503. */
 function refuse(changes: readonly Change[], error: unknown): void {
   for (const { undo, reject } of changes) {
     if (undo !== undefined) reject(unavailable(error))
   }
-}
-
-/** 503 for a request that cannot be stored. */
-export function unavailable(cause: unknown): ServiceError {
-  const message = messageOf(cause)
-  if (cause instanceof DataDirectoryLost) return new ServiceError(503, message, { cause })
-  const isMissing = ['ENOENT', 'ENOTDIR'].includes(systemCodeOf(cause) ?? '')
-  const remedy = isMissing ? 'restart the service' : 'free some space or mend the disk, then try again'
-  return new ServiceError(503, `cannot write to the data directory: ${message} (${remedy})`, { cause })
 }

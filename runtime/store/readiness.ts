@@ -9,7 +9,8 @@
 import { join } from 'node:path'
 import { ServiceError } from '../../shared/errors.ts'
 import type { DirectoryGuard } from './directory-guard.ts'
-import { type GroupCommit, unavailable } from './group-commit.ts'
+import { unavailable } from './disk-fault.ts'
+import type { GroupCommit } from './group-commit.ts'
 import { makeTaskDir, removeTaskDirNow, taskDirAt } from './task-dir.ts'
 
 /** Milliseconds for which a result is valid. */
