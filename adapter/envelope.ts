@@ -22,7 +22,7 @@ export const EXIT = {
   success: 0,
   error: 1,
   usage: 2,
-  /** `wait`: not all tasks ended in time. */
+  /** `wait`, `run`, `watch`: not all tasks ended in time. */
   waitTimedOut: 3,
   /** `ensure-running`: the control service is not reachable. */
   controlUnreachable: 4,
@@ -44,6 +44,18 @@ export interface Answer {
 
 export const success = (data: object): Answer => ({ data, exitCode: EXIT.success })
 
+/** The client was told to stop. */
+export class Interrupted extends Error {
+  override name = 'Interrupted'
+  constructor(
+    readonly signal: NodeJS.Signals,
+    /** 128 and the number of the signal, as shells have it. */
+    readonly exitCode: number,
+  ) {
+    super(`interrupted by ${signal}`)
+  }
+}
+
 /** A failure with partial data or with its own exit code. */
 export class PartialFailure extends CallFailed {
   override name = 'PartialFailure'
@@ -51,7 +63,7 @@ export class PartialFailure extends CallFailed {
     message: string,
     answer: { readonly statusCode?: number; readonly body?: string },
     readonly data: object,
-    readonly exitCode: ExitCode = EXIT.error,
+    readonly exitCode: number = EXIT.error,
   ) {
     super(message, answer)
   }
@@ -64,5 +76,7 @@ export function failure(thrown: unknown): { envelope: Failure; exitCode: number 
   if (thrown instanceof PartialFailure) {
     return { envelope: { ok: false, error, data: thrown.data }, exitCode: thrown.exitCode }
   }
-  return { envelope: { ok: false, error }, exitCode: thrown instanceof UsageError ? EXIT.usage : EXIT.error }
+  const exitCode =
+    thrown instanceof Interrupted ? thrown.exitCode : thrown instanceof UsageError ? EXIT.usage : EXIT.error
+  return { envelope: { ok: false, error }, exitCode }
 }

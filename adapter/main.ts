@@ -19,20 +19,24 @@ import { installMcp } from './commands/install-mcp.ts'
 import { knownCommand } from './commands/known-command.ts'
 import { list } from './commands/list.ts'
 import { mcp } from './commands/mcp.ts'
+import { run } from './commands/run.ts'
 import { schema } from './commands/schema.ts'
 import { submit } from './commands/submit.ts'
 import { tools } from './commands/tools.ts'
 import { translate } from './commands/translate.ts'
 import { version } from './commands/version.ts'
 import { wait } from './commands/wait.ts'
+import { watch } from './commands/watch.ts'
 import { commonSettings, type Output } from './common-settings.ts'
-import { type Answer, failure, success } from './envelope.ts'
+import { type Answer, failure, Interrupted, success } from './envelope.ts'
 import { helpText, subcommandHelp } from './help.ts'
 import { complain, printAnswer, printFailure } from './print.ts'
 
 const COMMANDS: Commands = {
+  run,
   submit,
   wait,
+  watch,
   get,
   list,
   graphs,
@@ -58,18 +62,22 @@ let isOutputTaken = false
 /** Before the flags are read, the variable counts. */
 let output: Output = process.env.TASKMILL_OUTPUT === 'table' ? 'table' : 'json'
 
-process.on('SIGINT', () => void interrupted('SIGINT', 130))
-process.on('SIGTERM', () => void interrupted('SIGTERM', 143))
+/** Aborted by the first signal, for a command that heeds it. */
+const interruption = new AbortController()
+let isInterruptionHeeded = false
+
+process.on('SIGINT', () => void interrupted(new Interrupted('SIGINT', 130)))
+process.on('SIGTERM', () => void interrupted(new Interrupted('SIGTERM', 143)))
 
 try {
-  const answer = await run(process.argv.slice(2))
+  const answer = await call(process.argv.slice(2))
   process.exit(answer === undefined ? 0 : await printAnswer(answer, output))
 } catch (error) {
   process.exit(await fail(error))
 }
 
 /** Undefined if there is nothing to print: after help, or if the command printed everything itself. */
-async function run(argv: readonly string[]): Promise<Answer | undefined> {
+async function call(argv: readonly string[]): Promise<Answer | undefined> {
   const [name, ...rest] = argv
   if (name === undefined) {
     console.error(helpText(COMMANDS))
@@ -98,7 +106,8 @@ async function run(argv: readonly string[]): Promise<Answer | undefined> {
   bypassProxyForLoopback(process.env)
   const client = controlClient(values.url, process.env.SERVICE_TOKEN)
   isOutputTaken = command.ownsOutput ?? false
-  return command.run({ values, positionals, client, env: process.env })
+  isInterruptionHeeded = command.heedsInterruption ?? false
+  return command.run({ values, positionals, client, env: process.env, interruption: interruption.signal })
 }
 
 /** Prints what the command threw. Returns the exit code. */
@@ -108,7 +117,7 @@ async function fail(thrown: unknown): Promise<number> {
   return failure(thrown).exitCode
 }
 
-async function interrupted(signal: string, exitCode: number): Promise<never> {
-  await fail(new Error(`interrupted by ${signal}`))
-  process.exit(exitCode)
+async function interrupted(interrupt: Interrupted): Promise<void> {
+  if (isInterruptionHeeded && !interruption.signal.aborted) interruption.abort(interrupt)
+  else process.exit(await fail(interrupt))
 }

@@ -75,6 +75,8 @@ interface Sending {
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
   readonly body?: Uint8Array
+  /** Bun gives up after five silent minutes, which a stream may have. */
+  readonly timeout?: false
 }
 
 export class ServiceClient {
@@ -109,7 +111,7 @@ export class ServiceClient {
    * connection.
    */
   async open(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal) {
-    const sent = await this.#send(path, { method: 'GET', headers, signal }).catch((error) => {
+    const sent = await this.#send(path, { method: 'GET', headers, signal, timeout: false }).catch((error) => {
       throw this.#unreachable(error, 0)
     })
     const { response, stream } = sent
@@ -176,7 +178,7 @@ export class ServiceClient {
 
   async #sent(path: string, options: Sending) {
     const response = await ofetch.raw(this.baseUrl + path, {
-      ...options,
+      ...(options as Omit<Sending, 'timeout'>), // ofetch passes it on, but knows only numbers
       retry: 0,
       ignoreResponseError: true,
       responseType: 'stream',

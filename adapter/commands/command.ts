@@ -12,12 +12,16 @@ export interface Command<S extends Settings = Settings> {
   readonly maxArguments: number
   /** Whether the command writes to standard output itself, so that `main.ts` prints nothing there. */
   readonly ownsOutput?: true
+  /** Whether it heeds `interruption`. Other commands end at once. */
+  readonly heedsInterruption?: true
   /** Returns undefined if there is nothing to print. */
   run(call: {
     readonly values: SettingValues<S>
     readonly positionals: readonly string[]
     readonly client: ServiceClient
     readonly env: Readonly<Record<string, string | undefined>>
+    /** Aborted with `Interrupted` when the client is told to stop. */
+    readonly interruption: AbortSignal
   }): Promise<Answer | undefined>
 }
 

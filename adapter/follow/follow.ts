@@ -1,0 +1,108 @@
+/**
+ * Follows a graph until it has ended: one look at it, then its events. A lost connection is resumed after the last event,
+ * also across a restart of the service. A service without events is asked again and again; it holds each request until
+ * the graph has ended or `wait_ms` are over.
+ */
+import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import { messageOf } from '../../shared/errors.ts'
+import { GrowingPause } from '../../shared/growing-pause.ts'
+import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
+import { unlessAborted } from '../../shared/unless-aborted.ts'
+import type { FollowedGraph } from './followed-graph.ts'
+import { graphEvents, type Since } from './graph-events.ts'
+
+/** The number of the last event that an answer includes. */
+const EVENT_SEQ_HEADER = 'x-event-seq'
+
+/** Answers of a service that has no such route. */
+const NO_ROUTE = new Set([404, 405])
+
+/** Milliseconds for which a service without events holds a look. Shorter looks show changes sooner. */
+const LOOK_HOLD_MS = 500
+
+const PAUSES = { firstMs: 100, longestMs: 3_000 }
+
+/** Milliseconds without the service after which following fails. A person would look after it by then. */
+const MAX_AWAY_MS = 600_000
+
+/** The graph was deleted, or has been kept for long enough. */
+class GraphRemoved extends Error {}
+
+export class Follower {
+  readonly #client: ServiceClient
+  readonly #graph: FollowedGraph
+  readonly #signal: AbortSignal
+  readonly #pause = new GrowingPause(PAUSES)
+  #awaySince: number | undefined
+  #since: Since | undefined
+  #hasEvents = true
+  /** What is wrong with the connection; empty if nothing is. */
+  notice = ''
+
+  constructor(client: ServiceClient, graph: FollowedGraph, signal: AbortSignal) {
+    this.#client = client
+    this.#graph = graph
+    this.#signal = signal
+  }
+
+  /** Returns once the graph has ended. Throws what `signal` is aborted with, or `CallFailed` if there is no such graph. */
+  async follow(): Promise<void> {
+    while (!this.#graph.hasEnded) {
+      try {
+        if (this.#since === undefined || !this.#hasEvents) await this.#look()
+        else await this.#readEvents(this.#since)
+      } catch (error) {
+        this.#signal.throwIfAborted()
+        await this.#lost(error)
+      }
+    }
+  }
+
+  async #look(): Promise<void> {
+    const hold = this.#hasEvents ? '' : `?wait_ms=${LOOK_HOLD_MS}`
+    const path = `/graphs/${encodeURIComponent(this.#graph.graphId)}${hold}`
+    const { body, headers } = await this.#client.answer({ method: 'GET', path, signal: this.#signal })
+    this.#graph.look(body as GraphDetails)
+    // Of a graph that is too large for one answer, the past has the other tasks.
+    this.#since = { after: (body as GraphDetails).truncated ? 0 : Number(headers.get(EVENT_SEQ_HEADER) ?? 0) }
+    this.#back()
+  }
+
+  async #readEvents(since: Since): Promise<void> {
+    for await (const { kind, data, id } of graphEvents(this.#client, this.#graph.graphId, since, this.#signal)) {
+      this.#back()
+      if (id !== undefined) this.#since = { lastEventId: id }
+      this.#graph.apply(kind, data)
+      if (kind === 'graph_removed') throw new GraphRemoved(`graph ${this.#graph.graphId} was removed`)
+      if (this.#graph.hasEnded) return
+    }
+    this.#signal.throwIfAborted()
+    throw new Error('the service closed the connection')
+  }
+
+  #back(): void {
+    this.#pause.reset()
+    this.#awaySince = undefined
+    this.notice = ''
+  }
+
+  /** Waits before the next try. Throws `error` if another try cannot help. */
+  async #lost(error: unknown): Promise<void> {
+    if (error instanceof GraphRemoved) throw error
+    if (error instanceof CallFailed) {
+      if (this.#since !== undefined && this.#hasEvents && NO_ROUTE.has(error.statusCode)) {
+        this.#hasEvents = false // the next look tells whether it is the graph that is unknown
+        return
+      }
+      if (isFinal(error)) throw error
+      if (error.statusCode > 0) this.#since = undefined // it refuses the stream now, but may answer a look
+    }
+    this.#awaySince ??= Date.now()
+    if (Date.now() - this.#awaySince > MAX_AWAY_MS) throw error
+    this.notice = `connection lost, trying again: ${messageOf(error)}`
+    await unlessAborted(Bun.sleep(this.#pause.next()), this.#signal, () => this.#signal.reason as Error)
+  }
+}
+
+/** Whether the service answered that it never will: another try is for those that are away or too busy. */
+const isFinal = ({ statusCode }: CallFailed): boolean => statusCode >= 400 && statusCode < 500 && statusCode !== 429

@@ -1,0 +1,174 @@
+/**
+ * A graph as a follower knows it: what its file says, what the service said when it was looked at, and what events have
+ * changed since. Pure.
+ */
+import type { TaskEventState } from '../../shared/contract/events.ts'
+import type { GraphState } from '../../shared/contract/graph-state.ts'
+import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { isObject } from '../../shared/json.ts'
+import {
+  type GraphProgress,
+  type ShownTask,
+  type TaskProgress,
+  type TaskState,
+  taskProgress,
+} from '../../shared/live-view/progress.ts'
+
+/** What the file of a graph says of a task besides how to run it. */
+export type Expectation = Partial<Pick<ShownTask, 'title' | 'expect' | 'attempts'>>
+
+/** Tasks that are named as the reason why another one waits. */
+const MAX_NAMED_DEPENDENCIES = 3
+
+/** The data of `run` and `watch`. */
+export interface FollowData {
+  readonly graph_id: string
+  readonly state: GraphState
+  readonly tasks: readonly {
+    readonly id: string
+    readonly status: TaskStatus
+    readonly error?: string
+    readonly duration_ms: number
+  }[]
+}
+
+interface Waiting {
+  readonly reason?: string
+  readonly detail?: string
+}
+
+interface FollowedTask {
+  readonly shown: ShownTask
+  readonly dependsOn: readonly string[]
+  state: TaskState & { readonly waiting?: Waiting | undefined }
+  /** The newest message that it reported. */
+  message: string
+  progress: TaskProgress
+}
+
+export class FollowedGraph {
+  readonly graphId: string
+  readonly #expectations: ReadonlyMap<string, Expectation>
+  readonly #tasks = new Map<string, FollowedTask>()
+  #state: GraphState = 'running'
+  #acceptedAt: number
+  #taskCount = 0
+  #shown: TaskProgress[] | undefined
+
+  constructor(graphId: string, expectations: ReadonlyMap<string, Expectation>, now: number) {
+    this.graphId = graphId
+    this.#expectations = expectations
+    this.#acceptedAt = now
+  }
+
+  get hasEnded(): boolean {
+    return this.#state !== 'running'
+  }
+
+  get taskCount(): number {
+    return this.#taskCount
+  }
+
+  /** Takes over the answer of GET /graphs/{id}. */
+  look(details: GraphDetails): void {
+    this.#state = details.state
+    this.#taskCount = details.task_count
+    this.#acceptedAt = Date.parse(details.created_at)
+    for (const task of details.tasks) this.#set(task.id, task, task, task.depends_on ?? [])
+  }
+
+  /** Takes over an event of the graph. Unknown kinds change nothing. */
+  apply(kind: string, data: object): void {
+    if (kind === 'task_changed') this.#change(data as TaskEventState)
+    else if (kind === 'graph_ended') this.#state = (data as { state: GraphState }).state
+    else if (kind === 'task_deleted') this.#delete((data as { task_id: string }).task_id)
+    else if (kind === 'reset') this.#reset(data as { graph?: Partial<GraphDetails>; tasks?: TaskEventState[] })
+  }
+
+  #reset({ graph = {}, tasks = [] }: { graph?: Partial<GraphDetails>; tasks?: readonly TaskEventState[] }): void {
+    for (const task of tasks) this.#change(task)
+    if (graph.state !== undefined) this.#state = graph.state
+  }
+
+  #change(task: TaskEventState): void {
+    this.#set(task.task_id, task as TaskEventState & TaskState, task, this.#tasks.get(task.task_id)?.dependsOn ?? [])
+    const message = isObject(task.progress) ? task.progress.message : undefined
+    if (typeof message === 'string') this.#tasks.get(task.task_id)!.message = message
+  }
+
+  #delete(id: string): void {
+    this.#tasks.delete(id)
+    this.#shown = undefined
+  }
+
+  #set(
+    id: string,
+    state: FollowedTask['state'],
+    { type, tool_name }: { readonly type: string; readonly tool_name?: string | undefined },
+    dependsOn: readonly string[],
+  ): void {
+    const known = this.#tasks.get(id)
+    const title = tool_name === undefined ? type : `${type}.${tool_name}`
+    const shown = known?.shown ?? { id, title, ...this.#expectations.get(id) }
+    const task: FollowedTask = { shown, dependsOn, state, message: known?.message ?? '', progress: NOT_SHOWN }
+    const detailOf = () => this.#detailOf(task)
+    task.progress = {
+      ...taskProgress(shown, state, this.#acceptedAt),
+      // Only what is drawn is put into words, and what a task waits for changes without an event of its own.
+      get detail() {
+        return detailOf()
+      },
+    }
+    this.#tasks.set(id, task)
+    this.#shown = undefined
+  }
+
+  /** Why it waits, or what it reports while it runs. */
+  #detailOf({ state, dependsOn, message }: FollowedTask): string {
+    const said = state.waiting?.detail
+    if (state.status !== 'pending') return said ?? message
+    const awaited = dependsOn.filter((id) => this.#tasks.get(id)?.state.status !== 'success')
+    if (awaited.length === 0) return said ?? ''
+    const named = awaited.slice(0, MAX_NAMED_DEPENDENCIES).join(', ')
+    const others = awaited.length - MAX_NAMED_DEPENDENCIES
+    return `after ${named}${others > 0 ? ` and ${others} more` : ''}`
+  }
+
+  progress(now: number, notice: string): GraphProgress {
+    this.#shown ??= [...this.#tasks.values()].map(({ progress }) => progress)
+    return { tasks: this.#shown, nowMs: now - this.#acceptedAt, notice }
+  }
+
+  data(): FollowData {
+    const tasks = [...this.#tasks.entries()].map(([id, { state, progress }]) => {
+      const { error } = state
+      const { startMs, endMs } = progress
+      const duration_ms = startMs === undefined || endMs === undefined ? 0 : endMs - startMs
+      return { id, status: state.status, ...(error !== undefined && { error }), duration_ms }
+    })
+    return { graph_id: this.graphId, state: this.#state, tasks }
+  }
+
+  /**
+   * Whether the graph has ended, and every task in success or as its file means it to: failed with `expect` failed, or
+   * skipped because of such a task.
+   */
+  get wentAsMeant(): boolean {
+    const meantLosses = new Set<string>()
+    // Each task comes after those that it depends on.
+    for (const [id, { shown, state, dependsOn }] of this.#tasks) {
+      if (state.status === 'success') continue
+      const isMeant =
+        state.status === 'skipped'
+          ? shown.expect === 'skipped' || dependsOn.some((dependency) => meantLosses.has(dependency))
+          : state.status === 'failed' && shown.expect === 'failed'
+      if (!isMeant) return false
+      meantLosses.add(id)
+    }
+    return this.hasEnded
+  }
+}
+
+/** Replaced at once by what is shown of the task. */
+const NOT_SHOWN: TaskProgress = { id: '', title: '', phase: 'waiting', attempt: 0, reason: '', isSurprise: false }

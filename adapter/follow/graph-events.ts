@@ -1,0 +1,54 @@
+/** The event stream of a graph, from the client's side. */
+
+import type { ServiceClient } from '../../shared/http-client.ts'
+import { isObject, jsonOrUndefined } from '../../shared/json.ts'
+import { EventSplitter } from '../../shared/server-sent-events.ts'
+
+/** Bytes of one event. A reset carries up to 10,000 tasks with an error of 1,000 characters each. */
+const MAX_EVENT_BYTES = 64 * 1024 * 1024
+
+/** Milliseconds without a byte after which the connection counts as lost. The service sends a comment every 15 s. */
+const MAX_SILENCE_MS = 45_000
+
+export interface GraphEvent {
+  readonly kind: string
+  readonly data: object
+  /** Resumes the stream after this event. */
+  readonly id: string | undefined
+}
+
+/** Where the stream begins: after the event with this id, or after the event with this number. */
+export type Since = { readonly lastEventId: string } | { readonly after: number }
+
+/** Ends when the service closes the stream. Throws `CallFailed`, or whatever breaks the connection. */
+export async function* graphEvents(
+  client: ServiceClient,
+  graphId: string,
+  since: Since,
+  signal: AbortSignal,
+): AsyncGenerator<GraphEvent> {
+  const silence = new AbortController()
+  const tooSilent = () => silence.abort(new Error(`nothing arrived for ${MAX_SILENCE_MS} ms`))
+  let timer = setTimeout(tooSilent, MAX_SILENCE_MS)
+  const after = 'after' in since ? `&after=${since.after}` : ''
+  const path = `/graphs/${encodeURIComponent(graphId)}/events?until=ended${after}`
+  const headers = {
+    accept: 'text/event-stream',
+    ...('lastEventId' in since && { 'last-event-id': since.lastEventId }),
+  }
+  const splitter = new EventSplitter(MAX_EVENT_BYTES)
+  try {
+    const { stream } = await client.open(path, headers, AbortSignal.any([signal, silence.signal]))
+    for await (const chunk of stream) {
+      clearTimeout(timer)
+      timer = setTimeout(tooSilent, MAX_SILENCE_MS)
+      for (const { type: kind, data: text, id } of splitter.events(chunk)) {
+        const data = jsonOrUndefined(text)
+        if (isObject(data)) yield { kind, data, id }
+      }
+    }
+  } finally {
+    clearTimeout(timer)
+    silence.abort(new Error('the reader has left'))
+  }
+}

@@ -1,0 +1,86 @@
+/** Follows a graph before the eyes of a person, on standard error, and gives the answer of `run` and `watch`. */
+import { messageOf } from '../../shared/errors.ts'
+import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
+import { colours, noColours } from '../../shared/live-view/palette.ts'
+import { PlainView } from '../../shared/live-view/plain-view.ts'
+import type { LiveView } from '../../shared/live-view/screen.ts'
+import { TerminalView } from '../../shared/live-view/terminal-view.ts'
+import { type Answer, EXIT, Interrupted, PartialFailure } from '../envelope.ts'
+import { Follower } from './follow.ts'
+import { type Expectation, FollowedGraph } from './followed-graph.ts'
+
+/** Milliseconds between two frames: a step of the spinner. */
+const FRAME_MS = 80
+
+export interface ShowRequest {
+  readonly client: ServiceClient
+  readonly graphId: string
+  readonly title: string
+  /** What the file of the graph says of its tasks. */
+  readonly expectations: ReadonlyMap<string, Expectation>
+  /** 0: no limit. */
+  readonly timeoutMs: number
+  readonly interruption: AbortSignal
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** The time of `--timeout` is over. */
+class TimeIsOver extends Error {}
+
+export async function showGraph(request: ShowRequest): Promise<Answer> {
+  const { client, graphId, expectations, timeoutMs, interruption } = request
+  const graph = new FollowedGraph(graphId, expectations, Date.now())
+  const timeUp = new AbortController()
+  const timer = timeoutMs > 0 ? setTimeout(() => timeUp.abort(new TimeIsOver()), timeoutMs) : undefined
+  const follower = new Follower(client, graph, AbortSignal.any([interruption, timeUp.signal]))
+  const picture = showing(newView(request), graph, follower)
+  try {
+    await follower.follow()
+    return { data: graph.data(), exitCode: graph.wentAsMeant ? EXIT.success : EXIT.error }
+  } catch (error) {
+    if (error instanceof TimeIsOver) return { data: graph.data(), exitCode: EXIT.waitTimedOut }
+    const answer = error instanceof CallFailed ? error : {}
+    const exitCode = error instanceof Interrupted ? error.exitCode : EXIT.error
+    throw new PartialFailure(messageOf(error), answer, graph.data(), exitCode)
+  } finally {
+    clearTimeout(timer)
+    picture.close()
+    if (!graph.hasEnded) process.stderr.write(`The graph goes on. ${commandsFor(graphId)}\n`)
+  }
+}
+
+/** How to come back to a graph. Ids of graphs are harmless, unless the service is not ours. */
+function commandsFor(graphId: string): string {
+  const id = /^[\w.-]+$/.test(graphId) ? graphId : 'GRAPH_ID'
+  return `Follow it: taskmill watch ${id}   Stop it: taskmill cancel ${id}`
+}
+
+/** Draws frames until it is closed. The last one shows the end. */
+function showing(view: LiveView, graph: FollowedGraph, follower: Follower): { close(): void } {
+  const isTerminal = view instanceof TerminalView
+  let last: object | undefined
+  let lastNotice = ''
+  const draw = () => {
+    const progress = graph.progress(Date.now(), follower.notice)
+    // Without a terminal only changes are worth a line.
+    if (!isTerminal && progress.tasks === last && follower.notice === lastNotice) return
+    last = progress.tasks
+    lastNotice = follower.notice
+    view.show(progress)
+  }
+  const timer = setInterval(draw, FRAME_MS)
+  return {
+    close() {
+      clearInterval(timer)
+      draw()
+      view.close()
+    },
+  }
+}
+
+function newView({ title, env }: ShowRequest): LiveView {
+  const screen = process.stderr
+  screen.on('error', () => {}) // whoever read it is gone; the graph is still followed
+  if (screen.isTTY !== true || env.TERM === 'dumb') return new PlainView(screen, title)
+  return new TerminalView(screen, title, env.NO_COLOR ? noColours : colours)
+}
