@@ -62,6 +62,20 @@ export const controlSettings = {
     max: 100_000_000,
     help: 'Maximum number of stored tasks. Beyond it, the oldest ended graphs are removed. A graph with live tasks is never removed.',
   }),
+  eventHistory: integer({
+    default: '100000',
+    value: 'number',
+    min: 1_000,
+    max: 10_000_000,
+    help: 'Number of past events to keep at least. A stream that is resumed from an older one begins with the present state.',
+  }),
+  maxEventStreams: integer({
+    default: '10000',
+    value: 'number',
+    min: 1,
+    max: 100_000,
+    help: 'Maximum number of event streams that are open at the same time. A further one gets 503.',
+  }),
   skillsDir: text({
     variable: 'SERVICE_SKILLS_DIR',
     value: 'directory',

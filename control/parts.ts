@@ -23,6 +23,9 @@ import { RuntimeExecutor } from './executors/runtime/runtime.ts'
 import { RuntimeService } from './executors/runtime/service.ts'
 import { SkillsDirectory } from './executors/skills.ts'
 import { DiskReserve } from './journal/disk-reserve.ts'
+import { EventFeed } from './journal/event-feed.ts'
+import { EventHistory } from './journal/event-history.ts'
+import { EventNumbers } from './journal/event-numbers.ts'
 import { IdempotencyKeys } from './journal/idempotency.ts'
 import { Journal } from './journal/journal.ts'
 import { Persistence } from './journal/persistence.ts'
@@ -98,20 +101,26 @@ export interface Parts {
 function storageParts(config: ControlConfig, recovered: Recovered, log: Log) {
   const { segments, lastSeq, lastOrdinal } = recovered
   const { dataDir, persistInterval: intervalMs, retention: retentionMs, maxStoredTasks } = config
-  const store = new TaskStore({ lastSeq, lastOrdinal })
+  const numbers = new EventNumbers({ dataDir, lastSeq, log })
+  const store = new TaskStore({ lastSeq: numbers.start, lastOrdinal })
   for (const graph of recovered.graphs) store.apply({ kind: 'graph-recovered', graph })
   const firstSegment = segments === undefined ? FIRST_SEGMENT : segments.newest + 1
   const journal = new Journal({ dataDir, oldestSegment: segments?.oldest ?? firstSegment, firstSegment, log })
   const idempotencyKeys = new IdempotencyKeys(recovered.idempotencyKeys)
   const resultFiles = new ResultFiles(dataDir, recovered.graphs, log)
   store.onResultDropped = (file) => resultFiles.drop(file)
+  const { found, kept, lost, unnumbered } = recovered.history
+  const history = new EventHistory({ ...{ dataDir, found, kept, lastSeq, log }, maxEvents: config.eventHistory })
+  history.appendAll(lost)
+  const events = new EventFeed({ history, numbers, sync: () => journal.sync() })
   const persistence = new Persistence({
-    ...{ store, journal, idempotencyKeys, resultFiles, dataDir, intervalMs, log },
+    ...{ store, journal, idempotencyKeys, resultFiles, history, events, dataDir, intervalMs, log },
     reserve: new DiskReserve(dataDir),
     isStateFileBehind: segments !== undefined,
   })
+  for (const numbered of unnumbered) persistence.noteNumbered(numbered(store.nextSeq(), Date.now()))
   return {
-    ...{ store, journal, idempotencyKeys, resultFiles, persistence },
+    ...{ store, journal, idempotencyKeys, resultFiles, persistence, history, events, numbers },
     counters: new Counters(store),
     retention: new Retention({ store, retentionMs, maxStoredTasks, log }),
   }

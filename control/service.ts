@@ -10,6 +10,7 @@ import { prepareDecoding } from './graph/decode.ts'
 import type { Graph } from './graph/graph.ts'
 import { takeHeapHeadroom } from './heap-headroom.ts'
 import { controlApp } from './http/app.ts'
+import { EventStreams } from './operations/event-streams.ts'
 import type { OperationParts } from './operations/parts.ts'
 import { Readiness } from './operations/readiness.ts'
 import type { Host, Parts } from './parts.ts'
@@ -67,16 +68,21 @@ export class ControlService {
     const { access, executors, listSkills, mcp, storage } = this.#parts
     const { log, startedAt } = this.#host
     const { maxBodyBytes, unknownFields } = this.#config
-    const { store, persistence, retention, idempotencyKeys, resultFiles, counters } = storage
+    const { store, persistence, retention, idempotencyKeys, resultFiles, counters, events, history, numbers } = storage
     const scheduler = this.#scheduler
     const readiness = new Readiness({
       isDraining: () => this.#isDraining,
       schedulerFault: () => scheduler.fault,
       ...{ persistence, retention },
     })
+    const stopping = this.#stopping.signal
+    const eventStreams = new EventStreams({
+      ...{ store, events, history, numbers, stopping },
+      maxStreams: this.#config.maxEventStreams,
+    })
     const parts: OperationParts = {
-      ...{ store, scheduler, executors, persistence, retention, readiness, idempotencyKeys, resultFiles },
-      ...{ listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, stopping: this.#stopping.signal, log },
+      ...{ store, scheduler, executors, persistence, retention, readiness, idempotencyKeys, resultFiles, eventStreams },
+      ...{ listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, stopping, log },
     }
     return controlApp({ parts, counters, guard: access.guard, startedAt })
   }
@@ -89,6 +95,7 @@ export class ControlService {
     storage.persistence.onWritableAgain = () => this.#scheduler.startAgain()
     this.#server = await this.#listen()
     keepDataDir()
+    storage.persistence.flush() // what the end of the last run changed is told before it changes again
     this.#announce(this.#server)
     runtime.orphans.start()
     runtime.removals.start()

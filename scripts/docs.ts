@@ -5,6 +5,7 @@ import { controlSettings, controlVariables } from '../control/config.ts'
 import { serveSettings, serveVariables } from '../runtime/config.ts'
 import { describedRoutes } from '../shared/openapi/route.ts'
 import { describedControl, describedRuntime } from './described-apps.ts'
+import { eventsTable } from './events-table.ts'
 import { graphFileSchema } from './graph-schema.ts'
 import { routesTable } from './routes-table.ts'
 import { replaceSection, settingsTable } from './settings-table.ts'
@@ -30,9 +31,12 @@ export function currentExecutorsPage(): string {
   return replaceSection(readFileSync(EXECUTORS, 'utf8'), 'checksum executor', `\`\`\`ts\n${example}\`\`\``)
 }
 
-/** docs/http.md with the current routes. */
-export const currentHttpPage = (): string =>
-  replaceSection(readFileSync(HTTP, 'utf8'), 'control routes', routesTable(describedRoutes(describedControl())))
+/** docs/http.md with the current routes and kinds of events. */
+export function currentHttpPage(): string {
+  const routes = routesTable(describedRoutes(describedControl()))
+  const page = replaceSection(readFileSync(HTTP, 'utf8'), 'control routes', routes)
+  return replaceSection(page, 'kinds of events', eventsTable())
+}
 
 /** docs/runtime.md with the current routes. */
 export const currentRuntimePage = (): string =>

@@ -183,7 +183,7 @@ export class Task {
   result: unknown = undefined
   /** Sequence number of the last change of the task; 0 before the first one after acceptance. */
   seq = 0
-  /** Its newest state is not in the journal yet. For `ChangedTasks` alone: a set of such tasks would cost more. */
+  /** Its newest state is not in the journal yet. For `UnwrittenChanges` alone: a set of such tasks would cost more. */
   isUnwritten = false
   #cold: ColdFields | undefined = undefined
 

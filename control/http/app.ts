@@ -9,6 +9,7 @@ import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../store/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
 import { addDashboardRoutes } from './dashboard.ts'
+import { addEventRoutes } from './events.ts'
 import { addGraphRoutes } from './graphs.ts'
 import { addHealthRoutes } from './health.ts'
 import { addLogRoutes } from './logs.ts'
@@ -38,11 +39,12 @@ export function controlApp({ parts, counters, guard, startedAt }: ControlAppOpti
   addTaskRoutes(app, parts)
   addGraphRoutes(app, parts)
   addLogRoutes(app, parts)
+  addEventRoutes(app, parts)
   addAdapterRoutes(app, parts)
   addMcpRoutes(app, parts)
   addMcpEndpoint(app, parts)
   addHealthRoutes(app, parts.readiness, startedAt)
-  addMetricsRoute(app, counters, parts.scheduler)
+  addMetricsRoute(app, counters, parts)
   addDashboardRoutes(app)
   addDescriptionRoutes(app, CONTROL_INFO)
   refuseOtherMethods(app)

@@ -1,6 +1,7 @@
 /** /graphs: list, look at, cancel, delete. */
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
+import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { CancelGraphResponse, GraphDetails, GraphSummary } from '../../shared/contract/graphs.ts'
 import { traceIdOf } from '../../shared/http-service.ts'
 import { described, empty, json } from '../../shared/openapi/route.ts'
@@ -16,12 +17,14 @@ import { waitQuery, waitSignal } from './wait-ms.ts'
 const section = 'Graphs'
 const params = { id: 'Id of the graph.' }
 const errors = { 404: 'There is no such graph.' }
+const EVENT_SEQ = { 'X-Event-Seq': 'A stream of events with this number as after continues without a gap.' }
 
 export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
   app
     .get(
       '/graphs',
       async ({ query, request, set }): Promise<readonly GraphSummary[]> => {
+        set.headers[EVENT_SEQ_HEADER] = String(parts.eventStreams.position)
         const { graphs, nextCursor } = await listGraphs(parts, graphPageRequest(query, request.url))
         if (nextCursor !== undefined) set.headers[NEXT_CURSOR_HEADER] = nextCursor
         return graphs
@@ -35,6 +38,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         answers: {
           200: json(Type.Array(GraphSummary), 'A page of graphs.', {
             'X-Next-Cursor': 'The cursor of the next page. Absent on the last page.',
+            ...EVENT_SEQ,
           }),
         },
         errors: { 400: 'A parameter is invalid. The message lists the valid values.' },
@@ -42,14 +46,18 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .get(
       '/graphs/:id',
-      ({ params, query, request }) => getGraphJson(parts, params.id, () => waitSignal(app, request, query.wait_ms)),
+      async ({ params, query, request, set }) => {
+        const { json, position } = await getGraphJson(parts, params.id, () => waitSignal(app, request, query.wait_ms))
+        set.headers[EVENT_SEQ_HEADER] = String(position)
+        return json
+      },
       described({
         section,
         summary: 'Read a graph',
         description: 'With its tasks in topological order, its critical path, and why it failed.',
         params,
         query: waitQuery,
-        answers: { 200: json(GraphDetails, 'The graph and its tasks.') },
+        answers: { 200: json(GraphDetails, 'The graph and its tasks.', EVENT_SEQ) },
         errors: { 400: 'wait_ms is invalid.', ...errors },
       }),
     )

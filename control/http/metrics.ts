@@ -9,12 +9,14 @@ import {
   renderMetrics,
   TEXT_TYPE,
 } from '../../shared/prometheus.ts'
-import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../store/counters.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
 
-export const addMetricsRoute = (app: AnyElysia, counters: Counters, scheduler: Scheduler): AnyElysia =>
+type MetricParts = Pick<OperationParts, 'scheduler' | 'eventStreams'>
+
+export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: MetricParts): AnyElysia =>
   app.get(
     '/metrics',
     ({ request, set }) => {
@@ -22,7 +24,7 @@ export const addMetricsRoute = (app: AnyElysia, counters: Counters, scheduler: S
       if (type === 'application/json') return asJson(counters)
       const isOpenMetrics = type === 'application/openmetrics-text'
       set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT_TYPE
-      return renderMetrics(families(counters, scheduler), isOpenMetrics)
+      return renderMetrics(families(counters, parts), isOpenMetrics)
     },
     described({
       section: 'The service',
@@ -40,7 +42,10 @@ const asJson = ({ tasksTotal, tasksRunning, ended, byType }: Counters): MetricsR
   by_type: Object.fromEntries(byType),
 })
 
-const families = ({ tasksTotal, tasksRunning, ended, byType }: Counters, scheduler: Scheduler): MetricFamily[] => [
+const families = (
+  { tasksTotal, tasksRunning, ended, byType }: Counters,
+  { scheduler, eventStreams }: MetricParts,
+): MetricFamily[] => [
   {
     name: 'service_control_tasks_accepted_total',
     type: 'counter',
@@ -70,5 +75,23 @@ const families = ({ tasksTotal, tasksRunning, ended, byType }: Counters, schedul
     type: 'gauge',
     help: 'Tasks that could start but for the concurrency limit; at most 1024 are queued.',
     samples: [{ value: scheduler.queueLength }],
+  },
+  {
+    name: 'service_control_event_streams',
+    type: 'gauge',
+    help: 'Event streams that are open.',
+    samples: [{ value: eventStreams.openCount }],
+  },
+  {
+    name: 'service_control_events_sent_total',
+    type: 'counter',
+    help: 'Events sent, over all streams.',
+    samples: [{ value: eventStreams.sentTotal }],
+  },
+  {
+    name: 'service_control_event_streams_lagging_total',
+    type: 'counter',
+    help: 'Event streams that were cut because their clients read too slowly.',
+    samples: [{ value: eventStreams.laggingTotal }],
   },
 ]

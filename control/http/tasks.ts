@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { CancelResponse, SubmitResponse, TaskGraph, TaskRecord } from '../../shared/contract/control.ts'
+import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { described, empty, json } from '../../shared/openapi/route.ts'
 import { nextTurn } from '../../shared/steps.ts'
@@ -18,8 +19,9 @@ import { waitMsOf, waitQuery, waitSignal } from './wait-ms.ts'
 
 const section = 'Tasks'
 
-const nextCursor = {
+const listHeaders = {
   'X-Next-Cursor': 'The cursor of the next page. Absent on the last page, and without limit and cursor.',
+  'X-Event-Seq': 'A stream of events with this number as after continues without a gap.',
 }
 
 const EXAMPLE = {
@@ -64,7 +66,11 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .get(
       '/tasks',
-      async ({ query }) => listResponse(await listRecords(parts, taskListRequest(query, parts.executors.types))),
+      async ({ query }) => {
+        const request = taskListRequest(query, parts.executors.types)
+        const { position } = parts.eventStreams
+        return listResponse(await listRecords(parts, request), position)
+      },
       described({
         section,
         summary: 'List tasks',
@@ -72,7 +78,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
           'In order of creation. Values of one parameter are alternatives; different parameters must all match.',
         query: taskQuery,
         answers: {
-          200: json(Type.Array(TaskRecord), 'The records of the tasks.', nextCursor),
+          200: json(Type.Array(TaskRecord), 'The records of the tasks.', listHeaders),
         },
         errors: { 400: 'A parameter is invalid. The message lists the valid values.' },
       }),
@@ -82,7 +88,8 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
       async ({ params, query }) => {
         const { filter, page } = taskListRequest(query, parts.executors.types)
         const whole = { graphId: params.id, isWholeGraph: true }
-        return listResponse(await listRecords(parts, { filter: { ...filter, ...whole }, page }))
+        const { position } = parts.eventStreams
+        return listResponse(await listRecords(parts, { filter: { ...filter, ...whole }, page }), position)
       },
       described({
         section,
@@ -90,7 +97,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         description: 'As GET /tasks, with the tasks that only their graph knows.',
         params: { id: 'Id of the graph.' },
         query: graphTaskQuery,
-        answers: { 200: json(Type.Array(TaskRecord), 'The records of the tasks.', nextCursor) },
+        answers: { 200: json(Type.Array(TaskRecord), 'The records of the tasks.', listHeaders) },
         errors: { 400: 'A parameter is invalid. The message lists the valid values.', 404: 'There is no such graph.' },
       }),
     )
@@ -155,9 +162,10 @@ function addRoutesOfTask(
  * A list that fits into its first part is no stream: the server closes a connection on which a request arrives while the
  * answer to another one streams.
  */
-function listResponse({ firstPart, rest, nextCursor }: RecordList): Response {
+function listResponse({ firstPart, rest, nextCursor }: RecordList, position: number): Response {
   const headers = {
     'content-type': 'application/json',
+    [EVENT_SEQ_HEADER]: String(position),
     ...(nextCursor !== undefined && { [NEXT_CURSOR_HEADER]: nextCursor }),
   }
   if (rest === undefined) return new Response(firstPart, { headers })

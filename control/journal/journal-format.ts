@@ -3,7 +3,8 @@
  *
  * A segment is a sequence of frames: `<crc32, 8 hex digits> <length, 10 digits> <synced, 10 digits> <kind>\n`, then
  * `length` bytes of payload, then `\n`. The checksum covers the payload. A frame of kind `g` holds one submitted graph.
- * Kind `t` holds states of tasks. Kind `r` revokes a graph that was refused after it had been written.
+ * Kind `t` holds states of tasks and numbers of changes. Kind `r` revokes a graph that was refused after it had been
+ * written. Kind `h` holds past events, in files of their own (`event-history.ts`).
  * Kind `d` deletes a graph with all of its tasks.
  *
  * `synced` says how many bytes of the segment were known to be on disk when the frame was written. An invalid frame
@@ -12,11 +13,13 @@
  * (`preallocation.ts`).
  */
 
-export type FrameKind = 'g' | 't' | 'r' | 'd'
+export type FrameKind = 'g' | 't' | 'r' | 'd' | 'h'
 
 export interface Frame {
   readonly kind: FrameKind
   readonly payload: Uint8Array
+  /** Offset behind the frame. */
+  readonly end: number
 }
 
 export const LINE_END = 0x0a
@@ -24,7 +27,7 @@ export const LINE_END = 0x0a
 /** Checksum, length, synced, kind, and the four bytes between and after them. */
 const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 
-const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrd])$/
+const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdh])$/
 
 /** Bytes of a `FrameBuffer`: initially, and at most while it is empty. */
 const FIRST_BUFFER_BYTES = 64 * 1024
@@ -151,10 +154,7 @@ export function decodeSegment(bytes: Uint8Array): Segment {
 const isPreallocated = (bytes: Uint8Array, at: number): boolean =>
   bytes[at] === 0 && bytes.subarray(at).every((byte) => byte === 0)
 
-function frameAt(
-  bytes: Uint8Array,
-  at: number,
-): (Frame & { readonly synced: number; readonly end: number }) | undefined {
+function frameAt(bytes: Uint8Array, at: number): (Frame & { readonly synced: number }) | undefined {
   const start = at + HEADER_BYTES
   if (start >= bytes.length || bytes[start - 1] !== LINE_END) return undefined
   const header = HEADER.exec(String.fromCharCode(...bytes.subarray(at, start - 1)))

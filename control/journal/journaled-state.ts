@@ -3,7 +3,8 @@
  *
  * The payload is a JSON array of rows. A row holds the state of one task, or of several consecutive tasks in the same
  * state: then `id` and `seq` are lists, as when hundreds of no-op tasks end at once. Times are numbers: `updated_at` in
- * milliseconds since 1970, the others in milliseconds before it.
+ * milliseconds since 1970, the others in milliseconds before it. Behind them are rows of changes that have numbers of
+ * their own (`journaled-change.ts`); their second element is null.
  *
  * Measured per ended task: text concatenated row by row 0.55 µs and 115 bytes; a row of one `JSON.stringify` call 0.23
  * µs and 82 bytes; a task in a shared row 0.08 µs and 25 bytes.
@@ -17,6 +18,8 @@ import type { Task } from '../graph/graph.ts'
 import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { type TaskState, wholeRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
+import type { NumberedChange } from './event-rows.ts'
+import { type ChangeRow, changeRow, isChangeRow, type JournaledChange, journaledChange } from './journaled-change.ts'
 import type { StoredTask } from './stored-task.ts'
 
 export interface JournaledState extends TaskState {
@@ -79,14 +82,15 @@ interface Rest {
 }
 
 /** The payload of a frame. */
-export function encodeStates(tasks: readonly Task[]): string {
-  const rows: Row[] = []
+export function encodeStates(tasks: readonly Task[], changes: readonly NumberedChange[] = []): string {
+  const rows: (Row | ChangeRow)[] = []
   let last: Task | undefined
   for (const task of tasks) {
-    if (last !== undefined && isAlike(last, task)) join(rows.at(-1)!, task)
+    if (last !== undefined && isAlike(last, task)) join(rows.at(-1) as Row, task)
     else rows.push(rowOf(task))
     last = task
   }
+  for (const change of changes) rows.push(changeRow(change))
   return JSON.stringify(rows)
 }
 
@@ -171,15 +175,28 @@ function hiddenRecord(task: Task): HiddenRecord {
   }
 }
 
-/** The states in a payload. Throws if it is invalid. */
-export const decodeStates = (payload: string): JournaledState[] =>
-  (JSON.parse(payload) as Row[]).flatMap((row) => {
-    const [graph_ordinal, ids, seqs] = row
-    const state = stateOf(row)
-    if (!Array.isArray(ids) || !Array.isArray(seqs))
-      return { ...state, graph_ordinal, id: ids, seq: seqs } as JournaledState
-    return ids.map((id, i) => ({ ...state, graph_ordinal, id, seq: seqs[i] }) as JournaledState)
-  })
+/** What a payload holds. */
+export interface JournaledChanges {
+  readonly states: JournaledState[]
+  readonly changes: JournaledChange[]
+}
+
+/** Throws if the payload is invalid. */
+export function decodeStates(payload: string): JournaledChanges {
+  const rows = JSON.parse(payload) as (Row | ChangeRow)[]
+  return {
+    states: rows.flatMap((row) => (isChangeRow(row) ? [] : statesOf(row))),
+    changes: rows.flatMap((row) => (isChangeRow(row) ? journaledChange(row) : [])),
+  }
+}
+
+function statesOf(row: Row): JournaledState | JournaledState[] {
+  const [graph_ordinal, ids, seqs] = row
+  const state = stateOf(row)
+  if (!Array.isArray(ids) || !Array.isArray(seqs))
+    return { ...state, graph_ordinal, id: ids, seq: seqs } as JournaledState
+  return ids.map((id, i) => ({ ...state, graph_ordinal, id, seq: seqs[i] }) as JournaledState)
+}
 
 function stateOf(row: Row): Omit<JournaledState, 'id' | 'seq' | 'graph_ordinal'> {
   const [, , , status, run_status, attempt, interrupted_attempts, updatedAt, ...more] = row

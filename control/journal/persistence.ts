@@ -7,13 +7,16 @@
  * in which something changed, and when the journal has grown large (`snapshots.ts`).
  */
 import type { Graph, Task } from '../graph/graph.ts'
-import { ChangedTasks } from './changed-tasks.ts'
+import type { Change } from '../store/change.ts'
 import { DiskHealth, RETRY_MS } from './disk-health.ts'
 import type { DiskReserve } from './disk-reserve.ts'
+import type { EventFeed } from './event-feed.ts'
+import type { NumberedChange } from './event-rows.ts'
 import type { KeptKey } from './idempotency.ts'
 import { encodeGraph, encodeRemoval } from './journaled-graph.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
+import { UnwrittenChanges } from './unwritten-changes.ts'
 
 /** Milliseconds that an invisible change may wait for others before it is written and synced with them. */
 const OUTCOME_WAIT_MS = 20
@@ -35,13 +38,15 @@ const STATE_FILES_OF_JOURNAL = 2
 
 export interface PersistenceOptions extends SnapshotOptions {
   readonly reserve: DiskReserve
+  /** Hears of every change, and of what was written. */
+  readonly events: EventFeed
   /** Milliseconds between two snapshots. */
   readonly intervalMs: number
 }
 
 export class Persistence {
   readonly #options: PersistenceOptions
-  readonly #changed = new ChangedTasks()
+  readonly #changed = new UnwrittenChanges()
   readonly #disk: DiskHealth
   readonly #snapshots: Snapshots
   readonly #snapshotTimer: Timer
@@ -55,14 +60,49 @@ export class Persistence {
     this.#disk = new DiskHealth(options.reserve, options.log, () => this.#writeLater(RETRY_MS))
     this.#snapshots = new Snapshots(options, { flush: () => this.flush(), carry: (task) => this.#noteChange(task) })
     this.#snapshotTimer = setInterval(() => void this.#snapshots.takeOrLog(), options.intervalMs)
-    options.store.watch((change) => {
-      if ('task' in change) this.#noteChange(change.task)
-    })
+    options.events.flush = () => this.flush()
+    options.store.watch((change, seq) => this.#watch(change, seq))
+  }
+
+  #watch(change: Change, seq: number): void {
+    switch (change.kind) {
+      case 'graph-recovered':
+        return
+      case 'graph-accepted':
+        this.noteNumbered({ kind: 'accepted', graph: change.graph, seq, at: change.graph.createdAt })
+        break
+      case 'graph-ended':
+        this.noteNumbered({ kind: 'ended', graph: change.graph, seq, at: change.at })
+        break
+      case 'graph-retired':
+        this.noteNumbered({ kind: 'removed', graph: change.graph, seq, at: change.at })
+        break
+      case 'deleted':
+        this.noteNumbered({ kind: 'deleted', task: change.task, seq, at: change.at })
+        this.#noteChange(change.task)
+        break
+      default:
+        this.#noteChange(change.task)
+        this.#options.events.changed(seq, change.task.graph.id)
+    }
+  }
+
+  /** Notes a change that has a number of its own. */
+  noteNumbered(change: NumberedChange): void {
+    const { journal, events } = this.#options
+    if (journal.isClosed) return
+    this.#changed.addNumbered(change)
+    this.#writeSoon()
+    events.changed(change.seq, 'graph' in change ? change.graph.id : change.task.graph.id)
   }
 
   #noteChange(task: Task): void {
     if (this.#options.journal.isClosed) return
     this.#changed.add(task)
+    this.#writeSoon()
+  }
+
+  #writeSoon(): void {
     if (this.#changed.isFull && this.#disk.failure === undefined) this.flush()
     else this.#writeLater(OUTCOME_WAIT_MS)
   }
@@ -102,8 +142,8 @@ export class Persistence {
    * Writes the newest states of changed tasks. Throws the error of the disk; unwritten tasks stay for the next call.
    */
   #writeChanged(): void {
-    const { journal } = this.#options
-    this.#changed.writeWith((states) => this.#disk.writeWithReserve(() => journal.write('t', [states])))
+    const { journal, events } = this.#options
+    events.written(this.#changed.writeWith((states) => this.#disk.writeWithReserve(() => journal.write('t', [states]))))
     const maxBytes = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#snapshots.stateFileSize)
     if (journal.size > maxBytes) void this.#snapshots.takeOrLog()
   }
@@ -236,5 +276,6 @@ export class Persistence {
     clearTimeout(this.#writeTimer)
     this.flush() // changes of requests that came meanwhile
     await this.#options.journal.close()
+    await this.#options.history.close()
   }
 }

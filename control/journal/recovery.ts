@@ -8,10 +8,14 @@ import { join } from 'node:path'
 import { UsageError } from '../../shared/errors.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { Graph, Task } from '../graph/graph.ts'
+import { type FoundHistory, findHistory, lastKept } from './event-history.ts'
+import type { EventRow, NumberedChange } from './event-rows.ts'
 import { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
 import { readIdempotencyKeys } from './idempotency-file.ts'
+import type { Frame } from './journal-format.ts'
 import { cutOff, readJournal, segmentNumbersIn } from './journal-reader.ts'
+import { LostEvents, unnumbered } from './lost-events.ts'
 import { Mentions } from './mentions.ts'
 import { OutOfOrder, Replay } from './replay.ts'
 import { FIRST_SEGMENT, segmentName } from './segment.ts'
@@ -37,6 +41,18 @@ export interface Recovered {
   readonly segments: { readonly oldest: number; readonly newest: number } | undefined
   /** Bytes of torn tails that were cut off. */
   readonly cutBytes: number
+  readonly history: RecoveredHistory
+}
+
+/** The past events, and what they lack. */
+export interface RecoveredHistory {
+  readonly found: FoundHistory
+  /** The last number to keep of what was found; undefined if the history has to begin anew. */
+  readonly kept: number | undefined
+  /** Rows of later events, in order. */
+  readonly lost: readonly EventRow[]
+  /** Changes without a number, oldest first: each makes one of a number and the time. */
+  readonly unnumbered: readonly ((seq: number, now: number) => NumberedChange)[]
 }
 
 /** The files that hold inputs of tasks: the state file and the segments of the journal. */
@@ -48,6 +64,7 @@ export const filesWithInput = (dataDir: string): string[] => [
 /** Throws `UsageError` with the file, the place and a remedy, and then has changed nothing. */
 export async function recover(dataDir: string): Promise<Recovered> {
   const keys = readIdempotencyKeys(dataDir)
+  const found = findHistory(dataDir)
   const numbers = segmentNumbersIn(dataDir)
   const hasState = hasSnapshot(dataDir)
   // A segment is removed only when a state file holds its content: without a state file the first segment must exist.
@@ -59,16 +76,31 @@ export async function recover(dataDir: string): Promise<Recovered> {
   const refuse = refuseFile('state file', statePath(dataDir))
   const replay = await readState({ dataDir, mentions, keys, collections, refuse })
   for (const { frame } of frames) replay.note(frame)
-  for (const read of frames) replay.apply(read.frame, read.refuse)
+  const highest = frames.map(({ frame, refuse }) => replay.apply(frame, refuse))
+  const lastSeq = Math.max(replay.lastSeq, found.synced)
+  const kept = lastKept(found, lastSeq)
+  const late = kept === undefined ? [] : frames.flatMap(({ frame }, i) => (highest[i]! > kept ? frame : []))
   frames.length = 0 // frees the bytes of the segments before the graphs are built
   const graphs = replay.graphs(refuse)
   if (collections.hasCollected) Bun.gc(true)
-  const { lastSeq, lastOrdinal, processes, toKillRemotely, toForget, idempotencyKeys } = replay
+  const { lastOrdinal, processes, toKillRemotely, toForget, idempotencyKeys } = replay
   return {
     ...{ graphs, processes, toKillRemotely, toForget, idempotencyKeys, lastSeq, lastOrdinal },
     segments: numbers.length === 0 ? undefined : { oldest: numbers[0]!, newest: numbers.at(-1)! },
     cutBytes: cutOff(tornTails),
+    history: recoveredHistory(found, kept, { replay, graphs, late }),
   }
+}
+
+/** A history that begins anew lacks nothing. */
+function recoveredHistory(
+  found: FoundHistory,
+  kept: number | undefined,
+  { replay, graphs, late }: { replay: Replay; graphs: readonly Graph[]; late: readonly Frame[] },
+): RecoveredHistory {
+  if (kept === undefined) return { found, kept, lost: [], unnumbered: [] }
+  const lost = late.length === 0 ? [] : new LostEvents(graphs).rowsAfter(kept, late)
+  return { found, kept, lost, unnumbered: unnumbered(graphs, replay) }
 }
 
 /**

@@ -7,6 +7,7 @@
  * as much memory as the tasks.
  */
 
+import { isTerminal } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { decodeTasks } from '../graph/decode.ts'
@@ -16,8 +17,9 @@ import { normalizeTool } from '../graph/normalize.ts'
 import type { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
 import type { Frame } from './journal-format.ts'
+import type { JournaledChange } from './journaled-change.ts'
 import { decodeGraph, graphOrdinalIn, type JournaledGraph, optionsIn } from './journaled-graph.ts'
-import { decodeStates, type JournaledState } from './journaled-state.ts'
+import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
 import { isKnownToService, recoverGraph, type StoredTask } from './stored-task.ts'
 
@@ -36,7 +38,7 @@ export class Replay {
   readonly #ranks = new Map<number, number>()
   /** Graphs that were refused after they had been written. */
   readonly #revoked = new Set<number>()
-  /** Graphs that a caller deleted, with all of their tasks. */
+  /** Graphs that a caller deleted or retention removed, with all of their tasks. */
   readonly #deleted = new Set<number>()
   /** Undefined: no graph is built before all entries were read. */
   readonly #mentions: Mentions | undefined
@@ -52,6 +54,11 @@ export class Replay {
   readonly toKillRemotely: Task[] = []
   readonly toForget: Task[] = []
   readonly processes: ProcessIdentity[] = []
+  /** Tasks that are in another state than on disk: the end of the service interrupted their attempts. Complete as above. */
+  readonly changed: Task[] = []
+  /** Graphs that the journal tells to be accepted, or to have ended, and those for which it has a number for that. */
+  readonly accepted = { graphs: new Set<number>(), numbered: new Set<number>() }
+  readonly ended = { graphs: new Set<number>(), numbered: new Set<number>() }
   /** Keys of the key file and the journal, oldest first. */
   readonly idempotencyKeys: KeptKey[]
 
@@ -119,10 +126,28 @@ export class Replay {
     else this.#ranks.set(graph_ordinal, this.#ranks.size)
   }
 
-  /** Applies a frame. Called for all frames in order. */
-  apply({ kind, payload }: Frame, refuse: (detail: string) => Error): void {
+  /** Applies a frame. Called for all frames in order. Returns the highest sequence number in it, or 0. */
+  apply({ kind, payload }: Frame, refuse: (detail: string) => Error): number {
     if (kind === 'g') this.#addGraph(decodeGraph(payload), refuse)
-    else if (kind === 't') for (const state of statesIn(payload, refuse)) this.#applyState(state)
+    if (kind !== 't') return 0
+    const { states, changes } = changesIn(payload, refuse)
+    let highest = 0
+    for (const state of states) {
+      this.#applyState(state)
+      highest = Math.max(highest, state.seq)
+    }
+    for (const change of changes) {
+      this.#applyChange(change)
+      highest = Math.max(highest, change.seq)
+    }
+    this.lastSeq = Math.max(this.lastSeq, highest)
+    return highest
+  }
+
+  #applyChange({ kind, graph_ordinal }: JournaledChange): void {
+    if (kind === 'accepted') this.accepted.numbered.add(graph_ordinal)
+    else if (kind === 'ended') this.ended.numbered.add(graph_ordinal)
+    else if (kind === 'removed') this.#deleted.add(graph_ordinal)
   }
 
   /** A graph whose frame was removed is older than all graphs that still have one. */
@@ -166,7 +191,7 @@ export class Replay {
 
   #applyState(state: JournaledState): void {
     const { id, seq, graph_ordinal, record, ...changed } = state
-    this.lastSeq = Math.max(this.lastSeq, seq)
+    if (!state.deleted && isTerminal(state.status)) this.ended.graphs.add(graph_ordinal)
     if (record === undefined && !this.#graphs.has(graph_ordinal)) return
     const entries = this.#entriesOf(graph_ordinal)
     // A task without an entry was deleted. Its outcome still decides about its dependents.
@@ -218,7 +243,11 @@ export class Replay {
     if (isGone && !entries.some(isToKillRemotely)) return undefined
     const graph = recoverGraph(ordinal, entries, refuse)
     entries.forEach((entry, position) => {
-      if (isToKillRemotely(entry)) this.toKillRemotely.push(graph.tasks[position]!)
+      const task = graph.tasks[position]!
+      if (isToKillRemotely(entry)) this.toKillRemotely.push(task)
+      if (task.status === entry.status || task.isDeleted) return
+      this.changed.push(task)
+      if (task.isTerminal) this.ended.graphs.add(ordinal)
     })
     return isGone ? undefined : graph
   }
@@ -238,7 +267,7 @@ function* idsOfService(entries: ReadonlyMap<string, StoredTask>): Generator<stri
   for (const [id, entry] of entries) if (isKnownToService(entry)) yield id
 }
 
-function statesIn(payload: Uint8Array, refuse: (detail: string) => Error): JournaledState[] {
+function changesIn(payload: Uint8Array, refuse: (detail: string) => Error): JournaledChanges {
   try {
     return decodeStates(new TextDecoder().decode(payload))
   } catch {

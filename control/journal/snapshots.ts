@@ -9,6 +9,7 @@ import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import type { EventHistory } from './event-history.ts'
 import type { IdempotencyKeys } from './idempotency.ts'
 import { writeIdempotencyKeys } from './idempotency-file.ts'
 import type { Journal } from './journal.ts'
@@ -20,6 +21,7 @@ export interface SnapshotOptions {
   readonly journal: Journal
   readonly idempotencyKeys: IdempotencyKeys
   readonly resultFiles: ResultFiles
+  readonly history: EventHistory
   readonly dataDir: string
   readonly log: Log
   /** Older segments hold changes that the state file lacks. The first snapshot is taken even if nothing changes. */
@@ -93,13 +95,21 @@ export class Snapshots {
   }
 
   async #write(): Promise<void> {
-    const { store, journal, idempotencyKeys, dataDir } = this.#options
+    const { store, journal, idempotencyKeys, history, dataDir } = this.#options
     const segment = await journal.startSegment()
     // Graphs that were synced with the older segment become visible in this turn. The snapshot must include them.
     await nextTurn()
     // The state file has no place for deleted tasks that still run: their states are copied to the new segment.
     for (const task of store.hiddenRunning) this.#states.carry(task)
     this.#states.flush()
+    // A start adds events that the history lacks from the segments, which are removed below.
+    const { last } = history
+    await history.sync(
+      await journal.sync().then(
+        () => last,
+        () => undefined,
+      ),
+    )
     const { seq } = store
     this.stateFileSize = await writeSnapshot(store, dataDir)
     const { revision } = idempotencyKeys

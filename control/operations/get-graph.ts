@@ -9,6 +9,7 @@ import { commandsAfterFailure, failureTail } from '../graph/root-cause.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
+import type { OperationParts } from './parts.ts'
 import type { ResultReader } from './stored-result.ts'
 import { allEnded } from './wait.ts'
 
@@ -31,21 +32,23 @@ export interface ShownGraph {
 }
 
 /**
- * The answer about a graph as JSON. Waits for the end of the graph first, until the signal of `patience` fires, which is
- * asked for once the graph is known to exist; undefined does not wait. Throws 404, also for a graph removed meanwhile.
+ * The answer about a graph as JSON, and the number of the event up to which it is true. Waits for the end of the graph
+ * first, until the signal of `patience` fires, which is asked for once the graph is known to exist; undefined does not
+ * wait. Throws 404, also for a graph removed meanwhile.
  */
 export async function getGraphJson(
-  parts: GetGraphParts,
+  parts: GetGraphParts & Pick<OperationParts, 'eventStreams'>,
   id: string,
   patience: () => AbortSignal | undefined,
-): Promise<string> {
+): Promise<{ readonly json: string; readonly position: number }> {
   const graph = knownGraph(parts.store, id)
   const until = patience()
   if (until !== undefined) await allEnded(parts.store, graph.tasks, AbortSignal.any([until, parts.stopping]))
+  const { position } = parts.eventStreams
   const { findings, head } = await getGraph(parts, id)
   const json = await runCooperatively(graphJson(head, findings, Date.now()))
   parts.persistence.flush()
-  return json
+  return { json, position }
 }
 
 /** Throws 404. */

@@ -10,6 +10,7 @@ import type { McpServers } from '../mcp-client/servers.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Retention } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import type { EventStreams } from './event-streams.ts'
 import type { Readiness } from './readiness.ts'
 
 export interface OperationParts {
@@ -22,6 +23,7 @@ export interface OperationParts {
   readonly readiness: Readiness
   readonly idempotencyKeys: IdempotencyKeys
   readonly resultFiles: ResultFiles
+  readonly eventStreams: EventStreams
   /** The skills that are offered at this moment. */
   readonly listSkills: () => Promise<readonly OfferedSkill[]>
   readonly unknownFields: UnknownFields

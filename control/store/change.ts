@@ -21,7 +21,9 @@ export type Ending =
 export type Change =
   /** All tasks of a claimed graph become visible, as pending. */
   | { readonly kind: 'graph-accepted'; readonly graph: Graph }
-  /** A graph of an earlier run of the service is in memory again. */
+  /** The last task of a graph ended, or was deleted. Follows the change of that task. */
+  | { readonly kind: 'graph-ended'; readonly graph: Graph; readonly at: number }
+  /** A graph of an earlier run of the service is in memory again. Has no number of its own. */
   | { readonly kind: 'graph-recovered'; readonly graph: Graph }
   /** All records of an ended graph were removed, by retention or by a caller. */
   | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }

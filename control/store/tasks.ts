@@ -136,8 +136,9 @@ export class TaskStore {
 
   /** Makes `change` true. Throws if it is not allowed, which would be a defect of ours. */
   apply(change: Change): void {
-    const seq = ++this.#seq
+    const seq = change.kind === 'graph-recovered' ? this.#seq : ++this.#seq
     let before: TaskStatus | undefined
+    let ended: Graph | undefined
     switch (change.kind) {
       case 'graph-accepted':
         this.#accept(change.graph)
@@ -148,14 +149,26 @@ export class TaskStore {
       case 'graph-retired':
         this.#retire(change.graph)
         break
-      default:
+      case 'graph-ended':
+        break
+      default: {
+        const { graph } = change.task
+        const wasLive = graph.live > 0
         before = change.task.status
         change.task.seq = seq
         change.task.updatedAt = change.at
         this.#applyToTask(change)
         this.#changeWaiters.notify(change.task)
+        if (wasLive && graph.live === 0) ended = graph
+      }
     }
     for (const watcher of this.#watchers) watcher(change, seq, before)
+    if (ended !== undefined) this.apply({ kind: 'graph-ended', graph: ended, at: ended.endedAt! })
+  }
+
+  /** A number for what a start changed in tasks that it recovered. */
+  nextSeq(): number {
+    return ++this.#seq
   }
 
   #applyToTask(change: TaskChange): void {

@@ -131,6 +131,19 @@ describe('real answers of control', () => {
     await service.ask('POST /mcp', post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers))
   })
 
+  test('that stream events', async () => {
+    const { graph_id: id } = await control.submit([{ id: 'watched', type: 'noop' }])
+    await service.ask('GET /graphs/{id}/events', { values: { id }, query: '?until=ended&after=0' })
+    await service.ask('GET /tasks/{id}/events', { values: { id: 'watched' }, query: '?until=ended' })
+    const inGraph = { id, task_id: 'watched' }
+    await service.ask('GET /graphs/{id}/tasks/{task_id}/events', { values: inGraph, query: '?until=ended' })
+    const endless = await control.fetch('/events')
+    expect(endless.headers.get('content-type')).toStartWith('text/event-stream')
+    await endless.body?.cancel()
+    service.seen.add(`GET /events ${endless.status}`)
+    await service.ask('GET /events', { query: '?after=x' })
+  })
+
   test('about the service', async () => {
     await service.ask('GET /health')
     await service.ask('GET /readyz')

@@ -289,7 +289,8 @@ describe('the journal', () => {
     )
     expect(Object.keys(JSON.parse(readFileSync(join(dataDir, 'state.json'), 'utf8')))).toEqual(['one', 'two'])
     expect(await control.stop()).toBe(0)
-    expect(readdirSync(dataDir).sort()).toEqual(['lock', 'reserve', 'results', 'state.json'])
+    const ofEvents = ['event-numbers', 'events-0000000000000000.log']
+    expect(readdirSync(dataDir).sort()).toEqual([...ofEvents, 'lock', 'reserve', 'results', 'state.json'])
   })
 
   test('nothing changed: no snapshot', async () => {

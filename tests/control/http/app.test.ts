@@ -14,6 +14,7 @@ import { Journal } from '../../../control/journal/journal.ts'
 import { Persistence } from '../../../control/journal/persistence.ts'
 import { ResultFiles } from '../../../control/journal/result-files.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
+import { EventStreams } from '../../../control/operations/event-streams.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/store/counters.ts'
@@ -22,6 +23,7 @@ import { TaskStore } from '../../../control/store/tasks.ts'
 import { createGuard } from '../../../shared/http-guard.ts'
 import { listen } from '../../../shared/http-service.ts'
 import { silentLog } from '../../../shared/log.ts'
+import { newEvents } from '../../support/events.ts'
 import { noServerOptions } from '../../support/mcp.ts'
 import { tempDir } from '../../support/temp.ts'
 
@@ -32,11 +34,14 @@ const executors = new ExecutorRegistry([new OsExecutor([noop])])
 const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log })
 const idempotencyKeys = new IdempotencyKeys()
 const resultFiles = new ResultFiles(dir.path, [], log)
+const { history, numbers, events } = newEvents(dir.path, journal)
 const persistence = new Persistence({
   store,
   journal,
   idempotencyKeys,
   resultFiles,
+  history,
+  events,
   reserve: new DiskReserve(dir.path),
   dataDir: dir.path,
   intervalMs: 3_600_000,
@@ -56,6 +61,7 @@ afterAll(async () => {
 })
 
 const readiness = new Readiness({ isDraining: () => false, schedulerFault: () => undefined, persistence, retention })
+const stopping = new AbortController().signal
 const parts = {
   ...{
     store,
@@ -67,9 +73,10 @@ const parts = {
     readiness,
     idempotencyKeys,
     resultFiles,
+    eventStreams: new EventStreams({ store, events, history, numbers, stopping, maxStreams: 1_000 }),
   },
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, log },
-  stopping: new AbortController().signal,
+  stopping,
 }
 
 const appWith = (token: string | undefined) =>

@@ -18,6 +18,7 @@ import { Snapshots } from '../../../control/journal/snapshots.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { runSync } from '../../../shared/steps.ts'
+import { newEvents } from '../../support/events.ts'
 import { graphOf } from '../../support/graph.ts'
 import { tempDir } from '../../support/temp.ts'
 
@@ -42,6 +43,7 @@ function world() {
     ...{ store, journal, dataDir: dir.path, log, intervalMs: 3_600_000, isStateFileBehind: false },
     idempotencyKeys: new IdempotencyKeys(),
     resultFiles: new ResultFiles(dir.path, [], log),
+    ...newEvents(dir.path, journal),
   }
   const persistence = new Persistence({ ...options, reserve: new DiskReserve(dir.path) })
   const snapshots = new Snapshots(options, { flush: () => persistence.flush(), carry: () => {} })

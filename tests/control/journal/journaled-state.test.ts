@@ -10,6 +10,8 @@ import { decodeStates, encodeStates } from '../../../control/journal/journaled-s
 import { TASK_STATUSES } from '../../../shared/contract/task-status.ts'
 import { graphOf } from '../../support/graph.ts'
 
+const statesIn = (tasks: readonly Task[]) => decodeStates(encodeStates(tasks)).states
+
 const NOW = Date.parse('2026-01-02T03:04:05.678Z')
 
 /** Tasks of one graph, in the states given. */
@@ -106,7 +108,7 @@ describe('a state in the journal', () => {
     ],
   ])('of a task that is %s', (_, state, expected) => {
     const [task] = tasksIn([state])
-    expect(decodeStates(encodeStates([task!]))).toEqual([
+    expect(statesIn([task!])).toEqual([
       { id: 'task-0', seq: 10, graph_ordinal: task!.graph.ordinal, ...expected } as never,
     ])
   })
@@ -130,7 +132,7 @@ describe('a state in the journal', () => {
         fc.array(fc.tuple(state, fc.integer({ min: 1, max: 4 })), { minLength: 1, maxLength: 12 }),
         (runs) => {
           const tasks = tasksIn(runs.flatMap(([each, count]) => new Array(count).fill(each)))
-          expect(decodeStates(encodeStates(tasks))).toEqual(tasks.flatMap((task) => decodeStates(encodeStates([task]))))
+          expect(statesIn(tasks)).toEqual(tasks.flatMap((task) => statesIn([task])))
         },
       ),
     )
@@ -138,16 +140,14 @@ describe('a state in the journal', () => {
 
   test('of a task of another graph has a row of its own', () => {
     const tasks = [...tasksIn([ended]), ...tasksIn([ended])]
-    expect(decodeStates(encodeStates(tasks)).map((state) => state.graph_ordinal)).toEqual(
-      tasks.map((task) => task.graph.ordinal),
-    )
+    expect(statesIn(tasks).map((state) => state.graph_ordinal)).toEqual(tasks.map((task) => task.graph.ordinal))
   })
 
   test('takes little room where many tasks end alike', () => {
     const result = { ok: true, message: '' }
     const tasks = tasksIn(new Array(1_000).fill({ ...ended, result }))
     expect(encodeStates(tasks).length).toBeLessThan(20 * tasks.length)
-    expect(decodeStates(encodeStates(tasks)).map(({ id, seq, result }) => ({ id, seq, result }))).toEqual(
+    expect(statesIn(tasks).map(({ id, seq, result }) => ({ id, seq, result }))).toEqual(
       tasks.map(({ id, seq }) => ({ id, seq, result })),
     )
   })

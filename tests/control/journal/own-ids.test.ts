@@ -23,6 +23,7 @@ import { TaskStore } from '../../../control/store/tasks.ts'
 import type { ServiceError } from '../../../shared/errors.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { runSync } from '../../../shared/steps.ts'
+import { newEvents } from '../../support/events.ts'
 import { acceptGraph, acceptScoped, graphOf } from '../../support/graph.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 
@@ -52,6 +53,7 @@ class Service {
       ...{ store, journal: this.#journal, dataDir: dir, log, intervalMs: 3_600_000, isStateFileBehind: true },
       idempotencyKeys: new IdempotencyKeys(),
       resultFiles: new ResultFiles(dir, graphs, log),
+      ...newEvents(dir, this.#journal),
       reserve: new DiskReserve(dir),
     })
   }

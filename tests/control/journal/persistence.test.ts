@@ -14,6 +14,7 @@ import { ResultFiles } from '../../../control/journal/result-files.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { runSync } from '../../../shared/steps.ts'
+import { newEvents } from '../../support/events.ts'
 import { graphOf } from '../../support/graph.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
@@ -31,6 +32,7 @@ function world() {
   const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log, syncFile })
   const persistence = new Persistence({
     ...{ store, journal, dataDir: dir.path, log, intervalMs: 3_600_000, isStateFileBehind: false },
+    ...newEvents(dir.path, journal),
     idempotencyKeys: new IdempotencyKeys(),
     resultFiles: new ResultFiles(dir.path, [], log),
     reserve: new DiskReserve(dir.path),

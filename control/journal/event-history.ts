@@ -1,0 +1,406 @@
+/**
+ * The past events on disk: `<data-dir>/events-<number>.log`, beside the journal.
+ *
+ * A file holds the events with higher numbers than the one in its name, up to the number of the next file. Its bytes
+ * are frames as those of the journal, of kind `h`: the payload is `[first,last,count,rows]`, all events of one write of
+ * the journal. The history follows from the journal: it is written without a sync, and a start adds what it lacks and
+ * removes what the journal does not hold (`recovery.ts`). Before segments of the journal are removed, the history is
+ * synced, and a frame without rows marks up to which number the journal was synced by then. If the history cannot be
+ * written, all of it is dropped and begins anew, so that there is never a gap within it.
+ *
+ * Nothing of it is in memory but the last bytes and, for each 64 KiB of the newest file, the number found there.
+ */
+import {
+  closeSync,
+  fdatasync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ServiceEvent } from '../../shared/contract/events.ts'
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import { nextTurn } from '../../shared/steps.ts'
+import { type EventRow, eventsOf, rangeOf } from './event-rows.ts'
+import { decodeSegment, FrameBuffer } from './journal-format.ts'
+
+/** Bytes that wait to be written. More are written at once; fewer cost a system call more often. */
+const BUFFER_BYTES = 64 * 1024
+
+/** Bytes between two entries of the index. */
+const INDEX_STEP_BYTES = 64 * 1024
+
+/** Bytes that a replay reads at a time: decoding them takes about 2 ms. */
+const READ_BYTES = 128 * 1024
+
+/** Replays that read at the same time. More would only share the processor. */
+const MAX_READERS = 4
+
+/** Bytes of the largest frame that is looked for. A frame has the events of at most some thousand changes. */
+const MAX_FRAME_BYTES = 64 * 1024 * 1024
+
+/** Rows of a frame that a start adds. */
+const MAX_FRAME_ROWS = 1_000
+
+/** Milliseconds before a disk that refused the history is asked again. */
+const RETRY_MS = 1_000
+
+const NAME = /^events-(\d{16})\.log$/
+const nameOf = (base: number): string => `events-${String(base).padStart(16, '0')}.log`
+
+/** Where to begin to read for events after `seq`. */
+interface Place {
+  readonly seq: number
+  readonly offset: number
+}
+
+interface HistoryFile {
+  /** All events in the file have higher numbers. */
+  readonly base: number
+  /** Empty for a file that this run has not written: it is read from its beginning. */
+  readonly index: Place[]
+}
+
+/** What a start finds, before it changes anything. */
+export interface FoundHistory {
+  readonly bases: readonly number[]
+  /** The frames of the newest file, in order. */
+  readonly frames: readonly { readonly last: number; readonly count: number; readonly end: number }[]
+  /** The changes up to this number were synced, whatever the journal holds by now. */
+  readonly synced: number
+}
+
+export function findHistory(dataDir: string): FoundHistory {
+  const bases = readdirSync(dataDir)
+    .flatMap((name) => NAME.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b)
+  const newest = bases.at(-1)
+  if (newest === undefined) return { bases, frames: [], synced: 0 }
+  const frames = framesOf(join(dataDir, nameOf(newest)))
+  return { bases, frames, synced: frames.findLast(({ count }) => count === 0)?.last ?? newest }
+}
+
+function framesOf(path: string): FoundHistory['frames'] {
+  const segment = decodeSegment(readOrNothing(path))
+  if ('damagedAt' in segment) return []
+  const frames: { last: number; count: number; end: number }[] = []
+  for (const { payload, end } of segment.frames) {
+    const range = rangeIn(payload)
+    if (range === undefined) break
+    frames.push({ last: range.last, count: range.count, end })
+  }
+  return frames
+}
+
+/** A file that cannot be read has no events. */
+function readOrNothing(path: string): Uint8Array {
+  try {
+    return new Uint8Array(readFileSync(path))
+  } catch {
+    return new Uint8Array()
+  }
+}
+
+/** Reads only the beginning of a payload. */
+function rangeIn(payload: Uint8Array): { first: number; last: number; count: number } | undefined {
+  const found = /^\[(\d+),(\d+),(\d+),/.exec(String.fromCharCode(...payload.subarray(0, 64)))
+  return found === null ? undefined : { first: Number(found[1]), last: Number(found[2]), count: Number(found[3]) }
+}
+
+/**
+ * The last event to keep of what was found: the last one that is not after `seq`, the highest number that is known to
+ * have been synced. Undefined if there is no history.
+ */
+export const lastKept = (found: FoundHistory, seq: number): number | undefined =>
+  found.bases.length === 0 ? undefined : (keptFrames(found, seq).at(-1)?.last ?? found.bases.at(-1))
+
+/** The frames up to the first one with an event after `seq`. Marks are left out. */
+function keptFrames({ frames }: FoundHistory, seq: number): FoundHistory['frames'] {
+  const end = frames.findIndex(({ last }) => last > seq)
+  return (end < 0 ? frames : frames.slice(0, end)).filter(({ count }) => count > 0)
+}
+
+/** The events to resume from are no longer kept. */
+export class HistoryGone extends Error {}
+
+export interface EventHistoryOptions {
+  readonly dataDir: string
+  readonly found: FoundHistory
+  /** The last number to keep of what was found; without one the history begins anew at `lastSeq`. */
+  readonly kept: number | undefined
+  readonly lastSeq: number
+  /** Events to keep at least. */
+  readonly maxEvents: number
+  readonly log: Log
+}
+
+export class EventHistory {
+  readonly #dataDir: string
+  readonly #maxEvents: number
+  readonly #log: Log
+  readonly #frames = new FrameBuffer()
+  /** Oldest first. The last one is written. */
+  #files: HistoryFile[]
+  /** Undefined while the disk refuses the history. */
+  #fd: number | undefined
+  /** Bytes and events of the newest file, with what waits to be written. */
+  #length = 0
+  #count = 0
+  #last: number
+  /** The number of the last mark. */
+  #marked = 0
+  #retryAt = 0
+  #isClosed = false
+  #readers = 0
+  readonly #waiting: (() => void)[] = []
+
+  constructor({ dataDir, found, kept, lastSeq, maxEvents, log }: EventHistoryOptions) {
+    this.#dataDir = dataDir
+    this.#maxEvents = maxEvents
+    this.#log = log
+    this.#last = kept ?? lastSeq
+    this.#files = found.bases.map((base) => ({ base, index: [] }))
+    if (kept === undefined) this.#begin()
+    else this.#continue(found)
+  }
+
+  /** The number of the last event. */
+  get last(): number {
+    return this.#last
+  }
+
+  /** Whether all events after `seq` are kept. */
+  reaches(seq: number): boolean {
+    const oldest = this.#files[0]
+    return oldest !== undefined && seq >= oldest.base && seq <= this.#last
+  }
+
+  /** All events after this number are kept. */
+  get oldest(): number {
+    return this.#files[0]?.base ?? this.#last
+  }
+
+  /** Continues the newest file behind its last valid frame. */
+  #continue(found: FoundHistory): void {
+    const newest = this.#files.at(-1)!
+    const kept = keptFrames(found, this.#last)
+    this.#length = kept.at(-1)?.end ?? 0
+    let seq = newest.base
+    let start = 0
+    for (const { last, count, end } of kept) {
+      this.#note(newest, seq, start)
+      this.#count += count
+      seq = last
+      start = end
+    }
+    try {
+      const fd = openSync(join(this.#dataDir, nameOf(newest.base)), 'r+')
+      this.#fd = fd
+      ftruncateSync(fd, this.#length)
+    } catch (error) {
+      this.#drop(error)
+    }
+  }
+
+  #note(file: HistoryFile, seq: number, offset: number): void {
+    if (offset >= (file.index.at(-1)?.offset ?? 0) + INDEX_STEP_BYTES) file.index.push({ seq, offset })
+  }
+
+  /** Removes all files and begins anew. */
+  #begin(): void {
+    this.#removeFiles(this.#files.length)
+    try {
+      this.#startFile()
+    } catch (error) {
+      this.#drop(error)
+    }
+  }
+
+  #startFile(): void {
+    const base = this.#last
+    const fd = openSync(join(this.#dataDir, nameOf(base)), 'wx', 0o600)
+    this.#close()
+    this.#fd = fd
+    this.#files.push({ base, index: [] })
+    this.#length = 0
+    this.#count = 0
+  }
+
+  #close(): void {
+    if (this.#fd !== undefined) closeSync(this.#fd)
+    this.#fd = undefined
+  }
+
+  #removeFiles(count: number): void {
+    for (const { base } of this.#files.splice(0, count)) {
+      try {
+        unlinkSync(join(this.#dataDir, nameOf(base)))
+      } catch (error) {
+        if (systemCodeOf(error) !== 'ENOENT') this.#log.warn('cannot remove old events', { cause: messageOf(error) })
+      }
+    }
+  }
+
+  /** The disk refused: what is there is removed, as it would have a gap. The journal needs the space more. */
+  #drop(error: unknown): void {
+    this.#log.warn('past events cannot be kept: streams can be resumed from now on only', { cause: messageOf(error) })
+    this.#retryAt = performance.now() + RETRY_MS
+    this.#close()
+    this.#frames.clear()
+    this.#removeFiles(this.#files.length)
+  }
+
+  /** Adds the events of one write of the journal. Their numbers are higher than all before. */
+  append(rows: readonly EventRow[]): void {
+    if (rows.length === 0) return
+    const { first, last, count } = rangeOf(rows)
+    if (this.#fd === undefined && !this.#isClosed && performance.now() >= this.#retryAt) this.#begin()
+    if (this.#fd === undefined) {
+      this.#last = last
+      return
+    }
+    const file = this.#files.at(-1)!
+    this.#note(file, this.#last, this.#length)
+    this.#add(`[${first},${last},${count},${JSON.stringify(rows)}]`)
+    this.#count += count
+    this.#last = last
+    if (this.#frames.length >= BUFFER_BYTES) this.flush()
+  }
+
+  #add(payload: string): void {
+    const before = this.#frames.length
+    this.#frames.add('h', [payload], 0)
+    this.#length += this.#frames.length - before
+  }
+
+  /** As `append`, for any number of rows in order. */
+  appendAll(rows: readonly EventRow[]): void {
+    for (let from = 0; from < rows.length; from += MAX_FRAME_ROWS) this.append(rows.slice(from, from + MAX_FRAME_ROWS))
+  }
+
+  /** Writes what waits. */
+  flush(): void {
+    const { length } = this.#frames
+    if (this.#fd === undefined || length === 0) return
+    try {
+      const { bytes } = this.#frames
+      const start = this.#length - length
+      for (let written = 0; written < length; )
+        written += writeSync(this.#fd, bytes, written, length - written, start + written)
+      this.#frames.clear()
+    } catch (error) {
+      this.#drop(error)
+    }
+  }
+
+  /**
+   * Resolves when all events so far are on disk, or dropped. Called before the journal forgets them; those up to `synced`
+   * were synced with it. Then begins another file if this one is large, and removes old ones.
+   */
+  async sync(synced?: number): Promise<void> {
+    if (synced !== undefined && synced > this.#marked && this.#fd !== undefined) {
+      this.#add(`[${synced},${synced},0,[]]`)
+      this.#marked = synced
+    }
+    this.flush()
+    const fd = this.#fd
+    if (fd === undefined) return
+    try {
+      await new Promise<void>((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())))
+      if (this.#fd === fd && this.#frames.length === 0 && synced === this.#last && this.#isLarge) this.#rotate()
+    } catch (error) {
+      if (this.#fd === fd) this.#drop(error)
+    }
+  }
+
+  get #isLarge(): boolean {
+    return this.#count >= this.#maxEvents / 2
+  }
+
+  #rotate(): void {
+    this.#startFile()
+    // Each but the newest one holds at least half of what is to be kept.
+    this.#removeFiles(Math.max(0, this.#files.length - 3))
+  }
+
+  /**
+   * The events after `after` that `wants` accepts, up to `upTo`, some at a time. Throws `HistoryGone` if they are not kept.
+   */
+  async *read(after: number, upTo: number, wants: (row: EventRow) => boolean): AsyncGenerator<readonly ServiceEvent[]> {
+    for (let seq = after; seq < upTo; ) {
+      if (!this.reaches(seq)) throw new HistoryGone()
+      this.flush()
+      const at = this.#files.findLastIndex(({ base }) => base <= seq)
+      const { base, index } = this.#files[at]!
+      const next = this.#files[at + 1]
+      const offset = index.findLast((place) => place.seq <= seq)?.offset ?? 0
+      for await (const frames of this.#framesFrom(join(this.#dataDir, nameOf(base)), offset)) {
+        const events: ServiceEvent[] = []
+        for (const { payload } of frames) {
+          const range = rangeIn(payload)
+          if (range === undefined || range.last <= seq) continue
+          if (range.first > upTo) break
+          const rows = JSON.parse(new TextDecoder().decode(payload))[3] as EventRow[]
+          for (const event of eventsOf(rows.filter(wants))) if (event.seq > seq && event.seq <= upTo) events.push(event)
+          seq = Math.min(range.last, upTo)
+        }
+        if (events.length > 0) yield events
+        if (seq >= upTo) return
+      }
+      // The next file begins where this one ends. If it does not, this one is damaged.
+      if (next === undefined || seq < next.base) throw new HistoryGone()
+    }
+  }
+
+  /** The frames of a file from `offset` on, some at a time. At most `MAX_READERS` callers read at once. */
+  async *#framesFrom(path: string, offset: number): AsyncGenerator<readonly { readonly payload: Uint8Array }[]> {
+    let file: FileHandle
+    try {
+      file = await open(path, 'r')
+    } catch {
+      throw new HistoryGone()
+    }
+    try {
+      for (let size = READ_BYTES, at = offset; ; ) {
+        const segment = await this.#inTurn(async () => {
+          const block = Buffer.from(new ArrayBuffer(size))
+          const { bytesRead } = await file.read(block, 0, size, at)
+          return decodeSegment(new Uint8Array(block.buffer, 0, bytesRead))
+        })
+        if ('damagedAt' in segment || (segment.wholeBytes === 0 && segment.end === 'whole')) return
+        if (segment.wholeBytes > 0) yield segment.frames
+        else if (size > MAX_FRAME_BYTES) return
+        else size *= 2 // a frame larger than that
+        at += segment.wholeBytes
+        await nextTurn()
+      }
+    } finally {
+      await file.close()
+    }
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#readers >= MAX_READERS) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    else this.#readers++
+    try {
+      return await work()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#readers--
+      else next()
+    }
+  }
+
+  /** Syncs and closes the newest file. */
+  async close(): Promise<void> {
+    await this.sync()
+    this.#isClosed = true
+    this.#close()
+  }
+}

@@ -1,0 +1,233 @@
+/**
+ * Events as rows of the history, and back. Pure.
+ *
+ * A row is one event, or an event for each of several consecutive tasks of a graph in the same state: then `ids` and
+ * `seqs` are lists. Rows have what an event needs even after its graph was removed, and no results. Times are
+ * milliseconds since 1970; those of a task's start and end are milliseconds before the event.
+ */
+import type { ErrorCode, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
+import { MAX_EVENT_ERROR_CHARACTERS, type ServiceEvent, type TaskEventState } from '../../shared/contract/events.ts'
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { isoTime } from '../../shared/iso-time.ts'
+import { runSync } from '../../shared/steps.ts'
+import type { Graph, Task } from '../graph/graph.ts'
+import { graphTotals } from '../graph/graph-summary.ts'
+
+/** A change that has a number of its own, other than the last change of a task. */
+export type NumberedChange =
+  | {
+      readonly kind: 'accepted' | 'ended' | 'removed'
+      readonly graph: Graph
+      readonly seq: number
+      readonly at: number
+    }
+  /** The record was deleted, or the start of the service changed the state (its attempt was interrupted). */
+  | { readonly kind: 'deleted' | 'recovered'; readonly task: Task; readonly seq: number; readonly at: number }
+
+/** Absent values are null or omitted. */
+type TaskRow = readonly [
+  ...[kind: 'task', graphId: string, ids: string | string[], seqs: number | number[], at: number],
+  ...[type: string, toolName: string | null, status: TaskStatus, runStatus: RunStatus | null, attempt: number],
+  ...[sinceStarted: number | null, sinceFinished: number | null, more?: MoreOfTask],
+]
+interface MoreOfTask {
+  readonly error?: string | undefined
+  readonly code?: ErrorCode | undefined
+  readonly progress?: ProgressEntry | undefined
+  readonly scope?: 'graph' | undefined
+}
+type OtherRow = readonly [
+  ...[kind: Exclude<NumberedChange['kind'], 'recovered'>, graphId: string, seq: number, at: number],
+  payload: object,
+]
+export type EventRow = TaskRow | OtherRow
+
+/** What an event says of a task, from its record or from the journal. */
+export interface TaskMoment {
+  readonly at: number
+  readonly status: TaskStatus
+  readonly runStatus: RunStatus | undefined
+  readonly attempt: number
+  readonly startedAt: number | undefined
+  readonly finishedAt: number | undefined
+  readonly error: string | undefined
+  readonly code: ErrorCode | undefined
+  readonly progress: ProgressEntry | undefined
+}
+
+/** The rows of changed tasks, and of other changes, in no order. Nobody sees changes of deleted tasks. */
+export function eventRows(tasks: readonly Task[], changes: readonly NumberedChange[]): EventRow[] {
+  const rows: EventRow[] = []
+  let last: Task | undefined
+  let ids: string[] | undefined
+  let seqs: number[] | undefined
+  for (const task of tasks) {
+    if (task.isDeleted) continue
+    if (last !== undefined && isAlike(last, task)) {
+      if (ids === undefined || seqs === undefined) {
+        ids = [last.id]
+        seqs = [last.seq]
+        const [kind, graphId, , , ...rest] = rows.at(-1) as TaskRow
+        rows[rows.length - 1] = [kind, graphId, ids, seqs, ...rest]
+      }
+      ids.push(task.id)
+      seqs.push(task.seq)
+    } else {
+      rows.push(taskRow(task, task.seq, momentOf(task, task.updatedAt ?? task.createdAt)))
+      ids = undefined
+      seqs = undefined
+    }
+    last = task
+  }
+  for (const change of changes) rows.push(rowOfChange(change))
+  return rows
+}
+
+const isAlike = (a: Task, b: Task): boolean =>
+  a.graph === b.graph &&
+  a.status === b.status &&
+  a.attempt === b.attempt &&
+  a.updatedAt === b.updatedAt &&
+  a.startedAt === b.startedAt &&
+  a.finishedAt === b.finishedAt &&
+  a.toolName === b.toolName &&
+  a.type === b.type &&
+  !a.hasColdFields &&
+  !b.hasColdFields
+
+const momentOf = (task: Task, at: number): TaskMoment => ({
+  at,
+  status: task.status,
+  runStatus: task.runStatus,
+  attempt: task.attempt,
+  startedAt: task.startedAt,
+  finishedAt: task.finishedAt,
+  error: task.errorText ?? task.failure?.message,
+  code: task.failure?.code,
+  progress: task.progress?.at(-1),
+})
+
+/** The row of one state of `task`, the newest or an earlier one. */
+export function taskRow({ graph, id, type, toolName }: Task, seq: number, moment: TaskMoment): TaskRow {
+  const { at, startedAt, finishedAt, code, progress } = moment
+  const error = moment.error?.slice(0, MAX_EVENT_ERROR_CHARACTERS)
+  const { scope } = graph.options
+  const hasMore = error !== undefined || code !== undefined || progress !== undefined || scope !== undefined
+  const sinceStarted = startedAt === undefined ? null : at - startedAt
+  const sinceFinished = finishedAt === undefined ? null : at - finishedAt
+  const { status, runStatus = null, attempt } = moment
+  const { id: graphId } = graph
+  const tool = toolName ?? null
+  return hasMore
+    ? [
+        'task',
+        graphId,
+        id,
+        seq,
+        at,
+        type,
+        tool,
+        status,
+        runStatus,
+        attempt,
+        sinceStarted,
+        sinceFinished,
+        { error, code, progress, scope },
+      ]
+    : ['task', graphId, id, seq, at, type, tool, status, runStatus, attempt, sinceStarted, sinceFinished]
+}
+
+export function rowOfChange(change: NumberedChange): EventRow {
+  const { kind, seq, at } = change
+  switch (kind) {
+    case 'recovered':
+      return taskRow(change.task, seq, momentOf(change.task, at))
+    case 'deleted':
+      return [kind, change.task.graph.id, seq, at, { task_id: change.task.id }]
+    case 'removed':
+      return [kind, change.graph.id, seq, at, {}]
+    case 'accepted': {
+      const { id, options, tasks } = change.graph
+      const { name, labels, scope } = options
+      return [kind, id, seq, at, { name, labels, scope, task_count: tasks.length }]
+    }
+    case 'ended': {
+      const { id, options } = change.graph
+      const { state, counts } = runSync(graphTotals(change.graph))
+      return [kind, id, seq, at, { name: options.name, state, counts }]
+    }
+  }
+}
+
+/** The newest state of `task`, as its events have it. */
+export function taskEventState(task: Task): TaskEventState {
+  const row = taskRow(task, task.seq, momentOf(task, task.updatedAt ?? task.createdAt))
+  return stateOf(row, task.id)
+}
+
+/** Whether a row may have events of the graph `graphId`. */
+export const isOfGraph = ([, of]: EventRow, graphId: string): boolean => of === graphId
+
+/** The highest and the lowest number in `rows`, and how many events they are. */
+export function rangeOf(rows: readonly EventRow[]): { first: number; last: number; count: number } {
+  let first = Number.POSITIVE_INFINITY
+  let last = 0
+  let count = 0
+  const add = (seq: number) => {
+    if (seq < first) first = seq
+    if (seq > last) last = seq
+    count++
+  }
+  for (const row of rows) {
+    const seqs = row[0] === 'task' ? row[3] : row[2]
+    if (typeof seqs === 'number') add(seqs)
+    else for (const seq of seqs) add(seq)
+  }
+  return { first, last, count }
+}
+
+/** The events of `rows` in the order of their numbers. */
+export function eventsOf(rows: readonly EventRow[]): ServiceEvent[] {
+  const events: ServiceEvent[] = []
+  for (const row of rows) {
+    if (row[0] !== 'task') events.push(otherEvent(row))
+    else if (typeof row[2] === 'string') events.push(taskEvent(row, row[2], row[3] as number))
+    else {
+      const seqs = row[3] as number[]
+      row[2].forEach((id, i) => {
+        events.push(taskEvent(row, id, seqs[i]!))
+      })
+    }
+  }
+  return events.sort((a, b) => a.seq - b.seq)
+}
+
+const EVENT_NAMES = {
+  accepted: 'graph_accepted',
+  ended: 'graph_ended',
+  removed: 'graph_removed',
+  deleted: 'task_deleted',
+} as const
+
+const otherEvent = ([kind, graph_id, seq, at, payload]: OtherRow): ServiceEvent =>
+  ({ event: EVENT_NAMES[kind], seq, at: isoTime(at), graph_id, ...payload }) as ServiceEvent
+
+const taskEvent = (row: TaskRow, taskId: string, seq: number): ServiceEvent => ({
+  ...({ event: 'task_changed', seq, at: isoTime(row[4]), graph_id: row[1] } as const),
+  ...stateOf(row, taskId),
+})
+
+function stateOf(row: TaskRow, task_id: string): TaskEventState {
+  const [, , , , at, type, toolName, status, runStatus, attempt, sinceStarted, sinceFinished, more] = row
+  return {
+    ...{ task_id, type },
+    ...(toolName !== null && { tool_name: toolName }),
+    status,
+    ...(runStatus !== null && { run_status: runStatus }),
+    ...(attempt > 0 && { attempt }),
+    ...(sinceStarted !== null && { started_at: isoTime(at - sinceStarted) }),
+    ...(sinceFinished !== null && { finished_at: isoTime(at - sinceFinished) }),
+    ...(sinceStarted !== null && sinceFinished !== null && { duration_ms: Math.max(0, sinceStarted - sinceFinished) }),
+    ...(more as Partial<TaskEventState>),
+  }
+}

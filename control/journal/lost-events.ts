@@ -1,0 +1,93 @@
+/**
+ * Events that the history lacks at a start, from what the journal holds.
+ *
+ * The history is written later than the journal, so a crash may have cut off its end: these events have their numbers.
+ * Others never got a number, because the crash came before: that a graph was accepted, that it ended, and that the end
+ * of the service interrupted an attempt. They get one now.
+ */
+import type { Graph, Task } from '../graph/graph.ts'
+import { type EventRow, type NumberedChange, rangeOf, rowOfChange, taskRow } from './event-rows.ts'
+import type { Frame } from './journal-format.ts'
+import type { JournaledChange } from './journaled-change.ts'
+import { decodeStates, type JournaledState } from './journaled-state.ts'
+
+export class LostEvents {
+  readonly #tasks = new Map<Graph, ReadonlyMap<string, Task>>()
+  readonly #graphs: ReadonlyMap<number, Graph>
+
+  constructor(graphs: readonly Graph[]) {
+    this.#graphs = new Map(graphs.map((graph) => [graph.ordinal, graph]))
+  }
+
+  /** The rows of what `frames` of states say after the number `kept`, in order. Nothing is known of removed tasks. */
+  rowsAfter(kept: number, frames: readonly Frame[]): EventRow[] {
+    const rows = frames.flatMap(({ payload }) => {
+      const { states, changes } = decodeStates(new TextDecoder().decode(payload))
+      return [...states.map((state) => this.#rowOfState(state)), ...changes.map((change) => this.#rowOf(change))]
+    })
+    return rows
+      .flatMap((row) => (row === undefined ? [] : { row, seq: rangeOf([row]).first }))
+      .filter(({ seq }) => seq > kept)
+      .sort((a, b) => a.seq - b.seq)
+      .map(({ row }) => row)
+  }
+
+  #taskOf(graph: Graph, id: string): Task | undefined {
+    let tasks = this.#tasks.get(graph)
+    if (tasks === undefined) {
+      tasks = new Map(graph.tasks.map((task) => [task.id, task]))
+      this.#tasks.set(graph, tasks)
+    }
+    return tasks.get(id)
+  }
+
+  #rowOfState({ id, seq, graph_ordinal, deleted, ...state }: JournaledState): EventRow | undefined {
+    const graph = this.#graphs.get(graph_ordinal)
+    const task = graph && this.#taskOf(graph, id)
+    if (task === undefined || deleted) return undefined
+    const { status, run_status: runStatus, attempt = 0, updated_at, runtime, progress } = state
+    const at = timeOf(updated_at) ?? task.createdAt
+    return taskRow(task, seq, {
+      ...{ at, status, runStatus, attempt },
+      startedAt: timeOf(state.started_at),
+      finishedAt: timeOf(state.finished_at),
+      error: state.error ?? runtime?.error?.message,
+      code: runtime?.error?.code,
+      progress: progress?.at(-1),
+    })
+  }
+
+  #rowOf({ kind, graph_ordinal, seq, at, id = '' }: JournaledChange): EventRow | undefined {
+    if (kind === 'removed') return [kind, id, seq, at, {}]
+    const graph = this.#graphs.get(graph_ordinal)
+    if (graph === undefined) return undefined
+    if (kind === 'accepted' || kind === 'ended') return rowOfChange({ kind, graph, seq, at })
+    const task = this.#taskOf(graph, id)
+    return task && rowOfChange({ kind, task, seq, at })
+  }
+}
+
+const timeOf = (text: string | undefined): number | undefined => (text === undefined ? undefined : Date.parse(text))
+
+/** Graphs that something is true of, and those for which the journal has a number for it. */
+export interface Told {
+  readonly graphs: ReadonlySet<number>
+  readonly numbered: ReadonlySet<number>
+}
+
+/** What happened to `graphs`, oldest first, without having got a number. */
+export function unnumbered(
+  graphs: readonly Graph[],
+  { accepted, changed, ended }: { accepted: Told; changed: readonly Task[]; ended: Told },
+): ((seq: number, now: number) => NumberedChange)[] {
+  const lacks = ({ graphs, numbered }: Told, { ordinal }: Graph) => graphs.has(ordinal) && !numbered.has(ordinal)
+  return [
+    ...graphs
+      .filter((graph) => lacks(accepted, graph))
+      .map((graph) => (seq: number) => ({ kind: 'accepted', graph, seq, at: graph.createdAt }) as const),
+    ...changed.map((task) => (seq: number, at: number) => ({ kind: 'recovered', task, seq, at }) as const),
+    ...graphs
+      .filter((graph) => graph.endedAt !== undefined && lacks(ended, graph))
+      .map((graph) => (seq: number) => ({ kind: 'ended', graph, seq, at: graph.endedAt! }) as const),
+  ]
+}

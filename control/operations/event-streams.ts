@@ -1,0 +1,64 @@
+/** The open streams of events: how many there may be, what keeps them alive, how they end with the service. */
+import { ServiceError } from '../../shared/errors.ts'
+import { type EventSink, Watch, type WatchParts, type WatchRequest } from './watch.ts'
+
+export interface EventStreamsOptions extends WatchParts {
+  /** Streams that may be open at the same time. */
+  readonly maxStreams: number
+  /** Fires when the service stops. */
+  readonly stopping: AbortSignal
+}
+
+export class EventStreams {
+  readonly #options: EventStreamsOptions
+  readonly #open = new Set<Watch>()
+  /** Streams that were cut because their clients read too slowly. */
+  laggingTotal = 0
+  /** Events that were sent. */
+  sentTotal = 0
+
+  constructor(options: EventStreamsOptions) {
+    this.#options = options
+    options.stopping.addEventListener('abort', () => void this.#endAll())
+  }
+
+  get openCount(): number {
+    return this.#open.size
+  }
+
+  /** The number up to which an answer is true that is made now of changes that were flushed. */
+  get position(): number {
+    const { store, numbers } = this.#options
+    return Math.min(store.seq, numbers.reserved)
+  }
+
+  /** Throws 503 if too many streams are open, or the service is stopping. */
+  open(request: WatchRequest, sink: EventSink): Watch {
+    const { maxStreams, stopping } = this.#options
+    if (stopping.aborted) throw new ServiceError(503, 'the service is stopping')
+    if (this.#open.size >= maxStreams)
+      throw new ServiceError(503, `${maxStreams} event streams are open (--max-event-streams); close one or try later`)
+    const watch: Watch = new Watch(this.#options, request, this.#counted(sink), (isLagging) => {
+      this.#open.delete(watch)
+      if (isLagging) this.laggingTotal++
+    })
+    this.#open.add(watch)
+    void watch.start()
+    return watch
+  }
+
+  #counted(sink: EventSink): EventSink {
+    const { send } = sink
+    sink.send = (events, previous) => {
+      this.sentTotal += events.length
+      send(events, previous)
+    }
+    return sink
+  }
+
+  /** The last changes of attempts are still sent. */
+  async #endAll(): Promise<void> {
+    await this.#options.events.settle().catch(() => {})
+    for (const watch of this.#open) watch.end()
+  }
+}

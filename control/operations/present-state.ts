@@ -1,0 +1,47 @@
+/** The present state of what a stream of events is about, for a client that cannot resume it. */
+import { type EventData, MAX_RESET_GRAPHS, MAX_RESET_TASKS, type TaskEventState } from '../../shared/contract/events.ts'
+import type { GraphSummary } from '../../shared/contract/graphs.ts'
+import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import type { Graph, Task } from '../graph/graph.ts'
+import { graphSummary } from '../graph/graph-summary.ts'
+import { taskEventState } from '../journal/event-rows.ts'
+import type { TaskStore } from '../store/tasks.ts'
+
+/** What a stream is about; of both, the task counts, of none, all of the service. */
+export interface WatchSubject {
+  readonly graph?: Graph
+  readonly task?: Task
+}
+
+export type PresentState = Partial<
+  Pick<EventData<'reset'>, 'graph_id' | 'task' | 'graph' | 'tasks' | 'graphs' | 'truncated'>
+>
+
+/** In slices, so the state may include changes that were made meanwhile; their events follow. */
+export const presentState = async (store: TaskStore, { graph, task }: WatchSubject): Promise<PresentState> => {
+  if (task !== undefined) return { graph_id: task.graph.id, task: taskEventState(task) }
+  return runCooperatively(graph === undefined ? stateOfAll(store) : stateOfGraph(graph))
+}
+
+function* stateOfGraph(graph: Graph): Steps<PresentState> {
+  const tasks: TaskEventState[] = []
+  let isTruncated = false
+  for (let i = 0; i < graph.tasks.length && !isTruncated; i++) {
+    const task = graph.tasks[i]!
+    isTruncated = !task.isDeleted && tasks.length === MAX_RESET_TASKS
+    if (!task.isDeleted && !isTruncated) tasks.push(taskEventState(task))
+    if (isYieldDue(i)) yield
+  }
+  const summary = yield* graphSummary(graph)
+  return { graph_id: graph.id, graph: summary, tasks, ...(isTruncated && { truncated: true }) }
+}
+
+function* stateOfAll(store: TaskStore): Steps<PresentState> {
+  const graphs: GraphSummary[] = []
+  const all = [...store.graphs].filter(({ isRetired }) => !isRetired)
+  for (const graph of all.slice(-MAX_RESET_GRAPHS).reverse()) {
+    graphs.push(yield* graphSummary(graph))
+    yield
+  }
+  return { graphs, ...(all.length > MAX_RESET_GRAPHS && { truncated: true }) }
+}

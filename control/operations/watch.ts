@@ -1,0 +1,185 @@
+/**
+ * One stream of events for one client.
+ *
+ * A stream first replays past events from the history, if the client resumes, or begins with the present state if the
+ * past is gone (`reset`). In the turn of the event loop in which nothing is left to replay it goes live: from then on the
+ * feed hands it each event after its change was synced. So there is neither a gap nor a repetition between the two.
+ *
+ * A live client that does not read fast enough for its buffer gets `lagging`, and the stream ends. A replay waits for the
+ * client instead, but not for ever.
+ */
+import type { ServiceEvent } from '../../shared/contract/events.ts'
+import { isTerminal } from '../../shared/contract/task-status.ts'
+import { isoTime } from '../../shared/iso-time.ts'
+import { type EventFeed, type EventFilter, isWanted } from '../journal/event-feed.ts'
+import { type EventHistory, HistoryGone } from '../journal/event-history.ts'
+import type { EventNumbers } from '../journal/event-numbers.ts'
+import { isOfGraph } from '../journal/event-rows.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { presentState, type WatchSubject } from './present-state.ts'
+
+export interface WatchRequest {
+  readonly subject: WatchSubject
+  /** The number to resume from; 0 is the oldest that is kept. Undefined: from now on. */
+  readonly after: number | undefined
+  /** The stream ends once its graph, or its task, has ended. */
+  readonly untilEnded: boolean
+}
+
+/** Where the events go. */
+export interface EventSink {
+  /** The number that a client which has got no event yet may resume from. */
+  begin(seq: number): void
+  /** `previous` is the number before the first of them. */
+  send: (events: readonly ServiceEvent[], previous: number | undefined) => void
+  /** More is waiting to be read than the client may leave. */
+  readonly isFull: boolean
+  /** Resolves with true once little is waiting, with false if that takes too long. */
+  drained(): Promise<boolean>
+  end(): void
+}
+
+export interface WatchParts {
+  readonly store: TaskStore
+  readonly events: EventFeed
+  readonly history: EventHistory
+  readonly numbers: EventNumbers
+}
+
+export class Watch {
+  readonly #parts: WatchParts
+  readonly #request: WatchRequest
+  readonly #sink: EventSink
+  readonly #onEnd: (isLagging: boolean) => void
+  readonly #filter: EventFilter
+  readonly #unsubscribe: () => void
+  /** Events up to this number were sent, or are not wanted. */
+  #cursor = 0
+  /** The number of the last event that was sent, or the number that the stream was resumed from. */
+  #previous: number | undefined
+  #isLive = false
+  #hasEnded = false
+
+  /** `onEnd` is called once, when nothing is sent any more. */
+  constructor(parts: WatchParts, request: WatchRequest, sink: EventSink, onEnd: (isLagging: boolean) => void) {
+    this.#parts = parts
+    this.#request = request
+    this.#sink = sink
+    this.#onEnd = onEnd
+    const { graph, task } = request.subject
+    this.#filter = { graphId: graph?.id ?? task?.graph.id, taskId: task?.id }
+    this.#unsubscribe = parts.events.subscribe(this.#filter, (events) => {
+      if (this.#isLive) this.#sendLive(events)
+    })
+  }
+
+  /** Resolves when the stream is live, or has ended. */
+  async start(): Promise<void> {
+    const { events } = this.#parts
+    const { after } = this.#request
+    await events.settle().catch(() => {}) // the disk may be at fault; then the stream begins earlier
+    if (this.#hasEnded) return
+    this.#previous = after
+    this.#cursor = after ?? events.delivered
+    if (after === undefined) this.#sink.begin(this.#cursor)
+    else if (after === 0) this.#cursor = this.#parts.history.oldest
+    else if (!this.#isKnown(after)) await this.#reset(`the events after ${after} are not known here any more`)
+    await this.#replay()
+    if (this.#hasEnded) return
+    this.#isLive = true
+    if (!this.#request.untilEnded || !this.#isOver) return
+    await events.settle().catch(() => {})
+    this.end() // its last event was sent before, if it was wanted
+  }
+
+  /** Ends the stream after what was sent. */
+  end(isLagging = false): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#unsubscribe()
+    this.#sink.end()
+    this.#onEnd(isLagging)
+  }
+
+  get #isOver(): boolean {
+    const { graph, task } = this.#request.subject
+    return task?.isTerminal ?? graph?.endedAt !== undefined
+  }
+
+  #isKnown(after: number): boolean {
+    const { history, numbers, store } = this.#parts
+    return after >= history.oldest && after <= store.seq && !numbers.isLost(after)
+  }
+
+  /** Returns with nothing left to replay, in the same turn. */
+  async #replay(): Promise<void> {
+    const { events } = this.#parts
+    while (!this.#hasEnded && this.#cursor < events.delivered) {
+      try {
+        await this.#replayTo(events.delivered)
+      } catch (error) {
+        if (!(error instanceof HistoryGone)) throw error
+        await this.#reset('the events to resume from are not kept any more')
+      }
+    }
+  }
+
+  async #replayTo(last: number): Promise<void> {
+    const { graphId } = this.#filter
+    const past = this.#parts.history.read(this.#cursor, last, (row) => graphId === undefined || isOfGraph(row, graphId))
+    for await (const some of past) {
+      const wanted = some.filter((event) => isWanted(this.#filter, event))
+      this.#cursor = some.at(-1)!.seq
+      if (wanted.length > 0) this.#send(wanted)
+      if (!this.#hasEnded && !(await this.#sink.drained())) this.#cut()
+      if (this.#hasEnded) return
+    }
+    this.#cursor = Math.max(this.#cursor, last)
+  }
+
+  /** Sends the present state. What follows continues from the number before it was made. */
+  async #reset(reason: string): Promise<void> {
+    const seq = this.#parts.events.delivered
+    const state = await presentState(this.#parts.store, this.#request.subject)
+    if (this.#hasEnded) return
+    this.#cursor = seq
+    this.#previous = undefined
+    this.#sink.send([{ event: 'reset', seq, at: isoTime(Date.now()), reason, ...state }], undefined)
+    this.#previous = seq
+    if (!(await this.#sink.drained())) this.#cut()
+  }
+
+  #sendLive(events: readonly ServiceEvent[]): void {
+    const last = events.at(-1)!.seq
+    if (last <= this.#cursor) return
+    const isNew = events[0]!.seq > this.#cursor
+    this.#send(isNew ? events : events.filter(({ seq }) => seq > this.#cursor))
+    this.#cursor = last
+    if (!this.#hasEnded && this.#sink.isFull) this.#cut()
+  }
+
+  #send(events: readonly ServiceEvent[]): void {
+    const end = events.findIndex((event) => this.#isLast(event))
+    const sent = end < 0 || end === events.length - 1 ? events : events.slice(0, end + 1)
+    this.#sink.send(sent, this.#previous)
+    this.#previous = sent.at(-1)!.seq
+    if (end >= 0) this.end()
+  }
+
+  /** Whether nothing that is wanted can follow. */
+  #isLast(event: ServiceEvent): boolean {
+    const { graph, task } = this.#request.subject
+    if (graph === undefined && task === undefined) return false
+    if (event.event === 'graph_removed' || (task !== undefined && event.event === 'task_deleted')) return true
+    if (!this.#request.untilEnded) return false
+    return task === undefined
+      ? event.event === 'graph_ended'
+      : event.event === 'task_changed' && isTerminal(event.status)
+  }
+
+  #cut(): void {
+    const seq = this.#previous ?? this.#cursor
+    this.#sink.send([{ event: 'lagging', seq, at: isoTime(Date.now()) }], this.#previous)
+    this.end(true)
+  }
+}

@@ -1,0 +1,14 @@
+/** A new history, and the feed of events, of a data directory. */
+import { EventFeed } from '../../control/journal/event-feed.ts'
+import { EventHistory, findHistory } from '../../control/journal/event-history.ts'
+import { EventNumbers } from '../../control/journal/event-numbers.ts'
+import type { Journal } from '../../control/journal/journal.ts'
+import { silentLog } from '../../shared/log.ts'
+
+export function newEvents(dataDir: string, journal: Pick<Journal, 'sync'>) {
+  const log = silentLog()
+  const found = findHistory(dataDir)
+  const history = new EventHistory({ dataDir, found, kept: undefined, lastSeq: 0, maxEvents: 100_000, log })
+  const numbers = new EventNumbers({ dataDir, lastSeq: 0, log })
+  return { history, numbers, events: new EventFeed({ history, numbers, sync: () => journal.sync() }) }
+}
