@@ -2,7 +2,7 @@
  * Ids that belong to their graph: graphs with `"scope": "graph"`, and tasks whose ids another graph has taken. Both are
  * reached below their graph, by HTTP and MCP, and survive a crash and a restart.
  */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CancelResponse, ErrorResponse, SubmitResponse, TaskRecord } from '../../shared/contract/control.ts'
@@ -12,6 +12,8 @@ import { type Control, startControl } from '../support/control.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+
+setDefaultTimeout(30_000)
 
 const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
 const sleep = (id: string) => ({ id, type: 'sleep', params: { duration_ms: 600_000 } })
@@ -227,6 +229,28 @@ describe('a graph whose task was replaced', () => {
     expect((await control.get('a')).graph_id).toBe(later)
     expect((await control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
     expect((await control.fetch('/tasks/a')).status).toBe(404)
+  })
+
+  test('has the end of that task on disk before the graph that replaces it', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    for (let round = 0; round < 3; round++) {
+      const id = `a${round}`
+      let old: string
+      {
+        await using control = await startControl({ dataDir, flags: AT_ONCE })
+        old = (await control.submit([noop(id), { ...sleep(`after-${id}`), depends_on: [id] }])).graph_id
+        // Nobody looks at the task before it is replaced, which would write its state down.
+        await until(
+          () => control.post({ tasks: [noop(id)] }),
+          ({ status }) => status === 202,
+        )
+        await control.stop('SIGKILL')
+      }
+      await using control = await startControl({ dataDir, flags: AT_ONCE })
+      expect(await below(control, old, id)).toMatchObject({ status: 'success', replaced: true })
+      await control.reached(`after-${id}`, 'running')
+    }
   })
 
   test('counts for --max-stored-tasks, and goes with its graph', async () => {

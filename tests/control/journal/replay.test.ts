@@ -4,6 +4,8 @@ import { GcSchedule } from '../../../control/journal/gc-schedule.ts'
 import type { Frame } from '../../../control/journal/journal-format.ts'
 import { Replay } from '../../../control/journal/replay.ts'
 import type { StoredTask } from '../../../control/journal/stored-task.ts'
+import { TaskStore } from '../../../control/store/tasks.ts'
+import { acceptGraph } from '../../support/graph.ts'
 
 const states = (...rows: unknown[]): Frame =>
   ({ kind: 't', payload: new TextEncoder().encode(JSON.stringify(rows)) }) as Frame
@@ -21,6 +23,18 @@ const handle = { handle_id: 'a-g-1', handle_taken: true }
 const record = { type: 'runtime', tool_name: 'script', retry: 0, graph_id: 'g', params: { script: 'true' } }
 const running = (seq: number, rest: object) =>
   states([1, 'a', seq, 'running', 'running', 1, 0, 1_000, 0, 0, null, null, { ...handle, ...rest }])
+
+test('a deleted task of a scoped graph takes no id of the service, even if nothing else is left of its graph', () => {
+  const replay = new Replay([], new GcSchedule())
+  replay.endEntries(refuse)
+  replay.apply(running(5, { record: { ...record, graph: { name: 'n', scope: 'graph' } }, deleted: true }), refuse)
+  const [graph] = replay.graphs(refuse)
+  expect(graph!.options).toEqual({ name: 'n', scope: 'graph' })
+  const store = new TaskStore()
+  store.apply({ kind: 'graph-recovered', graph: graph! })
+  expect([...store.hiddenRunning]).toEqual([...graph!.tasks])
+  expect([store.graph('g'), acceptGraph(store, [{ id: 'a', type: 'test' }]).visible]).toEqual([undefined, 1])
+})
 
 test.each([
   ['the segment with its earlier states was removed', []],
