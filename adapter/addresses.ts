@@ -27,13 +27,13 @@ export function addressesOf(argument: string): readonly Address[] {
   ]
 }
 
-/** Makes `call` at the first address of `argument` that the service knows. If it knows none, throws the first refusal. */
-export async function atAddress<T>(
-  argument: string,
+/** Makes `call` at the first of `addresses` that the service knows. If it knows none, throws the first refusal. */
+async function atFirst<T>(
+  addresses: readonly Address[],
   call: (address: Address) => Promise<T>,
 ): Promise<{ readonly address: Address; readonly answer: T }> {
   let unknown: CallFailed | undefined
-  for (const address of addressesOf(argument)) {
+  for (const address of addresses) {
     try {
       return { address, answer: await call(address) }
     } catch (error) {
@@ -46,3 +46,14 @@ export async function atAddress<T>(
   }
   throw unknown
 }
+
+/** The same for everything that `argument` may name. */
+export const atAddress = <T>(argument: string, call: (address: Address) => Promise<T>) =>
+  atFirst(addressesOf(argument), call)
+
+/** The same for the tasks that `argument` may name. */
+export const atTask = <T>(argument: string, call: (address: Address) => Promise<T>) =>
+  atFirst(
+    addressesOf(argument).filter(({ kind }) => kind === 'task'),
+    call,
+  )

@@ -18,6 +18,7 @@ import { helpOn } from './commands/help.ts'
 import { installMcp } from './commands/install-mcp.ts'
 import { knownCommand } from './commands/known-command.ts'
 import { list } from './commands/list.ts'
+import { logs } from './commands/logs.ts'
 import { mcp } from './commands/mcp.ts'
 import { run } from './commands/run.ts'
 import { schema } from './commands/schema.ts'
@@ -41,6 +42,7 @@ const COMMANDS: Commands = {
   list,
   graphs,
   graph,
+  logs,
   cancel,
   delete: deleteByIds,
   act,

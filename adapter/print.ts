@@ -53,7 +53,7 @@ async function lookOf(env: Readonly<Record<string, string | undefined>>): Promis
 /** Prints `text`. Returns `exitCode`, or 1 if printing failed. */
 async function print(text: string, exitCode: number): Promise<number> {
   try {
-    await Bun.write(Bun.stdout, `${text}\n`)
+    await Bun.write(Bun.stdout, text === '' ? '' : `${text}\n`)
     return exitCode
   } catch (error) {
     await complain(`cannot write the answer to standard output: ${messageOf(error)}`)

@@ -19,9 +19,10 @@ export const list = defineCommand({
     const query = new URLSearchParams({ limit: String(limit) })
     if (status.length > 0) query.set('status', status.join(','))
     if (type.length > 0) query.set('type', type.join(','))
-    if (graph !== '') query.set('graph_id', graph)
     if (cursor !== '') query.set('cursor', cursor)
-    const { body: tasks, headers } = await client.list({ method: 'GET', path: `/tasks?${query}` })
+    // Below its graph are also tasks that the list of the service leaves out: with ids of the graph, or replaced.
+    const path = graph === '' ? '/tasks' : `/graphs/${encodeURIComponent(graph)}/tasks`
+    const { body: tasks, headers } = await client.list({ method: 'GET', path: `${path}?${query}` })
     const next = headers.get('x-next-cursor')
     return {
       data: { tasks, ...(next !== null && { next_cursor: next }) },

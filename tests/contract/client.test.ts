@@ -409,11 +409,11 @@ describe('the command line', () => {
     [[], 'no subcommand (see --help)'],
     [
       ['polka'],
-      'unknown subcommand "polka" (there are: run, submit, wait, watch, get, list, graphs, graph, cancel, delete, act, translate, tools, capabilities, health, ensure-running, mcp, install-mcp, schema, version, help)',
+      'unknown subcommand "polka" (there are: run, submit, wait, watch, get, list, graphs, graph, logs, cancel, delete, act, translate, tools, capabilities, health, ensure-running, mcp, install-mcp, schema, version, help)',
     ],
     [
       ['constructor'],
-      'unknown subcommand "constructor" (there are: run, submit, wait, watch, get, list, graphs, graph, cancel, delete, act, translate, tools, capabilities, health, ensure-running, mcp, install-mcp, schema, version, help)',
+      'unknown subcommand "constructor" (there are: run, submit, wait, watch, get, list, graphs, graph, logs, cancel, delete, act, translate, tools, capabilities, health, ensure-running, mcp, install-mcp, schema, version, help)',
     ],
     [['wiat'], 'unknown subcommand "wiat" (did you mean "wait"?)'],
     [['kill', 'a'], 'unknown subcommand "kill" (did you mean "cancel"?)'],
@@ -427,6 +427,7 @@ describe('the command line', () => {
     [['submit', 'graph.json', 'b'], 'unexpected argument "b" for submit (see submit --help)'],
     [['submit', 'graph.json', '--file', 'b'], 'two files: graph.json and --file b'],
     [['get'], 'no task id: give it as argument'],
+    [['logs'], 'no task id: give it as argument'],
     [['delete'], 'no task ids: give them as arguments or with --task-ids a,b'],
     [['list', '-o', 'tabel'], 'invalid value "tabel" for --output: expected json or table'],
     [
@@ -520,6 +521,13 @@ describe('list', () => {
     })
     const second = await client([...filter, '--cursor', String(first.envelope.data?.next_cursor)])
     expect(second.envelope.data).toEqual({ tasks: [expect.objectContaining({ id: ids[2] })] })
+  })
+
+  test('--graph lists the tasks of a graph with ids of its own, too', async () => {
+    const answer = await control.post({ scope: 'graph', tasks: [{ id: 'scoped', type: 'noop' }] })
+    const { graph_id } = (await answer.json()) as { graph_id: string }
+    const { envelope } = await client(['list', '--graph', graph_id])
+    expect(envelope.data).toEqual({ tasks: [expect.objectContaining({ id: 'scoped', graph_id })] })
   })
 
   test('a value that the service refuses is a failure with its words', async () => {

@@ -1,0 +1,15 @@
+/** The output of a task as text. Pure. */
+import { visibleLines } from '../../shared/visible-text.ts'
+import type { Look } from './look.ts'
+
+/** What it wrote to standard output, then to standard error. On a terminal lines are broken, not cut. */
+export const logLines = (
+  { stdout, stderr, truncated }: { readonly stdout: string; readonly stderr: string; readonly truncated: boolean },
+  { paint }: Look,
+): string[] => [
+  ...linesOf(stdout),
+  ...linesOf(stderr).map((line) => paint('yellow', line)),
+  ...(truncated ? [paint('dim', 'there is more than is kept')] : []),
+]
+
+const linesOf = (text: string): string[] => (text === '' ? [] : visibleLines(text).replace(/\n$/, '').split('\n'))
