@@ -121,6 +121,11 @@ export interface HandingOver {
    * answer, or does not have it.
    */
   readLog?(handle: Handle, request: LogRequest): AsyncIterable<Uint8Array>
+  /**
+   * What delegated attempts wait for in the remote service, in words, by id of their handles; those that execute are left
+   * out. Resolves within a moment, whether or not the remote service answers. Must not throw.
+   */
+  waitingFor?(handles: readonly Handle[]): Promise<ReadonlyMap<string, string>>
   /** Asks the remote service to remove an ended task, at once or as soon as it is reachable. Must not throw. */
   forget?(task: ForgottenTask): void
 }

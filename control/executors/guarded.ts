@@ -8,12 +8,12 @@ import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { ExecutionError, type Executor } from './executor.ts'
 
-type GuardedMethod = 'killRemote' | 'forget' | 'parametersOf' | 'checkInput'
+type GuardedMethod = 'killRemote' | 'forget' | 'waitingFor' | 'parametersOf' | 'checkInput'
 
 /** `executor` with guarded methods. `execute` is called as it is: its attempt takes what it throws. */
 export function guarded(executor: Executor, log: Log): Executor {
-  const { killRemote, forget, parametersOf, checkInput } = executor
-  if (!killRemote && !forget && !parametersOf && !checkInput) return executor
+  const { killRemote, forget, waitingFor, parametersOf, checkInput } = executor
+  if (!killRemote && !forget && !waitingFor && !parametersOf && !checkInput) return executor
   const broke = (method: GuardedMethod, error: unknown, fields: object = {}) =>
     log.error('executor broke', { type: executor.type, ...fields, in: method, cause: stackOf(error) })
   // Reviews are asked about each task of a graph: the first mistake of a method stands for all.
@@ -42,6 +42,16 @@ export function guarded(executor: Executor, log: Log): Executor {
           () => forget.call(executor, task),
           (error) => broke('forget', error, { task_id: task.id }),
         ),
+    }),
+    ...(waitingFor && {
+      waitingFor: async (handles) => {
+        try {
+          return await waitingFor.call(executor, handles)
+        } catch (error) {
+          brokeReview('waitingFor', error)
+          return new Map()
+        }
+      },
     }),
     ...(parametersOf && {
       parametersOf: (toolName) => {

@@ -1,10 +1,11 @@
 /** A task in the answer about its graph. Pure. */
 import { type GraphTask, MAX_GRAPH_ERROR_CHARACTERS } from '../../shared/contract/graphs.ts'
+import type { Waiting } from '../../shared/contract/waiting.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Task } from './graph.ts'
 import { durationOf } from './graph-findings.ts'
 
-export function graphTask(task: Task, now: number): GraphTask {
+export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask {
   const { id, type, toolName, status, attempt, dependsOn, startedAt, finishedAt, errorText, failure } = task
   const durationMs = durationOf(task, now)
   const error = errorText ?? failure?.message // between two attempts only the failure of the last one is known
@@ -21,6 +22,7 @@ export function graphTask(task: Task, now: number): GraphTask {
     ...(durationMs !== undefined && { duration_ms: durationMs }),
     ...(error !== undefined && { error: error.slice(0, MAX_GRAPH_ERROR_CHARACTERS) }),
     ...(failure !== undefined && { code: failure.code }),
+    ...(waiting !== undefined && { waiting }),
   }
 }
 

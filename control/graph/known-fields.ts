@@ -23,6 +23,7 @@ const SET_BY_SERVICE: Readonly<Record<Exclude<keyof TaskRecord, keyof TaskInput>
   error: true,
   runtime: true,
   progress: true,
+  waiting: true,
   created_at: true,
   updated_at: true,
   started_at: true,

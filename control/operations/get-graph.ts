@@ -12,8 +12,9 @@ import { knownGraph } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 import type { ResultReader } from './stored-result.ts'
 import { allEnded } from './wait.ts'
+import { type WaitingNow, type WaitingParts, waitingNow } from './waiting.ts'
 
-export interface GetGraphParts {
+export interface GetGraphParts extends WaitingParts {
   readonly store: TaskStore
   readonly persistence: Pick<Persistence, 'flush'>
   readonly resultFiles: ResultReader
@@ -46,7 +47,8 @@ export async function getGraphJson(
   if (until !== undefined) await allEnded(parts.store, graph.tasks, AbortSignal.any([until, parts.stopping]))
   const { position } = parts.eventStreams
   const { findings, head } = await getGraph(parts, id)
-  const json = await runCooperatively(graphJson(head, findings, Date.now()))
+  const waiting = await waitingNow(parts, findings.shown)
+  const json = await runCooperatively(graphJson(head, findings, waiting))
   parts.persistence.flush()
   return { json, position }
 }
@@ -92,7 +94,8 @@ async function parsedResult(file: ResultFile, reader: ResultReader): Promise<unk
 }
 
 /** Made in steps: the tasks of a large graph take longer to format than a turn may. */
-function* graphJson(head: ShownGraph['head'], { shown }: GraphFindings, now: number): Steps<string> {
+function* graphJson(head: ShownGraph['head'], { shown }: GraphFindings, waiting: WaitingNow): Steps<string> {
+  const now = Date.now()
   const shownIds = new Set<string>()
   let [tasks, edges] = ['', '']
   let steps = 0
@@ -103,7 +106,7 @@ function* graphJson(head: ShownGraph['head'], { shown }: GraphFindings, now: num
       if (isYieldDue(steps++)) yield
     }
     shownIds.add(task.id)
-    tasks += `${tasks === '' ? '' : ','}${JSON.stringify(graphTask(task, now))}`
+    tasks += `${tasks === '' ? '' : ','}${JSON.stringify(graphTask(task, now, waiting(task)))}`
     if (isYieldDue(steps++)) yield
   }
   return `${JSON.stringify(head).slice(0, -1)},"tasks":[${tasks}],"edges":[${edges}]}`

@@ -1,5 +1,6 @@
 /** Shows one task, or one call of an MCP tool. Its state has reached the journal, so a crash does not undo it. */
 import type { HandleRecord } from '../../shared/contract/mcp.ts'
+import type { Waiting } from '../../shared/contract/waiting.ts'
 import type { Task } from '../graph/graph.ts'
 import { handleRecord } from '../graph/handle.ts'
 import { ResultFile } from '../graph/result-file.ts'
@@ -8,20 +9,35 @@ import type { TaskStore } from '../store/tasks.ts'
 import { callOf, knownCall, knownTask, type TaskAddress } from './named-tasks.ts'
 import { callJson, recordJson } from './record-json.ts'
 import type { ResultReader } from './stored-result.ts'
+import { type WaitingParts, waitingNow } from './waiting.ts'
 
-export interface GetParts {
+export interface GetParts extends WaitingParts {
   readonly store: TaskStore
   readonly persistence: Pick<Persistence, 'flush'>
+}
+
+/** What the record of a call needs. */
+export interface CallParts {
+  readonly store: TaskStore
+  readonly persistence: Pick<Persistence, 'flush'>
+  readonly resultFiles: ResultReader
 }
 
 export interface RecordParts extends GetParts {
   readonly resultFiles: ResultReader
 }
 
-/** What `view` makes of the task. Throws 404. */
-export function getTask<V>({ store, persistence }: GetParts, address: TaskAddress, view: (task: Task) => V): V {
+/** What `view` makes of the task, and of why it waits. Throws 404. */
+export async function getTask<V>(
+  parts: GetParts,
+  address: TaskAddress,
+  view: (task: Task, waiting: Waiting | undefined) => V,
+): Promise<V> {
+  const { store, persistence } = parts
+  const waiting = await waitingNow(parts, [knownTask(store, address)])
   persistence.flush()
-  return view(knownTask(store, address))
+  const task = knownTask(store, address)
+  return view(task, waiting(task))
 }
 
 /**
@@ -36,18 +52,18 @@ export async function getRecord(
   const task = knownTask(parts.store, address)
   const until = patience()
   if (until !== undefined) await parts.store.whenEnded(task, until)
-  return getTask(parts, address, (known) => recordJson(known, parts.resultFiles))
+  return await getTask(parts, address, (known, waiting) => recordJson(known, parts.resultFiles, waiting))
 }
 
 /** The record of a call of an MCP tool, as JSON. Throws 404. */
-export function getCall({ store, persistence, resultFiles }: RecordParts, handleId: string): string | Promise<string> {
+export function getCall({ store, persistence, resultFiles }: CallParts, handleId: string): string | Promise<string> {
   persistence.flush()
   return callJson(knownCall(store, handleId), resultFiles)
 }
 
 /** The same as a value, for a task that polls the call; undefined if there is no such call. */
 export async function pollCall(
-  { store, resultFiles }: Pick<RecordParts, 'store' | 'resultFiles'>,
+  { store, resultFiles }: Pick<CallParts, 'store' | 'resultFiles'>,
   handleId: string,
 ): Promise<HandleRecord | undefined> {
   const task = callOf(store, handleId)

@@ -1,13 +1,18 @@
 /** Records as JSON, with results from files. All but the result is as of the moment of the call. */
+import type { Waiting } from '../../shared/contract/waiting.ts'
 import type { Task } from '../graph/graph.ts'
 import { handleRecord } from '../graph/handle.ts'
 import { taskRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import { jsonWithStored, type ResultReader } from './stored-result.ts'
 
-/** The record of a task. A lost result is reported in `error`, after the task's own error. */
-export function recordJson(task: Task, reader: ResultReader): string | Promise<string> {
+/**
+ * The record of a task. A lost result is reported in `error`, after the task's own error. `waiting` says why it does not
+ * execute; only a task without a result waits.
+ */
+export function recordJson(task: Task, reader: ResultReader, waiting?: Waiting): string | Promise<string> {
   const { result } = task
+  if (waiting !== undefined) return JSON.stringify({ ...taskRecord(task), waiting })
   if (!(result instanceof ResultFile)) return JSON.stringify(taskRecord(task))
   const { result_file, ...record } = taskRecord(task)
   return jsonWithStored(record, { name: 'result', file: result, reader }, (lost) => ({

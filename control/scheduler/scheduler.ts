@@ -20,6 +20,7 @@ import { type AttemptOutput, attemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { LossReason } from '../graph/transitions.ts'
+import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Arrivals } from './arrivals.ts'
 import { Attempt, type AttemptHost, type AttemptOutcome } from './attempt.ts'
@@ -104,6 +105,12 @@ export class Scheduler {
   /** Tasks that only wait for a slot; at most 1,024 are counted. */
   get queueLength(): number {
     return this.#ready.length
+  }
+
+  /** What a task that only waits for a slot waits for. */
+  get slotUse(): SlotUse {
+    const hold = this.#isHolding ? 'no attempt starts while the journal cannot be written' : undefined
+    return { ...this.#slots.use, hold: this.#fault ?? (this.#isStopping ? 'the service is stopping' : hold) }
   }
 
   /** The output of the attempt of `task` that executes; undefined where its executor shows none. */

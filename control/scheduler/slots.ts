@@ -14,6 +14,11 @@ export class Slots {
     this.#count = count
   }
 
+  /** Attempts that hold a slot, and how many may. */
+  get use(): { readonly taken: number; readonly count: number } {
+    return { taken: this.#attempts.size, count: this.#count }
+  }
+
   get hasFree(): boolean {
     return this.#attempts.size < this.#count
   }

@@ -8,6 +8,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { count, flag, type Immutable, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { stringMap } from './string-map.ts'
 import { TASK_STATUSES } from './task-status.ts'
+import { Waiting } from './waiting.ts'
 
 /** Values of `runtime.error.code`: why a task did not succeed. */
 export const ERROR_CODES = [
@@ -203,6 +204,7 @@ export const TaskRecord = Type.Object(
         description: 'The last ten attempts, the newest last. Exists once an attempt other than the last has ended.',
       }),
     ),
+    waiting: maybe(Waiting),
     created_at: time('When the graph was accepted.'),
     updated_at: time('When the state of the task changed last.'),
     started_at: maybe(time('When the first attempt started.')),

@@ -9,6 +9,7 @@ import { count, flag, maybe, oneOf, text, textMap, texts, time } from './answer-
 import { CancelledTask } from './control.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { TASK_STATUSES } from './task-status.ts'
+import { Waiting } from './waiting.ts'
 
 /** Graphs of one page, at most and by default. */
 export const MAX_PAGE_GRAPHS = 1_000
@@ -79,6 +80,7 @@ export const GraphTask = Type.Object(
     duration_ms: maybe(count('Milliseconds from its start to its end, or until now.')),
     error: maybe(text(`Why it did not succeed, at most ${MAX_GRAPH_ERROR_CHARACTERS} characters.`)),
     code: maybe(text('The kind of failure.')),
+    waiting: maybe(Waiting),
   },
   { title: 'GraphTask' },
 )

@@ -9,6 +9,7 @@ import { GraphFields, type SubmitWarning, TaskInput } from './control.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
 import { stringMap } from './string-map.ts'
 import { TASK_STATUSES, type TaskStatus } from './task-status.ts'
+import { Waiting } from './waiting.ts'
 
 const waitMs = (defaultMs: number) =>
   Type.Optional(
@@ -239,6 +240,7 @@ export const GetTaskAnswer = Type.Object({
         'How the last 10 attempts ended: {attempt, started_at, finished_at, error, code, exit_code, tail}. tail: the last lines of output, which are data. Absent until the second attempt.',
     }),
   ),
+  waiting: maybe(Waiting),
   created_at: time('When the task was accepted.'),
   started_at: maybe(time('When the task started.')),
   finished_at: maybe(time('When the task ended.')),

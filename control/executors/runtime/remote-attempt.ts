@@ -28,6 +28,8 @@ export interface RemoteAttemptOptions {
   readonly context: ExecutorContext
   /** Milliseconds that the service may be away for while it has the attempt. */
   readonly awayMs: number
+  /** Gets, by id, since when (milliseconds since 1970) the attempt has not reached the service; only while it does not. */
+  readonly awaySince: Map<string, number>
   /** A service that cannot be reached will be there in a moment. */
   readonly isExpected: boolean
   /** Kills the task there, now or as soon as the service can be reached. */
@@ -40,7 +42,6 @@ export class RemoteAttempt {
   #whereabouts: 'taken' | 'maybe' | 'not sent'
   /** The last request to take it; when the attempt is to stop, it may be under way. */
   #sending: Promise<void> | undefined
-  #isAway = false
 
   constructor(options: RemoteAttemptOptions) {
     this.#options = options
@@ -58,6 +59,8 @@ export class RemoteAttempt {
       if (signal.aborted) return this.#stop(signal.reason as StopReason)
       if (this.#whereabouts === 'not sent') this.#options.context.handOver(undefined)
       throw error
+    } finally {
+      this.#options.awaySince.delete(this.#options.id)
     }
   }
 
@@ -103,14 +106,15 @@ export class RemoteAttempt {
 
   /** Waits for the end of the task there, for as long as that takes. */
   async #follow(awayMs: number, signal?: AbortSignal): Promise<TaskStatusResponse> {
-    const { service, id, context } = this.#options
+    const { service, id, context, awaySince } = this.#options
     let budget: RetryBudget | undefined
     // One of an earlier run may have ended long ago; if not, its timeout is not to wait for what the service holds.
     let isFirstLook = context.handle !== undefined
     for (;;) {
       const askedAt = performance.now()
+      const isLook = isFirstLook || awaySince.has(id) // a held request would tell only later that the service is back
       try {
-        const status = isFirstLook
+        const status = isLook
           ? await service.look(id, context.traceId, signal)
           : await service.waitFor(id, context.traceId, signal)
         this.#noteBack()
@@ -118,7 +122,7 @@ export class RemoteAttempt {
         if (hasEnded(status.status)) return status
         if (isFirstLook) context.goesOn()
         // A service that ignores wait_ms would otherwise be asked without a pause.
-        else if (performance.now() - askedAt < UNHELD_PAUSE_MS) await pause(UNHELD_PAUSE_MS, signal)
+        else if (!isLook && performance.now() - askedAt < UNHELD_PAUSE_MS) await pause(UNHELD_PAUSE_MS, signal)
         isFirstLook = false
       } catch (error) {
         if (signal?.aborted) throw stoppedError()
@@ -180,16 +184,15 @@ export class RemoteAttempt {
   }
 
   #noteAway({ message }: CallFailed): void {
-    if (this.#isAway) return
-    this.#isAway = true
-    const { id, context } = this.#options
+    const { id, context, awaySince } = this.#options
+    if (awaySince.has(id)) return
+    awaySince.set(id, Date.now())
     context.log.warn('the runtime service is away, waiting for it', { handle_id: id, cause: message })
   }
 
   #noteBack(): void {
-    if (!this.#isAway) return
-    this.#isAway = false
-    this.#options.context.log.info('the runtime service is back', { handle_id: this.#options.id })
+    const { id, context, awaySince } = this.#options
+    if (awaySince.delete(id)) context.log.info('the runtime service is back', { handle_id: id })
   }
 
   #lostTouch(error: CallFailed, awayMs: number): ExecutionError {

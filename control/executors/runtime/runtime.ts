@@ -8,6 +8,7 @@
 
 import { EXECUTION_KINDS } from '../../../shared/contract/runtime-request.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
+import { isoTime } from '../../../shared/iso-time.ts'
 import type { Handle } from '../../graph/cold-fields.ts'
 import { runtimeParameters } from '../../graph/runtime-parameters.ts'
 import type {
@@ -22,6 +23,7 @@ import type { Orphans } from './orphans.ts'
 import { failureOf, outcomeOf, type RuntimeResult, resultOf } from './outcome.ts'
 import { RemoteAttempt } from './remote-attempt.ts'
 import { RemoteLogs } from './remote-logs.ts'
+import { RemoteQueue } from './remote-queue.ts'
 import type { RemoteRemovals } from './remote-removals.ts'
 import { type ContextDefaults, ownerOf, runtimeRequest } from './request.ts'
 import { reviewRequest } from './request-review.ts'
@@ -58,10 +60,14 @@ export class RuntimeExecutor implements Executor {
   readonly boundsItsStop = true
   readonly #options: RuntimeExecutorOptions
   readonly #logs: RemoteLogs
+  readonly #queue: RemoteQueue
+  /** Since when attempts have not reached the service, by id of their handles, in milliseconds since 1970. */
+  readonly #awaySince = new Map<string, number>()
 
   constructor(options: RuntimeExecutorOptions) {
     this.#options = options
     this.#logs = new RemoteLogs(options.service)
+    this.#queue = new RemoteQueue(options.service)
   }
 
   parametersOf(toolName?: string): ToolParameters | undefined {
@@ -81,7 +87,7 @@ export class RuntimeExecutor implements Executor {
     if (context.handle === undefined) context.handOver({ id, isTaken: false, owner })
     context.begin()
     const attempt = new RemoteAttempt({
-      ...{ service, id, owner, context, awayMs },
+      ...{ service, id, owner, context, awayMs, awaySince: this.#awaySince },
       isExpected: isExpected?.() ?? false,
       killRemote: (isTaken) => this.#killRemote(id, owner, isTaken),
     })
@@ -114,6 +120,16 @@ export class RuntimeExecutor implements Executor {
     } catch (error) {
       throw error instanceof CallFailed ? failureOf(error) : error
     }
+  }
+
+  async waitingFor(handles: readonly Handle[]): Promise<ReadonlyMap<string, string>> {
+    const details = new Map<string, string>()
+    const isAway = ({ id }: Handle) => this.#awaySince.has(id)
+    for (const { id } of handles.filter(isAway)) {
+      details.set(id, `runtime away since ${isoTime(this.#awaySince.get(id)!)}`)
+    }
+    if (handles.every(isAway)) return details
+    return new Map([...(await this.#queue.look()), ...details])
   }
 
   /** Each attempt was a task of its own there. */

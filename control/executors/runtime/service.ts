@@ -87,6 +87,11 @@ export class RuntimeService {
     return this.#statusWithin(0, id, traceId, signal)
   }
 
+  /** Its queued tasks, as it answers within `timeoutMs`. */
+  queued(timeoutMs: number): Promise<unknown> {
+    return this.#client.call({ method: 'GET', path: `${TASKS}?status=accepted&limit=1000`, timeoutMs })
+  }
+
   /** The status of a task once it has ended, or as it is after a while. */
   waitFor(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
     return this.#statusWithin(HOLD_MS, id, traceId, signal)

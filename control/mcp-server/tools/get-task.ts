@@ -1,5 +1,6 @@
 /** `get_task`: one task, with all fields that fit into the answer. */
 import { GetTaskAnswer, GetTaskInput } from '../../../shared/contract/mcp-server.ts'
+import type { Waiting } from '../../../shared/contract/waiting.ts'
 import type { Task } from '../../graph/graph.ts'
 import { taskRecord } from '../../graph/record.ts'
 import { getTask } from '../../operations/get.ts'
@@ -23,7 +24,7 @@ export const getTaskTool = defineTool({
   },
 })
 
-function wholeView(task: Task): GetTaskAnswer {
+function wholeView(task: Task, waiting: Waiting | undefined): GetTaskAnswer {
   const room = new ResultRoom(MAX_RESULTS_CHARACTERS)
   const view = viewWithResult(task, room)
   const { input, depends_on, annotations, progress, attempts, created_at, started_at, finished_at } = taskRecord(task)
@@ -34,6 +35,7 @@ function wholeView(task: Task): GetTaskAnswer {
     ...(annotations !== undefined && { annotations: { ...annotations } }),
     ...(progress !== undefined && { progress: progress.slice(-MAX_SHOWN_PROGRESS) }),
     ...(attempts !== undefined && { attempts: [...attempts] }),
+    ...(waiting !== undefined && { waiting }),
     created_at,
     ...(started_at !== undefined && { started_at }),
     ...(finished_at !== undefined && { finished_at }),

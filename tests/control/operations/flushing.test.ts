@@ -34,7 +34,7 @@ function world() {
       ...{ store, persistence: { flush } },
       resultFiles: { read: async () => ({ lost: 'lost' }) },
       executors: new ExecutorRegistry(),
-      scheduler: { outputOf: () => undefined },
+      scheduler: { outputOf: () => undefined, slotUse: { taken: 0, count: 1, hold: undefined } },
       stopping: new AbortController().signal,
     },
     change,

@@ -1,0 +1,50 @@
+/**
+ * What the queued tasks of the runtime service wait for.
+ *
+ * It is asked for when somebody looks at a task that may be queued there. All who look within a moment share one request
+ * and its answer. A service that does not answer at once says nothing: the look at a task must not wait for it.
+ */
+import { isObject } from '../../../shared/json.ts'
+import type { RuntimeService } from './service.ts'
+
+/** Milliseconds for which an answer is shared. */
+const SHARED_MS = 250
+
+/** Milliseconds for the answer. */
+const ANSWER_MS = 250
+
+export class RemoteQueue {
+  readonly #service: Pick<RuntimeService, 'queued'>
+  #answer: Promise<ReadonlyMap<string, string>> | undefined
+  #askedAt = Number.NEGATIVE_INFINITY
+
+  constructor(service: Pick<RuntimeService, 'queued'>) {
+    this.#service = service
+  }
+
+  /** By id of the task: what it waits for, in words. Only the first tasks of a long queue. Never rejects. */
+  look(): Promise<ReadonlyMap<string, string>> {
+    const now = performance.now()
+    if (this.#answer === undefined || now - this.#askedAt > SHARED_MS) {
+      this.#askedAt = now
+      this.#answer = this.#service.queued(ANSWER_MS).then(detailsIn, () => new Map())
+    }
+    return this.#answer
+  }
+}
+
+function detailsIn(answer: unknown): ReadonlyMap<string, string> {
+  const details = new Map<string, string>()
+  const tasks = isObject(answer) && Array.isArray(answer.tasks) ? answer.tasks : []
+  for (const task of tasks) {
+    if (isObject(task) && typeof task.task_id === 'string' && isObject(task.waiting_for))
+      details.set(task.task_id, detailOf(task.waiting_for))
+  }
+  return details
+}
+
+function detailOf({ resource, tenant }: Readonly<Record<string, unknown>>): string {
+  if (resource === 'turn') return 'waiting for its turn'
+  const whose = typeof tenant === 'string' ? ` of the quota of tenant ${JSON.stringify(tenant)}` : ''
+  return `waiting for ${String(resource)}${whose}`
+}

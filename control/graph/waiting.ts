@@ -1,0 +1,52 @@
+/** Why a task waits. Pure. */
+import { MAX_WAITING_TASKS, type Waiting } from '../../shared/contract/waiting.ts'
+import { isoTime } from '../../shared/iso-time.ts'
+import { backoffMs } from './backoff.ts'
+import type { Task } from './graph.ts'
+
+/** What the scheduler has to say about tasks that only wait for their turn. */
+export interface SlotUse {
+  readonly taken: number
+  readonly count: number
+  /** Why no task is started at all, as after a defect or while the disk is full; undefined otherwise. */
+  readonly hold: string | undefined
+}
+
+/**
+ * Undefined if the task has ended, or its attempt executes; where another service carries the attempt out, that service
+ * knows more.
+ */
+export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
+  if (task.status === 'pending') return onDependencies(task) ?? onSlot(slots)
+  if (task.status !== 'running' || !task.isBackingOff) return undefined
+  const until = endOfBackoff(task)
+  if (until === undefined || until <= now) return onSlot(slots)
+  const { attempt, usedAttempts, retry } = task
+  const last = attempt + retry + 1 - usedAttempts
+  return { reason: 'backoff', until: isoTime(until), detail: `attempt ${attempt + 1} of ${last} follows` }
+}
+
+function onDependencies(task: Task): Waiting | undefined {
+  const { graph } = task
+  const missing = graph.missing[task.position] ?? 0
+  if (missing === 0) return undefined
+  const tasks: string[] = []
+  const count = graph.dependencyCount(task)
+  for (let i = 0; i < count && tasks.length < MAX_WAITING_TASKS; i++) {
+    const { id, status } = graph.dependency(task, i)
+    if (status !== 'success' && !tasks.includes(id)) tasks.push(id)
+  }
+  const isAll = tasks.length < MAX_WAITING_TASKS || missing <= MAX_WAITING_TASKS
+  return { reason: 'dependencies', tasks, ...(!isAll && { detail: `${missing} tasks have to succeed first` }) }
+}
+
+function onSlot({ taken, count, hold }: SlotUse): Waiting {
+  const detail = hold ?? `${taken} of ${count} slots are taken (--max-concurrency)`
+  return { reason: 'concurrency', detail }
+}
+
+/** The end of the last attempt, and the pause after it. */
+function endOfBackoff({ attempts, usedAttempts }: Task): number | undefined {
+  const failedAt = Date.parse(attempts?.at(-1)?.finished_at ?? '')
+  return Number.isNaN(failedAt) ? undefined : failedAt + backoffMs(usedAttempts + 1)
+}

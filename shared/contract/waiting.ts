@@ -1,0 +1,23 @@
+/** Why a task waits, in its record and in the answer about its graph. */
+import { type Static, Type } from '@sinclair/typebox'
+import { maybe, oneOf, text, texts, time } from './answer-schema.ts'
+
+/** Tasks that a `waiting` names. */
+export const MAX_WAITING_TASKS = 10
+
+export const WAITING_REASONS = ['dependencies', 'concurrency', 'backoff', 'runtime'] as const
+
+/** Why a task that has not ended does not execute. */
+export const Waiting = Type.Object(
+  {
+    reason: oneOf(
+      WAITING_REASONS,
+      'dependencies: other tasks must succeed first. concurrency: no slot is free. backoff: another attempt follows. runtime: the runtime service has it queued, or is away.',
+    ),
+    tasks: maybe(texts(`Ids of dependencies that have not succeeded, at most ${MAX_WAITING_TASKS}.`)),
+    until: maybe(time('When the backoff ends.')),
+    detail: maybe(text('More in words.')),
+  },
+  { title: 'Waiting', description: 'Why it does not execute. Absent while it executes, and once it has ended.' },
+)
+export type Waiting = Static<typeof Waiting>

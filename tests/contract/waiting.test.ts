@@ -1,0 +1,114 @@
+/** Why a task waits: `waiting` in records and graphs. Source: docs/http.md, "Why is it waiting?". */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import type { TaskRecord } from '../../shared/contract/control.ts'
+import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { startPair } from '../support/pair.ts'
+import { until } from '../support/until.ts'
+import { Gate } from './gate.ts'
+
+setDefaultTimeout(60_000)
+
+const waitingIn = async (control: Control, graphId: string): Promise<Record<string, unknown>> => {
+  const { tasks } = (await (await control.fetch(`/graphs/${graphId}`)).json()) as GraphDetails
+  return Object.fromEntries(tasks.map(({ id, waiting }) => [id, waiting]))
+}
+
+type Waiting = NonNullable<TaskRecord['waiting']>
+
+/** The record of the task once it waits for this reason. */
+const waits = (control: Control, id: string, isIt: (waiting: Waiting) => boolean): Promise<TaskRecord> =>
+  until(
+    () => control.get(id),
+    ({ waiting }) => waiting !== undefined && isIt(waiting),
+  )
+
+test('for dependencies and for a slot', async () => {
+  await using control = await startControl({ flags: ['--max-concurrency', '1'] })
+  using gate = new Gate()
+  const { graph_id } = await control.submit([
+    gate.task('runs'),
+    { id: 'ready', type: 'noop' },
+    { id: 'after', type: 'noop', depends_on: ['runs', 'ready'] },
+  ])
+  await until(
+    () => gate.arrivals,
+    (arrivals) => arrivals === 1,
+  )
+  const expected = {
+    runs: undefined,
+    ready: { reason: 'concurrency', detail: '1 of 1 slots are taken (--max-concurrency)' },
+    after: { reason: 'dependencies', tasks: ['runs', 'ready'] },
+  } as const
+  expect(await waitingIn(control, graph_id)).toEqual(expected)
+  for (const [id, waiting] of Object.entries(expected))
+    expect((await control.get(id)).waiting).toEqual(waiting as never)
+  gate.open()
+  for (const { waiting } of await control.allEnded()) expect(waiting).toBeUndefined()
+  const ended = await waitingIn(control, graph_id)
+  expect(Object.values(ended)).toEqual([undefined, undefined, undefined])
+})
+
+test('for the next attempt', async () => {
+  await using control = await startControl()
+  const params = { action: 'read', path: 'not/there' }
+  const { graph_id } = await control.submit([{ id: 'again', type: 'file', params, retry: 5 }])
+  const { waiting, attempts, attempt } = await waits(
+    control,
+    'again',
+    ({ reason, until: at }) => reason === 'backoff' && Date.parse(at!) - Date.now() > 200,
+  )
+  expect(waiting!.detail).toBe(`attempt ${attempt! + 1} of 6 follows`)
+  const pauseMs = 100 * 2 ** (attempt! - 1)
+  expect(Date.parse(waiting!.until!)).toBe(Date.parse(attempts!.at(-1)!.finished_at!) + pauseMs)
+  expect((await waitingIn(control, graph_id)).again).toMatchObject({ reason: 'backoff' })
+})
+
+test('a record that waits may be submitted again', async () => {
+  await using control = await startControl()
+  using gate = new Gate()
+  await control.submit([gate.task('runs'), { id: 'after', type: 'noop', depends_on: ['runs'] }])
+  const record = await control.get('after')
+  expect(record.waiting?.reason).toBe('dependencies')
+  const response = await control.post({ tasks: [{ ...record, id: 'copy', depends_on: [] }] })
+  expect(response.status).toBe(202)
+})
+
+test('for memory at the runtime service, and for a runtime service that is away', async () => {
+  const large = { limits: { memory_bytes: 600 * 1024 * 1024 } }
+  await using pair = await startPair({ runtimeFlags: ['--capacity-memory-bytes', String(1024 * 1024 * 1024)] })
+  const go = `echo; while [ ! -e '${pair.file('go')}' ]; do sleep 0.02; done`
+  const script = (id: string) => ({ id, type: 'runtime.script', params: { script: go, ...large } })
+  const { graph_id } = await pair.control.submit([script('first')])
+  await pair.running('first')
+  const second = await pair.control.submit([script('second')])
+  const { waiting } = await waits(pair.control, 'second', ({ reason }) => reason === 'runtime')
+  expect(waiting).toEqual({ reason: 'runtime', detail: 'waiting for memory_bytes' })
+  expect(await waitingIn(pair.control, second.graph_id)).toEqual({ second: waiting })
+  expect(await waitingIn(pair.control, graph_id)).toEqual({ first: undefined })
+
+  await pair.stopRuntime('SIGTERM')
+  const away = await waits(pair.control, 'first', ({ detail }) => detail!.startsWith('runtime away since '))
+  const since = Date.parse(away.waiting!.detail!.slice('runtime away since '.length))
+  expect(Math.abs(Date.now() - since)).toBeLessThan(30_000)
+  expect((await waitingIn(pair.control, graph_id)).first).toEqual(away.waiting!)
+
+  await pair.startRuntime()
+  await until(
+    () => pair.control.get('first'),
+    ({ waiting }) => waiting === undefined,
+  )
+  await Bun.write(pair.file('go'), '')
+  for (const id of ['first', 'second']) expect((await pair.control.ended(id)).status).toBe('success')
+})
+
+test('a runtime service that does not answer does not hold up a look at its tasks', async () => {
+  await using pair = await startPair()
+  await pair.control.submit([{ id: 'sleeps', type: 'runtime.script', params: { script: 'echo; sleep 600' } }])
+  await pair.running('sleeps')
+  pair.runtime.process.kill('SIGSTOP')
+  const startedAt = performance.now()
+  expect((await pair.control.get('sleeps')).status).toBe('running')
+  expect(performance.now() - startedAt).toBeLessThan(5_000) // calls to it are given 15 s
+  pair.runtime.process.kill('SIGCONT')
+})
