@@ -2,11 +2,18 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { controlSettings, controlVariables } from '../control/config.ts'
+import { CONTROL_METRICS } from '../control/http/metrics.ts'
 import { serveSettings, serveVariables } from '../runtime/config.ts'
+import { RUNTIME_METRICS } from '../runtime/http/metrics.ts'
+import { bothLogEvents } from '../shared/log-events/both.ts'
+import { controlLogEvents } from '../shared/log-events/control.ts'
+import { CONTEXT_FIELDS } from '../shared/log-events/event.ts'
+import { runtimeLogEvents } from '../shared/log-events/runtime.ts'
 import { describedRoutes } from '../shared/openapi/route.ts'
 import { describedControl, describedRuntime } from './described-apps.ts'
 import { eventsTable } from './events-table.ts'
 import { graphFileSchema } from './graph-schema.ts'
+import { contextTable, logTable, metricsTable } from './operations-tables.ts'
 import { routesTable } from './routes-table.ts'
 import { replaceSection, settingsTable } from './settings-table.ts'
 
@@ -14,6 +21,7 @@ const ROOT = dirname(import.meta.dir)
 const SETTINGS = join(ROOT, 'docs/settings.md')
 const EXECUTORS = join(ROOT, 'docs/executors.md')
 const GRAPH_SCHEMA = join(ROOT, 'shared/contract/graph-schema.json')
+const OPERATIONS = join(ROOT, 'docs/operations.md')
 const HTTP = join(ROOT, 'docs/http.md')
 const RUNTIME = join(ROOT, 'docs/runtime.md')
 
@@ -45,10 +53,27 @@ export const currentRuntimePage = (): string =>
 /** shared/contract/graph-schema.json, which `taskmill schema` prints. */
 export const currentGraphSchema = (): string => `${JSON.stringify(graphFileSchema(), null, 2)}\n`
 
+/** docs/operations.md with the current metrics and log messages. */
+export function currentOperationsPage(): string {
+  const sections = {
+    'control metrics': metricsTable(CONTROL_METRICS),
+    'runtime metrics': metricsTable(RUNTIME_METRICS),
+    'context fields': contextTable(CONTEXT_FIELDS),
+    'log messages of both': logTable(bothLogEvents),
+    'control log messages': logTable(controlLogEvents),
+    'runtime log messages': logTable(runtimeLogEvents),
+  }
+  return Object.entries(sections).reduce(
+    (page, [name, table]) => replaceSection(page, name, table),
+    readFileSync(OPERATIONS, 'utf8'),
+  )
+}
+
 if (import.meta.main) {
   writeFileSync(SETTINGS, currentSettingsPage())
   writeFileSync(EXECUTORS, currentExecutorsPage())
   writeFileSync(GRAPH_SCHEMA, currentGraphSchema())
+  writeFileSync(OPERATIONS, currentOperationsPage())
   writeFileSync(HTTP, currentHttpPage())
   writeFileSync(RUNTIME, currentRuntimePage())
 }

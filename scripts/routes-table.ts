@@ -1,6 +1,7 @@
 /** The routes of a service as a Markdown table, from their descriptions. */
 import type { TSchema } from '@sinclair/typebox'
 import type { Answer, DescribedRoute } from '../shared/openapi/route.ts'
+import { markdownTable } from './markdown-table.ts'
 
 /** Throws if a route is not described. */
 export function routesTable(routes: readonly DescribedRoute[]): string {
@@ -12,12 +13,7 @@ export function routesTable(routes: readonly DescribedRoute[]): string {
     const statuses = [given, Object.keys(errors)].map((some) => some.join(', ')).filter(Boolean)
     return [`\`${method} ${path}\``, summary, parameters.join(', '), statuses.join('; ')]
   })
-  const lines = [
-    ['method and path', 'what it does', 'query', 'answers; refusals'],
-    ['---', '---', '---', '---'],
-    ...rows,
-  ]
-  return lines.map((cells) => `|${cells.map((cell) => (cell === '' ? ' ' : ` ${cell} `)).join('|')}|`).join('\n')
+  return markdownTable(['method and path', 'what it does', 'query', 'answers; refusals'], rows)
 }
 
 /** The body in a few words: its name, its fields or its media type. */

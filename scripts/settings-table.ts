@@ -1,5 +1,6 @@
 /** The settings of a program as a Markdown table, from the table that parses them. */
 import { flagName, type Settings } from '../shared/flags.ts'
+import { markdownTable } from './markdown-table.ts'
 
 export function settingsTable(settings: Settings, variables: Readonly<Record<string, string>> = {}): string {
   const rows = Object.entries(settings).map(([key, { variable, value, help, range, repeatable, ...setting }]) => [
@@ -10,8 +11,7 @@ export function settingsTable(settings: Settings, variables: Readonly<Record<str
     help,
   ])
   for (const [variable, help] of Object.entries(variables)) rows.push(['', `\`${variable}\``, '', '', help])
-  const lines = [['flag', 'variable', 'default', 'value', 'what it does'], ['---', '---', '---', '---', '---'], ...rows]
-  return lines.map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`).join('\n')
+  return markdownTable(['flag', 'variable', 'default', 'value', 'what it does'], rows)
 }
 
 /** Replaces the text between the markers of `name` by `content`. Throws if the markers are missing. */

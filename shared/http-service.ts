@@ -136,7 +136,7 @@ function asServiceError(code: string | number, error: unknown, request: Request)
 
 function logRefusal(log: Log, refusal: ServiceError, request: Request, traceId: string): void {
   const fields = { trace_id: traceId, method: request.method, path: pathOf(request), status: refusal.status }
-  if (refusal.status >= 500) log.error(refusal.message, { ...fields, cause: causeOf(refusal) })
+  if (refusal.status >= 500) log.error('request failed', { ...fields, error: refusal.message, cause: causeOf(refusal) })
   else if (refusal.status === CALLER_GONE) log.info('request given up', { ...fields, error: refusal.message })
   else log.warn('request refused', { ...fields, error: refusal.message })
 }

@@ -6,6 +6,10 @@
  */
 import { type ConsolaInstance, createConsola, LogLevels } from 'consola/core'
 import { isoTime } from './iso-time.ts'
+import type { bothLogEvents } from './log-events/both.ts'
+import type { controlLogEvents } from './log-events/control.ts'
+import type { CONTEXT_FIELDS } from './log-events/event.ts'
+import type { runtimeLogEvents } from './log-events/runtime.ts'
 
 export type LogFields = Record<string, unknown>
 
@@ -21,6 +25,25 @@ export interface LineSink {
   drain(): Promise<void>
 }
 
+/** Every message that a service may log. The declarations are types here: they are not part of the executables. */
+type Declared = typeof bothLogEvents & typeof controlLogEvents & typeof runtimeLogEvents
+
+/** Messages of a level. */
+type Message<L extends LogLevel> = { [M in keyof Declared]: Declared[M]['level'] extends L ? M : never }[keyof Declared]
+
+type Fields<M extends keyof Declared> = {
+  readonly [F in keyof Declared[M]['fields'] | keyof typeof CONTEXT_FIELDS]?: unknown
+}
+
+/** A log for messages that are not ours, such as those of a custom executor. */
+export interface OpenLog {
+  debug(msg: string, fields?: LogFields): void
+  info(msg: string, fields?: LogFields): void
+  warn(msg: string, fields?: LogFields): void
+  error(msg: string, fields?: LogFields): void
+  with(fields: LogFields): OpenLog
+}
+
 export class Log {
   readonly #consola: ConsolaInstance
   readonly #fields: LogFields | undefined
@@ -28,16 +51,16 @@ export class Log {
     this.#consola = consola
     this.#fields = fields
   }
-  debug(msg: string, fields?: LogFields): void {
+  debug<M extends Message<'debug'>>(msg: M, fields?: Fields<M>): void {
     this.#consola.debug(msg, this.#all(fields))
   }
-  info(msg: string, fields?: LogFields): void {
+  info<M extends Message<'info'>>(msg: M, fields?: Fields<M>): void {
     this.#consola.info(msg, this.#all(fields))
   }
-  warn(msg: string, fields?: LogFields): void {
+  warn<M extends Message<'warn'>>(msg: M, fields?: Fields<M>): void {
     this.#consola.warn(msg, this.#all(fields))
   }
-  error(msg: string, fields?: LogFields): void {
+  error<M extends Message<'error'>>(msg: M, fields?: Fields<M>): void {
     this.#consola.error(msg, this.#all(fields))
   }
   #all(fields: LogFields | undefined): LogFields | undefined {

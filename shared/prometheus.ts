@@ -1,12 +1,31 @@
 /** Metrics as text for Prometheus (0.0.4) and OpenMetrics (1.0.0). Pure. */
 
-export interface MetricFamily {
+interface MetricName {
   /** The name of a counter ends in `_total`. */
   readonly name: string
   readonly type: 'counter' | 'gauge' | 'histogram'
+  /** A sentence. */
   readonly help: string
+}
+
+/** A metric, declared once: the answer of /metrics and the table of `docs/operations.md` are made from it. */
+export interface Metric<S> extends MetricName {
+  /** Labels of its samples: name to values. */
+  readonly labels?: Readonly<Record<string, string>>
+  /** The present values. Undefined where there is nothing to measure. */
+  readonly samples: (sources: S) => readonly Sample[] | undefined
+}
+
+export interface MetricFamily extends MetricName {
   readonly samples: readonly Sample[]
 }
+
+/** The present values of all metrics that can be measured. */
+export const measured = <S>(metrics: readonly Metric<S>[], sources: S): MetricFamily[] =>
+  metrics.flatMap(({ name, type, help, samples }) => {
+    const values = samples(sources)
+    return values === undefined ? [] : [{ name, type, help, samples: values }]
+  })
 
 export interface Sample {
   readonly labels?: Readonly<Record<string, string>>

@@ -7,6 +7,7 @@ import {
   currentExecutorsPage,
   currentGraphSchema,
   currentHttpPage,
+  currentOperationsPage,
   currentRuntimePage,
   currentSettingsPage,
 } from '../scripts/docs.ts'
@@ -19,6 +20,10 @@ test('the tables of docs/settings.md are those that parse the command line (else
 
 test('the example of docs/executors.md is the one that is run (else: bun run docs)', () => {
   expect(readFileSync(join(ROOT, 'docs/executors.md'), 'utf8')).toBe(currentExecutorsPage())
+})
+
+test('the metrics and log messages of docs/operations.md are those that are declared (else: bun run docs)', () => {
+  expect(readFileSync(join(ROOT, 'docs/operations.md'), 'utf8')).toBe(currentOperationsPage())
 })
 
 test('the schema of a graph file is that of the schemas that validate (else: bun run docs)', () => {

@@ -8,7 +8,7 @@
 import type { TObject } from '@sinclair/typebox'
 import type { BoundedOutput } from '../../shared/bounded-output.ts'
 import type { ErrorCode } from '../../shared/contract/control.ts'
-import type { Log } from '../../shared/log.ts'
+import type { OpenLog } from '../../shared/log.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 
 /** Why an attempt is stopped from outside. `interrupted`: the service stops. */
@@ -37,7 +37,7 @@ export interface ExecutorContext {
   readonly attempt: number
   readonly traceId: string
   /** Its lines carry the trace id, task id and attempt. */
-  readonly log: Log
+  readonly log: OpenLog
   /** Unique name of this attempt within the service. Its processes have it in their environment as TASKMILL_ATTEMPT. */
   readonly attemptId: string
   /** Call it before the first visible effect. From then on the attempt number is on disk. */

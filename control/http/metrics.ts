@@ -3,7 +3,8 @@ import type { AnyElysia } from 'elysia'
 import { MetricsResponse } from '../../shared/contract/control.ts'
 import { described, json } from '../../shared/openapi/route.ts'
 import {
-  type MetricFamily,
+  type Metric,
+  measured,
   OPENMETRICS_TYPE,
   preferredType,
   renderMetrics,
@@ -24,7 +25,7 @@ export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: Metri
       if (type === 'application/json') return asJson(counters)
       const isOpenMetrics = type === 'application/openmetrics-text'
       set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT_TYPE
-      return renderMetrics(families(counters, parts), isOpenMetrics)
+      return renderMetrics(measured(CONTROL_METRICS, { ...parts, counters }), isOpenMetrics)
     },
     described({
       section: 'The service',
@@ -42,56 +43,59 @@ const asJson = ({ tasksTotal, tasksRunning, ended, byType }: Counters): MetricsR
   by_type: Object.fromEntries(byType),
 })
 
-const families = (
-  { tasksTotal, tasksRunning, ended, byType }: Counters,
-  { scheduler, eventStreams }: MetricParts,
-): MetricFamily[] => [
+interface Sources extends MetricParts {
+  readonly counters: Counters
+}
+
+export const CONTROL_METRICS: readonly Metric<Sources>[] = [
   {
     name: 'service_control_tasks_accepted_total',
     type: 'counter',
     help: 'Tasks accepted.',
-    samples: [{ value: tasksTotal }],
+    samples: ({ counters }) => [{ value: counters.tasksTotal }],
   },
   {
     name: 'service_control_tasks_total',
     type: 'counter',
     help: 'Tasks that ended, by how.',
-    samples: Object.entries(ended).map(([status, value]) => ({ labels: { status }, value })),
+    labels: { status: 'success, failed, skipped, cancelled' },
+    samples: ({ counters }) => Object.entries(counters.ended).map(([status, value]) => ({ labels: { status }, value })),
   },
   {
     name: 'service_control_tasks_by_type_total',
     type: 'counter',
     help: 'Tasks accepted, by type.',
-    samples: [...byType].map(([type, value]) => ({ labels: { type }, value })),
+    labels: { type: 'os, runtime, mcp, cli-skills, or that of a custom executor' },
+    samples: ({ counters }) => [...counters.byType].map(([type, value]) => ({ labels: { type }, value })),
   },
   {
     name: 'service_control_tasks_running',
     type: 'gauge',
     help: 'Tasks that have started and not ended, those between two attempts among them.',
-    samples: [{ value: tasksRunning }],
+    samples: ({ counters }) => [{ value: counters.tasksRunning }],
   },
   {
     name: 'service_control_queue_length',
     type: 'gauge',
     help: 'Tasks that could start but for the concurrency limit; at most 1024 are queued.',
-    samples: [{ value: scheduler.queueLength }],
+    samples: ({ scheduler }) => [{ value: scheduler.queueLength }],
   },
   {
     name: 'service_control_event_streams',
     type: 'gauge',
     help: 'Event streams that are open.',
-    samples: [{ value: eventStreams.openCount }],
+    samples: ({ eventStreams }) => [{ value: eventStreams.openCount }],
   },
   {
     name: 'service_control_events_sent_total',
     type: 'counter',
     help: 'Events sent, over all streams.',
-    samples: [{ value: eventStreams.sentTotal }],
+    samples: ({ eventStreams }) => [{ value: eventStreams.sentTotal }],
   },
   {
     name: 'service_control_event_streams_lagging_total',
     type: 'counter',
     help: 'Event streams that were cut because their clients read too slowly.',
-    samples: [{ value: eventStreams.laggingTotal }],
+    samples: ({ eventStreams }) => [{ value: eventStreams.laggingTotal }],
   },
 ]

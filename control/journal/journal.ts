@@ -127,7 +127,7 @@ export class Journal {
     } catch (error) {
       if (error instanceof DataDirectoryLost) {
         this.#lost = error
-        this.#log.error(error.message, { data_dir: this.#dataDir })
+        this.#log.error('the data directory is lost', { cause: error.message, data_dir: this.#dataDir })
       }
       throw error
     }

@@ -67,8 +67,8 @@ export class Force {
     try {
       const isUnbegun = !records.hasBegun(task)
       if (isUnbegun) this.#forestall(task)
-      const what = `a launcher did not ${isUnbegun ? 'start' : 'end'} its task in time: both are killed`
-      log.error(what, { task_id: task.task_id })
+      const missed = isUnbegun ? 'start' : 'end'
+      log.error(`a launcher did not ${missed} its task in time: both are killed`, { task_id: task.task_id })
       await this.endWhatIsLeft(task)
       // No launcher is left to report the end.
       if (isUnbegun || records.isLauncherAlive(task) === false) launchedPhase.launch.endHeard()

@@ -1,10 +1,12 @@
 /** /metrics: counters since the service started, and present reservations, as text for Prometheus. */
 import type { AnyElysia } from 'elysia'
+import { TASK_ERROR_CODES } from '../../shared/contract/runtime.ts'
 import type { Capacity, ResourcesSnapshot } from '../../shared/contract/runtime-info.ts'
 import { described, other } from '../../shared/openapi/route.ts'
 import {
   histogramSamples,
-  type MetricFamily,
+  type Metric,
+  measured,
   OPENMETRICS_TYPE,
   preferredType,
   renderMetrics,
@@ -19,14 +21,14 @@ export interface MetricsSources {
   readonly resources: () => ResourcesSnapshot
 }
 
-export const addMetricsRoute = (app: AnyElysia, sources: MetricsSources): AnyElysia =>
+export const addMetricsRoute = (app: AnyElysia, { totals, resources }: MetricsSources): AnyElysia =>
   app.get(
     '/metrics',
     ({ request, set }) => {
       const preferred = preferredType(request.headers.get('accept'), ['text/plain', 'application/openmetrics-text'])
       const isOpenMetrics = preferred === 'application/openmetrics-text'
       set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT
-      return renderMetrics(families(sources), isOpenMetrics)
+      return renderMetrics(measured(RUNTIME_METRICS, { totals, resources: resources() }), isOpenMetrics)
     },
     described({
       section: 'The service',
@@ -36,41 +38,11 @@ export const addMetricsRoute = (app: AnyElysia, sources: MetricsSources): AnyEly
     }),
   )
 
-function families({ totals, resources }: MetricsSources): MetricFamily[] {
-  const { capacity, reserved, available, active_reservations, accepted_waiting_tasks } = resources()
-  return [
-    {
-      name: 'service_runtime_tasks_total',
-      type: 'counter',
-      help: 'Tasks that came to be in a status.',
-      samples: Object.entries(totals.byStatus).map(([status, value]) => ({ labels: { status }, value })),
-    },
-    gauge('service_runtime_tasks_running', 'Tasks that are launched or run.', active_reservations.length),
-    {
-      name: 'service_runtime_task_errors_total',
-      type: 'counter',
-      help: 'Tasks that did not succeed, by the code of their error.',
-      samples: [...totals.errorsByCode].map(([code, value]) => ({ labels: { code }, value })),
-    },
-    {
-      name: 'service_runtime_task_duration_ms',
-      type: 'histogram',
-      help: 'Milliseconds from the start of a task to its end.',
-      samples: histogramSamples(DURATION_BOUNDS_MS, totals.durations, totals.durationSumMs),
-    },
-    gauge('service_runtime_queue_length', 'Accepted tasks that wait for their place.', accepted_waiting_tasks),
-    ...counters('capacity', 'What there is', capacity),
-    ...counters('reserved', 'What running tasks have reserved', reserved),
-    ...counters('available', 'What is left', available),
-  ]
+/** What the metrics are measured from. */
+interface Measured {
+  readonly totals: Totals
+  readonly resources: ResourcesSnapshot
 }
-
-const gauge = (name: string, help: string, value: number): MetricFamily => ({
-  name,
-  type: 'gauge',
-  help,
-  samples: [{ value }],
-})
 
 const UNITS: Readonly<Record<keyof Capacity, string>> = {
   task_slots: 'places for running tasks',
@@ -78,8 +50,53 @@ const UNITS: Readonly<Record<keyof Capacity, string>> = {
   pids: 'processes and threads',
 }
 
-const counters = (what: string, help: string, amounts: Capacity): MetricFamily[] =>
-  (Object.keys(UNITS) as (keyof Capacity)[]).flatMap((unit) => {
-    const value = amounts[unit]
-    return value === undefined ? [] : [gauge(`service_runtime_${what}_${unit}`, `${help}: ${UNITS[unit]}.`, value)]
-  })
+/** A gauge for each unit of capacity. */
+const amounts = (what: 'capacity' | 'reserved' | 'available', help: string): Metric<Measured>[] =>
+  (Object.keys(UNITS) as (keyof Capacity)[]).map((unit) => ({
+    name: `service_runtime_${what}_${unit}`,
+    type: 'gauge',
+    help: `${help}: ${UNITS[unit]}.`,
+    samples: ({ resources }) => {
+      const value = resources[what][unit]
+      return value === undefined ? undefined : [{ value }]
+    },
+  }))
+
+export const RUNTIME_METRICS: readonly Metric<Measured>[] = [
+  {
+    name: 'service_runtime_tasks_total',
+    type: 'counter',
+    help: 'Tasks that came to be in a status.',
+    labels: { status: 'accepted, running, success, failed, cancelled' },
+    samples: ({ totals }) => Object.entries(totals.byStatus).map(([status, value]) => ({ labels: { status }, value })),
+  },
+  {
+    name: 'service_runtime_tasks_running',
+    type: 'gauge',
+    help: 'Tasks that are launched or run.',
+    samples: ({ resources }) => [{ value: resources.active_reservations.length }],
+  },
+  {
+    name: 'service_runtime_task_errors_total',
+    type: 'counter',
+    help: 'Tasks that did not succeed, by the code of their error.',
+    labels: { code: TASK_ERROR_CODES.join(', ') },
+    samples: ({ totals }) => [...totals.errorsByCode].map(([code, value]) => ({ labels: { code }, value })),
+  },
+  {
+    name: 'service_runtime_task_duration_ms',
+    type: 'histogram',
+    help: 'Milliseconds from the start of a task to its end.',
+    labels: { le: DURATION_BOUNDS_MS.join(', ') },
+    samples: ({ totals }) => histogramSamples(DURATION_BOUNDS_MS, totals.durations, totals.durationSumMs),
+  },
+  {
+    name: 'service_runtime_queue_length',
+    type: 'gauge',
+    help: 'Accepted tasks that wait for their place.',
+    samples: ({ resources }) => [{ value: resources.accepted_waiting_tasks }],
+  },
+  ...amounts('capacity', 'What there is'),
+  ...amounts('reserved', 'What running tasks have reserved'),
+  ...amounts('available', 'What is left'),
+]

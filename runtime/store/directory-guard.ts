@@ -39,7 +39,7 @@ export class DirectoryGuard {
       // A path that does not answer fails for those who use it.
       if (!(error instanceof DataDirectoryLost)) return undefined
       this.#lost = error
-      this.#log.error(messageOf(error))
+      this.#log.error('the data directory is lost', { cause: messageOf(error) })
     }
     return this.#lost
   }

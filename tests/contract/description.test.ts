@@ -111,6 +111,21 @@ describe('real answers of control', () => {
     await service.ask('DELETE /graphs/{id}', { values })
   })
 
+  test('to tasks of a graph with ids of its own', async () => {
+    const { body } = await service.ask('POST /tasks', post({ ...GRAPH, scope: 'graph' }))
+    const { graph_id: id } = body as { graph_id: string }
+    await service.ask('GET /graphs/{id}', { values: { id }, query: '?wait_ms=20000' })
+    await service.ask('GET /graphs/{id}/tasks', { values: { id } })
+    const TASK = '/graphs/{id}/tasks/{task_id}'
+    for (const task_id of ['ok', 'none']) {
+      const values = { id, task_id }
+      await service.ask(`GET ${TASK}`, { values })
+      await service.ask(`GET ${TASK}/logs`, { values })
+      await service.ask(`POST ${TASK}/cancel`, { values })
+      await service.ask(`DELETE ${TASK}`, { values })
+    }
+  })
+
   test('to actions', async () => {
     const action = { adapter: 'codex', metadata: { a: 'b' }, action: { kind: 'os.noop', input: {} } }
     await service.ask('GET /adapters/capabilities')

@@ -77,7 +77,7 @@ describe('404', () => {
     ['GET', '/nowhere'],
     ['POST', '/nowhere'],
     ['DELETE', '/tasks/known/more'],
-    ['GET', '/'],
+    ['GET', '/nothing'],
     ['PATCH', '/a/b/c'],
     ['GET', '/Health'],
   ])('an unknown path is named with its method: %s %s', async (method, path) => {

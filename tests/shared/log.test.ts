@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { LOG_LEVELS, silentLog } from '../../shared/log.ts'
+import { LOG_LEVELS, type OpenLog, silentLog } from '../../shared/log.ts'
 import { memoryLog } from '../support/memory-log.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
@@ -14,7 +14,7 @@ type Line = Readonly<Record<string, unknown>>
 
 describe('a log line', () => {
   test('is one JSON object with time, level, service, message and fields', () => {
-    const { log, texts, lines } = memoryLog()
+    const { openLog: log, texts, lines } = memoryLog()
     const before = Date.now()
     log.warn('disk is full', { path: '/a\nb', bytes: 12, nested: { deep: [1] } })
     expect(texts).toHaveLength(1)
@@ -37,15 +37,15 @@ describe('a log line', () => {
 
   test('is written for its level and those above, no others', () => {
     for (const [least, level] of LOG_LEVELS.entries()) {
-      const { log, lines } = memoryLog(level)
-      for (const each of LOG_LEVELS) log[each](`a line of level ${each}`)
+      const { log, openLog, lines } = memoryLog(level)
+      for (const each of LOG_LEVELS) openLog[each](`a line of level ${each}`)
       expect(lines().map((line) => line.level)).toEqual([...LOG_LEVELS.slice(least)])
       expect(log.debugging).toBe(level === 'debug')
     }
   })
 
   test('carries the fields of the log it comes from, its own before theirs', () => {
-    const { log, lines } = memoryLog()
+    const { openLog: log, lines } = memoryLog()
     const request = log.with({ trace_id: 't1', attempt: 1 })
     for (const level of LOG_LEVELS.slice(1)) request.with({ task_id: 'a' })[level]('inner', { attempt: 2 })
     request.with({ trace_id: 't2' }).info('nested')
@@ -60,14 +60,15 @@ describe('a log line', () => {
   })
 
   test('is never folded into one with its equals', () => {
-    const { log, lines } = memoryLog()
+    const { openLog: log, lines } = memoryLog()
     for (let i = 0; i < 100; i++) log.info('the same', { again: true })
     expect(lines()).toHaveLength(100)
   })
 
   test('goes nowhere from a silent log', () => {
     const log = silentLog()
-    expect(() => log.error('unheard')).not.toThrow()
+    const openLog: OpenLog = log
+    expect(() => openLog.error('unheard')).not.toThrow()
     expect(log.debugging).toBe(false)
   })
 })

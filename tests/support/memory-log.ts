@@ -1,8 +1,10 @@
 /** A log that keeps its lines in memory. */
-import { createLog, type Log, type LogLevel } from '../../shared/log.ts'
+import { createLog, type Log, type LogLevel, type OpenLog } from '../../shared/log.ts'
 
 export interface MemoryLog {
   readonly log: Log
+  /** The same, for any messages. */
+  readonly openLog: OpenLog
   /** The lines as written, each with its line end. */
   readonly texts: readonly string[]
   /** The lines as objects. */
@@ -12,5 +14,5 @@ export interface MemoryLog {
 export function memoryLog(level: LogLevel = 'info'): MemoryLog {
   const texts: string[] = []
   const log = createLog({ write: (lines) => void texts.push(lines), drain: async () => {} }, level, 'test')
-  return { log, texts, lines: () => texts.map((text) => JSON.parse(text) as Record<string, unknown>) }
+  return { log, openLog: log, texts, lines: () => texts.map((text) => JSON.parse(text) as Record<string, unknown>) }
 }

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { builtProgram, type ProgramName } from '../../scripts/build.ts'
 import { cgroupRemover } from '../../scripts/service-cgroups.ts'
+import { faultsOfLogLine } from './log-line.ts'
 import { tempDir } from './temp.ts'
 
 export interface ServiceOptions {
@@ -63,10 +64,12 @@ export async function startService(
   })
   const stderr = new Response(child.stderr).text()
   const log: LogLine[] = []
+  const undeclared: string[] = []
   const { promise: listening, resolve: isListening } = Promise.withResolvers<string>()
   const reading = readLines(child.stdout, (text) => {
     const line = JSON.parse(text) as LogLine
     log.push(line)
+    undeclared.push(...faultsOfLogLine(line))
     // Control may have started the other service, whose lines are among its own.
     if (line.msg === 'listening' && program.endsWith(`-${line.service}`)) isListening(String(line.url))
   })
@@ -76,6 +79,7 @@ export async function startService(
     await Promise.all([child.exited, reading])
     removeGroup()
     temp[Symbol.dispose]()
+    if (undeclared.length > 0) throw new Error(`log lines that are not declared: ${undeclared.join('; ')}`)
   }
   const url = await Promise.race([listening, child.exited.then(() => undefined)])
   if (url === undefined) {

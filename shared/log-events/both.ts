@@ -1,0 +1,82 @@
+/** Log messages that both services have. */
+import { CAUSE, type LogEvents } from './event.ts'
+
+const request = {
+  method: 'Method of the request.',
+  path: 'Path of the request.',
+  status: 'Status of the answer.',
+} as const
+
+export const bothLogEvents = {
+  listening: {
+    level: 'info',
+    when: 'The service takes requests.',
+    fields: {
+      url: 'Its address.',
+      version: 'Version of the build.',
+      pid: 'Its process.',
+      recovered_graphs: 'Control: graphs that were read from disk.',
+      cut_journal_bytes: 'Control: bytes at the end of the journal that a crash left incomplete.',
+      waiting: 'Runtime: tasks in the queue.',
+      running: 'Runtime: tasks that ran on meanwhile.',
+      ended: 'Runtime: tasks that ended meanwhile.',
+    },
+  },
+  'listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)': {
+    level: 'warn',
+    when: 'The address is not of loopback, and no token is set.',
+    fields: {},
+  },
+  stopping: {
+    level: 'info',
+    when: 'A signal ends the service.',
+    fields: { signal: 'The signal.', running_tasks: 'Runtime: tasks that run on.' },
+  },
+  stopped: { level: 'info', when: 'The service ends, and all is on disk.', fields: {} },
+  'stopped before it listened': {
+    level: 'info',
+    when: 'A signal ended the service during its start.',
+    fields: { signal: 'The signal.' },
+  },
+  request: { level: 'debug', when: 'A request was answered.', fields: request },
+  'request refused': {
+    level: 'warn',
+    when: 'A request got a status from 400 to 498.',
+    fields: { ...request, error: 'The error of the answer.' },
+  },
+  'request given up': {
+    level: 'info',
+    when: 'The caller closed the connection before the answer. The status is 499.',
+    fields: { ...request, error: 'What had not happened yet.' },
+  },
+  'request failed': {
+    level: 'error',
+    when: 'A request got a status of 500 or more.',
+    fields: { ...request, error: 'The error of the answer.', cause: 'What went wrong, with its stack.' },
+  },
+  'the data directory is lost': {
+    level: 'error',
+    when: 'The data directory was moved or replaced while the service ran. It stores nothing more: restart it.',
+    fields: { ...CAUSE, data_dir: 'Its path.' },
+  },
+  'other users can read files with secrets, which belong to somebody else': {
+    level: 'warn',
+    when: 'At the start. The service may not correct the modes of these files.',
+    fields: { files: 'Their paths.' },
+  },
+  'other users can look into the data directory: chmod 700 it, or choose another with --data-dir': {
+    level: 'warn',
+    when: 'At the start.',
+    fields: { data_dir: 'Its path.' },
+  },
+  'other users have rights to the token file: chmod 600 it': {
+    level: 'warn',
+    when: 'At the start.',
+    fields: { token_file: 'Its path.' },
+  },
+  'log lines dropped: stdout is read too slowly': {
+    level: 'warn',
+    when: 'More than 8 MiB of lines waited for their reader.',
+    fields: { dropped: 'Number of dropped lines.' },
+  },
+} as const satisfies LogEvents

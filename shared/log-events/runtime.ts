@@ -1,0 +1,141 @@
+/** Log messages of the runtime service. */
+import { CAUSE, type LogEvents } from './event.ts'
+
+export const runtimeLogEvents = {
+  'task accepted': { level: 'info', when: 'A task is on disk.', fields: {} },
+  'task ended': {
+    level: 'info',
+    when: 'A task has ended, with all its processes.',
+    fields: { status: 'How it ended.', error: '{code, message} if it did not succeed.' },
+  },
+  'task deleted': { level: 'info', when: 'A caller removed a task.', fields: {} },
+  'kill requested': { level: 'info', when: 'A caller killed a task.', fields: {} },
+  'tasks removed that are kept no longer': {
+    level: 'info',
+    when: 'Retention removed tasks.',
+    fields: { removed: 'Number of tasks.' },
+  },
+  'cannot remove tasks that are kept no longer': {
+    level: 'error',
+    when: 'Retention failed. It is repeated after --gc-interval-ms.',
+    fields: CAUSE,
+  },
+  'cannot remove stray directories': {
+    level: 'error',
+    when: 'After the start: directories that no task has stay until the next one.',
+    fields: CAUSE,
+  },
+  'cannot remove the files of a deleted task before the next start': {
+    level: 'warn',
+    when: 'After a removal.',
+    fields: CAUSE,
+  },
+  'cannot remove the directory of a task': {
+    level: 'warn',
+    when: 'Retention moves it aside and tries again at the next start.',
+    fields: CAUSE,
+  },
+  'it stays until the next start': {
+    level: 'warn',
+    when: 'A directory could not be moved aside either.',
+    fields: CAUSE,
+  },
+  'a launcher is at work in a directory that no task has: it stays': {
+    level: 'warn',
+    when: 'After the start. The next one looks again.',
+    fields: {},
+  },
+  'cannot remove the directory of a task that was refused': {
+    level: 'warn',
+    when: 'A submission failed.',
+    fields: CAUSE,
+  },
+  'cannot close the directory of a task': {
+    level: 'warn',
+    when: 'The sandbox user keeps its access to the directory of a task that has ended.',
+    fields: CAUSE,
+  },
+  'cannot write the result file: the status is in the database': {
+    level: 'warn',
+    when: 'result.json of a task is missing. Answers are not affected.',
+    fields: CAUSE,
+  },
+  'cannot write the database': {
+    level: 'error',
+    when: 'Submissions get 503 until a write succeeds: make room on the disk.',
+    fields: CAUSE,
+  },
+  'the database can be written again': { level: 'info', when: 'After the line before.', fields: {} },
+  'the database lacks what was not written': {
+    level: 'warn',
+    when: 'At the end of the service. The next start learns it from the launchers.',
+    fields: CAUSE,
+  },
+  'a change of the database failed': {
+    level: 'error',
+    when: 'A change failed twice. Its caller gets an error.',
+    fields: { ...CAUSE, first: 'What went wrong the first time.' },
+  },
+  'cannot take back what was refused': { level: 'error', when: 'A refused change is still in memory.', fields: CAUSE },
+  'the process that starts launchers ended: another takes its place (see launchers.log)': {
+    level: 'warn',
+    when: 'The fork server was killed, or failed.',
+    fields: { exit_code: 'Its exit code.', signal: 'The signal that ended it.' },
+  },
+  'the machine refuses a launch: it is tried again': {
+    level: 'warn',
+    when: 'The machine is short of processes or memory. The task waits up to --launch-retry-ms.',
+    fields: CAUSE,
+  },
+  'cannot remove the record of a launch that was refused': { level: 'error', when: 'The task fails.', fields: CAUSE },
+  'cannot write why a task is not started': { level: 'warn', when: 'The disk is full.', fields: CAUSE },
+  'a task cannot be looked after': {
+    level: 'error',
+    when: 'Following, killing or ending a task failed. It is repeated.',
+    fields: CAUSE,
+  },
+  'a task of an earlier service cannot be taken up': {
+    level: 'error',
+    when: 'At the start. The task fails with internal.',
+    fields: CAUSE,
+  },
+  'cannot ask a launcher to end its task yet': { level: 'warn', when: 'After a kill. It is repeated.', fields: CAUSE },
+  'a launcher did not start its task in time: both are killed': {
+    level: 'error',
+    when: 'A launch hung.',
+    fields: {},
+  },
+  'a launcher did not end its task in time: both are killed': {
+    level: 'error',
+    when: 'A launcher hung after the wall time or a kill.',
+    fields: {},
+  },
+  'processes of a task whose launcher is gone cannot be killed': {
+    level: 'error',
+    when: 'Processes may be left: look for TASKMILL_TASK in their environments.',
+    fields: {},
+  },
+  'the control group of a task that does not run cannot be ended': {
+    level: 'error',
+    when: 'Processes of a task, or its empty cgroup, are left.',
+    fields: CAUSE,
+  },
+  'the control groups of tasks cannot be listed': { level: 'error', when: 'At the start.', fields: CAUSE },
+  'control groups stay: the file system of their service does not answer': {
+    level: 'warn',
+    when: 'At the start: another service may still own them.',
+    fields: { groups: 'Their paths.' },
+  },
+  'control groups of services that are gone removed': {
+    level: 'info',
+    when: 'At the start.',
+    fields: { services: 'Number of services.' },
+  },
+  'control groups of other services checked': { level: 'debug', when: 'At the start.', fields: {} },
+  'control groups of services that are gone cannot be removed': { level: 'warn', when: 'At the start.', fields: CAUSE },
+  'control groups have no record: no other service removes them if this one is killed': {
+    level: 'warn',
+    when: 'At the start.',
+    fields: { causes: 'What went wrong.' },
+  },
+} as const satisfies LogEvents
