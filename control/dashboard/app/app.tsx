@@ -1,6 +1,6 @@
 /** The whole page: the bar on top, the list of graphs, and the place where one is. */
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
-import { GRAPH_VIEWS, hashOf, type Place, TASK_TABS } from '../model/place.ts'
+import { GRAPH_VIEWS, hashOf, type Place, placeOf, TASK_TABS } from '../model/place.ts'
 import { whenUnauthorized } from './api.ts'
 import { KeysDialog, SearchDialog, TokenForm } from './dialogs.tsx'
 import { Empty } from './empty.tsx'
@@ -60,17 +60,18 @@ export function App() {
     [graphs, graphId, go],
   )
   useKeys((key) => {
+    const here = placeOf(location.hash) // keys may come faster than the page is drawn
     if (key === '/' || key === 'Ctrl+k') setDialog('search')
     else if (key === '?') setDialog('keys')
     else if (key === 'j') step(1)
     else if (key === 'k') step(-1)
     else if (key === 'n') go({ at: 'submit' })
-    else if (place.at !== 'graph') return false
-    else if (key === 'c') setAsked(place.taskId === undefined ? 'graph' : 'task')
-    else if (key === 'Escape' && place.taskId !== undefined) go({ ...place, taskId: undefined })
-    else if (VIEW_KEYS.includes(key as 'g')) go({ ...place, view: GRAPH_VIEWS[VIEW_KEYS.indexOf(key as 'g')]! })
-    else if (place.taskId !== undefined && TAB_KEYS.includes(key as 'o')) {
-      go({ ...place, tab: TASK_TABS[TAB_KEYS.indexOf(key as 'o')]! })
+    else if (here.at !== 'graph') return false
+    else if (key === 'c') setAsked(here.taskId === undefined ? 'graph' : 'task')
+    else if (key === 'Escape' && here.taskId !== undefined) go({ ...here, taskId: undefined })
+    else if (VIEW_KEYS.includes(key as 'g')) go({ ...here, view: GRAPH_VIEWS[VIEW_KEYS.indexOf(key as 'g')]! })
+    else if (here.taskId !== undefined && TAB_KEYS.includes(key as 'o')) {
+      go({ ...here, tab: TASK_TABS[TAB_KEYS.indexOf(key as 'o')]! })
     } else return false
     return true
   })
@@ -94,6 +95,7 @@ export function App() {
         <a class="brand" href="#/graphs">
           taskmill
         </a>
+        {place.at === 'graphs' && !isEmpty && <h1 class="for-readers">Graphs</h1>}
         <nav aria-label="Places">
           <TopLink place={{ at: 'graphs' }} isHere={place.at === 'graphs' || place.at === 'graph'} text="Graphs" />
           <TopLink place={{ at: 'service' }} isHere={place.at === 'service'} text="Service" />

@@ -1,8 +1,12 @@
 /** What broke first, its last words, what it took with it, and what to try next. */
+import { StyledText } from '../log/styled-text.tsx'
 import { hashOf, type Place } from '../model/place.ts'
 import type { RootCause } from '../model/wire.ts'
 import { CopyLine, Id } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
+
+/** Lines of its last output. */
+const MAX_TAIL_LINES = 20
 
 export function FailureCard({ cause, place }: { cause: RootCause; place: Extract<Place, { at: 'graph' }> }) {
   const { task_id, error, tail, skipped, try_next } = cause
@@ -22,7 +26,7 @@ export function FailureCard({ cause, place }: { cause: RootCause; place: Extract
       </h2>
       <pre class="error-text">{error}</pre>
       {tail !== undefined && tail.trim() !== '' && tail.trim() !== error.trim() && (
-        <pre class="tail-text">{tail.trimEnd().split('\n').slice(-20).join('\n')}</pre>
+        <StyledText text={tail} maxLines={MAX_TAIL_LINES} />
       )}
       {try_next.length > 0 && (
         <details>

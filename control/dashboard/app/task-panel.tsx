@@ -1,6 +1,7 @@
 /** One task: what it is, why it waits or failed, its log, its input and output, its attempts. */
 import type { TaskRecord } from '../../../shared/contract/control.ts'
 import { LogView } from '../log/log-view.tsx'
+import { StyledText } from '../log/styled-text.tsx'
 import { agoText, durationText } from '../model/amounts.ts'
 import { endMs } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
@@ -184,6 +185,9 @@ function ValueView({ value, isRead, empty }: { value: unknown; isRead: boolean; 
   )
 }
 
+/** Lines of the last output of an attempt. */
+const MAX_TAIL_LINES = 40
+
 function Attempts({ task, record, now }: { task: GraphTask; record: TaskRecord | undefined; now: number }) {
   const attempts = record?.attempts ?? []
   const isAlone = attempts.length === 0
@@ -214,7 +218,7 @@ function Attempts({ task, record, now }: { task: GraphTask; record: TaskRecord |
               .filter(Boolean)
               .join(' · ')}
           </p>
-          {tail !== undefined && <pre class="tail-text">{tail}</pre>}
+          {tail !== undefined && <StyledText text={tail} maxLines={MAX_TAIL_LINES} />}
         </li>
       ))}
     </ol>

@@ -12,7 +12,7 @@ import { clockText, durationText, idParts } from '../model/amounts.ts'
 import { countsOf } from '../model/counts.ts'
 import { endMs } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
-import { LOOK_WORDS, type Look, lookOf, typeWord } from '../model/looks.ts'
+import { type Look, lookOf, typeWord } from '../model/looks.ts'
 import type { GraphTask } from '../model/wire.ts'
 import { type Boxes, boxesOf } from './boxes.ts'
 import { BOX_HEIGHT, BOX_WIDTH, heightOf, leftOf, pathOf, topOf, widthOf } from './geometry.ts'
@@ -27,7 +27,10 @@ const SCALE_STEP = 1.25
 const DETAIL_SCALE = 0.6
 
 /** A graph is not shown smaller than this before one asks for it. */
-const LEAST_FIRST_SCALE = 0.45
+const LEAST_FIRST_SCALE = 0.65
+
+/** Characters at the end of an id that a box always shows: ids of one graph differ there. */
+const TAIL_CHARACTERS = 5
 
 export interface GraphViewProps {
   readonly watch: GraphWatch
@@ -208,17 +211,16 @@ interface TaskBoxProps extends BoxPlace {
 const TaskBox = memo(function TaskBox({ task, isCritical, now, ...place }: TaskBoxProps) {
   const look = lookOf(task)
   const time = timeOf(task, now)
-  const [head, tail] = idParts(task.id)
+  const [head, tail] = idParts(task.id, TAIL_CHARACTERS)
   return (
     <button
       type="button"
       {...placeProps(place)}
       class={`box look-${look}${place.isLit ? ' lit' : ''}${isCritical ? ' critical' : ''}`}
       aria-pressed={place.isSelected}
-      aria-label={`${task.id}, ${typeWord(task)}, ${LOOK_WORDS[look]}${time === '' ? '' : `, ${time}`}`}
       title={task.id}
     >
-      <StateIcon look={look} word="" />
+      <StateIcon look={look} />
       <span class="box-text">
         <span class="id">
           <span class="head">{head}</span>
@@ -246,10 +248,9 @@ function GroupBox({ label, tasks, ...place }: GroupBoxProps) {
       type="button"
       {...placeProps(place)}
       class={`box group look-${look}${place.isLit ? ' lit' : ''}`}
-      aria-label={`${label}, ${tasks.length} tasks, ${LOOK_WORDS[look]}: open the group`}
       title={`${tasks.length} tasks: click to open`}
     >
-      <StateIcon look={look} word="" />
+      <StateIcon look={look} />
       <span class="box-text">
         <span class="id">
           <span class="head">{label}</span>

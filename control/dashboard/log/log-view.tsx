@@ -5,6 +5,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ApiError, textOf as chunksOf, request } from '../app/api.ts'
 import { type LogLine, LogLines, MAX_LINES, type StreamName, textOf } from './log-lines.ts'
+import { StyledPieces } from './styled-text.tsx'
 
 const STREAMS = ['stdout', 'stderr'] as const
 
@@ -180,11 +181,7 @@ export function LogView({ path, version, name }: { path: string; version: unknow
               {number}
             </span>
             <span class="text">
-              {pieces.map(({ text, style }, index) => (
-                <span key={index} class={style}>
-                  {text}
-                </span>
-              ))}
+              <StyledPieces pieces={pieces} />
             </span>
           </div>
         ))}

@@ -47,10 +47,10 @@ export function bytesText(bytes: number): string {
 /** Characters at the end of an id that stay visible when its middle is left out. */
 const TAIL_CHARACTERS = 8
 
-/** The two parts of an id: the first may be cut on the screen, the second stays. */
-export function idParts(id: string): [head: string, tail: string] {
+/** The two parts of an id: the first may be cut on the screen, the second stays. Short ids have one part. */
+export function idParts(id: string, tailCharacters = TAIL_CHARACTERS): [head: string, tail: string] {
   const characters = [...id]
-  const cut = characters.length <= TAIL_CHARACTERS * 2 ? characters.length : characters.length - TAIL_CHARACTERS
+  const cut = characters.length <= tailCharacters * 2 ? characters.length : characters.length - tailCharacters
   return [characters.slice(0, cut).join(''), characters.slice(cut).join('')]
 }
 

@@ -6,7 +6,7 @@ import { Windowed } from '../app/windowed.tsx'
 import { durationText } from '../model/amounts.ts'
 import { type CriticalPath, endMs } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
-import { LOOK_WORDS, lookOf } from '../model/looks.ts'
+import { lookOf } from '../model/looks.ts'
 import { type WaterfallRow, waterfallOf } from './rows.ts'
 
 const ROW_HEIGHT = 30
@@ -86,11 +86,10 @@ function Row({
       type="button"
       class={`waterfall-row${isCritical ? ' critical' : ''}`}
       aria-pressed={isSelected}
-      aria-label={`${task.id}, ${LOOK_WORDS[look]}${ran === '' ? '' : `, ran ${ran}`}${isCritical ? ', on the critical path' : ''}`}
       onClick={() => onSelect(task.id)}
     >
       <span class="waterfall-name">
-        <StateIcon look={look} word="" />
+        <StateIcon look={look} />
         <Id text={task.id} />
         {(task.attempt ?? 1) > 1 && <span class="badge">↻ {task.attempt}</span>}
       </span>
@@ -102,6 +101,7 @@ function Row({
           <span class={`bar fill-${look}`} style={{ left: `${running.from}%`, width: `${running.width}%` }} />
         )}
       </span>
+      {isCritical && <span class="for-readers">on the critical path</span>}
       <span class="waterfall-time">{ran}</span>
     </button>
   )
