@@ -1,0 +1,286 @@
+/**
+ * Goal: what people do with the dashboard works in a real browser, against the built executable, whatever tasks contain.
+ * Method: chromium opens the page of a control service; each test follows one person.
+ */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { createRequire } from 'node:module'
+import type { Page } from 'playwright-core'
+import { TestBrowser, withoutChromium } from '../support/chromium.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { freePort } from '../support/free-port.ts'
+import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
+import { Gate } from './gate.ts'
+
+setDefaultTimeout(60_000)
+
+const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+
+/** Milliseconds in which a graph of 500 tasks is drawn: 300 on an idle machine. */
+const DRAWN_WITHIN_MS = 3_000
+
+describe.skipIf(withoutChromium !== undefined)(
+  `the dashboard${withoutChromium === undefined ? '' : ` (${withoutChromium})`}`,
+  () => {
+    let browser: TestBrowser
+    let control: Control
+    beforeAll(async () => {
+      ;[browser, control] = await Promise.all([
+        TestBrowser.start(),
+        startControl({ env: { SERVICE_SHELL_POLICY: 'open' } }),
+      ])
+    })
+    afterAll(async () => {
+      await Promise.all([browser?.[Symbol.asyncDispose](), control?.dispose()])
+    })
+
+    /** Submits a graph and opens its page. */
+    const openGraph = async (
+      tasks: readonly object[],
+      more: { body?: object; query?: string; from?: Control } = {},
+    ) => {
+      const from = more.from ?? control
+      const response = await from.post({ tasks, ...more.body })
+      const { graph_id } = (await response.json()) as { graph_id: string }
+      const page = await browser.open(`${from.url}/#/graphs/${graph_id}${more.query ?? ''}`)
+      return { page, graphId: graph_id }
+    }
+    const box = (page: Page, id: string) => page.locator('.box', { hasText: id })
+    const closed = async (page: Page) => {
+      await page.context().close()
+      expect(browser.complaints.splice(0)).toEqual([])
+    }
+
+    test('an empty service teaches how to begin, and the form submits an example that one sees move', async () => {
+      await using fresh = await startControl()
+      const page = await browser.open(fresh.url)
+      await page.getByText('No graphs yet').waitFor()
+      expect(await page.locator('.copy-line pre').first().textContent()).toContain(`curl -s ${fresh.url}/tasks`)
+      await page.getByRole('link', { name: 'Submit an example' }).click()
+      await page.getByRole('button', { name: 'Submit', exact: true }).click()
+      await page.getByRole('heading', { name: 'build-and-test' }).waitFor()
+      await page.locator('.box.look-running').first().waitFor()
+      await page.locator('.box.look-success').first().waitFor()
+      await page.getByRole('button', { name: 'Cancel' }).click()
+      await page.getByRole('button', { name: 'Cancel the graph' }).click()
+      await page.locator('.graph-state', { hasText: 'cancelled' }).waitFor()
+      await closed(page)
+    })
+
+    test('the drawing follows each task, and the list follows each graph', async () => {
+      using gate = new Gate()
+      const { page } = await openGraph([gate.task('first'), { id: 'then', type: 'noop', depends_on: ['first'] }], {
+        body: { name: 'moving' },
+      })
+      await page.locator('.box.look-running', { hasText: 'first' }).waitFor()
+      await page.locator('.box.look-pending', { hasText: 'then' }).waitFor()
+      const before = await box(page, 'then').boundingBox()
+      gate.open()
+      await page.locator('.box.look-success', { hasText: 'then' }).waitFor()
+      expect(await box(page, 'then').boundingBox()).toEqual(before)
+      await page.goto(`${control.url}/#/graphs`)
+      await page.locator('.stream.live').waitFor()
+      await control.post({ name: 'arrived', tasks: [{ id: 'arrived', type: 'noop' }] })
+      const row = page.locator('.graph-row', { hasText: 'arrived' })
+      await row.locator('.look-success').waitFor()
+      expect(await row.textContent()).toContain('1 of 1 task')
+      await closed(page)
+    })
+
+    test('a log grows while one looks, and a reload in the middle loses nothing', async () => {
+      using dir = tempDir()
+      const go = `${dir.path}/go`
+      const script = `printf '\\033[32mgreen\\033[0m\\n'; echo trouble >&2; until [ -e ${go} ]; do sleep 0.05; done; echo the end`
+      const { page } = await openGraph([{ id: 'talks', type: 'shell', params: { script } }], {
+        query: '?task=talks&tab=log',
+      })
+      await page.locator('.log-line .fg-2', { hasText: 'green' }).waitFor()
+      await page.locator('.log-line.stderr', { hasText: 'trouble' }).waitFor()
+      await page.reload()
+      await page.locator('.log-line .fg-2', { hasText: 'green' }).waitFor()
+      await Bun.write(go, '')
+      await page.locator('.log-line', { hasText: 'the end' }).waitFor()
+      await page.locator('.box.look-success').waitFor()
+      await page.getByRole('searchbox', { name: 'Find in log' }).fill('TROUBLE')
+      await page.locator('.log-line.found', { hasText: 'trouble' }).waitFor()
+      await closed(page)
+    })
+
+    test('what failed first is on top, with its last words and what it took with it', async () => {
+      const { page } = await openGraph([
+        { id: 'breaks', type: 'shell', params: { script: 'echo the last words >&2; exit 3' } },
+        { id: 'lost', type: 'noop', depends_on: ['breaks'] },
+      ])
+      const card = page.locator('.failure-card')
+      await card.getByText('the last words').waitFor()
+      expect(await card.textContent()).toContain('1 task was skipped because of it')
+      await card.getByText('What to try next').click()
+      await card.locator('.copy-line', { hasText: 'taskmill logs' }).waitFor()
+      await card.getByRole('link', { name: 'breaks' }).click()
+      await page.locator('.task-panel', { hasText: 'exit_nonzero' }).waitFor()
+      await closed(page)
+    })
+
+    test('keys, links and the back button lead to every place', async () => {
+      const { page, graphId } = await openGraph([
+        { id: 'k1', type: 'noop' },
+        { id: 'k2', type: 'noop', depends_on: ['k1'] },
+      ])
+      const hash = () => page.evaluate('location.hash') as Promise<string>
+      const at = (wanted: string) => until(hash, (found) => found === `#/graphs/${graphId}${wanted}`)
+      await page.locator('.box.look-success', { hasText: 'k2' }).waitFor()
+      await box(page, 'k1').focus()
+      await page.keyboard.press('ArrowRight')
+      await page.keyboard.press('Enter')
+      await at('?task=k2')
+      await page.keyboard.press('l')
+      await at('?task=k2&tab=log')
+      await page.keyboard.press('w')
+      await at('?view=waterfall&task=k2&tab=log')
+      await page.locator('.waterfall-row', { hasText: 'k1' }).waitFor()
+      await page.goBack()
+      await at('?task=k2&tab=log')
+      await page.keyboard.press('Escape')
+      await at('')
+      await page.keyboard.press('/')
+      await page.getByRole('searchbox', { name: 'Find a task or a graph' }).fill('k1')
+      await page.keyboard.press('Enter')
+      await at('?task=k1')
+      await page.keyboard.press('?')
+      await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+      await closed(page)
+    })
+
+    test('ids, errors and output full of markup are text', async () => {
+      const evil = '<img src=x onerror="document.title=1"><script>document.title=1</script>&amp;\u202e'
+      const script = `printf '%s\\n\\033]0;title\\007\\033[2J' '<b>bold</b><script>document.title=1</script>'; exit 1`
+      const { page } = await openGraph(
+        [
+          { id: evil, type: 'shell', params: { script }, annotations: { [evil]: evil } },
+          { id: `${evil} 2`, type: 'noop', depends_on: [evil] },
+        ],
+        { body: { name: '<h1>name</h1>', labels: { evil } } },
+      )
+      await page.locator('.failure-card').waitFor()
+      for (const view of ['graph', 'waterfall', 'table']) {
+        for (const tab of ['overview', 'log', 'input', 'output', 'attempts']) {
+          await page.evaluate(
+            `location.hash = location.hash.split('?')[0] + '?' + new URLSearchParams({ view: ${JSON.stringify(view)}, task: ${JSON.stringify(evil)}, tab: ${JSON.stringify(tab)} })`,
+          )
+          await page.locator(`.tab-${tab}`).waitFor()
+        }
+      }
+      await page.evaluate(`location.hash = location.hash.replace('attempts', 'log')`)
+      await page.locator('.log-line', { hasText: '<b>bold</b><script>' }).waitFor()
+      expect(await page.locator('main img, main script, main b, main h1 h1').count()).toBe(0)
+      expect(await page.title()).toBe('<h1>name</h1> · taskmill')
+      await closed(page)
+    })
+
+    test('a restart of the service under the open page is caught up with', async () => {
+      using dir = tempDir()
+      using gate = new Gate()
+      const port = await freePort()
+      const start = () => startControl({ dataDir: `${dir.path}/data`, flags: ['--addr', `127.0.0.1:${port}`] })
+      const first = await start()
+      const { page } = await openGraph([gate.task('held'), { id: 'after', type: 'noop', depends_on: ['held'] }], {
+        from: first,
+      })
+      await page.locator('.stream.live').waitFor()
+      await first.stop('SIGKILL')
+      await page.locator('.stream.connecting').waitFor()
+      gate.open()
+      await using second = await start()
+      await page.locator('.box.look-success', { hasText: 'after' }).waitFor()
+      await page.locator('.stream.live').waitFor()
+      expect(second.url).toBe(first.url)
+      await first.dispose()
+      await closed(page)
+    })
+
+    test('with a token, the page asks once and keeps it for the tab', async () => {
+      await using guarded = await startControl({ env: { SERVICE_TOKEN: 'sesame' } })
+      const page = await browser.open(guarded.url)
+      const submit = async (token: string) => {
+        await page.getByLabel('Token').fill(token)
+        await page.getByRole('button', { name: 'Continue' }).click()
+      }
+      await page.getByText('This service needs its token').waitFor()
+      await submit('wrong')
+      await page.getByText('The service refused this token').waitFor()
+      await submit('sesame')
+      await page.getByText('No graphs yet').waitFor()
+      await page.locator('.stream.live').waitFor()
+      await page.reload()
+      await page.getByText('No graphs yet').waitFor()
+      await closed(page)
+    })
+
+    test('a graph of 500 tasks is drawn at once', async () => {
+      const tasks = Array.from({ length: 500 }, (_, index) => ({
+        ...{ id: `t${index}`, type: 'noop' },
+        ...(index >= 20 && { depends_on: [`t${index - 20}`, `t${index - 11 - (index % 7)}`] }),
+      }))
+      const { page } = await openGraph(tasks)
+      await page.locator('.box.look-success', { hasText: 't499' }).waitFor()
+      expect(await page.locator('.box').count()).toBe(500)
+      await page.keyboard.press('t')
+      await page.locator('.task-table').waitFor()
+      const drawn = (await page.evaluate(`new Promise((resolve) => {
+      const from = performance.now()
+      location.hash = location.hash.split('?')[0]
+      const look = () => document.querySelectorAll('.box').length === 500
+        ? requestAnimationFrame(() => resolve(performance.now() - from)) : requestAnimationFrame(look)
+      look()
+    })`)) as number
+      expect(drawn).toBeLessThan(DRAWN_WITHIN_MS)
+      await closed(page)
+    })
+
+    test.each(['light', 'dark'] as const)('axe finds nothing, wide and narrow, %s', async (colorScheme) => {
+      const leaves = Array.from({ length: 14 }, (_, index) => ({
+        id: `leaf-${index}`,
+        type: 'noop',
+        depends_on: ['good'],
+      }))
+      const body = {
+        ...{ name: `accessible-${colorScheme}`, scope: 'graph' },
+        tasks: [
+          { id: 'bad', type: 'shell', params: { script: 'echo words; exit 1' }, retry: 1 },
+          { id: 'skipped', type: 'noop', depends_on: ['bad'] },
+          { id: 'good', type: 'noop' },
+          ...leaves,
+        ],
+      }
+      const { graph_id } = (await (await control.post(body)).json()) as { graph_id: string }
+      const page = await browser.open(control.url, { colorScheme, reducedMotion: 'reduce' })
+      const task = 'task=bad'
+      const hashes = [
+        ...['#/graphs', '#/submit', '#/service', `#/graphs/${graph_id}`, `#/graphs/${graph_id}?view=waterfall`],
+        ...['overview', 'log', 'input', 'output', 'attempts'].map((tab) => `#/graphs/${graph_id}?${task}&tab=${tab}`),
+        `#/graphs/${graph_id}?view=table`,
+      ]
+      const axe = await Bun.file(axePath).text()
+      // The structure is the same in the dark.
+      const rules = colorScheme === 'dark' ? `, runOnly: ['color-contrast']` : ''
+      const found: string[] = []
+      const look = async (hash: string) => {
+        await page.evaluate(`location.hash = ${JSON.stringify(hash)}`)
+        await until(
+          () => page.locator('body').textContent(),
+          (text) => !text!.includes('Reading'),
+        )
+        const violations = (await page.evaluate(
+          `${axe}; axe.run({ resultTypes: ['violations']${rules} }).then(({ violations }) => violations.map(({ id, nodes }) =>
+          id + ': ' + nodes.slice(0, 3).map(({ html, failureSummary }) => html.slice(0, 200) + failureSummary).join(' | ')))`,
+        )) as string[]
+        found.push(...violations.map((violation) => `${hash}: ${violation}`))
+      }
+      for (const hash of hashes) await look(hash)
+      await page.setViewportSize({ width: 390, height: 800 })
+      for (const hash of hashes.slice(3, 6)) await look(hash)
+      expect(found).toEqual([])
+      await closed(page)
+    })
+  },
+)
