@@ -1,36 +1,44 @@
 /**
- * `fetch` for a path with a segment `.` or `..`, which a task id may be. URL parsers resolve such segments, escaped or not,
- * so `fetch` would request another path. Node's client sends the path unchanged. It uses no proxy and follows no redirect.
+ * `fetch` that also requests a path with a segment `.` or `..`, which a task id may be. URL parsers resolve such segments,
+ * escaped or not, so `fetch` would request another path. Node's client sends the path unchanged. It uses no proxy and
+ * follows no redirect.
  */
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { Readable } from 'node:stream'
 
-/** Whether a URL parser would change `path`. */
-export const hasDotSegment = (path: string): boolean => /\/\.\.?(?=[/?]|$)/.test(path)
+/** Whether a URL parser would change the path of `url`. */
+const hasDotSegment = (url: string): boolean => /\/\.\.?(?=[/?]|$)/.test(url)
 
-/** `baseUrl` is an http: or https: address; the request has no body. */
-export async function fetchAsIs(
-  baseUrl: string,
-  path: string,
-  { method, headers, signal }: { method: string; headers: Readonly<Record<string, string>>; signal: AbortSignal },
-): Promise<Response> {
-  const { protocol, hostname, port, pathname } = new URL(baseUrl)
+export interface RequestAsIs {
+  readonly method: string
+  readonly headers: Headers
+  readonly signal: AbortSignal
+  readonly body?: Uint8Array
+}
+
+/** `url` is an http: or https: address. */
+export const fetchAsIs = (url: string, init: RequestAsIs): Promise<Response> =>
+  hasDotSegment(url) ? requestAsIs(url, init) : fetch(url, init)
+
+async function requestAsIs(url: string, { method, headers, signal, body: sent }: RequestAsIs): Promise<Response> {
+  const [, address = '', path = ''] = /^([^/]*\/\/[^/]*)(.*)$/.exec(url) ?? []
+  const { protocol, hostname, port } = new URL(address)
   const request = protocol === 'https:' ? httpsRequest : httpRequest
+  const isEmptyPost = method === 'POST' && sent === undefined
   const options = {
-    ...{ method, signal, port, hostname: hostname.replace(/^\[|\]$/g, '') },
-    path: pathname.replace(/\/$/, '') + path,
-    headers: { ...headers, ...(method === 'POST' && { 'content-length': '0' }) },
+    ...{ method, signal, port, path, hostname: hostname.replace(/^\[|\]$/g, '') },
+    headers: { ...Object.fromEntries(headers), ...(isEmptyPost && { 'content-length': '0' }) },
   }
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     // If the signal has fired, its reason says more than the error.
     const fail = (error: Error) => reject(signal.aborted ? signal.reason : error)
-    request(options, resolve).on('error', fail).end()
+    request(options, resolve).on('error', fail).end(sent)
   })
   const { statusCode = 0, headers: answered } = answer
   signal.addEventListener('abort', () => answer.destroy(signal.reason), { once: true })
   const body = Readable.toWeb(answer) as unknown as ReadableStream<Uint8Array>
   const hasBody = ![204, 205, 304].includes(statusCode)
-  const sent = Object.entries(answered).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []))
-  return new Response(hasBody ? body : null, { status: statusCode, headers: Object.fromEntries(sent) })
+  const copied = Object.entries(answered).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []))
+  return new Response(hasBody ? body : null, { status: statusCode, headers: Object.fromEntries(copied) })
 }

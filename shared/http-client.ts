@@ -1,11 +1,13 @@
 /**
- * Calls to our services with ofetch. Its retries are off, because they would hide the first fault and repeat its time limit.
- * Its errors are off, too: every failure, also a proxy's error page or no answer at all, is one `CallFailed` that names it.
+ * Calls to our services with ofetch, which joins addresses, merges headers and wraps `fetch`. Its retries are off, because
+ * they would hide the first fault and repeat its time limit. Its errors are off, too: every failure, also a proxy's error
+ * page or no answer at all, is one `CallFailed` that names it. Its timeout ends with the headers of an answer, so ours is a
+ * signal. ofetch's share of the CPU time of a call is below the noise (10,000 calls of 50 µs).
  */
-import { ofetch } from 'ofetch'
+import { createFetch } from 'ofetch'
 import { readBounded } from './bounded-output.ts'
 import { type CalledService, faultText, isTimeout, neverConnected } from './connection-fault.ts'
-import { fetchAsIs, hasDotSegment } from './fetch-as-is.ts'
+import { fetchAsIs } from './fetch-as-is.ts'
 import { Expected, type Setting } from './flags.ts'
 import { isObject, jsonOrUndefined } from './json.ts'
 
@@ -82,13 +84,17 @@ interface Sending {
 export class ServiceClient {
   /** Without a final slash. */
   readonly baseUrl: string
-  readonly #token: string
+  readonly #fetch: ReturnType<typeof createFetch>
   readonly #service: CalledService
 
   constructor(service: CalledService, { url, token }: { url: string; token: string | undefined }) {
     this.#service = service
     this.baseUrl = url.replace(/\/+$/, '')
-    this.#token = token ?? ''
+    const headers = { ...(token && { authorization: `Bearer ${token}` }) }
+    this.#fetch = createFetch({
+      fetch: fetchAsIs as typeof fetch,
+      defaults: { baseURL: this.baseUrl, headers, retry: 0, ignoreResponseError: true, responseType: 'stream' },
+    })
   }
 
   /** The body of a successful answer, which must be a JSON object; empty for a 204. Throws `CallFailed`. */
@@ -166,29 +172,12 @@ export class ServiceClient {
     return new CallFailed(message, { wasSent: !neverConnected(error) })
   }
 
-  #send(path: string, sending: Sending) {
-    const headers = {
-      ...sending.headers,
-      ...(sending.body !== undefined && { 'content-type': 'application/json' }),
-      ...(this.#token !== '' && { authorization: `Bearer ${this.#token}` }),
-    }
-    if (sending.body === undefined && hasDotSegment(path)) return this.#sentAsIs(path, { ...sending, headers })
-    return this.#sent(path, { ...sending, headers })
-  }
-
-  async #sent(path: string, options: Sending) {
-    const response = await ofetch.raw(this.baseUrl + path, {
-      ...(options as Omit<Sending, 'timeout'>), // ofetch passes it on, but knows only numbers
-      retry: 0,
-      ignoreResponseError: true,
-      responseType: 'stream',
-    })
+  async #send(path: string, { headers, body, ...others }: Sending) {
+    const sent =
+      body === undefined ? { headers } : { headers: { ...headers, 'content-type': 'application/json' }, body }
+    const options = others as Omit<typeof others, 'timeout'> // ofetch passes it on, but knows only numbers
+    const response = await this.#fetch.raw(path, { ...options, ...sent })
     return { response, stream: response._data as ReadableStream<Uint8Array> | undefined }
-  }
-
-  async #sentAsIs(path: string, options: Sending) {
-    const response = await fetchAsIs(this.baseUrl, path, options)
-    return { response, stream: response.body ?? undefined }
   }
 }
 
