@@ -1,8 +1,8 @@
 /**
  * Check 1: the body of POST /tasks is JSON of the right shape. Pure.
  *
- * Whatever is wrong becomes `invalid JSON: <detail>`, and the detail names the field. The body `null`, an absent and a
- * `null` list of tasks are an empty graph, which is check 2.
+ * Every fault becomes `invalid JSON: <detail>`, and the detail names the field. The body `null`, and a list of tasks that is
+ * absent or `null`, are an empty graph, which check 2 refuses.
  */
 import { TaskInput } from '../../shared/contract/control.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
@@ -21,14 +21,14 @@ export const prepareDecoding = (): void => void taskCheck.compile()
 /** Whether the fields of `task` have the right types. Fields that it needs may be missing. */
 export const isTaskShape = (task: unknown): task is TaskInput => taskCheck.accepts(task)
 
-/** A graph as submitted: its tasks, and the object that they stand in, with whatever else it has. */
+/** A graph as submitted: its tasks, and the object that contains them, with all its other fields. */
 export interface DecodedGraph {
   readonly fields: object
   readonly tasks: TaskInput[]
   readonly options: GraphOptions
 }
 
-/** May refuse a number of tasks before any of them is looked at. */
+/** Throws if there are too many tasks, before any of them is checked. */
 type CheckSize = (count: number) => void
 
 /** Throws 400, and what `checkSize` throws. */
@@ -66,7 +66,7 @@ export function hasFewFields(object: object): boolean {
 
 const tooManyFields = (at: string) => invalidJson(tooManyFieldsText(at, MAX_FIELDS))
 
-/** The tasks of a parsed body. `at` is where in the body the graph stands, for errors; a graph alone is all of it. */
+/** The tasks of a parsed body. `at` is the path of the graph in the body, for errors; empty if the body is the graph. */
 export function* decodeTasks(graph: unknown, at = ''): Steps<TaskInput[]> {
   if (graph === null) return []
   if (!isObject(graph)) {

@@ -1,8 +1,7 @@
 /**
- * Who waits for whom in a graph, by position of the tasks. Pure; linear in tasks and dependencies.
+ * The dependencies of a graph, by positions of the tasks. Pure; linear in tasks and dependencies.
  *
- * This is the only place that assembles edges: for a new graph in steps or, where it is small, at once, and for a graph of
- * an earlier run.
+ * This is the only place that assembles edges: in steps for a new graph, at once for a small graph and for a graph from disk.
  */
 import { inRanges, type Steps } from '../../shared/steps.ts'
 

@@ -1,7 +1,7 @@
 /**
  * The fields that a graph and its tasks may have. Pure.
  *
- * A record of ours may be sent again as a task: the fields that the service sets are known, and ignored.
+ * Callers may submit a record of the service as a task. So the fields that the service sets are known and ignored.
  */
 import { TaskGraph, TaskInput, type TaskRecord } from '../../shared/contract/control.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
@@ -9,7 +9,7 @@ import { didYouMean, FREE_FIELDS, firstUnknown, quoted } from '../../shared/unkn
 
 const INPUT_FIELDS = Object.keys(TaskInput.properties)
 
-/** Typed by the record, so that a new field of it is not forgotten here. */
+/** The type comes from the record, so that the compiler finds a new field that is missing here. */
 const SET_BY_SERVICE: Readonly<Record<Exclude<keyof TaskRecord, keyof TaskInput>, true>> & Record<string, true> = {
   execution_category: true,
   graph_id: true,
@@ -39,7 +39,7 @@ const SCHEMA_FIELD = '$schema'
 
 const GRAPH_FIELDS: ReadonlySet<string> = new Set([...GRAPH_INPUT_FIELDS, SCHEMA_FIELD, ...FREE_FIELDS])
 
-/** What other systems call the fields of a task. */
+/** Names of the fields of a task in other systems. */
 const TASK_SYNONYMS: Synonyms = {
   after: 'depends_on',
   dependencies: 'depends_on',

@@ -1,4 +1,4 @@
-/** The order that dependencies allow, or the cycle that forbids one. Pure; no recursion, linear in tasks and edges. */
+/** Finds an order that the dependencies allow, or a cycle. Pure; linear in tasks and edges, without recursion. */
 import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
 import { dependencyCounts, type Edges } from './edges.ts'
 

@@ -1,10 +1,10 @@
 /**
- * The short way for what most submissions are: small graphs with nothing wrong. Pure.
+ * Fast path for most submissions: small valid graphs. Pure.
  *
- * It asks what all checks ask, in one go over the tasks, and knows no order, no texts and no pauses. Whoever is told
- * undefined asks the rules themselves (`decode.ts`, `validate.ts`), which may find the graph right after all, or say what
- * is wrong. A property test holds the two side by side. By the rules, each of them a generator, a graph of ten tasks costs
- * about 20 % more in all, HTTP aside.
+ * It combines all checks in one pass over the tasks, without their order, their error texts and their steps. If it returns
+ * undefined, the caller applies the checks themselves (`decode.ts`, `validate.ts`), which accept the graph or name the
+ * fault. A property test compares both. With the checks, which are generators, a graph of ten tasks costs about 20 % more
+ * CPU time without HTTP.
  */
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
@@ -15,7 +15,7 @@ import { type GraphOptions, graphOptions } from './graph-options.ts'
 import { unknownGraphField, unknownTaskField } from './known-fields.ts'
 import { hasFields, isKnownType, type ValidGraph, type ValidTask } from './validate.ts'
 
-/** Bytes of the body, tasks and dependencies of a small graph: together well under a millisecond. */
+/** Bytes of the body, tasks and dependencies of a small graph. Checking it takes well under a millisecond. */
 const MAX_BYTES = 64 * 1024
 const MAX_TASKS = 256
 const MAX_DEPENDENCIES = 4 * 1024
@@ -24,7 +24,7 @@ export interface SmallGraph extends ValidGraph {
   readonly options: GraphOptions
 }
 
-/** The graph that `body` holds, if it is small and right, and has no field that is unknown. */
+/** The graph in `body`, if it is small and valid and has no unknown field. */
 export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string>): SmallGraph | undefined {
   if (body.length === 0 || body.length > MAX_BYTES) return undefined
   const graph = graphIn(body)

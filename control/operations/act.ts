@@ -1,8 +1,8 @@
 /**
- * Executes an action of an agent: translates it to a graph, which is then taken in like every graph.
+ * Executes an action of an agent: translates it to a graph and submits that like any other graph.
  *
- * The journal holds the graph, never the action, so recovery knows nothing of adapters. All of this is in
- * steps, as an action may be a graph of 100,000 tasks.
+ * The journal contains the graph, never the action, so recovery does not depend on adapters. All of this works in steps,
+ * because an action may be a graph of 100,000 tasks.
  */
 import type { ActionKind, AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
 import type { SubmitWarning, TaskInput } from '../../shared/contract/control.ts'

@@ -1,4 +1,4 @@
-/** Cancels tasks for callers: what each of them, and of those downstream, is answered; on disk before it is. */
+/** Cancels tasks, and answers with the state of each task and of those downstream once that state is on disk. */
 import type { CancelledTask } from '../../shared/contract/control.ts'
 import { type CancelGraphResponse, MAX_CANCELLED_ENTRIES } from '../../shared/contract/graphs.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'

@@ -1,4 +1,4 @@
-/** Describes what the service can be asked for: kinds of actions, types of tasks, skills and MCP servers. */
+/** Describes what the service offers: kinds of actions, types of tasks, skills and MCP servers. */
 import {
   ACTION_KINDS,
   type ActionKind,

@@ -1,4 +1,4 @@
-/** Shows one task, or one call of an MCP tool. Its state has reached the journal, so a crash does not undo it. */
+/** Shows one task, or one call of an MCP tool. It flushes the journal first, so that a crash does not undo a state that was shown. */
 import type { HandleRecord } from '../../shared/contract/mcp.ts'
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import type { Task } from '../graph/graph.ts'

@@ -1,6 +1,6 @@
 /**
- * Takes in a graph, whatever verb it comes from: decode, check, claim its ids, put it on disk, run it. Any of the checks may
- * refuse it whole.
+ * Accepts a graph from any verb: decodes and checks it, claims its ids, writes it to disk and starts it. If a check fails,
+ * the whole graph is refused.
  */
 import type { GraphFields, SubmitWarning, TaskInput } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'

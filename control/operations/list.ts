@@ -1,7 +1,7 @@
 /**
  * Lists tasks: in the order of their creation as JSON records, or the newest first as a caller views them.
  *
- * What is listed has reached the journal, part by part: changes go on while a long list is read.
+ * Each part of a list is flushed to the journal before it is shown. Tasks may change while a long list is read.
  */
 import { isYieldDue, nextTurn, runCooperatively, SLICE_MS, type Steps } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'

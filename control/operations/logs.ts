@@ -1,4 +1,4 @@
-/** Reads the output of a task a page at a time: the texts of its result, and before there is one, its output so far. */
+/** Reads the output of a task page by page: the texts of its result or, while it runs, the output so far. */
 import { textOf } from '../../shared/bounded-output.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { badRequest, messageOf, ServiceError } from '../../shared/errors.ts'

@@ -1,4 +1,4 @@
-/** The tasks that a call means: those it names, or those of a graph. */
+/** Finds the tasks of a call: those that it names, or all tasks of a graph. */
 import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'

@@ -1,4 +1,4 @@
-/** What the operations work with. Each of them names the parts that it takes. */
+/** The parts of the service that operations use. Each operation declares those that it needs. */
 import type { Log } from '../../shared/log.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
 import type { OfferedSkill } from '../adapter-v1/manifest.ts'

@@ -1,4 +1,4 @@
-/** Whether the service would accept a graph now. POST, /health and /readyz all ask here. */
+/** Decides whether the service would accept a graph now, for POST, /health and /readyz alike. */
 import { messageOf, ServiceError } from '../../shared/errors.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Retention } from '../store/retention.ts'

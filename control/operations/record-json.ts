@@ -1,4 +1,4 @@
-/** Records as JSON, with results from files. All but the result is as of the moment of the call. */
+/** Writes records as JSON, with results from files. All fields but the result have their values of the moment of the call. */
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import type { Task } from '../graph/graph.ts'
 import { handleRecord } from '../graph/handle.ts'

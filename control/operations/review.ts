@@ -2,7 +2,7 @@
  * Reviews a graph that passed the seven checks, before its ids are claimed: refuses unknown fields and unknown parameters,
  * and warns of tasks that are certain to fail.
  *
- * Only submissions are reviewed. A graph that is read from disk was accepted, whatever it holds.
+ * Only submissions are reviewed. A graph from disk was accepted before, whatever its fields are.
  */
 import {
   MAX_SUBMIT_WARNINGS,

@@ -1,4 +1,4 @@
-/** Waits for tasks: until they have ended, the time is up, or the caller is gone. */
+/** Waits until tasks have ended, the time limit is reached, or the caller has disconnected. */
 import type { Graph, Task } from '../graph/graph.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'

@@ -1,4 +1,4 @@
-/** New graphs. Their root tasks are queued a few at a time: a graph may have 100,000 of them. */
+/** Queues the root tasks of new graphs, a few at a time, because a graph may have 100,000 of them. */
 import type { Graph, Task } from '../graph/graph.ts'
 import { Fifo } from './fifo.ts'
 import type { ReadyQueue } from './ready-queue.ts'
@@ -6,7 +6,7 @@ import type { ReadyQueue } from './ready-queue.ts'
 /** Tasks of a new graph queued per step: about as much work as starting one. */
 const ROOTS_PER_STEP = 16
 
-/** A graph, and how many of its roots were looked at. */
+/** The roots of a graph, and the index of the next one to queue. */
 type Arrival = { readonly roots: readonly Task[]; next: number }
 
 export class Arrivals {

@@ -1,8 +1,8 @@
 /**
- * One try at a task: calls the executor, watches the timeout, passes on a cancel, and says how it ended.
+ * One attempt at a task: calls the executor, enforces the timeout, forwards a cancel, and determines the outcome.
  *
- * The first reason to stop wins. Once the signal has fired, what the executor returns or throws no longer decides the
- * outcome; the slot is free when it has returned, because then nothing of the attempt runs any more.
+ * The first reason to stop wins. Once the signal has fired, the outcome no longer depends on what the executor returns or
+ * throws. The slot becomes free when the executor has returned, because nothing of the attempt runs after that.
  */
 import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'

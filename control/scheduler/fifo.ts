@@ -1,4 +1,4 @@
-/** A queue without a bound, in constant time per operation. */
+/** An unbounded queue with constant time per operation. */
 export class Fifo<T> {
   #items: T[] = []
   #head = 0

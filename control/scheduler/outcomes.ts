@@ -1,8 +1,8 @@
 /**
- * What the outcome of an attempt means: for its task, and for the tasks that depend on it.
+ * Applies the outcome of an attempt to its task and to the tasks that depend on it.
  *
- * An attempt that failed is followed by another one after a backoff while retries are left. Any other outcome ends the task:
- * success makes its dependents ready, everything else skips them (`skip-cascade.ts`).
+ * A failed attempt is followed by another one after a backoff while retries are left. Any other outcome ends the task.
+ * Success makes its dependents ready; all other outcomes skip them (`skip-cascade.ts`).
  */
 import type { Log } from '../../shared/log.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
@@ -116,7 +116,7 @@ export class Outcomes {
 /** Attempts that may still follow the last one. */
 export const attemptsLeft = (task: Task): number => task.retry + 1 - task.usedAttempts
 
-/** What names an attempt in the log. */
+/** The fields that identify an attempt in the log. */
 export const logFieldsOf = (task: Task) => ({
   trace_id: task.graph.traceId,
   graph_id: task.graph.id,

@@ -1,8 +1,8 @@
 /**
- * Tasks that could run now, first in, first out.
+ * Tasks that are ready to run, first in, first out.
  *
- * At most `READY_QUEUE_CAPACITY` are queued; those beyond wait in a backlog and enter in order as places become free.
- * Nothing is refused or lost. Source: spec, Limits A.
+ * The queue contains at most `READY_QUEUE_CAPACITY` tasks. Further tasks wait in a backlog, which refills the queue in order.
+ * No task is refused or lost. Source: spec, Limits A.
  */
 import type { Task } from '../graph/graph.ts'
 import { Fifo } from './fifo.ts'

@@ -1,15 +1,15 @@
 /**
  * Runs tasks when their dependencies have succeeded.
  *
- * Everything here is an event: a graph arrives, an attempt ends, a backoff is over. Each event notes what it means
- * (a task is ready, a task was lost) and takes a turn, which repeats the sentences of `#step` (`turns.ts`). There is no
- * recursion and no polling: a chain of 100,000 tasks is a loop.
+ * The scheduler reacts to events: a graph arrives, an attempt ends, a backoff is over. Each event queues its consequences
+ * (a task is ready, a task is lost) and takes a turn, which repeats `#step` until nothing is left to do (`turns.ts`). There
+ * is no recursion and no polling: a chain of 100,000 tasks is a loop.
  *
- * Only an attempt that executes holds a slot (`slots.ts`). `outcomes.ts` says what its outcome means.
+ * Only executing attempts hold a slot (`slots.ts`). `outcomes.ts` applies their outcomes.
  *
- * A mistake of an executor fails its attempt and nothing else (`attempt.ts`). Any other error in here is a defect of the
- * service: the states in memory may contradict each other. The scheduler then starts nothing any more, `fault` says why, and
- * `onFault` is called.
+ * An error of an executor fails its attempt and nothing else (`attempt.ts`). Any other error here is a defect of the
+ * service, after which the states in memory may contradict each other. The scheduler then starts no more attempts, `fault`
+ * contains the reason, and `onFault` is called.
  */
 import { messageOf, stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'

@@ -1,9 +1,8 @@
 /**
  * Skips the tasks that depend on a lost one, and those that depend on them.
  *
- * A task is lost when it ends without success, or when its record is deleted before it runs. It is noted here; its
- * dependents are then skipped one by one, in the scheduler's turns: a loss of 100,000 tasks holds nobody up and needs no
- * recursion.
+ * A task is lost when it ends without success, or when its record is deleted before it runs. The cascade skips its
+ * dependents one by one in the scheduler's turns. So the loss of 100,000 tasks delays no request and needs no recursion.
  */
 import type { Task } from '../graph/graph.ts'
 import { type LossReason, skipReason } from '../graph/transitions.ts'

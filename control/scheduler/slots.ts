@@ -1,4 +1,4 @@
-/** The slots: attempts that execute, at most so many at a time. Backoff and dependency waits hold none. */
+/** The slots: limits how many attempts execute at the same time. Tasks in backoff or with open dependencies hold none. */
 import type { StopReason } from '../executors/executor.ts'
 import type { Task } from '../graph/graph.ts'
 import type { Attempt, AttemptOutcome } from './attempt.ts'

@@ -1,8 +1,8 @@
 /**
  * Works in turns that leave time for I/O.
  *
- * A turn takes steps until nothing is left to do or its time is up; then it goes on after the event loop has looked at its
- * sockets. A turn that is asked for within a step is the one under way.
+ * A turn takes steps until nothing is left to do or its time is over. Then it yields to I/O and continues. A request for a
+ * turn during a step does not start a second turn.
  */
 
 /** Milliseconds of work before a turn gives way to I/O. */
