@@ -3,8 +3,8 @@
  * also across a restart of the service. A service without events is asked again and again; it holds each request until
  * the graph has ended or `wait_ms` are over.
  */
+import { faultText } from '../../shared/connection-fault.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
-import { messageOf } from '../../shared/errors.ts'
 import { GrowingPause } from '../../shared/growing-pause.ts'
 import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
 import { unlessAborted } from '../../shared/unless-aborted.ts'
@@ -19,6 +19,9 @@ const NO_ROUTE = new Set([404, 405])
 
 /** Milliseconds for which a service without events holds a look. Shorter looks show changes sooner. */
 const LOOK_HOLD_MS = 500
+
+/** The answer about a larger graph costs more than it tells: a terminal has no room for so many tasks. */
+const MAX_EXPLAINED_TASKS = 500
 
 const PAUSES = { firstMs: 100, longestMs: 3_000 }
 
@@ -56,6 +59,14 @@ export class Follower {
         await this.#lost(error)
       }
     }
+  }
+
+  /** Asks why tasks wait, which no event tells. A fault is not told here: the events meet it, too. */
+  async explain(): Promise<void> {
+    if (this.#graph.taskCount > MAX_EXPLAINED_TASKS || this.notice !== '') return
+    const path = `/graphs/${encodeURIComponent(this.#graph.graphId)}`
+    const answer = await this.#client.call({ method: 'GET', path, signal: this.#signal }).catch(() => undefined)
+    if (answer !== undefined) this.#graph.explain(answer as GraphDetails)
   }
 
   async #look(): Promise<void> {
@@ -99,7 +110,8 @@ export class Follower {
     }
     this.#awaySince ??= Date.now()
     if (Date.now() - this.#awaySince > MAX_AWAY_MS) throw error
-    this.notice = `connection lost, trying again: ${messageOf(error)}`
+    const fault = error instanceof CallFailed ? error.message : faultText(error)
+    this.notice = `connection lost, trying again: ${fault}`
     await unlessAborted(Bun.sleep(this.#pause.next()), this.#signal, () => this.#signal.reason as Error)
   }
 }

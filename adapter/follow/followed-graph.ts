@@ -33,15 +33,21 @@ export interface FollowData {
   }[]
 }
 
+/** Why the service says that a task waits. */
 interface Waiting {
-  readonly reason?: string
-  readonly detail?: string
+  readonly reason?: string | undefined
+  readonly until?: string | undefined
+  readonly detail?: string | undefined
+}
+
+interface Explained {
+  readonly waiting?: Waiting | undefined
 }
 
 interface FollowedTask {
   readonly shown: ShownTask
   readonly dependsOn: readonly string[]
-  state: TaskState & { readonly waiting?: Waiting | undefined }
+  state: TaskState & Explained
   /** The newest message that it reported. */
   message: string
   progress: TaskProgress
@@ -76,6 +82,18 @@ export class FollowedGraph {
     this.#taskCount = details.task_count
     this.#acceptedAt = Date.parse(details.created_at)
     for (const task of details.tasks) this.#set(task.id, task, task, task.depends_on ?? [])
+  }
+
+  /** Takes over why tasks wait from a later answer, and nothing else: events may have told of newer states. */
+  explain({
+    tasks,
+  }: {
+    readonly tasks: readonly (Pick<GraphDetails['tasks'][number], 'id' | 'status'> & Explained)[]
+  }) {
+    for (const { id, status, waiting } of tasks) {
+      const task = this.#tasks.get(id)
+      if (task?.state.status === status) task.state = { ...task.state, waiting }
+    }
   }
 
   /** Takes over an event of the graph. Unknown kinds change nothing. */
@@ -126,10 +144,10 @@ export class FollowedGraph {
 
   /** Why it waits, or what it reports while it runs. */
   #detailOf({ state, dependsOn, message }: FollowedTask): string {
-    const said = state.waiting?.detail
-    if (state.status !== 'pending') return said ?? message
+    const said = waitingWords(state.waiting)
+    if (state.status !== 'pending') return said || message
     const awaited = dependsOn.filter((id) => this.#tasks.get(id)?.state.status !== 'success')
-    if (awaited.length === 0) return said ?? ''
+    if (awaited.length === 0) return said
     const named = awaited.slice(0, MAX_NAMED_DEPENDENCIES).join(', ')
     const others = awaited.length - MAX_NAMED_DEPENDENCIES
     return `after ${named}${others > 0 ? ` and ${others} more` : ''}`
@@ -168,6 +186,14 @@ export class FollowedGraph {
     }
     return this.hasEnded
   }
+}
+
+function waitingWords({ reason, until = '', detail }: Waiting = {}): string {
+  if (detail !== undefined) return detail
+  if (reason === 'backoff')
+    return `next attempt at ${until.slice('2030-01-01T'.length, '2030-01-01T00:00:00'.length)} UTC`
+  if (reason === 'concurrency') return 'waits for a slot'
+  return reason === 'runtime' ? 'waits for the runtime service' : ''
 }
 
 /** Replaced at once by what is shown of the task. */

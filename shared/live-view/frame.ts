@@ -25,7 +25,7 @@ const MAX_ID_COLUMNS = 40
 const MIN_TITLE_COLUMNS = 8
 
 /** Reasons may be longer than titles. They get up to this many columns, so that the time line does not jump for each. */
-const MAX_REASON_COLUMNS = 32
+const MAX_REASON_COLUMNS = 40
 
 /** A shorter time line says nothing. */
 const MIN_TIMELINE_COLUMNS = 12
@@ -122,9 +122,12 @@ function taskLine({ task, id, saying }: Row, nowMs: number, layout: Layout, pain
   ].join('')
 }
 
+/** The attempt beside it says the same. */
+const RETRIES_PREFIX = /^task failed after all retries: /
+
 /** What it does; why not, for those that did not; why it waits. */
 function sayingOf({ phase, title, reason, detail = '' }: TaskProgress): string {
-  if (phase === 'failed' || phase === 'skipped') return reason
+  if (phase === 'failed' || phase === 'skipped') return reason.replace(RETRIES_PREFIX, '')
   return hasEnded(phase) || detail === '' ? title : detail
 }
 

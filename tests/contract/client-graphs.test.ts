@@ -159,3 +159,31 @@ describe('wait', () => {
     })
   })
 })
+
+describe('cancel and delete', () => {
+  test('take a graph: a live one is cancelled, then deleted', async () => {
+    const tasks = [sleeping(), sleeping()]
+    const { graph_id } = await submit({ tasks })
+    const live = await client(['delete', graph_id])
+    expect({ exitCode: live.exitCode, status: live.envelope.error?.status_code }).toEqual({ exitCode: 1, status: 409 })
+    const cancelled = await client(['cancel', graph_id, '--wait'])
+    expect(cancelled.exitCode).toBe(0)
+    expect(cancelled.envelope.data).toMatchObject({
+      tasks: tasks.map(({ id }) => ({ task_id: id })),
+      wait: { tasks: tasks.map(({ id }) => ({ id, status: 'cancelled', graph_id })) },
+      all_terminal: true,
+    })
+    expect((await client(['delete', graph_id])).envelope.data).toEqual({ deleted: [graph_id] })
+    expect((await client(['graph', graph_id])).envelope.error?.status_code).toBe(404)
+  })
+
+  test('GRAPH_ID/TASK_ID names a task of a graph with ids of its own', async () => {
+    const answer = await control.post({ scope: 'graph', tasks: [{ ...sleeping(), id: 'scoped' }, noop()] })
+    const { graph_id } = (await answer.json()) as { graph_id: string }
+    const { exitCode, envelope } = await client(['cancel', `${graph_id}/scoped`, '--wait'])
+    expect({ exitCode, wait: envelope.data?.wait }).toMatchObject({
+      exitCode: 0,
+      wait: { tasks: [{ id: `${graph_id}/scoped`, status: 'cancelled' }] },
+    })
+  })
+})

@@ -101,6 +101,24 @@ describe('a followed graph', () => {
     expect(shown(followed([{ id: 'a', waiting } as Partial<GraphTask>]))[0]!.detail).toBe(waiting.detail)
   })
 
+  test.each([
+    [{ reason: 'runtime', detail: 'waiting for memory_bytes' }, 'waiting for memory_bytes'],
+    [{ reason: 'backoff', until: '2030-01-01T12:34:56.789Z' }, 'next attempt at 12:34:56 UTC'],
+    [{ reason: 'concurrency' }, 'waits for a slot'],
+    [undefined, ''],
+  ])('a later answer explains with %j: %s', (waiting, words) => {
+    const graph = followed([{ id: 'a', status: 'running' }, { id: 'b' }])
+    graph.explain({
+      tasks: [
+        { id: 'a', status: 'running', waiting },
+        { id: 'b', status: 'running', waiting },
+      ],
+    })
+    expect(shown(graph)[0]!.detail).toBe(words)
+    expect(graph.data().tasks[1]!.status).toBe('pending')
+    expect(shown(graph)[1]!.detail).toBe('')
+  })
+
   test('a running task shows the newest message that it reported', () => {
     const graph = followed([{ id: 'a' }])
     graph.apply('task_changed', changed('a', { status: 'running', progress: { timestamp: at(1), message: '1 of 2' } }))

@@ -150,6 +150,13 @@ describe('a frame of hard cases', () => {
     expect(lines[4]).toContain('Does what c does')
   })
 
+  test('leaves out of a reason what the attempt says', () => {
+    const lines = draw([
+      task('a', { phase: 'failed', attempt: 2, reason: 'task failed after all retries: exit status 3' }),
+    ])
+    expect(lines[2]).toStartWith(' ✗ a  exit status 3 ')
+  })
+
   test('a notice has a line of its own', () => {
     const lines = renderFrame(
       't',
