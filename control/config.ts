@@ -117,6 +117,17 @@ export const controlSettings = {
     value: 'file',
     help: 'File with the token that callers must send as Authorization: Bearer. Without a token, access is open.',
   }),
+  callbackPolicy: choice({
+    variable: 'SERVICE_CALLBACK_POLICY',
+    default: 'public',
+    choices: ['public', 'any'],
+    help: 'Which addresses the callbacks of graphs may go to. public refuses loopback, private, link-local, reserved and multicast addresses, also those that a name resolves to.',
+  }),
+  callbackSecretFile: text({
+    variable: 'SERVICE_CALLBACK_SECRET_FILE',
+    value: 'file',
+    help: 'File with the secret that signs callbacks (X-Taskmill-Signature). Without it, callbacks are not signed.',
+  }),
   killGrace: duration({
     default: '2s',
     minMs: 0,

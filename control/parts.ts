@@ -3,6 +3,7 @@
  *
  * Building takes the lock of the data directory and reads it. It starts no process and opens no socket.
  */
+import { join } from 'node:path'
 import { claimDataDirectory } from '../shared/data-directory.ts'
 import { LOCK_FILES } from '../shared/directory-lock.ts'
 import { ensureListenable } from '../shared/http-service.ts'
@@ -11,6 +12,8 @@ import { keepPrivate } from '../shared/private-files.ts'
 import { type ServiceAccess, serviceAccess } from '../shared/service-access.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 import type { StopSignals } from '../shared/stop-signals.ts'
+import { CALLBACKS_FILE, Callbacks } from './callbacks/callbacks.ts'
+import { readSecret } from './callbacks/secret.ts'
 import type { ControlConfig } from './config.ts'
 import { localExecutors, taskEnvironment } from './executors/local.ts'
 import { McpExecutor } from './executors/mcp.ts'
@@ -67,24 +70,34 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<Par
   )
   const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
   const executors = new ExecutorRegistry(localExecutors({ config, env: host.env, skills, log: host.log }), host.log)
+  const callbackSecret = readSecret(config.callbackSecretFile)
   const mcpConfigs = readMcpConfig(config.mcpConfig, host.env)
   const { keep: keepDataDir } = claimDataDirectory(config.dataDir, LOCK_FILES.control)
   ensureListenable(access.address, 'addr') // before anything but the lock is written
-  keepPrivate(config.dataDir, [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir)], host.log)
+  keepPrivate(
+    config.dataDir,
+    [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir), join(config.dataDir, CALLBACKS_FILE)],
+    host.log,
+  )
   const runtime = runtimeParts(config, access.token, host)
   executors.register(runtime.executor)
   const serviceId = serviceIdOf(config.dataDir)
   const recovered = await host.signals.unlessStopped(recover(config.dataDir))
   const storage = storageParts(config, recovered, host.log)
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
+  const callbacks = new Callbacks({
+    ...{ store: storage.store, dataDir: config.dataDir, policy: config.callbackPolicy, log: host.log },
+    ...{ durable: () => storage.persistence.durable(), secret: callbackSecret },
+  })
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
   executors.register(new McpExecutor({ servers: mcp.servers, poll: (handleId) => pollCall(storage, handleId) }))
   const listSkills = () => skills.listSkills()
-  return { access, executors, keepDataDir, listSkills, mcp, recovered, runtime, serviceId, storage }
+  return { access, callbacks, executors, keepDataDir, listSkills, mcp, recovered, runtime, serviceId, storage }
 }
 
 export interface Parts {
   readonly access: ServiceAccess
+  readonly callbacks: Callbacks
   readonly executors: ExecutorRegistry
   /** To be called once the service listens. Until then a start that fails leaves no new data directory behind. */
   readonly keepDataDir: () => void

@@ -65,7 +65,7 @@ export class ControlService {
   }
 
   #newApp(): ReturnType<typeof controlApp> {
-    const { access, executors, listSkills, mcp, storage } = this.#parts
+    const { access, callbacks, executors, listSkills, mcp, storage } = this.#parts
     const { log, startedAt } = this.#host
     const { maxBodyBytes, unknownFields } = this.#config
     const { store, persistence, retention, idempotencyKeys, resultFiles, counters, events, history, numbers } = storage
@@ -82,14 +82,14 @@ export class ControlService {
     })
     const parts: OperationParts = {
       ...{ store, scheduler, executors, persistence, retention, readiness, idempotencyKeys, resultFiles, eventStreams },
-      ...{ listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, stopping, log },
+      ...{ callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, stopping, log },
     }
     return controlApp({ parts, counters, guard: access.guard, startedAt })
   }
 
   /** Throws `UsageError` and `StartStopped`; then no process, socket or journal segment of this start is left. */
   async start(): Promise<void> {
-    const { runtime, storage, keepDataDir } = this.#parts
+    const { callbacks, runtime, storage, keepDataDir } = this.#parts
     await this.#endLeftovers()
     this.#settleElsewhere()
     storage.persistence.onWritableAgain = () => this.#scheduler.startAgain()
@@ -97,6 +97,7 @@ export class ControlService {
     keepDataDir()
     storage.persistence.flush() // what the end of the last run changed is told before it changes again
     this.#announce(this.#server)
+    callbacks.start()
     runtime.orphans.start()
     runtime.removals.start()
     void runCooperatively(this.#resumeGraphs())
@@ -114,6 +115,7 @@ export class ControlService {
     await this.#scheduler.stop(this.#config.shutdownTimeout)
     const mcpServersEnded = this.#endMcpServers()
     this.#stopping.abort()
+    this.#parts.callbacks.stop()
     const hasLastState = await this.#writeLastState()
     if (hasLastState) {
       await Promise.all([this.#server?.stop(LAST_ANSWERS_MS), mcpServersEnded])

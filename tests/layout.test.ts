@@ -23,7 +23,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['operations'],
     ['scheduler', 'adapter-v1'],
     ['executors'],
-    ['mcp-client', 'journal'],
+    ['mcp-client', 'journal', 'callbacks'],
     ['store'],
     ['graph', 'config.ts'],
     ['json'],

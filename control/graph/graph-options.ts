@@ -5,6 +5,12 @@
  * share one object.
  */
 import {
+  CALLBACK_EVENTS,
+  CALLBACK_URL,
+  type GraphCallback,
+  MAX_CALLBACK_URL_CHARACTERS,
+} from '../../shared/contract/callbacks.ts'
+import {
   GraphFields,
   LABEL_NAME,
   MAX_GRAPH_NAME_CHARACTERS,
@@ -20,6 +26,7 @@ export interface GraphOptions {
   readonly labels?: Readonly<Record<string, string>>
   /** The ids of the tasks belong to the graph. Absent: to the service. */
   readonly scope?: 'graph'
+  readonly callback?: GraphCallback
 }
 
 export const NO_GRAPH_OPTIONS: GraphOptions = Object.freeze({})
@@ -38,8 +45,8 @@ export function graphOptions(fields: object): GraphOptions | undefined {
 
 /** What is wrong with the options among `fields`, for which `graphOptions` gives undefined. */
 export function graphOptionsFault(fields: object): string {
-  const { name, labels, scope } = fields as Readonly<Record<string, unknown>>
-  return nameFault(name) ?? labelsFault(labels) ?? scopeFault(scope) ?? ''
+  const { name, labels, scope, callback } = fields as Readonly<Record<string, unknown>>
+  return nameFault(name) ?? labelsFault(labels) ?? scopeFault(scope) ?? callbackFault(callback) ?? ''
 }
 
 function nameFault(name: unknown): string | undefined {
@@ -70,4 +77,17 @@ function labelsFault(labels: unknown): string | undefined {
     }
   }
   return undefined
+}
+
+function callbackFault(callback: unknown): string | undefined {
+  if (callback == null || check.accepts({ callback })) return undefined
+  if (!isObject(callback)) return 'callback: expected object'
+  const { url, events } = callback
+  if (typeof url !== 'string') return 'callback.url: expected string'
+  if (url.length > MAX_CALLBACK_URL_CHARACTERS)
+    return `callback.url: expected at most ${MAX_CALLBACK_URL_CHARACTERS} characters, got ${url.length}`
+  if (!new RegExp(CALLBACK_URL).test(url)) return 'callback.url: expected an http: or https: address'
+  return events === undefined || Array.isArray(events)
+    ? `callback.events: expected names of ${CALLBACK_EVENTS.join(', ')}`
+    : 'callback.events: expected array of strings'
 }

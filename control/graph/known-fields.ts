@@ -3,7 +3,9 @@
  *
  * Callers may submit a record of the service as a task. So the fields that the service sets are known and ignored.
  */
+import { GraphCallback } from '../../shared/contract/callbacks.ts'
 import { TaskGraph, TaskInput, type TaskRecord } from '../../shared/contract/control.ts'
+import { isObject } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted } from '../../shared/unknown-names.ts'
 
@@ -83,6 +85,17 @@ export const nearestTaskField = (name: string, parameters: readonly string[]): s
 export function graphFieldFault(graph: object): string | undefined {
   const name = unknownGraphField(graph)
   return name === undefined
-    ? undefined
+    ? callbackFieldFault(graph)
     : `unknown field ${quoted(name)} in graph${didYouMean(nearestName(name, GRAPH_INPUT_FIELDS, GRAPH_SYNONYMS))}`
+}
+
+const CALLBACK_INPUT_FIELDS = Object.keys(GraphCallback.properties)
+const CALLBACK_FIELDS: ReadonlySet<string> = new Set(CALLBACK_INPUT_FIELDS)
+
+function callbackFieldFault(graph: { readonly callback?: unknown }): string | undefined {
+  const { callback } = graph
+  const name = isObject(callback) ? firstUnknown(callback, CALLBACK_FIELDS) : undefined
+  if (name === undefined) return undefined
+  const nearest = nearestName(name, CALLBACK_INPUT_FIELDS)
+  return `unknown field ${quoted(`callback.${name}`)} in graph${didYouMean(nearest && `callback.${nearest}`)}`
 }

@@ -50,7 +50,7 @@ export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string
   return edges !== undefined && isAcyclic(edges) ? { tasks: valid, edges, options } : undefined
 }
 
-/** A graph with a list of tasks, whatever they are; undefined when there is none, or it is empty or long. */
+/** A graph with a list of tasks, whatever they are; undefined when there is none, it is empty or long, or calls back. */
 function graphIn(body: Uint8Array): { readonly tasks: readonly TaskInput[] } | undefined {
   try {
     const graph = parseJson(body)
@@ -58,6 +58,7 @@ function graphIn(body: Uint8Array): { readonly tasks: readonly TaskInput[] } | u
       !isObject(graph) ||
       !hasFewFields(graph) ||
       !Array.isArray(graph.tasks) ||
+      graph.callback != null ||
       unknownGraphField(graph) !== undefined
     )
       return undefined

@@ -15,7 +15,7 @@ import type { Counters } from '../store/counters.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
 
-type MetricParts = Pick<OperationParts, 'scheduler' | 'eventStreams'>
+type MetricParts = Pick<OperationParts, 'scheduler' | 'eventStreams' | 'callbacks'>
 
 export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: MetricParts): AnyElysia =>
   app.get(
@@ -97,5 +97,18 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     type: 'counter',
     help: 'Event streams that were cut because their clients read too slowly.',
     samples: ({ eventStreams }) => [{ value: eventStreams.laggingTotal }],
+  },
+  {
+    name: 'service_control_callbacks_total',
+    type: 'counter',
+    help: 'Callbacks delivered and given up, and tries that failed.',
+    samples: ({ callbacks }) =>
+      Object.entries(callbacks.counts).map(([outcome, value]) => ({ labels: { outcome }, value })),
+  },
+  {
+    name: 'service_control_callbacks_waiting',
+    type: 'gauge',
+    help: 'Callbacks that are not delivered yet; at most 10000 wait.',
+    samples: ({ callbacks }) => [{ value: callbacks.waitingCount }],
   },
 ]

@@ -7,6 +7,7 @@ import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
+import type { Callbacks } from '../callbacks/callbacks.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { checkGraphShape, decodeGraph } from '../graph/decode.ts'
 import { createGraph, Graph, type GraphIdentity } from '../graph/graph.ts'
@@ -29,6 +30,7 @@ export interface IntakeParts {
   readonly persistence: Pick<Persistence, 'appendGraph' | 'revoke' | 'assertWritable'>
   readonly retention: Pick<Retention, 'makeRoom' | 'checkSize'>
   readonly readiness: Pick<Readiness, 'ensure'>
+  readonly callbacks: Pick<Callbacks, 'check'>
   readonly log: Log
   readonly unknownFields: UnknownFields
 }
@@ -84,6 +86,7 @@ export async function takeInGraph(
   const { graph, ids, warnings } = checked
   const answer = answerOf?.(checked) ?? ''
   try {
+    if (graph.options.callback !== undefined) parts.callbacks.check(graph.options.callback)
     readiness.ensure()
     retention.makeRoom(graph.tasks.length)
     if (store.replaces(graph)) persistence.assertWritable() // the ends of replaced tasks reach the disk before it

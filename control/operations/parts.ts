@@ -2,6 +2,7 @@
 import type { Log } from '../../shared/log.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
 import type { OfferedSkill } from '../adapter-v1/manifest.ts'
+import type { Callbacks } from '../callbacks/callbacks.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import type { Persistence } from '../journal/persistence.ts'
@@ -21,6 +22,7 @@ export interface OperationParts {
   readonly persistence: Persistence
   readonly retention: Retention
   readonly readiness: Readiness
+  readonly callbacks: Callbacks
   readonly idempotencyKeys: IdempotencyKeys
   readonly resultFiles: ResultFiles
   readonly eventStreams: EventStreams

@@ -6,6 +6,7 @@
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { count, flag, type Immutable, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
+import { CALLBACK_EVENTS, GraphCallback } from './callbacks.ts'
 import { stringMap } from './string-map.ts'
 import { TASK_STATUSES } from './task-status.ts'
 import { Waiting } from './waiting.ts'
@@ -85,6 +86,11 @@ export const GraphFields = Type.Object({
     Type.Literal('graph'),
     '"graph"',
     'With "graph" the ids of the tasks belong to this graph: other graphs may use the same ids, and a task is addressed as graph_id/task_id. Absent: ids belong to the service.',
+  ),
+  callback: orNull(
+    GraphCallback,
+    `object with a url, and events of ${CALLBACK_EVENTS.join(', ')}`,
+    'A POST to this address when the graph has ended, or for other events.',
   ),
 })
 

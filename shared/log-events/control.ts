@@ -6,6 +6,13 @@ const server = 'Name of the MCP server.'
 const handle_id = 'Id of the task in the runtime service.'
 const error = 'The error.'
 
+const CALLBACK = {
+  event: 'What the graph is called back for.',
+  delivery_id: 'X-Taskmill-Delivery, the same for each try.',
+  url: 'Where it goes, without its query.',
+  tries: 'Number of tries so far.',
+} as const
+
 export const controlLogEvents = {
   'graph accepted': { level: 'info', when: 'A graph is on disk.', fields: { tasks } },
   'graph ended': {
@@ -15,6 +22,27 @@ export const controlLogEvents = {
   },
   'graph deleted': { level: 'info', when: 'A caller deleted a graph.', fields: { tasks } },
   'graph retired': { level: 'debug', when: 'Retention removes a graph.', fields: { tasks } },
+  'callback delivered': { level: 'info', when: 'The receiver of a callback accepted it.', fields: CALLBACK },
+  'callback failed': {
+    level: 'warn',
+    when: 'A try to deliver a callback failed. Others follow.',
+    fields: { ...CALLBACK, ...CAUSE, retry_in_ms: 'Milliseconds until the next try.' },
+  },
+  'callback given up': {
+    level: 'error',
+    when: 'A callback was not accepted within a day, or too many wait. It is not tried again.',
+    fields: { ...CALLBACK, ...CAUSE },
+  },
+  'cannot note the state of a callback': {
+    level: 'error',
+    when: 'The disk does not take callbacks.jsonl. The callback is delivered, after a restart once more.',
+    fields: CAUSE,
+  },
+  'callbacks of an earlier run are lost': {
+    level: 'error',
+    when: 'A defect of the service. Graphs that ended before a kill are not called back for.',
+    fields: DEFECT,
+  },
   'attempt started': { level: 'debug', when: 'An attempt of a task starts.', fields: {} },
   'attempt failed, will be retried': {
     level: 'info',

@@ -13,10 +13,14 @@ export const submitGraphTool = defineTool({
     'Submit tasks that depend on each other. A task runs as soon as all tasks in its depends_on have succeeded. Independent tasks run at the same time. When a task fails, the tasks that depend on it are skipped. Use run_action for a single step. Without wait_ms, the call returns the task ids at once; then call wait.',
   input: SubmitGraphInput,
   answer: SubmitGraphAnswer,
-  async run({ tasks, name, labels, scope, wait_ms = 0, idempotency_key }, parts, context): Promise<SubmitGraphAnswer> {
+  async run(
+    { tasks, name, labels, scope, callback, wait_ms = 0, idempotency_key },
+    parts,
+    context,
+  ): Promise<SubmitGraphAnswer> {
     const given = await submit(
       parts,
-      { graph: { tasks, name, labels, scope } },
+      { graph: { tasks, name, labels, scope, callback } },
       { traceId: context.traceId, key: idempotency_key },
     )
     const { accepted, task_ids, graph_id, warnings } = given.response()

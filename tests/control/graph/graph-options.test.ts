@@ -20,15 +20,26 @@ const anyName = fc.oneof(
   fc.constantFrom('nightly', '', 'n'.repeat(200), 'n'.repeat(201), 'a\nb', '\x7f', '\x9f', null, undefined, 7, {}),
 )
 
+const anyCallback = fc.oneof(
+  fc.constantFrom(null, undefined, 'http://a', [], {}, { url: 7 }, { url: 'ftp://a' }, { url: 'http://a b' }),
+  fc.constantFrom({ url: 'http://a' }, { url: 'HTTPS://a/b?c', events: [] }, { url: 'http://a', events: null }),
+  fc.constantFrom({ url: 'http://a', events: ['graph_ended', 'task_failed'] }, { url: 'http://a', events: ['x'] }),
+  fc.constantFrom({ url: 'http://a', events: 'graph_ended' }, { url: `http://${'a'.repeat(2_042)}` }),
+)
+
 test('fields are taken exactly if the schema allows them, and otherwise one is named', () => {
   fc.assert(
-    fc.property(fc.record({ name: anyName, labels: anyLabels }, { requiredKeys: [] }), (fields) => {
-      const given = JSON.parse(JSON.stringify(fields)) as Record<string, unknown>
-      const options = graphOptions(given)
-      expect(options !== undefined).toBe(Value.Check(GraphFields, given))
-      if (options === undefined) expect(graphOptionsFault(given)).toMatch(/^(name|labels): expected /)
-      else expect(options).toEqual(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)))
-    }),
+    fc.property(
+      fc.record({ name: anyName, labels: anyLabels, callback: anyCallback }, { requiredKeys: [] }),
+      (fields) => {
+        const given = JSON.parse(JSON.stringify(fields)) as Record<string, unknown>
+        const options = graphOptions(given)
+        expect(options !== undefined).toBe(Value.Check(GraphFields, given))
+        if (options === undefined)
+          expect(graphOptionsFault(given)).toMatch(/^(name|labels|callback(\.url|\.events)?): expected /)
+        else expect(options).toEqual(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)))
+      },
+    ),
     { numRuns: 2_000 },
   )
 })
@@ -52,6 +63,12 @@ describe('a refusal says which field, and what it may be', () => {
     [{ labels: { 'a b': '' } }, `${labelNames} "a b"`],
     [{ labels: { ['a'.repeat(64)]: '' } }, `${labelNames} "${'a'.repeat(64)}"`],
     [{ labels: { team: 'v'.repeat(257) } }, 'labels: expected values of at most 256 characters, got 257 in "team"'],
+    [{ callback: 'http://a' }, 'callback: expected object'],
+    [{ callback: {} }, 'callback.url: expected string'],
+    [{ callback: { url: 'a' } }, 'callback.url: expected an http: or https: address'],
+    [{ callback: { url: `http://${'a'.repeat(2_042)}` } }, 'callback.url: expected at most 2048 characters, got 2049'],
+    [{ callback: { url: 'http://a', events: 'x' } }, 'callback.events: expected array of strings'],
+    [{ callback: { url: 'http://a', events: ['x'] } }, 'callback.events: expected names of graph_ended, task_failed'],
   ])('%j', (fields, fault) => {
     expect(graphOptions(fields)).toBeUndefined()
     expect(graphOptionsFault(fields)).toBe(fault)

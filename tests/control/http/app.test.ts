@@ -4,6 +4,7 @@
  * and of a server that listens.
  */
 import { afterAll, expect, test } from 'bun:test'
+import { Callbacks } from '../../../control/callbacks/callbacks.ts'
 import { noop } from '../../../control/executors/os/noop.ts'
 import { OsExecutor } from '../../../control/executors/os/os.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
@@ -75,6 +76,10 @@ const parts = {
     resultFiles,
     eventStreams: new EventStreams({ store, events, history, numbers, stopping, maxStreams: 1_000 }),
   },
+  callbacks: new Callbacks({
+    ...{ store, dataDir: dir.path, policy: 'public', secret: undefined, log },
+    durable: () => persistence.durable(),
+  }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, log },
   stopping,
 }

@@ -38,6 +38,7 @@ function world(form: Form) {
       executors,
       log,
       unknownFields: 'refuse' as const,
+      callbacks: { check: () => {} },
       readiness: { ensure: () => {}, fault: () => undefined },
     },
     persistence: {

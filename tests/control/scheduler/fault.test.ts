@@ -98,6 +98,7 @@ describe('a defect of the service', () => {
       retention: { makeRoom: () => {}, checkSize: () => {} },
       idempotencyKeys: new IdempotencyKeys(),
       unknownFields: 'refuse' as const,
+      callbacks: { check: () => {} },
     }
     const refusal = submit(parts, { graph: { tasks: [{ id: 'refused', type: 'test' }] } }, { traceId: 'trace' })
     await expect(refusal).rejects.toMatchObject({ status: 503, message: scheduler.fault! })

@@ -1,0 +1,143 @@
+/**
+ * The file of callbacks: those that wait, and those that are over while their graph is stored, one JSON object a line.
+ *
+ * A line is written before anything else happens, and synced in the background. Losing a line costs nothing but a repeated
+ * delivery: what a graph is still to be called back for follows from the graph.
+ */
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { replaceFile } from '../../shared/atomic-file.ts'
+import { systemCodeOf } from '../../shared/errors.ts'
+import { isObject, jsonOrUndefined } from '../../shared/json.ts'
+import { nextTurn } from '../../shared/steps.ts'
+
+/** A callback that is to be delivered. */
+export interface Delivery {
+  /** The same for each try. */
+  readonly id: string
+  readonly graphId: string
+  readonly event: string
+  readonly url: string
+  readonly body: string
+  /** When it was due first; milliseconds since 1970. */
+  readonly since: number
+}
+
+export interface StoredCallbacks {
+  readonly waiting: Map<string, Delivery>
+  /** Id to graph of those that are over. */
+  readonly over: Map<string, string>
+}
+
+/** Lines beyond those that count, after which the file is rewritten. */
+const MAX_SPARE_LINES = 10_000
+
+/** Lines written at once. */
+const PART = 1_000
+
+export class CallbackFile {
+  readonly #path: string
+  readonly #onError: (error: unknown) => void
+  #lines = 0
+  #isTorn = false
+  #isSyncDue = false
+  /** Lines that wait for the end of a rewrite. */
+  #held: string[] | undefined
+
+  /** `onError` gets what the disk says. */
+  constructor(path: string, onError: (error: unknown) => void) {
+    this.#path = path
+    this.#onError = onError
+  }
+
+  /** What an earlier run has left, without lines that cannot be read. */
+  read(): StoredCallbacks {
+    const waiting = new Map<string, Delivery>()
+    const over = new Map<string, string>()
+    if (!existsSync(this.#path)) return { waiting, over }
+    const text = readFileSync(this.#path, 'utf8')
+    this.#isTorn = text !== '' && !text.endsWith('\n')
+    for (const line of text.split('\n')) {
+      this.#lines++
+      const entry = jsonOrUndefined(line)
+      if (isDelivery(entry)) waiting.set(entry.id, entry)
+      else if (isObject(entry) && typeof entry.over === 'string' && typeof entry.graphId === 'string') {
+        waiting.delete(entry.over)
+        over.set(entry.over, entry.graphId)
+      }
+    }
+    return { waiting, over }
+  }
+
+  add(delivery: Delivery): void {
+    this.#append(`${JSON.stringify(delivery)}\n`)
+  }
+
+  /** The callback was delivered, or given up. */
+  addOver({ id, graphId }: Delivery): void {
+    this.#append(overLine(id, graphId))
+  }
+
+  #append(line: string): void {
+    if (this.#held !== undefined) {
+      this.#held.push(line)
+      return
+    }
+    try {
+      appendFileSync(this.#path, `${this.#isTorn ? '\n' : ''}${line}`, { mode: 0o600 })
+      this.#isTorn = false
+      this.#lines++
+      void this.#syncSoon()
+    } catch (error) {
+      this.#isTorn = true
+      this.#onError(error)
+    }
+  }
+
+  /** One sync for all lines of a turn of the event loop. */
+  async #syncSoon(): Promise<void> {
+    if (this.#isSyncDue) return
+    this.#isSyncDue = true
+    await nextTurn()
+    this.#isSyncDue = false
+    try {
+      await using file = await open(this.#path, 'r')
+      await file.datasync()
+    } catch (error) {
+      if (systemCodeOf(error) !== 'ENOENT') this.#onError(error) // the data directory is gone, which others report
+    }
+  }
+
+  /** Whether much of the file no longer counts, where so many lines do. */
+  mayShrink(lines: number): boolean {
+    return this.#held === undefined && this.#lines > 2 * lines + MAX_SPARE_LINES
+  }
+
+  /** Rewrites the file with these lines. */
+  async rewrite({ waiting, over }: StoredCallbacks): Promise<void> {
+    this.#held = []
+    const lines = [
+      ...Array.from(over, ([id, graphId]) => overLine(id, graphId)),
+      ...Array.from(waiting.values(), (delivery) => `${JSON.stringify(delivery)}\n`),
+    ]
+    try {
+      await replaceFile(this.#path, async (file) => {
+        for (let i = 0; i < lines.length; i += PART) await file.appendFile(lines.slice(i, i + PART).join(''))
+      })
+      this.#lines = lines.length
+      this.#isTorn = false
+    } catch (error) {
+      this.#onError(error)
+    }
+    const held = this.#held
+    this.#held = undefined
+    for (const line of held) this.#append(line)
+  }
+}
+
+const overLine = (id: string, graphId: string): string => `${JSON.stringify({ over: id, graphId })}\n`
+
+const isDelivery = (entry: unknown): entry is Delivery =>
+  isObject(entry) &&
+  ['id', 'graphId', 'event', 'url', 'body'].every((name) => typeof entry[name] === 'string') &&
+  typeof entry.since === 'number'

@@ -1,0 +1,211 @@
+/**
+ * Delivers callbacks: each until it was accepted, or a day has passed.
+ *
+ * A receiver that is slow or gone keeps a few connections busy and no more, so others get theirs in time. Tries repeat
+ * after 1 s, 2 s, 4 s … 10 min.
+ */
+import { messageOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import { VERSION } from '../../shared/version.ts'
+import type { CallbackFile, Delivery } from './callback-file.ts'
+import { type CallbackPolicy, post } from './post.ts'
+
+/** Callbacks that may wait. For more, the oldest are given up. */
+export const MAX_WAITING = 10_000
+
+/** Milliseconds for which a callback is tried. */
+export const GIVE_UP_AFTER_MS = 24 * 3_600_000
+
+/** Milliseconds for one try. */
+export const TRY_TIMEOUT_MS = 10_000
+
+/** Tries at the same time, and of these to one receiver. */
+const MAX_TRIES = 32
+const MAX_TRIES_OF_RECEIVER = 4
+
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 600_000
+
+/** Milliseconds before try `n` (2 and up): 1 s, 2 s, 4 s … 10 min. */
+export const pauseBeforeTry = (n: number): number => Math.min(FIRST_PAUSE_MS * 2 ** (n - 2), LONGEST_PAUSE_MS)
+
+export interface DeliveryOptions {
+  readonly file: CallbackFile
+  readonly policy: CallbackPolicy
+  /** Signs what is sent; undefined sends it unsigned. */
+  readonly secret: string | undefined
+  readonly log: Log
+  /** Called once a callback is delivered or given up. */
+  readonly onOver: () => void
+}
+
+export type Outcome = 'delivered' | 'failed' | 'given_up'
+
+interface Waiting {
+  readonly delivery: Delivery
+  receiver: Receiver
+  tries: number
+}
+
+/** Who gets callbacks: an origin. */
+interface Receiver {
+  readonly origin: string
+  /** Those that are due, in the order in which they became so. */
+  readonly due: Set<Waiting>
+  /** Tries that are under way. */
+  tries: number
+}
+
+export class Deliveries {
+  readonly #options: DeliveryOptions
+  readonly #stopping = new AbortController()
+  /** By id, in the order in which they came. */
+  readonly #waiting = new Map<string, Waiting>()
+  /** Those with callbacks that are due, or tries under way, by origin. */
+  readonly #receivers = new Map<string, Receiver>()
+  /** Of these, those to which another try may start. They take turns. */
+  readonly #ready = new Set<Receiver>()
+  #tries = 0
+  /** Since the start of the service. */
+  readonly counts: Record<Outcome, number> = { delivered: 0, failed: 0, given_up: 0 }
+
+  constructor(options: DeliveryOptions) {
+    this.#options = options
+  }
+
+  get waitingCount(): number {
+    return this.#waiting.size
+  }
+
+  get waiting(): Map<string, Delivery> {
+    return new Map(Array.from(this.#waiting, ([id, { delivery }]) => [id, delivery]))
+  }
+
+  /** The first try comes at once. The callback is in the file. */
+  add(delivery: Delivery): void {
+    const waiting = { delivery, receiver: this.#receiver(new URL(delivery.url).origin), tries: 0 }
+    this.#waiting.set(delivery.id, waiting)
+    if (this.#waiting.size > MAX_WAITING) {
+      const [oldest] = this.#waiting.values()
+      this.#giveUp(oldest!, `more than ${MAX_WAITING} callbacks wait`)
+    }
+    this.#tryNow(waiting)
+  }
+
+  /** Breaks off what is under way. What waits is in the file. */
+  stop(): void {
+    this.#stopping.abort()
+  }
+
+  #receiver(origin: string): Receiver {
+    const known = this.#receivers.get(origin)
+    if (known !== undefined) return known
+    const receiver = { origin, due: new Set<Waiting>(), tries: 0 }
+    this.#receivers.set(origin, receiver)
+    return receiver
+  }
+
+  #tryNow(waiting: Waiting): void {
+    const receiver = this.#receiver(waiting.receiver.origin) // the earlier one may be forgotten
+    waiting.receiver = receiver
+    receiver.due.add(waiting)
+    this.#look(receiver)
+    this.#tryDue()
+  }
+
+  /** Whether another try to `receiver` may start. */
+  #look(receiver: Receiver): void {
+    this.#ready.delete(receiver)
+    if (receiver.due.size > 0 && receiver.tries < MAX_TRIES_OF_RECEIVER) this.#ready.add(receiver)
+    else if (receiver.due.size === 0 && receiver.tries === 0) this.#receivers.delete(receiver.origin)
+  }
+
+  /** Starts what may be tried now. */
+  #tryDue(): void {
+    while (this.#tries < MAX_TRIES && !this.#stopping.signal.aborted) {
+      const [receiver] = this.#ready
+      if (receiver === undefined) return
+      const [waiting] = receiver.due
+      receiver.due.delete(waiting!)
+      void this.#try(waiting!)
+    }
+  }
+
+  async #try(waiting: Waiting): Promise<void> {
+    const { receiver } = waiting
+    this.#tries++
+    receiver.tries++
+    this.#look(receiver)
+    waiting.tries++
+    const fault = await this.#send(waiting.delivery)
+    this.#tries--
+    receiver.tries--
+    this.#look(receiver)
+    if (this.#stopping.signal.aborted) return
+    if (fault === undefined) this.#delivered(waiting)
+    else this.#failed(waiting, fault)
+    this.#tryDue()
+  }
+
+  /** What went wrong; undefined if the receiver took it. */
+  async #send({ id, event, url, body }: Delivery): Promise<string | undefined> {
+    const { policy, secret } = this.#options
+    const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(TRY_TIMEOUT_MS)])
+    const headers = {
+      'Content-Type': 'application/json',
+      'User-Agent': `taskmill/${VERSION}`,
+      'X-Taskmill-Event': event,
+      'X-Taskmill-Delivery': id,
+      ...(secret !== undefined && { 'X-Taskmill-Signature': signatureOf(body, secret, Math.floor(Date.now() / 1000)) }),
+    }
+    try {
+      const status = await post({ url, body, headers, policy, signal })
+      return status >= 200 && status <= 299 ? undefined : `answered ${status}`
+    } catch (error) {
+      return messageOf(error)
+    }
+  }
+
+  #delivered(waiting: Waiting): void {
+    this.counts.delivered++
+    this.#options.log.info('callback delivered', fieldsOf(waiting))
+    this.#over(waiting)
+  }
+
+  #failed(waiting: Waiting, cause: string): void {
+    if (this.#waiting.get(waiting.delivery.id) !== waiting) return // given up meanwhile
+    this.counts.failed++
+    if (Date.now() - waiting.delivery.since >= GIVE_UP_AFTER_MS) {
+      this.#giveUp(waiting, cause)
+      return
+    }
+    const pauseMs = pauseBeforeTry(waiting.tries + 1)
+    this.#options.log.warn('callback failed', { ...fieldsOf(waiting), cause, retry_in_ms: pauseMs })
+    setTimeout(() => this.#tryNow(waiting), pauseMs).unref()
+  }
+
+  #giveUp(waiting: Waiting, cause: string): void {
+    this.counts.given_up++
+    this.#options.log.error('callback given up', { ...fieldsOf(waiting), cause })
+    this.#over(waiting)
+  }
+
+  #over(waiting: Waiting): void {
+    const { delivery, receiver } = waiting
+    if (!this.#waiting.delete(delivery.id)) return
+    receiver.due.delete(waiting)
+    this.#look(receiver)
+    this.#options.file.addOver(delivery)
+    this.#options.onOver()
+  }
+}
+
+/** The address without its query, which may hold a secret. */
+const fieldsOf = ({ delivery: { id, graphId, event, url }, tries }: Waiting) => {
+  const { origin, pathname } = new URL(url)
+  return { graph_id: graphId, event, delivery_id: id, url: origin + pathname, tries }
+}
+
+/** `seconds` since 1970. */
+export const signatureOf = (body: string, secret: string, seconds: number): string =>
+  `t=${seconds},v1=${new Bun.CryptoHasher('sha256', secret).update(`${seconds}.${body}`).digest('hex')}`

@@ -1,0 +1,106 @@
+/**
+ * One POST to an address that a caller of ours named, who may be no friend of this network.
+ *
+ * The name is resolved, the address is checked, and the connection goes to that very address: a name that resolves to another
+ * one a moment later changes nothing. So this speaks HTTP over a socket of its own. It follows no redirect, uses no proxy,
+ * and reads no more of the answer than its status.
+ */
+import { lookup } from 'node:dns/promises'
+import { connect as connectPlain, isIP } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { unlessAborted } from '../../shared/unless-aborted.ts'
+import { isPublicAddress } from './public-address.ts'
+
+/** `public`: only addresses of the public internet are called. */
+export type CallbackPolicy = 'public' | 'any'
+
+/** Bytes of an answer in which its status must stand. */
+const MAX_ANSWER_BYTES = 16 * 1024
+
+/** The address must not be called. */
+export class NotAllowed extends Error {
+  override name = 'NotAllowed'
+  constructor(host: string, addresses: readonly string[]) {
+    const which = addresses.includes(host) ? host : `${host} (${addresses.join(', ')})`
+    super(`${which} is no public address (allow it with --callback-policy any)`)
+  }
+}
+
+export interface Post {
+  readonly url: string
+  readonly body: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly policy: CallbackPolicy
+  /** Ends it, also while the name is resolved. */
+  readonly signal: AbortSignal
+}
+
+/** The status of the answer. Throws `NotAllowed`, or whatever keeps the answer from coming. */
+export async function post({ url: text, body, headers, policy, signal }: Post): Promise<number> {
+  const url = new URL(text)
+  const host = hostOf(url)
+  const gaveUp = () => new Error('no answer in time')
+  const address = await unlessAborted(addressOf(host, policy), signal, gaveUp)
+  const lines = [
+    `POST ${url.pathname}${url.search} HTTP/1.1`,
+    `Host: ${url.host}`,
+    'Connection: close',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+  ]
+  const answer = statusOf({ url, host, address, request: `${lines.join('\r\n')}\r\n\r\n${body}` }, signal)
+  return unlessAborted(answer, signal, gaveUp)
+}
+
+/** Without the brackets of an address of IPv6. */
+export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '')
+
+/** An address of `host` that may be called. */
+async function addressOf(host: string, policy: CallbackPolicy): Promise<string> {
+  const addresses = isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host]
+  const allowed = policy === 'any' ? addresses : addresses.filter(isPublicAddress)
+  if (allowed.length > 0) return allowed[Math.floor(Math.random() * allowed.length)]!
+  throw new NotAllowed(host, addresses)
+}
+
+interface Exchange {
+  readonly url: URL
+  readonly host: string
+  readonly address: string
+  readonly request: string
+}
+
+function statusOf({ url, host, address, request }: Exchange, signal: AbortSignal): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  const isTls = url.protocol === 'https:'
+  const to = { host: address, port: Number(url.port) || (isTls ? 443 : 80) }
+  const socket = isTls ? connectTls({ ...to, ...(isIP(host) === 0 && { servername: host }) }) : connectPlain(to)
+  const end = () => void socket.destroy()
+  signal.addEventListener('abort', end, { once: true })
+  let received = ''
+  socket.once(isTls ? 'secureConnect' : 'connect', () => socket.write(request))
+  socket.on('data', (bytes) => {
+    received += bytes.toString('latin1')
+    const status = statusIn(received)
+    if (status !== undefined) resolve(status)
+    else if (received.length > MAX_ANSWER_BYTES) reject(new Error('the answer is no HTTP'))
+  })
+  socket.on('error', reject)
+  socket.on('close', () => reject(new Error('the connection was closed without an answer')))
+  return promise.finally(() => {
+    signal.removeEventListener('abort', end)
+    socket.destroy()
+  })
+}
+
+/** The status of the first answer that is not an interim one; undefined until it is there. */
+function statusIn(text: string): number | undefined {
+  for (let from = 0; ; ) {
+    const status = /^HTTP\/1\.[01] (\d{3})[ \r]/.exec(text.slice(from, from + 64))?.[1]
+    if (status === undefined) return undefined
+    if (!status.startsWith('1')) return Number(status)
+    const end = text.indexOf('\r\n\r\n', from)
+    if (end < 0) return undefined
+    from = end + 4
+  }
+}

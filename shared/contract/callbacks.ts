@@ -1,0 +1,56 @@
+/** Callbacks of graphs: what a submission may ask for, and what is sent. */
+import { type Static, Type } from '@sinclair/typebox'
+import { count, maybe, oneOf, text } from './answer-schema.ts'
+import { GRAPH_STATES } from './graph-state.ts'
+
+/** What a graph may be called back for. */
+export const CALLBACK_EVENTS = ['graph_ended', 'task_failed'] as const
+export type CallbackEvent = (typeof CALLBACK_EVENTS)[number]
+
+export const MAX_CALLBACK_URL_CHARACTERS = 2_048
+
+/** An address without spaces. Whether it is one, and may be called, is checked at submission. */
+export const CALLBACK_URL = '^[Hh][Tt][Tt][Pp][Ss]?://[\\x21-\\x7e]+$'
+
+export const GraphCallback = Type.Object({
+  url: Type.String({
+    maxLength: MAX_CALLBACK_URL_CHARACTERS,
+    pattern: CALLBACK_URL,
+    description: 'Where to POST: an http: or https: address.',
+  }),
+  events: Type.Optional(
+    Type.Union([Type.Array(oneOf(CALLBACK_EVENTS, 'An event.')), Type.Null()], {
+      description: 'What to POST. Default: graph_ended.',
+    }),
+  ),
+})
+export type GraphCallback = Static<typeof GraphCallback>
+
+const common = {
+  graph_id: text('Id of the graph.'),
+  name: maybe(text('The name that was submitted with the graph.')),
+  seq: count('Sequence number of the change that the callback is about.'),
+}
+
+/** The body of each kind of callback. */
+export const CALLBACK_BODIES = {
+  /** Once, when the last task of the graph has ended. */
+  graph_ended: Type.Object({
+    event: Type.Literal('graph_ended'),
+    ...common,
+    state: oneOf(
+      GRAPH_STATES,
+      'failed if a task failed, else cancelled if one was cancelled or skipped, else success.',
+    ),
+    counts: Type.Record(Type.String(), Type.Integer(), { description: 'Tasks per status; zeros are left out.' }),
+  }),
+  /** For each task that has no attempts left and failed. */
+  task_failed: Type.Object({
+    event: Type.Literal('task_failed'),
+    ...common,
+    task_id: text('Id of the task.'),
+    error: text('The error of the task; at most 1000 characters.'),
+    code: maybe(text('Its runtime.error.code.')),
+    attempt: count('Number of the last attempt.'),
+  }),
+} as const

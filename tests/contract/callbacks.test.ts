@@ -1,0 +1,315 @@
+/** Callbacks of graphs: what is sent, signed, tried again, kept over crashes, and refused. Against the built service. */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { lookup } from 'node:dns/promises'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { isPublicAddress } from '../../control/callbacks/public-address.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { freePort } from '../support/free-port.ts'
+import { connectClient } from '../support/mcp-client.ts'
+import { startReceiver } from '../support/receiver.ts'
+import { waitFor } from '../support/runtime-tasks.ts'
+import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+const ANY = { flags: ['--callback-policy', 'any'], env: { SERVICE_SHELL_POLICY: 'open' } }
+const noop = { id: 'a', type: 'noop' }
+const graphIdOf = async (answer: Response) => ((await answer.json()) as { graph_id: string }).graph_id
+
+const refusal = async (answer: Response) => [answer.status, ((await answer.json()) as { error: string }).error]
+
+test('a graph that has ended is called back for, once, with how it ended', async () => {
+  await using receiver = startReceiver()
+  await using control = await startControl(ANY)
+  const tasks = [
+    noop,
+    { id: 'b', type: 'shell', params: { script: 'exit 3' } },
+    { ...noop, id: 'c', depends_on: ['b'] },
+  ]
+  const answer = await control.post({ name: 'nightly', callback: { url: receiver.url }, tasks })
+  expect(answer.status).toBe(202)
+  const graph_id = await graphIdOf(answer)
+  const [{ headers, data }] = (await receiver.has(1)) as [(typeof receiver.received)[0]]
+  expect(data).toEqual({
+    ...{ event: 'graph_ended', graph_id, name: 'nightly', state: 'failed', seq: expect.any(Number) },
+    counts: { success: 1, failed: 1, skipped: 1 },
+  })
+  expect(Object.fromEntries(headers)).toMatchObject({
+    ...{ 'content-type': 'application/json', 'x-taskmill-event': 'graph_ended' },
+    'x-taskmill-delivery': `${graph_id}-graph_ended`,
+  })
+  expect(headers.has('x-taskmill-signature')).toBe(false)
+  await until(
+    () => control.log.find(({ msg }) => msg === 'callback delivered'),
+    (line) => line !== undefined,
+  )
+  const line = control.log.find(({ msg }) => msg === 'callback delivered')
+  expect(line).toMatchObject({
+    graph_id,
+    event: 'graph_ended',
+    tries: 1,
+    url: `http://127.0.0.1:${receiver.port}/hook`,
+  })
+  const metrics = await (await control.fetch('/metrics', { headers: { accept: 'text/plain' } })).text()
+  expect(metrics).toContain('service_control_callbacks_total{outcome="delivered"} 1')
+  expect(metrics).toContain('service_control_callbacks_waiting 0')
+  expect(receiver.received.length).toBe(1)
+})
+
+test('each failed task is called back for, where that is asked for, and nothing else', async () => {
+  await using receiver = startReceiver()
+  await using control = await startControl(ANY)
+  const fails = (id: string) => ({ id, type: 'shell', params: { script: 'exit 3' }, retry: 1 })
+  const callback = { url: receiver.url, events: ['task_failed'] }
+  const graph_id = await graphIdOf(await control.post({ callback, tasks: [noop, fails('b'), fails('c')] }))
+  const received = await receiver.has(2)
+  await control.allEnded()
+  expect(received.map(({ data }) => data).sort((a, b) => (String(a.task_id) < String(b.task_id) ? -1 : 1))).toEqual(
+    ['b', 'c'].map((task_id) => ({
+      ...{ event: 'task_failed', graph_id, task_id, code: 'exit_nonzero', attempt: 2, seq: expect.any(Number) },
+      error: 'task failed after all retries: command failed: exit status 3',
+    })),
+  )
+  await control.post({ callback: { url: receiver.url, events: ['graph_ended', 'task_failed'] }, tasks: [noop] })
+  await receiver.has(3)
+  expect(receiver.received.map(({ data }) => data.event)).toEqual(['task_failed', 'task_failed', 'graph_ended'])
+})
+
+test('with a secret it is signed, as the example of the documentation checks it', async () => {
+  using temp = tempDir()
+  const secretFile = join(temp.path, 'secret')
+  writeFileSync(secretFile, 'sesame\n', { mode: 0o600 })
+  await using receiver = startReceiver()
+  await using control = await startControl({ flags: [...ANY.flags, '--callback-secret-file', secretFile] })
+  await control.post({ callback: { url: receiver.url }, tasks: [noop] })
+  const [{ headers, body }] = (await receiver.has(1)) as [(typeof receiver.received)[0]]
+  const page = readFileSync(join(import.meta.dir, '../../docs/http.md'), 'utf8')
+  const [, code] = /```ts\n(export function isFromTaskmill[\s\S]*?)```/.exec(page)!
+  const module = join(temp.path, 'verify.ts')
+  writeFileSync(module, `import { createHmac, timingSafeEqual } from 'node:crypto'\n${code}`)
+  const { isFromTaskmill } = await import(module)
+  const signature = headers.get('x-taskmill-signature')
+  expect(signature).toMatch(/^t=\d+,v1=[0-9a-f]{64}$/)
+  expect(isFromTaskmill(signature, body, 'sesame')).toBe(true)
+  expect(isFromTaskmill(signature, `${body} `, 'sesame')).toBe(false)
+  expect(isFromTaskmill(signature, body, 'other')).toBe(false)
+  expect(isFromTaskmill(signature?.replace(/t=\d+/, 't=1'), body, 'sesame')).toBe(false)
+})
+
+test('a receiver that fails, redirects, hangs up or is not there gets it again, under the same id', async () => {
+  await using elsewhere = startReceiver()
+  await using receiver = startReceiver((_, count) => {
+    if (count === 1) return new Response('later', { status: 503 })
+    return count === 2 ? Response.redirect(elsewhere.url, 307) : new Response('x'.repeat(10_000_000))
+  })
+  await using control = await startControl(ANY)
+  await control.post({ callback: { url: receiver.url }, tasks: [noop] })
+  const received = await receiver.has(3)
+  expect(new Set(received.map(({ headers }) => headers.get('x-taskmill-delivery'))).size).toBe(1)
+  await until(
+    () => control.log.filter(({ msg }) => String(msg).startsWith('callback')),
+    (lines) => lines.length === 3,
+  )
+  expect(control.log.filter(({ msg }) => String(msg).startsWith('callback'))).toMatchObject([
+    { msg: 'callback failed', cause: 'answered 503', retry_in_ms: 1_000 },
+    { msg: 'callback failed', cause: 'answered 307', retry_in_ms: 2_000 },
+    { msg: 'callback delivered', tries: 3 },
+  ])
+  expect(elsewhere.received.length).toBe(0)
+})
+
+test('what is no HTTP, or closes, counts as a failure and no more', async () => {
+  const says = ['SSH-2.0-x\r\n'.repeat(2_000), 'HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n']
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.on('data', () => socket.end(says.shift() ?? ''))
+  }).listen(0, '127.0.0.1')
+  await until(
+    () => server.address(),
+    (address) => address !== null,
+  )
+  await using control = await startControl(ANY)
+  const { port } = server.address() as { port: number }
+  await control.post({ callback: { url: `http://127.0.0.1:${port}` }, tasks: [noop] })
+  await until(
+    () => control.log.filter(({ msg }) => String(msg).startsWith('callback')).map(({ msg, cause }) => [msg, cause]),
+    (lines) => lines.length === 2,
+  ).then((lines) =>
+    expect(lines).toEqual([
+      ['callback failed', 'the answer is no HTTP'],
+      ['callback delivered', undefined],
+    ]),
+  )
+  server.close()
+})
+
+describe('survives', () => {
+  const restart = async (control: Control): Promise<Control> => {
+    await control.stop('SIGKILL')
+    return startControl({ ...ANY, dataDir: control.dataDir })
+  }
+
+  test('a kill between two tries', async () => {
+    using temp = tempDir()
+    const port = await freePort()
+    await using first = await startControl({ ...ANY, dataDir: join(temp.path, 'data') })
+    const callback = { url: `http://127.0.0.1:${port}/`, events: ['graph_ended', 'task_failed'] }
+    const tasks = [noop, { id: 'b', type: 'shell', params: { script: 'exit 1' } }]
+    await first.post({ callback, tasks })
+    await until(
+      () => first.log.filter(({ msg }) => msg === 'callback failed').length,
+      (failed) => failed >= 2,
+    )
+    const received: string[] = []
+    using server = Bun.serve({
+      port,
+      hostname: '127.0.0.1',
+      fetch(request) {
+        received.push(request.headers.get('x-taskmill-event')!)
+        return new Response()
+      },
+    })
+    await using second = await restart(first)
+    await until(
+      () => received,
+      ({ length }) => length === 2,
+    )
+    expect(received.sort()).toEqual(['graph_ended', 'task_failed'])
+    await until(
+      () => second.log.filter(({ msg }) => msg === 'callback delivered').length,
+      (count) => count === 2,
+    )
+    await using third = await restart(second)
+    await third.submit([{ ...noop, id: 'later' }])
+    await third.ended('later')
+    expect(received.length).toBe(2)
+    expect(server.port).toBe(port)
+  })
+
+  test('a kill before it was written down', async () => {
+    using temp = tempDir()
+    const dataDir = join(temp.path, 'data')
+    await using receiver = startReceiver()
+    await using first = await startControl({ ...ANY, dataDir })
+    await first.post({ callback: { url: receiver.url }, tasks: [noop] })
+    await receiver.has(1)
+    await until(
+      () => readFileSync(join(dataDir, 'callbacks.jsonl'), 'utf8'),
+      (text) => text.includes('"over"'),
+    )
+    await first.stop('SIGKILL')
+    writeFileSync(join(dataDir, 'callbacks.jsonl'), '') // as if the service had not come that far
+    await using second = await startControl({ ...ANY, dataDir })
+    const [one, two] = await receiver.has(2)
+    expect(two!.body).toBe(one!.body)
+    expect(two!.headers.get('x-taskmill-delivery')).toBe(one!.headers.get('x-taskmill-delivery'))
+    expect((await second.fetch('/health')).status).toBe(200)
+  })
+
+  test('a kill while the graph runs, and a stop', async () => {
+    using temp = tempDir()
+    const go = join(temp.path, 'go')
+    await using receiver = startReceiver()
+    await using first = await startControl({ ...ANY, dataDir: join(temp.path, 'data') })
+    const tasks = [{ id: 'a', type: 'shell', params: { script: waitFor(go) } }]
+    await first.post({ name: 'n', callback: { url: receiver.url }, tasks })
+    await first.reached('a', 'running')
+    await using second = await restart(first)
+    await second.reached('a', 'running')
+    expect(receiver.received.length).toBe(0)
+    writeFileSync(go, '')
+    const [{ data }] = (await receiver.has(1)) as [(typeof receiver.received)[0]]
+    expect(data).toMatchObject({ name: 'n', state: 'success', counts: { success: 1 } })
+    expect(await second.stop()).toBe(0)
+    await using third = await startControl({ ...ANY, dataDir: second.dataDir })
+    await third.submit([{ ...noop, id: 'later' }])
+    await third.ended('later')
+    expect(receiver.received.length).toBe(1)
+  })
+})
+
+test('a receiver that hangs holds up no other', async () => {
+  await using hangs = startReceiver(() => new Promise(() => {}))
+  await using receiver = startReceiver()
+  await using control = await startControl(ANY)
+  for (let i = 0; i < 40; i++)
+    await control.post({ callback: { url: hangs.url }, tasks: [{ ...noop, id: `hangs-${i}` }] })
+  await control.post({ callback: { url: receiver.url }, tasks: [{ ...noop, id: 'fine' }] })
+  await receiver.has(1)
+  expect(hangs.received.length).toBeLessThanOrEqual(4)
+})
+
+test('agents submit graphs with a callback, too', async () => {
+  await using receiver = startReceiver()
+  await using control = await startControl(ANY)
+  await using mcp = await connectClient(control.url)
+  await mcp.call('submit_graph', { tasks: [noop], callback: { url: receiver.url } })
+  await receiver.has(1)
+  const input = { task_graph: { tasks: [{ ...noop, id: 'b' }], callback: { url: receiver.url } } }
+  const action = { kind: 'task_graph.submit', input }
+  expect((await control.fetch('/adapters/actions', { method: 'POST', body: JSON.stringify({ action }) })).status).toBe(
+    202,
+  )
+  await receiver.has(2)
+})
+
+describe('refused at submission', () => {
+  const local = (host: string) => `callback.url: ${host} is no public address (allow it with --callback-policy any)`
+  test.each([
+    ['http://127.0.0.1:1/x', local('127.0.0.1')],
+    ['http://0x7f.1/', local('127.0.0.1')],
+    ['http://2130706433/', local('127.0.0.1')],
+    ['http://localhost/', local('localhost')],
+    ['https://[::1]/', local('::1')],
+    ['http://[::ffff:169.254.169.254]/', local('::ffff:a9fe:a9fe')],
+    ['http://192.168.0.1/', local('192.168.0.1')],
+    ['http://user:secret@example.com/', 'invalid JSON: callback.url: expected an address without user and password'],
+    ['ftp://example.com/', 'invalid JSON: callback.url: expected an http: or https: address'],
+    ['http://', 'invalid JSON: callback.url: expected an http: or https: address'],
+  ])('%s', async (url, error) => {
+    await using control = await startControl()
+    expect(await refusal(await control.post({ callback: { url }, tasks: [noop] }))).toEqual([400, error])
+    expect(await control.list()).toEqual([])
+  })
+
+  test('unknown fields and events', async () => {
+    await using control = await startControl()
+    const url = 'https://example.com'
+    const refused = async (callback: object) => refusal(await control.post({ callback, tasks: [noop] }))
+    expect(await refused({ url, event: [] })).toEqual([
+      ...[400, 'unknown field "callback.event" in graph (did you mean "callback.events"?)'],
+    ])
+    expect(await refused({ url, events: ['ended'] })).toEqual([
+      ...[400, 'invalid JSON: callback.events: expected names of graph_ended, task_failed'],
+    ])
+  })
+})
+
+/** A name, not `localhost`, that stands for an address of this machine or its network. */
+const localName = await (async () => {
+  for (const name of ['ip6-localhost', 'ip6-loopback', hostname()]) {
+    const addresses = await lookup(name, { all: true }).catch(() => [])
+    if (addresses.length > 0 && !addresses.some(({ address }) => isPublicAddress(address))) return name
+  }
+  return undefined
+})()
+const unlessNone = localName === undefined ? ' (skipped: this machine has no such name)' : ''
+
+test.skipIf(localName === undefined)(
+  `a name that resolves to a private address is not called${unlessNone}`,
+  async () => {
+    await using receiver = startReceiver()
+    await using control = await startControl()
+    const url = `http://${localName}:${receiver.port}/`
+    expect((await control.post({ callback: { url }, tasks: [noop] })).status).toBe(202)
+    await until(
+      () => control.log.find(({ msg }) => msg === 'callback failed'),
+      (line) => /is no public address/.test(String(line?.cause)),
+    )
+    expect(receiver.received.length).toBe(0)
+  },
+)
