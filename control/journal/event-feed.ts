@@ -132,6 +132,7 @@ export class EventFeed {
   /** Resolves when listeners have the events of all changes so far. Rejects if the changes may not be on disk. */
   async settle(): Promise<void> {
     this.flush()
+    this.#history.flush() // what was sent is found again after a kill, also if its task is gone by then
     this.#isDue = false
     const upTo = this.#history.last
     try {

@@ -11,12 +11,27 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import { runSync } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
-import { graphTotals } from '../graph/graph-summary.ts'
+import { type GraphTotals, graphTotals } from '../graph/graph-summary.ts'
+
+/** What came of a graph. Later deletions of its tasks do not change it. */
+export type GraphOutcome = Pick<GraphTotals, 'state' | 'counts'>
+
+export function outcomeOf(graph: Graph): GraphOutcome {
+  const { state, counts } = runSync(graphTotals(graph))
+  return { state, counts }
+}
 
 /** A change that has a number of its own, other than the last change of a task. */
 export type NumberedChange =
   | {
-      readonly kind: 'accepted' | 'ended' | 'removed'
+      readonly kind: 'ended'
+      readonly graph: Graph
+      readonly seq: number
+      readonly at: number
+      readonly outcome: GraphOutcome
+    }
+  | {
+      readonly kind: 'accepted' | 'removed'
       readonly graph: Graph
       readonly seq: number
       readonly at: number
@@ -103,7 +118,7 @@ const momentOf = (task: Task, at: number): TaskMoment => ({
   startedAt: task.startedAt,
   finishedAt: task.finishedAt,
   error: task.errorText ?? task.failure?.message,
-  code: task.failure?.code,
+  code: task.runStatus === undefined ? undefined : task.failure?.code, // as in the record
   progress: task.progress?.at(-1),
 })
 
@@ -153,8 +168,7 @@ export function rowOfChange(change: NumberedChange): EventRow {
     }
     case 'ended': {
       const { id, options } = change.graph
-      const { state, counts } = runSync(graphTotals(change.graph))
-      return [kind, id, seq, at, { name: options.name, state, counts }]
+      return [kind, id, seq, at, { name: options.name, ...change.outcome }]
     }
   }
 }

@@ -1,5 +1,5 @@
 /** Changes that have numbers of their own, as rows of a journal frame (`journaled-state.ts`). Pure. */
-import type { NumberedChange } from './event-rows.ts'
+import type { GraphOutcome, NumberedChange } from './event-rows.ts'
 
 export interface JournaledChange {
   readonly kind: NumberedChange['kind']
@@ -7,14 +7,16 @@ export interface JournaledChange {
   readonly seq: number
   /** Milliseconds since 1970. */
   readonly at: number
-  /** The changed task; of a removed graph, its id, which nothing else on disk may hold any more. */
+  /** Id of the changed task, or of the removed graph, which nothing else on disk may hold any more. */
   readonly id?: string
+  /** Of an ended graph. */
+  readonly outcome?: GraphOutcome
 }
 
 /** Null stands where the row of a state has the id. */
 export type ChangeRow = readonly [
   ...[graphOrdinal: number, id: null, seq: number, at: number, kind: JournaledChange['kind']],
-  id?: string,
+  detail?: string | GraphOutcome,
 ]
 
 export function changeRow(change: NumberedChange): ChangeRow {
@@ -25,6 +27,8 @@ export function changeRow(change: NumberedChange): ChangeRow {
       return [change.task.graph.ordinal, null, seq, at, kind, change.task.id]
     case 'removed':
       return [change.graph.ordinal, null, seq, at, kind, change.graph.id]
+    case 'ended':
+      return [change.graph.ordinal, null, seq, at, kind, change.outcome]
     default:
       return [change.graph.ordinal, null, seq, at, kind]
   }
@@ -32,7 +36,7 @@ export function changeRow(change: NumberedChange): ChangeRow {
 
 export const isChangeRow = (row: readonly unknown[]): row is ChangeRow => row[1] === null
 
-export const journaledChange = ([graph_ordinal, , seq, at, kind, id]: ChangeRow): JournaledChange => ({
+export const journaledChange = ([graph_ordinal, , seq, at, kind, detail]: ChangeRow): JournaledChange => ({
   ...{ kind, graph_ordinal, seq, at },
-  ...(id !== undefined && { id }),
+  ...(typeof detail === 'string' ? { id: detail } : detail !== undefined && { outcome: detail }),
 })

@@ -6,7 +6,7 @@
  * of the service interrupted an attempt. They get one now.
  */
 import type { Graph, Task } from '../graph/graph.ts'
-import { type EventRow, type NumberedChange, rangeOf, rowOfChange, taskRow } from './event-rows.ts'
+import { type EventRow, type NumberedChange, outcomeOf, rangeOf, rowOfChange, taskRow } from './event-rows.ts'
 import type { Frame } from './journal-format.ts'
 import type { JournaledChange } from './journaled-change.ts'
 import { decodeStates, type JournaledState } from './journaled-state.ts'
@@ -57,11 +57,12 @@ export class LostEvents {
     })
   }
 
-  #rowOf({ kind, graph_ordinal, seq, at, id = '' }: JournaledChange): EventRow | undefined {
+  #rowOf({ kind, graph_ordinal, seq, at, id = '', outcome }: JournaledChange): EventRow | undefined {
     if (kind === 'removed') return [kind, id, seq, at, {}]
     const graph = this.#graphs.get(graph_ordinal)
     if (graph === undefined) return undefined
-    if (kind === 'accepted' || kind === 'ended') return rowOfChange({ kind, graph, seq, at })
+    if (kind === 'accepted') return rowOfChange({ kind, graph, seq, at })
+    if (kind === 'ended') return rowOfChange({ kind, graph, seq, at, outcome: outcome ?? outcomeOf(graph) })
     const task = this.#taskOf(graph, id)
     return task && rowOfChange({ kind, task, seq, at })
   }
@@ -88,6 +89,8 @@ export function unnumbered(
     ...changed.map((task) => (seq: number, at: number) => ({ kind: 'recovered', task, seq, at }) as const),
     ...graphs
       .filter((graph) => graph.endedAt !== undefined && lacks(ended, graph))
-      .map((graph) => (seq: number) => ({ kind: 'ended', graph, seq, at: graph.endedAt! }) as const),
+      .map((graph) => (seq: number) => {
+        return { kind: 'ended', graph, seq, at: graph.endedAt!, outcome: outcomeOf(graph) } as const
+      }),
   ]
 }

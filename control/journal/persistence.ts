@@ -11,7 +11,7 @@ import type { Change } from '../store/change.ts'
 import { DiskHealth, RETRY_MS } from './disk-health.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import type { EventFeed } from './event-feed.ts'
-import type { NumberedChange } from './event-rows.ts'
+import { type NumberedChange, outcomeOf } from './event-rows.ts'
 import type { KeptKey } from './idempotency.ts'
 import { encodeGraph, encodeRemoval } from './journaled-graph.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
@@ -72,7 +72,7 @@ export class Persistence {
         this.noteNumbered({ kind: 'accepted', graph: change.graph, seq, at: change.graph.createdAt })
         break
       case 'graph-ended':
-        this.noteNumbered({ kind: 'ended', graph: change.graph, seq, at: change.at })
+        this.noteNumbered({ kind: 'ended', graph: change.graph, seq, at: change.at, outcome: outcomeOf(change.graph) })
         break
       case 'graph-retired':
         this.noteNumbered({ kind: 'removed', graph: change.graph, seq, at: change.at })

@@ -161,6 +161,7 @@ export class Replay {
     if (idempotency !== undefined) this.idempotencyKeys.push(idempotency)
     // A task that the state file lacks, of a graph that it has, was deleted before the file was written.
     const isKnown = this.#graphs.has(graph_ordinal)
+    this.accepted.graphs.add(graph_ordinal)
     const entries = this.#entriesOf(graph_ordinal)
     const graphOptions = optionsIn(body)
     const isScoped = graphOptions.scope === 'graph'
