@@ -85,8 +85,12 @@ export function referencePage(
   const entries = Object.entries(document.paths)
     .flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ method, path, operation })))
     .filter((entry) => isFound(searchedText(entry)))
-  const schemas = Object.entries(document.components.schemas).filter(([name, schema]) =>
-    isFound(`${name} ${JSON.stringify(schema)}`),
+  const linked = schemasBelow(
+    entries.map(({ operation }) => operation),
+    document.components.schemas,
+  )
+  const schemas = Object.entries(document.components.schemas).filter(
+    ([name, schema]) => linked.has(name) || isFound(`${name} ${JSON.stringify(schema)}`),
   )
   const sections = document.tags
     .map(({ name }) => ({ name, entries: entries.filter(({ operation }) => operation.tags.includes(name)) }))
@@ -119,6 +123,20 @@ ${schemas.length === 0 ? NOTHING : html`<h2>Schemas</h2>${schemas.map(schemaArti
 </body>
 </html>
 `.text
+}
+
+/** Names of the schemas that `value` refers to, and of those that they refer to. */
+function schemasBelow(
+  value: unknown,
+  schemas: Readonly<Record<string, Schema>>,
+  found = new Set<string>(),
+): Set<string> {
+  for (const [, name] of JSON.stringify(value).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+    if (found.has(name!)) continue
+    found.add(name!)
+    schemasBelow(schemas[name!], schemas, found)
+  }
+  return found
 }
 
 const searchedText = ({ method, path, operation }: Entry): string =>

@@ -274,5 +274,7 @@ test('the page needs no script and nothing from elsewhere, escapes what is searc
   const found = await (await control.fetch('/docs?q=wait_ms+task')).text()
   expect(found).toContain('id="readTask"')
   expect(found).not.toContain('id="listToolsOfAllMcpServers"')
+  const anchors = [...found.matchAll(/href="#([^"]+)"/g)].map(([, anchor]) => anchor!)
+  expect(anchors.filter((anchor) => !found.includes(`id="${anchor}"`))).toEqual([])
   expect(found).toContain(`curl -s &#39;${control.url}/tasks/{id}&#39;`)
 })
