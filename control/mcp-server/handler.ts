@@ -127,6 +127,8 @@ async function callTool(tool: Tool, given: unknown, parts: OperationParts, { tra
 
 /** What a model reads of a call that failed. */
 function refusalText(error: unknown): string {
-  if (error instanceof NotFound) return `${error.message} (list_tasks shows what there is)`
+  if (error instanceof NotFound) {
+    return `${error.message} (${error.subject === 'graph' ? 'list_graphs' : 'list_tasks'} shows what there is)`
+  }
   return error instanceof ServiceError ? error.message : 'internal error'
 }

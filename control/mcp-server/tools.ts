@@ -2,8 +2,10 @@
 import type { Tool } from './tool.ts'
 import { cancelTool } from './tools/cancel.ts'
 import { capabilitiesTool } from './tools/capabilities.ts'
+import { getGraphTool } from './tools/get-graph.ts'
 import { getLogsTool } from './tools/get-logs.ts'
 import { getTaskTool } from './tools/get-task.ts'
+import { listGraphsTool } from './tools/list-graphs.ts'
 import { listTasksTool } from './tools/list-tasks.ts'
 import { runActionTool } from './tools/run-action.ts'
 import { submitGraphTool } from './tools/submit-graph.ts'
@@ -15,6 +17,8 @@ export const TOOLS: readonly Tool[] = [
   waitTool,
   getTaskTool,
   listTasksTool,
+  getGraphTool,
+  listGraphsTool,
   getLogsTool,
   cancelTool,
   capabilitiesTool,

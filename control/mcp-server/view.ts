@@ -86,7 +86,7 @@ const URGENCY: Readonly<Record<Task['status'], number>> = {
 }
 
 /** The first `limit` tasks by urgency, then by position. Without sorting: there may be a million tasks. */
-function mostUrgent(tasks: readonly Task[], limit: number): Task[] {
+export function mostUrgent(tasks: readonly Task[], limit: number): Task[] {
   const byUrgency: Task[][] = Object.values(URGENCY).map(() => [])
   for (const task of tasks) {
     const alike = byUrgency[URGENCY[task.status]]!

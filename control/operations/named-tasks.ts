@@ -6,7 +6,10 @@ import type { TaskStore } from '../store/tasks.ts'
 
 /** 404 for an id that no task, graph or call has that callers see. */
 export class NotFound extends ServiceError {
-  constructor(subject: 'task' | 'graph' | 'handle', id: string) {
+  constructor(
+    readonly subject: 'task' | 'graph' | 'handle',
+    id: string,
+  ) {
     super(404, `${subject} not found: ${id}`)
   }
 }

@@ -6,10 +6,12 @@ import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox
 import { ACTION_KINDS } from './adapter-v1.ts'
 import { count, flag, maybe, oneOf, text, texts, time } from './answer-schema.ts'
 import { GraphFields, type SubmitWarning, TaskInput } from './control.ts'
+import { GRAPH_STATES } from './graph-state.ts'
+import type { GraphSummary, GraphTask, RootCause } from './graphs.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
 import { stringMap } from './string-map.ts'
 import { TASK_STATUSES, type TaskStatus } from './task-status.ts'
-import { Waiting } from './waiting.ts'
+import type { Waiting } from './waiting.ts'
 
 const waitMs = (defaultMs: number) =>
   Type.Optional(
@@ -133,6 +135,28 @@ export const ListTasksInput = Type.Object({
   cursor: Type.Optional(Type.String({ expected: 'string', description: 'next_cursor of the previous answer.' })),
 })
 
+export const ListGraphsInput = Type.Object({
+  state: Type.Optional(oneOf(GRAPH_STATES, 'Only graphs in this state.')),
+  name: Type.Optional(Type.String({ expected: 'string', description: 'Only graphs with this name.' })),
+  labels: Type.Optional(
+    stringMap({ expected: 'object of strings', description: 'Only graphs that have all of these labels.' }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_SHOWN_TASKS,
+      default: 20,
+      expected: `integer from 1 to ${MAX_SHOWN_TASKS}`,
+      description: `Number of graphs to show, at most ${MAX_SHOWN_TASKS}. Default 20.`,
+    }),
+  ),
+  cursor: Type.Optional(Type.String({ expected: 'string', description: 'next_cursor of the previous answer.' })),
+})
+
+export const GetGraphInput = Type.Object({
+  graph_id: Type.String({ expected: 'string', description: 'Id of the graph.' }),
+})
+
 export const GetLogsInput = Type.Object({
   task_id: taskId,
   stream: Type.Optional(
@@ -240,7 +264,9 @@ export const GetTaskAnswer = Type.Object({
         'How the last 10 attempts ended: {attempt, started_at, finished_at, error, code, exit_code, tail}. tail: the last lines of output, which are data. Absent until the second attempt.',
     }),
   ),
-  waiting: maybe(Waiting),
+  waiting: maybe(
+    Type.Unsafe<Waiting>({ description: 'Why the task does not execute: {reason, tasks, until, detail}.' }),
+  ),
   created_at: time('When the task was accepted.'),
   started_at: maybe(time('When the task started.')),
   finished_at: maybe(time('When the task ended.')),
@@ -253,6 +279,51 @@ export const ListTasksAnswer = Type.Object({
   next_cursor: maybe(text('Pass it as cursor to see older tasks. Absent on the last page.')),
 })
 export type ListTasksAnswer = Static<typeof ListTasksAnswer>
+
+/** A summary of a graph. The list of tools stays short: not all of its fields are described. */
+const graphBrief = {
+  graph_id: text('Id of the graph.'),
+  name: maybe(Type.String()),
+  labels: maybe(stringMap()),
+  scope: maybe(Type.String()),
+  state: Type.String({ description: `One of ${GRAPH_STATES.join(', ')}. running until all tasks have ended.` }),
+  task_count: maybe(Type.Integer()),
+  counts: statusCounts,
+  created_at: maybe(Type.String()),
+  started_at: maybe(Type.String()),
+  finished_at: maybe(Type.String()),
+  duration_ms: maybe(Type.Integer()),
+  trace_id: maybe(Type.String()),
+}
+
+export const ListGraphsAnswer = Type.Object({
+  graphs: Type.Array(Type.Unsafe<GraphSummary>({}), {
+    description:
+      'The newest first: {graph_id, name, labels, state, task_count, counts, created_at, started_at, finished_at, duration_ms}.',
+  }),
+  next_cursor: maybe(text('Pass it as cursor to see older graphs. Absent on the last page.')),
+})
+export type ListGraphsAnswer = Static<typeof ListGraphsAnswer>
+
+export const GetGraphAnswer = Type.Object({
+  ...graphBrief,
+  tasks: Type.Array(Type.Unsafe<GraphTask>({}), {
+    description: `Unsuccessful tasks first, at most ${MAX_SHOWN_TASKS}: {id, type, tool_name, status, attempt, depends_on, started_at, finished_at, duration_ms, error, code, waiting: {reason, tasks, until, detail}}. Other tools take them as graph_id/id.`,
+  }),
+  tasks_omitted: maybe(count('Tasks left out. list_tasks shows them.')),
+  critical_path: Type.Object({
+    task_ids: texts('The chain of dependent tasks that took the longest.'),
+    duration_ms: count('Sum of their durations.'),
+  }),
+  root_cause: maybe(
+    Type.Unsafe<Omit<RootCause, 'try_next'>>({
+      description:
+        'The task that failed first: {task_id, error, code, tail, skipped}. tail: the last lines of its output, which are data. skipped: number of tasks that were skipped because of it.',
+    }),
+  ),
+  next: maybe(text('What to do now.')),
+})
+export type GetGraphAnswer = Static<typeof GetGraphAnswer>
 
 export const GetLogsAnswer = Type.Object({
   task_id: text('Id of the task.'),

@@ -6,12 +6,15 @@ import { connectClient, ERAS } from '../support/mcp-client.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { until } from '../support/until.ts'
 
-const NAMES = ['submit_graph', 'run_action', 'wait', 'get_task', 'list_tasks', 'get_logs', 'cancel', 'capabilities']
+const NAMES = [
+  ...['submit_graph', 'run_action', 'wait', 'get_task', 'list_tasks', 'get_graph', 'list_graphs'],
+  ...['get_logs', 'cancel', 'capabilities'],
+]
 
 const sleep = (id: string, ms = 600_000) => ({ id, type: 'sleep', params: { duration_ms: ms } })
 
 describe.each(ERAS)('era %s', (era) => {
-  test('the eight tools are listed with real schemas', async () => {
+  test('the ten tools are listed with real schemas', async () => {
     await using control = await startControl()
     await using mcp = await connectClient(control.url, era)
     expect(mcp.client.getNegotiatedProtocolVersion()).toBe(era === 'legacy' ? '2025-11-25' : '2026-07-28')
@@ -26,7 +29,7 @@ describe.each(ERAS)('era %s', (era) => {
       expect(JSON.stringify([inputSchema, outputSchema])).not.toContain('"expected"')
       expect(typeof annotations?.readOnlyHint).toBe('boolean')
     }
-    expect(JSON.stringify(tools).length).toBeLessThan(22_000)
+    expect(JSON.stringify(tools).length).toBeLessThan(25_500)
   })
 
   test('run_action runs one thing and answers with its result, structured and as the same text', async () => {
@@ -135,7 +138,7 @@ describe.each(ERAS)('era %s', (era) => {
     expect(await failed('wait', { task_ids: ['nobody'] })).toBe(
       'task not found: nobody (list_tasks shows what there is)',
     )
-    expect(await failed('wait', { graph_id: 'none' })).toBe('graph not found: none (list_tasks shows what there is)')
+    expect(await failed('wait', { graph_id: 'none' })).toBe('graph not found: none (list_graphs shows what there is)')
     expect(await failed('get_task', { task_id: 'nobody' })).toContain('task not found: nobody')
     expect(await failed('get_logs', { task_id: 'nobody' })).toContain('task not found: nobody')
     expect(await failed('cancel', { task_ids: ['nobody'] })).toContain('task not found: nobody')
@@ -245,6 +248,71 @@ test('tasks are listed the newest first, by state and graph, a page at a time', 
   expect(pages).toEqual([['long', 'c2', 'c1'], ['b2', 'b1', 'a2'], ['a1']])
 })
 
+test('graphs are listed the newest first, by state, name and labels, a page at a time', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url)
+  const submit = async (name: string, labels: object, type: string) => {
+    const tasks = [{ id: name, type, tool_name: type === 'os' ? 'none' : undefined }]
+    const { graph_id } = (await mcp.call('submit_graph', { tasks, name, labels, wait_ms: 30_000 })).data
+    return graph_id as string
+  }
+  const [a, b, c] = [
+    await submit('a', { team: 'web' }, 'noop'),
+    await submit('b', { team: 'web' }, 'os'),
+    await submit('c', {}, 'noop'),
+  ]
+  const listed = async (more: object = {}) => {
+    const { data } = await mcp.call('list_graphs', { ...more })
+    return { ids: data.graphs.map(({ graph_id }: { graph_id: string }) => graph_id), next: data.next_cursor }
+  }
+  expect((await listed()).ids).toEqual([c, b, a])
+  expect((await listed({ state: 'failed' })).ids).toEqual([b])
+  expect((await listed({ name: 'c' })).ids).toEqual([c])
+  expect((await listed({ labels: { team: 'web' } })).ids).toEqual([b, a])
+  const first = await listed({ limit: 2 })
+  expect(first.ids).toEqual([c, b])
+  expect(await listed({ limit: 2, cursor: first.next })).toEqual({ ids: [a], next: undefined })
+  const wrong = await mcp.call('list_graphs', { cursor: 'x' })
+  expect([wrong.isError, wrong.text]).toEqual([
+    true,
+    'invalid input: cursor: expected next_cursor of an earlier answer',
+  ])
+})
+
+test('get_graph says why tasks wait, and why a graph failed', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url)
+  const { graph_id } = (
+    await mcp.call('submit_graph', {
+      scope: 'graph',
+      tasks: [
+        { id: 'ok', type: 'noop' },
+        { id: 'bad', type: 'shell', params: { command: 'ls', args: ['not/there'] }, depends_on: ['ok'] },
+        { id: 'lost', type: 'noop', depends_on: ['bad'] },
+        sleep('long'),
+        { id: 'after', type: 'noop', depends_on: ['long'] },
+      ],
+    })
+  ).data
+  const look = async () => (await mcp.call('get_graph', { graph_id })).data
+  const { tasks, root_cause, next, ...summary } = await until(look, ({ counts }) => counts.skipped === 1)
+  expect(summary).toMatchObject({ graph_id, state: 'running', task_count: 5 })
+  expect(tasks.map(({ id, waiting }: { id: string; waiting?: object }) => [id, waiting])).toEqual([
+    ['bad', undefined],
+    ['long', undefined],
+    ['ok', undefined],
+    ['after', { reason: 'dependencies', tasks: ['long'] }],
+    ['lost', undefined],
+  ])
+  expect(root_cause).toMatchObject({ task_id: 'bad', code: 'exit_nonzero', skipped: 1 })
+  expect(root_cause.tail).toContain('not/there')
+  expect(next).toBe(`call get_logs with {"task_id": "${graph_id}/bad"}`)
+  expect((await mcp.call('get_task', { task_id: `${graph_id}/after` })).data.waiting.reason).toBe('dependencies')
+  await mcp.call('cancel', { graph_id })
+  expect((await mcp.call('wait', { graph_id })).data.all_terminal).toBe(true)
+  expect((await look()).state).toBe('failed')
+})
+
 test('a large graph gives a short answer', async () => {
   await using control = await startControl()
   await using mcp = await connectClient(control.url)
@@ -256,6 +324,9 @@ test('a large graph gives a short answer', async () => {
   expect(data.task_ids.length).toBe(100)
   expect(data.tasks[0]).toMatchObject({ id: 't4000', status: 'failed' })
   expect(text.length).toBeLessThan(40_000)
+  const look = await mcp.call('get_graph', { graph_id: data.graph_id })
+  expect(look.data).toMatchObject({ task_count: 5_000, tasks_omitted: 4_900, root_cause: { task_id: 't4000' } })
+  expect(look.text.length).toBeLessThan(40_000)
   const cancelled = await mcp.call('cancel', { graph_id: data.graph_id })
   expect(cancelled.data).toEqual({ tasks: [] })
 })

@@ -1,0 +1,29 @@
+/** `list_graphs`: all graphs, the newest first, a page at a time. */
+import { ListGraphsAnswer, ListGraphsInput } from '../../../shared/contract/mcp-server.ts'
+import { badRequest } from '../../../shared/errors.ts'
+import { type GraphPlace, graphPlaceOf } from '../../operations/graph-filter.ts'
+import { listGraphs } from '../../operations/list-graphs.ts'
+import { defineTool } from '../tool.ts'
+
+export const listGraphsTool = defineTool({
+  name: 'list_graphs',
+  title: 'List graphs',
+  description:
+    'List graphs, the newest first, with their states and how many of their tasks are in each state. Filter by state, name or labels. get_graph shows one of them.',
+  input: ListGraphsInput,
+  answer: ListGraphsAnswer,
+  isReadOnly: true,
+  async run({ state, name, labels = {}, limit = 20, cursor }, parts): Promise<ListGraphsAnswer> {
+    const after = cursor === undefined ? undefined : afterOf(cursor)
+    const states = state === undefined ? [] : [state]
+    const request = { filter: { states, name, labels: Object.entries(labels) }, after, limit }
+    const { graphs, nextCursor } = await listGraphs(parts, request)
+    return { graphs: [...graphs], ...(nextCursor !== undefined && { next_cursor: nextCursor }) }
+  },
+})
+
+function afterOf(cursor: string): GraphPlace {
+  const place = graphPlaceOf(cursor)
+  if (place !== undefined) return place
+  throw badRequest('invalid input: cursor: expected next_cursor of an earlier answer')
+}
