@@ -24,7 +24,7 @@ export const cancel = defineCommand({
     })
     if (failure !== undefined) throw new PartialFailure(failure.message, failure, { tasks })
     if (!values.wait) return success({ tasks })
-    const wait = await waitForEnd(client, ids, values)
+    const { data: wait } = await waitForEnd(client, ids, values)
     return { data: { tasks, wait, all_terminal: wait.all_terminal }, exitCode: exitCodeOf(wait) }
   },
 })

@@ -60,9 +60,8 @@ export const wait = defineCommand({
   },
   maxArguments: Number.POSITIVE_INFINITY,
   async run({ values, positionals, client }): Promise<Answer> {
-    const data = await waitForEnd(client, idsOf(positionals, values), values)
-    const hasFailed = values.fail && data.tasks.some(({ status }) => isTerminal(status) && status !== 'success')
-    return { data, exitCode: data.all_terminal && hasFailed ? EXIT.error : exitCodeOf(data) }
+    const { data, hasFailed } = await waitForEnd(client, idsOf(positionals, values), values)
+    return { data, exitCode: data.all_terminal && values.fail && hasFailed ? EXIT.error : exitCodeOf(data) }
   },
 })
 
@@ -71,6 +70,9 @@ export const exitCodeOf = ({ all_terminal }: WaitData) => (all_terminal ? EXIT.s
 /** What the last look at an argument has shown. */
 interface Seen {
   readonly isOpen: boolean
+  /** Whether it has ended otherwise than in success. */
+  readonly hasFailed: boolean
+  /** Of a very large graph only the first ones. */
   readonly tasks: WaitData['tasks']
 }
 
@@ -78,7 +80,7 @@ export async function waitForEnd(
   client: ServiceClient,
   ids: readonly string[],
   { timeout, interval }: { readonly timeout: number; readonly interval: number },
-): Promise<WaitData> {
+): Promise<{ readonly data: WaitData; readonly hasFailed: boolean }> {
   const deadline = Date.now() + timeout
   const seen = new Map<string, Seen>()
   const isOpen = (id: string) => seen.get(id)?.isOpen ?? true
@@ -94,7 +96,7 @@ export async function waitForEnd(
     } catch (error) {
       // No answer in time counts as tasks that did not end in time.
       if (!(error instanceof NoAnswerInTime && Date.now() >= deadline)) throw error
-      if (!seen.has(id)) seen.set(id, { isOpen: true, tasks: [{ id, status: 'unknown' }] })
+      if (!seen.has(id)) seen.set(id, { isOpen: true, hasFailed: false, tasks: [{ id, status: 'unknown' }] })
     }
   }
   const lookAtOpen = () => inParallel([...new Set(ids)].filter(isOpen), (id) => look(id, 0))
@@ -109,20 +111,24 @@ export async function waitForEnd(
     }
   }
   if (ids.some(isOpen)) await lookAtOpen()
-  return {
-    tasks: ids.flatMap((id) => seen.get(id)?.tasks ?? []),
+  const found = ids.flatMap((id) => seen.get(id) ?? [])
+  const data = {
+    tasks: found.flatMap(({ tasks }) => tasks),
     all_terminal: !ids.some(isOpen),
     deadline_rfc3339: new Date(deadline).toISOString(),
   }
+  return { data, hasFailed: found.some(({ hasFailed }) => hasFailed) }
 }
 
 function seenOfTask(id: string, answer: object): Seen {
   const status = String((answer as { status?: unknown }).status)
-  return { isOpen: !isTerminal(status), tasks: [{ id, status }] }
+  const isOpen = !isTerminal(status)
+  return { isOpen, hasFailed: !isOpen && status !== 'success', tasks: [{ id, status }] }
 }
 
 const seenOfGraph = ({ graph_id, state, tasks }: GraphDetails): Seen => ({
   isOpen: state === 'running',
+  hasFailed: state === 'failed' || state === 'cancelled',
   tasks: tasks.map(({ id, status }) => ({ id, status, graph_id })),
 })
 

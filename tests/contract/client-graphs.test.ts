@@ -151,6 +151,20 @@ describe('wait', () => {
     expect((await client(['wait', graph_id])).exitCode).toBe(0)
   })
 
+  test('--fail tells of a failure that the answer has no room for', async () => {
+    const tasks = [{ id: 'a', type: 'os', status: 'success' }]
+    const graph = { graph_id: 'g', state: 'failed', task_count: 20_000, tasks, truncated: true }
+    const server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: ({ url }) =>
+        Response.json(url.includes('/graphs/') ? graph : {}, { status: url.includes('/graphs/') ? 200 : 404 }),
+    })
+    const { exitCode, envelope } = await runClient(['wait', 'g', '--fail'], { url: `http://127.0.0.1:${server.port}` })
+    await server.stop(true)
+    expect({ exitCode, all: envelope.data?.all_terminal }).toEqual({ exitCode: 1, all: true })
+  })
+
   test('an argument that names nothing is the 404 of the task', async () => {
     const { exitCode, envelope } = await client(['wait', 'some/thing'])
     expect({ exitCode, message: envelope.error?.message }).toEqual({
