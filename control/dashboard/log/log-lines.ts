@@ -19,6 +19,7 @@ export const MAX_LINE_CHARACTERS = 20_000
 export class LogLines {
   #lines: LogLine[] = []
   #next = 1
+  #dropped = 0
   readonly #readers = { stdout: new AnsiReader(), stderr: new AnsiReader() }
   readonly #rest = { stdout: '', stderr: '' }
 
@@ -34,7 +35,16 @@ export class LogLines {
 
   /** Lines that the page had and has no longer. */
   get dropped(): number {
-    return this.#next - 1 - this.#lines.length
+    return this.#dropped
+  }
+
+  /** Forgets a stream that is about to come again from its beginning. */
+  restart(stream: StreamName): void {
+    this.#lines = this.#lines.filter((line) => line.stream !== stream)
+    this.#rest[stream] = ''
+    this.#readers[stream] = new AnsiReader()
+    this.#dropped = 0
+    if (this.#lines.length === 0) this.#next = 1
   }
 
   push(stream: StreamName, chunk: string): void {
@@ -48,7 +58,9 @@ export class LogLines {
       stream,
       pieces: this.#readers[stream].line(cut(text)),
     }))
-    this.#lines = [...this.#lines, ...lines].slice(-MAX_LINES)
+    const all = [...this.#lines, ...lines]
+    this.#lines = all.slice(-MAX_LINES)
+    this.#dropped += parts.length - added.length + all.length - this.#lines.length
   }
 }
 

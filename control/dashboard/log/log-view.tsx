@@ -44,17 +44,14 @@ function useLog(path: string, version: unknown): Reading {
       })
     }
     const read = async (stream: StreamName): Promise<void> => {
-      let received = 0
       for (;;) {
         try {
-          // After a break the stream comes again from its beginning: what has been shown already is left out.
-          let skip = received
-          const response = await request(`${path}?stream=${stream}&follow=true`, { signal: gone.signal })
+          // No more lines than the page keeps, also of a log of many megabytes.
+          const query = `stream=${stream}&follow=true&tail=${MAX_LINES}`
+          const response = await request(`${path}?${query}`, { signal: gone.signal })
+          log.restart(stream)
           for await (const chunk of chunksOf(response)) {
-            const fresh = chunk.slice(Math.min(skip, chunk.length))
-            skip -= chunk.length - fresh.length
-            received += fresh.length
-            if (fresh !== '') log.push(stream, fresh)
+            log.push(stream, chunk)
             show()
           }
           break
@@ -165,10 +162,10 @@ export function LogView({ path, version, name }: { path: string; version: unknow
         aria-label={`Log of ${name}`}
         aria-live="off"
       >
-        {dropped > 0 && (
+        {(dropped > 0 || lines.length >= MAX_LINES) && (
           <p class="log-note">
-            The first {dropped.toLocaleString()} lines are not shown: the page keeps {MAX_LINES.toLocaleString()}.
-            Download has all.
+            The page shows the newest {MAX_LINES.toLocaleString()} lines, numbered from the first that it read. Download
+            has all of them.
           </p>
         )}
         {shown.map(({ number, stream, pieces }) => (

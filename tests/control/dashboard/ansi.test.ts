@@ -89,6 +89,20 @@ test('the newest lines stay, and their numbers', () => {
   expect([log.lines[0]!.number, textOf(log.lines[0]!)]).toEqual([8, '7'])
 })
 
+test('a stream that comes again takes the place of what was there', () => {
+  const log = new LogLines()
+  log.push('stdout', '\x1b[31mone\nhal')
+  log.push('stderr', 'kept\n')
+  log.restart('stdout')
+  log.push('stdout', 'one\nhalf\n')
+  expect(log.lines.map(({ stream, pieces }) => `${stream} ${textOf({ pieces })}`)).toEqual([
+    'stderr kept',
+    'stdout one',
+    'stdout half',
+  ])
+  expect(log.lines[1]!.pieces[0]!.style).toBe('')
+})
+
 test('a line without an end does not grow for ever', () => {
   const log = new LogLines()
   for (let count = 0; count < 5; count++) log.push('stdout', 'x'.repeat(MAX_LINE_CHARACTERS))
