@@ -1,4 +1,4 @@
-/** Figures of a process from Linux: memory from `status` and `smaps_rollup`, CPU time from its CPU clock. */
+/** Reads figures of a process from Linux: memory from `status` and `smaps_rollup`, CPU time from its CPU clock. */
 import { FFIType } from 'bun:ffi'
 import { readdirSync, readFileSync } from 'node:fs'
 import { loadLibc } from '../shared/libc.ts'

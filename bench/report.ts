@@ -1,4 +1,4 @@
-/** The figures of a run, as data and as a table. Pure. */
+/** Formats the figures of a run as data and as a table. Pure. */
 import type { Machine } from './machine.ts'
 import type { Figures, Measure } from './measure.ts'
 import { median } from './statistics.ts'

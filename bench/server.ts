@@ -1,4 +1,4 @@
-/** Servers that are compared: how they are started and ended. */
+/** Starts and stops the servers that are compared. */
 import { openSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'

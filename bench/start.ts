@@ -1,4 +1,7 @@
-/** From spawn to the first answer, with an empty data directory; and the memory (Pss) of idleness. For every suite. */
+/**
+ * Measures the time from spawn to the first answer with an empty data directory, and the idle memory (Pss). For every
+ * suite.
+ */
 
 import { MB } from './measure.ts'
 import { memoryBytes } from './process-stats.ts'

@@ -1,4 +1,4 @@
-/** The few statistics the bench needs. Pure. */
+/** The statistics that the bench needs. Pure. */
 
 /** The middle value; of an even number of values the mean of the two in the middle. NaN of none. */
 export function median(values: Iterable<number>): number {

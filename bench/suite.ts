@@ -1,8 +1,8 @@
 /**
- * A suite: servers of one API, the workloads they are put to, and the rounds in which that happens.
+ * A suite: servers of one API, their workloads, and the rounds.
  *
- * Each round puts every server to every workload, the servers taking turns within a workload and changing their order
- * from round to round, so that a machine that gets slower or busier does so for all of them alike.
+ * Each round applies every workload to every server. The servers take turns within a workload and change their order
+ * from round to round, so that a machine that becomes slower or busier affects all of them alike.
  */
 import { messageOf, UsageError } from '../shared/errors.ts'
 import type { BenchConfig } from './config.ts'

@@ -1,4 +1,4 @@
-/** Control and the runtime service together: what a task costs more through control than asked of the runtime service. */
+/** Control and the runtime service together: the overhead of control for a runtime task. */
 import { mkdir, mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BenchConfig } from '../config.ts'

@@ -1,9 +1,9 @@
 /**
- * The floor of control: the least that a server of this API on Bun has to do, as an upper bound for what control can reach.
+ * The floor of control: the minimal work of a server of this API on Bun, as an upper bound of what control can reach.
  *
- * Bun.serve, JSON.parse, a count of open dependencies per task, and the records in memory. It trusts every body, runs
- * every task as a no-op, gives way to nobody while it works on a graph, logs nothing and keeps no state file. With
- * `--journal FILE` a graph is on the disk before its 202.
+ * It uses Bun.serve, JSON.parse, a counter of open dependencies per task, and records in memory. It does not check
+ * bodies, runs every task as a no-op, never yields while it works on a graph, does not log and writes no state file.
+ * With `--journal FILE` a graph is on the disk before its 202.
  *
  * Usage: floor --port N [--journal FILE]
  */

@@ -1,4 +1,4 @@
-/** GET /health by 32 clients: the cost of HTTP alone, and the most that the load generator can ask for. */
+/** GET /health from 32 clients: the cost of HTTP alone, and the limit of the load generator. */
 import type { ControlWorkload } from './workload.ts'
 
 const CLIENTS = 32

@@ -1,9 +1,9 @@
 /**
- * One graph of 100,000 independent no-op tasks on a fresh server: time, CPU, and memory.
+ * One graph of 100,000 independent no-op tasks on a fresh server: time, CPU and memory.
  *
- * Nothing else asks the server anything meanwhile but whether it is done. Peak memory is VmHWM. What a task keeps is
- * the growth of Pss from before the graph to a quiet second after it, by the number of tasks: rough, as a garbage
- * collector gives memory back when it likes.
+ * The only other requests ask whether the graph has ended. Peak memory is VmHWM. The memory per task is the growth of
+ * Pss from before the graph to a quiet second after it, divided by the number of tasks. It is rough, because the
+ * garbage collector returns memory at times of its choice.
  */
 
 import { MB } from '../measure.ts'

@@ -1,4 +1,7 @@
-/** How much of everything. Fewer graphs would measure the start of the JIT, more would take longer and say the same. */
+/**
+ * The sizes of all workloads. Fewer graphs would measure the start of the JIT; more would take longer and give the
+ * same figures.
+ */
 export interface ControlSizes {
   /** Clients at the same time to graphs submitted by all of them together. */
   readonly submitGraphs: ReadonlyMap<number, number>

@@ -1,4 +1,7 @@
-/** Graphs of 1,000 no-op tasks, independent ones and a chain, on a warmed server: from POST to the last end. */
+/**
+ * Graphs of 1,000 no-op tasks, independent ones and a chain, on a warmed server: from POST to the end of the last
+ * task.
+ */
 import { median } from '../statistics.ts'
 import type { ControlWorkload } from './workload.ts'
 

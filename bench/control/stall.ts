@@ -1,8 +1,8 @@
 /**
- * The longest wait of a reader: one prober asks GET /health every millisecond, from a process of its own, while
- *   - nobody else asks anything: what the machine and the prober add by themselves,
- *   - a graph of 100,000 tasks is taken in and run,
- *   - the state file of these tasks is written, where the server writes one to `state.json` in its directory.
+ * The longest wait of a reader. A separate process asks GET /health every millisecond, while
+ *   - nothing else happens: the share of the machine and of the prober,
+ *   - a graph of 100,000 tasks is accepted and run,
+ *   - the server writes the state of these tasks to `state.json`, if it does that.
  */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,8 +1,8 @@
 /**
- * POST /tasks with ten-task no-op graphs, by 1, 8 and 32 keep-alive clients, on a fresh and then warmed server each.
+ * POST /tasks with ten-task no-op graphs from 1, 8 and 32 keep-alive clients, each on a fresh, warmed server.
  *
- * A client sends its next graph when it has the answer to the one before. The tasks run meanwhile and take their share
- * of the server: this is the rate of a service at work, not of an intake alone. A single client and its server share
+ * A client sends its next graph when it has received the previous answer. The tasks run meanwhile and use the server
+ * too, so this is the rate of a working service rather than of its intake alone. A single client and its server share
  * one core (affinity.ts).
  */
 import { onOneCore } from '../affinity.ts'

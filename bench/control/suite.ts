@@ -1,4 +1,4 @@
-/** Control beside the least that a server of its API has to do, with and without a journal. */
+/** Control compared with its floor, with and without a journal. */
 import { join } from 'node:path'
 import type { BenchConfig } from '../config.ts'
 import type { Lifetime } from '../lifetime.ts'

@@ -1,4 +1,4 @@
-/** A workload that control, its floor and their like are put to. */
+/** A workload for control, its floor and other servers of its API. */
 import type { ServerTarget } from '../server.ts'
 import type { Workload } from '../suite.ts'
 import type { ControlSizes } from './sizes.ts'

@@ -1,8 +1,8 @@
 /**
- * One keep-alive connection that speaks just enough HTTP/1.1, one request at a time.
+ * One keep-alive connection with a minimal HTTP/1.1 client, one request at a time.
  *
- * `fetch` costs its caller more than the server's own work on a small request; on a machine of two cores it would be
- * the generator that is measured. Requests are made once, as bytes; of an answer only the status and the end are found.
+ * `fetch` costs the client more than a small request costs the server. On two cores the bench would measure the
+ * generator. Requests are encoded once. Of an answer only the status and the end are parsed.
  */
 import type { Socket } from 'bun'
 

@@ -1,8 +1,8 @@
 /**
- * How long a graph takes, from POST to the end of its last task.
+ * Measures how long a graph takes, from POST to the end of its last task.
  *
- * The end is seen in `tasks_succeeded` of GET /metrics. A server without that is asked for the last task until it has
- * ended, then for the list of all tasks until they have; the list costs time that counts against it.
+ * It polls `tasks_succeeded` of GET /metrics. On a server without that metric it polls the last task until that has
+ * ended, then the list of all tasks. The list takes time that counts against the server.
  */
 import type { MetricsResponse, TaskRecord } from '../../shared/contract/control.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'

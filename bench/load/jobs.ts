@@ -1,4 +1,4 @@
-/** What the load generator can be asked to do. All of these cross a process border as JSON; times are milliseconds. */
+/** The jobs of the load generator. All of these values cross a process border as JSON; times are milliseconds. */
 import type { SandboxPolicy } from '../../shared/contract/runtime-request.ts'
 
 interface Aimed {

@@ -1,4 +1,4 @@
-/** A reader that asks GET /health again and again, as a supervisor would, and notes the longest wait. */
+/** A reader that asks GET /health repeatedly, as a supervisor does, and records the longest wait. */
 import { Connection } from './connection.ts'
 import type { Jobs } from './jobs.ts'
 import { get } from './requests.ts'

@@ -1,4 +1,4 @@
-/** How many requests per second, and how long each takes: a closed loop of keep-alive clients. */
+/** Measures requests per second and their latency with a closed loop of keep-alive clients. */
 import type { SandboxPolicy } from '../../shared/contract/runtime-request.ts'
 import { cpuMs, descendantsCpuMs } from '../process-stats.ts'
 import { percentile } from '../statistics.ts'

@@ -1,4 +1,4 @@
-/** The requests of the bench, as bytes. Their ids are unique as long as the prefixes are. */
+/** The requests of the bench as bytes. Their ids are unique if their prefixes are. */
 
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 

@@ -1,4 +1,7 @@
-/** One task after the other, by turns asked of the runtime service directly and of control: what control adds. */
+/**
+ * Runs one task after the other, alternately through the runtime service and through control, to measure the overhead
+ * of control.
+ */
 import { percentile } from '../statistics.ts'
 import { Connection, withPatience } from './connection.ts'
 import type { Jobs, ThroughResult } from './jobs.ts'

@@ -1,4 +1,4 @@
-/** The machine's limit: loops that start processes and do nothing else, by Bun.spawn and by posix_spawn. */
+/** The limit of the machine: loops that only start processes, with Bun.spawn and with posix_spawn. */
 import { closeSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,10 +1,10 @@
 /**
- * Whether tasks that wait slow down others, and what ended ones cost at the next start.
+ * Measures whether waiting tasks slow down others, and what ended tasks cost at the next start.
  *
- * Two services, each with a tenant whose quota is one slot, and a task of that tenant that sleeps. In one of them 10,000
- * more tasks of it wait. Tasks of nobody, for which four slots are left in both, are timed in slices, in the one and the
- * other by turns. Then the waiting tasks are killed, which makes 10,000 ended ones, and the service is stopped and
- * started again on the same directory.
+ * There are two services, each with a tenant whose quota is one slot and whose first task sleeps. In one service
+ * 10,000 more tasks of that tenant wait. Tasks without a tenant, for which both services have four slots left, are
+ * timed in slices that alternate between the services. Then the waiting tasks are killed, and the service is restarted
+ * with 10,000 ended tasks in its directory.
  */
 import { settleDisk } from '../disk.ts'
 import type { RunningServer } from '../server.ts'

@@ -1,6 +1,6 @@
 /**
- * How many `/bin/true` a second: twice as many clients as slots, so that the next task always waits, on a fresh and then
- * warmed service each. For a loop the slots are the processes that it has at a time.
+ * Measures `/bin/true` per second, with twice as many clients as slots, so that a task always waits, on fresh, warmed
+ * services. For a loop the slots are the processes that run at the same time.
  */
 import type { Measure } from '../measure.ts'
 import { isLoop, type RuntimeWorkload } from './targets.ts'

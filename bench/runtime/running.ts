@@ -1,9 +1,9 @@
 /**
- * What memory (Pss) is ours for a task that runs: 100 of them sleep.
+ * Measures the memory (Pss) of taskmill per running task: 100 tasks sleep.
  *
- * Ours are the launchers, that is whatever the service started that is not itself the process of a task, and the growth
- * of the service from before these tasks, on a warmed one. The growth is rough: a garbage collector gives memory back
- * when it likes.
+ * It counts the launchers, which are all processes that the service started except those of tasks, and the growth of a
+ * warmed service since before these tasks. The growth is rough, because the garbage collector returns memory at times
+ * of its choice.
  */
 
 import { MB } from '../measure.ts'

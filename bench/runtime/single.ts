@@ -1,10 +1,10 @@
 /**
- * One client that runs `/bin/true` on a warmed service: POST, then a GET that is held until the end. Over and over, and
- * with a rest before each, as most callers have it: caches are cold then, and the kernel leaves what it had prepared for
- * a second time (moving a process to another control group can take 10 ms then).
+ * One client that runs `/bin/true` on a warmed service: POST, then a GET that waits for the end. It does so back to
+ * back, and with a pause before each task, like most callers. After a pause caches are cold, and the kernel has
+ * dropped some of its preparations (moving a process to another cgroup can take 10 ms then).
  *
- * The time is that from the first byte of POST to the answer that says `success`: everything a caller waits for, two
- * syncs of the disk among it. For a loop it is that from the call to the end of the process.
+ * The time runs from the first byte of POST to the answer `success`, including two syncs of the disk. For a loop it
+ * runs from the call to the end of the process.
  */
 import { isLoop, type RuntimeWorkload } from './targets.ts'
 

@@ -1,4 +1,7 @@
-/** How much of everything. Fewer tasks would measure the start of the JIT, more would take longer and say the same. */
+/**
+ * The sizes of all workloads. Fewer tasks would measure the start of the JIT; more would take longer and give the same
+ * figures.
+ */
 export interface RuntimeSizes {
   /** Tasks that make a fresh service warm before the clock starts. */
   readonly warmUpTasks: number

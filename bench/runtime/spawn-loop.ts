@@ -1,6 +1,6 @@
 /**
- * What Bun.spawn can do at most on this machine: /bin/true over and over, so many at a time. Prints one line of JSON
- * (LoopResult). `spawn-loop.c` is the same without Bun.
+ * Measures the limit of Bun.spawn on this machine: runs /bin/true repeatedly, IN_FLIGHT at a time. Prints one line of
+ * JSON (LoopResult). `spawn-loop.c` is the same without Bun.
  *
  * Usage: spawn-loop.ts IN_FLIGHT COUNT LIMIT_MS
  */

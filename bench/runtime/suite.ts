@@ -1,4 +1,4 @@
-/** The runtime service beside the least that a server of its API has to do, and the most that the machine can. */
+/** The runtime service compared with its floor and with the limit of the machine. */
 import { join } from 'node:path'
 import { compiledC } from '../compiled-c.ts'
 import type { BenchConfig } from '../config.ts'

@@ -1,4 +1,4 @@
-/** What is compared in the suite of the runtime service: servers of its API, and loops that only start processes. */
+/** The targets of the suite: servers of the runtime API, and loops that only start processes. */
 import type { ServerTarget } from '../server.ts'
 import type { Workload } from '../suite.ts'
 import type { SpawnLoop } from './loops.ts'

@@ -1,4 +1,4 @@
-/** Many tasks of a runtime service at once, where nobody looks at the clock: submitted, waited for, ended. */
+/** Submits, awaits and kills many tasks of a runtime service, without timing them. */
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 import type { RuntimeStatus } from '../../shared/contract/runtime-status.ts'

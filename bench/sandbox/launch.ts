@@ -1,7 +1,7 @@
 /**
- * One launch of /bin/true in a sandbox, from the call to its end: our launcher with everything that a task gets by default
- * (its record and its logs among it), bwrap with the same namespaces, and a program that only clones and executes. They
- * take turns, launch by launch.
+ * One launch of /bin/true in a sandbox, from the call to its end: our launcher with all defaults of a task (including
+ * its record and logs), bwrap with the same namespaces, and a program that only clones and executes. They take turns,
+ * launch by launch.
  */
 import type { SandboxWorkload } from './targets.ts'
 

@@ -1,7 +1,7 @@
 /**
- * /bin/true in a sandbox of the service, from POST to the answer that says `success`, beside bwrap that is started over and
- * over by a loop in C: durable, accounted and limited on the one side, bare on the other. In slices by turns, so that each
- * ratio is of moments that lie together.
+ * /bin/true in a sandbox of the service, from POST to the answer `success`, compared with a C loop that starts bwrap.
+ * The service makes its tasks durable, accounts for them and limits them; bwrap does none of that. Both are timed in
+ * alternating slices, so that each ratio compares moments close to each other.
  */
 
 import type { Figures } from '../measure.ts'

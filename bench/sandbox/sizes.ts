@@ -1,4 +1,4 @@
-/** How much of everything. */
+/** The sizes of all workloads. */
 export interface SandboxSizes {
   /** Launches of each command that are timed by turns. */
   readonly launches: number

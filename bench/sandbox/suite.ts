@@ -1,4 +1,4 @@
-/** The sandbox: our launcher and our service beside bwrap, and beside the least that a sandbox costs. */
+/** The sandbox: our launcher and our service compared with bwrap and with the minimal cost of a sandbox. */
 import { suiteOf } from '../suite.ts'
 import { launch } from './launch.ts'
 import { rate, single } from './service.ts'

@@ -1,4 +1,4 @@
-/** What is compared: our launcher and our service, bwrap, and the least that a sandbox costs. */
+/** The targets of the suite: our launcher, our service, bwrap, and the minimal cost of a sandbox. */
 import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { launcherArguments } from '../../runtime/launcher/arguments.ts'

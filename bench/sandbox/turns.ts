@@ -1,4 +1,4 @@
-/** Commands that are timed by turns, launch by launch: whatever else the machine does meets them all alike. */
+/** Times commands in turns, launch by launch, so that other work on the machine affects all of them alike. */
 import { closeSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
