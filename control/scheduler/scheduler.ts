@@ -73,9 +73,8 @@ export class Scheduler {
   readonly #arrivals = new Arrivals(this.#ready)
   readonly #outcomes: Outcomes
   readonly #slots: Slots
-  /** Ready tasks whose attempts could not be written to the journal. While there are any, nothing is started. */
+  /** Ready tasks whose attempts could not be written to the journal. While there are any, no attempt starts. */
   readonly #held = new Fifo<Task>()
-  #isHolding = false
   #isStopping = false
   #fault: string | undefined
 
@@ -109,7 +108,7 @@ export class Scheduler {
 
   /** What a task that only waits for a slot waits for. */
   get slotUse(): SlotUse {
-    const hold = this.#isHolding ? 'no attempt starts while the journal cannot be written' : undefined
+    const hold = this.#held.length > 0 ? 'no attempt starts while the journal cannot be written' : undefined
     return { ...this.#slots.use, hold: this.#fault ?? (this.#isStopping ? 'the service is stopping' : hold) }
   }
 
@@ -131,7 +130,6 @@ export class Scheduler {
 
   /** To be called when the journal can be written again: attempts that could not be recorded start now. */
   startAgain(): void {
-    this.#isHolding = false
     for (let task = this.#held.shift(); task !== undefined; task = this.#held.shift()) this.#ready.push(task)
     this.#turns.take()
   }
@@ -252,7 +250,7 @@ export class Scheduler {
 
   /** Starts one attempt if a slot is free. */
   #startWhatFits(): boolean {
-    if (this.#isStopping || this.#isHolding || !this.#slots.hasFree) return false
+    if (this.#isStopping || this.#held.length > 0 || !this.#slots.hasFree) return false
     const task = this.#ready.shift()
     if (task === undefined) return false
     const isWanted = !task.isDeleted || task.goesOnElsewhere
@@ -301,15 +299,9 @@ export class Scheduler {
     if (task.status === 'cancelling')
       this.#outcomes.cancelled(task, undefined, 'result' in outcome ? outcome.result : undefined, attempt.output)
     else this.#outcomes.take(attempt, outcome)
-    if (task.status === 'pending' && outcome.kind === 'unrecorded') this.#hold(task)
+    if (task.status === 'pending' && outcome.kind === 'unrecorded') this.#held.push(task)
     if (attempt.hasBegun) this.#flush() // so that a crash does not repeat the attempt
     this.#turns.take()
-  }
-
-  /** Starts nothing until `startAgain`, and then `task` first. */
-  #hold(task: Task): void {
-    this.#held.push(task)
-    this.#isHolding = true
   }
 }
 
