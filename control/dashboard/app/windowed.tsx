@@ -15,7 +15,6 @@ export interface WindowedProps<T> {
   /** Row to bring into view when it changes. */
   readonly shownIndex?: number
   readonly onEnd?: (() => void) | undefined
-  readonly above?: ComponentChildren
 }
 
 export function Windowed<T>({
@@ -26,7 +25,6 @@ export function Windowed<T>({
   label,
   shownIndex = -1,
   onEnd,
-  above,
   ...rest
 }: WindowedProps<T>) {
   const box = useRef<HTMLElement>(null)
@@ -66,7 +64,6 @@ export function Windowed<T>({
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a list that scrolls has to be reached by keyboard
       tabIndex={0}
     >
-      {above}
       <ul class="windowed-rows" style={{ height: `${items.length * rowHeight}px` }}>
         {items.slice(first, last).map((item, offset) => (
           <li

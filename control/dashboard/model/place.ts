@@ -9,7 +9,6 @@ export type TaskTab = (typeof TASK_TABS)[number]
 export type Place =
   | { readonly at: 'graphs' }
   | { readonly at: 'submit' }
-  | { readonly at: 'runtime' }
   | { readonly at: 'service' }
   | {
       readonly at: 'graph'
@@ -23,7 +22,7 @@ export type Place =
 export function placeOf(hash: string): Place {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2)
   const [first, second] = path.split('/')
-  if (first === 'submit' || first === 'runtime' || first === 'service') return { at: first }
+  if (first === 'submit' || first === 'service') return { at: first }
   if (first !== 'graphs' || second === undefined || second === '') return { at: 'graphs' }
   const values = new URLSearchParams(query)
   const taskId = values.get('task') ?? undefined
