@@ -70,45 +70,22 @@ export interface TaskMoment {
   readonly progress: ProgressEntry | undefined
 }
 
+/** Tasks in the same state. Of a single task, `ids` and `seqs` are no lists. */
+interface TaskGroup {
+  readonly task: Task
+  readonly ids: string | string[]
+  readonly seqs: number | number[]
+}
+
 /** The rows of changed tasks, and of other changes, in no order. Nobody sees changes of deleted tasks. */
-export function eventRows(tasks: readonly Task[], changes: readonly NumberedChange[]): EventRow[] {
+export function eventRows(groups: readonly TaskGroup[], changes: readonly NumberedChange[]): EventRow[] {
   const rows: EventRow[] = []
-  let last: Task | undefined
-  let ids: string[] | undefined
-  let seqs: number[] | undefined
-  for (const task of tasks) {
-    if (task.isDeleted) continue
-    if (last !== undefined && isAlike(last, task)) {
-      if (ids === undefined || seqs === undefined) {
-        ids = [last.id]
-        seqs = [last.seq]
-        const [kind, graphId, , , ...rest] = rows.at(-1) as TaskRow
-        rows[rows.length - 1] = [kind, graphId, ids, seqs, ...rest]
-      }
-      ids.push(task.id)
-      seqs.push(task.seq)
-    } else {
-      rows.push(taskRow(task, task.seq, momentOf(task, task.updatedAt ?? task.createdAt)))
-      ids = undefined
-      seqs = undefined
-    }
-    last = task
+  for (const { task, ids, seqs } of groups) {
+    if (!task.isDeleted) rows.push(taskRow(task, momentOf(task, task.updatedAt ?? task.createdAt), seqs, ids))
   }
   for (const change of changes) rows.push(rowOfChange(change))
   return rows
 }
-
-const isAlike = (a: Task, b: Task): boolean =>
-  a.graph === b.graph &&
-  a.status === b.status &&
-  a.attempt === b.attempt &&
-  a.updatedAt === b.updatedAt &&
-  a.startedAt === b.startedAt &&
-  a.finishedAt === b.finishedAt &&
-  a.toolName === b.toolName &&
-  a.type === b.type &&
-  !a.hasColdFields &&
-  !b.hasColdFields
 
 const momentOf = (task: Task, at: number): TaskMoment => ({
   at,
@@ -123,7 +100,13 @@ const momentOf = (task: Task, at: number): TaskMoment => ({
 })
 
 /** The row of one state of `task`, the newest or an earlier one. */
-export function taskRow({ graph, id, type, toolName }: Task, seq: number, moment: TaskMoment): TaskRow {
+export function taskRow(
+  task: Task,
+  moment: TaskMoment,
+  seqs: number | number[],
+  ids: string | string[] = task.id,
+): TaskRow {
+  const { graph, type, toolName } = task
   const { at, startedAt, finishedAt, code, progress } = moment
   const error = moment.error?.slice(0, MAX_EVENT_ERROR_CHARACTERS)
   const { scope } = graph.options
@@ -137,8 +120,8 @@ export function taskRow({ graph, id, type, toolName }: Task, seq: number, moment
     ? [
         'task',
         graphId,
-        id,
-        seq,
+        ids,
+        seqs,
         at,
         type,
         tool,
@@ -149,14 +132,14 @@ export function taskRow({ graph, id, type, toolName }: Task, seq: number, moment
         sinceFinished,
         { error, code, progress, scope },
       ]
-    : ['task', graphId, id, seq, at, type, tool, status, runStatus, attempt, sinceStarted, sinceFinished]
+    : ['task', graphId, ids, seqs, at, type, tool, status, runStatus, attempt, sinceStarted, sinceFinished]
 }
 
 export function rowOfChange(change: NumberedChange): EventRow {
   const { kind, seq, at } = change
   switch (kind) {
     case 'recovered':
-      return taskRow(change.task, seq, momentOf(change.task, at))
+      return taskRow(change.task, momentOf(change.task, at), seq)
     case 'deleted':
       return [kind, change.task.graph.id, seq, at, { task_id: change.task.id }]
     case 'removed':
@@ -175,7 +158,7 @@ export function rowOfChange(change: NumberedChange): EventRow {
 
 /** The newest state of `task`, as its events have it. */
 export function taskEventState(task: Task): TaskEventState {
-  const row = taskRow(task, task.seq, momentOf(task, task.updatedAt ?? task.createdAt))
+  const row = taskRow(task, momentOf(task, task.updatedAt ?? task.createdAt), task.seq)
   return stateOf(row, task.id)
 }
 

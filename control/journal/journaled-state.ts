@@ -81,15 +81,28 @@ interface Rest {
   readonly deleted?: true | undefined
 }
 
-/** The payload of a frame. */
-export function encodeStates(tasks: readonly Task[], changes: readonly NumberedChange[] = []): string {
-  const rows: (Row | ChangeRow)[] = []
+/** Consecutive tasks in the same state. Of a single task, `ids` and `seqs` are no lists. */
+export interface StateGroup {
+  /** The first of them. */
+  readonly task: Task
+  ids: string | string[]
+  seqs: number | number[]
+}
+
+export function groupsOf(tasks: readonly Task[]): StateGroup[] {
+  const groups: StateGroup[] = []
   let last: Task | undefined
   for (const task of tasks) {
-    if (last !== undefined && isAlike(last, task)) join(rows.at(-1) as Row, task)
-    else rows.push(rowOf(task))
+    if (last !== undefined && isAlike(last, task)) join(groups.at(-1)!, task)
+    else groups.push({ task, ids: task.id, seqs: task.seq })
     last = task
   }
+  return groups
+}
+
+/** The payload of a frame. */
+export function encodeStates(groups: readonly StateGroup[], changes: readonly NumberedChange[] = []): string {
+  const rows: (Row | ChangeRow)[] = groups.map(rowOf)
   for (const change of changes) rows.push(changeRow(change))
   return JSON.stringify(rows)
 }
@@ -104,16 +117,18 @@ const isAlike = (a: Task, b: Task): boolean =>
   a.attemptStartedAt === b.attemptStartedAt &&
   a.finishedAt === b.finishedAt &&
   a.result === b.result &&
+  a.type === b.type &&
+  a.toolName === b.toolName &&
   !a.hasColdFields &&
   !b.hasColdFields &&
   !hasRest(a) &&
   !hasRest(b)
 
-function join(row: Row, { id, seq }: Task): void {
-  if (Array.isArray(row[1])) row[1].push(id)
-  else row[1] = [row[1], id]
-  if (Array.isArray(row[2])) row[2].push(seq)
-  else row[2] = [row[2], seq]
+function join(group: StateGroup, { id, seq }: Task): void {
+  if (Array.isArray(group.ids)) group.ids.push(id)
+  else group.ids = [group.ids, id]
+  if (Array.isArray(group.seqs)) group.seqs.push(seq)
+  else group.seqs = [group.seqs, seq]
 }
 
 const hasRest = (task: Task): boolean =>
@@ -127,14 +142,14 @@ const hasColdRest = ({ failure, errorText, progress, attempts, process, handle }
   process !== undefined ||
   handle !== undefined
 
-function rowOf(task: Task): Row {
+function rowOf({ task, ids, seqs }: StateGroup): Row {
   const { result } = task
   const at = task.updatedAt ?? null
   const since = (ms: number | undefined): Ms => (at === null || ms === undefined ? null : at - ms)
   const row: Row = [
     task.graph.ordinal,
-    task.id,
-    task.seq,
+    ids,
+    seqs,
     task.status,
     task.runStatus ?? null,
     task.attempt,

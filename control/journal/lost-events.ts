@@ -6,7 +6,15 @@
  * of the service interrupted an attempt. They get one now.
  */
 import type { Graph, Task } from '../graph/graph.ts'
-import { type EventRow, type NumberedChange, outcomeOf, rangeOf, rowOfChange, taskRow } from './event-rows.ts'
+import {
+  type EventRow,
+  type NumberedChange,
+  outcomeOf,
+  rangeOf,
+  rowOfChange,
+  type TaskMoment,
+  taskRow,
+} from './event-rows.ts'
 import type { Frame } from './journal-format.ts'
 import type { JournaledChange } from './journaled-change.ts'
 import { decodeStates, type JournaledState } from './journaled-state.ts'
@@ -47,14 +55,15 @@ export class LostEvents {
     if (task === undefined || deleted) return undefined
     const { status, run_status: runStatus, attempt = 0, updated_at, runtime, progress } = state
     const at = timeOf(updated_at) ?? task.createdAt
-    return taskRow(task, seq, {
+    const moment: TaskMoment = {
       ...{ at, status, runStatus, attempt },
       startedAt: timeOf(state.started_at),
       finishedAt: timeOf(state.finished_at),
       error: state.error ?? runtime?.error?.message,
       code: runtime?.error?.code,
       progress: progress?.at(-1),
-    })
+    }
+    return taskRow(task, moment, seq)
   }
 
   #rowOf({ kind, graph_ordinal, seq, at, id = '', outcome }: JournaledChange): EventRow | undefined {

@@ -1,7 +1,7 @@
 /** Changes that are not in the journal yet: tasks whose newest states are not, and changes with numbers of their own. */
 import type { Task } from '../graph/graph.ts'
 import { type EventRow, eventRows, type NumberedChange } from './event-rows.ts'
-import { encodeStates } from './journaled-state.ts'
+import { encodeStates, groupsOf } from './journaled-state.ts'
 
 /** Changes that may wait, and tasks of one frame. More would make a single write block the event loop. */
 const MAX_UNWRITTEN = 2_048
@@ -36,8 +36,9 @@ export class UnwrittenChanges {
       const isAll = this.#tasks.length <= MAX_UNWRITTEN
       const tasks = isAll ? this.#tasks : this.#tasks.slice(0, MAX_UNWRITTEN)
       const changes = isAll ? this.#changes : []
-      write(encodeStates(tasks, changes))
-      const rows = eventRows(tasks, changes)
+      const groups = groupsOf(tasks)
+      write(encodeStates(groups, changes))
+      const rows = eventRows(groups, changes)
       this.#rows = this.#rows.length === 0 ? rows : [...this.#rows, ...rows]
       this.#tasks = isAll ? [] : this.#tasks.slice(MAX_UNWRITTEN)
       if (isAll) this.#changes = []

@@ -11,7 +11,7 @@ import type { Executor } from '../../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import type { Graph, Task } from '../../../control/graph/graph.ts'
 import { taskRecord } from '../../../control/graph/record.ts'
-import { encodeStates } from '../../../control/journal/journaled-state.ts'
+import { encodeStates, groupsOf } from '../../../control/journal/journaled-state.ts'
 import { recover } from '../../../control/journal/recovery.ts'
 import { NotLineByLine, readSnapshot, readSnapshotLines } from '../../../control/journal/snapshot-reader.ts'
 import { statePath, writeSnapshot } from '../../../control/journal/snapshot-writer.ts'
@@ -509,7 +509,7 @@ describe('the memory of a restart', () => {
       })
       task.result = result
     }
-    expect(JSON.parse(encodeStates(waiting))).toHaveLength(1)
+    expect(JSON.parse(encodeStates(groupsOf(waiting)))).toHaveLength(1)
   })
 })
 
