@@ -15,6 +15,12 @@ export function checkAnswer(schema: TSchema, answer: unknown): void {
   throw new Error(`the answer is not as described: ${path || 'all of it'}: ${message}, got ${JSON.stringify(value)}`)
 }
 
+/** The answer, which is as `schema` says. Throws with its first fault. */
+export function checkedAnswer<T>(schema: TSchema, answer: unknown): T {
+  checkAnswer(schema, answer)
+  return answer as T
+}
+
 /** The schema, with objects that have no other fields than those it names. */
 function closed(schema: TSchema): TSchema {
   if (Array.isArray(schema)) return schema.map(closed) as unknown as TSchema

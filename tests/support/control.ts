@@ -1,8 +1,9 @@
 /**
  * Starts a real control service for one test, with its own port and directory, and stops it at the end of the block.
  */
-import type { MetricsResponse, SubmitResponse, TaskRecord } from '../../shared/contract/control.ts'
+import { type MetricsResponse, type SubmitResponse, TaskRecord } from '../../shared/contract/control.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
+import { checkedAnswer } from './answer-check.ts'
 import { type LogLine, type ServiceOptions, type StartedService, startService, stopService } from './service.ts'
 import { until } from './until.ts'
 
@@ -48,7 +49,7 @@ export class Control implements AsyncDisposable {
   async get(id: string): Promise<TaskRecord> {
     const response = await this.fetch(`/tasks/${encodeURIComponent(id)}`)
     if (response.status !== 200) throw new Error(`no task ${id}: ${response.status} ${await response.text()}`)
-    return (await response.json()) as TaskRecord
+    return checkedAnswer(TaskRecord, await response.json())
   }
 
   async list(): Promise<TaskRecord[]> {

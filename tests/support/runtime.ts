@@ -1,14 +1,15 @@
 /**
  * Starts a real runtime service for one test, with its own port and directory, and stops it at the end of the block.
  */
-import type {
-  EventRecord,
-  SubmitTaskResponse,
-  TaskListResponse,
+import {
+  type EventRecord,
+  type SubmitTaskResponse,
+  type TaskListResponse,
   TaskStatusResponse,
-  TaskSummary,
+  type TaskSummary,
 } from '../../shared/contract/runtime.ts'
 import type { ResourcesSnapshot } from '../../shared/contract/runtime-info.ts'
+import { checkedAnswer } from './answer-check.ts'
 import { type LogLine, type ServiceOptions, type StartedService, startService, stopService } from './service.ts'
 import { until } from './until.ts'
 
@@ -66,8 +67,8 @@ export class Runtime implements AsyncDisposable {
     return this.submit({ execution: { kind: 'script', script }, ...more })
   }
 
-  get(id: string): Promise<TaskStatusResponse> {
-    return this.json(`${TASKS}/${id}`)
+  async get(id: string): Promise<TaskStatusResponse> {
+    return checkedAnswer(TaskStatusResponse, await this.json(`${TASKS}/${id}`))
   }
 
   /** All tasks, in the order in which they were accepted. */
