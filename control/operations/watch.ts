@@ -5,8 +5,8 @@
  * past is gone (`reset`). In the turn of the event loop in which nothing is left to replay it goes live: from then on the
  * feed hands it each event after its change was synced. So there is neither a gap nor a repetition between the two.
  *
- * A live client that does not read fast enough for its buffer gets `lagging`, and the stream ends. A replay waits for the
- * client instead, but not for ever.
+ * A live client whose buffer is full is replayed to, as soon as it has read. One that does not read for long gets
+ * `lagging`, and the stream ends. No stream holds more than its buffer.
  */
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
@@ -155,7 +155,16 @@ export class Watch {
     const isNew = events[0]!.seq > this.#cursor
     this.#send(isNew ? events : events.filter(({ seq }) => seq > this.#cursor))
     this.#cursor = last
-    if (!this.#hasEnded && this.#sink.isFull) this.#cut()
+    if (this.#hasEnded || !this.#sink.isFull) return
+    this.#isLive = false
+    void this.#catchUp()
+  }
+
+  /** Waits until the client has read, then replays what came meanwhile: a burst is larger than any buffer. */
+  async #catchUp(): Promise<void> {
+    if (!(await this.#sink.drained())) this.#cut()
+    await this.#replay()
+    this.#isLive = !this.#hasEnded
   }
 
   #send(events: readonly ServiceEvent[]): void {

@@ -336,3 +336,15 @@ test('a task that was interrupted by a kill is told to be pending, then running 
   expect(statesOf(events).a).toEqual(['pending', 'running', 'success'])
   expect(gapsIn(events, Number(id))).toEqual([])
 })
+
+test('a burst that is larger than the buffer reaches a client that reads', async () => {
+  await using control = await startControl()
+  await using stream = await watch(control, '/events')
+  await control.submit(Array.from({ length: 5_000 }, (_, i) => ({ id: `t${i}`, type: 'noop' })))
+  await until(
+    () => kindsOf(stream.events.slice(-1))[0] ?? '',
+    (last) => last === 'graph_ended',
+  )
+  expect(stream.events.length).toBeGreaterThan(5_000)
+  expect(gapsIn(stream.events, undefined)).toEqual([])
+})
