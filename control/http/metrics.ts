@@ -102,6 +102,7 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     name: 'service_control_callbacks_total',
     type: 'counter',
     help: 'Callbacks delivered and given up, and tries that failed.',
+    labels: { outcome: 'delivered, failed, given_up' },
     samples: ({ callbacks }) =>
       Object.entries(callbacks.counts).map(([outcome, value]) => ({ labels: { outcome }, value })),
   },

@@ -7,12 +7,15 @@ setDefaultTimeout(60_000)
 /** A service that takes every task and gives `status` for it. */
 const runtimeThatSays = (status: object) => runtimeThatAnswers(() => status)
 
-/** A service that takes every task and asks `answer` for each status. */
+/** A service that takes every task and asks `answer` for each status. Nothing is queued there. */
 function runtimeThatAnswers(answer: () => object) {
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
-    fetch: ({ method }) => (method === 'POST' ? Response.json({}, { status: 202 }) : Response.json(answer())),
+    fetch: ({ method, url }) => {
+      if (method === 'POST') return Response.json({}, { status: 202 })
+      return Response.json(new URL(url).pathname === '/api/v1/tasks' ? [] : answer())
+    },
   })
   return { url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
 }
