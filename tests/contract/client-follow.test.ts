@@ -149,7 +149,7 @@ describe('watch', () => {
   test('goes on through a restart of the service', async () => {
     using dir = tempDir()
     const dataDir = join(dir.path, 'data')
-    const before = await startControl({ dataDir })
+    await using before = await startControl({ dataDir })
     const port = new URL(before.url).port
     const { graph_id } = await before.submit([
       { id: 'a', type: 'sleep', params: { duration_ms: 1_500 } },
