@@ -14,7 +14,7 @@ import { createGraph, Graph, type GraphIdentity } from '../graph/graph.ts'
 import type { GraphOptions } from '../graph/graph-options.ts'
 import { refuseHiddenValues } from '../graph/hidden-env.ts'
 import { smallGraph } from '../graph/small-graph.ts'
-import { checkIds, validateGraph, validateUnclaimed } from '../graph/validate.ts'
+import { validateGraph } from '../graph/validate.ts'
 import type { SentKey } from '../journal/idempotency.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
@@ -130,25 +130,11 @@ function* check(parts: IntakeParts, encoded: EncodedGraph, traceId: string): Ste
   const { fields, tasks, options } = yield* encoded.graph === undefined
     ? decodeGraph(encoded.body, checkSize)
     : checkGraphShape(encoded.graph, checkSize)
-  const valid =
-    options.scope === 'graph'
-      ? { ...(yield* validateGraph(tasks, executors.types)), mayRepeatIds: false }
-      : yield* validateUnclaimed(tasks, executors.types)
-  try {
-    yield* inRanges(valid.tasks.length, (from, to) => refuseHiddenValues(valid.tasks, from, to))
-  } catch (error) {
-    if (valid.mayRepeatIds) yield* checkIds(valid.tasks) // that check comes first
-    throw error
-  }
+  const valid = yield* validateGraph(tasks, executors.types)
+  yield* inRanges(valid.tasks.length, (from, to) => refuseHiddenValues(valid.tasks, from, to))
   const graph = yield* createGraph(valid, newIdentity(store, traceId, options))
-  let warnings: readonly SubmitWarning[]
-  try {
-    warnings = yield* reviewGraph(parts, { fields, inputs: valid.tasks }, graph.tasks)
-    yield* store.claim(graph)
-  } catch (error) {
-    if (valid.mayRepeatIds) yield* checkIds(valid.tasks) // that check comes first
-    throw error
-  }
+  const warnings = yield* reviewGraph(parts, { fields, inputs: valid.tasks }, graph.tasks)
+  yield* store.claim(graph)
   return { graph, ids: yield* idsOf(graph), warnings }
 }
 
