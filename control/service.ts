@@ -8,7 +8,6 @@ import { endLeftovers } from './executors/leftovers.ts'
 import { exitAfterFault } from './fault-exit.ts'
 import { prepareDecoding } from './graph/decode.ts'
 import type { Graph } from './graph/graph.ts'
-import { takeHeapHeadroom } from './heap-headroom.ts'
 import { controlApp } from './http/app.ts'
 import { EventStreams } from './operations/event-streams.ts'
 import type { OperationParts } from './operations/parts.ts'
@@ -101,7 +100,7 @@ export class ControlService {
     runtime.orphans.start()
     runtime.removals.start()
     void runCooperatively(this.#resumeGraphs())
-    setTimeout(warmUp, WARM_UP_AFTER_MS).unref()
+    setTimeout(prepareDecoding, WARM_UP_AFTER_MS).unref()
   }
 
   /** Lets attempts finish, writes the last state, answers open requests, exits. A second call stops waiting for attempts. */
@@ -201,9 +200,4 @@ export class ControlService {
   async #endMcpServers(): Promise<void> {
     await Promise.race([this.#parts.mcp.servers.close(), Bun.sleep(this.#abandonAfterMs)])
   }
-}
-
-function warmUp(): void {
-  prepareDecoding()
-  takeHeapHeadroom()
 }

@@ -17,7 +17,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   control: [
     ['main.ts'],
     ['service.ts'],
-    ['http', 'parts.ts', 'fault-exit.ts', 'heap-headroom.ts'],
+    ['http', 'parts.ts', 'fault-exit.ts'],
     ['dashboard'],
     ['mcp-server'],
     ['operations'],
