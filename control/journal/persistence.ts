@@ -22,12 +22,6 @@ import { UnwrittenChanges } from './unwritten-changes.ts'
 const OUTCOME_WAIT_MS = 20
 
 /**
- * Milliseconds for which one check of the data directory answers further probes. It takes two system calls, a quarter
- * of the time of GET /health.
- */
-const DIRECTORY_FRESH_MS = 20
-
-/**
  * Bytes of journal that trigger a snapshot before its interval. With fewer, the state file would be written all the
  * time; with more, a start would replay the journal for seconds.
  */
@@ -53,7 +47,6 @@ export class Persistence {
   #writeTimer: Timer | undefined
   /** When refused callers may trigger the next snapshot. */
   #nextRescue = 0
-  #directoryCheckedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: PersistenceOptions) {
     this.#options = options
@@ -193,11 +186,7 @@ export class Persistence {
   probe(): void {
     const { journal } = this.#options
     try {
-      const now = performance.now()
-      if (journal.isLost || now - this.#directoryCheckedAt >= DIRECTORY_FRESH_MS) {
-        journal.checkDirectory()
-        this.#directoryCheckedAt = now
-      }
+      journal.checkDirectory()
       this.#disk.probe()
     } catch (error) {
       if (!journal.isLost) this.#disk.noteFailure(error)
