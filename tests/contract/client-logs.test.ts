@@ -114,5 +114,6 @@ describe('of a running task', () => {
     expect(run.output()).not.toMatch(/(?![\r\n\t])\p{Cc}/u)
     expect((await control.get(task.id)).status).toBe('running')
     await signal.go()
+    await control.ended(task.id) // or its shell would outlive the service and the file
   })
 })
