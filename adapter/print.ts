@@ -25,7 +25,7 @@ export async function printFailure(thrown: unknown, output: Output): Promise<num
 
 /** A sentence on standard error. */
 export async function complain(text: string): Promise<void> {
-  await Bun.write(Bun.stderr, `taskmill: ${visibleLine(text)}\n`).catch(() => {}) // nobody listens there
+  await Bun.write(Bun.stderr, `taskmill: ${visibleLine(text)}\n`).catch(() => {}) // standard error is closed
 }
 
 /** One line in a pipe. On a terminal indented, and no character of it is obeyed. */

@@ -4,7 +4,7 @@ import { list } from '../../shared/flags.ts'
 
 export const idsSetting = list({ value: 'a,b', help: 'Ids, in addition to the arguments.' })
 
-/** Throws `UsageError` if there is no id, or one that nothing can have. */
+/** Throws `UsageError` if there is no id, or an empty one. */
 export function idsOf(positionals: readonly string[], { taskIds }: { readonly taskIds: readonly string[] }): string[] {
   const ids = [...positionals, ...taskIds]
   if (ids.length === 0) throw new UsageError('no task ids: give them as arguments or with --task-ids a,b')

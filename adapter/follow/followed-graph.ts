@@ -15,7 +15,7 @@ import {
   taskProgress,
 } from '../../shared/live-view/progress.ts'
 
-/** What the file of a graph says of a task besides how to run it. */
+/** The expectation about a task in a graph file. It does not change how the task runs. */
 export type Expectation = Partial<Pick<ShownTask, 'title' | 'expect' | 'attempts'>>
 
 /** Tasks that are named as the reason why another one waits. */
@@ -133,7 +133,7 @@ export class FollowedGraph {
     const detailOf = () => this.#detailOf(task)
     task.progress = {
       ...taskProgress(shown, state, this.#acceptedAt),
-      // Only what is drawn is put into words, and what a task waits for changes without an event of its own.
+      // Only tasks on the screen get a text. The service sends no event when the reason of a wait changes.
       get detail() {
         return detailOf()
       },
@@ -196,5 +196,5 @@ function waitingWords({ reason, until = '', detail }: Waiting = {}): string {
   return reason === 'runtime' ? 'waits for the runtime service' : ''
 }
 
-/** Replaced at once by what is shown of the task. */
+/** A placeholder until the first state of the task arrives. */
 const NOT_SHOWN: TaskProgress = { id: '', title: '', phase: 'waiting', attempt: 0, reason: '', isSurprise: false }

@@ -20,7 +20,7 @@ export interface GraphEvent {
 /** Where the stream begins: after the event with this id, or after the event with this number. */
 export type Since = { readonly lastEventId: string } | { readonly after: number }
 
-/** Ends when the service closes the stream. Throws `CallFailed`, or whatever breaks the connection. */
+/** Ends when the service closes the stream. Throws `CallFailed`, or the error of the connection. */
 export async function* graphEvents(
   client: ServiceClient,
   graphId: string,

@@ -7,7 +7,7 @@ export interface LogScreen {
 
 export function logScreen(): LogScreen {
   const screen = process.stderr
-  screen.on('error', () => {}) // whoever read it is gone; the log is still read
+  screen.on('error', () => {}) // the reader of standard error is gone; the command goes on
   if (screen.isTTY !== true) return { show: (chunk) => void screen.write(chunk) }
   const decoder = new TextDecoder()
   return { show: (chunk) => void screen.write(visibleLines(decoder.decode(chunk, { stream: true }))) }

@@ -85,7 +85,7 @@ function showing(view: LiveView, graph: FollowedGraph, follower: Follower): { cl
 
 function newView({ title, env }: ShowRequest): LiveView {
   const screen = process.stderr
-  screen.on('error', () => {}) // whoever read it is gone; the graph is still followed
+  screen.on('error', () => {}) // the reader of standard error is gone; the command goes on
   if (screen.isTTY !== true || env.TERM === 'dumb') return new PlainView(screen, title)
   return new TerminalView(screen, title, env.NO_COLOR ? noColours : colours)
 }

@@ -18,7 +18,7 @@ export class TaskOutput {
 
   /**
    * Reads the log below `path`, the address of a task, to its end. `onChunk` gets what arrives, as it arrives. Throws
-   * `CallFailed`, or whatever breaks the connection; what was read until then is kept.
+   * `CallFailed`, or the error of the connection. The text that was read until then is kept.
    */
   async read(
     path: string,

@@ -32,7 +32,7 @@ export const pauseBeforeTry = (n: number): number => Math.min(FIRST_PAUSE_MS * 2
 export interface DeliveryOptions {
   readonly file: CallbackFile
   readonly policy: CallbackPolicy
-  /** Signs what is sent; undefined sends it unsigned. */
+  /** Key of the signature. Undefined: callbacks are not signed. */
   readonly secret: string | undefined
   readonly log: Log
   /** Called once a callback is delivered or given up. */
@@ -92,7 +92,7 @@ export class Deliveries {
     this.#tryNow(waiting)
   }
 
-  /** Breaks off what is under way. What waits is in the file. */
+  /** Cancels the requests that are under way. The file keeps all callbacks that wait. */
   stop(): void {
     this.#stopping.abort()
   }

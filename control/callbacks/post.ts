@@ -35,7 +35,7 @@ export interface Post {
   readonly signal: AbortSignal
 }
 
-/** The status of the answer. Throws `NotAllowed`, or whatever keeps the answer from coming. */
+/** Returns the status of the answer. Throws `NotAllowed`, or the error of the connection. */
 export async function post({ url: text, body, headers, policy, signal }: Post): Promise<number> {
   const url = new URL(text)
   const host = hostOf(url)

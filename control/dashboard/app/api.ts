@@ -23,7 +23,7 @@ export const whenUnauthorized = (ask: () => void): void => {
 
 export const keepToken = (token: string): void => sessionStorage.setItem(TOKEN_KEY, token)
 
-/** The answer, whatever its body. Throws `ApiError`, also if the service cannot be reached. */
+/** Returns the answer without reading its body. Throws `ApiError`, also if the service cannot be reached. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   const token = sessionStorage.getItem(TOKEN_KEY)
   const headers = { ...init.headers, ...(token !== null && { authorization: `Bearer ${token}` }) }
