@@ -5,11 +5,9 @@
  * delivery: what a graph is still to be called back for follows from the graph.
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { replaceFile } from '../../shared/atomic-file.ts'
-import { systemCodeOf } from '../../shared/errors.ts'
 import { isObject, jsonOrUndefined } from '../../shared/json.ts'
-import { nextTurn } from '../../shared/steps.ts'
+import { BackgroundSync } from '../journal/background-sync.ts'
 
 /** A callback that is to be delivered. */
 export interface Delivery {
@@ -38,9 +36,9 @@ const PART = 1_000
 export class CallbackFile {
   readonly #path: string
   readonly #onError: (error: unknown) => void
+  readonly #sync: BackgroundSync
   #lines = 0
   #isTorn = false
-  #isSyncDue = false
   /** Lines that wait for the end of a rewrite. */
   #held: string[] | undefined
 
@@ -48,6 +46,7 @@ export class CallbackFile {
   constructor(path: string, onError: (error: unknown) => void) {
     this.#path = path
     this.#onError = onError
+    this.#sync = new BackgroundSync(path, onError)
   }
 
   /** What an earlier run has left, without lines that cannot be read. */
@@ -87,24 +86,10 @@ export class CallbackFile {
       appendFileSync(this.#path, `${this.#isTorn ? '\n' : ''}${line}`, { mode: 0o600 })
       this.#isTorn = false
       this.#lines++
-      void this.#syncSoon()
+      void this.#sync.request()
     } catch (error) {
       this.#isTorn = true
       this.#onError(error)
-    }
-  }
-
-  /** One sync for all lines of a turn of the event loop. */
-  async #syncSoon(): Promise<void> {
-    if (this.#isSyncDue) return
-    this.#isSyncDue = true
-    await nextTurn()
-    this.#isSyncDue = false
-    try {
-      await using file = await open(this.#path, 'r')
-      await file.datasync()
-    } catch (error) {
-      if (systemCodeOf(error) !== 'ENOENT') this.#onError(error) // the data directory is gone, which others report
     }
   }
 

@@ -9,8 +9,8 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { replaceFile } from '../../../shared/atomic-file.ts'
-import { systemCodeOf } from '../../../shared/errors.ts'
 import { nextTurn } from '../../../shared/steps.ts'
+import { BackgroundSync } from '../../journal/background-sync.ts'
 
 export interface Removal {
   /** The task id in the runtime service. */
@@ -29,6 +29,7 @@ const PART = 1_000
 export class RemovalFile {
   readonly #path: string
   readonly #onError: (error: unknown) => void
+  readonly #sync: BackgroundSync
   /** Lines in the file. */
   #length = 0
   /** The last line has no end: the next entry would become a part of it. */
@@ -39,12 +40,12 @@ export class RemovalFile {
   #changing: Promise<void> = Promise.resolve()
   /** Changes of the file that are not done yet. */
   #changes = 0
-  #isSyncDue = false
 
   /** `onError` gets what the disk says. Entries that it did not take are lost with the next restart. */
   constructor(path: string, onError: (error: unknown) => void) {
     this.#path = path
     this.#onError = onError
+    this.#sync = new BackgroundSync(path, onError)
   }
 
   /** The entries of an earlier run, without a torn last line or any other line that is not an entry. */
@@ -76,23 +77,9 @@ export class RemovalFile {
     try {
       appendFileSync(this.#path, text, { mode: 0o600 })
       this.#isTorn = false
-      void this.#syncSoon()
+      void this.#sync.request()
     } catch (error) {
       this.#onError(error)
-    }
-  }
-
-  /** One sync for all entries of a turn of the event loop. */
-  async #syncSoon(): Promise<void> {
-    if (this.#isSyncDue) return
-    this.#isSyncDue = true
-    await nextTurn()
-    this.#isSyncDue = false
-    try {
-      await using file = await open(this.#path, 'r')
-      await file.datasync()
-    } catch (error) {
-      if (systemCodeOf(error) !== 'ENOENT') this.#onError(error) // removed, as all of it was finished
     }
   }
 
