@@ -221,6 +221,13 @@ describe.skipIf(withoutChromium !== undefined)(
       const { page } = await openGraph(tasks)
       await page.locator('.box.look-success', { hasText: 't499' }).waitFor()
       expect(await page.locator('.box').count()).toBe(500)
+      const marks = `['taskmill:data', 'taskmill:drawn'].map((name) => performance.getEntriesByName(name).map((mark) => mark.startTime))`
+      const times = (await until(
+        () => page.evaluate(marks),
+        (found) => (found as number[][]).every((times) => times.length > 0),
+      )) as number[][]
+      expect(times.map((found) => found.length)).toEqual([1, 1])
+      expect(times[0]![0]!).toBeLessThan(times[1]![0]!)
       await page.keyboard.press('t')
       await page.locator('.task-table').waitFor()
       await page.evaluate(`location.hash = location.hash.split('?')[0]`)

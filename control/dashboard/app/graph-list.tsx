@@ -1,9 +1,11 @@
 /** The list of graphs, newest first, each with a bar of the states of its tasks. */
+import { useLayoutEffect } from 'preact/hooks'
 import { clockText, durationText } from '../model/amounts.ts'
 import { endedCount } from '../model/counts.ts'
 import { search } from '../model/search.ts'
 import type { GraphSummary } from '../model/wire.ts'
 import type { ListState } from './hooks.ts'
+import { markDrawn } from './marks.ts'
 import { Ago, Id, Note, StateBar } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { Windowed } from './windowed.tsx'
@@ -29,6 +31,10 @@ export const searchText = ({ name, graph_id, state, labels }: GraphSummary): str
 
 export function GraphListView({ state, graphs, query, onQuery, selectedId, now }: GraphListProps) {
   const { list, fault, loadOlder } = state
+  const isRead = list !== undefined
+  useLayoutEffect(() => {
+    if (isRead && selectedId === undefined) markDrawn()
+  }, [isRead, selectedId])
   return (
     <nav class="graph-list" aria-label="Graphs">
       <div class="list-tools">

@@ -7,6 +7,7 @@ import { asksWhy } from '../model/waiting.ts'
 import type { GraphDetail, GraphSummary } from '../model/wire.ts'
 import { ApiError, getJson, request, seqOf } from './api.ts'
 import { followEvents, type LiveState } from './live.ts'
+import { mark } from './marks.ts'
 
 /** Graphs of one page of the list. */
 const PAGE_SIZE = 100
@@ -90,6 +91,7 @@ export function useGraphList(isFollowing: boolean, sessionKey: number): ListStat
         const graphs = (await response.json()) as GraphSummary[]
         const fresh = listOf(graphs, response.headers.get('x-next-cursor') ?? undefined, seqOf(response))
         seq.current = fresh.seq
+        if (isFollowing) mark('taskmill:data')
         setList(fresh)
         setFault(undefined)
         setReadAt(Date.now())
@@ -168,6 +170,7 @@ export function useGraph(graphId: string | undefined, sessionKey: number): Graph
         const response = await request(path, { signal: gone.signal })
         const fresh = watchOf((await response.json()) as GraphDetail, seqOf(response))
         seq.current = fresh.seq
+        mark('taskmill:data')
         setWatch((before) => withKeptShape(fresh, before))
         setFault(undefined)
         if (gone.signal.aborted) return

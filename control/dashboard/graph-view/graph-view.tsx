@@ -5,7 +5,8 @@
  * order; arrow keys go along the edges.
  */
 import { memo } from 'preact/compat'
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { markDrawn } from '../app/marks.ts'
 import { StateBar } from '../app/parts.tsx'
 import { StateIcon } from '../app/state-icon.tsx'
 import { clockText, durationText, idParts } from '../model/amounts.ts'
@@ -49,6 +50,7 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
   const paths = useMemo(() => layout.lines.map((line) => pathOf(line, layout.layerOf[line.from]!)), [layout])
   const selectedBox = selectedId === undefined ? undefined : boxOf[indexOf.get(selectedId) ?? -1]
   const view = useView(layout, selectedBox)
+  useLayoutEffect(markDrawn, [layout])
   const lit = useMemo(() => {
     const box = pointed ?? selectedBox
     return box === undefined ? undefined : kinOf(box, boxEdges)
