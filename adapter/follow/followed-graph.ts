@@ -14,9 +14,7 @@ import {
   type TaskState,
   taskProgress,
 } from '../../shared/live-view/progress.ts'
-
-/** The expectation about a task in a graph file. It does not change how the task runs. */
-export type Expectation = Partial<Pick<ShownTask, 'title' | 'expect' | 'attempts'>>
+import { type Expectation, expectationOf } from './expectation.ts'
 
 /** Tasks that are named as the reason why another one waits. */
 const MAX_NAMED_DEPENDENCIES = 3
@@ -44,6 +42,12 @@ interface Explained {
   readonly waiting?: Waiting | undefined
 }
 
+interface Described {
+  readonly type: string
+  readonly tool_name?: string | undefined
+  readonly annotations?: Readonly<Record<string, string>> | undefined
+}
+
 interface FollowedTask {
   readonly shown: ShownTask
   readonly dependsOn: readonly string[]
@@ -55,6 +59,7 @@ interface FollowedTask {
 
 export class FollowedGraph {
   readonly graphId: string
+  /** From the file of the graph. The service tells them too, but only those of the first 10,000 tasks. */
   readonly #expectations: ReadonlyMap<string, Expectation>
   readonly #tasks = new Map<string, FollowedTask>()
   #state: GraphState = 'running'
@@ -123,12 +128,12 @@ export class FollowedGraph {
   #set(
     id: string,
     state: FollowedTask['state'],
-    { type, tool_name }: { readonly type: string; readonly tool_name?: string | undefined },
+    { type, tool_name, annotations = {} }: Described,
     dependsOn: readonly string[],
   ): void {
     const known = this.#tasks.get(id)
     const title = tool_name === undefined ? type : `${type}.${tool_name}`
-    const shown = known?.shown ?? { id, title, ...this.#expectations.get(id) }
+    const shown = known?.shown ?? { id, title, ...(this.#expectations.get(id) ?? expectationOf(annotations)) }
     const task: FollowedTask = { shown, dependsOn, state, message: known?.message ?? '', progress: NOT_SHOWN }
     const detailOf = () => this.#detailOf(task)
     task.progress = {

@@ -1,6 +1,6 @@
 /** The file of a graph, as `run` reads and sends it. Pure. */
 import { isObject, jsonOrUndefined } from '../../shared/json.ts'
-import type { Expectation } from './followed-graph.ts'
+import { type Expectation, expectationOf } from './expectation.ts'
 
 /**
  * The bytes to submit: `bytes` with `"scope": "graph"`, so that the same file can be run again and again. A file that has a
@@ -16,19 +16,14 @@ export function withScope(bytes: Uint8Array): Uint8Array {
   return new TextEncoder().encode(`${text.slice(0, begin)}"scope": "graph"${comma}${text.slice(begin)}`)
 }
 
-/** What the annotations of each task say for people: `title`, `expect`, `attempts`. */
+/** What the annotations of each task say for people. */
 export function expectationsIn(bytes: Uint8Array): Map<string, Expectation> {
   const graph = jsonOrUndefined(new TextDecoder().decode(bytes))
   const tasks = isObject(graph) && Array.isArray(graph.tasks) ? graph.tasks : []
   const found = new Map<string, Expectation>()
   for (const task of tasks) {
     if (!isObject(task) || typeof task.id !== 'string' || !isObject(task.annotations)) continue
-    const { title, expect, attempts } = task.annotations
-    found.set(task.id, {
-      ...(typeof title === 'string' && { title }),
-      ...(typeof expect === 'string' && { expect }),
-      ...(typeof attempts === 'string' && { attempts: Number(attempts) }),
-    })
+    found.set(task.id, expectationOf(task.annotations))
   }
   return found
 }

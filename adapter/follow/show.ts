@@ -6,8 +6,9 @@ import { PlainView } from '../../shared/live-view/plain-view.ts'
 import type { LiveView } from '../../shared/live-view/screen.ts'
 import { TerminalView } from '../../shared/live-view/terminal-view.ts'
 import { type Answer, EXIT, Interrupted, PartialFailure } from '../envelope.ts'
+import type { Expectation } from './expectation.ts'
 import { Follower } from './follow.ts'
-import { type Expectation, FollowedGraph } from './followed-graph.ts'
+import { FollowedGraph } from './followed-graph.ts'
 
 /** Milliseconds between two frames: a step of the spinner. */
 const FRAME_MS = 80

@@ -1,5 +1,9 @@
 /** A task in the answer about its graph. Pure. */
-import { type GraphTask, MAX_GRAPH_ERROR_CHARACTERS } from '../../shared/contract/graphs.ts'
+import {
+  type GraphTask,
+  MAX_GRAPH_ANNOTATION_CHARACTERS,
+  MAX_GRAPH_ERROR_CHARACTERS,
+} from '../../shared/contract/graphs.ts'
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Task } from './graph.ts'
@@ -24,6 +28,14 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
     ...(failure !== undefined && { code: failure.code }),
     ...(waiting !== undefined && { waiting }),
   }
+}
+
+/** What people wrote about the task: nothing where it is too long for a list of many tasks. */
+export function shortAnnotations({ annotations }: Task): Pick<GraphTask, 'annotations'> {
+  if (annotations === undefined) return {}
+  let characters = 0
+  for (const [name, value] of Object.entries(annotations)) characters += name.length + value.length
+  return characters === 0 || characters > MAX_GRAPH_ANNOTATION_CHARACTERS ? {} : { annotations: { ...annotations } }
 }
 
 /** Ids of the dependencies of `task` in `shown`, without repetition. */

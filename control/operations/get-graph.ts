@@ -3,7 +3,7 @@ import { type GraphDetails, MAX_GRAPH_TASKS, type RootCause } from '../../shared
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import { examineGraph, type GraphFindings } from '../graph/graph-findings.ts'
 import { summaryOf } from '../graph/graph-summary.ts'
-import { graphTask, shownDependencies } from '../graph/graph-task.ts'
+import { graphTask, shortAnnotations, shownDependencies } from '../graph/graph-task.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import { commandsAfterFailure, failureTail } from '../graph/root-cause.ts'
 import type { Persistence } from '../journal/persistence.ts'
@@ -106,7 +106,7 @@ function* graphJson(head: ShownGraph['head'], { shown }: GraphFindings, waiting:
       if (isYieldDue(steps++)) yield
     }
     shownIds.add(task.id)
-    tasks += `${tasks === '' ? '' : ','}${JSON.stringify(graphTask(task, now, waiting(task)))}`
+    tasks += `${tasks === '' ? '' : ','}${JSON.stringify({ ...graphTask(task, now, waiting(task)), ...shortAnnotations(task) })}`
     if (isYieldDue(steps++)) yield
   }
   return `${JSON.stringify(head).slice(0, -1)},"tasks":[${tasks}],"edges":[${edges}]}`

@@ -24,6 +24,9 @@ export const MAX_GRAPH_EDGES = 100_000
 /** Characters of the error of each task in the answer about its graph. The record of the task has all of it. */
 export const MAX_GRAPH_ERROR_CHARACTERS = 1_000
 
+/** Characters of the annotations of each task in the answer about its graph, names and values together. */
+export const MAX_GRAPH_ANNOTATION_CHARACTERS = 1_000
+
 /** Entries in the answer to the cancel of a graph. */
 export const MAX_CANCELLED_ENTRIES = 1_000
 
@@ -81,6 +84,11 @@ export const GraphTask = Type.Object(
     error: maybe(text(`Why it did not succeed, at most ${MAX_GRAPH_ERROR_CHARACTERS} characters.`)),
     code: maybe(text('The kind of failure.')),
     waiting: maybe(Waiting),
+    annotations: maybe(
+      textMap(
+        `As submitted. Left out where they have more than ${MAX_GRAPH_ANNOTATION_CHARACTERS} characters; the record has them.`,
+      ),
+    ),
   },
   { title: 'GraphTask' },
 )

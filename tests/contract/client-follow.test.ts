@@ -130,6 +130,22 @@ describe('run', () => {
 })
 
 describe('watch', () => {
+  test('knows what the annotations say, as run does', async () => {
+    const annotations = { title: 'Reads what is not there', expect: 'failed' }
+    const [meant, after] = [crypto.randomUUID(), crypto.randomUUID()]
+    const { graph_id } = await control.submit([
+      { id: meant, ...bad, annotations },
+      { id: after, type: 'noop', depends_on: [meant] },
+    ])
+    const { exitCode, envelope } = await client(['watch', graph_id])
+    expect({ exitCode, data: envelope.data }).toMatchObject({ exitCode: 0, data: { state: 'failed' } })
+    const run = await startInTerminal(['watch', graph_id], { url: control.url, columns: 200 })
+    expect(await run.exited).toBe(0)
+    expect(run.output()).toContain('1 failed on purpose')
+    const { graph_id: surprise } = await control.submit([{ id: crypto.randomUUID(), ...bad }])
+    expect((await client(['watch', surprise])).exitCode).toBe(1)
+  })
+
   test('follows a graph that was submitted before', async () => {
     const id = crypto.randomUUID()
     const { graph_id } = await control.submit([{ id, type: 'sleep', params: { duration_ms: 300 } }])

@@ -158,6 +158,17 @@ describe('a graph', () => {
     })
   })
 
+  test('shows the annotations of its tasks, unless they are long', async () => {
+    const annotations = { title: 'Counts the lines', ticket: 'A-7' }
+    const { graph_id } = await control.submit([
+      { id: 'noted', type: 'noop', annotations },
+      { id: 'noted-at-length', type: 'noop', annotations: { ...annotations, more: 'x'.repeat(1_000) } },
+      { id: 'bare', type: 'noop', annotations: {} },
+    ])
+    const { tasks } = await look(graph_id)
+    expect(tasks.map((task) => task.annotations)).toEqual([annotations, undefined, undefined])
+  })
+
   test('that succeeded has no root cause', async () => {
     expect(await look(graphs.good)).not.toHaveProperty('root_cause')
   })

@@ -1,6 +1,7 @@
 /** What a follower makes of a look at a graph and of its events. */
 import { describe, expect, test } from 'bun:test'
-import { type Expectation, FollowedGraph } from '../../../adapter/follow/followed-graph.ts'
+import type { Expectation } from '../../../adapter/follow/expectation.ts'
+import { FollowedGraph } from '../../../adapter/follow/followed-graph.ts'
 import type { GraphDetails, GraphTask } from '../../../shared/contract/graphs.ts'
 
 const START = Date.parse('2030-01-01T00:00:00.000Z')
@@ -155,6 +156,15 @@ describe('went as meant', () => {
     ]
     expect(ended(chain, { a: meant })).toBe(true)
     expect(ended(chain)).toBe(false)
+  })
+
+  test('the service tells what its annotations say, and the file counts before it', () => {
+    const annotations = { title: 'Breaks', expect: 'failed', attempts: '2' }
+    const task: Partial<GraphTask> = { status: 'failed', attempt: 2, annotations }
+    expect(ended([task])).toBe(true)
+    expect(ended([task], { a: { title: 'Must work' } })).toBe(false)
+    expect(shown(followed([task]))).toMatchObject([{ title: 'Breaks', isSurprise: false }])
+    expect(shown(followed([{ ...task, attempt: 1 }]))).toMatchObject([{ isSurprise: true }])
   })
 
   test('not before the end', () => {
