@@ -5,19 +5,15 @@
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf, ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import { shortened } from '../../shared/runtime-request/text.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
-import type { PathInfo } from '../host/path-look.ts'
-import { LOOK_TIMEOUT_MS, NoThread, type PathLooks, PathTimeout } from '../host/path-looks.ts'
-import type { SandboxPaths } from '../host/sandbox-paths.ts'
+import type { PathLooks } from '../host/path-looks.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
-import { isWithin } from '../intake/is-within.ts'
 import { type PlanSettings, planTask } from '../intake/plan.ts'
 import { acceptableRequest } from '../intake/request.ts'
 import { reservationFor } from '../ledger/amounts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { invalidInput, Refusal } from '../refusal.ts'
+import { Refusal } from '../refusal.ts'
 import type { DirectoryGuard } from '../store/directory-guard.ts'
 import { unavailable } from '../store/disk-fault.ts'
 import type { NewEvent } from '../store/events.ts'
@@ -27,6 +23,7 @@ import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { SandboxSettings } from './launch-plan.ts'
+import { checkRootIsShown, realRootOf } from './rootfs-checks.ts'
 import type { PreparedLaunch, Starts } from './start.ts'
 import { needsPassage, taskDirContent } from './task-dir-content.ts'
 import type { Totals } from './totals.ts'
@@ -131,7 +128,7 @@ export class Submissions {
    */
   async #lookAtRootfs({ sandbox: { rootfs } }: TaskRequest): Promise<string | undefined> {
     if (rootfs === undefined) return undefined
-    const realPath = realRootOf(rootfs, await lookAtRoot(this.#options.looks, rootfs))
+    const realPath = await realRootOf(this.#options.looks, rootfs)
     if (this.#isStopping) throw stopping()
     return realPath
   }
@@ -159,56 +156,6 @@ export class Submissions {
       throw unavailable(error)
     }
   }
-}
-
-/** Throws 400 where the path does not answer, 503 where it cannot be looked at now. */
-async function lookAtRoot(looks: PathLooks, rootfs: string): Promise<PathInfo> {
-  try {
-    return await looks.lookAt(rootfs)
-  } catch (error) {
-    if (error instanceof PathTimeout) {
-      throw invalidInput(
-        `sandbox.rootfs ${rootfs} did not answer within ${LOOK_TIMEOUT_MS} ms: its file system hangs (check its mount and what serves it, or put the root elsewhere)`,
-      )
-    }
-    if (!(error instanceof NoThread)) throw error
-    throw new Refusal(
-      'unavailable',
-      `cannot look at sandbox.rootfs ${rootfs}: ${error.message} (check their mounts, and try again)`,
-    )
-  }
-}
-
-/** Throws 400 for a path that cannot be a root on this host. */
-function realRootOf(rootfs: string, look: PathInfo): string {
-  if ('message' in look) {
-    const reason = PATH_FAULTS[look.code ?? ''] ?? look.message
-    throw invalidInput(`sandbox.rootfs ${shortened(rootfs)} cannot be used on this host: ${reason}`)
-  }
-  if (look.isThere && look.isDirectory) return look.realPath
-  throw invalidInput(`sandbox.rootfs ${rootfs} is ${look.isThere ? 'no directory' : 'not there'} on this host`)
-}
-
-/** Throws 400 for a root in a part of the host that is hidden from tasks. */
-function checkRootIsShown(
-  { effective_sandbox: { rootfs } }: ExecutionPlan,
-  realPath: string,
-  { masks, exposed }: SandboxPaths,
-): void {
-  if (rootfs === undefined) return
-  const mask = masks.find((mask) => isWithin(realPath, mask))
-  if (mask === undefined || exposed.some((path) => isWithin(realPath, path) && isWithin(path, mask))) return
-  throw invalidInput(
-    `sandbox.rootfs ${rootfs} lies in ${mask}, which is hidden from tasks (have it shown with --sandbox-expose, or put it elsewhere)`,
-  )
-}
-
-const PATH_FAULTS: Readonly<Record<string, string>> = {
-  ENOENT: 'it is not there',
-  ENOTDIR: 'a part of its path is no directory',
-  EACCES: 'the service may not pass a directory on its path (let its user pass, or put the root elsewhere)',
-  ELOOP: 'its links lead in a circle',
-  ENAMETOOLONG: 'a name in its path is too long',
 }
 
 interface NewTask {
