@@ -24,6 +24,7 @@ function bodyOf({ schema, type }: Answer): string {
 
 function shapeOf(schema: TSchema): string {
   if (schema.title !== undefined) return `\`${schema.title}\``
+  if (schema.anyOf !== undefined) return schema.anyOf.map(shapeOf).join(' or ')
   if (schema.type === 'array') return `array of ${shapeOf(schema.items)}`
   return `\`{${Object.keys(schema.properties ?? {}).join(', ')}}\``
 }

@@ -1,6 +1,7 @@
 /**
  * Turns a request into an accepted task. The steps are those of the specification, in its order: validate, plan,
- * capacity and quota, queue length, duplicate id. A refused request leaves nothing behind, on disk or in the ledger.
+ * capacity and quota, queue length, duplicate id. A refused request leaves nothing behind, on disk or in the ledger. A dry
+ * run takes the same steps and stops before anything is kept.
  */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf, ServiceError } from '../../shared/errors.ts'
@@ -12,7 +13,7 @@ import type { CapabilitySet } from '../intake/capability-set.ts'
 import { type PlanSettings, planTask } from '../intake/plan.ts'
 import { acceptableRequest } from '../intake/request.ts'
 import { reservationFor } from '../ledger/amounts.ts'
-import type { Ledger } from '../ledger/ledger.ts'
+import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { Refusal } from '../refusal.ts'
 import type { DirectoryGuard } from '../store/directory-guard.ts'
 import { unavailable } from '../store/disk-fault.ts'
@@ -64,29 +65,10 @@ export class Submissions {
 
   /** The id of the task that `body` describes, once it is durable. Throws a `Refusal`, or 503. */
   async submit(body: Uint8Array, traceId: string): Promise<string> {
-    if (this.#isStopping) throw stopping()
-    const { store, ledger, dispatcher, starts, capabilities, planSettings, maxQueuedTasks, totals, readiness, log } =
-      this.#options
-    const request = acceptableRequest(body, crypto.randomUUID(), this.#options.unknownFields)
-    const rootfs = await this.#lookAtRootfs(request)
-    const plan = planTask(request, capabilities, planSettings)
-    if (rootfs !== undefined) checkRootIsShown(plan, rootfs, this.#options.sandbox)
-    const { tenant } = request.control_context
-    const asking = { tenant, reservation: reservationFor(request.limits) }
-    ledger.ensureCanEverFit(asking)
-
-    // While others wait a task goes to the end of the queue, however little it asks for.
-    const startsNow = this.#arriving === 0 && dispatcher.hasRoomFor(asking)
-    if (!startsNow && dispatcher.waitingCount + this.#arriving >= maxQueuedTasks) {
-      throw new Refusal(
-        'resource_limit_exceeded',
-        `the queue is full: ${maxQueuedTasks} tasks wait (try again later, or have --max-queued-tasks raised)`,
-        { max_queued_tasks: maxQueuedTasks },
-      )
-    }
+    const { request, rootfs } = await this.#decode(body)
+    const { plan, asking, startsNow } = this.#check(request, rootfs)
+    const { store, dispatcher, starts, totals, readiness, log } = this.#options
     const { task_id } = request
-    if (store.has(task_id)) throw new Refusal('conflict', `task ${task_id} already exists`)
-
     const row = newRow({ request, plan, reservation: asking.reservation, traceId })
     const events = acceptanceEvents(row, plan)
     const reserved = startsNow ? dispatcher.reserve({ task_id, ...asking }) : undefined
@@ -120,6 +102,43 @@ export class Submissions {
     } finally {
       if (reserved === undefined) this.#arriving--
     }
+  }
+
+  /** The plan of the task that `body` describes. Keeps nothing. Throws what `submit` would. */
+  async dryRun(body: Uint8Array): Promise<ExecutionPlan> {
+    const { request, rootfs } = await this.#decode(body)
+    const { plan } = this.#check(request, rootfs)
+    await this.#options.readiness.check()
+    return plan
+  }
+
+  async #decode(body: Uint8Array): Promise<{ request: TaskRequest; rootfs: string | undefined }> {
+    if (this.#isStopping) throw stopping()
+    const request = acceptableRequest(body, crypto.randomUUID(), this.#options.unknownFields)
+    return { request, rootfs: await this.#lookAtRootfs(request) }
+  }
+
+  /** Every check that needs no disk. Synchronous, so what it finds holds until the caller waits for something. */
+  #check(request: TaskRequest, rootfs: string | undefined): Admission {
+    const { store, ledger, dispatcher, capabilities, planSettings, maxQueuedTasks, sandbox } = this.#options
+    const plan = planTask(request, capabilities, planSettings)
+    if (rootfs !== undefined) checkRootIsShown(plan, rootfs, sandbox)
+    const { tenant } = request.control_context
+    const asking = { tenant, reservation: reservationFor(request.limits) }
+    ledger.ensureCanEverFit(asking)
+
+    // While others wait a task goes to the end of the queue, however little it asks for.
+    const startsNow = this.#arriving === 0 && dispatcher.hasRoomFor(asking)
+    if (!startsNow && dispatcher.waitingCount + this.#arriving >= maxQueuedTasks) {
+      throw new Refusal(
+        'resource_limit_exceeded',
+        `the queue is full: ${maxQueuedTasks} tasks wait (try again later, or have --max-queued-tasks raised)`,
+        { max_queued_tasks: maxQueuedTasks },
+      )
+    }
+    const { task_id } = request
+    if (store.has(task_id)) throw new Refusal('conflict', `task ${task_id} already exists`)
+    return { plan, asking, startsNow }
   }
 
   /**
@@ -156,6 +175,14 @@ export class Submissions {
       throw unavailable(error)
     }
   }
+}
+
+/** What the checks of a request found. */
+interface Admission {
+  readonly plan: ExecutionPlan
+  readonly asking: Asking
+  /** Whether there is room for the task, and no task waits before it. */
+  readonly startsNow: boolean
 }
 
 interface NewTask {

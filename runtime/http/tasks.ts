@@ -1,7 +1,13 @@
 /** /api/v1/tasks: submit, list, get, wait, logs, events, kill, delete. */
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
-import { EventRecord, SubmitTaskResponse, TaskListResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import {
+  DryRunResponse,
+  EventRecord,
+  SubmitTaskResponse,
+  TaskListResponse,
+  TaskStatusResponse,
+} from '../../shared/contract/runtime.ts'
 import { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 import { hasEnded, RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
 import { headerText } from '../../shared/header-text.ts'
@@ -31,7 +37,7 @@ const DEFAULT_PAGE = 100
 const MAX_PAGE = 1_000
 
 export interface TaskRoutes {
-  readonly submissions: Pick<Submissions, 'submit'>
+  readonly submissions: Pick<Submissions, 'submit' | 'dryRun'>
   readonly kills: Pick<Kills, 'kill'>
   readonly retention: Pick<Retention, 'delete'>
   readonly queue: Pick<WaitingQueue<LiveTask>, 'waitsFor'>
@@ -69,8 +75,10 @@ export const addTaskRoutes = (
   return app
     .post(
       '/api/v1/tasks',
-      async ({ set, request }): Promise<SubmitTaskResponse> => {
+      async ({ query, set, request }): Promise<SubmitTaskResponse | DryRunResponse> => {
+        const isDryRun = truthOf('dry_run', query.dry_run)
         const body = await readBody(app, request, maxBodyBytes)
+        if (isDryRun) return { execution_plan: await submissions.dryRun(body), fits: true }
         const task_id = await submissions.submit(body, traceIdOf(set))
         return { task_id, handle_id: task_id, status: 'accepted' }
       },
@@ -78,9 +86,14 @@ export const addTaskRoutes = (
         section,
         summary: 'Submit a task',
         description: 'Answers once the task is on disk.',
+        query: {
+          dry_run: choice(['true', 'false'], 'Only check: answer with the plan or the refusal, and keep nothing.'),
+        },
         body: SubmitTaskRequest,
         example: EXAMPLE,
-        answers: { 200: json(SubmitTaskResponse, 'The task is accepted.') },
+        answers: {
+          200: json(Type.Union([SubmitTaskResponse, DryRunResponse]), 'The task is accepted, or would be.'),
+        },
         errors: {
           400: 'The request is invalid, the host cannot do what it asks for, or it exceeds the capacity or the quota.',
           409: 'There is a task with this id.',

@@ -142,6 +142,13 @@ export const ExecutionPlan = Type.Object(
 )
 export type ExecutionPlan = Static<typeof ExecutionPlan>
 
+/** The answer of a dry run of POST /api/v1/tasks. */
+export const DryRunResponse = Type.Object({
+  execution_plan: ExecutionPlan,
+  fits: Type.Literal(true, { description: 'Capacity and quota can hold the task. If they cannot, it is refused.' }),
+})
+export type DryRunResponse = Static<typeof DryRunResponse>
+
 export const Reservation = Type.Object({
   task_slots: count('Places among the running tasks: 1.'),
   memory_bytes: maybe(count('limits.memory_bytes, where given.')),

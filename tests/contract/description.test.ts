@@ -218,6 +218,7 @@ describe('real answers of the runtime service', () => {
       ['fenced', { sandbox: { profile: 'linux_sandbox' } }],
       ['limited', { limits: { memory_bytes: 1e9, pids_max: 32, cpu_time_sec: 5 }, metadata: { a: 'b' } }],
     ] as const) {
+      await service.ask(`POST ${TASKS}`, { ...post({ task_id: id, execution, ...more }), query: '?dry_run=true' })
       await service.ask(`POST ${TASKS}`, post({ task_id: id, execution, ...more }))
       await runtime.ended(id)
       await service.ask(`GET ${TASKS}/{id}`, { values: { id } })
