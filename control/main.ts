@@ -34,10 +34,11 @@ async function serve(config: ControlConfig): Promise<number | undefined> {
   bypassProxyForLoopback(process.env)
   return startService('control', config.logLevel, async ({ log, signals, exit }) => {
     const host = { env: process.env, log, signals, startedAt, exit }
-    const service = new ControlService(config, host, await buildParts(config, host))
+    const { parts, earlierRun } = await buildParts(config, host)
+    const service = new ControlService(config, host, parts)
     process.on('uncaughtException', (error) => service.failed(error))
     process.on('unhandledRejection', (error) => service.failed(error))
-    await service.start()
+    await service.start(earlierRun)
     signals.started((signal) => void service.stop(signal))
   })
 }

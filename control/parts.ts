@@ -47,7 +47,7 @@ import { TaskStore } from './store/tasks.ts'
 export interface Host {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
-  readonly signals: StopSignals
+  readonly signals: Pick<StopSignals, 'duringStart' | 'unlessStopped'>
   /** `performance.now()` when the process began. */
   readonly startedAt: number
   /** Writes the last log lines, then exits. */
@@ -58,7 +58,7 @@ export interface Host {
  * Takes the data directory and recovers what it holds. Throws `UsageError` for what the user has to change, `StartStopped`
  * when a signal arrives meanwhile.
  */
-export async function buildParts(config: ControlConfig, host: Host): Promise<Parts> {
+export async function buildParts(config: ControlConfig, host: Host): Promise<{ parts: Parts; earlierRun: EarlierRun }> {
   const access = serviceAccess(
     {
       listen: { text: config.addr, flag: 'addr' },
@@ -92,8 +92,25 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<Par
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
   executors.register(new McpExecutor({ servers: mcp.servers, poll: (handleId) => pollCall(storage, handleId) }))
   const listSkills = () => skills.listSkills()
-  return { access, callbacks, executors, keepDataDir, listSkills, mcp, recovered, runtime, serviceId, storage }
+  const parts = { access, callbacks, executors, keepDataDir, listSkills, mcp, runtime, serviceId, storage }
+  return { parts, earlierRun: earlierRunOf(recovered) }
 }
+
+/**
+ * What a start reports of the earlier run, and has to settle for it. Only for the start: the tasks keep their graphs in
+ * memory, also after retention has removed them.
+ */
+export interface EarlierRun extends Pick<Recovered, 'cutBytes' | 'processes' | 'toKillRemotely' | 'toForget'> {
+  readonly graphCount: number
+  /** False for a data directory without a journal: no service has run in it. */
+  readonly hasJournal: boolean
+}
+
+const earlierRunOf = ({ graphs, segments, cutBytes, processes, toKillRemotely, toForget }: Recovered): EarlierRun => ({
+  ...{ cutBytes, processes, toKillRemotely, toForget },
+  graphCount: graphs.length,
+  hasJournal: segments !== undefined,
+})
 
 export interface Parts {
   readonly access: ServiceAccess
@@ -103,7 +120,6 @@ export interface Parts {
   readonly keepDataDir: () => void
   readonly listSkills: SkillsDirectory['listSkills']
   readonly mcp: ReturnType<typeof mcpParts>
-  readonly recovered: Recovered
   readonly runtime: ReturnType<typeof runtimeParts>
   /** Tells the attempts of this data directory from those of others. */
   readonly serviceId: string

@@ -7,12 +7,11 @@ import type { ControlConfig } from './config.ts'
 import { endLeftovers } from './executors/leftovers.ts'
 import { exitAfterFault } from './fault-exit.ts'
 import { prepareDecoding } from './graph/decode.ts'
-import type { Graph } from './graph/graph.ts'
 import { controlApp } from './http/app.ts'
 import { EventStreams } from './operations/event-streams.ts'
 import type { OperationParts } from './operations/parts.ts'
 import { Readiness } from './operations/readiness.ts'
-import type { Host, Parts } from './parts.ts'
+import type { EarlierRun, Host, Parts } from './parts.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 
 /** Milliseconds beyond the kill grace that an executor may take to return after it was told to stop. */
@@ -87,15 +86,15 @@ export class ControlService {
   }
 
   /** Throws `UsageError` and `StartStopped`; then no process, socket or journal segment of this start is left. */
-  async start(): Promise<void> {
+  async start(earlierRun: EarlierRun): Promise<void> {
     const { callbacks, runtime, storage, keepDataDir } = this.#parts
-    await this.#endLeftovers()
-    this.#settleElsewhere()
+    await this.#endLeftovers(earlierRun)
+    this.#settleElsewhere(earlierRun)
     storage.persistence.onWritableAgain = () => this.#scheduler.startAgain()
     this.#server = await this.#listen()
     keepDataDir()
     storage.persistence.flush() // what the end of the last run changed is told before it changes again
-    this.#announce(this.#server)
+    this.#announce(this.#server, earlierRun)
     callbacks.start()
     runtime.orphans.start()
     runtime.removals.start()
@@ -144,17 +143,15 @@ export class ControlService {
   }
 
   /** Ends the processes of an earlier run that was killed, before their tasks run again. */
-  async #endLeftovers(): Promise<void> {
-    const { recovered, mcp, serviceId } = this.#parts
-    const processes = [...recovered.processes, ...mcp.processes.earlier]
-    if (recovered.segments !== undefined)
-      await endLeftovers({ processes, serviceId, graceMs: this.#config.killGrace, log: this.#host.log })
+  async #endLeftovers({ hasJournal, ...earlierRun }: EarlierRun): Promise<void> {
+    const { mcp, serviceId } = this.#parts
+    const processes = [...earlierRun.processes, ...mcp.processes.earlier]
+    if (hasJournal) await endLeftovers({ processes, serviceId, graceMs: this.#config.killGrace, log: this.#host.log })
     mcp.processes.forgetEarlier()
   }
 
   /** Has other services end the attempts of tasks that an earlier run cancelled, and remove those of deleted graphs. */
-  #settleElsewhere(): void {
-    const { toKillRemotely, toForget } = this.#parts.recovered
+  #settleElsewhere({ toKillRemotely, toForget }: EarlierRun): void {
     for (const task of toKillRemotely) this.#scheduler.killRemote(task, task.handle!)
     for (const task of toForget) this.#parts.storage.store.onForgotten(task)
   }
@@ -172,15 +169,15 @@ export class ControlService {
     }
   }
 
-  #announce({ url }: RunningHttpService): void {
-    const { access, recovered } = this.#parts
-    const found = { recovered_graphs: recovered.graphs.length, cut_journal_bytes: recovered.cutBytes }
-    announce(url, access, found, this.#host.log)
+  #announce({ url }: RunningHttpService, { graphCount, cutBytes }: EarlierRun): void {
+    const found = { recovered_graphs: graphCount, cut_journal_bytes: cutBytes }
+    announce(url, this.#parts.access, found, this.#host.log)
   }
 
   /** In steps: there may be many graphs, and requests are answered already. */
   *#resumeGraphs(): Steps<void> {
-    for (const graph of this.#parts.recovered.graphs as readonly Graph[]) {
+    for (const graph of this.#parts.storage.store.graphs) {
+      if (graph.acceptedSeq > 0) return // it and all that follow were accepted by this run
       if (graph.live > 0) this.#scheduler.resume(graph)
       yield
     }
