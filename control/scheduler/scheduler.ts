@@ -5,7 +5,7 @@
  * (a task is ready, a task is lost) and takes a turn, which repeats `#step` until nothing is left to do (`turns.ts`). There
  * is no recursion and no polling: a chain of 100,000 tasks is a loop.
  *
- * Only executing attempts hold a slot (`slots.ts`). `outcomes.ts` applies their outcomes.
+ * `attempts.ts` starts attempts, `outcomes.ts` applies their outcomes.
  *
  * An error of an executor fails its attempt and nothing else (`attempt.ts`). Any other error here is a defect of the
  * service, after which the states in memory may contradict each other. The scheduler then starts no more attempts, `fault`
@@ -16,21 +16,18 @@ import type { Log } from '../../shared/log.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import type { OutputSoFar } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
-import { type AttemptOutput, attemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { LossReason } from '../graph/transitions.ts'
 import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Arrivals } from './arrivals.ts'
-import { Attempt, type AttemptHost, type AttemptOutcome } from './attempt.ts'
+import { Attempts } from './attempts.ts'
 import { BackoffLanes } from './backoff-lanes.ts'
-import { Fifo } from './fifo.ts'
-import { attemptsLeft, logFieldsOf, Outcomes } from './outcomes.ts'
+import { Outcomes } from './outcomes.ts'
 import { ReadyQueue } from './ready-queue.ts'
 import { reportsTo } from './reports.ts'
 import { SkipReport } from './skip-cascade.ts'
-import { Slots } from './slots.ts'
 import { Turns } from './turns.ts'
 
 export interface SchedulerOptions {
@@ -58,11 +55,7 @@ export interface SchedulerOptions {
 
 export class Scheduler {
   readonly #store: TaskStore
-  readonly #executors: ExecutorRegistry
   readonly #log: Log
-  readonly #host: AttemptHost
-  readonly #flush: () => void
-  readonly #toKeep: (task: Task, result: unknown) => unknown
   readonly #onFault: (fault: string) => void
   readonly #ready = new ReadyQueue()
   readonly #turns = new Turns(
@@ -72,10 +65,7 @@ export class Scheduler {
   readonly #backoffs = new BackoffLanes(this.#ready, () => this.#turns.take())
   readonly #arrivals = new Arrivals(this.#ready)
   readonly #outcomes: Outcomes
-  readonly #slots: Slots
-  /** Ready tasks whose attempts could not be written to the journal. While there are any, no attempt starts. */
-  readonly #held = new Fifo<Task>()
-  #isStopping = false
+  readonly #attempts: Attempts
   #fault: string | undefined
 
   constructor({
@@ -90,15 +80,17 @@ export class Scheduler {
     onFault,
     toKeep,
   }: SchedulerOptions) {
-    this.#flush = flush
     this.#onFault = onFault ?? (() => {})
-    this.#toKeep = toKeep ?? ((_task, result) => result)
     this.#store = store
-    this.#executors = executors
-    this.#slots = new Slots(maxConcurrency)
     this.#log = log
-    this.#host = { log, abandonAfterMs, serviceId, flushOrThrow, ...reportsTo(store, flush) }
     this.#outcomes = new Outcomes({ store, log, ready: this.#ready, backoffs: this.#backoffs })
+    this.#attempts = new Attempts({
+      ...{ store, executors, maxConcurrency, log, flush, ready: this.#ready, outcomes: this.#outcomes },
+      host: { log, abandonAfterMs, serviceId, flushOrThrow, ...reportsTo(store, flush) },
+      toKeep: toKeep ?? ((_task, result) => result),
+      onEnd: () => this.#turns.take(),
+      onDefect: (error) => this.#break(error),
+    })
   }
 
   /** Tasks that only wait for a slot; at most 1,024 are counted. */
@@ -108,13 +100,13 @@ export class Scheduler {
 
   /** What a task that only waits for a slot waits for. */
   get slotUse(): SlotUse {
-    const hold = this.#held.length > 0 ? 'no attempt starts while the journal cannot be written' : undefined
-    return { ...this.#slots.use, hold: this.#fault ?? (this.#isStopping ? 'the service is stopping' : hold) }
+    const { slotUse } = this.#attempts
+    return this.#fault === undefined ? slotUse : { ...slotUse, hold: this.#fault }
   }
 
   /** The output of the attempt of `task` that executes; undefined where its executor shows none. */
   outputOf(task: Task): OutputSoFar | undefined {
-    return this.#slots.attemptOf(task)?.outputSoFar
+    return this.#attempts.outputOf(task)
   }
 
   /** Why nothing is started any more, until the service is restarted; undefined while all is well. */
@@ -130,7 +122,7 @@ export class Scheduler {
 
   /** To be called when the journal can be written again: attempts that could not be recorded start now. */
   startAgain(): void {
-    for (let task = this.#held.shift(); task !== undefined; task = this.#held.shift()) this.#ready.push(task)
+    this.#attempts.releaseHeld()
     this.#turns.take()
   }
 
@@ -195,7 +187,7 @@ export class Scheduler {
 
   #cancel(task: Task, report: SkipReport): void {
     if (task.isTerminal || task.status === 'cancelling') return
-    const attempt = this.#slots.attemptOf(task)
+    const attempt = this.#attempts.of(task)
     if (task.status === 'running') this.#store.apply({ kind: 'cancel-requested', task, at: Date.now() })
     if (attempt !== undefined) {
       attempt.stop('cancelled')
@@ -207,7 +199,7 @@ export class Scheduler {
 
   /** Kills an attempt of `task` in the service that executes it. No attempt of ours may wait for it. */
   killRemote(task: Task, handle: Handle): void {
-    this.#executors.get(task.type)?.killRemote?.(task, handle)
+    this.#attempts.killRemote(task, handle)
   }
 
   /**
@@ -215,16 +207,16 @@ export class Scheduler {
    * ended, and their tasks are pending again.
    */
   async stop(graceMs: number): Promise<void> {
-    this.#isStopping = true
+    this.#attempts.startNoMore()
     this.#backoffs.stop()
     const interrupt = setTimeout(() => this.interrupt(), graceMs)
-    await this.#slots.idle()
+    await this.#attempts.idle()
     clearTimeout(interrupt)
   }
 
   /** While stopping: interrupts all attempts instead of waiting for them. */
   interrupt(): void {
-    this.#slots.stopAll('interrupted')
+    this.#attempts.stopAll('interrupted')
   }
 
   /** Does a little of the work that the last events left; false when nothing is left. */
@@ -232,7 +224,7 @@ export class Scheduler {
     const hasSkipped = this.#outcomes.skips.step()
     const hasArrived = this.#arrivals.step()
     const hasQueued = this.#backoffs.step()
-    const hasStarted = this.#startWhatFits()
+    const hasStarted = this.#attempts.startNext()
     return hasSkipped || hasArrived || hasQueued || hasStarted
   }
 
@@ -247,66 +239,4 @@ export class Scheduler {
     })
     this.#onFault(this.#fault)
   }
-
-  /** Starts one attempt if a slot is free. */
-  #startWhatFits(): boolean {
-    if (this.#isStopping || this.#held.length > 0 || !this.#slots.hasFree) return false
-    const task = this.#ready.shift()
-    if (task === undefined) return false
-    const isWanted = !task.isDeleted || task.goesOnElsewhere
-    const mayStart = (task.status === 'pending' && isWanted) || (task.status === 'running' && task.isBackingOff)
-    if (mayStart) this.#start(task)
-    return true
-  }
-
-  #start(task: Task): void {
-    this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
-    const executor = this.#executors.get(task.type)
-    if (executor === undefined) {
-      const message = `no executor is registered for type ${task.type}`
-      this.#outcomes.failed(task, { code: 'internal', message })
-      return
-    }
-    if (this.#log.debugging) this.#log.debug('attempt started', logFieldsOf(task))
-    const attempt = new Attempt(task, executor, this.#host)
-    const outcome = this.#slots.run(attempt)
-    if (outcome instanceof Promise)
-      outcome.then((ended) => this.#keepResult(attempt, task, ended)).catch((error) => this.#break(error))
-    else this.#keepResult(attempt, task, outcome)
-  }
-
-  /** Stores a large result in its file before the attempt counts as ended. Small results stay in memory. */
-  #keepResult(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
-    const isRetried = outcome.kind === 'failure' && attemptsLeft(task) > 0
-    if (isRetried || task.attempts !== undefined) attempt.output = outputOf(outcome)
-    const isKept = 'result' in outcome && !isRetried
-    const result = isKept ? this.#toKeep(task, outcome.result) : undefined
-    if (result instanceof Promise) {
-      this.#slots.take(attempt)
-      result
-        .then((kept) => this.#attemptEnded(attempt, task, { ...outcome, result: kept } as AttemptOutcome))
-        .catch((error) => this.#break(error))
-      return
-    }
-    this.#attemptEnded(attempt, task, outcome)
-  }
-
-  #attemptEnded(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
-    this.#slots.free(task)
-    const isOver = task.status === 'cancelling' || outcome.kind === 'failure'
-    if (isOver && attempt.mayGoOn && task.handle !== undefined) this.killRemote(task, task.handle)
-    // A cancel was promised to a caller: it holds even if the attempt succeeded in the end.
-    if (task.status === 'cancelling')
-      this.#outcomes.cancelled(task, undefined, 'result' in outcome ? outcome.result : undefined, attempt.output)
-    else this.#outcomes.take(attempt, outcome)
-    if (task.status === 'pending' && outcome.kind === 'unrecorded') this.#held.push(task)
-    if (attempt.hasBegun) this.#flush() // so that a crash does not repeat the attempt
-    this.#turns.take()
-  }
 }
-
-/** Exit code and last lines in the outcome of an attempt. */
-const outputOf = (outcome: AttemptOutcome): AttemptOutput =>
-  'result' in outcome || 'tail' in outcome
-    ? attemptOutput(outcome.result, 'tail' in outcome ? outcome.tail : undefined)
-    : {}
