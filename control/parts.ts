@@ -21,6 +21,7 @@ import { ExecutorRegistry } from './executors/registry.ts'
 import { RuntimeChild } from './executors/runtime/child.ts'
 import { Orphans } from './executors/runtime/orphans.ts'
 import { ownTokenPath } from './executors/runtime/own-token.ts'
+import { RemoteCapacity } from './executors/runtime/remote-capacity.ts'
 import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
 import { RuntimeService } from './executors/runtime/service.ts'
@@ -190,5 +191,5 @@ function runtimeParts(config: ControlConfig, token: string | undefined, { env, l
   const defaults = { tenant: SERVICE_RUNTIME_TENANT || undefined, owner: SERVICE_RUNTIME_OWNER || undefined }
   const isExpected = () => child?.isExpected ?? false
   const executor = new RuntimeExecutor({ service, orphans, removals, defaults, awayMs, isExpected })
-  return { executor, orphans, removals, child }
+  return { executor, orphans, removals, child, capacity: new RemoteCapacity(service) }
 }

@@ -63,7 +63,7 @@ export class ControlService {
   }
 
   #newApp(): ReturnType<typeof controlApp> {
-    const { access, callbacks, executors, listSkills, mcp, storage } = this.#parts
+    const { access, callbacks, executors, listSkills, mcp, runtime, storage } = this.#parts
     const { log, startedAt } = this.#host
     const { maxBodyBytes, unknownFields } = this.#config
     const { store, persistence, retention, idempotencyKeys, resultFiles, counters, events, history, numbers } = storage
@@ -81,6 +81,7 @@ export class ControlService {
     const parts: OperationParts = {
       ...{ store, scheduler, executors, persistence, retention, readiness, idempotencyKeys, resultFiles, eventStreams },
       ...{ callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, stopping, log },
+      runtimeCapacity: runtime.capacity,
     }
     return controlApp({ parts, counters, guard: access.guard, startedAt })
   }

@@ -8,6 +8,7 @@ import { addDescriptionRoutes } from '../../shared/openapi/serve.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../store/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
+import { addCapacityRoute } from './capacity.ts'
 import { addDashboardRoutes } from './dashboard.ts'
 import { addEventRoutes } from './events.ts'
 import { addGraphRoutes } from './graphs.ts'
@@ -45,6 +46,7 @@ export function controlApp({ parts, counters, guard, startedAt }: ControlAppOpti
   addMcpEndpoint(app, parts)
   addHealthRoutes(app, parts.readiness, startedAt)
   addMetricsRoute(app, counters, parts)
+  addCapacityRoute(app, parts)
   addDashboardRoutes(app)
   addDescriptionRoutes(app, CONTROL_INFO)
   refuseOtherMethods(app)

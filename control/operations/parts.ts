@@ -4,6 +4,7 @@ import type { UnknownFields } from '../../shared/unknown-names.ts'
 import type { OfferedSkill } from '../adapter-v1/manifest.ts'
 import type { Callbacks } from '../callbacks/callbacks.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
+import type { RemoteCapacity } from '../executors/runtime/remote-capacity.ts'
 import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { ResultFiles } from '../journal/result-files.ts'
@@ -19,6 +20,7 @@ export interface OperationParts {
   readonly scheduler: Scheduler
   readonly executors: ExecutorRegistry
   readonly mcpServers: McpServers
+  readonly runtimeCapacity: RemoteCapacity
   readonly persistence: Persistence
   readonly retention: Retention
   readonly readiness: Readiness

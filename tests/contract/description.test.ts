@@ -164,6 +164,7 @@ describe('real answers of control', () => {
     await service.ask('GET /readyz')
     await service.ask('GET /metrics')
     await service.ask('GET /metrics', { headers: { accept: 'text/plain' } })
+    await service.ask('GET /runtime')
     await service.ask('GET /openapi.json')
     await service.ask('GET /docs')
     const { body: page } = await service.ask('GET /')

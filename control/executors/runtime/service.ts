@@ -92,6 +92,11 @@ export class RuntimeService {
     return this.#client.call({ method: 'GET', path: `${TASKS}?status=accepted&limit=1000`, timeoutMs })
   }
 
+  /** Its capacity and reservations, as it answers within `timeoutMs`. */
+  resources(timeoutMs: number): Promise<unknown> {
+    return this.#client.call({ method: 'GET', path: '/api/v1/runtime/resources', timeoutMs })
+  }
+
   /** The status of a task once it has ended, or as it is after a while. */
   waitFor(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
     return this.#statusWithin(HOLD_MS, id, traceId, signal)

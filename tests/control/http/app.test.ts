@@ -8,6 +8,7 @@ import { Callbacks } from '../../../control/callbacks/callbacks.ts'
 import { noop } from '../../../control/executors/os/noop.ts'
 import { OsExecutor } from '../../../control/executors/os/os.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import { RemoteCapacity } from '../../../control/executors/runtime/remote-capacity.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { DiskReserve } from '../../../control/journal/disk-reserve.ts'
 import { IdempotencyKeys } from '../../../control/journal/idempotency.ts'
@@ -80,6 +81,7 @@ const parts = {
     ...{ store, dataDir: dir.path, policy: 'public', secret: undefined, log },
     durable: () => persistence.durable(),
   }),
+  runtimeCapacity: new RemoteCapacity({ resources: () => Promise.reject(new Error('away')) }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, log },
   stopping,
 }

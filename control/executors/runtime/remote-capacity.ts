@@ -1,0 +1,88 @@
+/**
+ * Capacity, reservations and queue of the runtime service.
+ *
+ * They are asked for when somebody looks. All who look within a second share one request and its answer, so a crowd of open
+ * pages costs the runtime service one call a second.
+ */
+import type { Capacity } from '../../../shared/contract/runtime-info.ts'
+import { messageOf } from '../../../shared/errors.ts'
+import { isObject } from '../../../shared/json.ts'
+import type { RuntimeService } from './service.ts'
+
+/** Milliseconds for which an answer is shared. */
+const SHARED_MS = 1_000
+
+/** Milliseconds for the answer. Longer ones would keep a page waiting for what it shows beside the point. */
+const ANSWER_MS = 2_000
+
+export type RemoteCapacityNow =
+  | { readonly state: 'away'; readonly awaySince: number; readonly reason: string }
+  | {
+      readonly state: 'ready'
+      readonly runtimeId: string
+      readonly capacity: Capacity
+      readonly reserved: Capacity
+      readonly queued: number
+    }
+
+export class RemoteCapacity {
+  readonly #service: Pick<RuntimeService, 'resources'>
+  #now: Promise<RemoteCapacityNow> | undefined
+  /** `performance.now()` of the answer; undefined until it has come. */
+  #answeredAt: number | undefined
+  /** Since when no look succeeded, in milliseconds since 1970. */
+  #awaySince: number | undefined
+
+  constructor(service: Pick<RuntimeService, 'resources'>) {
+    this.#service = service
+  }
+
+  /** Never rejects. */
+  look(): Promise<RemoteCapacityNow> {
+    const isOld = this.#answeredAt !== undefined && performance.now() - this.#answeredAt > SHARED_MS
+    if (this.#now === undefined || isOld) {
+      this.#answeredAt = undefined
+      this.#now = this.#ask()
+    }
+    return this.#now
+  }
+
+  async #ask(): Promise<RemoteCapacityNow> {
+    try {
+      const now = capacityIn(await this.#service.resources(ANSWER_MS))
+      this.#awaySince = undefined
+      return now
+    } catch (error) {
+      this.#awaySince ??= Date.now()
+      return { state: 'away', awaySince: this.#awaySince, reason: messageOf(error) }
+    } finally {
+      this.#answeredAt = performance.now()
+    }
+  }
+}
+
+function capacityIn(answer: unknown): RemoteCapacityNow {
+  if (!isObject(answer)) throw new Error('the runtime service answered with something other than its resources')
+  const { runtime_id, capacity, reserved, accepted_waiting_tasks: queued } = answer
+  return {
+    state: 'ready',
+    runtimeId: String(runtime_id),
+    capacity: amountsIn('capacity', capacity),
+    reserved: amountsIn('reserved', reserved),
+    queued: amount('accepted_waiting_tasks', queued),
+  }
+}
+
+function amountsIn(field: string, value: unknown): Capacity {
+  const { task_slots, memory_bytes, pids } = isObject(value) ? (value as Record<string, unknown>) : {}
+  return {
+    task_slots: amount(`${field}.task_slots`, task_slots),
+    ...(memory_bytes != null && { memory_bytes: amount(`${field}.memory_bytes`, memory_bytes) }),
+    ...(pids != null && { pids: amount(`${field}.pids`, pids) }),
+  }
+}
+
+function amount(field: string, value: unknown): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value
+  throw new Error(`the runtime service answered with resources that cannot be read: ${field} is no amount`)
+}

@@ -1,0 +1,18 @@
+/** /runtime: how much executes now, in this service and in its runtime service, and how much may. */
+import type { AnyElysia } from 'elysia'
+import { CapacityResponse } from '../../shared/contract/capacity.ts'
+import { described, json } from '../../shared/openapi/route.ts'
+import { type CapacityParts, capacityNow } from '../operations/capacity.ts'
+
+export const addCapacityRoute = (app: AnyElysia, parts: CapacityParts): AnyElysia =>
+  app.get(
+    '/runtime',
+    (): Promise<CapacityResponse> => capacityNow(parts),
+    described({
+      section: 'The service',
+      summary: 'Read slots and capacity',
+      description:
+        'Slots and queue of this service; capacity, reservations and queue of its runtime service, at most one second old. The token of this service is enough: control calls the runtime service with its own. Tasks and tenants of the runtime service are not named.',
+      answers: { 200: json(CapacityResponse, 'What is in use, and what there is.') },
+    }),
+  )

@@ -1,0 +1,35 @@
+/** What control can execute at a time, and what its runtime service can: the answer of GET /runtime. */
+import { type Static, Type } from '@sinclair/typebox'
+import { count, maybe, oneOf, text, time } from './answer-schema.ts'
+import { Capacity } from './runtime-info.ts'
+
+/** `away`: it cannot be reached, or does not answer as a runtime service. */
+export const RUNTIME_STATES = ['ready', 'away'] as const
+
+export const RuntimeCapacity = Type.Object(
+  {
+    state: oneOf(RUNTIME_STATES, 'ready: it answers. away: it does not, for the reason given.'),
+    away_since: maybe(time('With away: when control noticed it first.')),
+    reason: maybe(text('With away: why its capacity is unknown.')),
+    runtime_id: maybe(text('With ready: its name.')),
+    capacity: maybe(Capacity),
+    reserved: maybe(Capacity),
+    queued: maybe(count('With ready: accepted tasks that hold no reservation.')),
+  },
+  { title: 'RuntimeCapacity' },
+)
+export type RuntimeCapacity = Static<typeof RuntimeCapacity>
+
+export const CapacityResponse = Type.Object(
+  {
+    slots: Type.Object({
+      used: count('Attempts that execute.'),
+      count: count('Attempts that may execute at a time (--max-concurrency).'),
+      queued: count('Tasks that only wait for a slot; at most 1024 are counted.'),
+      hold: maybe(text('Why no attempt starts, whatever is free.')),
+    }),
+    runtime: RuntimeCapacity,
+  },
+  { title: 'CapacityResponse' },
+)
+export type CapacityResponse = Static<typeof CapacityResponse>
