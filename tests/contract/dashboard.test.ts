@@ -195,6 +195,26 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test('slots, queue and the runtime service are seen, on top and on the Service page', async () => {
+      await using small = await startControl({
+        flags: ['--max-concurrency', '2', '--runtime-url', 'http://127.0.0.1:1'],
+      })
+      using gate = new Gate()
+      const { page } = await openGraph(
+        ['a', 'b', 'c'].map((id) => gate.task(id)),
+        { from: small },
+      )
+      await page.locator('.capacity-line', { hasText: '2/2' }).waitFor()
+      await page.locator('.capacity-line', { hasText: '1 wait' }).click()
+      const panel = page.getByRole('region', { name: 'Capacity' })
+      await panel.getByText('1 wait for a slot').waitFor()
+      expect(await panel.getByRole('meter', { name: 'Attempts' }).getAttribute('aria-valuetext')).toBe('2 of 2')
+      await panel.getByText('Does not answer').waitFor()
+      gate.open()
+      await panel.getByText('nothing waits for a slot').waitFor()
+      await closed(page)
+    })
+
     test('with a token, the page asks once and keeps it for the tab', async () => {
       await using guarded = await startControl({ env: { SERVICE_TOKEN: 'sesame' } })
       const page = await browser.open(guarded.url)

@@ -1,18 +1,24 @@
 /** The whole page: the bar on top, the list of graphs, and the place where one is. */
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
+import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import { GRAPH_VIEWS, hashOf, type Place, placeOf, TASK_TABS } from '../model/place.ts'
 import { whenUnauthorized } from './api.ts'
+import { CapacityLine } from './capacity.tsx'
 import { KeysDialog, SearchDialog, TokenForm } from './dialogs.tsx'
 import { Empty } from './empty.tsx'
 import { GraphListView, shownGraphs } from './graph-list.tsx'
 import { GraphPage } from './graph-page.tsx'
-import { useGraph, useGraphList, useNow, usePlace } from './hooks.ts'
+import { useGraph, useGraphList, useJson, useNow, usePlace } from './hooks.ts'
 import type { LiveState } from './live.ts'
 import { Note } from './parts.tsx'
 import { ServicePage } from './service-page.tsx'
 import { SubmitForm } from './submit-form.tsx'
 
 const LIVE_WORDS: Readonly<Record<LiveState, string>> = { live: 'live', connecting: 'connecting …', paused: 'paused' }
+
+/** Milliseconds between two looks at the capacity of the service, while a graph runs and while none does. */
+const CAPACITY_EVERY_MS = 2_000
+const IDLE_CAPACITY_EVERY_MS = 10_000
 
 /** Letters that open a part of the selected task, in the order of the tabs. */
 const TAB_KEYS = ['o', 'l', 'i', 'r', 'a'] as const
@@ -39,6 +45,11 @@ export function App() {
     return shownGraphs(all, query)
   }, [listed, query, watch?.summary])
   const now = useNow(true)
+  const isBusy = (watch === undefined ? (listed ?? []) : [watch.summary]).some((graph) => graph.state === 'running')
+  const isSeen = isBusy || place.at === 'service'
+  const capacityTurn = Math.floor(now / (isSeen ? CAPACITY_EVERY_MS : IDLE_CAPACITY_EVERY_MS))
+  const isRead = listed !== undefined || watch !== undefined
+  const { value: capacity } = useJson<CapacityResponse>(isRead ? '/runtime' : undefined, capacityTurn)
 
   // The list does not follow while one graph is open, so it is read anew when that one ends.
   const state = watch?.summary.state
@@ -101,6 +112,7 @@ export function App() {
           <TopLink place={{ at: 'service' }} isHere={place.at === 'service'} text="Service" />
         </nav>
         <span class="room" />
+        {capacity !== undefined && <CapacityLine capacity={capacity} />}
         <button type="button" class="small" onClick={() => setDialog('search')}>
           Search <kbd>/</kbd>
         </button>
@@ -127,7 +139,7 @@ export function App() {
           {place.at === 'submit' && (
             <SubmitForm onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })} />
           )}
-          {place.at === 'service' && <ServicePage now={now} />}
+          {place.at === 'service' && <ServicePage now={now} capacity={capacity} />}
           {place.at === 'graph' && watch !== undefined && (
             <GraphPage watch={watch} place={place} now={now} go={go} asked={asked} onAsk={setAsked} />
           )}

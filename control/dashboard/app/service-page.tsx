@@ -1,9 +1,11 @@
-/** The service itself: whether it is ready, what it has done since its start. */
+/** The service itself: whether it is ready, how full it is, what it has done since its start. */
+import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import type { HealthResponse, MetricsResponse } from '../../../shared/contract/control.ts'
+import { CapacityPanel } from './capacity.tsx'
 import { useJson } from './hooks.ts'
 import { Note } from './parts.tsx'
 
-export function ServicePage({ now }: { now: number }) {
+export function ServicePage({ now, capacity }: { now: number; capacity: CapacityResponse | undefined }) {
   // One reading in ten seconds while one looks.
   const version = Math.floor(now / 10_000)
   const { value: health, fault } = useJson<HealthResponse>('/health', version)
@@ -25,6 +27,7 @@ export function ServicePage({ now }: { now: number }) {
           </div>
         </dl>
       )}
+      {capacity !== undefined && <CapacityPanel capacity={capacity} now={now} />}
       {metrics !== undefined && (
         <>
           <h2>Tasks since its start</h2>

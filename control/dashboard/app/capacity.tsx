@@ -1,0 +1,128 @@
+/** How full the service is: its slots, and its runtime service. A line for the bar on top, and a panel. */
+import type { ComponentChildren } from 'preact'
+import type { CapacityResponse, RuntimeCapacity } from '../../../shared/contract/capacity.ts'
+import { bytesText } from '../model/amounts.ts'
+import { Ago, Note } from './parts.tsx'
+
+type Slots = CapacityResponse['slots']
+
+/** Share from which a meter warns: little is left. */
+const NEARLY_FULL = 0.9
+
+export function CapacityLine({ capacity: { slots, runtime } }: { capacity: CapacityResponse }) {
+  const memory = shareOf(runtime.reserved?.memory_bytes, runtime.capacity?.memory_bytes)
+  return (
+    <a class="capacity-line" href="#/service" title={slotsSentence(slots)}>
+      <span class="capacity-word">slots</span>
+      <Meter name="Slots" used={slots.used} count={slots.count} text={`${slots.used} of ${slots.count}`} />
+      <span>
+        {slots.used}/{slots.count}
+      </span>
+      {slots.queued > 0 && <span class="badge">{slots.queued} wait</span>}
+      {memory !== undefined && <span class="capacity-word">memory {Math.round(memory * 100)} %</span>}
+    </a>
+  )
+}
+
+export function CapacityPanel({ capacity: { slots, runtime }, now }: { capacity: CapacityResponse; now: number }) {
+  return (
+    <section class="capacity" aria-label="Capacity">
+      <h2>Slots</h2>
+      <MeterRow
+        name="Attempts"
+        used={slots.used}
+        count={slots.count}
+        amountText={String}
+        more={slots.queued === 0 ? 'nothing waits for a slot' : `${slots.queued.toLocaleString()} wait for a slot`}
+      />
+      {slots.hold !== undefined && <Note kind="fault">Nothing starts: {slots.hold}</Note>}
+      <h2>Runtime service</h2>
+      {runtime.state === 'away' ? <Away runtime={runtime} now={now} /> : <Reservations runtime={runtime} />}
+    </section>
+  )
+}
+
+const Away = ({ runtime: { away_since, reason }, now }: { runtime: RuntimeCapacity; now: number }) => (
+  <p class="note quiet">
+    Does not answer. Noticed {away_since !== undefined && <Ago time={away_since} now={now} />}: {reason}. Only tasks of
+    type runtime need it; they wait for it.
+  </p>
+)
+
+function Reservations({ runtime: { runtime_id, capacity, reserved, queued = 0 } }: { runtime: RuntimeCapacity }) {
+  if (capacity === undefined || reserved === undefined) return null
+  return (
+    <>
+      <MeterRow
+        name="Tasks"
+        used={reserved.task_slots}
+        count={capacity.task_slots}
+        amountText={String}
+        more={queued === 0 ? 'nothing is queued' : `${queued.toLocaleString()} queued`}
+      />
+      {capacity.memory_bytes !== undefined && (
+        <MeterRow
+          name="Memory"
+          used={reserved.memory_bytes ?? 0}
+          count={capacity.memory_bytes}
+          amountText={bytesText}
+          more="reserved"
+        />
+      )}
+      {capacity.pids !== undefined && (
+        <MeterRow
+          name="Processes"
+          used={reserved.pids ?? 0}
+          count={capacity.pids}
+          amountText={(count) => count.toLocaleString()}
+          more="reserved"
+        />
+      )}
+      <p class="quiet">{runtime_id}</p>
+    </>
+  )
+}
+
+interface MeterRowProps {
+  readonly name: string
+  readonly used: number
+  readonly count: number
+  readonly amountText: (amount: number) => string
+  readonly more: ComponentChildren
+}
+
+function MeterRow({ name, used, count, amountText, more }: MeterRowProps) {
+  const text = `${amountText(used)} of ${amountText(count)}`
+  return (
+    <div class="meter-row">
+      <span>{name}</span>
+      <Meter name={name} used={used} count={count} text={text} />
+      <span>{text}</span>
+      <span class="quiet">{more}</span>
+    </div>
+  )
+}
+
+function Meter({ name, used, count, text }: { name: string; used: number; count: number; text: string }) {
+  const share = shareOf(used, count) ?? 0
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: browsers do not let a meter element be styled alike
+    <span
+      class={`meter${share >= NEARLY_FULL ? ' nearly-full' : ''}`}
+      role="meter"
+      aria-label={name}
+      aria-valuenow={used}
+      aria-valuemin={0}
+      aria-valuemax={Math.max(used, count)}
+      aria-valuetext={text}
+    >
+      <span style={{ width: `${share * 100}%` }} />
+    </span>
+  )
+}
+
+const shareOf = (used: number | undefined, count: number | undefined): number | undefined =>
+  count === undefined || count === 0 ? undefined : Math.min(1, (used ?? 0) / count)
+
+const slotsSentence = ({ used, count, queued }: Slots): string =>
+  `${used} of ${count} slots in use${queued > 0 ? `, ${queued} tasks wait for one` : ''}`
