@@ -88,7 +88,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
     ...{ store: storage.store, dataDir: config.dataDir, policy: config.callbackPolicy, log: host.log },
-    ...{ durable: () => storage.persistence.durable(), secret: callbackSecret },
+    ...{ durable: () => storage.persistence.durable(), history: storage.history, secret: callbackSecret },
   })
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
   executors.register(new McpExecutor({ servers: mcp.servers, poll: (handleId) => pollCall(storage, handleId) }))

@@ -15,6 +15,8 @@ import type { Log } from '../../shared/log.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { graphTotals } from '../graph/graph-summary.ts'
+import { type EventHistory, HistoryGone } from '../journal/event-history.ts'
+import type { EventRow } from '../journal/event-rows.ts'
 import type { Change } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { CallbackFile, type Delivery } from './callback-file.ts'
@@ -29,6 +31,8 @@ const DISK_PAUSES = { firstMs: 1_000, longestMs: 60_000 }
 
 export interface CallbacksOptions {
   readonly store: TaskStore
+  /** Past events: a start looks up the numbers of those that it calls back for. */
+  readonly history: Pick<EventHistory, 'read' | 'oldest' | 'last'>
   /** Resolves when every change so far is on disk. */
   readonly durable: () => Promise<void>
   readonly dataDir: string
@@ -87,8 +91,7 @@ export class Callbacks {
   start(): void {
     this.#unwatch = this.#options.store.watch((change, seq) => this.#changed(change, seq))
     for (const delivery of this.#earlier.splice(0)) this.#deliveries.add(delivery)
-    const looking = async () => runCooperatively(this.#makeUp([...this.#options.store.graphs]))
-    looking().catch((error) =>
+    this.#makeUp([...this.#options.store.graphs]).catch((error) =>
       this.#options.log.error('callbacks of an earlier run are lost', { cause: stackOf(error) }),
     )
   }
@@ -101,31 +104,43 @@ export class Callbacks {
   }
 
   #changed(change: Change, seq: number): void {
-    if (change.kind !== 'ended' && change.kind !== 'deleted') return
-    const { task } = change
-    const { callback } = task.graph.options
-    if (callback === undefined) return
-    if (change.kind === 'ended' && task.status === 'failed') this.#taskFailed(task, callback)
-    if (task.graph.endedAt !== undefined) void this.#graphEnded(task.graph, callback, seq)
+    if (change.kind === 'graph-ended') {
+      const { callback } = change.graph.options
+      if (callback !== undefined) void this.#graphEnded(change.graph, callback, seq)
+    } else if (change.kind === 'ended' && change.task.status === 'failed') {
+      const { callback } = change.task.graph.options
+      if (callback !== undefined) this.#taskFailed(change.task, callback)
+    }
   }
 
-  /** What graphs of an earlier run were not called back for. */
-  *#makeUp(graphs: readonly Graph[]): Steps<void> {
+  /** Calls back for what happened to graphs of an earlier run, as far as that run has not. */
+  async #makeUp(graphs: readonly Graph[]): Promise<void> {
+    const ended = await runCooperatively(this.#makeUpForTasks(graphs))
+    if (ended.length === 0) return
+    await this.#onDisk() // a start may just have given the ends their numbers
+    const numbers = await endNumbers(this.#options.history, new Set(ended.map(({ id }) => id)))
+    for (const graph of ended) {
+      const lastChange = graph.tasks.reduce((highest, { seq }) => Math.max(highest, seq), 0)
+      void this.#graphEnded(graph, graph.options.callback!, numbers.get(graph.id) ?? lastChange)
+    }
+  }
+
+  /** Calls back for tasks that have failed. Returns the graphs whose ends were not called back for. */
+  *#makeUpForTasks(graphs: readonly Graph[]): Steps<Graph[]> {
+    const ended: Graph[] = []
     for (let i = 0; i < graphs.length; i++) {
       const graph = graphs[i]!
       const { callback } = graph.options
       if (callback !== undefined) {
-        let seq = 0
         for (let t = 0; t < graph.tasks.length; t++) {
-          const task = graph.tasks[t]!
-          seq = Math.max(seq, task.seq)
-          if (task.status === 'failed') this.#taskFailed(task, callback)
+          if (graph.tasks[t]!.status === 'failed') this.#taskFailed(graph.tasks[t]!, callback)
           if (isYieldDue(t)) yield
         }
-        if (graph.endedAt !== undefined) void this.#graphEnded(graph, callback, seq)
+        if (graph.endedAt !== undefined && !this.#known.has(idOf(graph, 'graph_ended'))) ended.push(graph)
       }
       if (isYieldDue(i)) yield
     }
+    return ended
   }
 
   #taskFailed(task: Task, callback: GraphCallback): void {
@@ -154,7 +169,7 @@ export class Callbacks {
     suffix: string,
     payload: () => object | Promise<object>,
   ): Promise<void> {
-    const id = `${graph.id}-${event}${suffix}`
+    const id = idOf(graph, event) + suffix
     if (this.#known.has(id)) return
     this.#known.set(id, graph.id)
     this.#preparing.add(id)
@@ -191,6 +206,25 @@ export class Callbacks {
     const over = new Map([...this.#known].filter(([id]) => isOver(id)))
     void this.#file.rewrite({ waiting, over })
   }
+}
+
+/** The id of the callback, which is the same in each try and after a restart. That of a task has a suffix. */
+const idOf = ({ id }: Graph, event: CallbackEvent): string => `${id}-${event}`
+
+/** The numbers of the events that graphs have ended, as far as the history has them. */
+async function endNumbers(
+  history: CallbacksOptions['history'],
+  graphIds: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, number>> {
+  const numbers = new Map<string, number>()
+  const isEnd = ([kind, graphId]: EventRow) => kind === 'ended' && graphIds.has(graphId)
+  try {
+    for await (const events of history.read(history.oldest, history.last, isEnd))
+      for (const event of events) if (event.event === 'graph_ended') numbers.set(event.graph_id, event.seq)
+  } catch (error) {
+    if (!(error instanceof HistoryGone)) throw error
+  }
+  return numbers
 }
 
 const eventsOf = ({ events }: GraphCallback): readonly CallbackEvent[] => events ?? [CALLBACK_EVENTS[0]]

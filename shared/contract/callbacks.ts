@@ -29,7 +29,7 @@ export type GraphCallback = Static<typeof GraphCallback>
 const common = {
   graph_id: text('Id of the graph.'),
   name: maybe(text('The name that was submitted with the graph.')),
-  seq: count('Sequence number of the change that the callback is about.'),
+  seq: count('Number of the event that the callback is about, as in the event streams.'),
 }
 
 /** The body of each kind of callback. */

@@ -7,12 +7,14 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { isPublicAddress } from '../../control/callbacks/public-address.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { EventStreamClient } from '../support/event-stream.ts'
 import { freePort } from '../support/free-port.ts'
 import { connectClient } from '../support/mcp-client.ts'
-import { startReceiver } from '../support/receiver.ts'
+import { type Received, startReceiver } from '../support/receiver.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+import { Gate } from './gate.ts'
 
 setDefaultTimeout(60_000)
 
@@ -77,6 +79,50 @@ test('each failed task is called back for, where that is asked for, and nothing 
   await control.post({ callback: { url: receiver.url, events: ['graph_ended', 'task_failed'] }, tasks: [noop] })
   await receiver.has(3)
   expect(receiver.received.map(({ data }) => data.event)).toEqual(['task_failed', 'task_failed', 'graph_ended'])
+})
+
+describe('seq is the number of the event', () => {
+  const tasks = [noop, { id: 'b', type: 'shell', params: { script: 'exit 3' }, retry: 1 }]
+  /** The numbers of the event that `b` failed, and of the event that its graph ended. */
+  const numbersIn = async (control: Control, graphId: string) => {
+    await using stream = await EventStreamClient.open(`${control.url}/graphs/${graphId}/events?after=0&until=ended`)
+    const events = await stream.ended()
+    const failed = events.find((event) => event.event === 'task_changed' && event.status === 'failed')
+    return { task_failed: failed?.seq, graph_ended: events.find(({ event }) => event === 'graph_ended')?.seq }
+  }
+  const numbersOf = (received: readonly Received[]) =>
+    Object.fromEntries(received.map(({ data }) => [data.event, data.seq]))
+
+  test('of a graph that ends, also with a task that was deleted', async () => {
+    await using receiver = startReceiver()
+    await using control = await startControl(ANY)
+    using gate = new Gate()
+    const callback = { url: receiver.url, events: ['graph_ended', 'task_failed'] }
+    const first = await graphIdOf(await control.post({ callback, tasks }))
+    expect(numbersOf(await receiver.has(2))).toEqual(await numbersIn(control, first))
+    const second = await graphIdOf(await control.post({ callback, tasks: [gate.task('runs'), ...tasks] }))
+    await control.ended('b')
+    await control.fetch('/tasks/runs', { method: 'DELETE' })
+    gate.open()
+    expect(numbersOf((await receiver.has(4)).slice(2))).toEqual(await numbersIn(control, second))
+  })
+
+  test('that a start makes up for', async () => {
+    using temp = tempDir()
+    const dataDir = join(temp.path, 'data')
+    await using receiver = startReceiver()
+    const callback = { url: receiver.url, events: ['graph_ended', 'task_failed'] }
+    await using first = await startControl({ ...ANY, dataDir })
+    const graphId = await graphIdOf(await first.post({ callback, tasks }))
+    await receiver.has(2)
+    await first.fetch('/tasks/a', { method: 'DELETE' }) // the last change of a task comes after the end of the graph
+    await first.stop('SIGKILL')
+    writeFileSync(join(dataDir, 'callbacks.jsonl'), '') // as if the service had not come that far
+    await using second = await startControl({ ...ANY, dataDir })
+    const numbers = numbersOf((await receiver.has(4)).slice(2))
+    expect(numbers).toEqual(numbersOf(receiver.received.slice(0, 2)))
+    expect(numbers).toEqual(await numbersIn(second, graphId))
+  })
 })
 
 test('with a secret it is signed, as the example of the documentation checks it', async () => {

@@ -78,7 +78,7 @@ const parts = {
     eventStreams: new EventStreams({ store, events, history, numbers, stopping, maxStreams: 1_000 }),
   },
   callbacks: new Callbacks({
-    ...{ store, dataDir: dir.path, policy: 'public', secret: undefined, log },
+    ...{ store, history, dataDir: dir.path, policy: 'public', secret: undefined, log },
     durable: () => persistence.durable(),
   }),
   runtimeCapacity: new RemoteCapacity({ resources: () => Promise.reject(new Error('away')) }),
