@@ -38,9 +38,15 @@ export const didYouMean = (nearest: string | undefined): string =>
 
 /** The first name of `given` that is neither in `known` nor an extension; else undefined. */
 export function firstUnknown(given: object, known: ReadonlySet<string>): string | undefined {
-  for (const name in given) if (!known.has(name) && !isExtension(name)) return name
+  for (const name in given) if (isUnknown(name, known)) return name
   return undefined
 }
+
+/** All names of `given` that are neither in `known` nor extensions. */
+export const allUnknown = (given: object, known: ReadonlySet<string>): string[] =>
+  Object.keys(given).filter((name) => isUnknown(name, known))
+
+const isUnknown = (name: string, known: ReadonlySet<string>): boolean => !known.has(name) && !isExtension(name)
 
 /** Other names for parameters of tools and fields of a runtime request. */
 const PARAMETER_SYNONYMS: Synonyms = {
@@ -89,24 +95,29 @@ const PARAMETER_SYNONYMS: Synonyms = {
 }
 
 /**
- * The first field of `value` that `schema` does not know; else undefined. Checks all objects whose schema names fields; maps
- * belong to the caller. `at` is the path of `value`, empty for a whole request. The nearest name comes from the same object,
- * else from elsewhere in the request if it is the same name.
+ * Calls `onUnknown`, which may throw, for each field of `value` that `schema` does not know. Checks all objects whose schema
+ * names fields; maps belong to the caller. `at` is the path of `value`, empty for a whole request. The nearest name comes
+ * from the same object, else from elsewhere in the request if it is the same name.
  */
-export function unknownField(schema: TSchema, value: unknown, at = '', whole = schema): UnknownName | undefined {
+export function eachUnknownField(
+  schema: TSchema,
+  value: unknown,
+  onUnknown: (unknown: UnknownName) => void,
+  at = '',
+  whole = schema,
+): void {
   const properties: Record<string, TSchema> | undefined = schema.properties
-  if (value === null || typeof value !== 'object' || Array.isArray(value) || !hasNames(properties)) return undefined
+  if (value === null || typeof value !== 'object' || Array.isArray(value) || !hasNames(properties)) return
   for (const name in value) {
     if (Object.hasOwn(properties, name)) {
       const member = (value as Record<string, unknown>)[name]
-      const inner = unknownField(properties[name]!, member, pathOf(at, name), whole)
-      if (inner !== undefined) return inner
+      eachUnknownField(properties[name]!, member, onUnknown, pathOf(at, name), whole)
     } else if (!isExtension(name) && !(at === '' && (FREE_FIELDS as readonly string[]).includes(name))) {
       const here = nearestName(name, Object.keys(properties), PARAMETER_SYNONYMS)
-      return { at, path: pathOf(at, name), nearest: here === undefined ? elsewhere(whole, name) : pathOf(at, here) }
+      const nearest = here === undefined ? elsewhere(whole, name) : pathOf(at, here)
+      onUnknown({ at, path: pathOf(at, name), nearest })
     }
   }
-  return undefined
 }
 
 /**

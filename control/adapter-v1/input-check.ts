@@ -6,7 +6,7 @@
  */
 import type { TObject } from '@sinclair/typebox'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
-import { didYouMean, quoted, unknownField } from '../../shared/unknown-names.ts'
+import { didYouMean, eachUnknownField, quoted } from '../../shared/unknown-names.ts'
 import { runtimeParameters } from '../graph/runtime-parameters.ts'
 import { checkOf, withoutNullFields } from '../json/schema-check.ts'
 import { invalidAction, unknownActionField } from './request.ts'
@@ -21,11 +21,10 @@ export type InputSchemas = Readonly<Record<ActionKind, TObject>>
  * cannot take them is said in words of its own.
  */
 export function refuseUnknownInput(kind: ActionKind, schema: TObject, input: Input): void {
-  const found = unknownField(kind.startsWith('runtime.') ? runtimeParameters : schema, input)
-  if (found === undefined) return
-  const { at, path, nearest } = found
-  if (at === '') throw invalidAction(`unknown parameter ${quoted(path)} of ${kind}${didYouMean(nearest)}`)
-  throw unknownActionField(`input.${path}`, nearest && `input.${nearest}`)
+  eachUnknownField(kind.startsWith('runtime.') ? runtimeParameters : schema, input, ({ at, path, nearest }) => {
+    if (at === '') throw invalidAction(`unknown parameter ${quoted(path)} of ${kind}${didYouMean(nearest)}`)
+    throw unknownActionField(`input.${path}`, nearest && `input.${nearest}`)
+  })
 }
 
 /** `input` without its nulls, or throws 400. */

@@ -16,7 +16,7 @@ import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
 import { decodeOptions, decodeTasks } from '../graph/decode.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
-import { graphFieldFault, isInputField, unknownTaskField } from '../graph/known-fields.ts'
+import { graphFieldFaults, isInputField, unknownTaskField } from '../graph/known-fields.ts'
 import { tooDeep } from '../json/body.ts'
 import { isWithinDepth } from '../json/depth.ts'
 import { checkInput, type Input, type InputSchemas, refuseUnknownInput } from './input-check.ts'
@@ -176,7 +176,7 @@ function* graphOf(
 }
 
 function refuseGraphField(graph: object): void {
-  const fault = graphFieldFault(graph)
+  const [fault] = graphFieldFaults(graph)
   if (fault !== undefined) throw invalidAction(fault)
 }
 

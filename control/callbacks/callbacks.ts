@@ -9,12 +9,13 @@ import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { CALLBACK_EVENTS, type CallbackEvent, type GraphCallback } from '../../shared/contract/callbacks.ts'
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
-import { badRequest, messageOf, stackOf } from '../../shared/errors.ts'
+import { messageOf, stackOf } from '../../shared/errors.ts'
 import { GrowingPause } from '../../shared/growing-pause.ts'
 import type { Log } from '../../shared/log.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { graphTotals } from '../graph/graph-summary.ts'
+import type { Report } from '../graph/report.ts'
 import { type EventHistory, HistoryGone } from '../journal/event-history.ts'
 import type { EventRow } from '../journal/event-rows.ts'
 import type { Change } from '../store/change.ts'
@@ -75,16 +76,18 @@ export class Callbacks {
     return this.#deliveries.counts
   }
 
-  /** Throws 400 for an address that is none, or is certain to be refused when it is called. */
-  check({ url: text }: GraphCallback): void {
+  /** Reports an address that is none, or is certain to be refused when it is called. */
+  check({ url: text }: GraphCallback, report: Report): void {
     const url = URL.parse(text)
-    if (url === null) throw badRequest('invalid JSON: callback.url: expected an http: or https: address')
+    if (url === null) {
+      report('invalid JSON: callback.url: expected an http: or https: address')
+      return
+    }
     if (url.username !== '' || url.password !== '')
-      throw badRequest('invalid JSON: callback.url: expected an address without user and password')
+      report('invalid JSON: callback.url: expected an address without user and password')
     const host = hostOf(url)
     const isRefused = host === 'localhost' || (isIP(host) !== 0 && !isPublicAddress(host))
-    if (this.#options.policy === 'public' && isRefused)
-      throw badRequest(`callback.url: ${new NotAllowed(host, [host]).message}`)
+    if (this.#options.policy === 'public' && isRefused) report(`callback.url: ${new NotAllowed(host, [host]).message}`)
   }
 
   /** Delivers what an earlier run has left, and from now on what happens. */

@@ -7,11 +7,12 @@
 import { TaskInput } from '../../shared/contract/control.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
-import { decodeJson, invalidJson, MAX_FIELDS, tooDeep } from '../json/body.ts'
+import { decodeJson, invalidJson, invalidJsonText, MAX_FIELDS, tooDeepText } from '../json/body.ts'
 import { isWithinDepth } from '../json/depth.ts'
 import { tooManyFieldsText } from '../json/large-json.ts'
 import { checkOf } from '../json/schema-check.ts'
-import { type GraphOptions, graphOptions, graphOptionsFault } from './graph-options.ts'
+import { GRAPH_OPTIONS, type GraphOptions, graphOptions, graphOptionsFault } from './graph-options.ts'
+import { type Report, refuse } from './report.ts'
 
 const taskCheck = checkOf(TaskInput)
 
@@ -21,40 +22,63 @@ export const prepareDecoding = (): void => void taskCheck.compile()
 /** Whether the fields of `task` have the right types. Fields that it needs may be missing. */
 export const isTaskShape = (task: unknown): task is TaskInput => taskCheck.accepts(task)
 
-/** A graph as submitted: its tasks, and the object that contains them, with all its other fields. */
-export interface DecodedGraph {
-  readonly fields: object
+/** The tasks of a graph whose forms were checked. */
+export interface ShapedTasks {
+  /** Without the fields of the wrong form, and without tasks that are no objects or have an id of the wrong form. */
   readonly tasks: TaskInput[]
+  /** Tasks that lack a field because of its form. */
+  readonly incomplete: ReadonlySet<TaskInput>
+  /** Elements of the submitted list. */
+  readonly submitted: number
+}
+
+/** A graph as submitted: its tasks, and the object that contains them, with all its other fields. */
+export interface DecodedGraph extends ShapedTasks {
+  readonly fields: object
   readonly options: GraphOptions
 }
 
 /** Throws if there are too many tasks, before any of them is checked. */
 type CheckSize = (count: number) => void
 
-/** Throws 400, and what `checkSize` throws. */
-export function* decodeGraph(body: Uint8Array, checkSize: CheckSize = () => {}): Steps<DecodedGraph> {
-  return yield* checkGraphShape(yield* decodeJson(body, { tasks: true }), checkSize)
+/** Throws 400 for a body that is no graph at all, and what `checkSize` throws. Reports other faults. */
+export function* decodeGraph(
+  body: Uint8Array,
+  checkSize: CheckSize = () => {},
+  report: Report = refuse,
+): Steps<DecodedGraph> {
+  return yield* checkGraphShape(yield* decodeJson(body, { tasks: true }), checkSize, report)
 }
 
 /** As `decodeGraph`, for a body that is a JSON value already. */
-export function* checkGraphShape(graph: unknown, checkSize: CheckSize): Steps<DecodedGraph> {
+export function* checkGraphShape(graph: unknown, checkSize: CheckSize, report: Report = refuse): Steps<DecodedGraph> {
   if (isObject(graph)) {
-    if (!hasFewFields(graph)) throw tooManyFields('')
+    if (!hasFewFields(graph)) report(tooManyFields(''))
     if (Array.isArray(graph.tasks)) checkSize(graph.tasks.length)
   }
-  const tasks = yield* decodeTasks(graph)
-  yield* inRanges(tasks.length, (from, to) => {
-    for (let i = from; i < to; i++) if (!hasFewFields(tasks[i]!)) throw tooManyFields(`tasks[${i}]`)
+  const submitted = submittedTasks(graph)
+  const shaped = yield* checkShapes(submitted, 'tasks', report)
+  yield* inRanges(submitted.length, (from, to) => {
+    for (let i = from; i < to; i++) {
+      const task = submitted[i]
+      if (isObject(task) && !hasFewFields(task)) report(tooManyFields(`tasks[${i}]`), idOf(task))
+    }
   })
   const fields = graph ?? {}
-  return { fields, tasks, options: decodeOptions(fields) }
+  return { fields, ...shaped, options: decodeOptions(fields, '', report) }
 }
 
-/** The fields of a graph beside its tasks. `at` is where in the body the graph stands, for errors. Throws 400. */
-export function decodeOptions(fields: object, at = ''): GraphOptions {
+/** The fields of a graph beside its tasks. `at` is where in the body the graph stands, for errors. */
+export function decodeOptions(fields: object, at = '', report: Report = refuse): GraphOptions {
   const options = graphOptions(fields)
-  if (options === undefined) throw invalidJson(`${at && `${at}.`}${graphOptionsFault(fields)}`)
-  return options
+  if (options !== undefined) return options
+  const sound: Record<string, unknown> = {}
+  for (const name of GRAPH_OPTIONS) {
+    const value = (fields as Readonly<Record<string, unknown>>)[name]
+    if (graphOptions({ [name]: value }) !== undefined) sound[name] = value
+    else report(invalidJsonText(`${at && `${at}.`}${graphOptionsFault({ [name]: value })}`))
+  }
+  return decodeOptions(sound)
 }
 
 /** Whether an object has at most `MAX_FIELDS` fields. */
@@ -64,36 +88,74 @@ export function hasFewFields(object: object): boolean {
   return true
 }
 
-const tooManyFields = (at: string) => invalidJson(tooManyFieldsText(at, MAX_FIELDS))
+const tooManyFields = (at: string): string => invalidJsonText(tooManyFieldsText(at, MAX_FIELDS))
 
-/** The tasks of a parsed body. `at` is the path of the graph in the body, for errors; empty if the body is the graph. */
+/**
+ * The tasks of a parsed body. `at` is the path of the graph in the body, for errors; empty if the body is the graph. Throws
+ * 400.
+ */
 export function* decodeTasks(graph: unknown, at = ''): Steps<TaskInput[]> {
+  const { tasks } = yield* checkShapes(submittedTasks(graph, at), pathOfTasks(at), refuse)
+  return tasks
+}
+
+function submittedTasks(graph: unknown, at = ''): readonly unknown[] {
   if (graph === null) return []
   if (!isObject(graph)) {
     throw invalidJson(`${at && `${at}: `}expected object with a list of tasks, got ${jsonTypeOf(graph)}`)
   }
   const tasks = graph.tasks ?? []
-  const path = `${at && `${at}.`}tasks`
-  if (!Array.isArray(tasks)) throw invalidJson(`${path}: expected array, got ${jsonTypeOf(tasks)}`)
-  yield* inRanges(tasks.length, (from, to) => {
-    for (let i = from; i < to; i++) checkTaskShape(tasks[i], path, i)
+  if (!Array.isArray(tasks)) throw invalidJson(`${pathOfTasks(at)}: expected array, got ${jsonTypeOf(tasks)}`)
+  return tasks
+}
+
+const pathOfTasks = (at: string): string => `${at && `${at}.`}tasks`
+
+const NO_TASKS: ReadonlySet<TaskInput> = new Set()
+
+function* checkShapes(submitted: readonly unknown[], path: string, report: Report): Steps<ShapedTasks> {
+  const repaired = new Map<number, TaskInput | undefined>()
+  yield* inRanges(submitted.length, (from, to) => {
+    for (let i = from; i < to; i++) {
+      if (!isWellShaped(submitted[i])) repaired.set(i, wellShapedPart(submitted[i], `${path}[${i}]`, report))
+    }
   })
-  return tasks as TaskInput[]
+  const tasks = submitted as TaskInput[]
+  if (repaired.size === 0) return { tasks, incomplete: NO_TASKS, submitted: tasks.length }
+  const incomplete = [...repaired.values()].filter((task) => task !== undefined)
+  return {
+    tasks: tasks.flatMap((task, i) => (repaired.has(i) ? (repaired.get(i) ?? []) : task)),
+    incomplete: new Set(incomplete),
+    submitted: tasks.length,
+  }
 }
 
 /** Whether `task` passes check 1: its fields are of the right types, and not too deep. */
 export const isWellShaped = (task: unknown): task is TaskInput =>
   isTaskShape(task) && isWithinDepth(task.params) && isWithinDepth(task.input)
 
-function checkTaskShape(task: unknown, tasksPath: string, index: number): void {
-  if (isWellShaped(task)) return
-  if (!isTaskShape(task)) throw invalidJson(shapeFault(task, `${tasksPath}[${index}]`))
-  if (!isWithinDepth(task.params)) throw tooDeep(`${tasksPath}[${index}].params`)
-  throw tooDeep(`${tasksPath}[${index}].input`)
+/** Reports the fields of the wrong form. Returns the task without them; undefined if its id is one of them. */
+function wellShapedPart(task: unknown, at: string, report: Report): TaskInput | undefined {
+  if (!isObject(task)) {
+    report(invalidJsonText(`${at}: expected object, got ${jsonTypeOf(task)}`))
+    return undefined
+  }
+  const id = idOf(task)
+  const part = { ...task }
+  while (!isTaskShape(part)) {
+    const { path, expected } = taskCheck.faultOf(part)
+    report(invalidJsonText(`${at}.${path}: expected ${expected}`), id)
+    delete (part as Record<string, unknown>)[fieldOf(path)]
+  }
+  for (const name of ['params', 'input'] as const) {
+    if (isWithinDepth(part[name])) continue
+    report(tooDeepText(`${at}.${name}`), id)
+    delete part[name]
+  }
+  return id === undefined && task.id != null ? undefined : part
 }
 
-function shapeFault(task: unknown, at: string): string {
-  if (!isObject(task)) return `${at}: expected object, got ${jsonTypeOf(task)}`
-  const { path, expected } = taskCheck.faultOf(task)
-  return `${at}.${path}: expected ${expected}`
-}
+const idOf = ({ id }: { readonly id?: unknown }): string | undefined => (typeof id === 'string' ? id : undefined)
+
+/** The field of a task that a path such as `annotations.a.b` or `depends_on[3]` lies in. */
+const fieldOf = (path: string): string => path.split(/[.[]/, 1)[0]!

@@ -31,16 +31,17 @@ export interface GraphOptions {
 
 export const NO_GRAPH_OPTIONS: GraphOptions = Object.freeze({})
 
-const NAMES = Object.keys(GraphFields.properties) as (keyof GraphOptions)[]
+/** The names of the options, in the order in which they are checked. */
+export const GRAPH_OPTIONS = Object.keys(GraphFields.properties) as (keyof GraphOptions)[]
 
 const check = checkOf(GraphFields)
 
 /** The options among `fields`; undefined if one of them is wrong. */
 export function graphOptions(fields: object): GraphOptions | undefined {
   const given = fields as Readonly<Record<string, unknown>>
-  if (NAMES.every((name) => given[name] == null)) return NO_GRAPH_OPTIONS
+  if (GRAPH_OPTIONS.every((name) => given[name] == null)) return NO_GRAPH_OPTIONS
   if (!check.accepts(fields)) return undefined
-  return Object.fromEntries(NAMES.filter((name) => given[name] != null).map((name) => [name, given[name]]))
+  return Object.fromEntries(GRAPH_OPTIONS.filter((name) => given[name] != null).map((name) => [name, given[name]]))
 }
 
 /** What is wrong with the options among `fields`, for which `graphOptions` gives undefined. */

@@ -1,8 +1,8 @@
 /** The values of `env` in runtime tasks: hidden where tasks are shown, refused where a hidden one comes back. Pure. */
-import { badRequest } from '../../shared/errors.ts'
 import { HIDDEN_VALUE, hiddenEnv, hiddenValueText, nameOfHidden } from '../../shared/hidden-env.ts'
 import { isGiven, isObject } from '../../shared/json.ts'
 import { normalizeTool } from './normalize.ts'
+import type { Report } from './report.ts'
 import type { ValidTask } from './validate.ts'
 
 const RUNTIME = 'runtime'
@@ -57,44 +57,38 @@ export function shownTask<Submitted extends Pick<ValidTask, 'params' | 'input'> 
   }
 }
 
-/** Throws 400 for the first of `tasks` from `from` to `to` that was sent with a hidden value. */
-export function refuseHiddenValues(tasks: readonly ValidTask[], from: number, to: number): void {
+/** Reports values that were sent hidden in `tasks` from `from` to `to`. */
+export function reportHiddenValues(tasks: readonly ValidTask[], report: Report, from: number, to: number): void {
   let other = '' // most tasks are of the type of the one before
   for (let i = from; i < to; i++) {
     const task = tasks[i]!
     if (task.type === other) continue
-    if (isRuntime(task.type)) refuseHiddenValue(task)
+    if (isRuntime(task.type)) reportHiddenOf(task, report)
     else other = task.type
   }
 }
 
-function refuseHiddenValue({ id, params, input }: ValidTask): void {
+function reportHiddenOf({ id, params, input }: ValidTask, report: Report): void {
+  const reportHidden = (path: string) => report(hiddenValueText(path), id)
   for (const [field, value] of [
     ['params', params],
     ['input', input],
   ] as const) {
     const path = `task ${id}: ${field}`
-    refuseHidden(path, value)
+    if (value === HIDDEN_VALUE) reportHidden(path)
     if (!isObject(value)) continue
-    refuseHiddenFields(path, value)
+    eachHiddenField(path, value, reportHidden)
     const { execution } = value
-    refuseHidden(`${path}.execution`, execution)
-    if (isObject(execution)) refuseHiddenFields(`${path}.execution`, execution)
+    if (execution === HIDDEN_VALUE) reportHidden(`${path}.execution`)
+    if (isObject(execution)) eachHiddenField(`${path}.execution`, execution, reportHidden)
   }
 }
 
-function refuseHiddenFields(path: string, fields: Record<string, unknown>): void {
-  for (const name of TEXT_FIELDS) refuseHidden(`${path}.${name}`, fields[name])
-  refuseHiddenEnv(`${path}.env`, fields.env)
-}
-
-function refuseHidden(path: string, value: unknown): void {
-  if (value === HIDDEN_VALUE) throw badRequest(hiddenValueText(path))
-}
-
-function refuseHiddenEnv(path: string, env: unknown): void {
-  const name = nameOfHidden(env)
-  if (name !== undefined) throw badRequest(hiddenValueText(name === '' ? path : `${path}.${name}`))
+/** Of several hidden variables the first one: a record hides all of them. */
+function eachHiddenField(path: string, fields: Record<string, unknown>, onHidden: (path: string) => void): void {
+  for (const name of TEXT_FIELDS) if (fields[name] === HIDDEN_VALUE) onHidden(`${path}.${name}`)
+  const variable = nameOfHidden(fields.env)
+  if (variable !== undefined) onHidden(variable === '' ? `${path}.env` : `${path}.env.${variable}`)
 }
 
 const isRuntime = (type: string | null | undefined): boolean =>

@@ -7,7 +7,7 @@ import { GraphCallback } from '../../shared/contract/callbacks.ts'
 import { TaskGraph, TaskInput, type TaskRecord } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
-import { didYouMean, FREE_FIELDS, firstUnknown, quoted } from '../../shared/unknown-names.ts'
+import { allUnknown, didYouMean, FREE_FIELDS, firstUnknown, quoted } from '../../shared/unknown-names.ts'
 
 const INPUT_FIELDS = Object.keys(TaskInput.properties)
 
@@ -74,6 +74,9 @@ export const isInputField = (name: string): boolean => Object.hasOwn(TaskInput.p
 /** The first field of a task that is unknown; undefined where there is none. */
 export const unknownTaskField = (task: object): string | undefined => firstUnknown(task, TASK_FIELDS)
 
+/** All such fields. */
+export const unknownTaskFields = (task: object): string[] => allUnknown(task, TASK_FIELDS)
+
 /** The first field beside `tasks` that is unknown; undefined where there is none. */
 export const unknownGraphField = (graph: object): string | undefined => firstUnknown(graph, GRAPH_FIELDS)
 
@@ -81,21 +84,22 @@ export const unknownGraphField = (graph: object): string | undefined => firstUnk
 export const nearestTaskField = (name: string, parameters: readonly string[]): string | undefined =>
   parameters.includes(name) ? `params.${name}` : nearestName(name, INPUT_FIELDS, TASK_SYNONYMS)
 
-/** What is wrong with the fields beside `tasks`; undefined where nothing is. */
-export function graphFieldFault(graph: object): string | undefined {
-  const name = unknownGraphField(graph)
-  return name === undefined
-    ? callbackFieldFault(graph)
-    : `unknown field ${quoted(name)} in graph${didYouMean(nearestName(name, GRAPH_INPUT_FIELDS, GRAPH_SYNONYMS))}`
+/** What is wrong with the names of the fields beside `tasks`. */
+export function graphFieldFaults(graph: object): string[] {
+  const unknown = allUnknown(graph, GRAPH_FIELDS).map((name) => {
+    const nearest = nearestName(name, GRAPH_INPUT_FIELDS, GRAPH_SYNONYMS)
+    return `unknown field ${quoted(name)} in graph${didYouMean(nearest)}`
+  })
+  return [...unknown, ...callbackFieldFaults(graph)]
 }
 
 const CALLBACK_INPUT_FIELDS = Object.keys(GraphCallback.properties)
 const CALLBACK_FIELDS: ReadonlySet<string> = new Set(CALLBACK_INPUT_FIELDS)
 
-function callbackFieldFault(graph: { readonly callback?: unknown }): string | undefined {
-  const { callback } = graph
-  const name = isObject(callback) ? firstUnknown(callback, CALLBACK_FIELDS) : undefined
-  if (name === undefined) return undefined
-  const nearest = nearestName(name, CALLBACK_INPUT_FIELDS)
-  return `unknown field ${quoted(`callback.${name}`)} in graph${didYouMean(nearest && `callback.${nearest}`)}`
+function callbackFieldFaults({ callback }: { readonly callback?: unknown }): string[] {
+  const names = isObject(callback) ? allUnknown(callback, CALLBACK_FIELDS) : []
+  return names.map((name) => {
+    const nearest = nearestName(name, CALLBACK_INPUT_FIELDS)
+    return `unknown field ${quoted(`callback.${name}`)} in graph${didYouMean(nearest && `callback.${nearest}`)}`
+  })
 }

@@ -16,10 +16,14 @@ const PARSE_AT_ONCE_BYTES = 512 * 1024
 export const MAX_FIELDS = 1_000
 
 /** 400 for a body, or a field of it, that has the wrong form. `detail` begins with the path of the field. */
-export const invalidJson = (detail: string) => badRequest(`invalid JSON: ${detail}`)
+export const invalidJson = (detail: string) => badRequest(invalidJsonText(detail))
+
+export const invalidJsonText = (detail: string): string => `invalid JSON: ${detail}`
 
 /** 400 for the field `at`, which is nested deeper than `isWithinDepth` allows. */
-export const tooDeep = (at: string) => invalidJson(`${at}: nested deeper than ${MAX_JSON_DEPTH} levels`)
+export const tooDeep = (at: string) => badRequest(tooDeepText(at))
+
+export const tooDeepText = (at: string): string => invalidJsonText(`${at}: nested deeper than ${MAX_JSON_DEPTH} levels`)
 
 /** The value of a body, or throws 400. If the body is large, the arrays that `arrays` names are parsed in steps. */
 export function* decodeJson(body: Uint8Array, arrays: LongArrays): Steps<unknown> {

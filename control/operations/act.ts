@@ -11,18 +11,13 @@ import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared
 import { checkRequest, decodeRequest, invalidAction } from '../adapter-v1/request.ts'
 import { type Translation, translate } from '../adapter-v1/translate.ts'
 import type { Task } from '../graph/graph.ts'
-import { refuseHiddenValues, shownTask } from '../graph/hidden-env.ts'
+import { reportHiddenValues, shownTask } from '../graph/hidden-env.ts'
+import { refuse } from '../graph/report.ts'
 import { validateGraph } from '../graph/validate.ts'
 import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import { actionInputs } from './action-inputs.ts'
-import {
-  type CheckedGraph,
-  type EncodedGraph,
-  type IntakeParts,
-  type Origin,
-  takeInGraph,
-  warningsMember,
-} from './intake.ts'
+import type { EncodedGraph } from './graph-checks.ts'
+import { type CheckedGraph, type IntakeParts, type Origin, takeInGraph, warningsMember } from './intake.ts'
 import { reviewedTask, reviewGraph } from './review.ts'
 
 /** Types of tasks that actions translate to. A translation may name them even if this service cannot run them. */
@@ -114,8 +109,8 @@ function* checkTranslation(parts: ActParts, { tasks, trace }: Translation): Step
       : tasks.map((task) => ({ ...task, depends_on: task.depends_on?.filter((id) => id === task.id) ?? [] }))
   try {
     const { tasks: valid } = yield* validateGraph(checked, types)
-    yield* inRanges(valid.length, (from, to) => refuseHiddenValues(valid, from, to))
-    return yield* reviewGraph(parts, { fields: {}, inputs: valid }, valid.map(reviewedTask))
+    yield* inRanges(valid.length, (from, to) => reportHiddenValues(valid, refuse, from, to))
+    return yield* reviewGraph(parts, { fields: {}, inputs: valid }, valid.map(reviewedTask), refuse)
   } catch (error) {
     throw asActionFault(error)
   }

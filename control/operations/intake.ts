@@ -2,49 +2,33 @@
  * Accepts a graph from any verb: decodes and checks it, claims its ids, writes it to disk and starts it. If a check fails,
  * the whole graph is refused.
  */
-import type { GraphFields, SubmitWarning, TaskInput } from '../../shared/contract/control.ts'
+import type { SubmitWarning } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
-import type { UnknownFields } from '../../shared/unknown-names.ts'
 import type { Callbacks } from '../callbacks/callbacks.ts'
-import type { ExecutorRegistry } from '../executors/registry.ts'
-import { checkGraphShape, decodeGraph } from '../graph/decode.ts'
 import { createGraph, Graph, type GraphIdentity } from '../graph/graph.ts'
 import type { GraphOptions } from '../graph/graph-options.ts'
-import { refuseHiddenValues } from '../graph/hidden-env.ts'
+import { reportHiddenValues } from '../graph/hidden-env.ts'
+import { refuse } from '../graph/report.ts'
 import { smallGraph } from '../graph/small-graph.ts'
-import { validateGraph } from '../graph/validate.ts'
 import type { SentKey } from '../journal/idempotency.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Retention } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import { checkGraph, type EncodedGraph, type GraphCheckParts } from './graph-checks.ts'
 import type { Readiness } from './readiness.ts'
-import { reviewGraph, reviewInputs } from './review.ts'
+import { reviewInputs } from './review.ts'
 
-export interface IntakeParts {
+export interface IntakeParts extends GraphCheckParts {
   readonly store: TaskStore
   readonly scheduler: Scheduler
-  readonly executors: ExecutorRegistry
   readonly persistence: Pick<Persistence, 'appendGraph' | 'revoke' | 'assertWritable'>
   readonly retention: Pick<Retention, 'makeRoom' | 'checkSize'>
   readonly readiness: Pick<Readiness, 'ensure'>
   readonly callbacks: Pick<Callbacks, 'check'>
   readonly log: Log
-  readonly unknownFields: UnknownFields
-}
-
-/** A graph as a body of POST /tasks, which goes into the journal as it is. */
-export interface EncodedGraph {
-  readonly body: Uint8Array
-  /** The graph that `body` holds, where the caller has it as a value: it is not decoded then. */
-  readonly graph?: GraphInput
-}
-
-/** A graph as a value. */
-export type GraphInput = { readonly [F in keyof GraphFields]: GraphFields[F] | undefined } & {
-  readonly tasks: readonly TaskInput[]
 }
 
 /** Where a graph comes from. */
@@ -86,7 +70,7 @@ export async function takeInGraph(
   const { graph, ids, warnings } = checked
   const answer = answerOf?.(checked) ?? ''
   try {
-    if (graph.options.callback !== undefined) parts.callbacks.check(graph.options.callback)
+    if (graph.options.callback !== undefined) parts.callbacks.check(graph.options.callback, refuse)
     readiness.ensure()
     retention.makeRoom(graph.tasks.length)
     if (store.replaces(graph)) persistence.assertWritable() // the ends of replaced tasks reach the disk before it
@@ -115,25 +99,25 @@ function checkSmall(
   const { store, executors } = parts
   const valid = value === undefined ? smallGraph(body, executors.types) : undefined
   if (valid === undefined) return undefined
-  refuseHiddenValues(valid.tasks, 0, valid.tasks.length)
+  reportHiddenValues(valid.tasks, refuse, 0, valid.tasks.length)
   const graph = new Graph(newIdentity(store, traceId, valid.options), valid.edges)
   graph.add(valid.tasks, 0, valid.tasks.length)
   const warnings: SubmitWarning[] = []
-  reviewInputs(parts, graph.tasks, warnings, 0, graph.tasks.length)
+  reviewInputs(parts, graph.tasks, { report: refuse, warnings }, 0, graph.tasks.length)
   store.claimNow(graph)
   return { graph, ids: JSON.stringify(graph.tasks.map(({ id }) => id)), warnings }
 }
 
 function* check(parts: IntakeParts, encoded: EncodedGraph, traceId: string): Steps<CheckedGraph> {
-  const { store, executors, retention } = parts
-  const checkSize = (count: number) => retention.checkSize(count)
-  const { fields, tasks, options } = yield* encoded.graph === undefined
-    ? decodeGraph(encoded.body, checkSize)
-    : checkGraphShape(encoded.graph, checkSize)
-  const valid = yield* validateGraph(tasks, executors.types)
-  yield* inRanges(valid.tasks.length, (from, to) => refuseHiddenValues(valid.tasks, from, to))
-  const graph = yield* createGraph(valid, newIdentity(store, traceId, options))
-  const warnings = yield* reviewGraph(parts, { fields, inputs: valid.tasks }, graph.tasks)
+  const { store } = parts
+  const { reviewed, warnings } = yield* checkGraph(parts, encoded, {
+    report: refuse,
+    *toReview({ options }, { tasks, edges }) {
+      const graph = yield* createGraph({ tasks, edges: edges! }, newIdentity(store, traceId, options))
+      return { graph, inputs: tasks, tasks: graph.tasks }
+    },
+  })
+  const { graph } = reviewed
   yield* store.claim(graph)
   return { graph, ids: yield* idsOf(graph), warnings }
 }

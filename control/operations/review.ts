@@ -1,5 +1,5 @@
 /**
- * Reviews a graph that passed the seven checks, before its ids are claimed: refuses unknown fields and unknown parameters,
+ * Reviews a graph that passed the seven checks, before its ids are claimed: reports unknown fields and unknown parameters,
  * and warns of tasks that are certain to fail.
  *
  * Only submissions are reviewed. A graph from disk was accepted before, whatever its fields are.
@@ -10,13 +10,13 @@ import {
   type SubmitWarning,
   type TaskInput,
 } from '../../shared/contract/control.ts'
-import { badRequest } from '../../shared/errors.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
-import { didYouMean, quoted, type UnknownFields, unknownField } from '../../shared/unknown-names.ts'
+import { didYouMean, eachUnknownField, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import { type ExecutableTask, ExecutionError, type ToolParameters } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
-import { graphFieldFault, nearestTaskField, unknownTaskField } from '../graph/known-fields.ts'
+import { graphFieldFaults, nearestTaskField, unknownTaskField, unknownTaskFields } from '../graph/known-fields.ts'
 import { normalizeTool } from '../graph/normalize.ts'
+import type { Report } from '../graph/report.ts'
 import type { ValidTask } from '../graph/validate.ts'
 
 export interface Reviewer {
@@ -40,43 +40,53 @@ interface Submitted {
   readonly inputs: readonly TaskInput[]
 }
 
-/** Resolves with the warnings. Throws 400 with the first unknown field, then the first unknown parameter. */
+/** Reports unknown fields, then unknown parameters. Returns the warnings. */
 export function* reviewGraph(
   reviewer: Reviewer,
   { fields, inputs }: Submitted,
   tasks: readonly ReviewedTask[],
+  report: Report,
 ): Steps<SubmitWarning[]> {
   if (reviewer.unknownFields === 'refuse') {
-    const fault = graphFieldFault(fields)
-    if (fault !== undefined) throw badRequest(fault)
-    yield* inRanges(tasks.length, (from, to) => refuseTaskFields(reviewer, inputs, tasks, from, to))
+    for (const fault of graphFieldFaults(fields)) report(fault)
+    yield* inRanges(tasks.length, (from, to) => reportTaskFields(reviewer, inputs, tasks, report, from, to))
   }
-  const warnings: SubmitWarning[] = []
-  yield* inRanges(tasks.length, (from, to) => reviewInputs(reviewer, tasks, warnings, from, to))
-  return warnings
+  const findings = { report, warnings: [] }
+  yield* inRanges(tasks.length, (from, to) => reviewInputs(reviewer, tasks, findings, from, to))
+  return findings.warnings
 }
 
-function refuseTaskFields(
+function reportTaskFields(
   { executors }: Reviewer,
   inputs: readonly TaskInput[],
   tasks: readonly ReviewedTask[],
+  report: Report,
   from: number,
   to: number,
 ): void {
   for (let i = from; i < to; i++) {
-    const name = unknownTaskField(inputs[i]!)
-    if (name === undefined) continue
+    if (unknownTaskField(inputs[i]!) === undefined) continue
     const { id, type, toolName } = tasks[i]!
     const parameters = Object.keys(executors.get(type)?.parametersOf?.(toolName)?.schema.properties ?? {})
-    throw badRequest(`unknown field ${quoted(name)} in task ${id}${didYouMean(nearestTaskField(name, parameters))}`)
+    for (const name of unknownTaskFields(inputs[i]!)) {
+      const nearest = nearestTaskField(name, parameters)
+      report(`unknown field ${quoted(name)} in task ${id}${didYouMean(nearest)}`, id)
+    }
   }
 }
 
-/** Refuses unknown parameters of tasks `from` to `to`. Adds to `warnings`, up to `MAX_SUBMIT_WARNINGS`. */
+/** Where a review puts what it finds. */
+export interface ReviewFindings {
+  readonly report: Report
+  /** At most `MAX_SUBMIT_WARNINGS`. */
+  readonly warnings: SubmitWarning[]
+}
+
+/** Reports unknown parameters of tasks `from` to `to`, and adds to the warnings. */
 export function reviewInputs(
   { executors, unknownFields }: Reviewer,
   tasks: readonly ReviewedTask[],
-  warnings: SubmitWarning[],
+  { report, warnings }: ReviewFindings,
   from: number,
   to: number,
 ): void {
@@ -84,7 +94,7 @@ export function reviewInputs(
     const { id, type, toolName, input } = tasks[i]!
     const executor = executors.get(type)
     if (executor === undefined) continue
-    if (unknownFields === 'refuse') refuseParameter(executor.parametersOf?.(toolName), input, id)
+    if (unknownFields === 'refuse') reportParameters(executor.parametersOf?.(toolName), input, id, report)
     if (executor.checkInput === undefined || warnings.length === MAX_SUBMIT_WARNINGS) continue
     try {
       executor.checkInput(toolName, input)
@@ -95,11 +105,10 @@ export function reviewInputs(
   }
 }
 
-function refuseParameter(parameters: ToolParameters | undefined, input: unknown, id: string): void {
+function reportParameters(parameters: ToolParameters | undefined, input: unknown, id: string, report: Report): void {
   if (parameters === undefined) return
-  const found = unknownField(parameters.schema, input)
-  if (found === undefined) return
-  const { at, path, nearest } = found
-  const subject = at === '' ? `parameter ${quoted(path)} of ${parameters.label}` : `field ${quoted(path)}`
-  throw badRequest(`unknown ${subject} in task ${id}${didYouMean(nearest)}`)
+  eachUnknownField(parameters.schema, input, ({ at, path, nearest }) => {
+    const subject = at === '' ? `parameter ${quoted(path)} of ${parameters.label}` : `field ${quoted(path)}`
+    report(`unknown ${subject} in task ${id}${didYouMean(nearest)}`, id)
+  })
 }

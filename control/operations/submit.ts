@@ -3,14 +3,8 @@ import type { SubmitResponse } from '../../shared/contract/control.ts'
 import type { Task } from '../graph/graph.ts'
 import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import {
-  type AcceptedGraph,
-  type CheckedGraph,
-  type GraphInput,
-  type IntakeParts,
-  takeInGraph,
-  warningsMember,
-} from './intake.ts'
+import type { GraphInput } from './graph-checks.ts'
+import { type AcceptedGraph, type CheckedGraph, type IntakeParts, takeInGraph, warningsMember } from './intake.ts'
 
 export interface SubmitParts extends IntakeParts {
   readonly idempotencyKeys: Pick<IdempotencyKeys, 'once'>

@@ -11,7 +11,7 @@ import { TaskStatusResponse } from '../contract/runtime.ts'
 import { SubmitTaskRequest } from '../contract/runtime-request.ts'
 import { isObject, jsonTypeOf } from '../json.ts'
 import { JsonSyntaxError, parseJson } from '../json-bytes.ts'
-import { quoted, type UnknownFields, unknownField } from '../unknown-names.ts'
+import { eachUnknownField, quoted, type UnknownFields, type UnknownName } from '../unknown-names.ts'
 import { requestFault } from './fault.ts'
 import { shortened } from './text.ts'
 
@@ -47,11 +47,11 @@ function withoutStatusFields(value: Members): Members {
 }
 
 function refuseUnknown(schema: TSchema, value: Members, at?: string): void {
-  const found = unknownField(schema, value, at)
-  if (found === undefined) return
-  const { path, nearest } = found
-  const hint = nearest === undefined ? '' : ` (did you mean ${nearest}?)`
-  throw requestFault(`unknown field ${/^[\w.-]{1,128}$/.test(path) ? path : quoted(path)}${hint}`)
+  const refuse = ({ path, nearest }: UnknownName) => {
+    const hint = nearest === undefined ? '' : ` (did you mean ${nearest}?)`
+    throw requestFault(`unknown field ${/^[\w.-]{1,128}$/.test(path) ? path : quoted(path)}${hint}`)
+  }
+  eachUnknownField(schema, value, refuse, at)
 }
 
 /** Recursion ends with the schema, however deep the value is. */

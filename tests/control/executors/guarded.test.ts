@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { ExecutionError, type Executor, type ForgottenTask } from '../../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import { refuse } from '../../../control/graph/report.ts'
 import { reviewInputs } from '../../../control/operations/review.ts'
 import type { SubmitWarning } from '../../../shared/contract/control.ts'
 import { nextTurn } from '../../../shared/steps.ts'
@@ -56,7 +57,7 @@ describe.each(Object.entries(breaks))('a method that %s', (_, broken) => {
     const executors = new ExecutorRegistry([executor], log)
     const warnings: SubmitWarning[] = []
     const tasks = Array.from({ length: 5 }, () => executableTask({ type: 'test' }))
-    reviewInputs({ executors, unknownFields: 'refuse' }, tasks, warnings, 0, tasks.length)
+    reviewInputs({ executors, unknownFields: 'refuse' }, tasks, { report: refuse, warnings }, 0, tasks.length)
     await nextTurn()
     await nextTurn()
     expect({ warnings, unhandled }).toEqual({ warnings: [], unhandled: [] })

@@ -1,7 +1,8 @@
 /** Values of `env`: hidden wherever a runtime task may have them, and nothing else is touched. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { refuseHiddenValues, shownInput, shownTask } from '../../../control/graph/hidden-env.ts'
+import { reportHiddenValues, shownInput, shownTask } from '../../../control/graph/hidden-env.ts'
+import { refuse } from '../../../control/graph/report.ts'
 
 describe('an input as it is shown', () => {
   test.each([
@@ -35,8 +36,8 @@ describe('an input as it is shown', () => {
         const task = { id: 'a', type, params: isFlat ? { env } : { execution: { env } } }
         const shown = shownTask(task)
         expect(JSON.stringify(shown)).not.toContain(secret)
-        expect(() => refuseHiddenValues([shown], 0, 1)).toThrow('a record of ours was sent back')
-        expect(() => refuseHiddenValues([task], 0, 1)).not.toThrow()
+        expect(() => reportHiddenValues([shown], refuse, 0, 1)).toThrow('a record of ours was sent back')
+        expect(() => reportHiddenValues([task], refuse, 0, 1)).not.toThrow()
       }),
     )
   })
@@ -56,7 +57,7 @@ describe('an input as it is shown', () => {
       fc.property(fc.constantFrom(...shapes), fc.constantFrom('params', 'input'), (shape, field) => {
         const shown = shownTask({ id: 'a', type: 'runtime.command', [field]: shape({ env }) })
         expect(JSON.stringify(shown)).not.toContain('a secret value')
-        expect(() => refuseHiddenValues([shown], 0, 1)).toThrow('a record of ours was sent back')
+        expect(() => reportHiddenValues([shown], refuse, 0, 1)).toThrow('a record of ours was sent back')
       }),
     )
   })

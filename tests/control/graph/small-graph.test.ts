@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { decodeGraph } from '../../../control/graph/decode.ts'
-import { graphFieldFault, unknownTaskField } from '../../../control/graph/known-fields.ts'
+import { graphFieldFaults, unknownTaskField } from '../../../control/graph/known-fields.ts'
 import { type SmallGraph, smallGraph } from '../../../control/graph/small-graph.ts'
 import { validateGraph } from '../../../control/graph/validate.ts'
 import { ServiceError } from '../../../shared/errors.ts'
@@ -21,7 +21,7 @@ function byTheRules(body: Uint8Array): SmallGraph | undefined {
   try {
     const { fields, tasks, options } = runSync(decodeGraph(body))
     const valid = runSync(validateGraph(tasks, TYPES))
-    const isKnown = graphFieldFault(fields) === undefined && tasks.every((task) => unknownTaskField(task) === undefined)
+    const isKnown = graphFieldFaults(fields).length === 0 && tasks.every((task) => unknownTaskField(task) === undefined)
     return isKnown ? { ...valid, options } : undefined
   } catch (error) {
     if (error instanceof ServiceError && error.status === 400) return undefined

@@ -1,0 +1,65 @@
+/**
+ * The checks of a submitted graph before its ids are claimed, in the order in which a submission fails them. A submission
+ * and a dry run make the same checks; they differ in what becomes of a fault (`graph/report.ts`).
+ */
+import type { GraphFields, SubmitWarning, TaskInput } from '../../shared/contract/control.ts'
+import { inRanges, type Steps } from '../../shared/steps.ts'
+import { checkGraphShape, type DecodedGraph, decodeGraph } from '../graph/decode.ts'
+import { reportHiddenValues } from '../graph/hidden-env.ts'
+import type { Report } from '../graph/report.ts'
+import { type CheckedTasks, checkTasks } from '../graph/validate.ts'
+import type { Retention } from '../store/retention.ts'
+import { type ReviewedTask, type Reviewer, reviewGraph } from './review.ts'
+
+export interface GraphCheckParts extends Reviewer {
+  readonly retention: Pick<Retention, 'checkSize'>
+}
+
+/** A graph as a body of POST /tasks, which goes into the journal as it is. */
+export interface EncodedGraph {
+  readonly body: Uint8Array
+  /** The graph that `body` holds, where the caller has it as a value: it is not decoded then. */
+  readonly graph?: GraphInput
+}
+
+/** A graph as a value. */
+export type GraphInput = { readonly [F in keyof GraphFields]: GraphFields[F] | undefined } & {
+  readonly tasks: readonly TaskInput[]
+}
+
+/** The tasks of a graph as they were submitted, and as their executors would see them, in the same order. */
+export interface Reviewable {
+  readonly inputs: readonly TaskInput[]
+  readonly tasks: readonly ReviewedTask[]
+}
+
+export interface Checking<R extends Reviewable> {
+  readonly report: Report
+  /** The tasks to review, of a graph whose structure was checked. */
+  toReview(decoded: DecodedGraph, checked: CheckedTasks): Steps<R>
+}
+
+export interface GraphCheckFindings<R extends Reviewable> {
+  readonly decoded: DecodedGraph
+  readonly checked: CheckedTasks
+  readonly reviewed: R
+  readonly warnings: readonly SubmitWarning[]
+}
+
+/** Throws `ServiceError` for a body that is no graph at all (400) or has too many tasks (413). Reports other faults. */
+export function* checkGraph<R extends Reviewable>(
+  parts: GraphCheckParts,
+  { body, graph }: EncodedGraph,
+  { report, toReview }: Checking<R>,
+): Steps<GraphCheckFindings<R>> {
+  const checkSize = (count: number) => parts.retention.checkSize(count)
+  const decoded = yield* graph === undefined
+    ? decodeGraph(body, checkSize, report)
+    : checkGraphShape(graph, checkSize, report)
+  const checked = yield* checkTasks(decoded, parts.executors.types, report)
+  yield* inRanges(checked.tasks.length, (from, to) => reportHiddenValues(checked.tasks, report, from, to))
+  const reviewed = yield* toReview(decoded, checked)
+  const submitted = { fields: decoded.fields, inputs: reviewed.inputs }
+  const warnings = yield* reviewGraph(parts, submitted, reviewed.tasks, report)
+  return { decoded, checked, reviewed, warnings }
+}
