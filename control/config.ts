@@ -153,4 +153,6 @@ export const controlVariables = {
   SERVICE_RUNTIME_OWNER: 'control_context.owner for runtime tasks that do not set it.',
   SERVICE_SHELL_POLICY:
     'open turns the command allowlist off for shell and cli-skills tasks, and allows shell scripts. Only for trusted development machines. Any other value keeps the allowlist.',
+  NODE_EXTRA_CA_CERTS:
+    'File with certificates (PEM) of authorities to trust in addition, for callbacks, http tasks and MCP servers with https: addresses.',
 } as const

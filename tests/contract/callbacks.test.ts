@@ -6,11 +6,12 @@ import { createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { isPublicAddress } from '../../control/callbacks/public-address.ts'
+import { testCertificate } from '../support/certificate.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
 import { freePort } from '../support/free-port.ts'
 import { connectClient } from '../support/mcp-client.ts'
-import { type Received, startReceiver } from '../support/receiver.ts'
+import { accepted, type Received, startReceiver } from '../support/receiver.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -191,6 +192,42 @@ test('what is no HTTP, or closes, counts as a failure and no more', async () => 
     ]),
   )
   server.close()
+})
+
+describe('over TLS', () => {
+  const ended = (control: Control) =>
+    until(
+      () => control.log.find(({ msg }) => String(msg).startsWith('callback')),
+      (line) => line !== undefined,
+    )
+
+  test('the certificate is checked; NODE_EXTRA_CA_CERTS adds an authority', async () => {
+    using temp = tempDir()
+    const { tls, authorityPath } = testCertificate(temp.path)
+    await using receiver = startReceiver(accepted, tls)
+    const callback = { url: receiver.url }
+    await using wary = await startControl(ANY)
+    await wary.post({ callback, tasks: [noop] })
+    expect(await ended(wary)).toMatchObject({ msg: 'callback failed', cause: 'unable to verify the first certificate' })
+    expect(receiver.received).toEqual([])
+    await using trusting = await startControl({ ...ANY, env: { ...ANY.env, NODE_EXTRA_CA_CERTS: authorityPath } })
+    await trusting.post({ callback, tasks: [noop] })
+    expect(await ended(trusting)).toMatchObject({ msg: 'callback delivered' })
+    expect(receiver.received[0]!.data).toMatchObject({ event: 'graph_ended', state: 'success' })
+    const task = await trusting.run({ type: 'http', params: { url: receiver.url, method: 'POST', body: '{}' } })
+    expect(task.status).toBe('success')
+  })
+
+  test('a certificate for another name is refused', async () => {
+    using temp = tempDir()
+    const { tls, authorityPath } = testCertificate(temp.path)
+    await using receiver = startReceiver(accepted, tls)
+    await using control = await startControl({ ...ANY, env: { NODE_EXTRA_CA_CERTS: authorityPath } })
+    await control.post({ callback: { url: receiver.url.replace('127.0.0.1', 'localhost') }, tasks: [noop] })
+    const { msg, cause } = (await ended(control))!
+    expect([msg, cause]).toEqual(['callback failed', expect.stringContaining("does not match certificate's altnames")])
+    expect(receiver.received).toEqual([])
+  })
 })
 
 describe('survives', () => {

@@ -1,4 +1,5 @@
 /** A receiver of callbacks: an HTTP server that keeps what it gets, and answers as it is told. */
+import type { TestCertificate } from './certificate.ts'
 import { until } from './until.ts'
 
 export interface Received {
@@ -7,9 +8,13 @@ export interface Received {
   readonly data: Record<string, unknown>
 }
 
-export function startReceiver(answer: (received: Received, count: number) => Response | Promise<Response> = accepted) {
+export function startReceiver(
+  answer: (received: Received, count: number) => Response | Promise<Response> = accepted,
+  tls?: TestCertificate['tls'],
+) {
   const received: Received[] = []
   const server = Bun.serve({
+    ...(tls !== undefined && { tls }),
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
@@ -22,7 +27,7 @@ export function startReceiver(answer: (received: Received, count: number) => Res
   return {
     received,
     port: server.port!,
-    url: `http://127.0.0.1:${server.port}/hook?key=1`,
+    url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${server.port}/hook?key=1`,
     /** Resolves once so many have come. */
     has: (count: number) =>
       until(
@@ -36,4 +41,4 @@ export function startReceiver(answer: (received: Received, count: number) => Res
   }
 }
 
-const accepted = () => new Response(null, { status: 204 })
+export const accepted = () => new Response(null, { status: 204 })
