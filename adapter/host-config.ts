@@ -3,6 +3,7 @@
  *
  * A token is never printed. The configuration refers to the variable with the token, in the syntax of the host.
  */
+import { quoted } from './shell-words.ts'
 
 export const HOSTS = ['generic', 'claude', 'codex', 'cursor'] as const
 export type Host = (typeof HOSTS)[number]
@@ -111,9 +112,6 @@ function codexCommand({ transport, url, program, hasToken }: HostConfigOptions):
   }
   return `codex mcp add ${NAME} --env ${quoted(`SERVICE_URL=${url}`)} -- ${quoted(program)} mcp`
 }
-
-/** Quotes for a shell. Single quotes leave the variable for the host to expand. */
-const quoted = (text: string): string => (/^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 
 /** A basic string of TOML, which has the escapes of JSON. */
 const tomlText = (text: string): string => JSON.stringify(text)

@@ -49,7 +49,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['common-settings.ts', 'probe.ts', 'addresses.ts'],
     ['client.ts', 'warnings.ts'],
     ['host-config.ts', 'envelope.ts'],
-    ['table'],
+    ['table', 'shell-words.ts'],
   ],
 }
 

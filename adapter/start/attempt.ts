@@ -21,13 +21,6 @@ export type Attempt =
 
 export const failed = (note: string, hints: readonly string[] = []): Attempt => ({ isStarted: false, note, hints })
 
-/** `word`, quoted for a shell if needed. */
-export const quoted = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
-
-/** A command line to paste into a shell. */
-export const commandLine = (...words: readonly string[]): string => words.map(quoted).join(' ')
-
 /** Lines of a service's output in a note, and characters of each. */
 const LAST_LINES = 5
 const MAX_LINE_LENGTH = 500

@@ -1,7 +1,8 @@
 /** Starts the services of a compose file: `docker compose up -d`, or `docker-compose up -d` if docker lacks the plug-in. */
 import { existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { type Attempt, commandLine, failed, lastLines } from './attempt.ts'
+import { commandLine } from '../shell-words.ts'
+import { type Attempt, failed, lastLines } from './attempt.ts'
 import type { Docker, Program } from './docker.ts'
 
 /** Names of compose files. Docker would also search the parent directories, whose files the user did not ask for. */

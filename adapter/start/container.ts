@@ -6,7 +6,8 @@
  * which a variable tells it.
  */
 import type { StartAddress } from '../../shared/start-address.ts'
-import { type Attempt, commandLine, failed, lastLines } from './attempt.ts'
+import { commandLine } from '../shell-words.ts'
+import { type Attempt, failed, lastLines } from './attempt.ts'
 import type { Docker } from './docker.ts'
 
 /** The port inside the container: the runtime's default. */

@@ -1,9 +1,8 @@
 /** Shell commands that help with a missing service, with explanations as comments. */
-import { basename } from 'node:path'
 import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
 import { isLoopback, startAddress } from '../../shared/start-address.ts'
 import type { Probe, Target } from '../probe.ts'
-import { commandLine, quoted } from './attempt.ts'
+import { commandLine, quoted, thisProgram } from '../shell-words.ts'
 import { runLine } from './container.ts'
 import { CONTROL, type Environment, RUNTIME, type Sibling } from './sibling.ts'
 
@@ -44,7 +43,7 @@ export function hintsFor(
   const { program } = siblingOf(service)
   const isInstalled = findSibling(program, env.PATH) !== null
   return [
-    ...(isInstalled && !start ? [startLine(services)] : []),
+    ...(isInstalled && !start ? [startLine(services, env.PATH)] : []),
     ...(!isInstalled && (start || !hasDockerStart) ? [`# ${siblingNotFound(program)}`] : []),
     ...(isRuntime && start && runtimeImage !== '' ? [runLine(runtimeImage, address)] : []),
     ...(isRuntime && runtimeSource !== '' ? [buildLine(runtimeSource, address.listen)] : []),
@@ -52,12 +51,11 @@ export function hintsFor(
 }
 
 /** The command line of this call, with `--start`. */
-function startLine(services: readonly Service[]): string {
-  const isCompiled = basename(process.execPath).startsWith('taskmill')
+function startLine(services: readonly Service[], path: string | undefined): string {
   const flags = services.flatMap(({ name, target }) =>
     name === 'runtime' ? ['--with-runtime', '--runtime-url', target.baseUrl] : ['--url', target.baseUrl],
   )
-  return commandLine(isCompiled ? process.execPath : 'taskmill', 'ensure-running', '--start', ...flags)
+  return commandLine(thisProgram(path), 'ensure-running', '--start', ...flags)
 }
 
 const whoListens = (port: number): string =>

@@ -9,7 +9,8 @@ import { join } from 'node:path'
 import { messageOf } from '../../shared/errors.ts'
 import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
 import type { StartAddress } from '../../shared/start-address.ts'
-import { type Attempt, commandLine, failed, lastLines } from './attempt.ts'
+import { commandLine } from '../shell-words.ts'
+import { type Attempt, failed, lastLines } from './attempt.ts'
 import { serviceDir } from './state-dir.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>

@@ -1,14 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { commandLine, lastLines } from '../../../adapter/start/attempt.ts'
+import { lastLines } from '../../../adapter/start/attempt.ts'
 import { tellingLine } from '../../../adapter/start/docker.ts'
-
-test.each([['a b'], ["it's"], ['$HOME'], ['`id`'], ['"'], ['a\\b'], [''], ['plain/path-1.2:3'], ['ü'], ['a\nb']])(
-  'a shell reads %j back from a command line',
-  async (word) => {
-    const child = Bun.spawn(['sh', '-c', commandLine('printf', '%s', word)], { stdout: 'pipe' })
-    expect(await new Response(child.stdout).text()).toBe(word)
-  },
-)
 
 describe('lastLines', () => {
   test('are at most five, without empty ones and terminal sequences', () => {
