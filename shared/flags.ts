@@ -26,6 +26,8 @@ export interface Setting<T> {
   readonly range?: string
   readonly isSwitch?: boolean
   readonly repeatable?: boolean
+  /** Stands between the values of a repeated flag in the text that `parse` gets. Absent: a comma. */
+  readonly separator?: string
   readonly parse: (text: string) => T | Expected
   /** The value when neither flag, variable nor default gives one. */
   readonly absent: T
@@ -113,6 +115,18 @@ export const list = (setting: Common & { value: string }): Setting<readonly stri
   },
   absent: [],
 })
+
+/** A flag that may be repeated. Its values are the very texts that were given, commas included. */
+export const texts = (setting: Omit<Common, 'variable'> & { value: string }): Setting<readonly string[]> => ({
+  ...setting,
+  repeatable: true,
+  separator: BETWEEN_TEXTS,
+  parse: (given) => given.split(BETWEEN_TEXTS),
+  absent: [],
+})
+
+/** No argument of a program holds this character. */
+const BETWEEN_TEXTS = '\0'
 
 export interface CommandLine<S extends Settings> {
   readonly values: SettingValues<S>
@@ -215,7 +229,8 @@ function canonicalArgv(argv: readonly string[], settings: Settings): CanonicalAr
     }
   }
   const given = [...flags].map(([name, values]) => {
-    const value = byName.get(name)?.setting.repeatable ? values.join(',') : values.at(-1)
+    const { repeatable, separator = ',' } = byName.get(name)!.setting
+    const value = repeatable ? values.join(separator) : values.at(-1)
     return `--${name}=${value}`
   })
   return { asked, canonical: [...given, '--', ...positionals] }

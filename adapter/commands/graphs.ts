@@ -2,16 +2,20 @@
 import { GRAPH_STATES } from '../../shared/contract/graph-state.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { parseDurationMs } from '../../shared/duration.ts'
-import { integer, list, text } from '../../shared/flags.ts'
+import { integer, list, text, texts } from '../../shared/flags.ts'
 import { EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
+import { labelsIn } from './label-flags.ts'
 
 export const graphs = defineCommand({
   summary: 'List graphs, the newest first.',
   usage: '[--state failed] [--label team=web] [--name N] [--since 1h] [--limit 100] [--cursor C]',
   settings: {
     state: list({ value: GRAPH_STATES.join(','), help: 'Only graphs in one of these states.' }),
-    label: list({ value: 'key=value', help: 'Only graphs with all of these labels.' }),
+    label: texts({
+      value: 'key=value',
+      help: 'Only graphs with all of these labels. One flag may hold several: a=1,b=2. A comma of a value is written \\, where key= follows it.',
+    }),
     name: text({ value: 'name', help: 'Only graphs of this name.' }),
     since: text({ value: 'time', help: 'Only graphs submitted since then: RFC 3339, or a duration before now (1h).' }),
     until: text({ value: 'time', help: 'Only graphs submitted before then, in the same form.' }),
@@ -22,7 +26,7 @@ export const graphs = defineCommand({
   async run({ values: { state, label, name, since, until, limit, cursor }, client }) {
     const query = new URLSearchParams({ limit: String(limit) })
     if (state.length > 0) query.set('state', state.join(','))
-    for (const pair of label) query.append('label', pair)
+    for (const pair of labelsIn(label)) query.append('label', pair)
     if (name !== '') query.set('name', name)
     if (since !== '') query.set('since', timeOf(since))
     if (until !== '') query.set('until', timeOf(until))

@@ -60,6 +60,18 @@ describe('graphs', () => {
     expect((await client([...filter, '--until', '1h'])).envelope.data).toEqual({ graphs: [] })
   })
 
+  test('--label takes values with commas, and several labels in one flag', async () => {
+    const labels = { run: newId(), of: 'a,b', list: 'c,d=e' }
+    const { graph_id } = await submit({ labels, tasks: [noop()] })
+    const found = async (...given: string[]) => {
+      const { envelope } = await client(['graphs', ...given.flatMap((label) => ['--label', label])])
+      return (envelope.data!.graphs as { graph_id: string }[]).map((graph) => graph.graph_id)
+    }
+    expect(await found(`run=${labels.run}`, 'of=a,b', 'list=c\\,d=e')).toEqual([graph_id])
+    expect(await found(`run=${labels.run},of=a,b`)).toEqual([graph_id])
+    expect(await found(`run=${labels.run},of=a`)).toEqual([])
+  })
+
   test('a time that is none is refused by the service', async () => {
     const { exitCode, envelope } = await client(['graphs', '--since', 'yesterday'])
     expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 400 })

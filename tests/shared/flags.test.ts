@@ -16,6 +16,7 @@ import {
   optionalInteger,
   readCommandLine,
   text,
+  texts,
 } from '../../shared/flags.ts'
 
 const verbose = flag({ help: 'Say more.', letter: 'v' })
@@ -131,6 +132,13 @@ describe('the values', () => {
       ),
     )
   })
+})
+
+test('texts are the very texts of each flag, commas included', () => {
+  const settings = { set: texts({ value: 'name=value', help: '' }) }
+  const read = (...argv: string[]) => readCommandLine(argv, {}, settings).values.set
+  expect(read()).toEqual([])
+  expect(read('--set', 'a=1,2', '--set=b= c\n', '--set', '')).toEqual(['a=1,2', 'b= c\n', ''])
 })
 
 describe('a letter', () => {
