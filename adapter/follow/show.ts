@@ -5,7 +5,9 @@ import { colours, noColours } from '../../shared/live-view/palette.ts'
 import { PlainView } from '../../shared/live-view/plain-view.ts'
 import type { LiveView } from '../../shared/live-view/screen.ts'
 import { TerminalView } from '../../shared/live-view/terminal-view.ts'
+import { serviceUrlSetting } from '../client.ts'
 import { type Answer, EXIT, Interrupted, PartialFailure } from '../envelope.ts'
+import { commandLine, thisProgram } from '../shell-words.ts'
 import type { Expectation } from './expectation.ts'
 import { Follower } from './follow.ts'
 import { FollowedGraph } from './followed-graph.ts'
@@ -49,14 +51,21 @@ export async function showGraph(request: ShowRequest): Promise<Answer> {
   } finally {
     clearTimeout(timer)
     picture.close()
-    if (!graph.hasEnded) process.stderr.write(`The graph goes on. ${commandsFor(graphId)}\n`)
+    if (!graph.hasEnded) process.stderr.write(`The graph goes on.\n${commandsFor(request)}\n`)
   }
 }
 
-/** How to come back to a graph. Ids of graphs are harmless, unless the service is not ours. */
-function commandsFor(graphId: string): string {
+/**
+ * Commands that come back to a graph, as a shell takes them. The value of a token is never printed: the command refers to
+ * its variable. Ids of graphs are harmless, unless the service is not ours.
+ */
+function commandsFor({ graphId, client: { baseUrl }, env }: ShowRequest): string {
   const id = /^[\w.-]+$/.test(graphId) ? graphId : 'GRAPH_ID'
-  return `Follow it: taskmill watch ${id}   Stop it: taskmill cancel ${id}`
+  const token = env.SERVICE_TOKEN ? `SERVICE_TOKEN="$SERVICE_TOKEN" ` : ''
+  const isDefault = baseUrl === serviceUrlSetting.default && !env.SERVICE_URL
+  const address = isDefault ? [] : ['--url', baseUrl]
+  const command = (verb: string) => `${token}${commandLine(thisProgram(env.PATH), verb, id, ...address)}`
+  return `To follow it: ${command('watch')}\nTo stop it:   ${command('cancel')}`
 }
 
 /** Draws frames until it is closed. The last one shows the end. */

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { runClient } from '../support/client.ts'
@@ -300,11 +300,29 @@ describe('an interrupt', () => {
       error: { message: 'interrupted by SIGINT', status_code: 0, body: '' },
       data: { graph_id, state: 'running' },
     })
+    const program = await binary('taskmill')
     expect(stderr).toEndWith(
-      `The graph goes on. Follow it: taskmill watch ${graph_id}   Stop it: taskmill cancel ${graph_id}\n`,
+      [
+        'The graph goes on.',
+        `To follow it: ${program} watch ${graph_id} --url ${control.url}`,
+        `To stop it:   ${program} cancel ${graph_id} --url ${control.url}\n`,
+      ].join('\n'),
     )
     expect((await control.get(id)).status).toBe('running')
   })
+})
+
+test('a shell runs the commands that are printed, with the token of its environment', async () => {
+  await using own = await startControl({ env: { SERVICE_TOKEN: "se'same$x" } })
+  const answer = await own.post({ tasks: [{ id: 'a', ...sleeping }] })
+  const { graph_id } = (await answer.json()) as { graph_id: string }
+  const env = { SERVICE_TOKEN: "se'same$x", PATH: `${dirname(await binary('taskmill'))}:${process.env.PATH}` }
+  const { stderr } = await runClient(['watch', graph_id, '--url', own.url, '--timeout', '100ms'], { env })
+  expect(stderr).not.toContain('same')
+  const line = /^To stop it: +(.*)$/m.exec(stderr)?.[1] ?? ''
+  expect(line).toBe(`SERVICE_TOKEN="$SERVICE_TOKEN" taskmill cancel ${graph_id} --url ${own.url}`)
+  const shell = Bun.spawn(['sh', '-c', line], { env: testEnvironment(env), stdout: 'pipe' })
+  expect(JSON.parse(await new Response(shell.stdout).text())).toMatchObject({ ok: true, data: { tasks: [{}] } })
 })
 
 describe('on a terminal', () => {
