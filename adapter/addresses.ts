@@ -29,6 +29,7 @@ export function addressesOf(argument: string): readonly Address[] {
 
 /** Makes `call` at the first of `addresses` that the service knows. If it knows none, throws the first refusal. */
 async function atFirst<T>(
+  argument: string,
   addresses: readonly Address[],
   call: (address: Address) => Promise<T>,
 ): Promise<{ readonly address: Address; readonly answer: T }> {
@@ -44,16 +45,24 @@ async function atFirst<T>(
       unknown ??= error
     }
   }
-  throw unknown
+  throw explained(argument, unknown!)
 }
 
 /** The same for everything that `argument` may name. */
 export const atAddress = <T>(argument: string, call: (address: Address) => Promise<T>) =>
-  atFirst(addressesOf(argument), call)
+  atFirst(argument, addressesOf(argument), call)
 
 /** The same for the tasks that `argument` may name. */
 export const atTask = <T>(argument: string, call: (address: Address) => Promise<T>) =>
   atFirst(
+    argument,
     addressesOf(argument).filter(({ kind }) => kind === 'task'),
     call,
   )
+
+/** `unknown`, with what is missing in an argument like `/TASK_ID`. Ids of tasks may contain slashes, so it is tried first. */
+function explained(argument: string, unknown: CallFailed): CallFailed {
+  const missing = argument.startsWith('/') ? 'graph id before' : argument.endsWith('/') ? 'task id after' : undefined
+  if (missing === undefined) return unknown
+  return new CallFailed(`${unknown.message} (there is no ${missing} the slash: expected GRAPH_ID/TASK_ID)`, unknown)
+}

@@ -23,11 +23,12 @@ export const logs = defineCommand({
     const { TaskOutput } = await import('../follow/task-output.ts')
     const screen = follow ? (await import('../follow/log-screen.ts')).logScreen() : undefined
     const output = new TaskOutput(client)
-    let taskId = id
-    const look = async ({ path }: Address) => client.call({ method: 'GET', path, signal: interruption })
+    const look = ({ path }: Address) => client.call({ method: 'GET', path, signal: interruption })
+    const { address } = await atTask(id, look).catch((error: unknown) => {
+      throw interruption.aborted ? interruption.reason : error
+    })
+    const taskId = decodeURIComponent(address.path.slice(address.path.lastIndexOf('/') + 1))
     try {
-      const { address } = await atTask(id, look)
-      taskId = decodeURIComponent(address.path.slice(address.path.lastIndexOf('/') + 1))
       await output.read(address.path, query, (chunk) => screen?.show(chunk), interruption)
       const { status } = (await look(address)) as { status?: unknown }
       // The service ends the logs that are followed when it stops.

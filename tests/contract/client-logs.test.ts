@@ -75,9 +75,29 @@ describe('of a task that has ended', () => {
     expect((await client(['delete', name])).envelope.data).toEqual({ deleted: [name] })
   })
 
-  test('of an unknown task is a failure', async () => {
+  test('of an unknown task is a failure without data', async () => {
     const { exitCode, envelope } = await client(['logs', 'nobody', '--follow'])
     expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })
+    expect(envelope).not.toHaveProperty('data')
+  })
+
+  test.each([
+    ['/x', 'there is no graph id before the slash'],
+    ['x/', 'there is no task id after the slash'],
+  ])('%s names no task, and no table is printed', async (id, missing) => {
+    const { exitCode, stdout, stderr } = await client(['logs', id, '-o', 'table'])
+    expect({ exitCode, stdout, stderr }).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `taskmill: GET /tasks/${encodeURIComponent(id)} answered 404: task not found: ${id} (${missing}: expected GRAPH_ID/TASK_ID)\n`,
+    })
+    expect((await client(['get', id])).envelope.error?.message).toContain(missing)
+  })
+
+  test('a task id may begin with a slash', async () => {
+    const id = `/${newId()}`
+    await control.run({ id, type: 'noop' })
+    expect((await client(['get', id])).envelope.data).toMatchObject({ id })
   })
 })
 
