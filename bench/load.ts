@@ -1,16 +1,21 @@
 /** The load generator: a process that runs one job after the other and answers its parent. */
+import { closeStreams, events, openStreams, toldStreams } from './load/events.ts'
 import { graph } from './load/graph.ts'
 import type { JobAnswer, JobMessage, JobName, Jobs } from './load/jobs.ts'
 import { startProbe, stopProbe } from './load/probe.ts'
-import { health, run, submit } from './load/rate.ts'
+import { getPath, run, submit } from './load/rate.ts'
 import { through } from './load/through.ts'
 
 const work: { readonly [N in JobName]: (input: Jobs[N]['input']) => Promise<Jobs[N]['output']> } = {
   submit,
-  health,
+  get: getPath,
   run,
   graph,
   through,
+  events,
+  'streams-open': openStreams,
+  'streams-told': toldStreams,
+  'streams-close': closeStreams,
   'probe-start': startProbe,
   'probe-stop': stopProbe,
 }

@@ -15,8 +15,9 @@ import { toMarkdown } from './report.ts'
 import { runtime } from './runtime/suite.ts'
 import { sandbox } from './sandbox/suite.ts'
 import type { Setting, Suite } from './suite.ts'
+import { watching } from './watching/suite.ts'
 
-const SUITES: readonly Suite[] = [control, runtime, sandbox, both]
+const SUITES: readonly Suite[] = [control, watching, runtime, sandbox, both]
 const SUITE_NAMES = SUITES.map(({ name }) => name).join(', ')
 
 process.exit(await main())

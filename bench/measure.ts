@@ -1,6 +1,6 @@
 /** The measures of a workload, and the figures of one round. */
 
-export type Unit = '/s' | 'ms' | 'µs' | 'MB' | 'bytes' | '% of a core' | 'ratio'
+export type Unit = '/s' | 'ms' | 'µs' | 'MB' | 'KB' | 'bytes' | '% of a core' | 'ratio'
 
 /** What ours should reach, from the side that `better` says: so many times the floor's figure, or a figure of its own. */
 export type Goal = { readonly timesFloor: number } | { readonly figure: number }
@@ -20,4 +20,5 @@ export interface Measure {
 export type Figures = Readonly<Record<string, number | null>>
 
 /** Bytes. */
+export const KB = 1e3
 export const MB = 1e6

@@ -142,7 +142,7 @@ async function answers(url: string, healthPath: string, hasEnded: Promise<boolea
     try {
       using connection = await Connection.open(url)
       if ((await connection.send(request)).status === 200) return true
-    } catch {} // nobody listens yet
+    } catch {} // it does not listen yet
   }
   return false
 }

@@ -13,7 +13,9 @@ export const health: ControlWorkload = {
   async run(target, { sizes, load }) {
     await using server = await target.start()
     const { url, pid } = server
-    const result = await load.run('health', { url, pid, clients: CLIENTS, requests: sizes.healthRequests })
+    const { healthRequests: requests } = sizes
+    const job = { url, pid, path: '/health', clients: CLIENTS, requests, warmUpRequests: Math.ceil(requests / 10) }
+    const result = await load.run('get', job)
     return {
       health_rate: result.ratePerSecond,
       health_cpu: result.serverCpuMs === null ? null : result.serverCpuMs * 1000,

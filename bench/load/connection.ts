@@ -15,7 +15,7 @@ export interface Answer {
 const PATIENCE_MS = 60_000
 
 const HEAD_END = '\r\n\r\n'
-/** How a chunked answer ends. JSON on one line holds no line break, so this is found nowhere else. */
+/** How a chunked answer ends. JSON on one line contains no line break, so this occurs nowhere else. */
 const LAST_CHUNK = '\r\n0\r\n\r\n'
 
 export class Connection implements Disposable {
@@ -29,7 +29,7 @@ export class Connection implements Disposable {
   #resolve: ((answer: Answer) => void) | undefined
   #reject: ((reason: Error) => void) | undefined
 
-  /** `url` is `http://host:port`. Throws when nobody listens there. */
+  /** `url` is `http://host:port`. Throws if no server listens on it. */
   static async open(url: string): Promise<Connection> {
     const { hostname, port } = new URL(url)
     const connection = new Connection()
@@ -48,7 +48,7 @@ export class Connection implements Disposable {
     return connection
   }
 
-  /** Sends `request` and resolves with its answer. The one before must have been answered. */
+  /** Sends `request` and resolves with its answer. The previous request must have been answered. */
   send(request: Uint8Array): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -58,7 +58,7 @@ export class Connection implements Disposable {
     })
   }
 
-  /** As `send`, and throws unless the status is `status`. */
+  /** As `send`, but resolves with the body, and throws if the status is not `status`. */
   async expect(status: number, request: Uint8Array): Promise<string> {
     const answer = await this.send(request)
     if (answer.status !== status) throw new Error(`status ${answer.status} for ${status}: ${answer.body.slice(0, 200)}`)
@@ -129,7 +129,7 @@ export class Connection implements Disposable {
 export const openConnections = (url: string, count: number): Promise<Connection[]> =>
   Promise.all(Array.from({ length: count }, () => Connection.open(url)))
 
-/** Fails when `work` takes longer than anybody would wait for it. */
+/** Rejects if `work` takes longer than `PATIENCE_MS`. */
 export async function withPatience<T>(what: string, work: Promise<T>): Promise<T> {
   let timer: Timer | undefined
   const late = new Promise<never>((_resolve, reject) => {

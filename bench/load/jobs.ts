@@ -34,14 +34,27 @@ export interface ThroughResult {
   readonly through: { readonly p50Ms: number; readonly p99Ms: number }
 }
 
+export interface EventsResult {
+  /** From a change to one client. */
+  readonly p50Ms: number
+  readonly p99Ms: number
+  /** Events that were timed, at all clients together. */
+  readonly count: number
+  /** CPU time of the server for a graph and its events at all clients. */
+  readonly serverCpuMs: number | null
+}
+
 export interface Jobs {
   /** Submits ten-task graphs, each client the next one as soon as it has its answer. */
   submit: {
     input: Aimed & { clients: number; graphs: number; warmUpGraphs: number; prefix: string }
     output: RequestsResult
   }
-  /** GET /health in the same way: the most requests that this generator can make. */
-  health: { input: Aimed & { clients: number; requests: number }; output: RequestsResult }
+  /** Asks for `path` in the same way. */
+  get: {
+    input: Aimed & { path: string; clients: number; requests: number; warmUpRequests: number }
+    output: RequestsResult
+  }
   /**
    * Runs tasks of the runtime service that do nothing, one after the other for each client: POST, then a GET that is held
    * until the task has ended. Both are one request in the result. None begins after `limitMs`. `restMs`: a client waits
@@ -79,6 +92,16 @@ export interface Jobs {
     input: Aimed & { shape: 'wide' | 'chain'; tasks: number; warmUps: number; repeats: number; prefix: string }
     output: GraphResult
   }
+  /** Opens streams of all events, submits graphs of one task with pauses, and times each event at each client. */
+  events: {
+    input: Aimed & { clients: number; graphs: number; warmUpGraphs: number; prefix: string }
+    output: EventsResult
+  }
+  /** Opens `count` streams of events, of the `paths` by turns, and leaves them open until the next `streams-close`. */
+  'streams-open': { input: { url: string; paths: readonly string[]; count: number }; output: null }
+  /** Waits until each of them has told of the end of `graphs` graphs since it was opened, or since the last such job. */
+  'streams-told': { input: { graphs: number }; output: null }
+  'streams-close': { input: null; output: null }
   /** Asks GET /health over and over, in the background, until the next `probe-stop`. */
   'probe-start': { input: { url: string }; output: null }
   /** The longest time that one of the answers took. */

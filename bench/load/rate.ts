@@ -18,10 +18,10 @@ export async function submit({ url, pid, clients, graphs, warmUpGraphs, prefix }
   return measured({ url, pid, clients }, exchanges(0, warmUpGraphs), exchanges(warmUpGraphs, graphs))
 }
 
-export async function health({ url, pid, clients, requests }: Jobs['health']['input']) {
-  const exchange = one(200, get('/health'))
+export async function getPath({ url, pid, path, clients, requests, warmUpRequests }: Jobs['get']['input']) {
+  const exchange = one(200, get(path))
   const exchanges = (count: number) => made(count, () => exchange)
-  return measured({ url, pid, clients }, exchanges(Math.ceil(requests / 10)), exchanges(requests))
+  return measured({ url, pid, clients }, exchanges(warmUpRequests), exchanges(requests))
 }
 
 export async function run(job: Jobs['run']['input']) {

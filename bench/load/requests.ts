@@ -42,6 +42,19 @@ export const chain = (prefix: string, count: number): object[] =>
     ...(i > 0 && { depends_on: [`${prefix}-${i - 1}`] }),
   }))
 
+/** Tasks in layers of 25, each of which depends on two of the layer before it. */
+export const layered = (prefix: string, count: number): object[] =>
+  Array.from({ length: count }, (_, i) => ({
+    id: `${prefix}-${i}`,
+    type: 'noop',
+    ...(i >= LAYER && { depends_on: [`${prefix}-${i - LAYER}`, `${prefix}-${otherAbove(i)}`] }),
+  }))
+
+const LAYER = 25
+
+/** The task of the layer above that is diagonally above task `i`. */
+const otherAbove = (i: number): number => Math.floor(i / LAYER - 1) * LAYER + ((i + 1) % LAYER)
+
 /** Ten tasks as an agent might send them: one first, eight that need it, one that needs the eight. */
 export function tenTasks(prefix: string): object[] {
   const middle = Array.from({ length: 8 }, (_, i) => `${prefix}-${i + 1}`)

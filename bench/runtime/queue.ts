@@ -1,10 +1,10 @@
 /**
- * Measures whether waiting tasks slow down others, and what ended tasks cost at the next start.
+ * Measures how a queue of 10,000 tasks affects tasks that do not wait, and how long a restart with 10,000 ended tasks
+ * takes.
  *
- * There are two services, each with a tenant whose quota is one slot and whose first task sleeps. In one service
- * 10,000 more tasks of that tenant wait. Tasks without a tenant, for which both services have four slots left, are
- * timed in slices that alternate between the services. Then the waiting tasks are killed, and the service is restarted
- * with 10,000 ended tasks in its directory.
+ * There are two services. In both, a tenant with a quota of one slot runs a task that sleeps. In one of them, 10,000 more
+ * tasks of that tenant wait. Tasks without a tenant, for which both services have four free slots, are timed in slices
+ * that alternate between the services. Then the waiting tasks are killed, and their service is restarted.
  */
 import { settleDisk } from '../disk.ts'
 import type { RunningServer } from '../server.ts'
@@ -14,10 +14,10 @@ import type { RuntimeSizes } from './sizes.ts'
 import { HELD_TENANT, onServers } from './targets.ts'
 import { endTasks, submitTasks, taskIds } from './tasks.ts'
 
-/** One is taken by the task that sleeps. */
+/** The sleeping task takes one of them. */
 const START = { fill: { slots: '5' } }
 
-/** Longer than any round; it is ended. */
+/** Longer than any round. The task is killed. */
 const SLEEP_SECONDS = '600'
 
 const SLICES = 3
@@ -78,7 +78,7 @@ export const queue = onServers({
   },
 })
 
-/** A floor has none: there everybody would wait. */
+/** A floor has no quotas, so its other tasks would wait too. */
 const hasQuotas = async ({ url }: RunningServer): Promise<boolean> =>
   (await fetch(`${url}/api/v1/runtime/resources`)).ok
 

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Report } from '../../bench/report.ts'
+import { withoutChromium } from '../support/chromium.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -68,6 +69,37 @@ test(
     for (const { key, results } of report.measures) {
       if (key !== 'large_kept') expect(results.control!.median).toBeGreaterThan(0)
     }
+  },
+  PATIENCE_MS,
+)
+
+test(
+  'a quick run measures event streams, lists and the dashboard, and leaves nothing behind',
+  async () => {
+    const report = await quickReport('watching')
+    const both = ['control', 'floor']
+    const drawn = withoutChromium === undefined ? both : []
+    const expected: Record<string, string[]> = {
+      ...{ latency_p50: both, latency_p99: both, latency_cpu: both },
+      ...{ clients_idle: both, clients_after: both },
+      ...{ beside_none_p99: both, beside_many_p99: both, beside_ratio: both },
+      ...{ lists_tasks_p99: both, lists_graphs_p99: both },
+      ...{ drawing_opened: drawn, drawing_data: drawn },
+    }
+    expect(Object.fromEntries(measuredServers(report))).toEqual(expected)
+    for (const { key, results } of report.measures) {
+      if (!key.startsWith('clients_') && results.control !== undefined)
+        expect(results.control.median).toBeGreaterThan(0)
+    }
+    if (withoutChromium !== undefined)
+      expect(report.measures.find(({ key }) => key === 'drawing_opened')!.label).toContain(
+        'not measured: /usr/bin/chromium',
+      )
+    const judged = report.measures.filter(({ goal_met }) => goal_met !== null).map(({ key }) => key)
+    expect(judged).toEqual([
+      ...['latency_p99', 'clients_idle', 'clients_after', 'beside_ratio', 'lists_tasks_p99', 'lists_graphs_p99'],
+      ...(withoutChromium === undefined ? ['drawing_opened'] : []),
+    ])
   },
   PATIENCE_MS,
 )
@@ -182,7 +214,7 @@ test(
 test.each([
   [['--only', 'nothing'], 'unknown workload "nothing" (there are: submit, '],
   [['runtime', '--only', 'submit'], 'unknown workload "submit" (there are: single, '],
-  [['all'], 'unknown suite "all" (there are: control, runtime, sandbox, both)'],
+  [['all'], 'unknown suite "all" (there are: control, watching, runtime, sandbox, both)'],
   [['both', '--server', 'mine=http://127.0.0.1:1'], 'the suite both compares nothing with other servers'],
   [['--server', 'mine=http://127.0.0.1:1'], '--command and --server need to know the API: name one suite'],
 ])('%j is a usage error', async (argv, message) => {

@@ -1,0 +1,58 @@
+/**
+ * Measures whether clients that watch idle graphs slow down others.
+ *
+ * There are two servers with 1,000 ended graphs each. In one of them, each graph is watched by a client, as an open page
+ * does. Ten-task graphs are submitted in slices that alternate between the servers.
+ */
+import { settleDisk } from '../disk.ts'
+import { median } from '../statistics.ts'
+import { submittedGraphs } from './submitted.ts'
+import type { WatchingWorkload } from './workload.ts'
+
+const CLIENTS = 8
+
+/** What 99 % of the answers may take with watched graphs, by what they take without. */
+const GOAL_RATIO = 1.2
+
+export const beside: WatchingWorkload = {
+  name: 'beside',
+  measures: ({ manyClients }) => {
+    const watchers = `${manyClients.toLocaleString('en')} idle graphs are watched`
+    return [
+      {
+        ...{ key: 'beside_none_p99', unit: 'ms', better: 'lower' },
+        label: `ten-task graphs, ${CLIENTS} clients, nobody watches: 99 % answered within`,
+      },
+      { key: 'beside_many_p99', label: `… ${watchers}`, unit: 'ms', better: 'lower' },
+      {
+        ...{ key: 'beside_ratio', label: '… one by the other', unit: 'ratio', better: 'lower' },
+        goal: { figure: GOAL_RATIO },
+      },
+    ]
+  },
+  async run(target, { sizes, load, prober, freshPrefix }) {
+    const { manyClients, sliceGraphs, slices, warmUpGraphs } = sizes
+    await using unwatched = await target.start()
+    if (unwatched.dataDir === undefined) return {} // a server that runs already cannot be had twice
+    await using watched = await target.start()
+    for (const { url } of [unwatched, watched]) {
+      const graphs = await submittedGraphs(url, freshPrefix(), manyClients)
+      const paths = graphs.map((id) => `/graphs/${id}/events`)
+      if (url === watched.url) await prober.run('streams-open', { url, paths, count: manyClients })
+      await load.run('submit', { url, clients: CLIENTS, graphs: warmUpGraphs, warmUpGraphs: 0, prefix: freshPrefix() })
+    }
+    await settleDisk(unwatched.dataDir)
+    const timed = async (url: string) => {
+      const job = { url, clients: CLIENTS, graphs: sliceGraphs, warmUpGraphs: 0, prefix: freshPrefix() }
+      return (await load.run('submit', job)).p99Ms
+    }
+    const p99: { none: number; many: number }[] = []
+    for (let i = 0; i < slices; i++) p99.push({ none: await timed(unwatched.url), many: await timed(watched.url) })
+    await prober.run('streams-close', null)
+    return {
+      beside_none_p99: median(p99.map(({ none }) => none)),
+      beside_many_p99: median(p99.map(({ many }) => many)),
+      beside_ratio: median(p99.map(({ none, many }) => many / none)),
+    }
+  },
+}

@@ -1,0 +1,108 @@
+/**
+ * Measures how long Debian's chromium takes to draw a graph of 500 tasks: from opening the page, and from the data.
+ *
+ * The page marks both moments (`taskmill:data`, `taskmill:drawn`); that of the floor draws plain boxes and lines. Each
+ * page is opened in a new context, without a cache, in a browser that has shown a page before. Browser and server share
+ * the cores.
+ */
+import { existsSync } from 'node:fs'
+import type { Browser, Page } from 'playwright-core'
+import { Connection } from '../load/connection.ts'
+import { get, layered, postTasks } from '../load/requests.ts'
+import { median } from '../statistics.ts'
+import type { WatchingWorkload } from './workload.ts'
+
+const CHROMIUM = '/usr/bin/chromium'
+
+/** Milliseconds from opening the page within which the graph should be drawn. */
+const GOAL_MS = 300
+
+const without = existsSync(CHROMIUM) ? '' : ` (not measured: ${CHROMIUM} is missing, apt-get install chromium)`
+
+export const drawing: WatchingWorkload = {
+  name: 'drawing',
+  measures: ({ drawnTasks }) => [
+    {
+      ...{ key: 'drawing_opened', unit: 'ms', better: 'lower', goal: { figure: GOAL_MS } },
+      label: `graph of ${drawnTasks} tasks drawn in chromium, from opening the page${without}`,
+    },
+    { key: 'drawing_data', label: '… from its data', unit: 'ms', better: 'lower' },
+  ],
+  async run(target, { sizes, freshPrefix }) {
+    if (without !== '') return {}
+    await using server = await target.start()
+    const graphId = await endedGraph(server.url, layered(freshPrefix(), sizes.drawnTasks))
+    const browser = await openBrowser()
+    try {
+      const times: Moments[] = []
+      for (let i = 0; i < sizes.drawings; i++) {
+        const moments = await drawn(browser, `${server.url}/#/graphs/${graphId}`)
+        if (moments === undefined) return {} // an older page, or that of another server
+        times.push(moments)
+      }
+      return {
+        drawing_opened: median(times.map(({ drawnMs }) => drawnMs)),
+        drawing_data: median(times.map(({ dataMs, drawnMs }) => drawnMs - dataMs)),
+      }
+    } finally {
+      await browser.close()
+    }
+  },
+}
+
+/** Submits a graph, and gives its id once it has ended. */
+async function endedGraph(url: string, tasks: readonly object[]): Promise<string> {
+  using connection = await Connection.open(url)
+  const { graph_id } = JSON.parse(await connection.expect(202, postTasks(tasks)))
+  await connection.expect(200, get(`/graphs/${graph_id}?wait_ms=60000`))
+  return graph_id
+}
+
+async function openBrowser(): Promise<Browser> {
+  const { chromium } = await import('playwright-core') // a third of a second, which other workloads do without
+  const browser = await chromium.launch({
+    executablePath: CHROMIUM,
+    // As root it has no sandbox. /dev/shm may be small.
+    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+    // A signal ends the bench, whose end kills the browser.
+    ...{ handleSIGINT: false, handleSIGTERM: false, handleSIGHUP: false },
+  })
+  const page = await browser.newPage()
+  await page.goto('data:text/html,<p>first')
+  await page.close()
+  return browser
+}
+
+/** Milliseconds since the page was opened. */
+interface Moments {
+  readonly dataMs: number
+  readonly drawnMs: number
+}
+
+async function drawn(browser: Browser, url: string): Promise<Moments | undefined> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+  try {
+    const page = await context.newPage()
+    await page.goto(url)
+    return await momentsOf(page)
+  } finally {
+    await context.close()
+  }
+}
+
+/** Asks from outside: the policy of the page allows no evaluation in it. Undefined for a page that marks nothing. */
+async function momentsOf(page: Page): Promise<Moments | undefined> {
+  for (const end = performance.now() + MARKED_WITHIN_MS; performance.now() < end; await Bun.sleep(POLL_MS)) {
+    const [dataMs, drawnMs] = (await page.evaluate(MARKS)) as (number | null)[]
+    if (dataMs != null && drawnMs != null) return { dataMs, drawnMs }
+  }
+  return undefined
+}
+
+/** Milliseconds in which a page has drawn, also on a busy machine. */
+const MARKED_WITHIN_MS = 30_000
+
+/** Often enough to go on soon, and so rarely that it does not delay the drawing. */
+const POLL_MS = 50
+
+const MARKS = `['taskmill:data', 'taskmill:drawn'].map((name) => performance.getEntriesByName(name)[0]?.startTime)`
