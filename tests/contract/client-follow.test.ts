@@ -313,12 +313,13 @@ describe('an interrupt', () => {
 })
 
 test('a shell runs the commands that are printed, with the token of its environment', async () => {
-  await using own = await startControl({ env: { SERVICE_TOKEN: "se'same$x" } })
-  const answer = await own.post({ tasks: [{ id: 'a', ...sleeping }] })
+  const token = "se'same$x"
+  await using own = await startControl({ env: { SERVICE_TOKEN: token } })
+  const answer = await own.post({ tasks: [{ id: 'a', ...sleeping }] }, { authorization: `Bearer ${token}` })
   const { graph_id } = (await answer.json()) as { graph_id: string }
-  const env = { SERVICE_TOKEN: "se'same$x", PATH: `${dirname(await binary('taskmill'))}:${process.env.PATH}` }
+  const env = { SERVICE_TOKEN: token, PATH: `${dirname(await binary('taskmill'))}:${process.env.PATH}` }
   const { stderr } = await runClient(['watch', graph_id, '--url', own.url, '--timeout', '100ms'], { env })
-  expect(stderr).not.toContain('same')
+  expect(stderr).not.toContain(token)
   const line = /^To stop it: +(.*)$/m.exec(stderr)?.[1] ?? ''
   expect(line).toBe(`SERVICE_TOKEN="$SERVICE_TOKEN" taskmill cancel ${graph_id} --url ${own.url}`)
   const shell = Bun.spawn(['sh', '-c', line], { env: testEnvironment(env), stdout: 'pipe' })
