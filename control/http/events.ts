@@ -3,10 +3,9 @@ import type { AnyElysia } from 'elysia'
 import { badRequest } from '../../shared/errors.ts'
 import { IDLE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { anyText, choice, described, other } from '../../shared/openapi/route.ts'
-import { knownGraph, knownTask } from '../operations/named-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
-import type { WatchSubject } from '../operations/present-state.ts'
 import type { EventSink } from '../operations/watch.ts'
+import { type WatchAddress, watchSubject } from '../operations/watch-subject.ts'
 import { eventsText, KEEP_ALIVE_TEXT, OPEN_TEXT, positionText } from './event-text.ts'
 import { TASK_PLACES } from './task-places.ts'
 
@@ -32,8 +31,14 @@ const errors = { 400: 'The number to continue after is invalid.', 503: 'Too many
 
 export function addEventRoutes(app: AnyElysia, parts: OperationParts): void {
   const keepAlive = new KeepAlive()
-  const open = (request: Request, query: { after?: string; until?: string }, subject: WatchSubject): Response => {
-    const asked = { subject, after: placeOf(request, query.after), untilEnded: isUntilEnded(query.until) }
+  const open = async (
+    request: Request,
+    query: { after?: string; until?: string },
+    address?: WatchAddress,
+  ): Promise<Response> => {
+    const [after, untilEnded] = [placeOf(request, query.after), isUntilEnded(query.until)]
+    const subject = address === undefined ? {} : await watchSubject(parts, address, after)
+    const asked = { subject, after, untilEnded }
     if (request.method === 'HEAD') return new Response(null, { headers: HEADERS })
     app.server?.timeout(request, IDLE_TIMEOUT_SECONDS)
     const stream = new EventStream(keepAlive)
@@ -44,7 +49,7 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts): void {
   app
     .get(
       '/events',
-      ({ query, request }) => open(request, query, {}),
+      ({ query, request }) => open(request, query),
       described({
         section,
         summary: 'Watch the service',
@@ -54,20 +59,21 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .get(
       '/graphs/:id/events',
-      ({ params, query, request }) => open(request, query, { graph: knownGraph(parts.store, params.id) }),
+      ({ params, query, request }) => open(request, query, { graphId: params.id }),
       described({
         section,
         summary: 'Watch a graph',
-        description: 'The events of the graph and of its tasks. The stream ends when the graph is removed.',
+        description:
+          'The events of the graph and of its tasks. The stream ends when the graph is removed. A client that resumes after that gets what is kept of its past.',
         params: { id: 'Id of the graph.' },
         query: { after, until },
-        ...{ headers, answers, errors: { ...errors, 404: 'There is no such graph.' } },
+        ...{ headers, answers, errors: { ...errors, 404: 'There is no such graph, and no later event of it.' } },
       }),
     )
   for (const { path, noun, params, errors: unknown, addressIn } of TASK_PLACES) {
     app.get(
       `${path}/events`,
-      ({ params, query, request }) => open(request, query, { task: knownTask(parts.store, addressIn(params)) }),
+      ({ params, query, request }) => open(request, query, addressIn(params)),
       described({
         section,
         summary: `Watch ${noun}`,

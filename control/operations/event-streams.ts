@@ -1,6 +1,10 @@
 /** The open streams of events: how many there may be, what keeps them alive, how they end with the service. */
 import { ServiceError } from '../../shared/errors.ts'
-import { type EventSink, Watch, type WatchParts, type WatchRequest } from './watch.ts'
+import { isWanted } from '../journal/event-feed.ts'
+import { HistoryGone } from '../journal/event-history.ts'
+import { isOfGraph } from '../journal/event-rows.ts'
+import { type EventSink, isKnownNumber, Watch, type WatchParts, type WatchRequest } from './watch.ts'
+import type { RemovedSubject } from './watch-subject.ts'
 
 export interface EventStreamsOptions extends WatchParts {
   /** Streams that may be open at the same time. */
@@ -45,6 +49,20 @@ export class EventStreams {
     this.#open.add(watch)
     void watch.start()
     return watch
+  }
+
+  /** Whether the history has an event of what was removed, after the event `after` if that one is still known. */
+  async hasPast(removed: RemovedSubject, after: number): Promise<boolean> {
+    const { events, history } = this.#options
+    await events.settle().catch(() => {}) // the disk may be at fault; then the removal is no event yet
+    const from = isKnownNumber(this.#options, after) ? after : history.oldest
+    try {
+      for await (const some of history.read(from, events.delivered, (row) => isOfGraph(row, removed.graphId)))
+        if (some.some((event) => isWanted(removed, event))) return true
+    } catch (error) {
+      if (!(error instanceof HistoryGone)) throw error
+    }
+    return false
   }
 
   #counted(sink: EventSink): EventSink {

@@ -2,23 +2,19 @@
 import { type EventData, MAX_RESET_GRAPHS, MAX_RESET_TASKS, type TaskEventState } from '../../shared/contract/events.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
-import type { Graph, Task } from '../graph/graph.ts'
+import type { Graph } from '../graph/graph.ts'
 import { graphSummary } from '../graph/graph-summary.ts'
 import { taskEventState } from '../journal/event-rows.ts'
 import type { TaskStore } from '../store/tasks.ts'
-
-/** What a stream is about; of both, the task counts, of none, all of the service. */
-export interface WatchSubject {
-  readonly graph?: Graph
-  readonly task?: Task
-}
+import type { WatchSubject } from './watch-subject.ts'
 
 export type PresentState = Partial<
   Pick<EventData<'reset'>, 'graph_id' | 'task' | 'graph' | 'tasks' | 'graphs' | 'truncated'>
 >
 
 /** In slices, so the state may include changes that were made meanwhile; their events follow. */
-export const presentState = async (store: TaskStore, { graph, task }: WatchSubject): Promise<PresentState> => {
+export const presentState = async (store: TaskStore, { graph, task, removed }: WatchSubject): Promise<PresentState> => {
+  if (removed !== undefined) return { graph_id: removed.graphId }
   if (task !== undefined) return { graph_id: task.graph.id, task: taskEventState(task) }
   return runCooperatively(graph === undefined ? stateOfAll(store) : stateOfGraph(graph))
 }

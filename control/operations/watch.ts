@@ -16,7 +16,8 @@ import { type EventHistory, HistoryGone } from '../journal/event-history.ts'
 import type { EventNumbers } from '../journal/event-numbers.ts'
 import { isOfGraph } from '../journal/event-rows.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { presentState, type WatchSubject } from './present-state.ts'
+import { presentState } from './present-state.ts'
+import { filterOf, type WatchSubject } from './watch-subject.ts'
 
 export interface WatchRequest {
   readonly subject: WatchSubject
@@ -46,6 +47,10 @@ export interface WatchParts {
   readonly numbers: EventNumbers
 }
 
+/** Whether the history has all events after `after`. */
+export const isKnownNumber = ({ history, numbers, store }: WatchParts, after: number): boolean =>
+  after >= history.oldest && after <= store.seq && !numbers.isLost(after)
+
 export class Watch {
   readonly #parts: WatchParts
   readonly #request: WatchRequest
@@ -66,8 +71,7 @@ export class Watch {
     this.#request = request
     this.#sink = sink
     this.#onEnd = onEnd
-    const { graph, task } = request.subject
-    this.#filter = { graphId: graph?.id ?? task?.graph.id, taskId: task?.id }
+    this.#filter = filterOf(request.subject)
     this.#unsubscribe = parts.events.subscribe(this.#filter, (events) => {
       if (this.#isLive) this.#sendLive(events)
     })
@@ -83,8 +87,9 @@ export class Watch {
     this.#cursor = after ?? events.delivered
     if (after === undefined) this.#sink.begin(this.#cursor)
     else if (after === 0) this.#cursor = this.#parts.history.oldest
-    else if (!this.#isKnown(after)) await this.#reset(`the events after ${after} are not known here any more`)
+    else if (!this.#isKnown(after)) await this.#resetUnknown(after)
     await this.#replay()
+    if (this.#request.subject.removed !== undefined) this.end()
     if (this.#hasEnded) return
     this.#isLive = true
     if (!this.#request.untilEnded || !this.#isOver) return
@@ -107,8 +112,7 @@ export class Watch {
   }
 
   #isKnown(after: number): boolean {
-    const { history, numbers, store } = this.#parts
-    return after >= history.oldest && after <= store.seq && !numbers.isLost(after)
+    return isKnownNumber(this.#parts, after)
   }
 
   /** Returns with nothing left to replay, in the same turn. */
@@ -137,9 +141,16 @@ export class Watch {
     this.#cursor = Math.max(this.#cursor, last)
   }
 
-  /** Sends the present state. What follows continues from the number before it was made. */
-  async #reset(reason: string): Promise<void> {
-    const seq = this.#parts.events.delivered
+  /** What is removed has no state but its past: all that is kept of it follows. */
+  #resetUnknown(after: number): Promise<void> {
+    const { events, history } = this.#parts
+    const isRemoved = this.#request.subject.removed !== undefined
+    const seq = isRemoved ? history.oldest : events.delivered
+    return this.#reset(`the events after ${after} are not known here any more`, seq)
+  }
+
+  /** Sends the present state, which has all changes up to `seq`. What follows continues from there. */
+  async #reset(reason: string, seq = this.#parts.events.delivered): Promise<void> {
     const state = await presentState(this.#parts.store, this.#request.subject)
     if (this.#hasEnded) return
     this.#cursor = seq
@@ -177,11 +188,11 @@ export class Watch {
 
   /** Whether nothing that is wanted can follow. */
   #isLast(event: ServiceEvent): boolean {
-    const { graph, task } = this.#request.subject
-    if (graph === undefined && task === undefined) return false
-    if (event.event === 'graph_removed' || (task !== undefined && event.event === 'task_deleted')) return true
+    const { graphId, taskId } = this.#filter
+    if (graphId === undefined) return false
+    if (event.event === 'graph_removed' || (taskId !== undefined && event.event === 'task_deleted')) return true
     if (!this.#request.untilEnded) return false
-    return task === undefined
+    return taskId === undefined
       ? event.event === 'graph_ended'
       : event.event === 'task_changed' && isTerminal(event.status)
   }

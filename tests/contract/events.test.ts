@@ -310,6 +310,72 @@ describe('the past', () => {
   })
 })
 
+describe('a graph that was removed while nobody watched', () => {
+  const removed = async (control: Control) => {
+    const answer = await control.post({
+      tasks: [sleeper('a', 20), sleeper('b', 0, { depends_on: ['a'] })],
+      scope: 'graph',
+    })
+    const { graph_id } = (await answer.json()) as { graph_id: string }
+    await using stream = await watch(control, `/graphs/${graph_id}/events?after=0&until=ended`)
+    const events = [...(await stream.ended())]
+    expect((await control.fetch(`/graphs/${graph_id}`, { method: 'DELETE' })).status).toBe(204)
+    return { graph_id, events, path: `/graphs/${graph_id}/events` }
+  }
+
+  test('is told to its end to a client that resumes, after a kill too', async () => {
+    using dir = tempDir()
+    await using first = await startControl({ dataDir: dir.path })
+    const { events, path } = await removed(first)
+    await expectNotFound(first, path)
+    const check = async (control: Control) => {
+      for (const [i, { seq }] of [{ seq: 0 }, ...events].entries()) {
+        await using rest = await watch(control, path, { 'last-event-id': String(seq) })
+        const all = await rest.ended()
+        expect(all.slice(0, -1).map((event) => event.seq)).toEqual(events.slice(i).map((event) => event.seq))
+        expect(kindsOf(all).at(-1)).toBe('graph_removed')
+        expect(gapsIn(all, seq)).toEqual([])
+      }
+      await using untilEnded = await watch(control, `${path}?after=0&until=ended`)
+      expect(await untilEnded.ended()).toEqual(events)
+    }
+    await check(first)
+    await first.stop('SIGKILL')
+    await using second = await startControl({ dataDir: dir.path })
+    await check(second)
+    await using all = await watch(second, '/events?after=0')
+    const last = (await all.once((seen) => kindsOf(seen).includes('graph_removed'))).at(-1)!
+    await expectNotFound(second, `${path}?after=${last.seq}`)
+  })
+
+  test('is told as far as it is known, after a reset, to a client with an unknown number', async () => {
+    await using control = await startControl()
+    const { graph_id, events, path } = await removed(control)
+    await using stream = await watch(control, `${path}?after=900000000000`)
+    const [reset, ...rest] = await stream.ended()
+    expect(reset).toMatchObject({ event: 'reset', graph_id })
+    expect(kindsOf(rest)).toEqual([...kindsOf(events), 'graph_removed'])
+    expect(gapsIn(rest, reset!.seq)).toEqual([])
+  })
+
+  test('so are its tasks, and deleted tasks of a graph that is there', async () => {
+    await using control = await startControl()
+    const { graph_id } = await removed(control)
+    await using gone = await watch(control, `/graphs/${graph_id}/tasks/a/events?after=0`)
+    expect(statesOf(await gone.ended())).toEqual({ a: ['running', 'success'] })
+    expect(kindsOf(gone.events).at(-1)).toBe('graph_removed')
+    const other = await control.submit([sleeper('c', 0), sleeper('d', 0)])
+    await control.allEnded()
+    await control.fetch('/tasks/c', { method: 'DELETE' })
+    await using deleted = await watch(control, `/graphs/${other.graph_id}/tasks/c/events?after=0`)
+    expect(kindsOf(await deleted.ended()).at(-1)).toBe('task_deleted')
+    await expectNotFound(control, `/graphs/${other.graph_id}/tasks/e/events?after=0`)
+    await expectNotFound(control, '/graphs/none/events?after=0')
+  })
+})
+
+const expectNotFound = async (control: Control, path: string) => expect((await control.fetch(path)).status).toBe(404)
+
 test('a clean stop sends the last changes and ends the streams', async () => {
   await using control = await startControl({ flags: ['--shutdown-timeout', '100ms'] })
   const { graph_id } = await control.submit([sleeper('a', 60_000)])
