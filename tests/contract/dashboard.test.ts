@@ -241,6 +241,8 @@ describe.skipIf(withoutChromium !== undefined)(
       const { page } = await openGraph(tasks)
       await page.locator('.box.look-success', { hasText: 't499' }).waitFor()
       expect(await page.locator('.box').count()).toBe(500)
+      const elements = await page.evaluate(`document.querySelectorAll('.graph-view *').length`)
+      expect(elements).toBeLessThan(5 * 500 + 100) // each costs time before the first frame
       const marks = `['taskmill:data', 'taskmill:drawn'].map((name) => performance.getEntriesByName(name).map((mark) => mark.startTime))`
       const times = (await until(
         () => page.evaluate(marks),

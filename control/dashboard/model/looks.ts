@@ -47,3 +47,23 @@ export function waitingSentence(task: GraphTask, nowMs: number): string | undefi
   }
   return `waits: ${reason}`
 }
+
+/** Looks of several tasks in order: the first that one of them has is what one has to know. */
+const WORST_FIRST = [
+  'failed',
+  'running',
+  'backoff',
+  'cancelling',
+  'pending',
+  'cancelled',
+  'skipped',
+  'success',
+] as const satisfies readonly Look[]
+
+/** What one has to know first of several tasks. */
+export function worstLook(tasks: readonly Pick<GraphTask, 'status' | 'waiting'>[]): Look {
+  if (tasks.length === 1) return lookOf(tasks[0]!)
+  const looks = new Set(tasks.map(lookOf))
+  if (looks.has('pending') && looks.has('success') && !looks.has('failed')) return 'running'
+  return WORST_FIRST.find((look) => looks.has(look)) ?? 'pending'
+}

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { agoText, bytesText, clockText, durationText, idParts } from '../../../control/dashboard/model/amounts.ts'
 import { barParts } from '../../../control/dashboard/model/counts.ts'
 import { criticalPath } from '../../../control/dashboard/model/critical-path.ts'
-import { typeWord, waitingSentence } from '../../../control/dashboard/model/looks.ts'
+import { typeWord, waitingSentence, worstLook } from '../../../control/dashboard/model/looks.ts'
 import { GRAPH_VIEWS, hashOf, type Place, placeOf, TASK_TABS } from '../../../control/dashboard/model/place.ts'
 import { search } from '../../../control/dashboard/model/search.ts'
 import type { GraphTask } from '../../../control/dashboard/model/wire.ts'
@@ -120,4 +120,12 @@ test('why a task waits, in words', () => {
     'shell',
     'mcp a/b',
   ])
+})
+
+test('of several tasks, the one that needs attention gives the look', () => {
+  const lookOfAll = (...statuses: GraphTask['status'][]) => worstLook(statuses.map((status) => ({ status })))
+  expect(lookOfAll('success', 'failed', 'running')).toBe('failed')
+  expect(lookOfAll('success', 'pending')).toBe('running')
+  expect(lookOfAll('success', 'skipped')).toBe('skipped')
+  expect(lookOfAll('success', 'success')).toBe('success')
 })

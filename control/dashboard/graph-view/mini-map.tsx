@@ -1,0 +1,85 @@
+/** The whole drawing in small, with what one sees of it. Absent while one sees all. */
+import type { RefObject } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { Look } from '../model/looks.ts'
+import { BOX_HEIGHT, BOX_WIDTH, heightOf, leftOf, topOf, widthOf } from './geometry.ts'
+import type { Layout } from './layout.ts'
+
+const WIDTH = 160
+const HEIGHT = 100
+
+/** The least width and height of a box. */
+const LEAST_SIZE = 2
+
+export interface MiniMapProps {
+  readonly layout: Layout
+  readonly frame: RefObject<HTMLElement | null>
+  readonly scale: number
+  readonly lookOfBox: readonly Look[]
+}
+
+export function MiniMap({ layout, frame, scale, lookOfBox }: MiniMapProps) {
+  const [width, height] = [widthOf(layout), heightOf(layout)]
+  const seen = useSeen(frame, scale)
+  if (seen === undefined || (seen.width >= width - 2 && seen.height >= height - 2)) return null
+  const by = Math.min(WIDTH / width, HEIGHT / height)
+  const onPointer = (event: PointerEvent) => {
+    if (event.buttons === 0 || frame.current === null) return
+    const map = (event.currentTarget as Element).getBoundingClientRect()
+    frame.current.scrollLeft = ((event.clientX - map.left) / by) * scale - frame.current.clientWidth / 2
+    frame.current.scrollTop = ((event.clientY - map.top) / by) * scale - frame.current.clientHeight / 2
+  }
+  return (
+    <svg
+      class="mini-map"
+      width={width * by}
+      height={height * by}
+      aria-hidden="true"
+      onPointerDown={onPointer}
+      onPointerMove={onPointer}
+    >
+      {[...new Set(lookOfBox)].map((look) => (
+        <path key={look} class={`fill-${look}`} d={boxesPath(layout, by, (box) => lookOfBox[box] === look)} />
+      ))}
+      <rect
+        class="seen"
+        x={seen.left * by}
+        y={seen.top * by}
+        width={Math.min(seen.width, width) * by}
+        height={Math.min(seen.height, height) * by}
+      />
+    </svg>
+  )
+}
+
+/** The boxes of one look as one path: a graph of 500 tasks has a handful of looks. */
+function boxesPath({ layerOf, rowOf }: Layout, by: number, isWanted: (box: number) => boolean): string {
+  const [width, height] = [Math.max(LEAST_SIZE, BOX_WIDTH * by), Math.max(LEAST_SIZE, BOX_HEIGHT * by)]
+  return layerOf.reduce<string>((path, layer, box) => {
+    if (!isWanted(box)) return path
+    const [x, y] = [leftOf(layer) * by, topOf(rowOf[box]!) * by]
+    return `${path}M${x.toFixed(1)} ${y.toFixed(1)}h${width}v${height}h${-width}z`
+  }, '')
+}
+
+/** What one sees of the drawing, in its own pixels. */
+function useSeen(frame: RefObject<HTMLElement | null>, scale: number) {
+  const [seen, setSeen] = useState<{ left: number; top: number; width: number; height: number }>()
+  useEffect(() => {
+    const element = frame.current
+    if (element === null) return
+    const measure = () =>
+      setSeen({
+        ...{ left: element.scrollLeft / scale, top: element.scrollTop / scale },
+        ...{ width: element.clientWidth / scale, height: element.clientHeight / scale },
+      })
+    const observer = new ResizeObserver(measure) // measures at once, too
+    observer.observe(element)
+    element.addEventListener('scroll', measure, { passive: true })
+    return () => {
+      observer.disconnect()
+      element.removeEventListener('scroll', measure)
+    }
+  }, [frame, scale])
+  return seen
+}

@@ -1,0 +1,96 @@
+/**
+ * The boxes of the drawing. A graph of 500 tasks has as many, so a box has few elements and no listeners: its sign is drawn
+ * by the style sheet, and the drawing listens for all of them.
+ */
+import { memo } from 'preact/compat'
+import { StateBar } from '../app/parts.tsx'
+import { clockText, durationText, idParts } from '../model/amounts.ts'
+import { countsOf } from '../model/counts.ts'
+import { endMs } from '../model/critical-path.ts'
+import { LOOK_WORDS, lookOf, typeWord, worstLook } from '../model/looks.ts'
+import type { GraphTask } from '../model/wire.ts'
+
+/** Characters at the end of an id that a box always shows: ids of one graph differ there. */
+const TAIL_CHARACTERS = 5
+
+export interface BoxPlace {
+  readonly box: number
+  /** In CSS pixels. */
+  readonly x: number
+  readonly y: number
+  readonly isLit: boolean
+  readonly isTabStop: boolean
+}
+
+const placeProps = ({ box, x, y, isTabStop }: BoxPlace) => ({
+  type: 'button' as const,
+  'data-box': box,
+  tabIndex: isTabStop ? 0 : -1,
+  style: { transform: `translate(${x}px, ${y}px)` },
+})
+
+export interface TaskBoxProps extends BoxPlace {
+  readonly task: GraphTask
+  readonly isCritical: boolean
+  readonly isSelected: boolean
+  /** 0 for tasks whose time stands still. */
+  readonly now: number
+}
+
+export const TaskBox = memo(function TaskBox({ task, isCritical, isSelected, now, ...place }: TaskBoxProps) {
+  const look = lookOf(task)
+  const [head, tail] = idParts(task.id, TAIL_CHARACTERS)
+  const attempt = task.attempt ?? 1
+  return (
+    <button
+      {...placeProps(place)}
+      class={`box look-${look}${place.isLit ? ' lit' : ''}${isCritical ? ' critical' : ''}`}
+      aria-pressed={isSelected}
+      title={task.id}
+    >
+      <span class="for-readers">{isCritical ? `${LOOK_WORDS[look]}, on the critical path` : LOOK_WORDS[look]}</span>
+      {tail === '' ? (
+        <span class="id">{head}</span>
+      ) : (
+        <span class="id">
+          <span class="head">{head}</span>
+          <span class="tail">{tail}</span>
+        </span>
+      )}
+      <span class="type">{typeWord(task)}</span>
+      <span class="time">
+        {attempt > 1 && `↻${attempt} `}
+        {timeOf(task, now)}
+      </span>
+    </button>
+  )
+})
+
+export interface GroupBoxProps extends BoxPlace {
+  readonly label: string
+  readonly tasks: readonly GraphTask[]
+}
+
+export function GroupBox({ label, tasks, ...place }: GroupBoxProps) {
+  const look = worstLook(tasks)
+  return (
+    <button
+      {...placeProps(place)}
+      class={`box group look-${look}${place.isLit ? ' lit' : ''}`}
+      title={`${tasks.length} tasks: click to open`}
+    >
+      <span class="for-readers">{LOOK_WORDS[look]}</span>
+      <span class="id">
+        <span class="head">{label}</span>
+      </span>
+      <span class="type">{tasks.length} tasks</span>
+      <StateBar counts={countsOf(tasks)} total={tasks.length} />
+    </button>
+  )
+}
+
+function timeOf(task: GraphTask, now: number): string {
+  if (task.started_at === undefined) return ''
+  if (task.finished_at === undefined) return clockText(endMs(task, now) - Date.parse(task.started_at))
+  return durationText(task.duration_ms ?? Date.parse(task.finished_at) - Date.parse(task.started_at))
+}

@@ -1,0 +1,77 @@
+/** Scale and place of what one sees of the drawing: fit, zoom, drag. */
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { heightOf, widthOf } from './geometry.ts'
+import type { Layout } from './layout.ts'
+
+const LEAST_SCALE = 0.2
+const MOST_SCALE = 1.5
+
+/** A graph is not shown smaller than this before one asks for it. */
+const LEAST_FIRST_SCALE = 0.65
+
+const WHEEL_STEP = 1.1
+
+export function useView(layout: Layout, selectedBox: number | undefined) {
+  const frame = useRef<HTMLDivElement>(null)
+  const canvas = useRef<HTMLDivElement>(null)
+  /** Undefined until the frame has been measured: nothing is drawn before, so nothing is drawn twice. */
+  const [scale, setScale] = useState<number>()
+  const fitScale = useCallback(
+    (least: number) => {
+      const { clientWidth = 1, clientHeight = 1 } = frame.current ?? {}
+      const whole = Math.min(clientWidth / widthOf(layout), clientHeight / heightOf(layout))
+      return Math.min(1, Math.max(least, whole))
+    },
+    [layout],
+  )
+  useLayoutEffect(() => setScale(fitScale(LEAST_FIRST_SCALE)), [fitScale])
+  const zoom = useCallback((by: number) => {
+    const element = frame.current
+    setScale((before = 1) => {
+      const after = Math.min(MOST_SCALE, Math.max(LEAST_SCALE, before * by))
+      if (element !== null) {
+        const { scrollLeft, scrollTop, clientWidth, clientHeight } = element
+        requestAnimationFrame(() => {
+          element.scrollLeft = ((scrollLeft + clientWidth / 2) * after) / before - clientWidth / 2
+          element.scrollTop = ((scrollTop + clientHeight / 2) * after) / before - clientHeight / 2
+        })
+      }
+      return after
+    })
+  }, [])
+  useEffect(() => {
+    const element = frame.current
+    if (element === null) return
+    const onWheel = (event: WheelEvent) => {
+      if (!event.ctrlKey && !event.metaKey) return
+      event.preventDefault()
+      zoom(event.deltaY < 0 ? WHEEL_STEP : 1 / WHEEL_STEP)
+    }
+    element.addEventListener('wheel', onWheel, { passive: false })
+    return () => element.removeEventListener('wheel', onWheel)
+  }, [zoom])
+  const isDrawn = scale !== undefined
+  useEffect(() => {
+    if (selectedBox === undefined || !isDrawn) return
+    canvas.current
+      ?.querySelector(`[data-box="${selectedBox}"]`)
+      ?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [selectedBox, isDrawn])
+  const fit = useCallback(() => setScale(fitScale(LEAST_SCALE)), [fitScale])
+  const onPointerDown = useCallback((event: PointerEvent) => drag(frame.current, event), [])
+  return { frame, canvas, scale, zoom, fit, onPointerDown }
+}
+
+/** Moves what one sees along with the mouse until its button is released. */
+function drag(element: HTMLElement | null, event: PointerEvent): void {
+  if (element === null || event.pointerType !== 'mouse' || event.button !== 0) return
+  if ((event.target as HTMLElement).closest('button') !== null) return
+  const from = { x: event.clientX + element.scrollLeft, y: event.clientY + element.scrollTop }
+  const onMove = (move: PointerEvent) => {
+    element.scrollLeft = from.x - move.clientX
+    element.scrollTop = from.y - move.clientY
+  }
+  element.setPointerCapture(event.pointerId)
+  element.addEventListener('pointermove', onMove)
+  element.addEventListener('pointerup', () => element.removeEventListener('pointermove', onMove), { once: true })
+}
