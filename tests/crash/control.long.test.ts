@@ -16,7 +16,7 @@ import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { markedProcesses } from '../../shared/processes.ts'
 import { type Control, startControl } from '../support/control.ts'
-import { type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
+import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -194,7 +194,7 @@ test(
     using dir = tempDir()
     await killAndCheck(join(dir.path, 'data'), join(dir.path, 'attempts'))
   },
-  10 * 60_000,
+  limitOf(ROUNDS),
 )
 
 /** Large enough for what is kept, small enough to be filled in a moment. */
@@ -210,7 +210,7 @@ test.skipIf(!canMount)(
       restore: () => disk.free(),
     })
   },
-  10 * 60_000,
+  limitOf(ROUNDS),
 )
 
 /** What clients were told about ids that are used again and again. Absent is what nobody was told yet. */
@@ -328,5 +328,5 @@ test(
     }
     expect([...told.records.values()].filter((exists) => exists).length).toBeGreaterThan(ROUNDS)
   },
-  10 * 60_000,
+  limitOf(ROUNDS),
 )

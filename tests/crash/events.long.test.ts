@@ -5,15 +5,13 @@
  * must be what happened: no number is missing, repeated or out of order, each graph was accepted and ended once, the last
  * event of each task is its record, and a replay from the beginning tells the same.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { EventStreamClient, gapsIn } from '../support/event-stream.ts'
-import { type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
+import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(600_000)
 
 const FLAGS = ['--event-history', '1000000', '--persist-interval', '50ms']
 
@@ -38,58 +36,62 @@ async function disturb(control: Control, random: Random, name: string): Promise<
   }
 }
 
-test(`a client that resumes hears all, once and in order (seed ${SEED})`, async () => {
-  const random = randomNumbers(SEED)
-  using dir = tempDir()
-  const heard: ServiceEvent[] = []
-  let lastId = '0'
-  for (let round = 0; round < ROUNDS; round++) {
+test(
+  `a client that resumes hears all, once and in order (${ROUNDS} kills, seed ${SEED})`,
+  async () => {
+    const random = randomNumbers(SEED)
+    using dir = tempDir()
+    const heard: ServiceEvent[] = []
+    let lastId = '0'
+    for (let round = 0; round < ROUNDS; round++) {
+      await using control = await startControl({ dataDir: dir.path, flags: FLAGS })
+      await using stream = await EventStreamClient.open(`${control.url}/events`, { 'last-event-id': lastId })
+      const working = [0, 1, 2].map((i) => disturb(control, random, `r${round}-${i}`))
+      await Bun.sleep(random(150))
+      await control.stop(random(5) === 0 ? 'SIGTERM' : 'SIGKILL')
+      await Promise.all(working)
+      await stream.ended()
+      expect(gapsIn(stream.events, Number(lastId))).toEqual([])
+      heard.push(...stream.events)
+      lastId = stream.lastId ?? lastId
+    }
+
     await using control = await startControl({ dataDir: dir.path, flags: FLAGS })
+    const records = await control.allEnded()
+    const { graph_id: last } = await control.submit([{ id: 'last', type: 'noop' }])
     await using stream = await EventStreamClient.open(`${control.url}/events`, { 'last-event-id': lastId })
-    const working = [0, 1, 2].map((i) => disturb(control, random, `r${round}-${i}`))
-    await Bun.sleep(random(150))
-    await control.stop(random(5) === 0 ? 'SIGTERM' : 'SIGKILL')
-    await Promise.all(working)
-    await stream.ended()
+    await stream.once((events) => events.some((event) => event.event === 'graph_ended' && event.graph_id === last))
     expect(gapsIn(stream.events, Number(lastId))).toEqual([])
     heard.push(...stream.events)
-    lastId = stream.lastId ?? lastId
-  }
 
-  await using control = await startControl({ dataDir: dir.path, flags: FLAGS })
-  const records = await control.allEnded()
-  const { graph_id: last } = await control.submit([{ id: 'last', type: 'noop' }])
-  await using stream = await EventStreamClient.open(`${control.url}/events`, { 'last-event-id': lastId })
-  await stream.once((events) => events.some((event) => event.event === 'graph_ended' && event.graph_id === last))
-  expect(gapsIn(stream.events, Number(lastId))).toEqual([])
-  heard.push(...stream.events)
+    expect(heard.filter(({ event }) => event === 'reset' || event === 'lagging')).toEqual([])
+    const once = (kind: ServiceEvent['event']) => {
+      const ids = heard.flatMap((event) => (event.event === kind && 'graph_id' in event ? event.graph_id : []))
+      expect(new Set(ids).size, kind).toBe(ids.length)
+      return new Set(ids)
+    }
+    const accepted = once('graph_accepted')
+    const ended = once('graph_ended')
+    // Of a graph whose records were all deleted, a kill leaves nothing that could end.
+    const deleted = new Set(heard.flatMap((event) => (event.event === 'task_deleted' ? event.graph_id : [])))
+    expect([...accepted].filter((id) => !ended.has(id!) && !deleted.has(id!))).toEqual([])
+    const newest = new Map(heard.flatMap((event) => (event.event === 'task_changed' ? [[event.task_id, event]] : [])))
+    for (const { id, graph_id, status, attempt, error, started_at, finished_at } of records) {
+      expect(accepted.has(graph_id), `graph of ${id}`).toBe(true)
+      expect(newest.get(id)).toMatchObject({
+        ...{ status, graph_id },
+        ...Object.fromEntries(
+          Object.entries({ attempt, error, started_at, finished_at }).filter(([, value]) => value !== undefined),
+        ),
+      })
+    }
 
-  expect(heard.filter(({ event }) => event === 'reset' || event === 'lagging')).toEqual([])
-  const once = (kind: ServiceEvent['event']) => {
-    const ids = heard.flatMap((event) => (event.event === kind && 'graph_id' in event ? event.graph_id : []))
-    expect(new Set(ids).size, kind).toBe(ids.length)
-    return new Set(ids)
-  }
-  const accepted = once('graph_accepted')
-  const ended = once('graph_ended')
-  // Of a graph whose records were all deleted, a kill leaves nothing that could end.
-  const deleted = new Set(heard.flatMap((event) => (event.event === 'task_deleted' ? event.graph_id : [])))
-  expect([...accepted].filter((id) => !ended.has(id!) && !deleted.has(id!))).toEqual([])
-  const newest = new Map(heard.flatMap((event) => (event.event === 'task_changed' ? [[event.task_id, event]] : [])))
-  for (const { id, graph_id, status, attempt, error, started_at, finished_at } of records) {
-    expect(accepted.has(graph_id), `graph of ${id}`).toBe(true)
-    expect(newest.get(id)).toMatchObject({
-      ...{ status, graph_id },
-      ...Object.fromEntries(
-        Object.entries({ attempt, error, started_at, finished_at }).filter(([, value]) => value !== undefined),
-      ),
-    })
-  }
-
-  await using again = await EventStreamClient.open(`${control.url}/events?after=0`)
-  await until(
-    () => again.events.length,
-    (count) => count >= heard.length,
-  )
-  expect(again.events.map(({ previous, ...event }) => event)).toEqual(heard.map(({ previous, ...event }) => event))
-})
+    await using again = await EventStreamClient.open(`${control.url}/events?after=0`)
+    await until(
+      () => again.events.length,
+      (count) => count >= heard.length,
+    )
+    expect(again.events.map(({ previous, ...event }) => event)).toEqual(heard.map(({ previous, ...event }) => event))
+  },
+  limitOf(ROUNDS),
+)

@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import type { TaskStatusResponse, TaskSummary } from '../../shared/contract/runtime.ts'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import { markedProcesses } from '../../shared/processes.ts'
-import { type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
+import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
@@ -176,7 +176,7 @@ test(
     using dir = tempDir()
     await killAndCheck(join(dir.path, 'data'), join(dir.path, 'runs'))
   },
-  10 * 60_000,
+  limitOf(ROUNDS),
 )
 
 /** Large enough for what is kept, small enough to be filled in a moment. */
@@ -193,7 +193,7 @@ test.skipIf(!canMount)(
       restore: () => disk.free(),
     })
   },
-  10 * 60_000,
+  limitOf(ROUNDS),
 )
 
 const readEnvironment = (pid: number): string => {

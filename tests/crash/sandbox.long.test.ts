@@ -16,15 +16,14 @@ import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { allPids } from '../../shared/processes.ts'
 import { missingCgroups } from '../support/cgroups.ts'
-import { type Random, randomNumbers, SEED } from '../support/random.ts'
+import { limitOf, type Random, randomNumbers, roundsOf, SEED } from '../support/random.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { noProcessesOf, processesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
-const ROUNDS = process.env.TASKMILL_NIGHTLY === undefined ? 20 : 300
-const PATIENCE_MS = 10 * 60_000
+const ROUNDS = roundsOf({ usual: 20, nightly: 300 })
 
 const SCRIPTS = [
   'exit 0',
@@ -72,7 +71,7 @@ test.skipIf(missingSandbox !== undefined)(
     expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(dataDir)
     expect(groupsBelow(groupsRoot)).toEqual([])
   },
-  PATIENCE_MS,
+  limitOf(ROUNDS),
 )
 
 async function submitSome(runtime: Runtime, random: Random, round: number): Promise<void> {
@@ -161,7 +160,7 @@ async function endAll(runtime: Runtime): Promise<void> {
   await until(
     () => runtime.json<{ tasks: TaskStatusResponse[] }>('/api/v1/tasks?limit=1000'),
     ({ tasks }) => tasks.every(({ status }) => hasEnded(status)),
-    { patienceMs: PATIENCE_MS },
+    { patienceMs: limitOf(ROUNDS) },
   )
 }
 

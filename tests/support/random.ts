@@ -18,4 +18,7 @@ export const roundsOf = ({ usual, nightly }: { usual: number; nightly: number })
 
 /** Of most of them. */
 export const ROUNDS = roundsOf({ usual: 30, nightly: 500 })
+
+/** Milliseconds that a test with so many kills may take. A busy machine takes some seconds for each of them. */
+export const limitOf = (rounds: number): number => (60 + rounds) * 10_000
 export const SEED = Number(process.env.TASKMILL_SEED ?? Date.now() % 1_000_000_000)
