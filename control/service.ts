@@ -11,6 +11,7 @@ import { controlApp } from './http/app.ts'
 import { EventStreams } from './operations/event-streams.ts'
 import type { OperationParts } from './operations/parts.ts'
 import { Readiness } from './operations/readiness.ts'
+import { WaitingEvents } from './operations/waiting-events.ts'
 import type { EarlierRun, Host, Parts } from './parts.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 
@@ -76,6 +77,7 @@ export class ControlService {
     const stopping = this.#stopping.signal
     const eventStreams = new EventStreams({
       ...{ store, events, history, numbers, stopping },
+      waiting: new WaitingEvents({ store, scheduler, executors }),
       maxStreams: this.#config.maxEventStreams,
     })
     const parts: OperationParts = {

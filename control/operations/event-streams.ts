@@ -1,10 +1,16 @@
 /** The open streams of events: how many there may be, what keeps them alive, how they end with the service. */
 import { ServiceError } from '../../shared/errors.ts'
+import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import type { Task } from '../graph/graph.ts'
 import { isWanted } from '../journal/event-feed.ts'
 import { HistoryGone } from '../journal/event-history.ts'
 import { isOfGraph } from '../journal/event-rows.ts'
+import type { Reason } from './waiting-events.ts'
 import { type EventSink, isKnownNumber, Watch, type WatchParts, type WatchRequest } from './watch.ts'
 import type { RemovedSubject } from './watch-subject.ts'
+
+/** Milliseconds between two looks at what tasks of other services wait for. */
+const LOOK_MS = 1_000
 
 export interface EventStreamsOptions extends WatchParts {
   /** Streams that may be open at the same time. */
@@ -16,6 +22,9 @@ export interface EventStreamsOptions extends WatchParts {
 export class EventStreams {
   readonly #options: EventStreamsOptions
   readonly #open = new Set<Watch>()
+  /** While a stream is open. */
+  #lookTimer: Timer | undefined
+  #isLooking = false
   /** Streams that were cut because their clients read too slowly. */
   laggingTotal = 0
   /** Events that were sent. */
@@ -45,8 +54,10 @@ export class EventStreams {
     const watch: Watch = new Watch(this.#options, request, this.#counted(sink), (isLagging) => {
       this.#open.delete(watch)
       if (isLagging) this.laggingTotal++
+      if (this.#open.size === 0) this.#stopLooking()
     })
     this.#open.add(watch)
+    this.#lookTimer ??= setInterval(() => void this.#lookElsewhere(), LOOK_MS)
     void watch.start()
     return watch
   }
@@ -63,6 +74,37 @@ export class EventStreams {
       if (!(error instanceof HistoryGone)) throw error
     }
     return false
+  }
+
+  #stopLooking(): void {
+    clearInterval(this.#lookTimer)
+    this.#lookTimer = undefined
+  }
+
+  /** Tells streams what other services say of the tasks that they carry out. */
+  async #lookElsewhere(): Promise<void> {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    const reasons = await this.#options.waiting.look(this.#isWatched())
+    if (reasons.length > 0) await runCooperatively(this.#tell(reasons))
+    this.#isLooking = false
+  }
+
+  #isWatched(): (task: Task) => boolean {
+    const graphIds = new Set<string>()
+    for (const { filter } of this.#open) {
+      if (filter.graphId === undefined) return () => true
+      graphIds.add(filter.graphId)
+    }
+    return ({ graph }) => graphIds.has(graph.id)
+  }
+
+  *#tell(reasons: readonly Reason[]): Steps<void> {
+    let told = 0
+    for (const watch of [...this.#open]) {
+      watch.tell(reasons)
+      if (isYieldDue(told++)) yield
+    }
   }
 
   #counted(sink: EventSink): EventSink {

@@ -2,30 +2,43 @@
 import { type EventData, MAX_RESET_GRAPHS, MAX_RESET_TASKS, type TaskEventState } from '../../shared/contract/events.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
-import type { Graph } from '../graph/graph.ts'
+import type { Graph, Task } from '../graph/graph.ts'
 import { graphSummary } from '../graph/graph-summary.ts'
 import { taskEventState } from '../journal/event-rows.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import type { WaitingEvents } from './waiting-events.ts'
 import type { WatchSubject } from './watch-subject.ts'
 
 export type PresentState = Partial<
   Pick<EventData<'reset'>, 'graph_id' | 'task' | 'graph' | 'tasks' | 'graphs' | 'truncated'>
 >
 
-/** In slices, so the state may include changes that were made meanwhile; their events follow. */
-export const presentState = async (store: TaskStore, { graph, task, removed }: WatchSubject): Promise<PresentState> => {
-  if (removed !== undefined) return { graph_id: removed.graphId }
-  if (task !== undefined) return { graph_id: task.graph.id, task: taskEventState(task) }
-  return runCooperatively(graph === undefined ? stateOfAll(store) : stateOfGraph(graph))
+export interface PresentStateParts {
+  readonly store: TaskStore
+  readonly waiting: Pick<WaitingEvents, 'reasonOf'>
 }
 
-function* stateOfGraph(graph: Graph): Steps<PresentState> {
+/** In slices, so the state may include changes that were made meanwhile; their events follow. */
+export async function presentState(
+  { store, waiting }: PresentStateParts,
+  { graph, task, removed }: WatchSubject,
+): Promise<PresentState> {
+  if (removed !== undefined) return { graph_id: removed.graphId }
+  const stateOf = (task: Task): TaskEventState => {
+    const reason = waiting.reasonOf(task)
+    return { ...taskEventState(task), ...(reason !== undefined && { waiting: reason }) }
+  }
+  if (task !== undefined) return { graph_id: task.graph.id, task: stateOf(task) }
+  return runCooperatively(graph === undefined ? stateOfAll(store) : stateOfGraph(graph, stateOf))
+}
+
+function* stateOfGraph(graph: Graph, stateOf: (task: Task) => TaskEventState): Steps<PresentState> {
   const tasks: TaskEventState[] = []
   let isTruncated = false
   for (let i = 0; i < graph.tasks.length && !isTruncated; i++) {
     const task = graph.tasks[i]!
     isTruncated = !task.isDeleted && tasks.length === MAX_RESET_TASKS
-    if (!task.isDeleted && !isTruncated) tasks.push(taskEventState(task))
+    if (!task.isDeleted && !isTruncated) tasks.push(stateOf(task))
     if (isYieldDue(i)) yield
   }
   const summary = yield* graphSummary(graph)

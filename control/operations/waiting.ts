@@ -35,7 +35,7 @@ export async function waitingNow({ scheduler, executors }: WaitingParts, tasks: 
 }
 
 /** Whether another service carries out the attempt of the task. */
-const isElsewhere = (task: Task): task is Task & { readonly handle: Handle } =>
+export const isElsewhere = (task: Task): task is Task & { readonly handle: Handle } =>
   task.status === 'running' && !task.isBackingOff && task.handle !== undefined
 
 function handlesByType(tasks: readonly Task[]): ReadonlyMap<string, readonly Handle[]> {

@@ -11,12 +11,14 @@
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/iso-time.ts'
+import type { Task } from '../graph/graph.ts'
 import { type EventFeed, type EventFilter, isWanted } from '../journal/event-feed.ts'
 import { type EventHistory, HistoryGone } from '../journal/event-history.ts'
 import type { EventNumbers } from '../journal/event-numbers.ts'
 import { isOfGraph } from '../journal/event-rows.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { presentState } from './present-state.ts'
+import type { Reason, WaitingEvents } from './waiting-events.ts'
 import { filterOf, type WatchSubject } from './watch-subject.ts'
 
 export interface WatchRequest {
@@ -45,6 +47,7 @@ export interface WatchParts {
   readonly events: EventFeed
   readonly history: EventHistory
   readonly numbers: EventNumbers
+  readonly waiting: WaitingEvents
 }
 
 /** Whether the history has all events after `after`. */
@@ -56,13 +59,15 @@ export class Watch {
   readonly #request: WatchRequest
   readonly #sink: EventSink
   readonly #onEnd: (isLagging: boolean) => void
-  readonly #filter: EventFilter
+  readonly filter: EventFilter
   readonly #unsubscribe: () => void
   /** Events up to this number were sent, or are not wanted. */
   #cursor = 0
   /** The number of the last event that was sent, or the number that the stream was resumed from. */
   #previous: number | undefined
   #isLive = false
+  /** Other services said something of tasks while the stream was not live. */
+  #hasMissedReasons = false
   #hasEnded = false
 
   /** `onEnd` is called once, when nothing is sent any more. */
@@ -71,8 +76,8 @@ export class Watch {
     this.#request = request
     this.#sink = sink
     this.#onEnd = onEnd
-    this.#filter = filterOf(request.subject)
-    this.#unsubscribe = parts.events.subscribe(this.#filter, (events) => {
+    this.filter = filterOf(request.subject)
+    this.#unsubscribe = parts.events.subscribe(this.filter, (events) => {
       if (this.#isLive) this.#sendLive(events)
     })
   }
@@ -91,7 +96,7 @@ export class Watch {
     await this.#replay()
     if (this.#request.subject.removed !== undefined) this.end()
     if (this.#hasEnded) return
-    this.#isLive = true
+    this.#goLive()
     if (!this.#request.untilEnded || !this.#isOver) return
     await events.settle().catch(() => {})
     this.end() // its last event was sent before, if it was wanted
@@ -129,10 +134,10 @@ export class Watch {
   }
 
   async #replayTo(last: number): Promise<void> {
-    const { graphId } = this.#filter
+    const { graphId } = this.filter
     const past = this.#parts.history.read(this.#cursor, last, (row) => graphId === undefined || isOfGraph(row, graphId))
     for await (const some of past) {
-      const wanted = some.filter((event) => isWanted(this.#filter, event))
+      const wanted = some.filter((event) => isWanted(this.filter, event))
       this.#cursor = some.at(-1)!.seq
       if (wanted.length > 0) this.#send(wanted)
       if (!this.#hasEnded && !(await this.#sink.drained())) this.#cut()
@@ -151,7 +156,7 @@ export class Watch {
 
   /** Sends the present state, which has all changes up to `seq`. What follows continues from there. */
   async #reset(reason: string, seq = this.#parts.events.delivered): Promise<void> {
-    const state = await presentState(this.#parts.store, this.#request.subject)
+    const state = await presentState(this.#parts, this.#request.subject)
     if (this.#hasEnded) return
     this.#cursor = seq
     this.#previous = undefined
@@ -166,6 +171,37 @@ export class Watch {
     const isNew = events[0]!.seq > this.#cursor
     this.#send(isNew ? events : events.filter(({ seq }) => seq > this.#cursor))
     this.#cursor = last
+    this.#pauseIfFull()
+  }
+
+  /** Tells what other services said of tasks. What was missed is told once the stream is live again. */
+  tell(reasons: readonly Reason[]): void {
+    if (!this.#isLive) {
+      this.#hasMissedReasons = true
+      return
+    }
+    const { graphId } = this.filter
+    const wanted = graphId === undefined ? reasons : reasons.filter(({ task }) => this.#isAbout(task))
+    if (wanted.length === 0) return
+    const seq = this.#previous ?? this.#cursor
+    this.#sink.send(this.#parts.waiting.eventsOf(wanted, seq), this.#previous)
+    this.#previous = seq
+    this.#pauseIfFull()
+  }
+
+  #isAbout({ id, graph }: Task): boolean {
+    const { graphId, taskId } = this.filter
+    return graph.id === graphId && (taskId === undefined || id === taskId)
+  }
+
+  #goLive(): void {
+    this.#isLive = true
+    const known = [...this.#parts.waiting.reasons]
+    this.tell(this.#hasMissedReasons ? known : known.filter(({ waiting }) => waiting !== undefined))
+    this.#hasMissedReasons = false
+  }
+
+  #pauseIfFull(): void {
     if (this.#hasEnded || !this.#sink.isFull) return
     this.#isLive = false
     void this.#catchUp()
@@ -175,10 +211,11 @@ export class Watch {
   async #catchUp(): Promise<void> {
     if (!(await this.#sink.drained())) this.#cut()
     await this.#replay()
-    this.#isLive = !this.#hasEnded
+    if (!this.#hasEnded) this.#goLive()
   }
 
-  #send(events: readonly ServiceEvent[]): void {
+  #send(unexplained: readonly ServiceEvent[]): void {
+    const events = this.#parts.waiting.explained(unexplained)
     const end = events.findIndex((event) => this.#isLast(event))
     const sent = end < 0 || end === events.length - 1 ? events : events.slice(0, end + 1)
     this.#sink.send(sent, this.#previous)
@@ -188,7 +225,7 @@ export class Watch {
 
   /** Whether nothing that is wanted can follow. */
   #isLast(event: ServiceEvent): boolean {
-    const { graphId, taskId } = this.#filter
+    const { graphId, taskId } = this.filter
     if (graphId === undefined) return false
     if (event.event === 'graph_removed' || (taskId !== undefined && event.event === 'task_deleted')) return true
     if (!this.#request.untilEnded) return false

@@ -70,6 +70,11 @@ export class Attempts {
     return { ...this.#slots.use, hold: this.#isStopping ? 'the service is stopping' : hold }
   }
 
+  /** Tasks whose attempts hold a slot. */
+  get executing(): Iterable<Task> {
+    return this.#slots.tasks
+  }
+
   /** The attempt of `task` that is being started or has not ended. */
   of(task: Task): Attempt | undefined {
     return this.#slots.attemptOf(task)

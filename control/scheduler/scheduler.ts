@@ -104,6 +104,11 @@ export class Scheduler {
     return this.#fault === undefined ? slotUse : { ...slotUse, hold: this.#fault }
   }
 
+  /** Tasks whose attempts execute. */
+  get executing(): Iterable<Task> {
+    return this.#attempts.executing
+  }
+
   /** The output of the attempt of `task` that executes; undefined where its executor shows none. */
   outputOf(task: Task): OutputSoFar | undefined {
     return this.#attempts.outputOf(task)

@@ -23,6 +23,11 @@ export class Slots {
     return this.#attempts.size < this.#count
   }
 
+  /** Tasks whose attempts hold a slot. */
+  get tasks(): Iterable<Task> {
+    return this.#attempts.keys()
+  }
+
   /** The attempt of `task` that is being started or has not ended. */
   attemptOf(task: Task): Attempt | undefined {
     return this.#starting?.task === task ? this.#starting : this.#attempts.get(task)

@@ -8,6 +8,7 @@ import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { count, maybe, oneOf, text, time } from './answer-schema.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { TASK_STATUSES } from './task-status.ts'
+import { Waiting } from './waiting.ts'
 
 /** Characters of an error in an event. The record of the task has all of it. */
 export const MAX_EVENT_ERROR_CHARACTERS = 1_000
@@ -52,6 +53,7 @@ export const TaskEventState = Type.Object({
   ),
   code: maybe(text('The kind of failure, as runtime.error.code of the record.')),
   progress: maybe(Type.Unknown({ description: 'The newest entry of progress: {timestamp, message, data}.' })),
+  waiting: maybe(Waiting),
   scope,
 })
 export type TaskEventState = Static<typeof TaskEventState>
@@ -87,6 +89,15 @@ export const EVENT_KINDS = {
   task_changed: kind(
     'A task changed: it started, reported progress, failed an attempt, is being cancelled, or ended. Changes within a few milliseconds are one event.',
     Type.Object({ graph_id: graphId, ...TaskEventState.properties }),
+  ),
+  task_waiting: kind(
+    'The runtime service has a running task in its queue, or is away, or (without waiting) no longer so. Only while somebody watches, at most once a second for a task, and not kept: seq and id are those of the event before it.',
+    Type.Object({
+      graph_id: graphId,
+      task_id: text('Id of the task.'),
+      waiting: maybe(Waiting),
+      scope,
+    }),
   ),
   task_deleted: kind(
     'The record of a task was deleted.',

@@ -1,8 +1,9 @@
 /** Why a task waits: `waiting` in records and graphs. Source: docs/http.md, "Why is it waiting?". */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { EventStreamClient, gapsIn } from '../support/event-stream.ts'
 import { startPair } from '../support/pair.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
@@ -100,6 +101,74 @@ test('for memory at the runtime service, and for a runtime service that is away'
   )
   await Bun.write(pair.file('go'), '')
   for (const id of ['first', 'second']) expect((await pair.control.ended(id)).status).toBe('success')
+})
+
+describe('events', () => {
+  /** What the stream said last of why the task waits; null: that it does not. */
+  const lastOf = (stream: EventStreamClient, id: string) => {
+    const event = stream.events.findLast((event) => event.event === 'task_waiting' && event.task_id === id)
+    return event?.event === 'task_waiting' ? (event.waiting ?? null) : undefined
+  }
+  const told = (stream: EventStreamClient, id: string, isIt: (waiting: Waiting | null | undefined) => boolean) =>
+    until(() => lastOf(stream, id), isIt)
+
+  test('tell what the runtime service waits for, that it is away, and that a task executes', async () => {
+    const large = { limits: { memory_bytes: 600 * 1024 * 1024 } }
+    await using pair = await startPair({ runtimeFlags: ['--capacity-memory-bytes', String(1024 * 1024 * 1024)] })
+    const { control } = pair
+    const go = `echo; while [ ! -e '${pair.file('go')}' ]; do sleep 0.02; done`
+    const script = (id: string) => ({ id, type: 'runtime.script', params: { script: go, ...large } })
+    await using all = await EventStreamClient.open(`${control.url}/events`)
+    await control.submit([script('first')])
+    await pair.running('first')
+    const { graph_id } = await control.submit([script('second')])
+    await using ofGraph = await EventStreamClient.open(`${control.url}/graphs/${graph_id}/events?after=0`)
+    await using ofTask = await EventStreamClient.open(`${control.url}/tasks/first/events`)
+    const memory = { reason: 'runtime', detail: 'waiting for memory_bytes' } as const
+    for (const stream of [all, ofGraph])
+      expect(await told(stream, 'second', (waiting) => waiting != null)).toEqual(memory)
+    await using late = await EventStreamClient.open(`${control.url}/tasks/second/events`)
+    expect(await told(late, 'second', (waiting) => waiting != null)).toEqual(memory)
+    await using unknown = await EventStreamClient.open(`${control.url}/graphs/${graph_id}/events?after=900000000000`)
+    expect((await unknown.once(({ length }) => length > 0))[0]).toMatchObject({
+      event: 'reset',
+      tasks: [{ waiting: memory }],
+    })
+
+    await pair.stopRuntime('SIGTERM')
+    const isAway = (waiting: Waiting | null | undefined) => waiting?.detail?.startsWith('runtime away since ') === true
+    for (const stream of [all, ofTask]) await told(stream, 'first', isAway)
+    await pair.startRuntime()
+    for (const stream of [all, ofTask]) await told(stream, 'first', (waiting) => waiting === null)
+    await told(ofGraph, 'second', (waiting) => waiting?.detail === memory.detail)
+
+    await Bun.write(pair.file('go'), '')
+    for (const id of ['first', 'second']) expect((await control.ended(id)).status).toBe('success')
+    await all.once((events) => events.filter(({ event }) => event === 'graph_ended').length === 2)
+    for (const stream of [all, ofGraph, ofTask, late])
+      expect(gapsIn(stream.events, stream.events[0]!.previous)).toEqual([])
+    expect(ofTask.events.some((event) => 'task_id' in event && event.task_id !== 'first')).toBe(false)
+    await using resumed = await EventStreamClient.open(`${control.url}/events`, { 'last-event-id': all.lastId! })
+    expect(resumed.status).toBe(200)
+  })
+
+  test('tell of the backoff of a task, and no more once it has ended', async () => {
+    await using control = await startControl()
+    const params = { action: 'read', path: 'not/there' }
+    const { graph_id } = await control.submit([{ id: 'again', type: 'file', params, retry: 20 }])
+    await using stream = await EventStreamClient.open(`${control.url}/graphs/${graph_id}/events?after=0&until=ended`)
+    const changes = () => stream.events.flatMap((event) => (event.event === 'task_changed' ? [event] : []))
+    const { waiting, run_status, attempt } = await until(
+      () => changes().find(({ waiting }) => waiting?.reason === 'backoff')!,
+      (found) => found !== undefined,
+    )
+    expect([run_status, waiting!.detail]).toEqual(['accepted', `attempt ${attempt! + 1} of 21 follows`])
+    expect(Date.parse(waiting!.until!)).toBeGreaterThan(0)
+    await control.fetch('/tasks/again/cancel', { method: 'POST' })
+    await stream.ended()
+    expect(changes().at(-1)).toMatchObject({ status: 'cancelled' })
+    expect(changes().at(-1)).not.toHaveProperty('waiting')
+  })
 })
 
 test('a runtime service that does not answer does not hold up a look at its tasks', async () => {

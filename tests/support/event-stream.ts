@@ -71,13 +71,16 @@ export class EventStreamClient implements AsyncDisposable {
   }
 }
 
+/** Events with the number of the event before them. */
+const REPEATS: ReadonlySet<string> = new Set(['lagging', 'task_waiting'])
+
 /** What goes wrong with numbers in the events of one stream: each follows the one before it. */
 export function gapsIn(events: readonly ServiceEvent[], previous: number | undefined): string[] {
   const faults: string[] = []
   let before = previous
   for (const event of events) {
     if (event.previous !== before) faults.push(`${event.event} ${event.seq} follows ${event.previous}, not ${before}`)
-    if (before !== undefined && event.seq <= before && event.event !== 'lagging')
+    if (before !== undefined && event.seq <= before && !REPEATS.has(event.event))
       faults.push(`${event.event} ${event.seq} is not after ${before}`)
     before = event.seq
   }

@@ -18,6 +18,7 @@ import { ResultFiles } from '../../../control/journal/result-files.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
 import { EventStreams } from '../../../control/operations/event-streams.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
+import { WaitingEvents } from '../../../control/operations/waiting-events.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/store/counters.ts'
 import { Retention } from '../../../control/store/retention.ts'
@@ -75,7 +76,10 @@ const parts = {
     readiness,
     idempotencyKeys,
     resultFiles,
-    eventStreams: new EventStreams({ store, events, history, numbers, stopping, maxStreams: 1_000 }),
+    eventStreams: new EventStreams({
+      ...{ store, events, history, numbers, stopping, maxStreams: 1_000 },
+      waiting: new WaitingEvents({ store, scheduler, executors }),
+    }),
   },
   callbacks: new Callbacks({
     ...{ store, history, dataDir: dir.path, policy: 'public', secret: undefined, log },
