@@ -94,11 +94,15 @@ export interface ForgottenTask extends ExecutableTask {
   readonly handle: Handle | undefined
 }
 
+/** Where the reading of an output begins: at a byte, or at its last lines. */
+export type LogStart = { readonly offset: number } | { readonly tail: number }
+
 /** Which output of a delegated attempt is read. */
 export interface LogRequest {
   readonly stream: 'stdout' | 'stderr'
-  /** Begin with so many of the last lines. Undefined: with the first byte. */
-  readonly tail: number | undefined
+  readonly start: LogStart
+  /** Told the position of the first byte, before it is yielded. */
+  readonly onStart: (offset: number) => void
   /** Undefined: only what is there. Else the reading goes on until the attempt has ended, or this is true. */
   readonly untilOver: (() => boolean) | undefined
   readonly traceId: string
@@ -117,7 +121,7 @@ export interface HandingOver {
    */
   resultSoFar?(handle: Handle, call: { readonly traceId: string; readonly signal: AbortSignal }): Promise<unknown>
   /**
-   * The output of an attempt, from its first byte or its last lines on. Throws `ExecutionError` if the remote service does not
+   * The output of an attempt. Throws `ExecutionError` if the remote service does not
    * answer, or does not have it.
    */
   readLog?(handle: Handle, request: LogRequest): AsyncIterable<Uint8Array>

@@ -21,8 +21,17 @@ interface Patience {
 
 const logQuery = {
   stream: choice(LOG_STREAMS, 'Default stdout.'),
-  follow: choice(['true', 'false'], 'Continue until the task has ended. Default false.'),
+  follow: choice(
+    ['true', 'attempt', 'false'],
+    'true: continue until the task has ended. attempt: until the attempt has ended. Default false.',
+  ),
   tail: wholeNumber(0, MAX_TAIL_LINES, 'Begin with this many last lines. Default: all that is kept.'),
+  offset: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Begin at this byte. Excludes tail.'),
+  attempt: wholeNumber(
+    1,
+    Number.MAX_SAFE_INTEGER,
+    'The attempt that offset counts in. If a newer one has begun, the log begins with the first byte of that one.',
+  ),
 }
 
 export function addLogRoutes(app: AnyElysia, parts: OperationParts): void {
@@ -42,7 +51,7 @@ function addLogRoute(
       const reader = { traceId: traceIdOf(set), signal: AbortSignal.any([request.signal, gone.signal]) }
       // A task may be silent for hours. Who does not take what it writes is cut off.
       const patience: Patience = {
-        waits: () => app.server?.timeout(request, asked.follow ? 0 : WRITE_TIMEOUT_SECONDS),
+        waits: () => app.server?.timeout(request, asked.followUntil === undefined ? WRITE_TIMEOUT_SECONDS : 0),
         takes: () => app.server?.timeout(request, WRITE_TIMEOUT_SECONDS),
       }
       patience.waits()
@@ -57,7 +66,8 @@ function addLogRoute(
       answers: {
         200: other('text/plain; charset=utf-8', 'The bytes of the stream, as they are.', {
           'X-Task-Status': 'State of the task when the answer began.',
-          'X-Task-Attempt': 'Number of the attempt. Absent before the first one.',
+          'X-Task-Attempt': 'Number of the attempt whose output comes first. Absent before the first one.',
+          'X-Log-Offset': 'Position of the first byte in the output of that attempt.',
           'X-Log-Truncated': 'true if the task has written more than is kept.',
         }),
       },
@@ -86,14 +96,22 @@ function logResponse(log: TaskLog, patience: Patience, leave: () => void): Respo
       'content-type': 'text/plain; charset=utf-8',
       'x-task-status': log.status,
       'x-log-truncated': String(log.isTruncated),
+      'x-log-offset': String(log.offset),
       ...(log.attempt > 0 && { 'x-task-attempt': String(log.attempt) }),
     },
   })
 }
 
 /** Throws 400 with the parameter, its value and the allowed values. */
-function logRequest({ stream = 'stdout', follow, tail }: QueryOf<typeof logQuery>): TaskLogRequest {
-  return { stream: streamOf(stream), follow: truthOf('follow', follow), tail: tailOf(tail) }
+function logRequest({ stream = 'stdout', follow, tail, offset, attempt }: QueryOf<typeof logQuery>): TaskLogRequest {
+  if (tail !== undefined && offset !== undefined) throw badRequest('tail and offset exclude each other')
+  if (attempt !== undefined && offset === undefined) throw badRequest('attempt says what offset counts in: give both')
+  return {
+    stream: streamOf(stream),
+    start: tail === undefined ? { offset: positionOf('offset', offset, 0) ?? 0 } : { tail: tailOf(tail) },
+    attempt: positionOf('attempt', attempt, 1),
+    followUntil: followOf(follow),
+  }
 }
 
 function streamOf(text: string): LogStream {
@@ -104,15 +122,22 @@ function streamOf(text: string): LogStream {
 }
 
 /** A parameter without a value is true. */
-function truthOf(name: string, text = 'false'): boolean {
-  if (text === 'true' || text === '1' || text === '') return true
-  if (text === 'false' || text === '0') return false
-  throw badRequest(`invalid ${name} ${JSON.stringify(text)}: expected true or false`)
+function followOf(text = 'false'): TaskLogRequest['followUntil'] {
+  if (text === 'true' || text === '1' || text === '') return 'task ended'
+  if (text === 'attempt') return 'attempt ended'
+  if (text === 'false' || text === '0') return undefined
+  throw badRequest(`invalid follow ${JSON.stringify(text)}: expected true, attempt or false`)
 }
 
-function tailOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
+function tailOf(text: string): number {
   const lines = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN
   if (lines <= MAX_TAIL_LINES) return lines
   throw badRequest(`invalid tail ${JSON.stringify(text)}: expected a number of lines from 0 to ${MAX_TAIL_LINES}`)
+}
+
+function positionOf(name: string, text: string | undefined, least: number): number | undefined {
+  if (text === undefined) return undefined
+  const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (number >= least && number <= Number.MAX_SAFE_INTEGER) return number
+  throw badRequest(`invalid ${name} ${JSON.stringify(text)}: expected a whole number from ${least} on`)
 }

@@ -9,7 +9,7 @@ import type { ProgressEntry } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { messageOf, ServiceError } from '../../shared/errors.ts'
 import { grown } from '../../shared/growth-waiters.ts'
-import type { OutputSoFar } from '../executors/executor.ts'
+import type { LogStart, OutputSoFar } from '../executors/executor.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'
 import { type LogStream, logTextOf, progressLines } from '../graph/log-page.ts'
@@ -31,10 +31,11 @@ export interface TaskLogParts extends LogsParts {
 
 export interface TaskLogRequest {
   readonly stream: LogStream
-  /** Begin with so many of the last lines. Undefined: with the first one. */
-  readonly tail: number | undefined
-  /** Go on until the task has ended. */
-  readonly follow: boolean
+  readonly start: LogStart
+  /** The attempt that an offset counts in: the output of a newer one is read from its first byte. Undefined: the newest. */
+  readonly attempt?: number | undefined
+  /** Until when the log goes on. Undefined: it has what there is. */
+  readonly followUntil: 'attempt ended' | 'task ended' | undefined
 }
 
 export interface TaskLog {
@@ -42,6 +43,8 @@ export interface TaskLog {
   readonly status: TaskStatus
   /** The attempt whose output comes first; 0 before the first attempt. */
   readonly attempt: number
+  /** The position of the first byte in that output. */
+  readonly offset: number
   /** The task wrote more than is kept, as far as is known at the first bytes. */
   readonly isTruncated: boolean
   /** The next bytes; undefined at the end, or once the signal of the reader has fired. Readers must not change them. */
@@ -59,7 +62,7 @@ export async function openTaskLog(
   reader: Reader,
 ): Promise<TaskLog> {
   const task = knownTask(parts.store, address)
-  if (request.follow && followers >= MAX_LOG_FOLLOWERS) {
+  if (request.followUntil !== undefined && followers >= MAX_LOG_FOLLOWERS) {
     throw new ServiceError(503, `${MAX_LOG_FOLLOWERS} logs are followed already: try again later, or without follow`)
   }
   const log = new TaskLogReader(parts, task, request, reader)
@@ -70,7 +73,7 @@ export async function openTaskLog(
   else reader.signal.addEventListener('abort', leave, { once: true })
   parts.persistence.flush()
   return {
-    ...{ status: task.status, attempt: task.attempt, isTruncated: log.isTruncated },
+    ...{ status: task.status, attempt: log.attempt, offset: log.offset, isTruncated: log.isTruncated },
     async next() {
       const chunk = first ?? (await bytes.next()).value ?? undefined
       first = undefined
@@ -86,21 +89,33 @@ class TaskLogReader {
   /** Fires when nobody reads any more, or the service stops. */
   readonly #ends: AbortSignal
   readonly #traceId: string
-  /** Lines to begin with; undefined once the first source was found. */
-  #tail: number | undefined
+  /** Where the next source begins. */
+  #start: LogStart
+  /** Bytes of earlier texts that were left out. */
+  #leftOut = 0
+  /** The attempt whose output has been read, or is read now; 0 before that. Reports are one log for all attempts. */
+  #readAttempt = 0
+  /** The position of the first byte. */
+  offset: number
   isTruncated = false
 
   constructor(parts: TaskLogParts, task: Task, request: TaskLogRequest, { signal, traceId }: Reader) {
     this.#parts = parts
     this.#task = task
     this.#request = request
-    this.#tail = request.tail
+    this.#start = request.start
+    this.offset = 'offset' in request.start ? request.start.offset : 0
     this.#traceId = traceId
     this.#ends = AbortSignal.any([signal, parts.stopping])
   }
 
+  /** The attempt whose output comes first. */
+  get attempt(): number {
+    return this.#readAttempt === 0 ? this.#task.attempt : this.#readAttempt
+  }
+
   async *bytes(): AsyncGenerator<Uint8Array, void, void> {
-    const isFollowing = this.#request.follow
+    const isFollowing = this.#request.followUntil !== undefined
     if (isFollowing) followers++
     try {
       yield* this.#attempts()
@@ -112,36 +127,40 @@ class TaskLogReader {
   /** The output of one attempt after the other. */
   async *#attempts(): AsyncGenerator<Uint8Array, void, void> {
     const { store, scheduler, persistence } = this.#parts
+    const { stream, followUntil } = this.#request
     const task = this.#task
     let reported: ProgressEntry | undefined
-    /** The attempt whose output has been read. */
-    let readAttempt = 0
     while (!this.#ends.aborted && !task.isDeleted) {
-      const output = readAttempt === task.attempt ? undefined : scheduler.outputOf(task)
+      const isNextAttempt = this.#readAttempt !== 0 && this.#readAttempt !== task.attempt
+      if (isNextAttempt && followUntil === 'attempt ended') return
+      const output = this.#readAttempt === task.attempt ? undefined : scheduler.outputOf(task)
       if (output !== undefined) {
-        readAttempt = task.attempt
         yield* this.#growing(output)
-      } else if (readAttempt !== task.attempt && !task.isTerminal && task.handle?.isTaken) {
-        if (yield* this.#remote(task.handle)) readAttempt = task.attempt
+      } else if (this.#readAttempt !== task.attempt && !task.isTerminal && task.handle?.isTaken) {
+        yield* this.#remote(task.handle)
       }
-      const reports = this.#request.stream === 'stdout' ? entriesAfter(task.progress, reported) : []
+      const reports = stream === 'stdout' ? entriesAfter(task.progress, reported) : []
       reported = reports.at(-1) ?? reported
       const isOver = task.isTerminal
       const lines = progressLines(reports)
-      if (isOver && readAttempt !== task.attempt) yield* this.#result(lines)
+      if (isOver && this.#readAttempt !== task.attempt) yield* this.#result(lines)
       else yield* this.#text(lines)
       if (isOver) persistence.flush() // the end of the log tells that the task has ended
-      if (isOver || !this.#request.follow) return
+      if (isOver || followUntil === undefined) return
       if (reports.length === 0 && output === undefined) await store.whenChanged(task, this.#ends)
     }
   }
 
-  /** The output of an attempt that executes; to its end, where the task is followed. */
+  /** The output of an attempt that executes; to its end, where it is followed. */
   async *#growing(output: OutputSoFar): AsyncGenerator<Uint8Array, void, void> {
-    const { stream, follow } = this.#request
+    const { stream, followUntil } = this.#request
+    const { attempt } = this.#task
+    const start = this.#startOf(attempt)
+    this.#readAttempt = attempt
     const source = output[stream] ?? (stream === 'stdout' ? output.output : undefined)
     if (source === undefined) return
-    let position = this.#start(source.read(0))
+    let position = startIn(source.read(0), start)
+    this.#startedAt(position)
     while (!this.#ends.aborted) {
       const isComplete = source.isComplete
       const bytes = source.read(position)
@@ -150,28 +169,33 @@ class TaskLogReader {
         const chunk = bytes.subarray(0, CHUNK_BYTES)
         position += chunk.length
         yield chunk
-      } else if (isComplete || !follow) return
+      } else if (isComplete || followUntil === undefined) return
       else await grown(source, this.#ends)
     }
   }
 
-  /** Where the first source begins: at its last lines, where only those were asked for. */
-  #start(bytes: Uint8Array): number {
-    const tail = this.#tail
-    this.#tail = undefined
-    return tail === undefined ? 0 : lastLinesStart(bytes, tail)
+  /** Where the output of an attempt begins: an offset counts in that of one attempt only. */
+  #startOf(attempt: number): LogStart {
+    const { attempt: asked = attempt } = this.#request
+    return this.#readAttempt !== 0 || asked < attempt ? FIRST_BYTE : this.#start
+  }
+
+  #startedAt(offset: number): void {
+    this.offset = this.#leftOut + offset
+    this.#start = FIRST_BYTE
   }
 
   /**
-   * The output of an attempt that another service executes; to its end, where the task is followed. False if the service
-   * does not have it. Throws 503 where it does not answer and the task is not followed.
+   * The output of an attempt that another service executes; to its end, where it is followed. False if the service does not
+   * have it. Throws 503 where it does not answer and the task is not followed.
    */
   async *#remote(handle: Handle): AsyncGenerator<Uint8Array, boolean, void> {
     const task = this.#task
+    const isFollowed = this.#request.followUntil !== undefined
     const isOver = () => task.isTerminal || task.isDeleted || task.handle?.id !== handle.id
     let hasBytes = false
     try {
-      const log = this.#readRemote(handle, this.#request.follow ? isOver : undefined)
+      const log = this.#readRemote(handle, isFollowed ? isOver : undefined)
       if (log === undefined) return false
       for await (const bytes of log) {
         hasBytes = true
@@ -179,37 +203,56 @@ class TaskLogReader {
       }
       return true
     } catch (error) {
-      if (hasBytes || this.#request.follow || task.isTerminal) return hasBytes
+      if (hasBytes || isFollowed || task.isTerminal) return hasBytes
       throw new ServiceError(503, `cannot read the output so far: ${messageOf(error)}; the task still runs, try again`)
     }
   }
 
   #readRemote(handle: Handle, untilOver: (() => boolean) | undefined) {
     const { stream } = this.#request
-    const tail = this.#tail
-    this.#tail = undefined
-    const request = { stream, tail, untilOver, traceId: this.#traceId, signal: this.#ends }
-    return this.#parts.executors.get(this.#task.type)?.readLog?.(handle, request)
+    const { attempt, type } = this.#task
+    const onStart = (offset: number) => {
+      this.#readAttempt = attempt
+      this.#startedAt(offset)
+    }
+    const request = { stream, start: this.#startOf(attempt), onStart, untilOver }
+    return this.#parts.executors
+      .get(type)
+      ?.readLog?.(handle, { ...request, traceId: this.#traceId, signal: this.#ends })
   }
 
   /** `lines` and the log that the result holds, or the whole log where the result holds a part and another service has it. */
   async *#result(lines: string): AsyncGenerator<Uint8Array, void, void> {
-    const { result, handle } = this.#task
-    const tail = this.#tail
+    const { result, handle, attempt } = this.#task
     const value = result instanceof ResultFile ? await storedValue(result, this.#parts.resultFiles) : result
     const { text, isTruncated } = logTextOf(value, this.#request.stream)
     if (isTruncated && handle?.isTaken && (yield* this.#remote(handle))) return
     this.isTruncated = isTruncated
-    this.#tail = tail
+    if (lines === '') this.#start = this.#startOf(attempt)
+    this.#readAttempt = attempt
     yield* this.#text(lines + text)
   }
 
+  /** A text that follows the texts before it. */
   *#text(text: string): Generator<Uint8Array, void, void> {
     if (text === '') return
     const bytes = new TextEncoder().encode(text)
-    for (let at = this.#start(bytes); at < bytes.length; at += CHUNK_BYTES) yield bytes.subarray(at, at + CHUNK_BYTES)
+    let at = startIn(bytes, this.#start)
+    if (at > bytes.length) {
+      this.#leftOut += bytes.length
+      this.#start = { offset: at - bytes.length }
+      return
+    }
+    this.#startedAt(at)
+    for (; at < bytes.length; at += CHUNK_BYTES) yield bytes.subarray(at, at + CHUNK_BYTES)
   }
 }
+
+const FIRST_BYTE: LogStart = { offset: 0 }
+
+/** The position where reading `bytes` begins. An offset may be beyond their end: the rest is still to come. */
+const startIn = (bytes: Uint8Array, start: LogStart): number =>
+  'offset' in start ? start.offset : lastLinesStart(bytes, start.tail)
 
 /** The entries after `last`. Only the newest ones are kept, so `last` may be gone, and then all of them are newer. */
 function entriesAfter(entries: readonly ProgressEntry[] = [], last: ProgressEntry | undefined): ProgressEntry[] {

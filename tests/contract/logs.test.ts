@@ -105,6 +105,51 @@ describe('of a task that has ended', () => {
   })
 })
 
+describe('from an offset', () => {
+  const part = async (id: string, query: string) => {
+    const answer = await logs(id, query)
+    return [answer.headers.get('x-task-attempt'), answer.headers.get('x-log-offset'), await answer.text()]
+  }
+
+  test('are the bytes that come after it, in the attempt that it counts in', async () => {
+    const id = await run(script(`echo "\${TASKMILL_ATTEMPT##*/}: é"; exit 1`, { retry: 1 }))
+    expect(await part(id, 'offset=0')).toEqual(['2', '0', '2: é\n'])
+    expect(await part(id, 'offset=3&attempt=2')).toEqual(['2', '3', 'é\n'])
+    expect(await part(id, 'offset=6&attempt=2')).toEqual(['2', '6', ''])
+    expect(await part(id, 'offset=600&attempt=2&follow=attempt')).toEqual(['2', '600', ''])
+    expect(await part(id, 'offset=3&attempt=1')).toEqual(['2', '0', '2: é\n'])
+    expect(await part(id, 'tail=1')).toEqual(['2', '0', '2: é\n'])
+    expect(await part(id, 'offset=0&stream=stderr')).toEqual(['2', '0', ''])
+  })
+
+  test('a log that is followed by attempts ends with each of them', async () => {
+    const first = `[ "\${TASKMILL_ATTEMPT##*/}" = 2 ] || { ${waitFor(file('j'))}; echo two; exit 1; }`
+    const id = await start(script(`echo one; ${first}; echo three`, { retry: 1 }))
+    const begin = await logs(id, 'follow=attempt')
+    expect(begin.headers.get('x-task-attempt')).toBe('1')
+    const followed = reading(begin)
+    await followed.has('one\n')
+    const resumed = reading(logs(id, 'follow=attempt&attempt=1&offset=2'))
+    const later = reading(logs(id, 'follow=attempt&attempt=1&offset=6'))
+    await go('j')
+    await Promise.all([followed.done, resumed.done, later.done])
+    expect([followed, resumed, later].map(({ state }) => state.received)).toEqual(['one\ntwo\n', 'e\ntwo\n', 'o\n'])
+    expect(await part(id, 'follow=attempt&attempt=1&offset=8')).toEqual(['2', '0', 'one\nthree\n'])
+  })
+
+  test('of a call of an MCP server count what it reported, and its answer', async () => {
+    await using servers = await startMcpControl({ odd: oddServer() })
+    const own = servers.control
+    await own.submit([{ id: 'a', type: 'mcp', tool_name: 'odd/progress', input: { message: 'half way' } }])
+    await own.ended('a')
+    const whole = await (await own.fetch('/tasks/a/logs')).text()
+    for (const offset of [0, 4, 9, 12, whole.length, whole.length + 5]) {
+      const rest = await own.fetch(`/tasks/a/logs?offset=${offset}&attempt=1`)
+      expect([rest.headers.get('x-log-offset'), await rest.text()]).toEqual([String(offset), whole.slice(offset)])
+    }
+  })
+})
+
 describe('of a running task', () => {
   test('is what there is so far; followed, what comes until its end', async () => {
     const id = await start(script(`echo one; echo two; ${waitFor(file('a'))}; echo three; echo err >&2`))
@@ -284,7 +329,12 @@ describe('followers', () => {
 describe('refused', () => {
   test.each([
     ['stream=stdouts', 'invalid stream "stdouts": expected stdout or stderr (did you mean "stdout"?)'],
-    ['follow=maybe', 'invalid follow "maybe": expected true or false'],
+    ['follow=maybe', 'invalid follow "maybe": expected true, attempt or false'],
+    ['offset=-1', 'invalid offset "-1": expected a whole number from 0 on'],
+    ['offset=0&attempt=0', 'invalid attempt "0": expected a whole number from 1 on'],
+    ['offset=1e3', 'invalid offset "1e3": expected a whole number from 0 on'],
+    ['offset=1&tail=1', 'tail and offset exclude each other'],
+    ['attempt=1', 'attempt says what offset counts in: give both'],
     ['tail=-1', 'invalid tail "-1": expected a number of lines from 0 to 100000'],
     ['tail=100001', 'invalid tail "100001": expected a number of lines from 0 to 100000'],
     ['folow=true', 'unknown query parameter "folow" (did you mean "follow"?)'],

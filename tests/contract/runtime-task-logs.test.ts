@@ -65,6 +65,26 @@ test('a task that waits for its turn is waited for, and the next attempt follows
   expect(followed.state.received).toBe('go\ngo\n')
 })
 
+test('an offset counts in the whole output, also while its result holds a part of it', async () => {
+  await using pair = await startPair()
+  await pair.script('a', `seq 1 100000; ${waitFor(pair.file('go'))}; echo end`)
+  await until(
+    async () => (await logs(pair, 'a', 'offset=588890')).text(),
+    (rest) => rest === '00000\n'.slice(1),
+  )
+  const begun = await logs(pair, 'a', 'follow=attempt&offset=588000&attempt=1')
+  expect([begun.headers.get('x-task-attempt'), begun.headers.get('x-log-offset')]).toEqual(['1', '588000'])
+  const tail = await logs(pair, 'a', 'tail=1')
+  expect([tail.headers.get('x-log-offset'), await tail.text()]).toEqual(['588888', '100000\n'])
+  const followed = reading(begun)
+  await Bun.write(pair.file('go'), '')
+  await followed.done
+  expect(followed.state.received).toEndWith('\n100000\nend\n')
+  expect(followed.state.received.length).toBe(588_895 + 4 - 588_000)
+  await pair.ended('a')
+  expect(await (await logs(pair, 'a', 'offset=588888&attempt=1')).text()).toBe('100000\nend\n')
+})
+
 test('a log that is followed goes on after a restart of the runtime service', async () => {
   await using pair = await startPair()
   await pair.script('a', `echo one; ${waitFor(pair.file('go'))}; echo two`)

@@ -8,6 +8,7 @@ import { messageOf } from '../../../shared/errors.ts'
 import { GrowingPause } from '../../../shared/growing-pause.ts'
 import { grown } from '../../../shared/growth-waiters.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
+import type { LogRequest } from '../executor.ts'
 import { LiveLog } from './live-log.ts'
 import { isAway, type LogRange, type RuntimeService } from './service.ts'
 
@@ -26,7 +27,7 @@ const MAX_LIVE_LOGS = 64
 /** Milliseconds between two looks, and before another try after a lost connection. */
 const PAUSES = { firstMs: 100, longestMs: 2_000 }
 
-export interface RemoteLogRequest extends Pick<LogRange, 'stream' | 'tail'> {
+export interface RemoteLogRequest extends Pick<LogRequest, 'stream' | 'start' | 'onStart'> {
   readonly traceId: string
   /** Ends the reading. */
   readonly signal: AbortSignal
@@ -48,14 +49,15 @@ export class RemoteLogs {
   /** The bytes of a log. Throws `CallFailed`. */
   async *read(id: string, request: RemoteLogRequest): AsyncGenerator<Uint8Array, void, void> {
     const { stream, traceId, signal, untilOver } = request
-    let range: LogRange = { stream, ...(request.tail === undefined ? {} : { tail: request.tail }), limit: PAGE_BYTES }
-    let position = 0
+    let range: LogRange = { stream, ...request.start, limit: PAGE_BYTES }
+    let position: number | undefined
     let isLastLook = untilOver === undefined
     const pauses = new GrowingPause(PAUSES)
     while (!signal.aborted) {
       isLastLook ||= untilOver?.() === true
       try {
         const page = await this.#page(id, range, traceId, signal)
+        if (position === undefined) request.onStart(page.offset)
         position = page.offset + page.bytes.length
         range = { stream, offset: position, limit: PAGE_BYTES }
         if (page.bytes.length > 0) {

@@ -113,8 +113,8 @@ export class RuntimeExecutor implements Executor {
     }
   }
 
-  async *readLog({ id }: Handle, { tail, untilOver, ...request }: LogRequest): AsyncGenerator<Uint8Array, void, void> {
-    const more = { ...(tail !== undefined && { tail }), ...(untilOver !== undefined && { untilOver }) }
+  async *readLog({ id }: Handle, { untilOver, ...request }: LogRequest): AsyncGenerator<Uint8Array, void, void> {
+    const more = untilOver === undefined ? {} : { untilOver }
     try {
       yield* this.#logs.read(id, { ...request, ...more })
     } catch (error) {

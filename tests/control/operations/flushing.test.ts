@@ -66,12 +66,12 @@ const SHOWN: Readonly<Record<string, (world: World) => unknown>> = {
   },
   'a log': async ({ parts, end, isFlushed }) => {
     end()
-    const request = { stream: 'stdout', tail: undefined, follow: false } as const
+    const request = { stream: 'stdout', start: { offset: 0 }, followUntil: undefined } as const
     return (await openTaskLog(parts, { id: 'a' }, request, { signal, traceId: '' })).status === 'success' && isFlushed()
   },
   'the end of a log': async ({ parts, change, end, isFlushed }) => {
     change()
-    const request = { stream: 'stdout', tail: undefined, follow: true } as const
+    const request = { stream: 'stdout', start: { offset: 0 }, followUntil: 'task ended' } as const
     const opening = openTaskLog(parts, { id: 'a' }, request, { signal, traceId: '' })
     await Bun.sleep(0)
     end()

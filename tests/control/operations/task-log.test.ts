@@ -14,7 +14,12 @@ test('more followers than there may be get 503, until one leaves', async () => {
     stopping: new AbortController().signal,
   }
   const follow = (signal: AbortSignal, isFollowing = true) =>
-    openTaskLog(parts, { id: 'a' }, { stream: 'stdout', tail: undefined, follow: isFollowing }, { signal, traceId: '' })
+    openTaskLog(
+      parts,
+      { id: 'a' },
+      { stream: 'stdout', start: { offset: 0 }, followUntil: isFollowing ? 'task ended' : undefined },
+      { signal, traceId: '' },
+    )
   const [one, others, last] = [new AbortController(), new AbortController(), new AbortController()]
   const first = follow(one.signal)
   const open = Array.from({ length: MAX_LOG_FOLLOWERS - 1 }, () => follow(others.signal))
