@@ -16,7 +16,8 @@ import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { graphTotals } from '../graph/graph-summary.ts'
 import type { Report } from '../graph/report.ts'
-import { type EventHistory, HistoryGone } from '../journal/event-history.ts'
+import type { EventHistory } from '../journal/event-history.ts'
+import { HistoryGone } from '../journal/event-reader.ts'
 import type { EventRow } from '../journal/event-rows.ts'
 import type { Change } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
@@ -220,9 +221,9 @@ async function endNumbers(
   graphIds: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, number>> {
   const numbers = new Map<string, number>()
-  const isEnd = ([kind, graphId]: EventRow) => kind === 'ended' && graphIds.has(graphId)
+  const isWanted = ([kind, graphId]: EventRow) => kind === 'ended' && graphIds.has(graphId)
   try {
-    for await (const events of history.read(history.oldest, history.last, isEnd))
+    for await (const events of history.read({ after: history.oldest, upTo: history.last, isWanted }))
       for (const event of events) if (event.event === 'graph_ended') numbers.set(event.graph_id, event.seq)
   } catch (error) {
     if (!(error instanceof HistoryGone)) throw error

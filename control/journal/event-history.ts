@@ -20,13 +20,12 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import { nextTurn } from '../../shared/steps.ts'
-import { type EventRow, eventsOf, rangeOf } from './event-rows.ts'
+import { type EventRange, EventReader, HistoryGone, rangeIn } from './event-reader.ts'
+import { type EventRow, rangeOf } from './event-rows.ts'
 import { decodeSegment, FrameBuffer } from './journal-format.ts'
 
 /** Bytes that wait to be written. More are written at once; fewer cost a system call more often. */
@@ -34,15 +33,6 @@ const BUFFER_BYTES = 64 * 1024
 
 /** Bytes between two entries of the index. */
 const INDEX_STEP_BYTES = 64 * 1024
-
-/** Bytes that a replay reads at a time: decoding them takes about 2 ms. */
-const READ_BYTES = 128 * 1024
-
-/** Replays that read at the same time. More would only share the processor. */
-const MAX_READERS = 4
-
-/** Bytes of the largest frame that is looked for. A frame has the events of at most some thousand changes. */
-const MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 /** Rows of a frame that a start adds. */
 const MAX_FRAME_ROWS = 1_000
@@ -107,12 +97,6 @@ function readOrNothing(path: string): Uint8Array {
   }
 }
 
-/** Reads only the beginning of a payload. */
-function rangeIn(payload: Uint8Array): { first: number; last: number; count: number } | undefined {
-  const found = /^\[(\d+),(\d+),(\d+),/.exec(String.fromCharCode(...payload.subarray(0, 64)))
-  return found === null ? undefined : { first: Number(found[1]), last: Number(found[2]), count: Number(found[3]) }
-}
-
 /**
  * The last event to keep of what was found: the last one that is not after `seq`, the highest number that is known to
  * have been synced. Undefined if there is no history.
@@ -125,9 +109,6 @@ function keptFrames({ frames }: FoundHistory, seq: number): FoundHistory['frames
   const end = frames.findIndex(({ last }) => last > seq)
   return (end < 0 ? frames : frames.slice(0, end)).filter(({ count }) => count > 0)
 }
-
-/** The events to resume from are no longer kept. */
-export class HistoryGone extends Error {}
 
 export interface EventHistoryOptions {
   readonly dataDir: string
@@ -157,8 +138,7 @@ export class EventHistory {
   #marked = 0
   #retryAt = 0
   #isClosed = false
-  #readers = 0
-  readonly #waiting: (() => void)[] = []
+  readonly #reader = new EventReader()
 
   constructor({ dataDir, found, kept, lastSeq, maxEvents, log }: EventHistoryOptions) {
     this.#dataDir = dataDir
@@ -329,71 +309,23 @@ export class EventHistory {
     this.#removeFiles(Math.max(0, this.#files.length - 3))
   }
 
-  /**
-   * The events after `after` that `wants` accepts, up to `upTo`, some at a time. Throws `HistoryGone` if they are not kept.
-   */
-  async *read(after: number, upTo: number, wants: (row: EventRow) => boolean): AsyncGenerator<readonly ServiceEvent[]> {
-    for (let seq = after; seq < upTo; ) {
+  /** The events of `range`, some at a time. Throws `HistoryGone` if they are not kept. */
+  async *read(range: EventRange): AsyncGenerator<readonly ServiceEvent[]> {
+    const { upTo } = range
+    for (let seq = range.after; seq < upTo; ) {
       if (!this.reaches(seq)) throw new HistoryGone()
       this.flush()
       const at = this.#files.findLastIndex(({ base }) => base <= seq)
       const { base, index } = this.#files[at]!
       const next = this.#files[at + 1]
       const offset = index.findLast((place) => place.seq <= seq)?.offset ?? 0
-      for await (const frames of this.#framesFrom(join(this.#dataDir, nameOf(base)), offset)) {
-        const events: ServiceEvent[] = []
-        for (const { payload } of frames) {
-          const range = rangeIn(payload)
-          if (range === undefined || range.last <= seq) continue
-          if (range.first > upTo) break
-          const rows = JSON.parse(new TextDecoder().decode(payload))[3] as EventRow[]
-          for (const event of eventsOf(rows.filter(wants))) if (event.seq > seq && event.seq <= upTo) events.push(event)
-          seq = Math.min(range.last, upTo)
-        }
-        if (events.length > 0) yield events
-        if (seq >= upTo) return
+      const parts = this.#reader.read(join(this.#dataDir, nameOf(base)), offset, { ...range, after: seq })
+      for await (const part of parts) {
+        seq = part.seq
+        if (part.events.length > 0) yield part.events
       }
       // The next file begins where this one ends. If it does not, this one is damaged.
-      if (next === undefined || seq < next.base) throw new HistoryGone()
-    }
-  }
-
-  /** The frames of a file from `offset` on, some at a time. At most `MAX_READERS` callers read at once. */
-  async *#framesFrom(path: string, offset: number): AsyncGenerator<readonly { readonly payload: Uint8Array }[]> {
-    let file: FileHandle
-    try {
-      file = await open(path, 'r')
-    } catch {
-      throw new HistoryGone()
-    }
-    try {
-      for (let size = READ_BYTES, at = offset; ; ) {
-        const segment = await this.#inTurn(async () => {
-          const block = Buffer.from(new ArrayBuffer(size))
-          const { bytesRead } = await file.read(block, 0, size, at)
-          return decodeSegment(new Uint8Array(block.buffer, 0, bytesRead))
-        })
-        if ('damagedAt' in segment || (segment.wholeBytes === 0 && segment.end === 'whole')) return
-        if (segment.wholeBytes > 0) yield segment.frames
-        else if (size > MAX_FRAME_BYTES) return
-        else size *= 2 // a frame larger than that
-        at += segment.wholeBytes
-        await nextTurn()
-      }
-    } finally {
-      await file.close()
-    }
-  }
-
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#readers >= MAX_READERS) await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    else this.#readers++
-    try {
-      return await work()
-    } finally {
-      const next = this.#waiting.shift()
-      if (next === undefined) this.#readers--
-      else next()
+      if (seq < upTo && (next === undefined || seq < next.base)) throw new HistoryGone()
     }
   }
 

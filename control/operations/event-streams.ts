@@ -3,8 +3,7 @@ import { ServiceError } from '../../shared/errors.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import { isWanted } from '../journal/event-feed.ts'
-import { HistoryGone } from '../journal/event-history.ts'
-import { isOfGraph } from '../journal/event-rows.ts'
+import { HistoryGone } from '../journal/event-reader.ts'
 import type { Reason } from './waiting-events.ts'
 import { type EventSink, isKnownNumber, Watch, type WatchParts, type WatchRequest } from './watch.ts'
 import type { RemovedSubject } from './watch-subject.ts'
@@ -66,9 +65,10 @@ export class EventStreams {
   async hasPast(removed: RemovedSubject, after: number): Promise<boolean> {
     const { events, history } = this.#options
     await events.settle().catch(() => {}) // the disk may be at fault; then the removal is no event yet
+    const { graphId } = removed
     const from = isKnownNumber(this.#options, after) ? after : history.oldest
     try {
-      for await (const some of history.read(from, events.delivered, (row) => isOfGraph(row, removed.graphId)))
+      for await (const some of history.read({ after: from, upTo: events.delivered, graphId }))
         if (some.some((event) => isWanted(removed, event))) return true
     } catch (error) {
       if (!(error instanceof HistoryGone)) throw error

@@ -13,9 +13,9 @@ import { isTerminal } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Task } from '../graph/graph.ts'
 import { type EventFeed, type EventFilter, isWanted } from '../journal/event-feed.ts'
-import { type EventHistory, HistoryGone } from '../journal/event-history.ts'
+import type { EventHistory } from '../journal/event-history.ts'
 import type { EventNumbers } from '../journal/event-numbers.ts'
-import { isOfGraph } from '../journal/event-rows.ts'
+import { HistoryGone } from '../journal/event-reader.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { presentState } from './present-state.ts'
 import type { Reason, WaitingEvents } from './waiting-events.ts'
@@ -135,7 +135,7 @@ export class Watch {
 
   async #replayTo(last: number): Promise<void> {
     const { graphId } = this.filter
-    const past = this.#parts.history.read(this.#cursor, last, (row) => graphId === undefined || isOfGraph(row, graphId))
+    const past = this.#parts.history.read({ after: this.#cursor, upTo: last, graphId })
     for await (const some of past) {
       const wanted = some.filter((event) => isWanted(this.filter, event))
       this.#cursor = some.at(-1)!.seq

@@ -3,12 +3,15 @@
  * cut, damaged and refused as crashes and full disks do it.
  */
 import { expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs'
+import { mkdirSync, readdirSync, readlinkSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { EventHistory, findHistory, HistoryGone, lastKept } from '../../../control/journal/event-history.ts'
+import { EventHistory, findHistory, lastKept } from '../../../control/journal/event-history.ts'
+import { HistoryGone, MAX_READERS } from '../../../control/journal/event-reader.ts'
 import type { EventRow } from '../../../control/journal/event-rows.ts'
+import type { ServiceEvent } from '../../../shared/contract/events.ts'
 import { silentLog } from '../../../shared/log.ts'
+import { nextTurn } from '../../../shared/steps.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
@@ -26,7 +29,7 @@ function open(dataDir: string, lastSeq: number, maxEvents = 1_000): EventHistory
 
 async function numbersIn(history: EventHistory, after: number, upTo = history.last): Promise<number[]> {
   const numbers: number[] = []
-  for await (const events of history.read(after, upTo, () => true)) numbers.push(...events.map(({ seq }) => seq))
+  for await (const events of history.read({ after, upTo })) numbers.push(...events.map(({ seq }) => seq))
   return numbers
 }
 
@@ -53,6 +56,44 @@ test('is read from any number, over files and restarts', async () => {
     expect(await numbersIn(history, after)).toEqual(numbers(after + 1, 1_800))
   expect(await numbersIn(history, 1_800)).toEqual([])
   expect(await numbersIn(history, 100, 110)).toEqual(numbers(101, 110))
+  await history.close()
+})
+
+test('is read of one graph', async () => {
+  using dir = tempDir()
+  const history = open(dir.path, 0)
+  const ended = (graphId: string, seq: number): EventRow => ['ended', graphId, seq, 1_000, { state: 'success' }]
+  for (let seq = 1; seq <= 3_000; seq += 3) history.append([...rows(seq, seq + 1), ended(`g${seq % 100}`, seq + 2)])
+  const found: ServiceEvent[] = []
+  for await (const events of history.read({ after: 10, upTo: 2_500, graphId: 'g7' })) found.push(...events)
+  const wanted = numbers(1, 3_000).filter((seq) => seq % 3 === 0 && (seq - 2) % 100 === 7 && seq > 10 && seq <= 2_500)
+  expect(found.map(({ seq }) => seq)).toEqual(wanted)
+  await history.close()
+})
+
+test('is read by many at once, a few of whom hold files and blocks', async () => {
+  using dir = tempDir()
+  const history = open(dir.path, 0)
+  for (let seq = 1; seq <= 9_000; seq += 30) history.append(rows(seq, seq + 29))
+  history.flush()
+  const openFiles = () =>
+    readdirSync('/proc/self/fd').filter((fd) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`).startsWith(dir.path)
+      } catch {
+        return false // it was the one of this look
+      }
+    }).length
+  let most = 0
+  let isReading = true
+  const looking = (async () => {
+    for (; isReading; await nextTurn()) most = Math.max(most, openFiles())
+  })()
+  const found = await Promise.all(Array.from({ length: 50 }, () => numbersIn(history, 0)))
+  isReading = false
+  await looking
+  for (const each of found) expect(each).toEqual(numbers(1, 9_000))
+  expect(most).toBeLessThanOrEqual(MAX_READERS + 1) // and the one that is written
   await history.close()
 })
 
