@@ -307,6 +307,8 @@ describe('survives', () => {
     writeFileSync(go, '')
     const [{ data }] = (await receiver.has(1)) as [(typeof receiver.received)[0]]
     expect(data).toMatchObject({ name: 'n', state: 'success', counts: { success: 1 } })
+    const written = () => readFileSync(join(second.dataDir, 'callbacks.jsonl'), 'utf8')
+    await until(written, (lines) => lines.includes('"over"')) // a stop before that may repeat the delivery
     expect(await second.stop()).toBe(0)
     await using third = await startControl({ ...ANY, dataDir: second.dataDir })
     await third.submit([{ ...noop, id: 'later' }])
