@@ -12,8 +12,8 @@
  *
  * The launcher's child is born with the rights of the service. In a sandbox it enters its namespaces, joins its cgroup,
  * builds its view of files, becomes the sandbox user and drops every capability (sandbox.h); with a pid namespace it is
- * then the init, and forks the task. Without a sandbox the task borrows the memory of its launcher until exec (task.h).
- * serve may start a launcher itself, without a fork server; tests do. `--probe` runs no task (probe.h).
+ * then the init, and forks the task. serve may start a launcher itself, without a fork server; tests do. `--probe` runs no
+ * task (probe.h).
  *
  * Pipes:
  *
@@ -91,7 +91,7 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
   struct identity identity;
   int64_t started_us = monotonic_us();
   bool is_kill_asked = signals_take_kill();
-  struct fault fault = task_start(&task, setup, !is_kill_asked, &identity, record);
+  struct fault fault = task_start(&task, setup, &identity, record);
   struct reaper reaper = {.main_pid = task.pid, .init_fd = task.init_fd};
   if (is_fault(fault)) {
     int64_t give_up_us = monotonic_us() + setup->arguments->give_up_ms * US_PER_MS;

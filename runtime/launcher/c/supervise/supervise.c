@@ -94,7 +94,7 @@ static void end_because(struct loop *loop, enum reason reason) {
 
 static void hear_child(struct loop *loop) {
   struct task *task = loop->given->task;
-  loop->fault = task->fault_fd == ABSENT ? task->fault : task_read_fault(task);
+  loop->fault = task_read_fault(task);
   /* A child that we ended may have been silent for that reason. */
   if (is_fault(loop->fault) || loop->phase != PHASE_RUNNING) return;
   loop->say_started_us = monotonic_us() + SAY_STARTED_AFTER_US;
@@ -199,7 +199,6 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
     .say_started_us = NEVER,
   };
   begin(&loop);
-  if (supervision->task->fault_fd == ABSENT) hear_child(&loop); /* it borrowed our memory: all is said */
 
   while (!supervision->reaper->has_main_ended) {
     await_event(&loop);

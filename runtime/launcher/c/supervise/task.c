@@ -61,8 +61,8 @@ _Noreturn static void say_fault(int fault_fd, struct fault fault) {
 }
 
 /* Before the program runs it is known who that will be. */
-static struct fault write_down(const struct task *task, pid_t pid, struct identity *identity, struct record *record) {
-  struct fault fault = identity_find(identity, pid, task->not_before);
+static struct fault write_down(const struct task *task, struct identity *identity, struct record *record) {
+  struct fault fault = identity_find(identity, task->main_pid, task->not_before);
   return is_fault(fault) ? fault : record_start(record, identity);
 }
 
@@ -197,46 +197,12 @@ static struct fault start_copy(struct task *task, const struct task_setup *setup
   return task->is_set_up ? no_fault() : await_set_up(task, setup);
 }
 
-/* It shares our memory, stack and all: it must not return from here. */
-_Noreturn static void begin_borrowing(struct task *task, const struct task_setup *setup, pid_t parent,
-                                      struct identity *identity, struct record *record) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(NOT_THE_TASK);
-  task->fault = cgroup_join(setup->cgroup);
-  if (!is_fault(task->fault)) task->fault = set_up(setup);
-  if (!is_fault(task->fault)) task->fault = write_down(task, getpid(), identity, record);
-  if (is_fault(task->fault)) _exit(NOT_THE_TASK);
-  signals_unblock();
-  program_exec(setup->arguments->command);
-  task->fault = fault_at(STEP_EXEC);
-  _exit(NOT_THE_TASK);
-}
-
-static struct fault start_borrowing(struct task *task, const struct task_setup *setup, struct identity *identity,
-                                    struct record *record) {
-  pid_t parent = getpid();
-  pid_t pid = vfork();
-  if (pid == 0) begin_borrowing(task, setup, parent, identity, record);
-  if (pid < 0) return fault_at(STEP_FORK);
-  task->pid = task->main_pid = pid;
-  task->is_set_up = true;
-  return no_fault();
-}
-
-/* A sandbox may take long to set up, while we could not end it; and to be born into a cgroup takes another call. */
-static bool can_borrow(const struct task_setup *setup) {
-  return !setup->sandbox->is_on && cgroup_birth_fd(setup->cgroup) == ABSENT;
-}
-
-struct fault task_start(struct task *task, const struct task_setup *setup, bool may_borrow, struct identity *identity,
-                        struct record *record) {
-  *task = (struct task){
-    .pid = ABSENT, .main_pid = ABSENT, .init_fd = ABSENT, .go_fd = ABSENT, .fault_fd = ABSENT, .fault = no_fault()};
+struct fault task_start(struct task *task, const struct task_setup *setup, struct identity *identity, struct record *record) {
+  *task = (struct task){.pid = ABSENT, .main_pid = ABSENT, .init_fd = ABSENT, .go_fd = ABSENT, .fault_fd = ABSENT};
   task->not_before = boot_ticks();
-  if (may_borrow && can_borrow(setup)) return start_borrowing(task, setup, identity, record);
   struct fault fault = start_copy(task, setup);
   if (is_fault(fault) || !task->is_set_up) return fault;
-  fault = write_down(task, task->main_pid, identity, record);
+  fault = write_down(task, identity, record);
   if (!is_fault(fault)) return fault;
   close_fd(&task->go_fd); /* then it never begins */
   kill(task->pid, SIGKILL);

@@ -1,16 +1,9 @@
 /*
  * The task's own process, from fork to exec.
  *
- * It is born without anybody knowing of it, and must not run before it is written down who it is. There are two ways.
- *
- * With a sandbox, which takes a while to set up and can hang there, the child is a copy of us. It sets itself up, then
- * waits for a word on one pipe; the parent writes down who it is, then gives the word. On the other pipe, closed by exec,
- * the child says what it could not do: silence and the end of the file mean that the program runs. Should the parent die
- * in between, the child reads the end of the first pipe and ends too.
- *
- * Without one it borrows our memory until it is the program (vfork), while we wait: it writes down itself who it is, and
- * leaves in that memory what it could not do. Nothing is copied, no pipe is needed, and nobody waits for anybody to be
- * given a processor: 0.1 ms of 0.5 less.
+ * The program must not run before its process is on record. So the child sets itself up and waits for a byte on one pipe;
+ * the parent writes the record, then the byte. On the other pipe, which exec closes, the child reports what failed: its end
+ * without a fault means that the program runs. If the parent dies meanwhile, the first pipe ends, and the child exits.
  */
 #ifndef TASK_H
 #define TASK_H
@@ -35,7 +28,7 @@ struct task {
   int64_t not_before;
   /* Of the words of the init; ABSENT where there is none. */
   int init_fd;
-  /* Of the two pipes; ABSENT where there are none. */
+  /* Of the two pipes. */
   int go_fd;
   /* ABSENT once it was read to its end. */
   int fault_fd;
@@ -43,8 +36,6 @@ struct task {
   bool is_set_up;
   /* Why there is none yet: an end was asked for while its sandbox was set up, or its wall time is over. */
   enum reason asked;
-  /* Of a child that borrowed our memory: why it is not the program; none when it is. */
-  struct fault fault;
 };
 
 /* Everything the child needs from before its birth. */
@@ -56,14 +47,12 @@ struct task_setup {
 };
 
 /*
- * Makes the process, and writes down who it is. It runs at once where it `may_borrow` our memory and needs no sandbox;
- * otherwise it waits for the word. A fault means that there is none, or will be none: `task->pid` is ABSENT, or is to be
- * waited for. A set-up that is to end has no fault: it is ended as a task is.
+ * Makes the process and writes its record. The process waits for task_go. After a fault `task->pid` is ABSENT, or a process
+ * that has to be reaped. A set-up that was asked to end has no fault: it is ended as a task is.
  */
-struct fault task_start(struct task *task, const struct task_setup *setup, bool may_borrow, struct identity *identity,
-                        struct record *record);
+struct fault task_start(struct task *task, const struct task_setup *setup, struct identity *identity, struct record *record);
 
-/* Lets a child that waits go on to exec. */
+/* Lets the child go on to exec. */
 void task_go(struct task *task);
 
 /* What the child said: a fault, or none when the program runs. To be called once `fault_fd` is readable. */
