@@ -15,7 +15,6 @@
 #include "sandbox/limits.h"
 #include "sandbox/namespaces.h"
 #include "supervise/init.h"
-#include "supervise/program.h"
 #include "supervise/signals.h"
 
 /* Exit code of a child that could not become the task; the fault pipe says why. */
@@ -76,6 +75,15 @@ struct birth {
   bool has_joined;
 };
 
+/*
+ * Becomes the program, with the present environment, or returns with errno set. A name without a slash is looked up in
+ * PATH. A file that is neither a binary nor begins with `#!` gets ENOEXEC: no shell is tried on it.
+ */
+static void exec_program(char **command) {
+  if (strchr(command[0], '/') != NULL) execv(command[0], command);
+  else execvp(command[0], command);
+}
+
 /* From here on it is the task, which waits for our word. */
 _Noreturn static void begin(const struct task_setup *setup, const struct birth *birth) {
   struct fault fault = set_up(setup);
@@ -83,7 +91,7 @@ _Noreturn static void begin(const struct task_setup *setup, const struct birth *
   signals_unblock();
   char word;
   if (read(birth->go_fd, &word, 1) != 1) _exit(NOT_THE_TASK);
-  program_exec(setup->arguments->command);
+  exec_program(setup->arguments->command);
   say_fault(birth->fault_fd, fault_at(STEP_EXEC));
 }
 
