@@ -37,7 +37,7 @@ function sandboxArguments({ features, uid, ...paths }: LaunchSandbox): string[] 
   ]
 }
 
-export const mountArguments = (mounts: readonly Mount[]): string[] => mounts.flatMap((words) => ['--mount', ...words])
+const mountArguments = (mounts: readonly Mount[]): string[] => mounts.flatMap((words) => ['--mount', ...words])
 
 /** Fractions are rounded up, so that a limit is never tighter than requested. */
 const limit = (flag: string, value: number | undefined): string[] =>

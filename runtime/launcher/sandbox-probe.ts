@@ -1,15 +1,14 @@
 /**
- * Finds out which sandboxes this host allows: the launcher makes some in which nothing runs, and reports how far each
- * came (probe.h).
+ * Finds out which sandboxes this host allows: the launcher sets up one after the other, runs nothing in it and reports the
+ * step that failed (c/sandbox/probe.h).
  *
  * Takes some milliseconds, once for each start of a service.
  */
-import { sandboxView } from '../intake/sandbox-view.ts'
-import { mountArguments } from './arguments.ts'
+import { launcherArguments } from './arguments.ts'
 import type { LauncherProgram } from './embedded.ts'
-import { SANDBOX_FEATURES } from './plan.ts'
+import { SANDBOX_FEATURES, type SandboxFeature } from './plan.ts'
 
-/** What is tried, under the names in the launcher's answer. */
+/** What is tried: no feature, all together, each alone, a view with a rootfs, and all of it without root. */
 export const PROBED = ['none', 'whole', ...SANDBOX_FEATURES, 'chroot', 'rootless'] as const
 export type Probed = (typeof PROBED)[number]
 
@@ -22,7 +21,7 @@ export interface ProbeFault {
 /** For each attempt the failed step, or null. */
 export type SandboxProbe = Readonly<Record<Probed, ProbeFault | null>>
 
-/** Milliseconds that the launcher gets, enough on a busy machine. */
+/** Milliseconds that a launcher gets, enough on a busy machine. */
 const PROBE_MS = 10_000
 
 /**
@@ -34,7 +33,63 @@ export async function probeSandbox(
   uid: number | undefined,
   signal?: AbortSignal,
 ): Promise<SandboxProbe | undefined> {
-  const child = Bun.spawn([...command, ...probeArguments(uid)], {
+  try {
+    return await probeAll((attempt) => ask([...command, ...probeArguments(attempt, uid)], signal), uid !== undefined)
+  } catch (error) {
+    if (error instanceof NoAnswer) return undefined
+    throw error
+  }
+}
+
+/** A sandbox to set up. */
+interface Attempt {
+  readonly features: readonly SandboxFeature[]
+  /** With a rootfs. */
+  readonly isRooted?: boolean
+  /** As a user who is not root. */
+  readonly isRootless?: boolean
+}
+
+/** If all features work together, none is tried alone. */
+async function probeAll(
+  attempt: (attempt: Attempt) => Promise<ProbeFault | null>,
+  isRoot: boolean,
+): Promise<SandboxProbe> {
+  const whole = await attempt({ features: SANDBOX_FEATURES })
+  const results = new Map<Probed, ProbeFault | null>([['whole', whole]])
+  const probe = async (name: Probed, how: Attempt) => results.set(name, whole === null ? null : await attempt(how))
+  await probe('none', { features: [] })
+  for (const feature of SANDBOX_FEATURES) {
+    await probe(feature, { features: neededBy(feature, isRoot, results.get('mount') === null) })
+  }
+  results.set('chroot', await attempt({ features: neededBy('mount', isRoot, true), isRooted: true }))
+  const isKnown = whole === null && !isRoot
+  results.set('rootless', isKnown ? null : await attempt({ features: SANDBOX_FEATURES, isRootless: true }))
+  return Object.fromEntries(results) as unknown as SandboxProbe
+}
+
+/** Without root nothing works outside a user namespace. A pid namespace is tried together with its /proc. */
+function neededBy(feature: SandboxFeature, isRoot: boolean, hasMount: boolean): SandboxFeature[] {
+  const needed: SandboxFeature[] = [feature]
+  if (!isRoot && feature !== 'seccomp' && feature !== 'user') needed.push('user')
+  if (feature === 'pid' && hasMount) needed.push('mount')
+  return needed
+}
+
+/** The arguments of a task that does not run. The file view hides nothing. */
+export const probeArguments = ({ features, isRooted, isRootless }: Attempt, uid: number | undefined): string[] => [
+  isRootless ? '--probe-rootless' : '--probe',
+  ...launcherArguments({
+    ...{ task_id: 'probe', task_dir: '/', workdir: '/', command: ['true'] },
+    ...{ wall_time_ms: PROBE_MS, grace_ms: 0, max_output_bytes: 1 },
+    sandbox: { features, ...(uid !== undefined && { uid }), ...(isRooted && { rootfs: '/' }) },
+  }),
+]
+
+class NoAnswer extends Error {}
+
+async function ask(command: readonly string[], signal: AbortSignal | undefined): Promise<ProbeFault | null> {
+  const child = Bun.spawn([...command], {
     env: {},
     stdio: ['ignore', 'pipe', 'ignore'],
     timeout: PROBE_MS,
@@ -42,27 +97,14 @@ export async function probeSandbox(
     ...(signal !== undefined && { signal }),
   })
   const text = await new Response(child.stdout).text()
-  return (await child.exited) === 0 ? parseProbe(text) : undefined
+  const result = (await child.exited) === 0 ? parseProbe(text) : undefined
+  if (result === undefined) throw new NoAnswer()
+  return result
 }
 
-/** `--probe` with two lists of mounts that hide nothing: a host view, and a view with a rootfs. */
-export const probeArguments = (uid: number | undefined): string[] => [
-  ...['--probe', String(uid ?? 'own'), ...mountArguments(sandboxView({}))],
-  ...['--chroot', ...mountArguments(sandboxView({ rootfs: '/' }))],
-]
-
-/** Pure. Undefined unless the answer is complete. */
-export function parseProbe(text: string): SandboxProbe | undefined {
-  const lines = new Map(text.split('\n').map((line) => [line.split(' ', 1)[0], line.split(' ').slice(1)]))
-  const results = PROBED.map((name) => [name, resultOf(lines.get(name))] as const)
-  return results.every(([, result]) => result !== undefined)
-    ? (Object.fromEntries(results) as unknown as SandboxProbe)
-    : undefined
-}
-
-function resultOf(words: readonly string[] = []): ProbeFault | null | undefined {
-  const [step, errno, ...more] = words
-  if (step === 'ok' && errno === undefined) return null
-  if (step === undefined || !/^\d{1,4}$/.test(errno ?? '') || more.length > 0) return undefined
-  return { step, errno: Number(errno) }
+/** The answer of a probe: the failed step, or null. Pure. Undefined for anything else. */
+export function parseProbe(text: string): ProbeFault | null | undefined {
+  if (text === 'ok\n') return null
+  const [, step, errno] = /^([a-z_]+) (\d{1,4})\n$/.exec(text) ?? []
+  return step === undefined ? undefined : { step, errno: Number(errno) }
 }

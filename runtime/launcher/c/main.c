@@ -57,7 +57,6 @@
  * when the task was not started, and 123 when the outcome could not be written.
  */
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/arguments.h"
@@ -164,7 +163,7 @@ static int serve(const struct arguments *arguments, int signal_fd) {
 int main(int argc, char **argv) {
   /* Ignored, SIGCHLD would have the kernel throw exit statuses away; a task would ignore whatever we do. */
   signals_by_default();
-  if (argc > 1 && strcmp(argv[1], "--probe") == 0) return probe(argv + 2);
+  if (argc > 1 && probe_is_wanted(argv[1])) return probe(argv);
   struct arguments arguments;
   struct text complaint;
   text_clear(&complaint);

@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { constants } from 'node:os'
-import fc from 'fast-check'
 import { AVAILABLE } from '../../../runtime/intake/capability-set.ts'
+import { SANDBOX_FEATURES } from '../../../runtime/launcher/plan.ts'
 import { sandboxCapabilities } from '../../../runtime/launcher/sandbox-capabilities.ts'
 import {
   PROBED,
@@ -26,31 +26,18 @@ const FAULT = { step: 'namespaces', errno: errno.EPERM }
 const hostWithout = (...lacking: readonly Probed[]): SandboxProbe =>
   Object.fromEntries(PROBED.map((name) => [name, lacking.includes(name) ? FAULT : null])) as unknown as SandboxProbe
 
-describe('the answer of a probe', () => {
-  const answer = (probe: SandboxProbe): string =>
-    PROBED.map(
-      (name) => `${name} ${probe[name] === null ? 'ok' : `${probe[name]!.step} ${probe[name]!.errno}`}\n`,
-    ).join('')
-
-  test('is read as it was written', () => {
-    const probes = fc.subarray([...PROBED]).map((lacking) => hostWithout(...lacking))
-    fc.assert(fc.property(probes, (probe) => expect(parseProbe(answer(probe))).toEqual(probe)))
-  })
-
-  test('is none when any of it is missing or of another form', () => {
-    const whole = answer(hostWithout('pid'))
-    for (const text of [
-      '',
-      whole.replace('pid namespaces 1\n', ''),
-      whole.replace('pid namespaces 1', 'pid'),
-      whole.replace('pid namespaces 1', 'pid namespaces'),
-      whole.replace('pid namespaces 1', 'pid namespaces x'),
-      whole.replace('pid namespaces 1', 'pid namespaces 1 2'),
-      whole.replace('mount ok', 'mount OK'),
-    ]) {
-      expect([text, parseProbe(text)]).toEqual([text, undefined])
-    }
-  })
+test.each([
+  ['ok\n', null],
+  ['namespaces 1\n', FAULT],
+  ['', undefined],
+  ['ok', undefined],
+  ['OK\n', undefined],
+  ['namespaces\n', undefined],
+  ['namespaces x\n', undefined],
+  ['namespaces 1 2\n', undefined],
+  ['ok\nok\n', undefined],
+])('the answer %j of a probe is %j', (text, result) => {
+  expect(parseProbe(text)).toEqual(result as ReturnType<typeof parseProbe>)
 })
 
 describe('what plans are told', () => {
@@ -127,16 +114,17 @@ describe.skipIf(missingSandbox !== undefined)(
         `places ${errno.ENOENT}`,
       ],
     ] as const)('passes over an entry only if there is nothing to do: %s', (_, mount, result) => {
-      const words = probeArguments(uid)
-      const more = words.toSpliced(words.indexOf('--chroot'), 0, '--mount', ...mount)
+      const words = probeArguments({ features: SANDBOX_FEATURES }, uid)
+      const more = words.toSpliced(words.indexOf('--'), 0, '--mount', ...mount)
       const { stdout } = Bun.spawnSync([...shippedLauncher.command, ...more])
-      expect(stdout.toString().split('\n', 1)).toEqual([`whole ${result}`])
+      expect(stdout.toString()).toBe(`${result}\n`)
     })
 
-    test('is not probed without lists of mounts', () => {
-      for (const words of [['--probe'], ['--probe', '1234'], probeArguments(uid).slice(0, -2)]) {
-        const { exitCode, stdout } = Bun.spawnSync([...shippedLauncher.command, ...words])
+    test('is not probed with arguments that are no task', () => {
+      for (const words of [['--probe'], probeArguments({ features: SANDBOX_FEATURES }, uid).slice(0, -1)]) {
+        const { exitCode, stdout, stderr } = Bun.spawnSync([...shippedLauncher.command, ...words])
         expect([exitCode, stdout.toString()]).toEqual([125, ''])
+        expect(stderr.toString()).toStartWith('taskmill-launcher: missing: ')
       }
     })
 

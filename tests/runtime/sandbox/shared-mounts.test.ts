@@ -6,6 +6,7 @@
 import { describe, expect, test } from 'bun:test'
 import { chmodSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { SANDBOX_FEATURES } from '../../../runtime/launcher/plan.ts'
 import { probeArguments } from '../../../runtime/launcher/sandbox-probe.ts'
 import { CALLS, recordedSharedMounts, withoutCalls } from '../../support/hosts.ts'
 import { sh, shippedLauncher } from '../../support/launchers.ts'
@@ -55,14 +56,16 @@ describe.skipIf(why !== undefined)(
       })
 
       test.each([
-        ['root', []],
-        ['a user', becoming()],
-      ])('the probe of %s mounts nothing there', async (_who, become) => {
+        ['root', [], { features: SANDBOX_FEATURES }, SANDBOX_UID],
+        ['root, with a rootfs', [], { features: SANDBOX_FEATURES, isRooted: true }, SANDBOX_UID],
+        ['root, without its rights', [], { features: SANDBOX_FEATURES, isRootless: true }, SANDBOX_UID],
+        ['a user', becoming(), { features: SANDBOX_FEATURES }, undefined],
+      ] as const)('the probe of %s mounts nothing there', async (_who, become, attempt, uid) => {
         using dir = tempDir()
         chmodSync(dir.path, 0o755)
-        const probe = [...host(dir), ...become, ...shippedLauncher.command, ...probeArguments(SANDBOX_UID)]
+        const probe = [...host(dir), ...become, ...shippedLauncher.command, ...probeArguments(attempt, uid)]
         const { stdout } = Bun.spawnSync(probe, { env: testEnvironment() })
-        expect(stdout.toString()).toMatch(/^whole ok\n/)
+        expect(stdout.toString()).toBe('ok\n')
         expect(mounts(dir, 'after')).toBe(mounts(dir, 'before'))
       })
     })

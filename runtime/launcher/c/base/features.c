@@ -25,9 +25,3 @@ bool features_parse(const char *names, unsigned int *features) {
     if (*at == '\0') return true;
   }
 }
-
-const char *feature_name(enum feature feature) {
-  for (size_t i = 0; i < FEATURE_COUNT; i++)
-    if (FEATURES[i].feature == feature) return FEATURES[i].name;
-  return "none";
-}

@@ -18,7 +18,4 @@ enum feature {
 /* Names with commas between them, or `none`. False when one is unknown. */
 bool features_parse(const char *names, unsigned int *features);
 
-/* The name of one feature, as in the arguments. */
-const char *feature_name(enum feature feature);
-
 #endif

@@ -1,21 +1,17 @@
 /*
- * `--probe UID [--mount ...]... --chroot [--mount ...]...`: finds out which parts of a sandbox work on this host, by setting
- * up some that run nothing.
+ * `--probe` and the arguments of a task (base/arguments.h): sets up the sandbox of that task and runs nothing in it. Prints
+ * `ok`, or the step that failed (fault.h) and its errno: `proc 1`.
  *
- * A line on standard output for each of the features (features.h), for `chroot`, a root of its own, for `rootless`, a
- * whole sandbox of a user who is not root, for `whole`, all features together, and for `none`, a user without
- * rights and nothing else:
- *
- *   mount ok
- *   pid proc 1        the step that failed (fault.h), and its errno
- *
- * UID is the user of sandboxes. Only root needs one; for others it is ignored. The lists of mounts (mount-list.h) build the
- * host view and a view with a rootfs. If all features work together, none is tried alone.
+ * `--probe-rootless` does the same as a user who is not root; a launcher that is root becomes that user first.
  */
 #ifndef PROBE_H
 #define PROBE_H
 
-/* `words` is what follows `--probe`. The exit code. */
-int probe(char **words);
+#include <stdbool.h>
+
+bool probe_is_wanted(const char *first_argument);
+
+/* The exit code. */
+int probe(char **argv);
 
 #endif
