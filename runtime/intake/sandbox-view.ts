@@ -19,8 +19,6 @@ export type Mount =
   | readonly [op: 'freeze', target: string]
   /** Mounts the tmpfs and changes into it. */
   | readonly [op: 'tmpfs', target: string, options: string]
-  /** Creates a directory of device nodes. Without CAP_MKNOD it gets mount points for the nodes of the host. */
-  | readonly [op: 'make-dev', target: string]
   /** Creates a directory and its parents. `mode` is octal. */
   | readonly [op: 'dir', target: string, mode: string]
   /** Creates a mount point for the bind of `source`, with its parents: a directory or an empty file, as the source is. */
@@ -33,8 +31,10 @@ export type Mount =
   | readonly [op: 'mask', target: string, cover: string]
   /** Mounts nothing. Allows a rootfs in `target`, although `target` lies in a mask. */
   | readonly [op: 'allow', target: string]
-  /** Bind-mounts the directory of `make-dev`, then mounts devpts and any missing device nodes in it. */
-  | readonly [op: 'dev', source: string, target: string]
+  /** Creates a symlink to `source`. */
+  | readonly [op: 'symlink', source: string, target: string]
+  /** Mounts the terminals of the task. */
+  | readonly [op: 'devpts', target: string, options: string]
   /** Mounts the proc file system of the task's pid namespace, or binds the host's /proc if it has none. */
   | readonly [op: 'proc', target: string]
   /**
@@ -71,6 +71,17 @@ export const ROOT_SCRIPT = '/script'
  */
 const TMPFS_OPTIONS = 'mode=0755,size=512m,nr_inodes=65536'
 
+/** What programs expect in /dev on every system. A host may lack some of the devices. */
+const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty']
+const LINKS = {
+  fd: '/proc/self/fd',
+  stdin: '/proc/self/fd/0',
+  stdout: '/proc/self/fd/1',
+  stderr: '/proc/self/fd/2',
+  ptmx: 'pts/ptmx',
+}
+const DEVPTS_OPTIONS = 'newinstance,ptmxmode=0666,mode=620'
+
 /** Names in the tmpfs. */
 const IN_MEMORY = { dev: 'dev', tmp: 'tmp', shm: 'shm', empty: 'empty', root: 'root' } as const
 
@@ -78,6 +89,8 @@ const IN_MEMORY = { dev: 'dev', tmp: 'tmp', shm: 'shm', empty: 'empty', root: 'r
 const SAME = 'same'
 /** Adds the flags that the source had before `freeze`: a user namespace must not remove them. */
 const KEEP = 'keep,nosuid,nodev'
+/** Without nodev, so that the task can open it. A read-only mount does not affect what is written to a device. */
+const DEVICE = 'ro,keep,nosuid,noexec'
 
 /** In mount order, for places with the same path. */
 const KINDS = ['mask', 'tmp', 'dev', 'shm', 'proc', 'exposed', 'workspace', 'script'] as const
@@ -108,7 +121,7 @@ const OWN: readonly Place[] = [
 ]
 
 /** The tmpfs becomes read-only. Binds from it inherit that, unless they set flags. */
-const SEAL: Mount = ['remount', '.', 'ro,nosuid,noexec']
+const SEAL: Mount = ['remount', '.', 'ro,nosuid,nodev,noexec']
 
 export const sandboxView = (paths: ViewPaths): Mount[] =>
   paths.rootfs === undefined ? hostView(paths) : rootView(paths, paths.rootfs)
@@ -131,7 +144,7 @@ function hostView({ workspace, script, masks = [], exposed = [] }: ViewPaths): M
     ...tmpfs(),
     ...mountpoints(places, undefined),
     SEAL,
-    ...places.map((place) => mountOf(place, '')),
+    ...places.flatMap((place) => mountsOf(place, '')),
   ]
 }
 
@@ -157,14 +170,18 @@ function rootView({ workspace, script, masks = [], exposed = [] }: ViewPaths, ro
     ['freeze', root],
     SEAL,
     ...ofHost.map(({ kind, path }): Mount => (kind === 'mask' ? ['mask', path, empty] : ['allow', path])),
-    ...places.map((place) => mountOf(place, root)),
+    ...places.flatMap((place) => mountsOf(place, root)),
     ['pivot', root],
   ]
 }
 
 const tmpfs = (): Mount[] => [
   ['tmpfs', '/dev', TMPFS_OPTIONS],
-  ['make-dev', IN_MEMORY.dev],
+  ['dir', IN_MEMORY.dev, '0755'],
+  ...DEVICES.map((name): Mount => ['mountpoint', `/dev/${name}`, `${IN_MEMORY.dev}/${name}`]),
+  ...Object.entries(LINKS).map(([name, to]): Mount => ['symlink', to, `${IN_MEMORY.dev}/${name}`]),
+  ['dir', `${IN_MEMORY.dev}/pts`, '0755'],
+  ['dir', `${IN_MEMORY.dev}/shm`, '0755'],
   ['dir', IN_MEMORY.tmp, '1777'],
   ['dir', IN_MEMORY.shm, '1777'],
   ['dir', IN_MEMORY.empty, '0755'],
@@ -226,7 +243,7 @@ function mountpoints(places: readonly NestedPlace[], top: string | undefined): M
     const covers: Mount[] = memory?.startsWith('cover-') ? [['dir', memory, '0755']] : []
     const around = outer === undefined ? top : outer.memory
     const rest = path.slice(outer === undefined || outer.path === '/' ? 0 : outer.path.length)
-    // `make-dev` creates the mount point of /dev/shm. Masks hide paths that exist.
+    // The mount point of /dev/shm is always there. Masks hide paths that exist.
     if (around === undefined || rest === '' || kind === 'shm' || kind === 'mask') return covers
     const target = `${around}${rest}`
     const isOwn = kind === 'tmp' || kind === 'dev' || kind === 'proc'
@@ -235,24 +252,28 @@ function mountpoints(places: readonly NestedPlace[], top: string | undefined): M
 }
 
 /** `top` is the directory of the root in the tmpfs, or empty for the host. */
-function mountOf({ kind, path, source, outer, memory }: NestedPlace, top: string): Mount {
+function mountsOf({ kind, path, source, outer, memory }: NestedPlace, top: string): Mount[] {
   const target = `${top}${path}`
   switch (kind) {
     case 'mask':
-      return ['mask', target, memory!]
+      return [['mask', target, memory!]]
     case 'tmp': // A host may have no /tmp.
-      return ['bind-try', 'tmp', IN_MEMORY.tmp, target, 'nosuid,nodev']
+      return [['bind-try', 'tmp', IN_MEMORY.tmp, target, 'nosuid,nodev']]
     case 'dev':
-      return ['dev', IN_MEMORY.dev, target]
+      return [
+        ['bind', 'devices', IN_MEMORY.dev, target, SAME],
+        ...DEVICES.map((name): Mount => ['bind-try', 'devices', `/dev/${name}`, `${target}/${name}`, DEVICE]),
+        ['devpts', `${target}/pts`, DEVPTS_OPTIONS],
+      ]
     case 'shm':
-      return ['bind', 'devices', IN_MEMORY.shm, target, 'nosuid,nodev,noexec']
+      return [['bind', 'devices', IN_MEMORY.shm, target, 'nosuid,nodev,noexec']]
     case 'proc':
-      return ['proc', target]
+      return [['proc', target]]
     case 'exposed': // Without nodev, as far as the kernel permits, so that the task can open an exposed device.
-      return ['bind-try', 'expose', source, target, outer?.kind === 'dev' ? 'ro,nosuid,noexec,if-permitted' : SAME]
+      return [['bind-try', 'expose', source, target, outer?.kind === 'dev' ? 'ro,nosuid,noexec,if-permitted' : SAME]]
     case 'workspace':
-      return ['bind', 'workspace', source, target, KEEP]
+      return [['bind', 'workspace', source, target, KEEP]]
     case 'script': // In the host view its source is read-only already.
-      return ['bind', 'script', source, target, top === '' ? SAME : `ro,${KEEP}`]
+      return [['bind', 'script', source, target, top === '' ? SAME : `ro,${KEEP}`]]
   }
 }

@@ -17,9 +17,22 @@ const line = (mount: Mount): string => mount.join(' ')
 const linesOf = (paths: ViewPaths): string[] => sandboxView(paths).map(line)
 
 /** Entries of every view. */
-const MEMORY = ['tmpfs /dev mode=0755,size=512m,nr_inodes=65536', 'make-dev dev', 'dir tmp 1777', 'dir shm 1777']
-const [SEAL, EMPTY] = ['remount . ro,nosuid,noexec', 'dir empty 0755']
-const dev = (top: string) => [`dev dev ${top}/dev`, `bind devices shm ${top}/dev/shm nosuid,nodev,noexec`]
+const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty']
+const MEMORY = [
+  'tmpfs /dev mode=0755,size=512m,nr_inodes=65536',
+  'dir dev 0755',
+  ...DEVICES.map((name) => `mountpoint /dev/${name} dev/${name}`),
+  ...['symlink /proc/self/fd dev/fd', 'symlink /proc/self/fd/0 dev/stdin', 'symlink /proc/self/fd/1 dev/stdout'],
+  ...['symlink /proc/self/fd/2 dev/stderr', 'symlink pts/ptmx dev/ptmx', 'dir dev/pts 0755', 'dir dev/shm 0755'],
+  ...['dir tmp 1777', 'dir shm 1777'],
+]
+const [SEAL, EMPTY] = ['remount . ro,nosuid,nodev,noexec', 'dir empty 0755']
+const dev = (top: string) => [
+  `bind devices dev ${top}/dev same`,
+  ...DEVICES.map((name) => `bind-try devices /dev/${name} ${top}/dev/${name} ro,keep,nosuid,noexec`),
+  `devpts ${top}/dev/pts newinstance,ptmxmode=0666,mode=620`,
+  `bind devices shm ${top}/dev/shm nosuid,nodev,noexec`,
+]
 const proc = (top: string) => `proc ${top}/proc`
 const tmp = (top: string) => `bind-try tmp tmp ${top}/tmp nosuid,nodev`
 
@@ -80,7 +93,8 @@ describe('the view of the host', () => {
 
   test('creates mount points in the tmpfs', () => {
     const exposed = ['/run/a/b', '/tmp/a', '/dev/dri', '/dev/shm/a']
-    expect(linesOf({ masks: ['/run'], exposed }).filter((mount) => mount.startsWith('mountpoint'))).toEqual([
+    const mounts = linesOf({ masks: ['/run'], exposed }).filter((mount) => !MEMORY.includes(mount))
+    expect(mounts.filter((mount) => mount.startsWith('mountpoint'))).toEqual([
       ...['mountpoint /dev/dri dev/dri', 'mountpoint /dev/shm/a shm/a', 'mountpoint /run/a/b cover-1/a/b'],
       'mountpoint /tmp/a tmp/a',
     ])
@@ -162,7 +176,6 @@ interface Mounted {
 function mounted(mount: Mount): Mounted | undefined {
   const [op] = mount
   if (op === 'mask') return { target: mount[1], content: 'empty', memory: mount[2] }
-  if (op === 'dev') return { target: mount[2], content: 'empty', memory: mount[1] }
   if (op === 'proc') return { target: mount[1], content: 'proc' }
   if (op !== 'bind' && op !== 'bind-try') return undefined
   const [, step, source, target] = mount
@@ -197,7 +210,6 @@ describe('whatever is hidden, shown or a workspace', () => {
           expect(i).toBeLessThan(sealed)
           return mount[0] === 'mountpoint' ? mount[2] : mount[1]
         })
-        made.push('dev/shm') // by `make-dev`
         const before: Mounted[] = []
         for (const mount of view.flatMap((mount) => mounted(mount) ?? [])) {
           const around = shown(before, mount.target)
@@ -251,7 +263,7 @@ describe('whatever is hidden, shown or a workspace', () => {
         )
         const at = (found: string) => ops.findIndex(([op]) => op === found)
         const lastOfHost = ops.findLastIndex(([op, isOfHost]) => (op === 'mask' || op === 'allow') && isOfHost)
-        expect([at('bind-entries') < at('freeze'), Math.max(at('freeze'), lastOfHost) < at('dev')]).toEqual([
+        expect([at('bind-entries') < at('freeze'), Math.max(at('freeze'), lastOfHost) < at('devpts')]).toEqual([
           true,
           true,
         ])

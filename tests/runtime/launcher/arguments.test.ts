@@ -54,8 +54,8 @@ const plan = fc.record(
 
 /** Words of a mount after the name of its operation, as in mount-list.c. */
 const OPERANDS: Readonly<Record<string, number>> = {
-  ...{ freeze: 1, tmpfs: 2, 'make-dev': 1, dir: 2, mountpoint: 2, remount: 2, bind: 4, 'bind-try': 4, mask: 2 },
-  ...{ allow: 1, dev: 2, proc: 1, 'bind-entries': 3, pivot: 1 },
+  ...{ freeze: 1, tmpfs: 2, dir: 2, symlink: 2, devpts: 2, mountpoint: 2, remount: 2, bind: 4, 'bind-try': 4, mask: 2 },
+  ...{ allow: 1, proc: 1, 'bind-entries': 3, pivot: 1 },
 }
 
 /** A plan from its command line: flags are its keys with dashes. */

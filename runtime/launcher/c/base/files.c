@@ -45,7 +45,7 @@ bool write_file(int dir_fd, const char *path, const char *content) {
   return is_written;
 }
 
-bool make_file(int dir_fd, const char *path) {
-  int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+bool make_file(const char *path) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
   return fd >= 0 && close(fd) == 0;
 }

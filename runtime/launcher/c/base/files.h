@@ -22,6 +22,6 @@ bool read_small_file(int dir_fd, const char *path, char *buffer, size_t size);
 bool write_file(int dir_fd, const char *path, const char *content);
 
 /* Makes an empty one that was not there, for all to read. False with errno set. */
-bool make_file(int dir_fd, const char *path);
+bool make_file(const char *path);
 
 #endif

@@ -13,7 +13,6 @@ static const struct {
 } OPS[] = {
   [OP_FREEZE] = {"freeze", "t", STEP_FREEZE},
   [OP_TMPFS] = {"tmpfs", "to", STEP_SCAFFOLD},
-  [OP_MAKE_DEV] = {"make-dev", "t", STEP_DEVICES},
   [OP_DIR] = {"dir", "to", STEP_SCAFFOLD},
   [OP_MOUNTPOINT] = {"mountpoint", "st", STEP_SCAFFOLD},
   [OP_REMOUNT] = {"remount", "to", STEP_SCAFFOLD},
@@ -21,7 +20,8 @@ static const struct {
   [OP_BIND_TRY] = {"bind-try", "nsto", NO_STEP},
   [OP_MASK] = {"mask", "ts", STEP_MASK},
   [OP_ALLOW] = {"allow", "t", STEP_ROOTFS},
-  [OP_DEV] = {"dev", "st", STEP_DEVICES},
+  [OP_SYMLINK] = {"symlink", "st", STEP_DEVICES},
+  [OP_DEVPTS] = {"devpts", "to", STEP_DEVICES},
   [OP_PROC] = {"proc", "t", STEP_PROC},
   [OP_BIND_ENTRIES] = {"bind-entries", "sto", STEP_ROOTFS},
   [OP_PIVOT] = {"pivot", "t", STEP_PIVOT},

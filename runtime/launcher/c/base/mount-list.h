@@ -13,7 +13,6 @@
 enum mount_op {
   OP_FREEZE,
   OP_TMPFS,
-  OP_MAKE_DEV,
   OP_DIR,
   OP_MOUNTPOINT,
   OP_REMOUNT,
@@ -21,7 +20,8 @@ enum mount_op {
   OP_BIND_TRY,
   OP_MASK,
   OP_ALLOW,
-  OP_DEV,
+  OP_SYMLINK,
+  OP_DEVPTS,
   OP_PROC,
   OP_BIND_ENTRIES,
   OP_PIVOT
@@ -37,7 +37,7 @@ struct mount_entry {
   const char *options;
 };
 
-/* More than a service needs: two for each path that it hides or shows (host/sandbox-paths.ts), and some 25 others. */
+/* More than a service needs: two for each path that it hides or shows (host/sandbox-paths.ts), and some 50 others. */
 #define MAX_MOUNTS 640
 
 struct mount_list {

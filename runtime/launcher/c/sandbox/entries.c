@@ -31,7 +31,7 @@ static bool bind_entry(int dir_fd, const char *name, const char *path) {
   bool is_bound = fstat(fd, &status) == 0;
   if (is_bound && S_ISLNK(status.st_mode)) is_bound = copy_symlink(dir_fd, name, path);
   else if (is_bound && S_ISDIR(status.st_mode)) is_bound = mkdir(path, 0755) == 0 && bind_fd(fd, path);
-  else if (is_bound && S_ISREG(status.st_mode)) is_bound = make_file(AT_FDCWD, path) && bind_fd(fd, path);
+  else if (is_bound && S_ISREG(status.st_mode)) is_bound = make_file(path) && bind_fd(fd, path);
   close_keeping_errno(fd);
   return is_bound;
 }

@@ -13,7 +13,6 @@
 #include "base/arguments.h"
 #include "base/files.h"
 #include "base/paths.h"
-#include "sandbox/devices.h"
 #include "sandbox/entries.h"
 #include "sandbox/mounts.h"
 
@@ -33,8 +32,6 @@ struct view {
   const struct mount_list *list;
   struct source sources[MAX_MOUNTS];
   bool has_own_pids;
-  /* Whether make-dev could create device nodes. If not, those of the host are mounted. */
-  bool has_devices;
   /* Target of bind-entries, NULL before; and the real path of its source. */
   const char *root;
   char rootfs[PATH_MAX];
@@ -67,9 +64,8 @@ static struct fault open_bound(struct source *source, const struct mount_entry *
 
 static struct fault open_source(struct source *source, const struct mount_entry *entry) {
   if (is_bind(entry) && is_of_host(entry->source)) return open_bound(source, entry);
-  if (entry->op == OP_BIND_ENTRIES) source->fd = open(entry->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  else if (entry->op == OP_DEV) source->fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  else return no_fault();
+  if (entry->op != OP_BIND_ENTRIES) return no_fault();
+  source->fd = open(entry->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return source->fd >= 0 ? no_fault() : fault_at(entry->step);
 }
 
@@ -85,7 +81,7 @@ static const struct source *source_named(const struct view *view, const char *pa
 
 static bool mount_tmpfs(const struct mount_entry *entry) {
   return mount("tmpfs", entry->target, "tmpfs", MS_NOSUID, entry->options) == 0 && chdir(entry->target) == 0 &&
-         make_file(AT_FDCWD, EMPTY_FILE);
+         make_file(EMPTY_FILE);
 }
 
 /* Creates `path` and its parents. */
@@ -101,7 +97,7 @@ static bool make_path(const char *path, bool is_directory, mode_t mode) {
       return false;
     }
     bool is_last = *at == '\0';
-    bool is_made = is_last && !is_directory ? make_file(AT_FDCWD, made.bytes)
+    bool is_made = is_last && !is_directory ? make_file(made.bytes)
                                             : mkdir(made.bytes, is_last ? mode : 0755) == 0;
     if (!is_made && errno != EEXIST) return false;
   }
@@ -200,7 +196,6 @@ static bool apply(struct view *view, const struct mount_entry *entry, const stru
   switch (entry->op) {
     case OP_FREEZE: return mounts_freeze(target);
     case OP_TMPFS: return mount_tmpfs(entry);
-    case OP_MAKE_DEV: return devices_make(target, &view->has_devices);
     case OP_DIR: return make_path(target, true, (mode_t)strtoul(entry->options, NULL, 8));
     case OP_MOUNTPOINT: return make_mountpoint(view, entry);
     case OP_REMOUNT: return set_flags(entry, source);
@@ -208,7 +203,8 @@ static bool apply(struct view *view, const struct mount_entry *entry, const stru
     case OP_BIND_TRY: return bind_source(entry, source);
     case OP_MASK: return mask(view, entry);
     case OP_ALLOW: return true;
-    case OP_DEV: return bind_path(entry->source, target) && devices_mount(target, view->has_devices ? ABSENT : source->fd);
+    case OP_SYMLINK: return symlink(entry->source, target) == 0;
+    case OP_DEVPTS: return mount("devpts", target, "devpts", MS_NOSUID | MS_NOEXEC, entry->options) == 0;
     case OP_PROC: return mount_proc(view, target);
     case OP_BIND_ENTRIES: return bind_entries(view, entry, source);
     case OP_PIVOT: return pivot(target);
@@ -237,7 +233,6 @@ struct fault view_build(const struct mount_list *list, bool has_own_pids) {
   struct view view; /* 20 KB: not worth clearing */
   view.list = list;
   view.has_own_pids = has_own_pids;
-  view.has_devices = false;
   view.root = NULL;
   for (int i = 0; i < list->count; i++) view.sources[i] = (struct source){.fd = ABSENT};
   struct fault fault = build(&view);

@@ -6,7 +6,6 @@
  *
  *   freeze T                      makes the mount at T and all mounts below it read-only, nosuid and nodev
  *   tmpfs T OPTIONS               mounts a tmpfs at T and changes into it
- *   make-dev T                    creates a directory of device nodes (devices.h)
  *   dir T MODE                    creates a directory and its parents, unless they exist
  *   mountpoint S T                the same for the bind of S: a directory or an empty file, as S is; nothing without S
  *   remount T FLAGS               sets the flags of the mount at T
@@ -14,7 +13,8 @@
  *   bind-try STEP S T FLAGS       the same, or nothing if S or T does not exist
  *   mask T S                      binds S over T if T is a directory, an empty file otherwise; nothing if T does not exist
  *   allow T                       mounts nothing; see bind-entries
- *   dev S T                       binds the directory of `make-dev`, then mounts devpts and missing nodes in it
+ *   symlink S T                   creates a symlink to S
+ *   devpts T OPTIONS              mounts a devpts
  *   proc T                        mounts proc; without a pid namespace of our own, binds the host's
  *   bind-entries S T NAMES        binds each entry of the directory S into T, without NAMES
  *   pivot T                       makes T the root and detaches the old one
