@@ -10,6 +10,7 @@ import type { UnknownFields } from '../../shared/unknown-names.ts'
 import { errorBody } from './errors.ts'
 import { addHealthRoutes, type HealthRoutes } from './health.ts'
 import { addInfoRoutes, type InfoRoutes } from './info.ts'
+import { addLogRoute, type LogRoutes } from './logs.ts'
 import { addMetricsRoute, type MetricsSources } from './metrics.ts'
 import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
 
@@ -19,7 +20,7 @@ const RUNTIME_INFO: ServiceInfo = {
   errorSchema: ErrorResponse,
 }
 
-export interface RuntimeAppOptions extends TaskRoutes, InfoRoutes, HealthRoutes, MetricsSources {
+export interface RuntimeAppOptions extends TaskRoutes, LogRoutes, InfoRoutes, HealthRoutes, MetricsSources {
   readonly log: Log
   readonly guard: Guard
   readonly unknownFields: UnknownFields
@@ -28,6 +29,7 @@ export interface RuntimeAppOptions extends TaskRoutes, InfoRoutes, HealthRoutes,
 export function runtimeApp(options: RuntimeAppOptions): AnyElysia {
   const app: AnyElysia = httpService({ ...options, errorBody })
   addTaskRoutes(app, options)
+  addLogRoute(app, options)
   addInfoRoutes(app, options)
   addHealthRoutes(app, options)
   addMetricsRoute(app, options)

@@ -1,4 +1,4 @@
-/** /api/v1/tasks: submit, list, get, wait, logs, events, kill, delete. */
+/** /api/v1/tasks: submit, list, get, wait, events, kill, delete. */
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import {
@@ -12,25 +12,22 @@ import { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 import { hasEnded, RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
 import { headerText } from '../../shared/header-text.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
-import { anyText, choice, described, empty, json, other, wholeNumber } from '../../shared/openapi/route.ts'
+import { anyText, choice, described, empty, json, wholeNumber } from '../../shared/openapi/route.ts'
 import type { Kills } from '../dispatch/kill.ts'
 import type { Retention } from '../dispatch/retention.ts'
 import type { Submissions } from '../dispatch/submit.ts'
 import type { WaitingQueue } from '../dispatch/waiting-queue.ts'
-import { invalidInput, Refusal } from '../refusal.ts'
-import { logStream } from '../store/log-stream.ts'
-import { tailStart } from '../store/log-tail.ts'
+import { invalidInput } from '../refusal.ts'
 import { readOutput } from '../store/output.ts'
 import { eventRecord, statusResponse, summaryResponse } from '../store/status-response.ts'
 import { taskDir } from '../store/task-dir.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
+import { knownTask, params, section, unknownTask } from './known-task.ts'
+import { truthOf, wholeNumberOf } from './query-values.ts'
 
 /** Longest wait of `?wait_ms=N`. A client that wants to wait longer asks again. */
 export const MAX_WAIT_MS = 60_000
-
-/** Most lines of `tail`. */
-const MAX_TAIL_LINES = 100_000
 
 /** Tasks per page. */
 const DEFAULT_PAGE = 100
@@ -47,9 +44,6 @@ export interface TaskRoutes {
   readonly maxBodyBytes: number
 }
 
-const section = 'Tasks'
-const params = { id: 'Id of the task.' }
-const unknownTask = { 404: 'There is no such task.' }
 const owner = { 'X-Service-Owner': 'The owner of the task. Needed if the task has a control_context.owner.' }
 
 const EXAMPLE = { execution: { kind: 'script', script: 'echo hello' }, limits: { wall_time_ms: 10_000 } }
@@ -58,11 +52,7 @@ export const addTaskRoutes = (
   app: AnyElysia,
   { submissions, kills, retention, queue, store, dataDir, maxBodyBytes }: TaskRoutes,
 ): AnyElysia => {
-  const known = (id: string): TaskRow => {
-    const row = store.get(id)
-    if (row === undefined) throw new Refusal('not_found', `task not found: ${id}`)
-    return row
-  }
+  const known = (id: string): TaskRow => knownTask(store, id)
   const waitingFor = ({ status, task_id }: TaskRow) => {
     const waiting_for = status === 'accepted' ? queue.waitsFor(task_id) : undefined
     return waiting_for === undefined ? {} : { waiting_for }
@@ -171,42 +161,6 @@ export const addTaskRoutes = (
         errors: unknownTask,
       }),
     )
-    .get(
-      '/api/v1/tasks/:id/logs',
-      async ({ params, query, request }) => {
-        const { task_id } = known(params.id)
-        const dir = taskDir(dataDir, task_id)
-        const path = streamOf(query.stream) === 'stdout' ? dir.stdout_path : dir.stderr_path
-        const isFollowing = truthOf('follow', query.follow)
-        const { offset, tail, limit } = logRangeOf(query)
-        const from = tail === undefined ? offset : await tailStart(path, tail)
-        // No limit while following: output keeps the connection alive, and a closed connection ends it.
-        app.server?.timeout(request, isFollowing ? 0 : WRITE_TIMEOUT_SECONDS)
-        const ended = isFollowing ? store.liveTask(task_id)?.ended : undefined
-        return new Response(logStream(path, { from, limit, ended }), {
-          headers: { 'content-type': 'text/plain; charset=utf-8', 'x-log-offset': String(from) },
-        })
-      },
-      described({
-        section,
-        summary: 'Read the output of a task',
-        params,
-        query: {
-          stream: choice(STREAMS, 'Default stdout.'),
-          follow: choice(['true', 'false'], 'Continue until the task has ended. Default false.'),
-          offset: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Begin with this byte. Default 0. Not together with tail.'),
-          tail: wholeNumber(0, MAX_TAIL_LINES, 'Begin with so many of the last lines.'),
-          limit: wholeNumber(1, Number.MAX_SAFE_INTEGER, 'At most so many bytes. Default: all.'),
-        },
-        answers: {
-          200: other(
-            'text/plain; charset=utf-8',
-            'The bytes of the stream, as they are. X-Log-Offset is the position of the first one.',
-          ),
-        },
-        errors: { 400: 'A parameter is invalid.', ...unknownTask },
-      }),
-    )
     .post(
       '/api/v1/tasks/:id/kill',
       async ({ params, request, set }) => {
@@ -274,43 +228,14 @@ function waitOf(text: string | undefined): number {
   return text === undefined ? 0 : wholeNumberOf('wait_ms', text, 0, MAX_WAIT_MS)
 }
 
-/** Where a log is read: from a byte on, or its last lines; so many bytes of it. */
-function logRangeOf({ offset, tail, limit }: Record<string, string | undefined>) {
-  if (offset !== undefined && tail !== undefined) throw invalidInput('offset and tail exclude each other')
-  return {
-    offset: offset === undefined ? 0 : wholeNumberOf('offset', offset, 0, Number.MAX_SAFE_INTEGER),
-    tail: tail === undefined ? undefined : wholeNumberOf('tail', tail, 0, MAX_TAIL_LINES),
-    limit: limit === undefined ? undefined : wholeNumberOf('limit', limit, 1, Number.MAX_SAFE_INTEGER),
-  }
-}
-
 const pageSizeOf = (text: string | undefined): number =>
   text === undefined ? DEFAULT_PAGE : wholeNumberOf('limit', text, 1, MAX_PAGE)
 
 const cursorOf = (text: string | undefined): number =>
   text === undefined ? 0 : wholeNumberOf('cursor', text, 0, Number.MAX_SAFE_INTEGER)
 
-function wholeNumberOf(name: string, text: string, min: number, max: number): number {
-  const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
-  if (number >= min && number <= max) return number
-  throw invalidInput(`invalid ${name} "${text}": expected a whole number from ${min} to ${max}`)
-}
-
 function statusFilterOf(text: string | undefined): RuntimeStatus | null {
   if (text === undefined) return null
   if ((RUNTIME_STATUSES as readonly string[]).includes(text)) return text as RuntimeStatus
   throw invalidInput(`invalid status "${text}": expected ${RUNTIME_STATUSES.join(', ')}`)
-}
-
-const STREAMS = ['stdout', 'stderr']
-
-function streamOf(text = 'stdout'): 'stdout' | 'stderr' {
-  if (text === 'stdout' || text === 'stderr') return text
-  throw invalidInput(`invalid stream "${text}": expected stdout or stderr`)
-}
-
-function truthOf(name: string, text = 'false'): boolean {
-  if (text === 'true' || text === '1' || text === '') return true
-  if (text === 'false' || text === '0') return false
-  throw invalidInput(`invalid ${name} "${text}": expected true or false`)
 }
