@@ -8,6 +8,7 @@
 import type { TObject } from '@sinclair/typebox'
 import type { BoundedOutput } from '../../shared/bounded-output.ts'
 import type { ErrorCode } from '../../shared/contract/control.ts'
+import type { TaskPlan } from '../../shared/contract/graph-dry-run.ts'
 import type { OpenLog } from '../../shared/log.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 
@@ -130,6 +131,11 @@ export interface HandingOver {
    * out. Resolves within a moment, whether or not the remote service answers. Must not throw.
    */
   waitingFor?(handles: readonly Handle[]): Promise<ReadonlyMap<string, string>>
+  /** What the remote service would do with a task. Nothing is kept there. Throws `ExecutionError` with its refusal. */
+  plan?(
+    task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout'>,
+    call: { readonly traceId: string; readonly signal: AbortSignal },
+  ): Promise<TaskPlan>
   /** Asks the remote service to remove an ended task, at once or as soon as it is reachable. Must not throw. */
   forget?(task: ForgottenTask): void
 }

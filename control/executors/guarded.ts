@@ -29,6 +29,7 @@ export function guarded(executor: Executor, log: Log): Executor {
     ...(executor.boundsItsStop !== undefined && { boundsItsStop: executor.boundsItsStop }),
     ...(executor.resultSoFar && { resultSoFar: async (handle, call) => executor.resultSoFar?.(handle, call) }),
     ...(executor.readLog && { readLog: executor.readLog.bind(executor) }),
+    ...(executor.plan && { plan: async (task, call) => executor.plan!(task, call) }),
     ...(killRemote && {
       killRemote: (task, handle) =>
         attempt(

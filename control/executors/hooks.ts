@@ -32,6 +32,7 @@ const executing = (executor: AnyExecutor, execute: Execute): Executor => ({
   ...(executor.killRemote && { killRemote: (task, handle) => executor.killRemote?.(task, handle) }),
   ...(executor.resultSoFar && { resultSoFar: async (handle, call) => executor.resultSoFar?.(handle, call) }),
   ...(executor.readLog && { readLog: executor.readLog.bind(executor) }),
+  ...(executor.plan && { plan: async (task, call) => executor.plan!(task, call) }),
   ...(executor.parametersOf && { parametersOf: (toolName) => executor.parametersOf?.(toolName) }),
   ...(executor.checkInput && { checkInput: (toolName, input) => executor.checkInput?.(toolName, input) }),
   ...(executor.forget && { forget: (task) => executor.forget?.(task) }),

@@ -1,4 +1,4 @@
-/** Values of query parameters of lists. Pure. All throw 400 with the parameter, its value and the allowed values. */
+/** Values of query parameters. Pure. All throw 400 with the parameter, its value and the allowed values. */
 import { badRequest } from '../../shared/errors.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'
@@ -44,6 +44,13 @@ export function limitOf(text: string | undefined, { most, standard }: { most: nu
   const limit = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
   if (limit >= 1 && limit <= most) return limit
   throw badRequest(`invalid limit ${JSON.stringify(text)}: expected a whole number from 1 to ${most}`)
+}
+
+/** A parameter without a value is true. */
+export function truthOf(name: string, text = 'false'): boolean {
+  if (text === 'true' || text === '1' || text === '') return true
+  if (text === 'false' || text === '0') return false
+  throw badRequest(`invalid ${name} ${JSON.stringify(text)}: expected true or false`)
 }
 
 export const invalidCursor = (cursor: string) =>

@@ -3,16 +3,18 @@ import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { CancelResponse, SubmitResponse, TaskGraph, TaskRecord } from '../../shared/contract/control.ts'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
+import { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
-import { described, empty, json } from '../../shared/openapi/route.ts'
-import { nextTurn } from '../../shared/steps.ts'
+import { choice, described, empty, json } from '../../shared/openapi/route.ts'
+import { nextTurn, runCooperatively } from '../../shared/steps.ts'
 import { cancelTask } from '../operations/cancel.ts'
 import { deleteTask } from '../operations/delete.ts'
+import { dryRun, dryRunJson } from '../operations/dry-run.ts'
 import { getRecord } from '../operations/get.ts'
 import { listRecords, type RecordList } from '../operations/list.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { submitAndWait } from '../operations/submit-and-wait.ts'
-import { NEXT_CURSOR_HEADER } from './query-values.ts'
+import { NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
 import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 import { graphTaskQuery, taskListRequest, taskQuery } from './task-query.ts'
 import { waitMsOf, waitQuery, waitSignal } from './wait-ms.ts'
@@ -37,7 +39,12 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
       '/tasks',
       async ({ request, query, set }) => {
         waitMsOf(query.wait_ms) // refuses it before the graph is stored
+        const isDryRun = truthOf('dry_run', query.dry_run)
         const body = await readBody(app, request, parts.maxBodyBytes)
+        if (isDryRun) {
+          const found = await dryRun(parts, { body }, { traceId: traceIdOf(set), signal: request.signal })
+          return runCooperatively(dryRunJson(found))
+        }
         const key = request.headers.get('idempotency-key')
         set.status = 202
         const submission = { traceId: traceIdOf(set), key, caller: request }
@@ -47,14 +54,20 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         section,
         summary: 'Submit a graph',
         description:
-          'Answers once the graph is on disk, with wait_ms once its tasks have ended. A task runs when all tasks in its depends_on have succeeded.',
+          'Answers once the graph is on disk, with wait_ms once its tasks have ended. A task runs when all tasks in its depends_on have succeeded. A dry run answers 200 with all faults of the graph, and stores nothing.',
         headers: {
           'Idempotency-Key': 'At most 255 characters. The same key with the same body gets the first answer again.',
         },
-        query: waitQuery,
+        query: {
+          ...waitQuery,
+          dry_run: choice(['true', 'false'], 'Only check the graph: answer 200 and store nothing. Default false.'),
+        },
         body: TaskGraph,
         example: EXAMPLE,
-        answers: { 202: json(SubmitResponse, 'The graph is accepted.') },
+        answers: {
+          200: json(GraphDryRun, 'The findings of a dry run.'),
+          202: json(SubmitResponse, 'The graph is accepted.'),
+        },
         errors: {
           400: 'The graph fails a check. Nothing is stored.',
           409: 'A task with one of the ids has not ended.',

@@ -5,7 +5,7 @@
 import type { SubmitWarning } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
+import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Callbacks } from '../callbacks/callbacks.ts'
 import { createGraph, Graph, type GraphIdentity } from '../graph/graph.ts'
 import type { GraphOptions } from '../graph/graph-options.ts'
@@ -18,6 +18,7 @@ import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Retention } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { checkGraph, type EncodedGraph, type GraphCheckParts } from './graph-checks.ts'
+import { idList } from './id-list.ts'
 import type { Readiness } from './readiness.ts'
 import { reviewInputs } from './review.ts'
 
@@ -119,7 +120,7 @@ function* check(parts: IntakeParts, encoded: EncodedGraph, traceId: string): Ste
   })
   const { graph } = reviewed
   yield* store.claim(graph)
-  return { graph, ids: yield* idsOf(graph), warnings }
+  return { graph, ids: yield* idList(graph.tasks, ({ id }) => id), warnings }
 }
 
 const newIdentity = (store: TaskStore, traceId: string, options: GraphOptions): GraphIdentity => ({
@@ -129,16 +130,6 @@ const newIdentity = (store: TaskStore, traceId: string, options: GraphOptions): 
   createdAt: Date.now(),
   options,
 })
-
-/** Put together in steps: those of a large graph take longer than a turn may. */
-function* idsOf({ tasks }: Graph): Steps<string> {
-  let ids = ''
-  yield* inRanges(tasks.length, (from, to) => {
-    const some = tasks.slice(from, to).map(({ id }) => id)
-    ids += (from === 0 ? '' : ',') + JSON.stringify(some).slice(1, -1)
-  })
-  return `[${ids}]`
-}
 
 /** The member `warnings` of an answer, after others; empty where there are none. */
 export const warningsMember = (warnings: readonly SubmitWarning[]): string =>

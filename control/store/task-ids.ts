@@ -70,15 +70,21 @@ export class TaskIds {
       const shard = this.#tasks.shardOf(task.id)
       const holder = shard.get(task.id)
       if (holder !== undefined && !holder.graph.isRetired) {
-        if (!holder.graph.isAccepted || !holder.isTerminal) {
+        if (isTaken(holder)) {
           this.unclaim(graph, i)
-          throw new ServiceError(409, `task already active: ${task.id}`)
+          throw new ServiceError(409, takenText(task.id))
         }
         this.#replacedBy(graph).set(task.id, holder)
         this.addInGraph(holder)
       }
       shard.set(task.id, task)
     }
+  }
+
+  /** Why no graph can claim `id` now; undefined if one can. */
+  whyTaken(id: string): string | undefined {
+    const holder = this.#tasks.get(id)
+    return holder !== undefined && !holder.graph.isRetired && isTaken(holder) ? takenText(id) : undefined
   }
 
   #replacedBy(graph: Graph): Map<string, Task> {
@@ -130,3 +136,8 @@ export class TaskIds {
     if (this.#tasks.get(task.id) === task) this.#tasks.delete(task.id)
   }
 }
+
+/** The graph of `holder` is being submitted, or the task has not ended. */
+const isTaken = (holder: Task): boolean => !holder.graph.isAccepted || !holder.isTerminal
+
+const takenText = (id: string): string => `task already active: ${id}`

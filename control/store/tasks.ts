@@ -119,6 +119,11 @@ export class TaskStore {
     return this.#ids.replaces(graph)
   }
 
+  /** Why no graph can claim `id` now; undefined if one can. */
+  whyTaken(id: string): string | undefined {
+    return this.#ids.whyTaken(id)
+  }
+
   /** Claims the ids of `graph`, or throws 409 and leaves everything as it was. */
   *claim(graph: Graph): Steps<void> {
     yield* inRanges(graph.tasks.length, (from, to) => this.#ids.claim(graph, from, to))

@@ -6,6 +6,7 @@ import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox
 import { ACTION_KINDS } from './adapter-v1.ts'
 import { count, flag, maybe, oneOf, text, texts, time } from './answer-schema.ts'
 import { GraphFields, type SubmitWarning, TaskInput } from './control.ts'
+import { GraphFault, type TaskPlan } from './graph-dry-run.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import type { GraphSummary, GraphTask, RootCause } from './graphs.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
@@ -58,6 +59,13 @@ export const SubmitGraphInput = Type.Object({
   ),
   ...GraphFields.properties,
   wait_ms: waitMs(0),
+  dry_run: Type.Optional(
+    Type.Boolean({
+      expected: 'boolean',
+      description:
+        'Only check the graph: returns all of its errors, and what would run when. Nothing is stored or run.',
+    }),
+  ),
   idempotency_key: Type.Optional(
     Type.String({
       maxLength: 255,
@@ -236,10 +244,27 @@ const submitted = {
   ),
 }
 
-export const SubmitGraphAnswer = Type.Object({
+const submittedGraph = Type.Object({
   ...submitted,
   graph_id: text('Id of the graph, for wait, list_tasks and cancel.'),
+})
+
+/** Of a dry run the fields of `GraphDryRun`, else the others. */
+export const SubmitGraphAnswer = Type.Object({
+  ...Type.Partial(submittedGraph).properties,
   ...Type.Partial(WaitAnswer).properties,
+  valid: maybe(flag('Of a dry run: whether the graph would be accepted.')),
+  errors: maybe(Type.Array(GraphFault, { description: 'Of a dry run: the faults of the graph.' })),
+  waves: maybe(
+    Type.Array(texts('Ids of tasks.'), { description: 'Of a dry run: the tasks in the order of their start.' }),
+  ),
+  critical_path: maybe(texts('Of a dry run: the longest chain of dependent tasks.')),
+  runtime: maybe(
+    Type.Record(Type.String(), Type.Unsafe<TaskPlan>({}), {
+      description: 'Of a dry run: for runtime tasks {execution_plan} or {error}.',
+    }),
+  ),
+  truncated: maybe(Type.Literal(true, { description: 'Of a dry run: parts of the answer were left out.' })),
 })
 export type SubmitGraphAnswer = Static<typeof SubmitGraphAnswer>
 

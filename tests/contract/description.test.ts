@@ -80,6 +80,7 @@ describe('real answers of control', () => {
   afterAll(() => control.dispose())
 
   test('to graphs and tasks', async () => {
+    await service.ask('POST /tasks', { ...post(GRAPH), query: '?dry_run=true' })
     const { body } = await service.ask('POST /tasks', post(GRAPH))
     await control.allEnded()
     const { graph_id } = body as { graph_id: string }

@@ -6,6 +6,7 @@
  * followed again after the restart.
  */
 
+import type { TaskPlan } from '../../../shared/contract/graph-dry-run.ts'
 import { EXECUTION_KINDS } from '../../../shared/contract/runtime-request.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
 import { isoTime } from '../../../shared/iso-time.ts'
@@ -108,6 +109,20 @@ export class RuntimeExecutor implements Executor {
     const { service } = this.#options
     try {
       return resultOf(await service.look(id, traceId, signal), service.url)
+    } catch (error) {
+      throw error instanceof CallFailed ? failureOf(error) : error
+    }
+  }
+
+  async plan(
+    task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout'>,
+    { traceId, signal }: Call,
+  ): Promise<TaskPlan> {
+    const { service, defaults } = this.#options
+    const { body } = runtimeRequest(task, { runtimeId: `plan-${crypto.randomUUID()}`, defaults })
+    try {
+      const { execution_plan } = await service.dryRun(body, traceId, signal)
+      return { execution_plan }
     } catch (error) {
       throw error instanceof CallFailed ? failureOf(error) : error
     }

@@ -1,7 +1,8 @@
 /** The runtime service, as an attempt calls it. */
-import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
+import type { DryRunResponse, TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import { headerValue } from '../../../shared/header-text.ts'
 import { CallFailed, ServiceClient } from '../../../shared/http-client.ts'
+import { isObject } from '../../../shared/json.ts'
 import { statusFault } from './status-check.ts'
 
 /** Milliseconds for a call that the service has no reason to hold. */
@@ -67,6 +68,17 @@ export class RuntimeService {
   async submit(request: object, traceId: string): Promise<void> {
     const body = new TextEncoder().encode(JSON.stringify(request))
     await this.#client.call({ method: 'POST', path: TASKS, body, headers: trace(traceId), timeoutMs: CALL_TIMEOUT_MS })
+  }
+
+  /** What `submit` would be answered, with nothing kept. */
+  async dryRun(request: object, traceId: string, signal: AbortSignal): Promise<DryRunResponse> {
+    const body = new TextEncoder().encode(JSON.stringify(request))
+    const answer = await this.#client.call({
+      ...{ method: 'POST', path: `${TASKS}?dry_run=true`, body, headers: trace(traceId) },
+      ...{ timeoutMs: CALL_TIMEOUT_MS, signal },
+    })
+    if (isObject((answer as Partial<DryRunResponse>).execution_plan)) return answer as DryRunResponse
+    throw new CallFailed(`the runtime service at ${this.url} answered a dry run without a plan`, { statusCode: 200 })
   }
 
   /** Whether the service knows the task. */

@@ -1,8 +1,10 @@
 /** `submit_graph`: submits a graph of tasks, as POST /tasks does. */
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { SubmitGraphAnswer, SubmitGraphInput } from '../../../shared/contract/mcp-server.ts'
+import { dryRun } from '../../operations/dry-run.ts'
 import { submit } from '../../operations/submit.ts'
 import { waitForTasks } from '../../operations/wait.ts'
+import { dryRunView } from '../dry-run-view.ts'
 import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 
@@ -13,18 +15,13 @@ export const submitGraphTool = defineTool({
     'Submit tasks that depend on each other. A task runs as soon as all tasks in its depends_on have succeeded. Independent tasks run at the same time. When a task fails, the tasks that depend on it are skipped. Use run_action for a single step. Without wait_ms, the call returns the task ids at once; then call wait.',
   input: SubmitGraphInput,
   answer: SubmitGraphAnswer,
-  async run(
-    { tasks, name, labels, scope, callback, wait_ms = 0, idempotency_key },
-    parts,
-    context,
-  ): Promise<SubmitGraphAnswer> {
-    const given = await submit(
-      parts,
-      { graph: { tasks, name, labels, scope, callback } },
-      { traceId: context.traceId, key: idempotency_key },
-    )
+  async run({ wait_ms = 0, dry_run = false, idempotency_key, ...graph }, parts, context): Promise<SubmitGraphAnswer> {
+    if (dry_run) return dryRunView(await dryRun(parts, { graph }, context))
+    const given = await submit(parts, { graph }, { traceId: context.traceId, key: idempotency_key })
     const { accepted, task_ids, graph_id, warnings } = given.response()
-    const addresses = task_ids.slice(0, MAX_SHOWN_TASKS).map((id) => (scope === 'graph' ? `${graph_id}/${id}` : id))
+    const addresses = task_ids
+      .slice(0, MAX_SHOWN_TASKS)
+      .map((id) => (graph.scope === 'graph' ? `${graph_id}/${id}` : id))
     const submitted = {
       ...{ accepted, task_ids: addresses, graph_id },
       ...(warnings !== undefined && { warnings: [...warnings] }),

@@ -1,0 +1,30 @@
+/** The waves of a graph: each task is in the first wave after those of its dependencies. Pure; linear in tasks and edges. */
+import { isYieldDue, type Steps } from '../../shared/steps.ts'
+import type { Edges } from './edges.ts'
+
+/** The ids of the tasks by waves, in each in the order of the graph. `order` is that of `dependencyOrder`. */
+export function* wavesOf(
+  { dependenciesStart, dependencies }: Pick<Edges, 'dependenciesStart' | 'dependencies'>,
+  order: Uint32Array,
+  idAt: (position: number) => string,
+): Steps<string[][]> {
+  const waveOf = new Uint32Array(order.length)
+  let steps = 0
+  for (const task of order) {
+    let wave = 0
+    for (let d = dependenciesStart[task]!; d < dependenciesStart[task + 1]!; d++) {
+      wave = Math.max(wave, waveOf[dependencies[d]!]! + 1)
+      if (isYieldDue(steps++)) yield
+    }
+    waveOf[task] = wave
+    if (isYieldDue(steps++)) yield
+  }
+  const waves: string[][] = []
+  for (let task = 0; task < waveOf.length; task++) {
+    const wave = waveOf[task]!
+    while (waves.length <= wave) waves.push([])
+    waves[wave]!.push(idAt(task))
+    if (isYieldDue(task)) yield
+  }
+  return waves
+}

@@ -1,0 +1,144 @@
+/**
+ * What a submission of a graph would be answered, without its effects: nothing is stored, claimed, evicted or started.
+ *
+ * It makes the checks of a submission and collects all faults. A fault hides others only where they cannot be told apart
+ * from it: a task with an id of the wrong form is not checked further, nor are the parameters of a task with another
+ * field of the wrong form.
+ */
+import { type GraphDryRun, type GraphFault, MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
+import { ServiceError } from '../../shared/errors.ts'
+import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import type { Callbacks } from '../callbacks/callbacks.ts'
+import { criticalPath } from '../graph/critical-path.ts'
+import type { DecodedGraph } from '../graph/decode.ts'
+import type { Edges } from '../graph/edges.ts'
+import { dependencyOrder } from '../graph/order.ts'
+import type { Report } from '../graph/report.ts'
+import { type CheckedTasks, hasFields, type ValidTask } from '../graph/validate.ts'
+import { wavesOf } from '../graph/waves.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { checkGraph, type EncodedGraph, type GraphCheckParts, type GraphInput } from './graph-checks.ts'
+import { idList } from './id-list.ts'
+import { planTasks } from './plan-tasks.ts'
+import { type ReviewedTask, reviewedTask } from './review.ts'
+
+export interface DryRunParts extends GraphCheckParts {
+  readonly store: Pick<TaskStore, 'whyTaken'>
+  readonly callbacks: Pick<Callbacks, 'check'>
+}
+
+/** A body that nobody has decoded, or the graph as a value. */
+export type ExaminedGraph = { readonly body: Uint8Array } | { readonly graph: GraphInput }
+
+export async function dryRun(
+  parts: DryRunParts,
+  examined: ExaminedGraph,
+  call: { readonly traceId: string; readonly signal: AbortSignal },
+): Promise<GraphDryRun> {
+  const encoded = { body: NO_BODY, ...examined }
+  const faults = new Faults()
+  const { tasks, ...found } = await runCooperatively(examine(parts, encoded, faults))
+  const plans = await planTasks(parts.executors, tasks, call)
+  return {
+    valid: faults.list.length === 0,
+    errors: faults.list,
+    ...found,
+    runtime: plans.byTask,
+    ...((faults.isTruncated || plans.isTruncated) && { truncated: true as const }),
+  }
+}
+
+const NO_BODY = new Uint8Array()
+
+/** The faults of a graph, in the order of their reports. */
+class Faults {
+  readonly list: GraphFault[] = []
+  isTruncated = false
+  /** A task may name an unknown dependency twice. */
+  readonly #reported = new Set<string>()
+
+  readonly report: Report = (message, taskId) => {
+    if (taskId !== undefined && this.#reported.has(message)) return
+    if (this.list.length === MAX_DRY_RUN_ERRORS) {
+      this.isTruncated = true
+      return
+    }
+    this.#reported.add(message)
+    this.list.push({ message, ...(taskId !== undefined && { task_id: taskId }) })
+  }
+}
+
+interface Examined extends Pick<GraphDryRun, 'warnings' | 'waves' | 'critical_path'> {
+  /** The tasks of which every field has the right form. */
+  readonly tasks: readonly ValidTask[]
+}
+
+const NOTHING: Examined = { tasks: [], warnings: [], waves: [], critical_path: [] }
+
+function* examine(parts: DryRunParts, encoded: EncodedGraph, { report }: Faults): Steps<Examined> {
+  try {
+    const { decoded, checked, reviewed, warnings } = yield* checkGraph(parts, encoded, {
+      report,
+      *toReview({ incomplete }, { tasks }) {
+        const reviewable: { inputs: ValidTask[]; tasks: ReviewedTask[] } = { inputs: [], tasks: [] }
+        yield* inRanges(tasks.length, (from, to) => {
+          for (const task of tasks.slice(from, to)) {
+            if (!hasFields(task) || incomplete.has(task)) continue
+            reviewable.inputs.push(task)
+            reviewable.tasks.push(reviewedTask(task))
+          }
+        })
+        return reviewable
+      },
+    })
+    yield* checkClaim(parts, decoded, checked, report)
+    const order = checked.edges === undefined ? NO_ORDER : yield* orderOf(checked.tasks, checked.edges)
+    return { tasks: reviewed.inputs, warnings, ...order }
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    report(error.message) // nothing is left to check: the body is no graph, or has too many tasks
+    return NOTHING
+  }
+}
+
+/** The checks that follow those of the graph itself. */
+function* checkClaim(
+  { store, callbacks }: DryRunParts,
+  { options }: DecodedGraph,
+  { tasks }: CheckedTasks,
+  report: Report,
+): Steps<void> {
+  if (options.scope !== 'graph') {
+    yield* inRanges(tasks.length, (from, to) => {
+      for (let i = from; i < to; i++) {
+        const { id } = tasks[i]!
+        const fault = store.whyTaken(id)
+        if (fault !== undefined) report(fault, id)
+      }
+    })
+  }
+  if (options.callback !== undefined) callbacks.check(options.callback, report)
+}
+
+type OrderOfTasks = Pick<GraphDryRun, 'waves' | 'critical_path'>
+
+const NO_ORDER: OrderOfTasks = { waves: [], critical_path: [] }
+
+function* orderOf(tasks: readonly ValidTask[], edges: Edges): Steps<OrderOfTasks> {
+  const idAt = (position: number) => tasks[position]!.id
+  const order = yield* dependencyOrder(edges)
+  const waves = yield* wavesOf(edges, order, idAt)
+  const { positions } = yield* criticalPath(edges, order, () => 1)
+  return { waves, critical_path: positions.map(idAt) }
+}
+
+/** `found` as JSON. In steps, as a graph may have a million tasks. */
+export function* dryRunJson({ waves, critical_path, ...found }: GraphDryRun): Steps<string> {
+  const texts: string[] = []
+  for (let i = 0; i < waves.length; i++) {
+    texts.push(yield* idList(waves[i]!, (id) => id))
+    if (isYieldDue(i)) yield
+  }
+  const path = yield* idList(critical_path, (id) => id)
+  return `${JSON.stringify(found).slice(0, -1)},"waves":[${texts.join()}],"critical_path":${path}}`
+}

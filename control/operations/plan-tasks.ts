@@ -1,0 +1,55 @@
+/** Asks executors for the plans of tasks that a remote service would run: a few at a time, within a time limit. */
+import { MAX_DRY_RUN_PLANS, type TaskPlan } from '../../shared/contract/graph-dry-run.ts'
+import { messageOf } from '../../shared/errors.ts'
+import type { ExecutorRegistry } from '../executors/registry.ts'
+import { normalizeTool } from '../graph/normalize.ts'
+import type { ValidTask } from '../graph/validate.ts'
+
+/** Requests at a time. The remote service has other callers. */
+const MAX_CONCURRENT_PLANS = 8
+
+/** Milliseconds for all plans together, so that the answer is ready before its connection times out. */
+const PLANNING_MS = 10_000
+
+export interface Plans {
+  readonly byTask: Readonly<Record<string, TaskPlan>>
+  /** There are more tasks than were asked for. */
+  readonly isTruncated: boolean
+}
+
+export async function planTasks(
+  executors: ExecutorRegistry,
+  tasks: readonly ValidTask[],
+  { traceId, signal }: { readonly traceId: string; readonly signal: AbortSignal },
+): Promise<Plans> {
+  const delegated = tasks.filter((task) => executors.get(typeOf(task))?.plan !== undefined)
+  const planned = delegated.slice(0, MAX_DRY_RUN_PLANS)
+  const inTime = AbortSignal.timeout(PLANNING_MS)
+  const ending = AbortSignal.any([inTime, signal])
+  const plans: [string, TaskPlan][] = []
+  const next = planned.entries()
+  const ask = async () => {
+    for (const [i, task] of next) plans[i] = [task.id, await planOf(executors, task, { traceId, signal: ending })]
+  }
+  await Promise.all(Array.from({ length: Math.min(MAX_CONCURRENT_PLANS, planned.length) }, ask))
+  return { byTask: Object.fromEntries(plans), isTruncated: delegated.length > planned.length }
+}
+
+const typeOf = ({ type, tool_name }: ValidTask): string => normalizeTool(type, tool_name ?? undefined).type
+
+async function planOf(
+  executors: ExecutorRegistry,
+  task: ValidTask,
+  call: { readonly traceId: string; readonly signal: AbortSignal },
+): Promise<TaskPlan> {
+  const { type, toolName } = normalizeTool(task.type, task.tool_name ?? undefined)
+  const input = task.input ?? task.params ?? undefined
+  if (call.signal.aborted) return NO_ANSWER
+  try {
+    return await executors.get(type)!.plan!({ toolName, input, timeout: task.timeout ?? undefined }, call)
+  } catch (error) {
+    return call.signal.aborted ? NO_ANSWER : { error: messageOf(error) }
+  }
+}
+
+const NO_ANSWER: TaskPlan = { error: `no answer within ${PLANNING_MS / 1000} s` }

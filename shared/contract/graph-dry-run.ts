@@ -1,0 +1,45 @@
+/** The answer of a dry run of POST /tasks. */
+import { type Static, Type } from '@sinclair/typebox'
+import { flag, type Immutable, maybe, text, texts } from './answer-schema.ts'
+import { SubmitWarning } from './control.ts'
+import { ExecutionPlan } from './runtime.ts'
+
+/** Faults in one answer. */
+export const MAX_DRY_RUN_ERRORS = 1_000
+
+/** Tasks of an answer whose plans the runtime service is asked for. */
+export const MAX_DRY_RUN_PLANS = 100
+
+export const GraphFault = Type.Object({
+  message: text('The error that a submission with this fault alone would get.'),
+  task_id: maybe(text('Id of the task with the fault.')),
+})
+export type GraphFault = Immutable<Static<typeof GraphFault>>
+
+export const TaskPlan = Type.Object({
+  execution_plan: maybe(ExecutionPlan),
+  error: maybe(text('Why there is no plan: the refusal of the runtime service, or why it did not answer.')),
+})
+export type TaskPlan = Immutable<Static<typeof TaskPlan>>
+
+export const GraphDryRun = Type.Object(
+  {
+    valid: flag('Whether a submission would be accepted.'),
+    errors: Type.Array(GraphFault, {
+      maxItems: MAX_DRY_RUN_ERRORS,
+      description: 'The faults of the graph, in the order of the checks.',
+    }),
+    warnings: Type.Array(SubmitWarning, { description: 'Tasks that are certain to fail.' }),
+    waves: Type.Array(texts('Ids of tasks.'), {
+      description:
+        'Ids of the tasks; the tasks of a wave depend on tasks of earlier waves only. Empty if ids or dependencies have a fault.',
+    }),
+    critical_path: texts('The longest chain of dependent tasks, by their number. Empty as waves are.'),
+    runtime: Type.Record(Type.String(), TaskPlan, {
+      description: `For runtime tasks: what the runtime service would do. At most ${MAX_DRY_RUN_PLANS} tasks.`,
+    }),
+    truncated: maybe(Type.Literal(true, { description: 'There are more errors, or more runtime tasks.' })),
+  },
+  { title: 'GraphDryRun' },
+)
+export type GraphDryRun = Immutable<Static<typeof GraphDryRun>>

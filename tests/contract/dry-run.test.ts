@@ -1,0 +1,134 @@
+/**
+ * `POST /tasks?dry_run=true`: what a submission would be answered, without its effects. Goal: faults, waves and plans over
+ * HTTP and MCP; nothing is kept, on disk neither. The built executables.
+ */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { connectClient } from '../support/mcp-client.ts'
+import { startPair } from '../support/pair.ts'
+import { canMount, smallDisk } from '../support/small-disk.ts'
+import { tempDir } from '../support/temp.ts'
+
+setDefaultTimeout(60_000)
+
+const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
+const GRAPH = { tasks: [noop('b', 'a'), noop('a')] }
+const FAULTY = { tasks: [noop('b', 'c'), { id: 'a', type: 'noop', depend_on: [] }] }
+
+async function dryRun(control: Control, graph: object, headers: Record<string, string> = {}): Promise<GraphDryRun> {
+  const response = await control.fetch('/tasks?dry_run=true', { method: 'POST', body: JSON.stringify(graph), headers })
+  expect(response.status).toBe(200)
+  return (await response.json()) as GraphDryRun
+}
+
+test('a valid graph is answered 200 with its waves, a faulty one with all its faults', async () => {
+  await using control = await startControl()
+  expect(await dryRun(control, GRAPH)).toEqual({
+    ...{ valid: true, errors: [], warnings: [], waves: [['a'], ['b']], critical_path: ['a', 'b'], runtime: {} },
+  })
+  expect(await dryRun(control, FAULTY)).toMatchObject({
+    valid: false,
+    errors: [
+      { message: 'task b depends on unknown task c', task_id: 'b' },
+      { message: 'unknown field "depend_on" in task a (did you mean "depends_on"?)', task_id: 'a' },
+    ],
+  })
+  const broken = await control.fetch('/tasks?dry_run=true', { method: 'POST', body: '{' })
+  expect([broken.status, await broken.json()]).toMatchObject([200, { valid: false, errors: [{}] }])
+})
+
+test('another value than true or false is refused, and nothing is stored', async () => {
+  await using control = await startControl()
+  const response = await control.fetch('/tasks?dry_run=maybe', { method: 'POST', body: JSON.stringify(GRAPH) })
+  expect([response.status, await response.json()]).toEqual([
+    400,
+    { error: 'invalid dry_run "maybe": expected true or false' },
+  ])
+  expect(await control.list()).toEqual([])
+  const submitted = await control.fetch('/tasks?dry_run=false', { method: 'POST', body: JSON.stringify(GRAPH) })
+  expect(submitted.status).toBe(202)
+})
+
+test('nothing is kept: no task, no graph, no key, no event, no byte in the data directory', async () => {
+  using temp = tempDir()
+  const dataDir = join(temp.path, 'data')
+  await using control = await startControl({ dataDir, flags: ['--persist-interval', '1h', '--max-stored-tasks', '2'] })
+  await control.submit([noop('old'), noop('older')])
+  await control.allEnded()
+  await control.fetch('/tasks/old?wait_ms=1') // flushes
+  const onDisk = () =>
+    readdirSync(dataDir, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => [name, Bun.hash(readFileSync(join(parentPath, name)))])
+  const seen = async () => {
+    const graphs = await control.fetch('/graphs')
+    return [graphs.headers.get('x-event-seq'), await graphs.json(), await control.list()]
+  }
+  const before = [onDisk(), await seen(), await control.metrics()]
+  const key = { 'idempotency-key': 'k' }
+  expect((await dryRun(control, GRAPH, key)).valid).toBe(true)
+  expect((await dryRun(control, FAULTY, key)).valid).toBe(false)
+  expect([onDisk(), await seen(), await control.metrics()]).toEqual(before)
+  await control.submit([noop('another')], key)
+})
+
+test.skipIf(!canMount)('works while the disk is full', async () => {
+  using dir = tempDir()
+  using disk = smallDisk(join(dir.path, 'data'), 512 * 1024)
+  await using control = await startControl({ dataDir: disk.path, flags: ['--persist-interval', '1h'] })
+  disk.fill()
+  expect((await control.post(GRAPH)).status).toBe(503)
+  expect((await dryRun(control, GRAPH)).valid).toBe(true)
+  disk.free()
+})
+
+test('submit_graph does the same with dry_run', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url)
+  const tasks = [...Array.from({ length: 99 }, (_, i) => noop(`t${i}`)), noop('b', 'c', 't0'), noop('c')]
+  const { data, isError } = await mcp.call('submit_graph', { tasks, dry_run: true, scope: 'graph' })
+  expect(isError).toBe(false)
+  expect(data).toMatchObject({ valid: true, errors: [], critical_path: ['c', 'b'], runtime: {}, truncated: true })
+  expect(data.waves.flat()).toHaveLength(100)
+  const faulty = await mcp.call('submit_graph', { ...FAULTY, dry_run: true })
+  expect(faulty.data).toMatchObject({ valid: false, errors: [{ task_id: 'b' }, { task_id: 'a' }] })
+  expect(await control.list()).toEqual([])
+})
+
+describe('the plan of a runtime task', () => {
+  const graph = {
+    tasks: [
+      { id: 'fits', type: 'runtime.command', params: { program: '/bin/true' }, timeout: 1000 },
+      { id: 'large', type: 'runtime', params: { program: '/bin/true', limits: { memory_bytes: 2 ** 50 } } },
+      { id: 'wrong', type: 'runtime.command', params: {} },
+      noop('local'),
+    ],
+  }
+
+  test('is that of the runtime service, or its refusal; then nothing is there', async () => {
+    await using pair = await startPair()
+    const { valid, runtime, warnings } = await dryRun(pair.control, graph)
+    expect(valid).toBe(true)
+    expect(warnings).toEqual([{ task_id: 'wrong', message: 'execution.program is required for command tasks' }])
+    expect(Object.keys(runtime)).toEqual(['fits', 'large', 'wrong'])
+    expect(runtime.fits?.execution_plan).toMatchObject({
+      requested_sandbox: { profile: 'process' },
+      resource_enforcement: { wall_time_ms: 11_000 },
+    })
+    expect(runtime.large).toEqual({ error: expect.stringContaining('memory') })
+    expect(runtime.wrong).toEqual({ error: 'execution.program is required for command tasks' })
+    const { tasks } = (await (await pair.runtime.fetch('/api/v1/tasks')).json()) as { tasks: unknown[] }
+    expect(tasks).toEqual([])
+  })
+
+  test('is an error while the runtime service is away', async () => {
+    await using pair = await startPair()
+    await pair.stopRuntime('SIGTERM')
+    const { valid, runtime } = await dryRun(pair.control, graph)
+    expect(valid).toBe(true)
+    expect(runtime.fits).toEqual({ error: expect.stringContaining('cannot reach the runtime service at') })
+  })
+})

@@ -1,0 +1,305 @@
+/**
+ * Goal: a dry run says what a submission would be answered, names all faults of a graph at once, and leaves nothing behind.
+ * Method: random graphs, sound and broken in any field, dry-run and then submitted against the same store; a table of
+ * faults; executors that plan.
+ */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { Executor } from '../../../control/executors/executor.ts'
+import { invalidInput } from '../../../control/executors/executor.ts'
+import { noop } from '../../../control/executors/os/noop.ts'
+import { OsExecutor } from '../../../control/executors/os/os.ts'
+import { sleep } from '../../../control/executors/os/sleep.ts'
+import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import type { Report } from '../../../control/graph/report.ts'
+import { IdempotencyKeys } from '../../../control/journal/idempotency.ts'
+import { dryRun, dryRunJson } from '../../../control/operations/dry-run.ts'
+import { submit } from '../../../control/operations/submit.ts'
+import { Scheduler } from '../../../control/scheduler/scheduler.ts'
+import { Retention } from '../../../control/store/retention.ts'
+import { TaskStore } from '../../../control/store/tasks.ts'
+import type { GraphCallback } from '../../../shared/contract/callbacks.ts'
+import type { GraphDryRun } from '../../../shared/contract/graph-dry-run.ts'
+import { ServiceError } from '../../../shared/errors.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { runSync } from '../../../shared/steps.ts'
+import { ScriptedExecutor } from '../../support/scripted-executor.ts'
+import { until } from '../../support/until.ts'
+
+const MAX_TASKS = 5_000
+
+function world(...more: Executor[]) {
+  const log = silentLog()
+  const store = new TaskStore()
+  const executors = new ExecutorRegistry([new ScriptedExecutor(), new OsExecutor([noop, sleep]), ...more], log)
+  const scheduler = new Scheduler({
+    ...{ store, executors, log, maxConcurrency: 10, abandonAfterMs: 60_000 },
+    ...{ serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
+  })
+  const parts = {
+    ...{ store, scheduler, executors, log, unknownFields: 'refuse' as const },
+    callbacks: {
+      check: ({ url }: GraphCallback, report: Report) => {
+        if (url.includes('@')) report('callback.url: expected an address without user and password')
+      },
+    },
+    readiness: { ensure: () => {}, fault: () => undefined },
+    persistence: { appendGraph: async () => {}, revoke: () => {}, assertWritable: () => {} },
+    retention: new Retention({ store, retentionMs: 0, maxStoredTasks: MAX_TASKS, log }),
+    idempotencyKeys: new IdempotencyKeys(),
+  }
+  const dry = async (body: string): Promise<GraphDryRun> => {
+    const call = { traceId: 'trace', signal: new AbortController().signal }
+    const found = await dryRun(parts, { body: new TextEncoder().encode(body) }, call)
+    expect(JSON.parse(runSync(dryRunJson(found)))).toEqual(found as never)
+    return found
+  }
+  /** Undefined for a graph that is accepted, else the text of the refusal. */
+  const refusalOf = async (body: string): Promise<string | undefined> => {
+    try {
+      await submit(parts, { body: new TextEncoder().encode(body) }, { traceId: 'trace' })
+      return undefined
+    } catch (error) {
+      if (error instanceof ServiceError) return error.message
+      throw error
+    }
+  }
+  return { store, dry, refusalOf }
+}
+
+const textOf = (tasks: readonly unknown[], fields: object = {}) => JSON.stringify({ ...fields, tasks })
+const messagesOf = ({ errors }: GraphDryRun) => errors.map(({ message }) => message)
+const task = (id: string, more: object = {}) => ({ id, type: 'test', ...more })
+
+const oneOf = (...values: unknown[]) => fc.constantFrom(...values)
+const usually = (value: unknown, ...others: unknown[]) =>
+  fc.oneof({ weight: 4, arbitrary: fc.constant(value) }, { weight: 1, arbitrary: oneOf(...others) })
+const TOO_DEEP = JSON.parse('['.repeat(201) + ']'.repeat(201))
+const anyTask = fc.oneof(
+  {
+    weight: 20,
+    arbitrary: fc.record(
+      {
+        id: oneOf('a', 'b', 'c', 'd', 'e', 'f', 'g', 'busy', 'done', '', null, 7, '\ud800'),
+        type: usually('test', 'noop', 'os.sleep', 'sleep', 'os', 'shall', '', null, 7),
+        depends_on: usually(undefined, [], null, ['a'], ['b', 'a'], ['c'], ['a', 'a'], ['h', 'h'], [1], 'a'),
+        retry: usually(undefined, 0, 3, null, -1, 0.5, '1'),
+        timeout: usually(undefined, 5, null, 'soon', 0.5),
+        params: usually({}, undefined, { duration_ms: 0 }, { duration: 1, ms: 2 }, { message: 7 }, TOO_DEEP),
+        annotations: usually(undefined, null, { a: 1 }),
+        depend_on: usually(undefined, 1),
+        limits: usually(undefined, 1),
+      },
+      { requiredKeys: ['id', 'type'] },
+    ),
+  },
+  { weight: 1, arbitrary: oneOf(null, 7, 'a', []) },
+)
+const anyGraph = fc.record(
+  {
+    tasks: fc.oneof(
+      { weight: 20, arbitrary: fc.array(anyTask, { maxLength: 5 }) },
+      { weight: 1, arbitrary: oneOf(null, 7) },
+    ),
+    name: usually(undefined, 'nightly', '', 7),
+    labels: usually(undefined, { 'a b': 'c' }),
+    scope: usually(undefined, 'graph', 'service'),
+    callback: usually(undefined, { url: 'http://a/', event: 1 }, { url: 'http://a:b@c/' }, 'x', { url: 'http://a' }),
+    title: usually(undefined, 'x'),
+  },
+  { requiredKeys: ['tasks'] },
+)
+
+describe('a dry run and a submission', () => {
+  test('agree on every graph, and on the first fault', async () => {
+    let accepted = 0
+    await fc.assert(
+      fc.asyncProperty(anyGraph, async (graph) => {
+        const { store, dry, refusalOf } = world()
+        expect(await refusalOf(textOf([task('done'), task('busy', { params: { hangs: true } })]))).toBeUndefined()
+        await until(
+          () => store.get('done')?.isTerminal,
+          (isTerminal) => isTerminal === true,
+        )
+        const body = JSON.stringify(graph)
+        const { valid, errors } = await dry(body)
+        const refusal = await refusalOf(body)
+        expect(valid).toBe(refusal === undefined)
+        expect(errors[0]?.message).toBe(refusal as string)
+        expect(errors.length > 0).toBe(!valid)
+        if (valid) accepted++
+      }),
+      { numRuns: 2_000 },
+    )
+    expect(accepted).toBeGreaterThan(20)
+  })
+
+  test.each(['', 'null', '[]', '7', '{', '{}', '{"tasks":null}', '{"tasks":[]}', '{"tasks":{}}', '{"tasks":[null]}'])(
+    'agree on %j',
+    async (body) => {
+      const { dry, refusalOf } = world()
+      expect(messagesOf(await dry(body))).toEqual([(await refusalOf(body))!])
+    },
+  )
+
+  test('agree on a graph with more tasks than are kept', async () => {
+    const { dry, refusalOf } = world()
+    const body = textOf(Array.from({ length: MAX_TASKS + 1 }, (_, i) => task(`t${i}`)))
+    const found = await dry(body)
+    expect(found).toMatchObject({ valid: false, waves: [], critical_path: [] })
+    expect(messagesOf(found)).toEqual([(await refusalOf(body))!])
+  })
+})
+
+describe('a dry run', () => {
+  test('names the faults of all checks, in their order', async () => {
+    const { dry, refusalOf } = world()
+    await refusalOf(textOf([task('busy', { params: { hangs: true } })]))
+    const found = await dry(
+      textOf(
+        [
+          { id: 'odd', type: 7, retry: '1', depends_on: ['gone'] },
+          { type: 'test' },
+          task('bare', { type: '' }),
+          task('often', { retry: -1 }),
+          task('twice'),
+          task('twice'),
+          task('lost', { depends_on: ['gone', 'gone', 'lost'] }),
+          task('x', { depends_on: ['y'] }),
+          task('y', { depends_on: ['x'] }),
+          task('p', { depends_on: ['q'] }),
+          task('q', { depends_on: ['p', 'twice'] }),
+          task('strange', { type: 'shel' }),
+          task('misspelt', { depend_on: [], tries: 1 }),
+          { id: 'nap', type: 'sleep', params: { duration: 1, loud: true } },
+          task('busy'),
+        ],
+        { name: '', labels: { 'a b': '' }, titel: 1, callback: { url: 'http://a:b@c/' } },
+      ),
+    )
+    expect(found).toMatchObject({ valid: false, waves: [], critical_path: [], runtime: {} })
+    expect(found.errors).toEqual([
+      { message: 'invalid JSON: tasks[0].type: expected string', task_id: 'odd' },
+      { message: 'invalid JSON: tasks[0].retry: expected integer', task_id: 'odd' },
+      { message: 'invalid JSON: name: expected 1 to 200 characters, none of them a control character' },
+      { message: 'invalid JSON: labels: expected names of 1 to 63 letters, digits, ".", "_", "/" or "-", got "a b"' },
+      { message: 'task id is required' },
+      { message: 'task bare: type is required', task_id: 'bare' },
+      { message: 'task often: retry must be a non-negative integer', task_id: 'often' },
+      { message: 'duplicate task id: twice', task_id: 'twice' },
+      { message: 'task odd depends on unknown task gone', task_id: 'odd' },
+      { message: 'task lost depends on unknown task gone', task_id: 'lost' },
+      { message: 'task lost cannot depend on itself', task_id: 'lost' },
+      { message: 'cycle detected in task graph: x -> y -> x' },
+      { message: 'cycle detected in task graph: p -> q -> p' },
+      {
+        message: expect.stringContaining('unknown task type: shel (available: os, test)'),
+        task_id: 'strange',
+      },
+      { message: 'unknown field "titel" in graph' },
+      { message: 'unknown field "depend_on" in task misspelt (did you mean "depends_on"?)', task_id: 'misspelt' },
+      { message: 'unknown field "tries" in task misspelt', task_id: 'misspelt' },
+      {
+        message: 'unknown parameter "duration" of os.sleep in task nap (did you mean "duration_ms"?)',
+        task_id: 'nap',
+      },
+      { message: 'unknown parameter "loud" of os.sleep in task nap', task_id: 'nap' },
+      { message: 'task already active: busy', task_id: 'busy' },
+      { message: 'callback.url: expected an address without user and password' },
+    ])
+  })
+
+  test('shows waves, the longest chain and warnings of a valid graph', async () => {
+    const { dry } = world()
+    const found = await dry(
+      textOf([
+        task('last', { depends_on: ['left', 'right'] }),
+        task('left', { depends_on: ['first'] }),
+        task('right', { depends_on: ['middle'] }),
+        task('middle', { depends_on: ['first'] }),
+        task('first'),
+        { id: 'nap', type: 'sleep', params: { duration_ms: 'long' } },
+      ]),
+    )
+    expect(found).toEqual({
+      valid: true,
+      errors: [],
+      warnings: [{ task_id: 'nap', message: expect.stringContaining('duration_ms') }],
+      waves: [['first', 'nap'], ['left', 'middle'], ['right'], ['last']],
+      critical_path: ['first', 'middle', 'right', 'last'],
+      runtime: {},
+    })
+  })
+
+  test('names at most 1,000 faults', async () => {
+    const { dry } = world()
+    const found = await dry(textOf(Array.from({ length: 1_001 }, (_, i) => task(`t${i}`, { retry: -1 }))))
+    expect(found).toMatchObject({ valid: false, truncated: true })
+    expect(found.errors).toHaveLength(1_000)
+  })
+
+  test('names at most 10 cycles', async () => {
+    const { dry } = world()
+    const pairs = Array.from({ length: 11 }, (_, i) => [
+      task(`a${i}`, { depends_on: [`b${i}`] }),
+      task(`b${i}`, { depends_on: [`a${i}`] }),
+    ])
+    expect(messagesOf(await dry(textOf(pairs.flat())))).toHaveLength(10)
+  })
+
+  test('keeps nothing and evicts nothing', async () => {
+    const { store, dry, refusalOf } = world()
+    const old = Array.from({ length: MAX_TASKS }, (_, i) => task(`old${i}`))
+    expect(await refusalOf(textOf(old))).toBeUndefined()
+    await until(
+      () => store.endedTaskCount,
+      (count) => count === MAX_TASKS,
+    )
+    const { seq } = store
+    const ordinal = store.nextOrdinal()
+    for (const body of [textOf([task('new')]), textOf([task('old0')]), textOf(old), textOf([{}])]) await dry(body)
+    expect({ seq: store.seq, tasks: store.taskCount, graphs: [...store.graphs].length }).toEqual({
+      ...{ seq, tasks: MAX_TASKS, graphs: 1 },
+    })
+    expect(store.nextOrdinal()).toBe(ordinal + 1)
+    expect(store.get('old0')).toBeDefined()
+    expect(store.get('new')).toBeUndefined()
+  })
+})
+
+describe('plans of delegated tasks', () => {
+  let asking = 0
+  let most = 0
+  const remote: Executor = {
+    type: 'remote',
+    execute: () => null,
+    async plan({ input }) {
+      most = Math.max(most, ++asking)
+      await Bun.sleep(1)
+      asking--
+      if (input === 'refuse') throw invalidInput('no such host')
+      if (input === 'break') throw new Error('broke')
+      return { error: `planned ${input}` }
+    },
+  }
+
+  test('are part of the answer, and refusals too', async () => {
+    const { dry } = world(remote)
+    const tasks = ['x', 'refuse', 'break'].map((params) => ({ id: `__${params}__`, type: 'remote', params }))
+    expect((await dry(textOf([...tasks, { id: 'other', type: 'noop' }, { id: 'bad', type: 'shel' }]))).runtime).toEqual(
+      {
+        __x__: { error: 'planned x' },
+        __refuse__: { error: 'no such host' },
+        __break__: { error: 'broke' },
+      },
+    )
+  })
+
+  test('are asked for 100 tasks, 8 at a time', async () => {
+    const { dry } = world(remote)
+    const found = await dry(textOf(Array.from({ length: 101 }, (_, i) => ({ id: `t${i}`, type: 'remote' }))))
+    expect(found).toMatchObject({ valid: true, truncated: true })
+    expect(Object.keys(found.runtime)).toHaveLength(100)
+    expect(most).toBe(8)
+  })
+})
