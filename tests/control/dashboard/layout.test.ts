@@ -94,3 +94,16 @@ test('a chain is a straight line, and nothing is an empty drawing', () => {
   expect([...layerOf]).toEqual([0, 1, 2, 3])
   expect(layOut(0, [])).toEqual({ layerOf: [], rowOf: [], lines: [], layers: 0, rows: 0 })
 })
+
+test('a drawing is about as tall as its tallest layer, without empty bands', () => {
+  const edges = Array.from({ length: 480 }, (_, index): [number, number][] => {
+    const box = index + 20
+    return [
+      [box - 20, box],
+      [box - 11 - (box % 7), box],
+    ]
+  }).flat()
+  const { layerOf, layers, rows } = layOut(500, edges)
+  const sizes = Array.from({ length: layers }, (_, layer) => layerOf.filter((one) => one === layer).length)
+  expect(rows).toBeLessThan(1.5 * Math.max(...sizes))
+})
