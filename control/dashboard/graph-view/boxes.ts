@@ -2,8 +2,9 @@
  * Which boxes a graph is drawn with. Pure.
  *
  * A task is a box. Tasks that wait for the same tasks and that the same tasks wait for (the children of a fan-out) are one
- * box until one opens it. If there are still too many boxes, tasks of one layer whose ids begin alike are one box, and if
- * even those are too many, each layer is one.
+ * box until one opens it. Where a layer has more boxes than a window has rows, tasks of one kind are one box there: those
+ * whose ids begin alike. If there are still too many boxes, tasks of one kind are one box in every layer, and if even those
+ * are too many, each layer is one.
  */
 import type { GraphTask } from '../model/wire.ts'
 
@@ -25,6 +26,9 @@ export interface Boxes {
 /** Siblings from this number on are one box. */
 export const MIN_FAN_OUT = 12
 
+/** Boxes in one layer. More of them do not fit into a window at a size that one can read. */
+export const MAX_LAYER_BOXES = 40
+
 /** Boxes in one drawing. Beyond, they are too small to read and too many to follow. */
 export const MAX_BOXES = 500
 
@@ -41,26 +45,38 @@ export function boxesOf(
   const layerOf = layerOfTasks(tasks.length, byIndex)
   const ids = tasks.map(({ id }) => id)
   const siblings = siblingKeys(ids, byIndex)
-  const ways: ((task: number) => string)[] = [
-    (task) => siblings[task]!,
-    (task) => `${layerOf[task]} ${prefixOf(ids[task]!)}`,
-    (task) => `${layerOf[task]}`,
+  const kindOf = (task: number) => `${layerOf[task]} ${prefixOf(ids[task]!)}`
+  const bySiblings: Way = { nameOf: (task) => siblings[task]!, least: MIN_FAN_OUT }
+  const tall = tallLayers(grouped(ids, bySiblings, NONE), layerOf)
+  const ways: readonly Way[] = [
+    { nameOf: (task) => (tall.has(layerOf[task]!) ? kindOf(task) : siblings[task]!), least: MIN_FAN_OUT },
+    { nameOf: kindOf, least: 2 },
+    { nameOf: (task) => `${layerOf[task]}`, least: 2 },
   ]
-  for (const way of ways) {
-    const isLast = way === ways.at(-1)
-    const boxes = grouped(ids, way, opened, way === ways[0] ? MIN_FAN_OUT : 2)
-    if (boxes.length <= MAX_BOXES || isLast) return joined(boxes, byIndex, tasks.length)
+  const way = ways.find((one) => grouped(ids, one, NONE).length <= MAX_BOXES) ?? ways.at(-1)!
+  return joined(grouped(ids, way, opened), byIndex, tasks.length)
+}
+
+const NONE: ReadonlySet<string> = new Set()
+
+/** Tasks of one name are one box, if there are at least so many. */
+interface Way {
+  readonly nameOf: (task: number) => string
+  readonly least: number
+}
+
+/** Layers with more boxes than one can see at a time. */
+function tallLayers(boxes: readonly Box[], layerOf: readonly number[]): ReadonlySet<number> {
+  const counts = new Map<number, number>()
+  for (const { members } of boxes) {
+    const layer = layerOf[members[0]!]!
+    counts.set(layer, (counts.get(layer) ?? 0) + 1)
   }
-  throw new Error('unreachable: the last way is always taken')
+  return new Set([...counts.keys()].filter((layer) => counts.get(layer)! > MAX_LAYER_BOXES))
 }
 
 /** Tasks under the same name are one box, if there are enough of them and nobody opened it. */
-function grouped(
-  ids: readonly string[],
-  nameOf: (task: number) => string,
-  opened: ReadonlySet<string>,
-  least: number,
-): Box[] {
+function grouped(ids: readonly string[], { nameOf, least }: Way, opened: ReadonlySet<string>): Box[] {
   const groups = new Map<string, number[]>()
   for (let task = 0; task < ids.length; task++) {
     const name = nameOf(task)

@@ -20,8 +20,11 @@ import { useView } from './use-view.ts'
 
 const ZOOM_STEP = 1.25
 
-/** Below it, a box shows its state and id only. */
+/** Below the first, a box shows its state and id only, below the second its state only. */
 const DETAIL_SCALE = 0.6
+const ID_SCALE = 0.35
+
+const distanceClass = (scale: number) => (scale < ID_SCALE ? ' farthest' : scale < DETAIL_SCALE ? ' far' : '')
 
 export interface GraphViewProps {
   readonly watch: GraphWatch
@@ -38,12 +41,13 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
   const { boxes, edges: boxEdges, boxOf } = useMemo(() => boxesOf(tasks, edges, opened), [edges, indexOf, opened])
   const layout = useMemo(() => layOut(boxes.length, boxEdges), [boxes, boxEdges])
   const selectedBox = selectedId === undefined ? undefined : boxOf[indexOf.get(selectedId) ?? -1]
-  const { frame, canvas, scale, zoom, fit, onPointerDown } = useView(layout, selectedBox)
   useLayoutEffect(markDrawn, [layout])
   const focusBox = pointed ?? selectedBox
   const lit = useMemo(() => (focusBox === undefined ? undefined : kinOf(focusBox, boxEdges)), [focusBox, boxEdges])
   const tasksOf = useMemo(() => boxes.map(({ members }) => members.map((at) => tasks[at]!)), [boxes, tasks])
   const looks = useMemo(() => tasksOf.map(worstLook), [tasksOf])
+  const startBox = Math.max(0, looks.indexOf(looks.includes('failed') ? 'failed' : 'running'))
+  const { frame, canvas, scale, zoom, fit, onPointerDown } = useView(layout, selectedBox, startBox)
   const isCritical = useMemo(() => tasksOf.map((some) => some.some(({ id }) => critical.has(id))), [tasksOf, critical])
 
   const onClick = (event: MouseEvent) => {
@@ -86,7 +90,7 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
       {/* biome-ignore lint/a11y/noStaticElementInteractions: it listens for the buttons inside, and lets one drag the drawing */}
       <div
         ref={frame}
-        class={`graph-frame${(scale ?? 1) < DETAIL_SCALE ? ' far' : ''}`}
+        class={`graph-frame${distanceClass(scale ?? 1)}`}
         onClick={onClick}
         onKeyDown={onKeyDown}
         onFocusIn={onPoint}

@@ -1,30 +1,33 @@
 /** Scale and place of what one sees of the drawing: fit, zoom, drag. */
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { heightOf, widthOf } from './geometry.ts'
+import { BOX_HEIGHT, BOX_WIDTH, heightOf, leftOf, topOf, widthOf } from './geometry.ts'
 import type { Layout } from './layout.ts'
 
-const LEAST_SCALE = 0.2
+const LEAST_SCALE = 0.1
 const MOST_SCALE = 1.5
 
-/** A graph is not shown smaller than this before one asks for it. */
-const LEAST_FIRST_SCALE = 0.65
+/** A graph is not shown whole at first if it had to be smaller than this: ids could not be read. */
+const LEAST_FIRST_SCALE = 0.5
+
+/** The first scale of a graph that is not shown whole: boxes have all their details. */
+const PART_SCALE = 0.65
 
 const WHEEL_STEP = 1.1
 
-export function useView(layout: Layout, selectedBox: number | undefined) {
+/** `startBox` is in the middle of what one sees first, if no box is selected. */
+export function useView(layout: Layout, selectedBox: number | undefined, startBox: number) {
   const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLDivElement>(null)
   /** Undefined until the frame has been measured: nothing is drawn before, so nothing is drawn twice. */
   const [scale, setScale] = useState<number>()
-  const fitScale = useCallback(
-    (least: number) => {
-      const { clientWidth = 1, clientHeight = 1 } = frame.current ?? {}
-      const whole = Math.min(clientWidth / widthOf(layout), clientHeight / heightOf(layout))
-      return Math.min(1, Math.max(least, whole))
-    },
-    [layout],
-  )
-  useLayoutEffect(() => setScale(fitScale(LEAST_FIRST_SCALE)), [fitScale])
+  const wholeScale = useCallback(() => {
+    const { clientWidth = 1, clientHeight = 1 } = frame.current ?? {}
+    return Math.min(1, clientWidth / widthOf(layout), clientHeight / heightOf(layout))
+  }, [layout])
+  useLayoutEffect(() => {
+    const whole = wholeScale()
+    setScale((before) => before ?? (whole < LEAST_FIRST_SCALE ? PART_SCALE : whole))
+  }, [wholeScale])
   const zoom = useCallback((by: number) => {
     const element = frame.current
     setScale((before = 1) => {
@@ -51,13 +54,20 @@ export function useView(layout: Layout, selectedBox: number | undefined) {
     return () => element.removeEventListener('wheel', onWheel)
   }, [zoom])
   const isDrawn = scale !== undefined
+  useLayoutEffect(() => {
+    const element = frame.current
+    if (element === null || scale === undefined || selectedBox !== undefined || layout.rows === 0) return
+    const middle = (length: number, at: number) => (at + length / 2) * scale
+    element.scrollLeft = middle(BOX_WIDTH, leftOf(layout.layerOf[startBox]!)) - element.clientWidth / 2
+    element.scrollTop = middle(BOX_HEIGHT, topOf(layout.rowOf[startBox]!)) - element.clientHeight / 2
+  }, [isDrawn])
   useEffect(() => {
     if (selectedBox === undefined || !isDrawn) return
     canvas.current
       ?.querySelector(`[data-box="${selectedBox}"]`)
       ?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
   }, [selectedBox, isDrawn])
-  const fit = useCallback(() => setScale(fitScale(LEAST_SCALE)), [fitScale])
+  const fit = useCallback(() => setScale(Math.max(LEAST_SCALE, wholeScale())), [wholeScale])
   const onPointerDown = useCallback((event: PointerEvent) => drag(frame.current, event), [])
   return { frame, canvas, scale, zoom, fit, onPointerDown }
 }

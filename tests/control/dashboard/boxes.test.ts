@@ -1,7 +1,7 @@
 /** Goal: graphs of any size have a drawing of at most 500 boxes, or of one box for each layer. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { boxesOf, MAX_BOXES, MIN_FAN_OUT } from '../../../control/dashboard/graph-view/boxes.ts'
+import { boxesOf, MAX_BOXES, MAX_LAYER_BOXES, MIN_FAN_OUT } from '../../../control/dashboard/graph-view/boxes.ts'
 
 const none = new Set<string>()
 const tasksOf = (ids: readonly string[]) => ids.map((id) => ({ id }))
@@ -46,6 +46,25 @@ test('a few siblings are boxes of their own', () => {
   const children = named('part', MIN_FAN_OUT - 1)
   const edges = children.map((id) => ['split', id] as const)
   expect(boxesOf(tasksOf(['split', ...children]), edges, none).boxes.length).toBe(MIN_FAN_OUT)
+})
+
+test('a layer that is taller than a window shows a box for each kind, other layers do not change', () => {
+  const count = MAX_LAYER_BOXES + 1
+  const rows = Array.from({ length: count }, (_, row) => row)
+  const edges = rows.flatMap((row): (readonly [string, string])[] => [
+    ['split', `map-${row}`],
+    [`map-${row}`, `sort-${row}`],
+    [`map-${row}`, `sort-${(row * 3) % count}`],
+    ...(row < MIN_FAN_OUT ? ([[`sort-${row}`, `save-${row}`]] as const) : []),
+  ])
+  const ids = ['split', ...named('map', count), ...named('sort', count), ...named('save', MIN_FAN_OUT)]
+  const labels = boxesOf(tasksOf(ids), edges, none).boxes.map(({ label, members }) => `${label} ${members.length}`)
+  expect(labels).toEqual([
+    'split 1',
+    `map … ${count}`,
+    `sort … ${count}`,
+    ...named('save', MIN_FAN_OUT).map((id) => `${id} 1`),
+  ])
 })
 
 test('many different tasks are grouped by layer and prefix, and then by layer', () => {
