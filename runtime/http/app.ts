@@ -8,6 +8,7 @@ import type { ServiceInfo } from '../../shared/openapi/document.ts'
 import { addDescriptionRoutes } from '../../shared/openapi/serve.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
 import { errorBody } from './errors.ts'
+import { addFileRoutes, type FileRoutes } from './files.ts'
 import { addHealthRoutes, type HealthRoutes } from './health.ts'
 import { addInfoRoutes, type InfoRoutes } from './info.ts'
 import { addLogRoute, type LogRoutes } from './logs.ts'
@@ -20,7 +21,7 @@ const RUNTIME_INFO: ServiceInfo = {
   errorSchema: ErrorResponse,
 }
 
-export interface RuntimeAppOptions extends TaskRoutes, LogRoutes, InfoRoutes, HealthRoutes, MetricsSources {
+export interface RuntimeAppOptions extends TaskRoutes, LogRoutes, FileRoutes, InfoRoutes, HealthRoutes, MetricsSources {
   readonly log: Log
   readonly guard: Guard
   readonly unknownFields: UnknownFields
@@ -30,6 +31,7 @@ export function runtimeApp(options: RuntimeAppOptions): AnyElysia {
   const app: AnyElysia = httpService({ ...options, errorBody })
   addTaskRoutes(app, options)
   addLogRoute(app, options)
+  addFileRoutes(app, options)
   addInfoRoutes(app, options)
   addHealthRoutes(app, options)
   addMetricsRoute(app, options)

@@ -11,6 +11,7 @@ const CODES: Readonly<Record<number, RefusalCode>> = {
   404: 'not_found',
   405: 'method_not_allowed',
   413: 'payload_too_large',
+  416: 'invalid_input',
   503: 'unavailable',
 }
 

@@ -5,7 +5,18 @@
  * in `runtime-request.ts`. Absent values are left out. Times are RFC 3339 in UTC, with milliseconds.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import { count, flag, maybe, namespaceFlags, oneOf, text, textMap, texts, time } from './answer-schema.ts'
+import {
+  count,
+  flag,
+  type Immutable,
+  maybe,
+  namespaceFlags,
+  oneOf,
+  text,
+  textMap,
+  texts,
+  time,
+} from './answer-schema.ts'
 import { CAPABILITY_MODES, SANDBOX_PROFILES } from './runtime-request.ts'
 import { RUNTIME_STATUSES } from './runtime-status.ts'
 
@@ -221,6 +232,25 @@ export const EventRecord = Type.Object(
   { title: 'EventRecord' },
 )
 export type EventRecord = Static<typeof EventRecord>
+
+/** An entry of a directory in the workspace of a task. */
+export const WorkspaceFileEntry = Type.Object({
+  name: text('Its name in the directory.'),
+  type: oneOf(['file', 'directory', 'symlink', 'other'], 'What it is. Only files and directories can be read.'),
+  size: maybe(count('Bytes of a file.')),
+})
+export type WorkspaceFileEntry = Static<typeof WorkspaceFileEntry>
+
+/** A directory in the workspace of a task. */
+export const DirectoryListing = Type.Object(
+  {
+    path: text('Path below the workspace. Empty for the workspace itself.'),
+    entries: Type.Array(WorkspaceFileEntry, { description: 'By name.' }),
+    truncated: flag('Whether the directory has more entries.'),
+  },
+  { title: 'DirectoryListing' },
+)
+export type DirectoryListing = Immutable<Static<typeof DirectoryListing>>
 
 /** A task in a list, without its output. */
 export const TaskSummary = Type.Omit(TaskStatusResponse, ['stdout', 'stderr', 'stdout_truncated', 'stderr_truncated'], {

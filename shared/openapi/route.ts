@@ -122,6 +122,6 @@ export const describedRoutes = (app: { readonly routes: readonly AppRoute[] }): 
     .filter(({ method }) => method !== 'ALL')
     .map(({ method, path, hooks }) => ({
       method,
-      path: path.replaceAll(/:(\w+)/g, '{$1}'),
+      path: path.replaceAll(/:(\w+)/g, '{$1}').replace(/\*$/, '{path}'),
       description: (hooks as { detail?: { [KEY]?: RouteDescription } }).detail?.[KEY],
     }))

@@ -228,6 +228,15 @@ describe('real answers of the runtime service', () => {
       await service.ask(`GET ${TASKS}/{id}/logs`, { values: { id }, query: '?stream=stdout&follow=true' })
     }
     await service.ask(`GET ${TASKS}`, { query: '?limit=1&status=failed' })
+    const files = { task_id: 'files', execution: { kind: 'script', script: 'mkdir dir; echo hello > file; ln -s x y' } }
+    await service.ask(`POST ${TASKS}`, post(files))
+    await runtime.ended('files')
+    await service.ask(`GET ${TASKS}/{id}/files`, { values: { id: 'files' } })
+    const FILE = `GET ${TASKS}/{id}/files/{path}`
+    for (const path of ['file', 'dir', 'y']) await service.ask(FILE, { values: { id: 'files', path } })
+    for (const range of ['bytes=1-2', 'bytes=99-']) {
+      await service.ask(FILE, { values: { id: 'files', path: 'file' }, headers: { range } })
+    }
     const id = await runtime.script('sleep 60', { limits: { memory_bytes: 1e9 } })
     await service.ask('GET /api/v1/runtime/resources')
     await service.ask(`DELETE ${TASKS}/{id}`, { values: { id } })

@@ -1,0 +1,157 @@
+/** /api/v1/tasks/{id}/files: what is in the workspace of a task. */
+import { closeSync } from 'node:fs'
+import type { AnyElysia } from 'elysia'
+import { DirectoryListing } from '../../shared/contract/runtime.ts'
+import { ServiceError } from '../../shared/errors.ts'
+import { pathOf } from '../../shared/http-service.ts'
+import { described, json, other } from '../../shared/openapi/route.ts'
+import { invalidInput, Refusal } from '../refusal.ts'
+import { listDirectory } from '../store/directory-list.ts'
+import { fileStream } from '../store/file-stream.ts'
+import { taskDir } from '../store/task-dir.ts'
+import type { TaskStore } from '../store/task-store.ts'
+import { isName, openInWorkspace, type WorkspaceEntry } from '../store/workspace-path.ts'
+import { byteRangeOf } from './byte-range.ts'
+import { knownTask, params, section, unknownTask } from './known-task.ts'
+
+/** Bytes of one answer. A larger file is read in ranges. */
+const MAX_ANSWER_BYTES = 1024 ** 3
+
+export interface FileRoutes {
+  readonly store: TaskStore
+  /** Absolute. */
+  readonly dataDir: string
+}
+
+const BASE = '/api/v1/tasks/:id/files'
+
+export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): AnyElysia => {
+  const answer = async (id: string, request: Request, path: string): Promise<Response | DirectoryListing> => {
+    const { task_id } = knownTask(store, id)
+    const names = namesOf(path)
+    const shown = names.join('/')
+    const entry = opened(openInWorkspace(taskDir(dataDir, task_id), names), shown)
+    if (entry.kind === 'file') {
+      // No limit: each chunk that the caller takes keeps the connection alive, and a closed connection ends the answer.
+      app.server?.timeout(request, 0)
+      return fileAnswer(entry, request, shown)
+    }
+    return await directoryAnswer(entry.fd, shown)
+  }
+  return app
+    .get(
+      BASE,
+      ({ params, request }) => answer(params.id, request, ''),
+      described({
+        section,
+        summary: 'List the workspace of a task',
+        params,
+        answers: { 200: json(DirectoryListing, 'What is in the workspace now, by name.') },
+        errors: unknownTask,
+      }),
+    )
+    .get(
+      `${BASE}/*`,
+      ({ params, request }) => answer(params.id, request, restOf(pathOf(request))),
+      described({
+        section,
+        summary: 'Read a file of a task',
+        description:
+          'A file or a directory of the workspace, as it is now, also while the task runs. Follows no symlinks. Accepts a Range of bytes.',
+        params: { ...params, path: 'Path below the workspace. Its slashes are not escaped.' },
+        headers: { Range: 'A part of the file: bytes=0-99, bytes=100-, bytes=-100.' },
+        answers: {
+          200: {
+            ...json(DirectoryListing, 'The bytes of a file, or what is in a directory.'),
+            otherType: 'application/octet-stream',
+            headers: { 'X-File-Bytes': 'Size of the file.' },
+          },
+          206: other('application/octet-stream', 'The part of a file.', {
+            'Content-Range': 'Which part of how many bytes.',
+            'X-File-Bytes': 'Size of the file.',
+          }),
+        },
+        errors: {
+          400: 'The path is malformed.',
+          403: 'The service may not read the file.',
+          404: 'There is no such task, no such file, or the path has a symlink.',
+          413: 'The file is larger than 1 GiB: ask for parts of it.',
+          416: 'The file has no such part.',
+        },
+      }),
+    )
+}
+
+/** What comes after `files/` in the path of a request. The server resolves `.` and `..` in a path, also escaped ones. */
+const restOf = (path: string): string => /^\/api\/v1\/tasks\/[^/]*\/files\/(.*)$/.exec(path)?.[1] ?? '..'
+
+function namesOf(path: string): string[] {
+  if (path === '') return []
+  const names = path.replace(/\/$/, '').split('/').map(decodeURIComponent)
+  const wrong = names.find((name) => !isName(name))
+  if (wrong === undefined) return names
+  throw invalidInput(`invalid path ${JSON.stringify(path)}: ${JSON.stringify(wrong)} is no name of a file`)
+}
+
+type Opened = Extract<WorkspaceEntry, { fd: number }>
+
+function opened(entry: WorkspaceEntry, path: string): Opened {
+  switch (entry.kind) {
+    case 'missing':
+      throw new Refusal('not_found', `no such file in the workspace: ${path || '.'}`)
+    case 'symlink':
+      throw new Refusal('not_found', `a symlink, which is not followed: ${path}`)
+    case 'other':
+      throw new Refusal('not_found', `neither a file nor a directory: ${path}`)
+    case 'closed':
+      throw new Refusal('permission_denied', `the service may not read this file of the task: ${path}`)
+    default:
+      return entry
+  }
+}
+
+/**
+ * Bun sends a stream without Content-Length, so the size of the file has a header of its own. To answer HEAD, Elysia reads
+ * the stream and counts its bytes.
+ */
+function fileAnswer({ fd, size }: Extract<Opened, { kind: 'file' }>, request: Request, path: string): Response {
+  let isTaken = false
+  try {
+    // Without a validator in our answers no If-Range can match.
+    const range = byteRangeOf(request.headers.has('if-range') ? null : request.headers.get('range'), size)
+    if (range === null) throw noSuchRange(path, size)
+    const { from, to } = range ?? { from: 0, to: size }
+    if (to - from > MAX_ANSWER_BYTES) throw tooLarge(path, to - from)
+    const headers = {
+      'content-type': 'application/octet-stream',
+      'accept-ranges': 'bytes',
+      'x-file-bytes': String(size),
+      'x-content-type-options': 'nosniff',
+      ...(range !== undefined && { 'content-range': `bytes ${from}-${to - 1}/${size}` }),
+    }
+    const status = range === undefined ? 200 : 206
+    isTaken = true
+    return new Response(fileStream(fd, from, to), { status, headers })
+  } finally {
+    if (!isTaken) closeSync(fd)
+  }
+}
+
+async function directoryAnswer(fd: number, path: string): Promise<DirectoryListing> {
+  try {
+    return { path, ...(await listDirectory(fd)) }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+const noSuchRange = (path: string, size: number) =>
+  new ServiceError(416, `no such part of ${path}: it has ${size} bytes`, {
+    headers: { 'content-range': `bytes */${size}` },
+  })
+
+const tooLarge = (path: string, bytes: number) =>
+  new Refusal(
+    'payload_too_large',
+    `${path}: ${bytes} bytes (at most ${MAX_ANSWER_BYTES} in one answer: ask for parts of it with Range)`,
+  )

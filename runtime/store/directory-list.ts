@@ -1,0 +1,35 @@
+/** The entries of an open directory, by name, up to a limit. */
+import { lstat, opendir } from 'node:fs/promises'
+import type { WorkspaceFileEntry } from '../../shared/contract/runtime.ts'
+import { pathAt } from './workspace-path.ts'
+
+/** Entries in one answer. */
+export const MAX_LISTED = 1_000
+
+export interface DirectoryList {
+  readonly entries: readonly WorkspaceFileEntry[]
+  readonly truncated: boolean
+}
+
+/** Lists the directory `fd`. Which entries a list that is cut off has is up to the file system. */
+export async function listDirectory(fd: number): Promise<DirectoryList> {
+  const names: string[] = []
+  for await (const { name } of await opendir(`/proc/self/fd/${fd}`)) {
+    names.push(name)
+    if (names.length > MAX_LISTED) break
+  }
+  const found = await Promise.all(names.slice(0, MAX_LISTED).map((name) => entryAt(fd, name)))
+  const entries = found.filter((entry) => entry !== undefined)
+  return { entries: entries.toSorted(byName), truncated: names.length > MAX_LISTED }
+}
+
+const byName = (a: WorkspaceFileEntry, b: WorkspaceFileEntry) => (a.name < b.name ? -1 : 1)
+
+/** Undefined if it is gone by now. */
+async function entryAt(fd: number, name: string): Promise<WorkspaceFileEntry | undefined> {
+  const status = await lstat(pathAt(fd, name)).catch(() => undefined)
+  if (status === undefined) return undefined
+  if (status.isFile()) return { name, type: 'file', size: status.size }
+  if (status.isDirectory()) return { name, type: 'directory' }
+  return { name, type: status.isSymbolicLink() ? 'symlink' : 'other' }
+}
