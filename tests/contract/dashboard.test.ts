@@ -195,6 +195,38 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test('a page that is open for long does not grow', async () => {
+      const page = await browser.open(`${control.url}/#/graphs`)
+      await page.locator('.stream.live').waitFor()
+      const session = await page.context().newCDPSession(page)
+      await session.send('Performance.enable')
+      const measured = async () => {
+        await session.send('HeapProfiler.collectGarbage')
+        const { metrics } = await session.send('Performance.getMetrics')
+        return (name: string) => metrics.find((metric) => metric.name === name)!.value
+      }
+      const tasks = Array.from({ length: 100 }, (_, index) => ({ id: `t${index}`, type: 'noop' }))
+      const submit = async (from: number, to: number) => {
+        for (let index = from; index < to; index++) {
+          const response = await control.post({ name: `long-${index}`, scope: 'graph', tasks })
+          expect(response.status).toBe(202)
+        }
+        await page
+          .locator('.graph-row', { hasText: `long-${to - 1}` })
+          .locator('.look-success')
+          .waitFor()
+      }
+      await submit(0, 20)
+      const before = await measured()
+      await submit(20, 220) // more than 20,000 events
+      const after = await measured()
+      const MiB = 1024 * 1024
+      expect(after('JSHeapUsedSize') - before('JSHeapUsedSize')).toBeLessThan(4 * MiB)
+      expect(after('Nodes') - before('Nodes')).toBeLessThan(500)
+      expect(after('JSEventListeners') - before('JSEventListeners')).toBeLessThan(100)
+      await closed(page)
+    })
+
     test('slots, queue and the runtime service are seen, on top and on the Service page', async () => {
       await using small = await startControl({
         flags: ['--max-concurrency', '2', '--runtime-url', 'http://127.0.0.1:1'],

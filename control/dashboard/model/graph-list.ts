@@ -79,7 +79,9 @@ export function listAfterEvents(list: GraphList, events: readonly StreamEvent[])
   const isNew = new Set(added.map(({ graph_id }) => graph_id))
   const newest = added.toReversed().flatMap(({ graph_id }) => byId.get(graph_id) ?? [])
   const older = [...byId.values()].filter(({ graph_id }) => !isNew.has(graph_id))
-  return { ...list, graphs: [...newest, ...older].slice(0, MAX_LISTED_GRAPHS), statuses, seq, isBehind }
+  const all = [...newest, ...older]
+  for (const { graph_id } of all.splice(MAX_LISTED_GRAPHS)) statuses.delete(graph_id)
+  return { ...list, graphs: all, statuses, seq, isBehind }
 }
 
 const acceptedGraph = (event: StreamEvent): GraphSummary => {

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { EventText } from '../../../control/dashboard/model/event-text.ts'
-import { listAfterEvents, listOf } from '../../../control/dashboard/model/graph-list.ts'
+import { listAfterEvents, listOf, MAX_LISTED_GRAPHS } from '../../../control/dashboard/model/graph-list.ts'
 import { afterEvents, type GraphWatch, watchOf } from '../../../control/dashboard/model/graph-watch.ts'
 import { asksWhy, waitingOf } from '../../../control/dashboard/model/waiting.ts'
 import type { GraphDetail, GraphSummary, StreamEvent } from '../../../control/dashboard/model/wire.ts'
@@ -118,6 +118,24 @@ test('new graphs come first, the newest on top', () => {
   })
   const list = listAfterEvents(listOf([summary('old')], undefined, 10), [accepted(11, 'x'), accepted(12, 'y')])
   expect(list.graphs.map(({ graph_id }) => graph_id)).toEqual(['y', 'x', 'old'])
+})
+
+test('a list that is open for long keeps the newest graphs, and no task of others', () => {
+  let list = listOf([], undefined, 0)
+  let seq = 0
+  const next = (event: object) => ({ seq: ++seq, previous: seq - 1, at: AT, ...event }) as StreamEvent
+  for (let batch = 0; batch < 50; batch++) {
+    const ids = Array.from({ length: 100 }, (_, index) => `g${batch * 100 + index}`)
+    const accepted = ids.map((graph_id) => next({ kind: 'graph_accepted', graph_id, task_count: 2 }))
+    const started = ids.map((graph_id) => next({ kind: 'task_changed', graph_id, task_id: 'a', status: 'running' }))
+    const ended = ids.filter((_, index) => index % 2 === 0).map((graph_id) => next({ kind: 'graph_ended', graph_id }))
+    list = listAfterEvents(list, [...accepted, ...started, ...ended])
+  }
+  const known = new Set(list.graphs.map(({ graph_id }) => graph_id))
+  expect(known.size).toBe(MAX_LISTED_GRAPHS)
+  expect(known.has('g4999')).toBe(true)
+  expect(list.statuses.size).toBe(MAX_LISTED_GRAPHS / 2)
+  expect([...list.statuses.keys()].filter((id) => !known.has(id))).toEqual([])
 })
 
 test('a stream is read the same however it is cut', () => {
