@@ -43,6 +43,14 @@ describe.skipIf(withoutChromium !== undefined)(
       return { page, graphId: graph_id }
     }
     const box = (page: Page, id: string) => page.locator('.box', { hasText: id })
+    /** What axe finds on the page as it is. */
+    const violations = async (page: Page, rules?: readonly string[]): Promise<string[]> => {
+      const runOnly = rules === undefined ? '' : `, runOnly: ${JSON.stringify(rules)}`
+      return (await page.evaluate(
+        `${await Bun.file(axePath).text()}; axe.run({ resultTypes: ['violations']${runOnly} }).then(({ violations }) => violations.map(({ id, nodes }) =>
+          id + ': ' + nodes.slice(0, 3).map(({ html, failureSummary }) => html.slice(0, 200) + failureSummary).join(' | ')))`,
+      )) as string[]
+    }
     const closed = async (page: Page) => {
       await page.context().close()
       expect(browser.complaints.splice(0)).toEqual([])
@@ -290,6 +298,77 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test.each(['light', 'dark'] as const)('axe finds nothing in dialogs, %s', async (colorScheme) => {
+      using gate = new Gate()
+      await using fresh = await startControl({ env: { SERVICE_TOKEN: 'sesame' } })
+      const page = await browser.open(fresh.url, { colorScheme, reducedMotion: 'reduce' })
+      const found: string[] = []
+      const look = async (name: string) =>
+        void found.push(...(await violations(page)).map((violation) => `${name}: ${violation}`))
+      await page.getByText('This service needs its token').waitFor()
+      await look('token form')
+      await page.getByLabel('Token').fill('wrong')
+      await page.getByRole('button', { name: 'Continue' }).click()
+      await page.getByText('The service refused this token').waitFor()
+      await look('refused token')
+      await page.getByLabel('Token').fill('sesame')
+      await page.keyboard.press('Enter')
+      await page.getByText('No graphs yet').waitFor()
+      await look('empty')
+      const body = JSON.stringify({ tasks: [gate.task('held'), { id: 'after', type: 'noop', depends_on: ['held'] }] })
+      const headers = { authorization: 'Bearer sesame' }
+      const { graph_id } = (await (await fresh.fetch('/tasks', { method: 'POST', body, headers })).json()) as {
+        graph_id: string
+      }
+      await page.goto(`${fresh.url}/#/graphs/${graph_id}`)
+      await page.locator('.box.look-running').waitFor()
+      for (const [key, name] of [
+        ['?', 'Keys'],
+        ['/', 'Search'],
+        ['c', 'Cancel this graph?'],
+      ] as const) {
+        await page.keyboard.press(key)
+        const dialog = page.getByRole('dialog', { name })
+        await dialog.waitFor()
+        await look(name)
+        expect(await page.evaluate(`document.activeElement.closest('dialog') !== null`)).toBe(true)
+        await page.keyboard.press('Escape')
+        await dialog.waitFor({ state: 'detached' })
+      }
+      expect(await page.evaluate(`document.getAnimations().length`)).toBe(0) // although a task runs
+      expect(found).toEqual([])
+      await closed(page)
+    })
+
+    test('the tab key goes through the page in order, and a dialog gives the focus back', async () => {
+      const { page } = await openGraph([
+        { id: 'one', type: 'noop' },
+        { id: 'two', type: 'noop', depends_on: ['one'] },
+      ])
+      await page.locator('.box.look-success', { hasText: 'two' }).waitFor()
+      await page.locator('.capacity-line').waitFor()
+      const focused = () =>
+        page.evaluate(`document.activeElement.innerText.trim() || document.activeElement.ariaLabel`) as Promise<string>
+      const stops: string[] = []
+      for (let stop = 0; stop < 7; stop++) {
+        await page.keyboard.press('Tab')
+        stops.push((await focused()).split('\n')[0]!)
+      }
+      expect(stops.map((stop) => stop.replace(/^slots.*/, 'slots'))).toEqual([
+        ...['Skip to the content', 'taskmill', 'Graphs', 'Service', 'slots', 'Search', 'Submit'],
+      ])
+      await page.getByRole('button', { name: 'Search' }).focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog', { name: 'Search' }).waitFor()
+      await page.keyboard.press('Escape')
+      await until(focused, (name) => name.startsWith('Search'))
+      await page.locator('.skip').focus()
+      await page.keyboard.press('Enter')
+      await page.keyboard.press('Tab')
+      expect(await focused()).toBe('Copy id')
+      await closed(page)
+    })
+
     test.each(['light', 'dark'] as const)('axe finds nothing, wide and narrow, %s', async (colorScheme) => {
       const leaves = Array.from({ length: 14 }, (_, index) => ({
         id: `leaf-${index}`,
@@ -313,9 +392,8 @@ describe.skipIf(withoutChromium !== undefined)(
         ...['overview', 'log', 'input', 'output', 'attempts'].map((tab) => `#/graphs/${graph_id}?${task}&tab=${tab}`),
         `#/graphs/${graph_id}?view=table`,
       ]
-      const axe = await Bun.file(axePath).text()
       // The structure is the same in the dark.
-      const rules = colorScheme === 'dark' ? `, runOnly: ['color-contrast']` : ''
+      const rules = colorScheme === 'dark' ? ['color-contrast'] : undefined
       const found: string[] = []
       const look = async (hash: string) => {
         await page.evaluate(`location.hash = ${JSON.stringify(hash)}`)
@@ -323,11 +401,7 @@ describe.skipIf(withoutChromium !== undefined)(
           () => page.locator('body').textContent(),
           (text) => !text!.includes('Reading'),
         )
-        const violations = (await page.evaluate(
-          `${axe}; axe.run({ resultTypes: ['violations']${rules} }).then(({ violations }) => violations.map(({ id, nodes }) =>
-          id + ': ' + nodes.slice(0, 3).map(({ html, failureSummary }) => html.slice(0, 200) + failureSummary).join(' | ')))`,
-        )) as string[]
-        found.push(...violations.map((violation) => `${hash}: ${violation}`))
+        found.push(...(await violations(page, rules)).map((violation) => `${hash}: ${violation}`))
       }
       for (const hash of hashes) await look(hash)
       await page.setViewportSize({ width: 390, height: 800 })

@@ -102,6 +102,9 @@ export function App() {
   const isEmpty = listed?.length === 0 && graphId === undefined
   return (
     <div class={`page at-${place.at}`}>
+      <button type="button" class="small skip" onClick={() => document.querySelector('main')?.focus()}>
+        Skip to the content
+      </button>
       <header class="top">
         <a class="brand" href="#/graphs">
           taskmill
@@ -134,7 +137,7 @@ export function App() {
             now={now}
           />
         )}
-        <main>
+        <main tabIndex={-1}>
           {place.at === 'graphs' && (isEmpty ? <Empty /> : <Welcome isRead={listed !== undefined} />)}
           {place.at === 'submit' && (
             <SubmitForm onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })} />

@@ -99,7 +99,6 @@ export function followEvents({ path, after, onEvents, onState }: Following): () 
       if (isPaused) {
         await new Promise<void>((resolve) => {
           wake = resolve
-          stopped.signal.addEventListener('abort', () => resolve(), { once: true })
         })
         continue
       }
@@ -121,5 +120,6 @@ export function followEvents({ path, after, onEvents, onState }: Following): () 
     document.removeEventListener('visibilitychange', onVisibility)
     clearTimeout(hideTimer)
     stopped.abort()
+    wake()
   }
 }
