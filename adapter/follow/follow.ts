@@ -3,13 +3,11 @@
  * also across a restart of the service. A service without events is asked again and again; it holds each request until
  * the graph has ended or `wait_ms` are over.
  */
-import { faultText } from '../../shared/connection-fault.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
-import { GrowingPause } from '../../shared/growing-pause.ts'
 import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
-import { unlessAborted } from '../../shared/unless-aborted.ts'
 import type { FollowedGraph } from './followed-graph.ts'
 import { graphEvents, type Since } from './graph-events.ts'
+import { Outage } from './outage.ts'
 
 /** The number of the last event that an answer includes. */
 const EVENT_SEQ_HEADER = 'x-event-seq'
@@ -23,11 +21,6 @@ const LOOK_HOLD_MS = 500
 /** The answer about a larger graph costs more than it tells: a terminal has no room for so many tasks. */
 const MAX_EXPLAINED_TASKS = 500
 
-const PAUSES = { firstMs: 100, longestMs: 3_000 }
-
-/** Milliseconds without the service after which following fails. A person would look after it by then. */
-const MAX_AWAY_MS = 600_000
-
 /** The graph was deleted, or has been kept for long enough. */
 class GraphRemoved extends Error {}
 
@@ -35,17 +28,20 @@ export class Follower {
   readonly #client: ServiceClient
   readonly #graph: FollowedGraph
   readonly #signal: AbortSignal
-  readonly #pause = new GrowingPause(PAUSES)
-  #awaySince: number | undefined
+  readonly #outage: Outage
   #since: Since | undefined
   #hasEvents = true
-  /** What is wrong with the connection; empty if nothing is. */
-  notice = ''
 
   constructor(client: ServiceClient, graph: FollowedGraph, signal: AbortSignal) {
     this.#client = client
     this.#graph = graph
     this.#signal = signal
+    this.#outage = new Outage(signal)
+  }
+
+  /** What is wrong with the connection; empty if nothing is. */
+  get notice(): string {
+    return this.#outage.notice
   }
 
   /** Returns once the graph has ended. Throws what `signal` is aborted with, or `CallFailed` if there is no such graph. */
@@ -76,12 +72,12 @@ export class Follower {
     this.#graph.look(body as GraphDetails)
     // Of a graph that is too large for one answer, the past has the other tasks.
     this.#since = { after: (body as GraphDetails).truncated ? 0 : Number(headers.get(EVENT_SEQ_HEADER) ?? 0) }
-    this.#back()
+    this.#outage.over()
   }
 
   async #readEvents(since: Since): Promise<void> {
     for await (const { kind, data, id } of graphEvents(this.#client, this.#graph.graphId, since, this.#signal)) {
-      this.#back()
+      this.#outage.over()
       if (id !== undefined) this.#since = { lastEventId: id }
       this.#graph.apply(kind, data)
       if (kind === 'graph_removed') throw new GraphRemoved(`graph ${this.#graph.graphId} was removed`)
@@ -89,12 +85,6 @@ export class Follower {
     }
     this.#signal.throwIfAborted()
     throw new Error('the service closed the connection')
-  }
-
-  #back(): void {
-    this.#pause.reset()
-    this.#awaySince = undefined
-    this.notice = ''
   }
 
   /** Waits before the next try. Throws `error` if another try cannot help. */
@@ -105,16 +95,8 @@ export class Follower {
         this.#hasEvents = false // the next look tells whether it is the graph that is unknown
         return
       }
-      if (isFinal(error)) throw error
       if (error.statusCode > 0) this.#since = undefined // it refuses the stream now, but may answer a look
     }
-    this.#awaySince ??= Date.now()
-    if (Date.now() - this.#awaySince > MAX_AWAY_MS) throw error
-    const fault = error instanceof CallFailed ? error.message : faultText(error)
-    this.notice = `connection lost, trying again: ${fault}`
-    await unlessAborted(Bun.sleep(this.#pause.next()), this.#signal, () => this.#signal.reason as Error)
+    await this.#outage.lost(error)
   }
 }
-
-/** Whether the service answered that it never will: another try is for those that are away or too busy. */
-const isFinal = ({ statusCode }: CallFailed): boolean => statusCode >= 400 && statusCode < 500 && statusCode !== 429

@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { type Pair, startPair } from '../support/pair.ts'
+import { reading } from '../support/reading.ts'
+import { waitFor } from '../support/runtime-tasks.ts'
 import { testEnvironment } from '../support/service.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { startInTerminal } from '../support/terminal.ts'
@@ -137,3 +140,105 @@ describe('of a running task', () => {
     await control.ended(task.id) // or its shell would outlive the service and the file
   })
 })
+
+describe('through a kill of the service', () => {
+  /** Starts control again where it was. */
+  const again = (pair: Pair, url: string) => pair.startControl(['--addr', new URL(url).host])
+
+  test('the output of a runtime task goes on without a gap or a repetition', async () => {
+    await using pair = await startPair()
+    await pair.script(
+      'a',
+      `printf 'one\\ntw'; ${waitFor(pair.file('go'))}; echo o; ${waitFor(pair.file('end'))}; echo three`,
+    )
+    const { url } = pair.control
+    const follow = await following(['logs', 'a', '--follow'], url)
+    const tail = await following(['logs', 'a', '--follow', '--tail', '1'], url)
+    await until(follow.stderr, (shown) => shown === 'one\ntw')
+    await until(tail.stderr, (shown) => shown === 'tw')
+    await pair.stopControl('SIGKILL')
+    await Bun.write(pair.file('go'), '')
+    await until(follow.stderr, (shown) => shown.includes('taskmill: connection lost, trying again: '))
+    await again(pair, url)
+    await until(follow.stderr, (shown) => shown.endsWith('\no\n'))
+    // A second one, while the task ends.
+    await pair.stopControl('SIGKILL')
+    await Bun.write(pair.file('end'), '')
+    await until(
+      pair.runtime.resources.bind(pair.runtime),
+      ({ active_reservations }) => active_reservations.length === 0,
+    )
+    await again(pair, url)
+    expect((await follow.ended()).data).toEqual({
+      ...{ task_id: 'a', stdout: 'one\ntwo\nthree\n', stderr: '', truncated: false },
+    })
+    expect((await tail.ended()).data?.stdout).toBe('two\nthree\n')
+    const note = '(?:taskmill: connection lost, trying again: .*\\n)+'
+    expect(follow.stderr()).toMatch(new RegExp(`^one\\ntw\\n${note}o\\n${note}three\\n$`))
+  })
+
+  test('the output of a local task goes on with its next attempt', async () => {
+    const dataDir = join(temp.path, newId())
+    const env = { SERVICE_SHELL_POLICY: 'open' }
+    await using before = await startControl({ dataDir, env })
+    const signal = signalFile()
+    const once = join(temp.path, newId())
+    const task = script(
+      `echo "$TASKMILL_ATTEMPT" | sed 's/.*[/]//'; [ -e ${once} ] || { touch ${once}; exec sleep 600; }; ${signal.wait}`,
+    )
+    await before.submit([task])
+    const follow = await following(['logs', task.id, '-f'], before.url)
+    await until(follow.stderr, (shown) => shown === '1\n')
+    await before.stop('SIGKILL')
+    await using _after = await startControl({ dataDir, env, flags: ['--addr', new URL(before.url).host] })
+    await until(follow.stderr, (shown) => shown.endsWith('\n2\n'))
+    await signal.go()
+    expect(await follow.ended()).toMatchObject({ ok: true, data: { stdout: '1\n2\n' } })
+  })
+
+  test('the rest is asked for after the last byte, not after the last line', async () => {
+    const asked: string[] = []
+    using server = service((request) => {
+      const { pathname, searchParams } = new URL(request.url)
+      if (!pathname.endsWith('/logs')) {
+        return Response.json({ id: 'a', attempt: 3, status: asked.length < 4 ? 'running' : 'success' })
+      }
+      asked.push(String(searchParams))
+      const offset = searchParams.get('offset') ?? '20'
+      const headers = { 'x-task-attempt': '3', 'x-log-offset': offset }
+      return new Response(searchParams.get('stream') === 'stderr' ? '' : `${offset} é`, { headers })
+    })
+    const { exitCode, envelope } = await runClient(['logs', 'a', '--follow', '--tail', '7'], { url: server.url })
+    expect({ exitCode, stderr: envelope.data?.stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(envelope.data?.stdout).toStartWith('20 é25 é')
+    expect(asked).toContain('stream=stdout&follow=attempt&tail=7')
+    expect(asked).toContain('stream=stdout&follow=attempt&attempt=3&offset=25')
+    expect(asked).toContain('stream=stderr&follow=attempt&attempt=3&offset=20')
+  })
+})
+
+/** A client that runs. `ended` gives what it printed, once it has exited with 0. */
+async function following(args: readonly string[], url: string) {
+  const child = Bun.spawn([await binary('taskmill'), ...args], {
+    env: testEnvironment({ SERVICE_URL: url }),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const complaints = reading(new Response(child.stderr))
+  const printed = new Response(child.stdout).text()
+  return {
+    stderr: () => complaints.state.received,
+    async ended(): Promise<{ ok: boolean; data?: { stdout?: string } }> {
+      const text = await printed
+      await complaints.done
+      expect({ exitCode: await child.exited, text }).toMatchObject({ exitCode: 0 })
+      return JSON.parse(text)
+    },
+  }
+}
+
+/** A server of the test that is not ours. */
+function service(answer: (request: Request) => Response): { url: string } & Disposable {
+  const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: answer })
+  return { url: `http://127.0.0.1:${server.port}`, [Symbol.dispose]: () => void server.stop(true) }
+}

@@ -1,0 +1,51 @@
+/**
+ * Tries that go on while the service is away: growing pauses between them, a sentence for people, and a limit after which a
+ * person would look after the service.
+ */
+import { faultText } from '../../shared/connection-fault.ts'
+import { GrowingPause } from '../../shared/growing-pause.ts'
+import { CallFailed } from '../../shared/http-client.ts'
+import { unlessAborted } from '../../shared/unless-aborted.ts'
+
+const PAUSES = { firstMs: 100, longestMs: 3_000 }
+
+/** Milliseconds without the service after which the last error is thrown. */
+const MAX_AWAY_MS = 600_000
+
+export class Outage {
+  readonly #signal: AbortSignal
+  readonly #onBegin: (notice: string) => void
+  readonly #pause = new GrowingPause(PAUSES)
+  #since: number | undefined
+  /** What is wrong with the connection; empty if nothing is. */
+  notice = ''
+
+  /** `onBegin` is told once for each outage. */
+  constructor(signal: AbortSignal, onBegin: (notice: string) => void = () => {}) {
+    this.#signal = signal
+    this.#onBegin = onBegin
+  }
+
+  /** The service has answered. */
+  over(): void {
+    this.#pause.reset()
+    this.#since = undefined
+    this.notice = ''
+  }
+
+  /** Waits before the next try. Throws `error` if another try cannot help, or what the signal is aborted with. */
+  async lost(error: unknown): Promise<void> {
+    this.#signal.throwIfAborted()
+    if (error instanceof CallFailed && isFinal(error)) throw error
+    const isNew = this.#since === undefined
+    this.#since ??= Date.now()
+    if (Date.now() - this.#since > MAX_AWAY_MS) throw error
+    const fault = error instanceof CallFailed ? error.message : faultText(error)
+    this.notice = `connection lost, trying again: ${fault}`
+    if (isNew) this.#onBegin(this.notice)
+    await unlessAborted(Bun.sleep(this.#pause.next()), this.#signal, () => this.#signal.reason as Error)
+  }
+}
+
+/** Whether the service answered that it never will: another try is for those that are away or too busy. */
+const isFinal = ({ statusCode }: CallFailed): boolean => statusCode >= 400 && statusCode < 500 && statusCode !== 429
