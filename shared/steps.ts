@@ -83,3 +83,19 @@ async function runRest<T>(work: Steps<T>, sliceMs: number): Promise<T> {
 
 /** Resolves after the event loop has polled its sockets and timers once. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/**
+ * Calls `work` for each item, for at most `perTurn` of them in a turn of the event loop. For work that is paid for when the
+ * turn ends, as writes to sockets are: a clock would not see it. Calls for the first items come synchronously.
+ */
+export async function eachByTurns<T>(items: Iterable<T>, perTurn: number, work: (item: T) => void): Promise<void> {
+  let count = 0
+  for (const item of items) {
+    if (count > 0 && count % perTurn === 0) await nextTurn()
+    work(item)
+    count++
+  }
+}
+
+/** Connections that are written to in a turn of the event loop: the writes take about 2 ms. */
+export const WRITES_PER_TURN = 256

@@ -3,6 +3,7 @@ import type { AnyElysia } from 'elysia'
 import { badRequest } from '../../shared/errors.ts'
 import { IDLE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { anyText, choice, described, other } from '../../shared/openapi/route.ts'
+import { eachByTurns, WRITES_PER_TURN } from '../../shared/steps.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { EventSink } from '../operations/watch.ts'
 import { type WatchAddress, watchSubject } from '../operations/watch-subject.ts'
@@ -43,6 +44,7 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts): void {
     app.server?.timeout(request, IDLE_TIMEOUT_SECONDS)
     const stream = new EventStream(keepAlive)
     const watch = parts.eventStreams.open(asked, stream)
+    keepAlive.add(stream) // not before: a refused stream would stay
     stream.onClosed = () => watch.end()
     return new Response(stream.body, { headers: HEADERS })
   }
@@ -116,9 +118,10 @@ class KeepAlive {
 
   add(stream: EventStream): void {
     this.#streams.add(stream)
-    this.#timer ??= setInterval(() => {
-      for (const each of this.#streams) each.keepAlive()
-    }, KEEP_ALIVE_MS)
+    this.#timer ??= setInterval(
+      () => void eachByTurns([...this.#streams], WRITES_PER_TURN, (each) => each.keepAlive()),
+      KEEP_ALIVE_MS,
+    )
   }
 
   delete(stream: EventStream): void {
@@ -155,7 +158,6 @@ class EventStream implements EventSink {
       },
       { highWaterMark: STREAM_BUFFER_BYTES, size: (chunk) => chunk?.byteLength ?? 0 },
     )
-    keepAlive.add(this)
   }
 
   begin(seq: number): void {

@@ -6,7 +6,7 @@
  * changes are written and synced at once instead of after 20 ms. If nobody listens, nothing of this is done.
  */
 import type { ServiceEvent } from '../../shared/contract/events.ts'
-import { nextTurn, SLICE_MS } from '../../shared/steps.ts'
+import { eachByTurns, nextTurn, SLICE_MS, WRITES_PER_TURN } from '../../shared/steps.ts'
 import type { EventHistory } from './event-history.ts'
 import type { EventNumbers } from './event-numbers.ts'
 import { type EventRow, eventsOf } from './event-rows.ts'
@@ -58,6 +58,8 @@ export class EventFeed {
   /** Written to the journal, and perhaps not synced yet. */
   #pending: { readonly last: number; readonly rows: readonly EventRow[] }[] = []
   #delivered: number
+  /** All listeners have been called with the events up to this number. */
+  #handed = 0
   #target = 0
   #isDelivering = false
   #isPumping = false
@@ -74,7 +76,7 @@ export class EventFeed {
   /** Writes all changes so far to the journal. To be set before anybody listens. */
   flush: () => void = () => {}
 
-  /** Listeners have all events up to this number, and none after it. */
+  /** Listeners have been called, or are being called, with the events up to this number, and none after it. */
   get delivered(): number {
     return this.#delivered
   }
@@ -143,7 +145,7 @@ export class EventFeed {
     }
     this.#target = Math.max(this.#target, upTo)
     if (!this.#isDelivering) await this.#deliver()
-    while (this.#isDelivering && this.#delivered < upTo) await nextTurn()
+    while (this.#isDelivering && this.#handed < upTo) await nextTurn()
   }
 
   /** Delivers what is due soon, and repeats that while more comes. */
@@ -180,7 +182,8 @@ export class EventFeed {
         const some =
           from === 0 && events.length <= MAX_BATCH_EVENTS ? events : events.slice(from, from + MAX_BATCH_EVENTS)
         this.#delivered = Math.max(this.#delivered, some.at(-1)!.seq)
-        this.#hand(some)
+        await eachByTurns(this.#calls(some), WRITES_PER_TURN, (call) => call())
+        this.#handed = this.#delivered
         if (performance.now() < sliceEnd) continue
         await nextTurn()
         sliceEnd = performance.now() + SLICE_MS
@@ -188,18 +191,27 @@ export class EventFeed {
       this.#delivered = Math.max(this.#delivered, batch.last)
     }
     this.#delivered = Math.max(this.#delivered, this.#target)
+    this.#handed = this.#delivered
     this.#isDelivering = false
   }
 
-  #hand(events: readonly ServiceEvent[]): void {
-    for (const listener of [...this.#ofAll]) listener(events)
+  /** A call of each listener that wants some of the events and still listens when its turn comes. */
+  *#calls(events: readonly ServiceEvent[]): Iterable<() => void> {
+    yield* callsOf(this.#ofAll, events)
     if (this.#ofGraphs.size === 0) return
-    const byGraph = Map.groupBy(events, graphIdOf)
-    for (const [graphId, ofGraph] of byGraph) {
+    for (const [graphId, ofGraph] of Map.groupBy(events, graphIdOf)) {
       for (const [taskId, listeners] of [...(this.#ofGraphs.get(graphId) ?? [])]) {
         const wanted = taskId === '' ? ofGraph : ofGraph.filter((event) => isWanted({ graphId, taskId }, event))
-        if (wanted.length > 0) for (const listener of [...listeners]) listener(wanted)
+        if (wanted.length > 0) yield* callsOf(listeners, wanted)
       }
+    }
+  }
+}
+
+function* callsOf(listeners: ReadonlySet<EventListener>, events: readonly ServiceEvent[]): Iterable<() => void> {
+  for (const listener of [...listeners]) {
+    yield () => {
+      if (listeners.has(listener)) listener(events)
     }
   }
 }

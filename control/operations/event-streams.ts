@@ -1,10 +1,9 @@
 /** The open streams of events: how many there may be, what keeps them alive, how they end with the service. */
 import { ServiceError } from '../../shared/errors.ts'
-import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import { eachByTurns, WRITES_PER_TURN } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import { isWanted } from '../journal/event-feed.ts'
 import { HistoryGone } from '../journal/event-reader.ts'
-import type { Reason } from './waiting-events.ts'
 import { type EventSink, isKnownNumber, Watch, type WatchParts, type WatchRequest } from './watch.ts'
 import type { RemovedSubject } from './watch-subject.ts'
 
@@ -86,7 +85,7 @@ export class EventStreams {
     if (this.#isLooking) return
     this.#isLooking = true
     const reasons = await this.#options.waiting.look(this.#isWatched())
-    if (reasons.length > 0) await runCooperatively(this.#tell(reasons))
+    if (reasons.length > 0) await this.#eachOpen((watch) => watch.tell(reasons))
     this.#isLooking = false
   }
 
@@ -99,12 +98,8 @@ export class EventStreams {
     return ({ graph }) => graphIds.has(graph.id)
   }
 
-  *#tell(reasons: readonly Reason[]): Steps<void> {
-    let told = 0
-    for (const watch of [...this.#open]) {
-      watch.tell(reasons)
-      if (isYieldDue(told++)) yield
-    }
+  #eachOpen(work: (watch: Watch) => void): Promise<void> {
+    return eachByTurns([...this.#open], WRITES_PER_TURN, work)
   }
 
   #counted(sink: EventSink): EventSink {
@@ -119,6 +114,6 @@ export class EventStreams {
   /** The last changes of attempts are still sent. */
   async #endAll(): Promise<void> {
     await this.#options.events.settle().catch(() => {})
-    for (const watch of this.#open) watch.end()
+    await this.#eachOpen((watch) => watch.end())
   }
 }

@@ -1,0 +1,79 @@
+/** Goal: listeners get every event once and in order, however many there are. Method: a real history, a feed, no disk sync. */
+import { expect, test } from 'bun:test'
+import { EventFeed } from '../../../control/journal/event-feed.ts'
+import { EventHistory, findHistory } from '../../../control/journal/event-history.ts'
+import { EventNumbers } from '../../../control/journal/event-numbers.ts'
+import type { EventRow } from '../../../control/journal/event-rows.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { nextTurn, WRITES_PER_TURN } from '../../../shared/steps.ts'
+import { tempDir } from '../../support/temp.ts'
+
+const log = silentLog()
+
+function openFeed(dataDir: string): EventFeed {
+  const found = findHistory(dataDir)
+  const history = new EventHistory({ dataDir, found, kept: undefined, lastSeq: 0, maxEvents: 1_000, log })
+  return new EventFeed({ history, numbers: new EventNumbers({ dataDir, lastSeq: 0, log }), sync: async () => {} })
+}
+
+const deleted = (seq: number, graphId = 'g'): EventRow => ['deleted', graphId, seq, 1_000, { task_id: `t${seq}` }]
+
+test('many listeners are called in several turns of the event loop', async () => {
+  using dir = tempDir()
+  const feed = openFeed(dir.path)
+  const count = 4 * WRITES_PER_TURN + 1
+  const heard: number[][] = Array.from({ length: count }, () => [])
+  let calls = 0
+  for (const mine of heard) {
+    feed.subscribe({}, (events) => {
+      calls++
+      mine.push(...events.map(({ seq }) => seq))
+    })
+  }
+  feed.written([deleted(1), deleted(2)])
+  feed.written([deleted(3)])
+  let isSettled = false
+  const settled = feed.settle().then(() => {
+    isSettled = true
+  })
+  const callsOfTurns: number[] = []
+  while (!isSettled) {
+    const before = calls
+    await nextTurn()
+    callsOfTurns.push(calls - before)
+  }
+  await settled
+  for (const mine of heard) expect(mine).toEqual([1, 2, 3])
+  // A turn may begin with the end of one batch and go on with the next one.
+  expect(Math.max(...callsOfTurns)).toBeLessThanOrEqual(2 * WRITES_PER_TURN)
+})
+
+test('settle waits until the last listener has its events', async () => {
+  using dir = tempDir()
+  const feed = openFeed(dir.path)
+  const count = 3 * WRITES_PER_TURN
+  let calls = 0
+  for (let i = 0; i < count; i++) feed.subscribe(i % 2 === 0 ? {} : { graphId: 'g' }, () => calls++)
+  feed.written([deleted(1)])
+  await Promise.all([feed.settle(), feed.settle().then(() => expect(calls).toBe(count))])
+  expect(calls).toBe(count)
+})
+
+test('a listener that stops while others are called is not called', async () => {
+  using dir = tempDir()
+  const feed = openFeed(dir.path)
+  const stops: (() => void)[] = []
+  const called = new Set<number>()
+  const count = 3 * WRITES_PER_TURN
+  for (let i = 0; i < count; i++) {
+    stops.push(
+      feed.subscribe({}, () => {
+        called.add(i)
+        if (i === 0) for (const stop of stops.slice(1)) stop()
+      }),
+    )
+  }
+  feed.written([deleted(1)])
+  await feed.settle()
+  expect([...called]).toEqual([0])
+})
