@@ -8,11 +8,15 @@ import { KeysDialog, SearchDialog, TokenForm } from './dialogs.tsx'
 import { Empty } from './empty.tsx'
 import { GraphListView, shownGraphs } from './graph-list.tsx'
 import { GraphPage } from './graph-page.tsx'
-import { useGraph, useGraphList, useJson, useNow, usePlace } from './hooks.ts'
 import type { LiveState } from './live.ts'
 import { Note } from './parts.tsx'
 import { ServicePage } from './service-page.tsx'
 import { SubmitForm } from './submit-form.tsx'
+import { useGraph } from './use-graph.ts'
+import { useGraphList } from './use-graph-list.ts'
+import { useJson } from './use-json.ts'
+import { useNow } from './use-now.ts'
+import { usePlace } from './use-place.ts'
 
 const LIVE_WORDS: Readonly<Record<LiveState, string>> = { live: 'live', connecting: 'connecting …', paused: 'paused' }
 

@@ -4,10 +4,10 @@ import { clockText, durationText } from '../model/amounts.ts'
 import { endedCount } from '../model/counts.ts'
 import { search } from '../model/search.ts'
 import type { GraphSummary } from '../model/wire.ts'
-import type { ListState } from './hooks.ts'
 import { markDrawn } from './marks.ts'
 import { Ago, Id, Note, StateBar } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
+import type { ListState } from './use-graph-list.ts'
 import { Windowed } from './windowed.tsx'
 
 const ROW_HEIGHT = 62

@@ -13,11 +13,12 @@ import { Waterfall } from '../waterfall/waterfall.tsx'
 import { request } from './api.ts'
 import { FailureCard } from './failure-card.tsx'
 import { timeOf } from './graph-list.tsx'
-import { useJson } from './hooks.ts'
 import { CopyButton, Dialog, Id, Note, StateBar } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { TaskPanel } from './task-panel.tsx'
 import { TaskTable } from './task-table.tsx'
+import { useJson } from './use-json.ts'
+import type { Go } from './use-place.ts'
 
 type GraphPlace = Extract<Place, { at: 'graph' }>
 
@@ -30,7 +31,7 @@ export interface GraphPageProps {
   readonly watch: GraphWatch
   readonly place: GraphPlace
   readonly now: number
-  readonly go: (place: Place, how?: 'push' | 'replace') => void
+  readonly go: Go
   /** What the `c` key asked to cancel. */
   readonly asked: 'graph' | 'task' | undefined
   readonly onAsk: (what: 'graph' | 'task' | undefined) => void

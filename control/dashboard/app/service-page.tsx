@@ -2,8 +2,8 @@
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import type { HealthResponse, MetricsResponse } from '../../../shared/contract/control.ts'
 import { CapacityPanel } from './capacity.tsx'
-import { useJson } from './hooks.ts'
 import { Note } from './parts.tsx'
+import { useJson } from './use-json.ts'
 
 export function ServicePage({ now, capacity }: { now: number; capacity: CapacityResponse | undefined }) {
   // One reading in ten seconds while one looks.

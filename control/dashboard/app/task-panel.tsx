@@ -9,10 +9,10 @@ import { hasEnded, LOOK_WORDS, lookOf, typeWord, waitingSentence } from '../mode
 import { hashOf, type Place, TASK_TABS } from '../model/place.ts'
 import { waitingOf } from '../model/waiting.ts'
 import type { GraphTask } from '../model/wire.ts'
-import { useJson } from './hooks.ts'
 import { JsonTree } from './json-tree.tsx'
 import { CopyButton, Id, Note } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
+import { useJson } from './use-json.ts'
 
 const TAB_WORDS = { overview: 'Overview', log: 'Log', input: 'Input', output: 'Output', attempts: 'Attempts' } as const
 

@@ -1,0 +1,105 @@
+/**
+ * What is read once and then kept true by a stream of events: the list of graphs, or one graph.
+ *
+ * It is read again, with growing pauses, until that succeeds; when events are missing; and when `refresh` is called.
+ */
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import type { StreamEvent } from '../model/wire.ts'
+import { request } from './api.ts'
+import { type Fault, faultOf } from './fault.ts'
+import { followEvents, type LiveState } from './live.ts'
+import { mark } from './marks.ts'
+
+const FIRST_PAUSE_MS = 500
+const LONGEST_PAUSE_MS = 5_000
+
+/** A state that knows the number of the last event in it, and whether events are missing. */
+export interface Sequenced {
+  readonly seq: number
+  readonly isBehind: boolean
+}
+
+/** The functions must stay the same from one rendering to the next. */
+export interface Source<S extends Sequenced> {
+  /** What is read. Undefined: nothing. */
+  readonly path: string | undefined
+  /** The stream that continues it. Undefined: it is not followed. */
+  readonly events: string | undefined
+  readonly read: (response: Response) => Promise<S>
+  readonly after: (state: S, events: readonly StreamEvent[]) => S
+  /** What of the earlier state stays when it is read again. Default: nothing. */
+  readonly renewed?: (fresh: S, before: S | undefined) => S
+}
+
+export interface Followed<S extends Sequenced> {
+  readonly state: S | undefined
+  readonly fault: Fault | undefined
+  readonly live: LiveState
+  /** When it was read last, in milliseconds since 1970. */
+  readonly readAt: number
+  readonly refresh: () => void
+  readonly change: (change: (before: S) => S) => void
+}
+
+export function useFollowed<S extends Sequenced>(source: Source<S>, sessionKey: number): Followed<S> {
+  const { path, events: eventsPath, read, after, renewed } = source
+  const [known, setKnown] = useState<{ path: string | undefined; state?: S; fault?: Fault }>({ path })
+  const [live, setLive] = useState<LiveState>('connecting')
+  const [reads, setReads] = useState(0)
+  const [readAt, setReadAt] = useState(0)
+  const seq = useRef(0)
+  const refresh = useCallback(() => setReads((count) => count + 1), [])
+  const change = useCallback(
+    (changed: (before: S) => S) =>
+      setKnown((before) => (before.state === undefined ? before : { ...before, state: changed(before.state) })),
+    [],
+  )
+
+  useEffect(() => {
+    if (path === undefined) return
+    const gone = new AbortController()
+    let stop = () => {}
+    const onEvents = (events: readonly StreamEvent[]) =>
+      change((before) => {
+        const state = after(before, events)
+        seq.current = state.seq
+        if (state.isBehind) refresh()
+        return state
+      })
+    const readOnce = async () => {
+      const fresh = await read(await request(path, { signal: gone.signal }))
+      if (gone.signal.aborted) return
+      seq.current = fresh.seq
+      if (eventsPath !== undefined) mark('taskmill:data')
+      setKnown((before) => {
+        const same = before.path === path ? before.state : undefined
+        return { path, state: renewed === undefined ? fresh : renewed(fresh, same) }
+      })
+      setReadAt(Date.now())
+      if (eventsPath === undefined) return
+      stop = followEvents({ path: eventsPath, after: () => seq.current, onEvents, onState: setLive })
+    }
+    const readUntilDone = async () => {
+      for (let pauseMs = FIRST_PAUSE_MS; !gone.signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+        try {
+          return await readOnce()
+        } catch (error) {
+          if (gone.signal.aborted) return
+          const fault = faultOf(error)
+          setKnown((before) => ({ ...(before.path === path ? before : { path }), fault }))
+          if (fault.status === 401 || fault.status === 404) return
+          await new Promise((resolve) => setTimeout(resolve, pauseMs))
+        }
+      }
+    }
+    void readUntilDone()
+    return () => {
+      gone.abort()
+      stop()
+    }
+  }, [path, eventsPath, reads, sessionKey, read, after, renewed, change, refresh])
+
+  const isKnown = known.path === path
+  const { state, fault } = isKnown ? known : { state: undefined, fault: undefined }
+  return { state, fault, live, readAt, refresh, change }
+}

@@ -1,0 +1,49 @@
+/** The list of graphs, as far as it has been read. */
+import { useCallback, useEffect } from 'preact/hooks'
+import { type GraphList, listAfterEvents, listOf, withOlder } from '../model/graph-list.ts'
+import type { GraphSummary } from '../model/wire.ts'
+import { request, seqOf } from './api.ts'
+import { type Followed, useFollowed } from './use-followed.ts'
+
+/** Graphs of one page of the list. */
+const PAGE_SIZE = 100
+const FIRST_PAGE = `/graphs?limit=${PAGE_SIZE}`
+
+export interface ListState extends Omit<Followed<GraphList>, 'state' | 'change'> {
+  readonly list: GraphList | undefined
+  readonly loadOlder: () => void
+}
+
+/**
+ * The list of graphs. It follows every change only while `isFollowing`: a page that shows one graph follows that one, and
+ * reads the list anew when one comes back to the page.
+ */
+export function useGraphList(isFollowing: boolean, sessionKey: number): ListState {
+  const events = isFollowing ? '/events' : undefined
+  const source = { path: FIRST_PAGE, events, read: readList, after: listAfterEvents }
+  const { state: list, change, ...followed } = useFollowed<GraphList>(source, sessionKey)
+  const { refresh } = followed
+
+  useEffect(() => {
+    if (isFollowing) return
+    const onVisible = () => document.visibilityState === 'visible' && refresh()
+    document.addEventListener('visibilitychange', onVisible)
+    return () => document.removeEventListener('visibilitychange', onVisible)
+  }, [isFollowing, refresh])
+
+  const loadOlder = useCallback(async () => {
+    const cursor = list?.nextCursor
+    if (cursor === undefined) return
+    change((before) => ({ ...before, nextCursor: undefined })) // one request at a time
+    const response = await request(`${FIRST_PAGE}&cursor=${encodeURIComponent(cursor)}`)
+    const graphs = (await response.json()) as GraphSummary[]
+    change((before) => withOlder(before, graphs, nextCursorOf(response)))
+  }, [list?.nextCursor, change])
+
+  return { list, ...followed, loadOlder }
+}
+
+const readList = async (response: Response): Promise<GraphList> =>
+  listOf((await response.json()) as GraphSummary[], nextCursorOf(response), seqOf(response))
+
+const nextCursorOf = (response: Response): string | undefined => response.headers.get('x-next-cursor') ?? undefined

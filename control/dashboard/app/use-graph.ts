@@ -1,0 +1,56 @@
+/** One graph, live. */
+import { useEffect } from 'preact/hooks'
+import { afterEvents, type GraphWatch, watchOf, withReasons } from '../model/graph-watch.ts'
+import { asksWhy } from '../model/waiting.ts'
+import type { GraphDetail } from '../model/wire.ts'
+import { getJson, seqOf } from './api.ts'
+import { type Followed, useFollowed } from './use-followed.ts'
+
+/** Milliseconds without an event before the page asks why tasks wait. */
+const QUIET_MS = 1_000
+
+/** Milliseconds before the page asks why a task failed. */
+const CAUSE_MS = 100
+
+export interface GraphState extends Pick<Followed<GraphWatch>, 'fault' | 'live'> {
+  readonly watch: GraphWatch | undefined
+}
+
+export function useGraph(graphId: string | undefined, sessionKey: number): GraphState {
+  const path = graphId === undefined ? undefined : `/graphs/${encodeURIComponent(graphId)}`
+  const events = path === undefined ? undefined : `${path}/events`
+  const source = { path, events, read: readGraph, after: afterEvents, renewed: withKeptShape }
+  const { state: watch, fault, live, change } = useFollowed<GraphWatch>(source, sessionKey)
+
+  // Last lines, commands to try next, and why a task waits are not in events. They are read once the graph is quiet.
+  const needsCause = watch !== undefined && watch.rootCause === undefined && (watch.summary.counts.failed ?? 0) > 0
+  const needsMore = watch !== undefined && (needsCause || asksWhy(watch))
+  useEffect(() => {
+    if (!needsMore || path === undefined) return
+    const gone = new AbortController()
+    const ask = async () => {
+      const detail = await getJson<GraphDetail>(path, gone.signal).catch(() => undefined)
+      if (detail !== undefined && !gone.signal.aborted) change((before) => withReasons(before, detail))
+    }
+    const timer = setTimeout(ask, needsCause ? CAUSE_MS : QUIET_MS)
+    return () => {
+      clearTimeout(timer)
+      gone.abort()
+    }
+  }, [needsMore, needsCause, watch?.seq, path, change])
+
+  return { watch, fault, live }
+}
+
+const readGraph = async (response: Response): Promise<GraphWatch> =>
+  watchOf((await response.json()) as GraphDetail, seqOf(response))
+
+/** The fresh graph with the edges that the drawing has been laid out for, if they are the same. */
+function withKeptShape(fresh: GraphWatch, before: GraphWatch | undefined): GraphWatch {
+  if (before === undefined || before.edges.length !== fresh.edges.length) return fresh
+  const isSame =
+    before.tasks.length === fresh.tasks.length &&
+    before.tasks.every(({ id }, index) => fresh.tasks[index]!.id === id) &&
+    before.edges.every(([from, to], index) => fresh.edges[index]![0] === from && fresh.edges[index]![1] === to)
+  return isSame ? { ...fresh, edges: before.edges, indexOf: before.indexOf } : fresh
+}

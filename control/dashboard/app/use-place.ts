@@ -1,0 +1,24 @@
+/** The place in the page where one is, as the address has it. */
+import { useCallback, useEffect, useState } from 'preact/hooks'
+import { hashOf, type Place, placeOf } from '../model/place.ts'
+
+export type Go = (place: Place, how?: 'push' | 'replace') => void
+
+export function usePlace(): [Place, Go] {
+  const [place, setPlace] = useState(() => placeOf(location.hash))
+  useEffect(() => {
+    const onChange = () => setPlace(placeOf(location.hash))
+    addEventListener('hashchange', onChange)
+    return () => removeEventListener('hashchange', onChange)
+  }, [])
+  const go = useCallback((next: Place, how: 'push' | 'replace' = 'push') => {
+    const hash = hashOf(next)
+    if (hash === location.hash) return
+    if (how === 'push') location.hash = hash
+    else {
+      history.replaceState(null, '', hash)
+      setPlace(placeOf(hash))
+    }
+  }, [])
+  return [place, go]
+}
