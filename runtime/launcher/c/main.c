@@ -1,60 +1,56 @@
 /*
- * taskmill-launcher: runs tasks for the runtime service (serve), one launcher per task.
+ * taskmill-launcher: runs tasks for the runtime service (serve), one launcher for each task.
  *
- * Processes, each the child of the one before. serve may come and go as it likes, and may be of another version.
+ * Processes, each a child of the one before. serve may stop and start at any time, also in another version.
  *
  *   process       code        rights                         what it does
  *   serve         TypeScript  of the service                 writes requests, reads records, kills through pidfds
  *   fork server   server/     of the service                 forks a launcher per request, reaps launchers and orphans
- *   launcher      supervise/  of the service                 logs, cgroup, child; limits, reaping, outcome
+ *   launcher      supervise/  of the service                 opens logs, creates the cgroup, enforces limits, writes the outcome
  *   init          supervise/  sandbox user, no capabilities  PID 1 of a pid namespace; reaps, passes signals on
  *   task          your program  of the service, or those of init and a seccomp filter
  *
- * The launcher's child is born with the rights of the service. In a sandbox it enters its namespaces, joins its cgroup,
- * builds its view of files, becomes the sandbox user and drops every capability (sandbox.h); with a pid namespace it is
- * then the init, and forks the task. serve may start a launcher itself, without a fork server; tests do. `--probe` runs no
- * task (probe.h).
+ * The child of the launcher starts with the rights of the service. In a sandbox it enters its namespaces, joins its cgroup,
+ * builds its file view, becomes the sandbox user and drops all capabilities (sandbox.h). With a pid namespace it then becomes
+ * the init and forks the task. Tests start launchers without a fork server. `--probe` runs no task (probe.h).
  *
  * Pipes:
+ *   requests   serve -> fork server, its standard input: one launch per request (inbox.h). Its end means that serve is gone
+ *   notify     launchers and fork server -> serve, a FIFO: one line per event (notify.h), as a hint to look at the records.
+ *              Only `gone`, from the fork server, is never lost (job-table.h)
+ *   go         launcher -> child: one byte, "your record is written". Its end means that the launcher is gone
+ *   fault      child -> launcher: a struct fault. exec closes it, so its end means that the program runs
+ *   init       a pair of sockets, init -> launcher: the task was forked, has ended, all is gone (init.h)
+ *   stderr     of the fork server and its launchers: one line per fault, which serve reads (complaint.h)
  *
- *   requests   serve -> fork server, its standard input: a launch per request (inbox.h). Its end means that serve is gone
- *   notify     launchers and fork server -> serve, a FIFO: a line per event (notify.h). A hint to look at the records;
- *              only `gone`, of the fork server, is never lost (job-table.h)
- *   go         launcher -> child: one byte, "you are written down". Its end means that the launcher is gone
- *   fault      child -> launcher: a struct fault. Closed by exec, so its end means that the program runs
- *   init       a pair of sockets, init -> launcher: the task is there, has ended, nothing of it is left (init.h)
- *   stderr     of the fork server and its launchers: a line for each fault, which serve reads (complaint.h)
- *
- * Files in the directory of a task, which is the only interface to the task that outlives serve:
- *
+ * Files in the directory of a task, the only interface that outlives serve:
  *   lock                   flock on the directory. The fork server takes it before it forks; the launcher inherits it and
- *                          holds it until its end, also by KILL. No pid tells whether a launcher lives, this lock does
- *   outcome.new            room for the record; names the launcher, which can be asked to give up
- *   started                who runs (identity.h); there before the program is
- *   outcome                how it ended (outcome.h); there when nothing of the task is left, never without its last line
- *   stdout.log stderr.log  the streams of the task, appended to
- *   request.json           of serve; its inode and time tell whether a request is meant for this directory (task-dir.h)
+ *                          holds it until it ends. A launcher is alive if the lock is held; its pid proves nothing
+ *   outcome.new            names the launcher, which can be signalled, and reserves space for the record
+ *   started                identifies the task (identity.h); written before the program starts
+ *   outcome                how the task ended (outcome.h); written when nothing of it is left, complete with its last line
+ *   stdout.log stderr.log  the output of the task, opened for append
+ *   request.json           written by serve; its inode and time identify the directory (task-dir.h)
  *
- * The fork server also holds the lock of the data directory, so no other serve begins while it has requests to fork for.
+ * The fork server also holds the lock of the data directory, so no other serve starts while it has requests left.
  *
- * Signals. Launcher and fork server block all of them and read what they heed from a signalfd; the task gets defaults.
- *
- *   SIGUSR2 to the launcher            serve asks for the end of the task: reason kill
+ * Signals. Launcher and fork server block all signals and read those they handle from a signalfd; the task gets the defaults.
+ *   SIGUSR2 to the launcher            serve requests the end of the task: reason kill
  *   TERM INT QUIT HUP to the launcher  anybody else does: reason terminated
- *   CHLD to launcher, fork server      time to reap
- *   TERM and CONT to the task          it is asked to end, and has its grace period; passed on by the init
- *   KILL to the task                   grace over, too much output, or leftovers (reaper.h, cgroup.h)
- *   PDEATHSIG KILL                     child and init die with the launcher, and all in a pid namespace with its init
+ *   CHLD to launcher, fork server      a child has ended
+ *   TERM and CONT to the task          it must end within its grace period; the init passes them on
+ *   KILL to the task                   grace period over, too much output, or leftovers (reaper.h, cgroup.h)
+ *   PDEATHSIG KILL                     child and init die with the launcher, a pid namespace with its init
  *
- * Launcher and fork server are child subreapers: an orphan of a task becomes a child of its launcher, and of the fork
- * server if that was killed, which kills every child that is no launcher (orphans.h).
+ * Launcher and fork server are child subreapers: an orphan of a task becomes a child of its launcher, or, if that was killed,
+ * of the fork server, which kills every child that is no launcher (orphans.h).
  *
- * Two voices, never mixed: what the task did is the outcome; what we could not do is a fault, with its step and errno
- * (fault.h), in the outcome as soon as there is room for one, before that on stderr and in `failed` on the FIFO.
+ * Failures: what the task did is the outcome. What the launcher could not do is a fault, with its step and errno (fault.h). It
+ * goes into the outcome once that has space, before that to stderr and as `failed` to the FIFO.
  *
- * The environment of a launcher is that of its task, so no secret stands among arguments, which everybody may read. A
- * launcher reads no configuration. It exits with the task's exit code as far as that goes (outcome_exit_code), with 125
- * when the task was not started, and 123 when the outcome could not be written.
+ * The environment of a launcher is that of its task, so arguments, which everybody can read, hold no secrets. A launcher reads
+ * no configuration. Its exit code is that of the task (outcome_exit_code), 125 if the task was not started, 123 if the outcome
+ * could not be written.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -84,7 +80,7 @@ static int give_up(const struct arguments *arguments, struct fault fault, int ex
   return exit_code;
 }
 
-/* From the fork to the end. A fault means that the task was not started. */
+/* Starts the task and waits for its end. A fault means that the task was not started. */
 static struct fault run_task(const struct task_setup *setup, int signal_fd, struct record *record, struct outcome *outcome) {
   struct task task;
   struct identity identity;
@@ -111,7 +107,7 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
   return outcome->fault;
 }
 
-/* Everything after there is room for an outcome: each fault from here on stands in it. */
+/* Runs once the outcome has space, so each fault goes into it. */
 static struct fault launch(const struct arguments *arguments, struct task_dir *dir, int signal_fd, struct record *record,
                            struct outcome *outcome) {
   struct cgroup cgroup = {.pids_fd = ABSENT, .memory_fd = ABSENT};
@@ -125,16 +121,16 @@ static struct fault launch(const struct arguments *arguments, struct task_dir *d
   outcome->cgroup_usage = cgroup_read(&cgroup);
   outcome->stdout_bytes = log_bytes(dir->stdout_fd);
   outcome->stderr_bytes = log_bytes(dir->stderr_fd);
-  cgroup_remove(&cgroup); /* one that would not go is swept by the service */
+  cgroup_remove(&cgroup); /* if it cannot be removed, serve removes it later */
   return fault;
 }
 
-/* A fork server, our parent then, ends when its service does. */
+/* A fork server, which is then our parent, exits with its service. */
 static bool is_service_there(const struct arguments *arguments) {
   return arguments->fork_server_pid != ABSENT && getppid() == arguments->fork_server_pid;
 }
 
-/* One task from its beginning to its end. Our exit code. */
+/* Runs one task. Returns the exit code of the launcher. */
 static int serve(const struct arguments *arguments, int signal_fd) {
   struct task_dir dir;
   struct record record;
@@ -154,14 +150,14 @@ static int serve(const struct arguments *arguments, int signal_fd) {
     return give_up(arguments, fault, outcome.how == HOW_NOT_STARTED ? EXIT_NOT_STARTED : EXIT_OUTCOME_LOST);
   notify_ended(arguments);
 
-  /* A service that is there writes the ending down and syncs that; ours is for the time when none is. Nobody waits. */
+  /* A running service stores and syncs the outcome itself. Otherwise nobody waits for our sync. */
   fault = is_service_there(arguments) ? no_fault() : record_sync(&record);
   if (is_fault(fault)) complain_of_fault(arguments->task_id, fault);
   return outcome_exit_code(&outcome);
 }
 
 int main(int argc, char **argv) {
-  /* Ignored, SIGCHLD would have the kernel throw exit statuses away; a task would ignore whatever we do. */
+  /* With SIGCHLD ignored, the kernel would drop exit statuses. A task inherits ignored signals. */
   signals_by_default();
   if (argc > 1 && probe_is_wanted(argv[1])) return probe(argv);
   struct arguments arguments;

@@ -1,4 +1,4 @@
-/* The command line: all that the launcher is told. Its environment is the task's and is not looked at. */
+/* The command line, the only input of a launcher. Its environment is that of the task. */
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
 
@@ -9,17 +9,17 @@
 #include "base/mount-list.h"
 #include "base/text.h"
 
-/* A number that was not given. */
+/* The value of a number that was not given. */
 #define ABSENT (-1)
 
 #define MAX_TASK_ID_BYTES 128
-/* The highest user id: the one above it means none. */
+/* The highest user id. The next number means no user. */
 #define MAX_UID 4294967294
 
 struct arguments {
   const char *task_id;
   const char *task_dir;
-  /* Which directory of that name is meant (task-dir.h); NULL for any. */
+  /* Identifies the directory (task-dir.h); NULL for any. */
   const char *task_dir_id;
   const char *workdir;
   int64_t wall_time_ms;
@@ -33,25 +33,25 @@ struct arguments {
   const char *cgroup_v1_memory;
   int64_t memory_max;
   int64_t pids_max;
-  /* What the sandbox is made of (features.h); NULL without one. The rest of it means nothing then. */
+  /* Features of the sandbox (features.h); NULL without a sandbox, and then the fields below have no meaning. */
   const char *sandbox;
   int64_t sandbox_uid;
   int64_t lock_fd;
   int64_t notify_fd;
-  /* Not given, but known: of the fork server that forked us; ABSENT where that was somebody else. */
+  /* The fork server that forked this launcher; ABSENT without one. No argument. */
   pid_t fork_server_pid;
   char **command;
   /* The file view; empty without `mount` in `sandbox`. Last, because arguments_parse does not clear its unused entries. */
   struct mount_list mounts;
 };
 
-/* False with a sentence in `complaint` when they cannot be meant. */
+/* False with a sentence in `complaint` if an argument is wrong. */
 bool arguments_parse(struct arguments *arguments, char **argv, struct text *complaint);
 
-/* Whether they name a task, though all the rest be wrong. */
+/* Whether the task id is valid, even if other arguments are wrong. */
 bool arguments_name_task(const struct arguments *arguments);
 
-/* A descriptor that is no standard stream. */
+/* Parses a descriptor. Standard streams are refused. */
 bool arguments_parse_fd(const char *string, int64_t *fd);
 
 #endif

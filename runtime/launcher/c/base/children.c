@@ -50,8 +50,8 @@ static void remember_child(pid_t pid, void *context) {
 }
 
 /*
- * The youngest first. Each with its process group, for a session of the task's holds nobody else, and a signal to that leaves
- * no gap to fork in: the process group of one that has just ended may hold a child that did not get away from it yet.
+ * The youngest first, each with its process group, which contains only processes of the task. No fork slips through a signal
+ * to a group. The group of a child that has just ended may contain a younger process.
  */
 int64_t children_kill(child_filter *is_meant, const void *context) {
   static struct last_children children;

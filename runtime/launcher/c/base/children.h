@@ -1,7 +1,7 @@
 /*
- * Our children: those that we have made, and those that a subreaper was left with when their parents ended.
+ * Children: processes that we forked, and orphans that we inherited as a child subreaper.
  *
- * A pid of a child is nobody else's before we have reaped it, so whatever is done here meets a child of ours.
+ * The pid of a child is not reused before it is reaped, so signals by pid always reach the right process.
  */
 #ifndef CHILDREN_H
 #define CHILDREN_H
@@ -10,22 +10,22 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Which of them are meant. */
+/* Selects children. */
 typedef bool child_filter(pid_t pid, const void *context);
 
 /*
- * Kills those that are meant, all of them without a filter, and their groups but for our own: none may hold anybody else.
- * Returns how many there are, those included that have ended and were not reaped yet. Of very many the youngest are killed,
- * which are the ones that may still be alive.
+ * Kills the selected children (all without a filter) and their process groups except our own. No such group may contain other
+ * processes. Returns their number, including ended ones that were not reaped yet. Of very many, only the youngest are killed:
+ * those may still be alive.
  */
 int64_t children_kill(child_filter *is_meant, const void *context);
 
-/* Counts what is there, without doing anything about it. */
+/* Counts the children. */
 int64_t children_count(void);
 
 /*
- * Reaps a child that has ended, any that there is, and waits for that if `may_wait`. Returns its pid; 0 when none has ended,
- * -1 when there is none. One that has stopped because it wants to be traced by us goes on.
+ * Reaps any child that has ended; with `may_wait`, waits for one. Returns its pid, 0 if none has ended, -1 without children.
+ * A child that stopped because it asked to be traced by us is continued.
  */
 pid_t child_reap(int *status, bool may_wait);
 

@@ -1,11 +1,11 @@
-/* Two clocks: one that never jumps, for limits and durations, and the one on the wall, for people. */
+/* The monotonic clock for limits and durations, and the wall clock for people. */
 #ifndef CLOCK_H
 #define CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* A time that does not come. */
+/* Later than any time. */
 #define NEVER INT64_MAX
 #define US_PER_MS 1000
 #define US_PER_SEC 1000000
@@ -19,7 +19,7 @@ static inline int64_t monotonic_us(void) {
   return (int64_t)now.tv_sec * US_PER_SEC + now.tv_nsec / 1000;
 }
 
-/* Hundredths of a second since the system was started, as /proc has them. */
+/* Hundredths of a second since boot, as in /proc. */
 static inline int64_t boot_ticks(void) {
   struct timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -40,7 +40,7 @@ static inline int ms_until(int64_t us) {
   return left_us <= 0 ? 0 : (int)(left_us / US_PER_MS) + 1;
 }
 
-/* For waits; nothing negative. */
+/* Negative times become 0. */
 static inline struct timespec timespec_of_us(int64_t us) {
   if (us < 0) us = 0;
   return (struct timespec){.tv_sec = (time_t)(us / US_PER_SEC), .tv_nsec = (long)(us % US_PER_SEC) * 1000};

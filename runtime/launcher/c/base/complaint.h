@@ -1,4 +1,4 @@
-/* Complaints of the launcher, on standard error: a line for each, which the service reads. */
+/* Complaints: one line each on standard error, which serve reads. */
 #ifndef COMPLAINT_H
 #define COMPLAINT_H
 

@@ -1,4 +1,4 @@
-/* The launcher's own descriptors: those it was given on purpose, and no others. */
+/* Closes descriptors that a launcher inherited by accident. */
 #ifndef DESCRIPTORS_H
 #define DESCRIPTORS_H
 
@@ -6,13 +6,12 @@
 #include "base/fault.h"
 
 /*
- * Opens closed standard streams onto /dev/null, so that no file of ours is mistaken for one; closes all other descriptors
- * but `lock_fd` and `notify_fd`, which may be ABSENT; keeps those two from the task. A write to `notify_fd`, a pipe of
- * many writers, never blocks from then on.
+ * Opens /dev/null for closed standard streams, so that no other file gets their numbers. Closes all other descriptors except
+ * `lock_fd` and `notify_fd` (ABSENT without one), which become close-on-exec. Makes `notify_fd` non-blocking.
  */
 struct fault descriptors_tidy(int lock_fd, int notify_fd);
 
-/* Closes all others. */
+/* Closes all descriptors except `fd`. */
 void descriptors_keep_only(int fd);
 
 #endif

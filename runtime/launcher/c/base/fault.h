@@ -1,7 +1,7 @@
 /*
- * What we could not do: a step of the set-up, and the system's errno. Never what the task did.
+ * A fault: the step of the set-up that failed, and its errno. Never something that the task did.
  *
- * The names are the vocabulary of `step` in the outcome file; classification has a remedy for each of them.
+ * The names are the values of `step` in the outcome file. runtime/launcher/faults.ts explains each and has a remedy.
  */
 #ifndef FAULT_H
 #define FAULT_H
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-/* LAUNCH: the task could not be started. SANDBOX: it could have been, but not within the limits that were asked for. */
+/* LAUNCH: the task could not be started. SANDBOX: its sandbox or limits could not be set up. */
 #define STEPS(X)                                                                                                       \
   X(NO_STEP, "none", LAUNCH)                                                                                           \
   X(STEP_DESCRIPTORS, "descriptors", LAUNCH)                                                                           \
@@ -77,7 +77,7 @@ enum step step_named(const char *name);
 
 bool is_sandbox_step(enum step step);
 
-/* Through a pipe, from a child to its parent. A pipe that ends without one gives no fault. */
+/* Sends a fault through a pipe, from a child to its parent. The end of the pipe is received as no fault. */
 void fault_send(int fd, struct fault fault);
 struct fault fault_receive(int fd);
 

@@ -1,4 +1,4 @@
-/* What a sandbox is made of, each part by itself: what the host lacks costs nothing else. */
+/* The features of a sandbox. Each works without the others, so a host that lacks one loses only that. */
 #ifndef FEATURES_H
 #define FEATURES_H
 
@@ -15,7 +15,7 @@ enum feature {
   FEATURE_SECCOMP = 1 << 7,
 };
 
-/* Names with commas between them, or `none`. False when one is unknown. */
+/* Parses comma-separated names, or `none`. False for an unknown name. */
 bool features_parse(const char *names, unsigned int *features);
 
 #endif

@@ -1,4 +1,4 @@
-/* Small files, read or written in one go; a signal or a short write does not show. */
+/* Reads and writes small files whole. Handles EINTR and short writes. */
 #ifndef FILES_H
 #define FILES_H
 
@@ -6,22 +6,22 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Leaves errno as it was. */
+/* Closes `fd` and keeps errno. */
 void close_keeping_errno(int fd);
 
-/* For a pipe, or a file that is written from its beginning or appended to. */
+/* The position for pipes, and for files that are appended to. */
 #define AT_END (-1)
 
-/* Writes at a position, or AT_END. False with errno set when not all of it could be written. */
+/* Writes at a position, or AT_END. False with errno unless all bytes were written. */
 bool write_all(int fd, const char *bytes, size_t length, off_t at);
 
-/* At most `size - 1` bytes of the file at `path` below `dir_fd`, as a string. False with errno set when it cannot be read. */
+/* Reads at most `size - 1` bytes of the file at `path` below `dir_fd`, as a string. False with errno. */
 bool read_small_file(int dir_fd, const char *path, char *buffer, size_t size);
 
-/* Writes into a file that is there, at `path` below `dir_fd`. False with errno set. */
+/* Writes to the existing file at `path` below `dir_fd`. False with errno. */
 bool write_file(int dir_fd, const char *path, const char *content);
 
-/* Makes an empty one that was not there, for all to read. False with errno set. */
+/* Creates an empty file that everybody may read. EEXIST if it exists. False with errno. */
 bool make_file(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which process is meant: a pid alone is given to somebody else sooner or later. */
+/* Identifies a process beyond its pid, which the kernel reuses. */
 #ifndef IDENTITY_H
 #define IDENTITY_H
 
@@ -19,10 +19,10 @@ struct identity {
   int64_t started_ms;
 };
 
-/* False with errno. It is read once, by a fork server for all that it forks. */
+/* Reads the boot id once; a fork server does it for all its launchers. False with errno. */
 bool identity_read_boot(void);
 
-/* Of a process that now is there and was not at `not_before` (boot_ticks). */
+/* Identifies the process `pid`, which exists now and did not at `not_before` (boot_ticks). */
 struct fault identity_find(struct identity *identity, pid_t pid, int64_t not_before);
 
 #endif

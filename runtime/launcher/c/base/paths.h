@@ -1,4 +1,4 @@
-/* Absolute paths, by name alone: nothing is looked up, no link followed. */
+/* Compares absolute paths as text. Symlinks are not resolved. */
 #ifndef PATHS_H
 #define PATHS_H
 

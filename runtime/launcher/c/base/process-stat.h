@@ -1,4 +1,4 @@
-/* What the kernel says of a process in /proc/PID/stat. */
+/* Fields of /proc/PID/stat. */
 #ifndef PROCESS_STAT_H
 #define PROCESS_STAT_H
 

@@ -1,11 +1,11 @@
-/* Text in a buffer of fixed size, formatted as printf does. What does not fit is cut off, and marked. */
+/* Text in a buffer of fixed size, formatted as by printf. Longer text is cut off, which sets `is_cut`. */
 #ifndef TEXT_H
 #define TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of the largest text, the outcome, four times over. */
+/* Four times the largest text, which is the outcome. */
 #define TEXT_BYTES 4096
 
 struct text {

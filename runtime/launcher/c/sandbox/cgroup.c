@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "base/pids.h"
 
-/* How long members of a cgroup that was left get to be gone, and between two looks. */
+/* How long to wait for the members of a leftover cgroup, and the interval between attempts. */
 #define LEFT_PATIENCE_US 1000000
 #define LEFT_LOOK_US 1000
 
@@ -21,7 +21,7 @@ static bool write_number(int cgroup_fd, const char *name, int64_t number) {
   return write_file(cgroup_fd, name, text_set(&text, "%ld", number));
 }
 
-/* An attribute that not every kernel has: without it we do without. */
+/* For an attribute that not every kernel has. */
 static bool write_if_there(int cgroup_fd, const char *name, const char *value) {
   return write_file(cgroup_fd, name, value) || errno == ENOENT;
 }
@@ -35,15 +35,15 @@ static bool limit_memory(const struct cgroup *cgroup, int64_t bytes) {
     return write_number(cgroup->memory_fd, "memory.max", bytes) &&
            write_if_there(cgroup->memory_fd, "memory.swap.max", "0") &&
            write_if_there(cgroup->memory_fd, "memory.oom.group", "1");
-  /* Memory and swap together may not be less than memory alone, so in this order. What sockets of IP hold is not in it. */
+  /* In this order, because memsw may not be lower than memory. Buffers of IP sockets have a limit of their own. */
   return write_number(cgroup->memory_fd, "memory.limit_in_bytes", bytes) &&
          write_number_if_there(cgroup->memory_fd, "memory.memsw.limit_in_bytes", bytes) &&
          write_number_if_there(cgroup->memory_fd, "memory.kmem.tcp.limit_in_bytes", bytes);
 }
 
 /*
- * A cgroup that is there already was left by a launcher that was killed before its task had begun. What may be in it still is
- * a child of that, which is killed with it and ends in a moment. Whoever else is in there has it for good.
+ * An existing cgroup was left by a launcher that was killed before its task started. It may still contain the child of that
+ * launcher, which is being killed. It is given up if other processes use it.
  */
 static bool remove_left(const char *path) {
   int64_t until_us = monotonic_us() + LEFT_PATIENCE_US;
@@ -83,8 +83,8 @@ int cgroup_birth_fd(const struct cgroup *cgroup) { return cgroup->is_v2 ? cgroup
 
 struct fault cgroup_join(const struct cgroup *cgroup) {
   /*
-   * "0" is whoever writes it, in any pid namespace. In version 1 a child that has one thread goes by `tasks`: for a whole
-   * process the kernel waits until no processor forks, which takes 9 ms of 14 when tasks come one by one.
+   * "0" means the writer, in any pid namespace. In version 1 a process with one thread is moved through `tasks`: through
+   * `cgroup.procs` the kernel waits until no processor forks, which takes 9 ms of 14 if tasks come one by one.
    */
   const char *members = cgroup->is_v2 ? "cgroup.procs" : "tasks";
   if (cgroup->pids_fd != ABSENT && !write_file(cgroup->pids_fd, members, "0")) return fault_at(STEP_CGROUP_JOIN);
@@ -98,13 +98,13 @@ static int member_fd(const struct cgroup *cgroup) { return cgroup->pids_fd != AB
 
 bool cgroup_is_there(const struct cgroup *cgroup) { return member_fd(cgroup) != ABSENT; }
 
-/* Processes that are held on to at a time; far below the descriptors that a launcher may have. */
+/* Pidfds open at a time, far below the descriptor limit. */
 #define HELD_AT_ONCE 64
 
 /*
- * A member may end between the list and the signal, and its pid be given to a stranger. So the processes of a batch are
- * held on to first, by pidfds; then the list is read again, and only those that are still on it are signalled. If the
- * pid is still listed after pidfd_open, the pidfd refers to that member: a pid is reused only after its process is reaped.
+ * A member may end between the list and the signal, and its pid may be reused. So a batch of pidfds is opened, then the list
+ * is read again, and only pids that are still on it are signalled. Such a pidfd refers to the member, because a pid is reused
+ * only after its process was reaped.
  */
 struct round {
   int cgroup_fd;
@@ -135,8 +135,8 @@ static void signal_held(struct round *round) {
 }
 
 /*
- * Without pidfds (before Linux 5.3, under a filter, or with no descriptor left) it is signalled by its pid: a cgroup that is
- * not killed is worse than the microseconds between the list and the signal, in which all other pids would have to be used.
+ * Without pidfds (before Linux 5.3, under a filter, or without free descriptors) the pid is signalled. Reuse within these
+ * microseconds would take all other pids.
  */
 static void signal_member(pid_t pid, void *context) {
   struct round *round = context;
@@ -163,13 +163,13 @@ bool cgroup_signal(const struct cgroup *cgroup, int signal, pid_t main_pid) {
 
 void cgroup_kill(const struct cgroup *cgroup) {
   if (member_fd(cgroup) == ABSENT) return;
-  /* Without new ones the list gets shorter whatever they do. */
+  /* Without new members, the list can only get shorter. */
   if (cgroup->pids_fd != ABSENT) write_file(cgroup->pids_fd, "pids.max", "0");
   if (cgroup->is_v2 && write_file(cgroup->pids_fd, "cgroup.kill", "1")) return;
   cgroup_signal(cgroup, SIGKILL, 0);
 }
 
-/* The number in the file `name`, after the line's `key ` where there is one. */
+/* The number in the file `name`, in the line that begins with `key`. */
 static int64_t read_number(int cgroup_fd, const char *name, const char *key) {
   char content[1024];
   if (!read_small_file(cgroup_fd, name, content, sizeof content)) return ABSENT;

@@ -1,8 +1,8 @@
 /*
- * The control groups of one task: made before it starts, joined by it before exec, gone when it is.
+ * The cgroups of one task: created before it starts, joined by it before exec, removed after its end.
  *
- * Version 2 has one directory for everything, version 1 one per controller; either of those may be missing. The
- * launcher never joins, so that limits and figures are the task's alone. Without a cgroup every verb does nothing.
+ * Version 2 has one directory, version 1 one for each controller, either of which may be missing. The launcher never joins, so
+ * limits and figures cover the task alone. Without a cgroup, all functions do nothing.
  */
 #ifndef CGROUP_H
 #define CGROUP_H
@@ -18,41 +18,41 @@ struct cgroup {
   bool is_v2;
   const char *pids_path;
   const char *memory_path;
-  /* ABSENT where there is no such cgroup. The same in version 2. */
+  /* ABSENT without such a cgroup. Equal in version 2. */
   int pids_fd;
   int memory_fd;
 };
 
 struct cgroup_usage {
-  /* ABSENT without a memory cgroup, or where the kernel does not say (before 5.19 in version 2). */
+  /* ABSENT without a memory cgroup, or if the kernel does not report it (version 2 before Linux 5.19). */
   int64_t memory_peak_bytes;
   int64_t oom_kills;
 };
 
 /*
- * Makes the groups and sets their limits. The parents exist and have the controllers enabled. `own_processes` of ours are
- * in them and not counted: an init.
+ * Creates the cgroups and sets their limits. The parents exist and have their controllers enabled. pids_max is raised by
+ * `own_processes`: an init.
  */
 struct fault cgroup_create(struct cgroup *cgroup, const struct arguments *arguments, int own_processes);
 
-/* Whether there is any. */
+/* Whether the task has a cgroup. */
 bool cgroup_is_there(const struct cgroup *cgroup);
 
-/* The cgroup that a child can be born into, or ABSENT: then it has to join. */
+/* The cgroup for CLONE_INTO_CGROUP, or ABSENT: then the child has to join. */
 int cgroup_birth_fd(const struct cgroup *cgroup);
 
-/* Moves the calling process in. */
+/* Moves the caller into the cgroups. */
 struct fault cgroup_join(const struct cgroup *cgroup);
 
-/* Signals every member. False when `main_pid` is not among them: it may have moved itself out. */
+/* Signals every member. False if `main_pid` is none: it may have left the cgroup. */
 bool cgroup_signal(const struct cgroup *cgroup, int signal, pid_t main_pid);
 
-/* No new member from now on, and KILL to every one there is. */
+/* Forbids new processes and kills every member. */
 void cgroup_kill(const struct cgroup *cgroup);
 
 struct cgroup_usage cgroup_read(const struct cgroup *cgroup);
 
-/* False when a cgroup would not go: it has members or cgroups of its own. */
+/* False if a cgroup has members or cgroups in it and cannot be removed. */
 bool cgroup_remove(const struct cgroup *cgroup);
 
 #endif

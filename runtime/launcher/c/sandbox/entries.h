@@ -1,4 +1,4 @@
-/* The entries of a directory, bound one by one into another: a root whose mount points need not exist in the rootfs. */
+/* Binds the entries of a rootfs one by one into the new root, so mount points need not exist in the rootfs. */
 #ifndef ENTRIES_H
 #define ENTRIES_H
 

@@ -2,16 +2,12 @@
 
 #include <sys/resource.h>
 
-/*
- * What login shells and service managers give. Whoever starts us may have raised its own soft limit, and programs that
- * walk all possible descriptors, or use select(), suffer from a large one.
- */
+/* The usual soft limit. That of the service may be higher, which is bad for programs that walk all descriptors or use select(). */
 #define OPEN_FILES 1024
 
 /*
- * The memory of a task holds its secrets; a file of it in a workspace is nobody's wish. Nor is it that of the program which
- * the host may have to take care of cores (kernel.core_pattern with a pipe), as root and outside of any sandbox: to that
- * the kernel pipes the memory whatever the limit is, except when it is 1.
+ * No core dumps: they contain the secrets of a task. With a pipe in kernel.core_pattern, the kernel passes the memory to a
+ * root process outside of any sandbox, whatever the limit is, except for 1.
  */
 #define CORE_BYTES 1
 
@@ -23,7 +19,7 @@ static bool set_limit(int resource, rlim_t soft, rlim_t hard) {
   return setrlimit(resource, &limit) == 0;
 }
 
-/* Never above what we have ourselves: only root could. */
+/* Never above our own limit: only root could raise it. */
 static bool lower_limit(int resource, rlim_t soft, rlim_t hard) {
   struct rlimit have;
   if (getrlimit(resource, &have) != 0) return false;

@@ -1,4 +1,4 @@
-/* Limits of the task's process itself (setrlimit); what it starts inherits them, each process its own count. */
+/* Resource limits of the task (setrlimit). Its children inherit them, and each process is counted by itself. */
 #ifndef LIMITS_H
 #define LIMITS_H
 

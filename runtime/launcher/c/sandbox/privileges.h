@@ -1,4 +1,4 @@
-/* What a task may do beyond its user: nothing, and never again anything. */
+/* Takes all privileges from a task, for good. */
 #ifndef PRIVILEGES_H
 #define PRIVILEGES_H
 
@@ -6,10 +6,10 @@
 
 #include "base/fault.h"
 
-/* Becomes another user, without groups; the capabilities stay until they are dropped. */
+/* Becomes another user without supplementary groups. Keeps the capabilities until privileges_drop. */
 struct fault privileges_become(uid_t uid, gid_t gid);
 
-/* No capability in any set, and no way to one: not by what is executed either. */
+/* Drops all capabilities from all sets, and forbids gaining any by exec. */
 struct fault privileges_drop(void);
 
 #endif

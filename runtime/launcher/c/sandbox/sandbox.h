@@ -6,8 +6,8 @@
  * (supervise/init.h) and forks the task; otherwise it becomes the task itself. The task sets up its session, streams,
  * limits and working directory, and last the seccomp filter (seccomp.h).
  *
- * Every step that the host or a surrounding seccomp filter forbids fails under its own name. No step is skipped in
- * silence: the service does not ask for features that the host lacks.
+ * A step that the host or a surrounding seccomp filter forbids fails under its own name. No step is skipped silently: serve
+ * does not request features that the host lacks.
  */
 #ifndef SANDBOX_H
 #define SANDBOX_H
@@ -21,11 +21,11 @@
 
 struct sandbox {
   const struct arguments *arguments;
-  /* Without one nothing else holds. */
+  /* If false, the other fields have no meaning. */
   bool is_on;
   unsigned int features;
   bool is_root;
-  /* Of the task, in its sandbox and on the host. */
+  /* User and group of the task, equal in the sandbox and on the host. */
   uid_t uid;
   gid_t gid;
 };
@@ -34,13 +34,13 @@ struct sandbox sandbox_of(const struct arguments *arguments);
 
 bool sandbox_has(const struct sandbox *sandbox, enum feature feature);
 
-/* The flags of clone() for the child. */
+/* The flags of clone() for the child. 0 without a sandbox. */
 unsigned int sandbox_birth_flags(const struct sandbox *sandbox);
 
-/* The child goes in, with all its descriptors. To be called once it has joined its control groups. */
+/* Moves the child into its sandbox. To be called after it joined its cgroups. */
 struct fault sandbox_enter(const struct sandbox *sandbox);
 
-/* The last step of the task itself. */
+/* Installs the seccomp filter: the last step before exec. */
 struct fault sandbox_filter(const struct sandbox *sandbox);
 
 #endif

@@ -1,16 +1,15 @@
 /*
- * The filter for system calls: what namespaces do not cover, and what is only needed to attack the kernel.
+ * The seccomp filter: refuses system calls that namespaces do not cover, and calls that are needed only to attack the kernel.
  *
- * A call that is refused fails with EPERM, as for anybody without rights; newer calls that programs can do without
- * (clone3, io_uring) with ENOSYS, so that they fall back. Nothing is killed. Everything else is allowed, newer calls too:
- * the filter adds to namespaces and lost rights and does not replace them.
+ * A refused call fails with EPERM, as for any unprivileged user, or with ENOSYS if programs have a fallback for it (clone3,
+ * io_uring). Nothing is killed. All other calls are allowed: the filter adds to namespaces and dropped capabilities.
  */
 #ifndef SECCOMP_H
 #define SECCOMP_H
 
 #include <stdbool.h>
 
-/* For us and all that comes after us. Without a pid namespace others' processes are not to be traced either. */
+/* Installs the filter for the caller and its descendants. Without a pid namespace of its own, tracing is refused, too. */
 bool seccomp_filter(bool has_own_pids);
 
 #endif

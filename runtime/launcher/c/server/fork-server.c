@@ -20,7 +20,7 @@
 
 extern char **environ;
 
-/* Children that are reaped in one go: orphans that fork may end as fast as we can reap, and others wait for us, too. */
+/* Children reaped in one go. Forking orphans may end as fast as we reap, and requests wait meanwhile. */
 #define REAPED_AT_ONCE 1024
 
 struct fork_server {
@@ -30,21 +30,21 @@ struct fork_server {
   struct setproctitle title;
   int signal_fd;
   pid_t pid;
-  /* There may be children that have ended and were not reaped yet. */
+  /* More children may have ended than were reaped in one go. */
   bool has_more;
 };
 
-/* Which process returns. */
+/* Which process returns from a launch. */
 enum side {
   SIDE_FORK_SERVER,
   SIDE_LAUNCHER,
-  /* A fork server that cannot go on, as the complaint says. */
+  /* The fork server must exit; the complaint says why. */
   SIDE_BROKEN,
 };
 
 bool fork_server_is_wanted(char **argv) { return argv[0] != NULL && argv[1] != NULL && strcmp(argv[1], "--fork-server") == 0; }
 
-/* Nothing but KILL ends us. A launcher sets its own signals. */
+/* Blocks all signals, so only KILL ends the fork server. */
 static bool begin(struct fork_server *server, char **argv, struct text *complaint) {
   int64_t notify_fd;
   if (argv[2] == NULL || !arguments_parse_fd(argv[2], &notify_fd)) return COMPLAIN(complaint, "--fork-server needs a descriptor");
@@ -57,7 +57,7 @@ static bool begin(struct fork_server *server, char **argv, struct text *complain
   return COMPLAIN(complaint, "cannot watch launchers: %s", strerror(errno));
 }
 
-/* What a fork leaves to be done; the rest is that of every launcher, which closes what it was not given. */
+/* Turns the forked child into a launcher. */
 static void become_launcher(struct fork_server *server, const struct request *request, struct arguments *arguments,
                             int lock_fd) {
   setsid();
@@ -73,7 +73,7 @@ static void become_launcher(struct fork_server *server, const struct request *re
 static enum side launch(struct fork_server *server, const struct request *request, struct arguments *arguments,
                         struct text *complaint) {
   bool is_sound = arguments_parse(arguments, request->argv, complaint);
-  if (!arguments_name_task(arguments)) return SIDE_BROKEN; /* there is nobody to tell of */
+  if (!arguments_name_task(arguments)) return SIDE_BROKEN; /* without an id, serve cannot be told */
   if (!job_table_make_room(&server->jobs)) {
     text_set(complaint, "no memory for another launcher");
     return SIDE_BROKEN;
@@ -108,7 +108,7 @@ static enum side launch_all(struct fork_server *server, struct arguments *argume
     if (state == INBOX_WAITS) return SIDE_FORK_SERVER;
     if (state == INBOX_BROKEN) return SIDE_BROKEN;
     enum side side = launch(server, &request, arguments, complaint);
-    if (side == SIDE_LAUNCHER) return side; /* and the request is its own */
+    if (side == SIDE_LAUNCHER) return side; /* it keeps its request */
     inbox_wipe(&server->inbox, &request);
     if (side == SIDE_BROKEN) return side;
   }
@@ -127,7 +127,7 @@ static void reap(struct fork_server *server) {
   }
 }
 
-/* When there is something to do, though nobody says so. */
+/* The next deadline. */
 static int64_t next_us(const struct fork_server *server, bool is_pipe_full) {
   int64_t next_us = job_table_drained_us(&server->jobs);
   int64_t tell_us = is_pipe_full ? NEVER : job_table_tell_us(&server->jobs);
@@ -137,7 +137,7 @@ static int64_t next_us(const struct fork_server *server, bool is_pipe_full) {
 }
 
 bool fork_server_run(char **argv, struct arguments *arguments, struct text *complaint) {
-  /* Not on the stack, so that a checker for leaks finds what it holds in every process. */
+  /* Static, so that a leak checker finds its memory in every process. */
   static struct fork_server server;
   if (!begin(&server, argv, complaint)) return false;
   for (bool is_pipe_full = false;;) {

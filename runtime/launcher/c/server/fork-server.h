@@ -1,25 +1,22 @@
 /*
- * taskmill-launcher --fork-server: the process that starts the launchers of a service.
+ * taskmill-launcher --fork-server: starts the launchers of a service.
  *
- * To start a process costs the parent a fork, and a large parent more than a small one. A service with one thread for
- * everything cannot afford that for each of its tasks, but it can write a few bytes into a pipe. So it starts one small
- * process, and asks that for launchers (inbox.h). The fork server forks, and the child goes on as a launcher: the code is
- * there already, and the memory shared.
+ * A fork costs more the larger the parent is, and serve has one thread for everything. So serve starts this small process
+ * and writes launch requests to its standard input (inbox.h). The fork server forks; the child continues as a launcher.
  *
- * What a service may rely on:
+ * Guarantees to serve:
  *
- *   the lock         of a task is taken before the fork and inherited. So whoever finds the fork server gone, and the lock
- *                    of a task free, knows that no launcher of that task is on its way
- *   gone             is told of every launcher that was asked for, once it has ended in whatever way (job-table.h). What goes
- *                    with it, `started`, `ended` and `failed`, the launchers say themselves, as far as they can
- *   orphans          of a task whose launcher was killed are gone before the end of that is told, and so is what they had
- *                    started (orphans.h); but for what KILL does not end within seconds (job-table.c)
- *   the end of file  means that the service is gone. What it had asked for is launched still, then the fork server ends; its
- *                    launchers live on. It keeps open whatever else it was given: with the lock of the service's
- *                    directory among that, no other service begins before
- *   signals          do not end it, but for KILL: who stops the service stops the fork server
+ *   lock        The fork server takes the lock of a task before it forks, and the launcher inherits it. If there is no fork
+ *               server and the lock is free, no launcher of that task is on its way.
+ *   gone        Every requested launch ends with one line `gone` (job-table.h). The launcher itself reports `started`,
+ *               `ended` and `failed`, as far as it can.
+ *   orphans     Processes that a killed launcher leaves behind are gone before its `gone` is sent (orphans.h), unless KILL
+ *               does not end them within seconds (job-table.c).
+ *   end of file serve is gone. The fork server launches what was requested, then exits; its launchers live on. Until then it
+ *               holds all inherited descriptors open, so the lock of the data directory keeps other services out.
+ *   signals     Only KILL ends the fork server, so stopping serve also stops it.
  *
- * Its standard error is that of its launchers.
+ * Launchers inherit its standard error.
  */
 #ifndef FORK_SERVER_H
 #define FORK_SERVER_H

@@ -11,11 +11,11 @@
 /* Jobs for which there is room at the beginning. */
 #define FIRST_SIZE 64
 
-/* How long `gone` of a launcher that ended in order waits for others, and how many of them wait. */
+/* How long, and with how many others, `gone` of a launcher that exited in order waits. */
 #define GATHER_US 20000
 #define GATHERED_AT_ONCE 64
 
-/* How long a job drains at most: what its launcher left is killed by then, or hangs in the kernel. */
+/* Longest draining. An orphan that is alive then hangs in the kernel. */
 #define MAX_DRAINING_US 5000000
 
 /* Of a launcher that ended in order, as wait() gives it. */

@@ -1,15 +1,14 @@
 /*
- * The job table: the launches that a fork server was asked for, until the service knows of their end.
+ * The job table: requested launches, until serve has been told `gone`.
  *
- * Each request ends with one line `gone`, also when there could be no launcher. A service that hears of it may rely on
- * that, so the line is never lost: when the pipe to the service is full, the job stays here and is told later. There are
- * as many jobs at a time as the service has slots for running tasks.
+ * Every request ends with one line `gone`, also if no launcher could be started. serve relies on it: if the pipe to serve is
+ * full, the job stays here and is reported later. There are at most as many jobs as serve has slots.
  *
- * A launcher that ended in order has said itself how its task ended. Then `gone` only lets the service forget the launcher,
- * so it waits for others: the service is not woken once more for each task.
+ * A launcher that exits in order has already reported how its task ended; `gone` then only frees memory in serve. So several
+ * `gone` are sent together, and serve is not woken once more for each task.
  *
- * `gone` of a launcher that was killed waits until what that left behind is gone (orphans.h), for until then the task has
- * not ended, and no other launcher may begin with it. A process that hangs in the kernel does not delay it for ever.
+ * If a signal killed the launcher, `gone` waits until its orphans are gone (orphans.h): until then the task has not ended,
+ * and no other launcher may start it. A process that hangs in the kernel delays it for a limited time.
  */
 #ifndef JOB_TABLE_H
 #define JOB_TABLE_H
@@ -25,11 +24,11 @@
 enum job_phase {
   /* Its launcher runs. */
   JOB_RUNNING,
-  /* A signal killed its launcher, which may have left processes behind. */
+  /* A signal killed its launcher. Orphans may be left. */
   JOB_DRAINING,
-  /* There was no launcher; the service is to be told why, then `gone`. */
+  /* The launcher could not start. serve must be told why, then `gone`. */
   JOB_FAILED,
-  /* The service is to be told `gone`. */
+  /* serve must be told `gone`. */
   JOB_ENDED,
 };
 
@@ -39,11 +38,11 @@ struct job {
   pid_t pid;
   /* JOB_FAILED. */
   struct fault fault;
-  /* JOB_DRAINING and JOB_ENDED: of the launcher, as wait() gave it. */
+  /* JOB_DRAINING and JOB_ENDED: wait status of the launcher. */
   int status;
-  /* JOB_DRAINING: how long it may take. JOB_FAILED, JOB_ENDED: when the service is to be told. On the monotonic clock. */
+  /* JOB_DRAINING: when to stop waiting. JOB_FAILED, JOB_ENDED: when to tell serve. Monotonic clock. */
   int64_t due_us;
-  /* The service's number of the launch. */
+  /* Number of the launch, from the request. */
   uint32_t launch;
   char task_id[MAX_TASK_ID_BYTES + 1];
 };
@@ -55,29 +54,29 @@ struct job_table {
   size_t size;
 };
 
-/* Makes sure that one more can be added. False without memory. */
+/* Makes room for one more job. False without memory. */
 bool job_table_make_room(struct job_table *table);
 
-/* A launcher that was forked. */
+/* Adds a forked launcher. */
 void job_table_add(struct job_table *table, const struct arguments *arguments, uint32_t launch, pid_t pid);
 
-/* A launcher that could not be started. Without a fault the service hears only `gone`. */
+/* Adds a launch that failed. Without a fault, serve is told only `gone`. */
 void job_table_add_failed(struct job_table *table, const struct arguments *arguments, uint32_t launch, struct fault fault);
 
-/* Whether a child is a launcher. */
+/* Whether the child `pid` is a launcher. */
 bool job_table_has_launcher(const struct job_table *table, pid_t pid);
 
-/* The end of a child, as wait() gave it. True when that was a launcher which ended by itself: it leaves nothing behind. */
+/* Records the end of a child. True if it was a launcher that exited by itself, which leaves no orphans. */
 bool job_table_note_end(struct job_table *table, pid_t pid, int status);
 
-/* Ends the draining of all jobs if `is_nothing_left` by any, otherwise of those that have drained for too long. */
+/* Ends the draining of all jobs if no orphan is left, else of jobs past their time. */
 void job_table_end_draining(struct job_table *table, bool is_nothing_left);
 
-/* On the monotonic clock: when draining takes too long, or the service is to be told; NEVER where there is no such job. */
+/* When draining is given up, or serve must be told; NEVER without such a job. Monotonic clock. */
 int64_t job_table_drained_us(const struct job_table *table);
 int64_t job_table_tell_us(const struct job_table *table);
 
-/* Tells the service of all jobs that have failed or ended. False when its pipe is full before that. */
+/* Tells serve of all jobs that failed or ended. False if the pipe fills up first. */
 bool job_table_tell(struct job_table *table);
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/children.h"
 #include "base/clock.h"
 
-/* Between two looks that no end has given reason for: a process that hangs in the kernel is there for long. */
+/* Interval between looks while orphans are left that KILL does not end. */
 #define PAUSE_US 1000000
 
 static bool is_orphan(pid_t pid, const void *table) { return !job_table_has_launcher(table, pid); }

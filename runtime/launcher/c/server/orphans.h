@@ -1,14 +1,12 @@
 /*
- * Orphans: processes that a killed launcher leaves behind, which nobody owns any more.
+ * Orphans: processes whose launcher was killed.
  *
- * The fork server is a child subreaper, so they become its children. It knows every launcher from the fork until it has
- * reaped it (job-table.h); every other child of it is an orphan, and killed: when a launcher was ended by a signal, and each
- * time an orphan was reaped, as that may have had children of its own. So any tree goes, in as many rounds as it is deep.
- * The list of children may leave one out while others end, so after each round that found some there is another a moment
- * later.
+ * The fork server is a child subreaper, so orphans become its children. It knows all its launchers (job-table.h); every
+ * other child is an orphan and is killed: whenever a signal ended a launcher, and whenever an orphan was reaped, because that
+ * one may have had children. So any process tree goes, in as many rounds as it is deep. The kernel's list of children may
+ * miss one while others exit, so each round that found some is followed by another.
  *
- * A process is never killed for what it is, only for whose child it is: orphans that wear no mark and belong to no cgroup
- * are found as well.
+ * A process is killed only because of its parent. So orphans without a mark and outside of any cgroup are found, too.
  */
 #ifndef ORPHANS_H
 #define ORPHANS_H
@@ -19,11 +17,11 @@
 #include "server/job-table.h"
 
 struct orphans {
-  /* When they are to be looked for, on the monotonic clock; NEVER while there is no reason to. */
+  /* When to look for orphans, on the monotonic clock; NEVER without a reason. */
   int64_t look_us;
 };
 
-/* Kills all children that are no launchers, if it is time for that. */
+/* Kills all children that are no launchers, if a look is due. */
 void orphans_kill(struct orphans *orphans, const struct job_table *table);
 
 #endif

@@ -1,19 +1,19 @@
 /*
- * What others see of a process in /proc: its command line, and the mark in its environment.
+ * The command line of a process and the mark in its environment, as /proc shows them.
  *
- * A launcher that was forked and never exec'd would look like the fork server: nobody could tell which task it serves, and a
- * service that ends what carries the mark of a task would not find its launcher. So a fork server is started with room in
- * both places, and each launcher writes there what it would have been started with.
+ * A forked launcher that never calls exec would look like the fork server: nobody could see which task it serves, and a
+ * service that ends marked processes would miss it. So the fork server is started with spare room in both places, and each
+ * launcher writes its own arguments and mark there.
  */
 #ifndef SETPROCTITLE_H
 #define SETPROCTITLE_H
 
 #include <stddef.h>
 
-/* The mark that all processes of a task carry: a variable. */
+/* The environment variable that marks all processes of a task. */
 #define MARK_NAME "TASKMILL_TASK"
 
-/* Two pieces of the memory that the kernel shows. Null where there is none. */
+/* Memory that /proc shows. Null if there is none. */
 struct setproctitle {
   char *arguments;
   size_t arguments_bytes;
@@ -21,10 +21,10 @@ struct setproctitle {
   size_t mark_bytes;
 };
 
-/* Finds the room: the arguments after the name of the program, and the value of the mark. */
+/* Finds the room: the arguments after the program name, and the value of the mark. */
 void setproctitle_find(struct setproctitle *title, char **argv, char **variables);
 
-/* Shows as many of `argv` after the name as there is room for, and the mark of `variables`. */
+/* Writes as many arguments of `argv` as fit, without the program name, and the mark of `variables`. */
 void setproctitle_show(const struct setproctitle *title, char **argv, char **variables);
 
 #endif

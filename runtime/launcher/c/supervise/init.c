@@ -43,7 +43,7 @@ static void note(struct init *init, pid_t pid, int status) {
   }
 }
 
-/* False when there is no child left. Waits for one to end if `may_wait`. */
+/* Reaps ended children; with `may_wait`, all of them. False if no child is left. */
 static bool reap(struct init *init, bool may_wait) {
   int status;
   pid_t pid;
@@ -51,7 +51,7 @@ static bool reap(struct init *init, bool may_wait) {
   return pid == 0;
 }
 
-/* Those from inside are not for us: anybody there may send them. Who is outside has no pid here. */
+/* Only signals from outside are passed on. A sender outside has no pid in here. */
 static bool is_from_outside(const siginfo_t *info) { return info->si_code <= 0 && info->si_pid == 0; }
 
 _Noreturn void init_run(pid_t task, int fd) {
@@ -70,7 +70,7 @@ _Noreturn void init_run(pid_t task, int fd) {
   _exit(0);
 }
 
-/* The word that is there, and who said it. False at the end of the stream, too. */
+/* Receives a word and the pid of its sender. False at the end of the stream, too. */
 static bool receive(int fd, int flags, struct init_word *word, pid_t *from) {
   union {
     struct cmsghdr header;

@@ -1,14 +1,14 @@
 /*
- * Process 1 of a sandbox with a pid namespace.
+ * The init: process 1 of a sandbox with a pid namespace.
  *
- * The task itself must not be it: that process ignores what it does not handle, its own signals too. So the launcher's
- * child becomes the init, and its own child the task. It reaps whatever loses its parent, passes on signals from outside,
- * and when the task has ended it says how, kills what is left (which in a namespace of its own no storm of forks
- * outruns), says how many that were and what all of them used, and ends. The end of a namespace takes its time, which
- * nobody has to wait for: by then nothing of the task is left. When it is killed, the kernel kills everything in its namespace.
+ * The task cannot be process 1 itself, because the kernel drops signals that process 1 does not handle. So the launcher's
+ * child becomes the init and forks the task. The init reaps orphans and passes on signals from outside. When the task has
+ * ended, the init reports the wait status, kills all other processes of the namespace (no fork storm escapes that), reports
+ * their number and the resource usage, and exits. The kernel takes a while to end a namespace; nobody has to wait for that.
+ * If the init is killed, the kernel kills its namespace.
  *
- * It talks to the launcher through a pair of sockets, in words of a fixed size. The kernel adds to each word who says it,
- * as the listener sees that process: so the launcher learns the task's pid on the host.
+ * The init sends words of a fixed size through a pair of sockets. The kernel adds the pid of the sender as the receiver sees
+ * it, which tells the launcher the pid of the task on the host.
  */
 #ifndef INIT_H
 #define INIT_H
@@ -19,33 +19,33 @@
 
 #include "supervise/usage.h"
 
-/* The task is there, and has not begun; how it ended; nothing of it is left. */
+/* The task was forked, but runs no program yet; it has ended; all its processes are gone. */
 enum init_word_kind { INIT_BEGINS = 1, INIT_ENDED, INIT_DONE };
 
 struct init_word {
   enum init_word_kind kind;
-  /* With INIT_ENDED: as wait() gave it. */
+  /* INIT_ENDED: wait status of the task. */
   int status;
-  /* With INIT_DONE: what was killed after the task had ended, and what all that it has waited for used. */
+  /* INIT_DONE: processes killed after the end of the task, and the usage of all reaped processes. */
   int64_t leftovers;
   struct usage usage;
 };
 
-/* Two ends; the first hears who speaks. */
+/* Makes the pair of sockets. `ours` receives the pid of the sender. */
 bool init_channel(int *ours, int *theirs);
 
 bool init_say(int fd, struct init_word word);
 
-/* Never returns. `fd` is the only descriptor that it keeps. */
+/* Never returns. Closes all descriptors but `fd`. */
 _Noreturn void init_run(pid_t task, int fd);
 
 /*
- * Waits until the task is there. False when it will not be, with ESRCH; when something can be read from `end_fd` meanwhile,
- * with EINTR; or after `timeout_ms`, with ETIMEDOUT.
+ * Waits until the task was forked. False with errno: ESRCH if it never will be, EINTR if `end_fd` became readable first,
+ * ETIMEDOUT after `timeout_ms`.
  */
 bool init_await_task(int fd, int end_fd, int timeout_ms, pid_t *task);
 
-/* The next word, if there is one already. */
+/* Receives the next word without blocking. */
 bool init_hear(int fd, struct init_word *word);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Lines to the service, through a FIFO that all launchers of one service share.
+ * Lines to serve, through a FIFO that all launchers of a service share.
  *
- * A hint to look, never the truth itself: that is in the files. So a pipe that is full, or that nobody reads, is no
- * trouble of a launcher. A line is shorter than PIPE_BUF, so it arrives whole.
+ * A line is only a hint to look at the files, so a launcher ignores a full or unread pipe. A line is shorter than PIPE_BUF
+ * and therefore atomic.
  */
 #ifndef NOTIFY_H
 #define NOTIFY_H
@@ -14,22 +14,21 @@
 #include "base/fault.h"
 #include "base/identity.h"
 
-/* `started ID launcher_pid pid pgid start_time started_ms`: the program runs. Left out where that is over at once. */
+/* `started ID launcher_pid pid pgid start_time started_ms`: the program runs. Not sent for a program that ends at once. */
 void notify_started(const struct arguments *arguments, const struct identity *identity);
 
-/* `timeout ID`: the wall time of a program that runs is over, and it was asked to end. */
+/* `timeout ID`: the wall time is over, and the task was sent TERM. */
 void notify_timeout(const struct arguments *arguments);
 
-/* `ended ID`: the outcome is in place. */
+/* `ended ID`: the outcome is written. */
 void notify_ended(const struct arguments *arguments);
 
-/* `failed ID step errno`: there will be no outcome. False when the pipe is full. */
+/* `failed ID step errno`: there will be no outcome. False if the pipe is full. */
 bool notify_failed(const struct arguments *arguments, struct fault fault);
 
 /*
- * `gone ID launch exit_code`: of the fork server, that the launcher has ended (job-table.h). Behind it ` killed` where
- * a signal ended the launcher itself: a task that exits with 128 + n, or is ended by a signal, has the same exit code.
- * False when the pipe is full.
+ * `gone ID launch exit_code`, sent by the fork server: the launcher has ended (job-table.h). ` killed` follows if a signal
+ * ended the launcher, because a task can cause the same exit code. False if the pipe is full.
  */
 bool notify_gone(const struct arguments *arguments, uint32_t launch, int exit_code, bool is_killed);
 

@@ -17,7 +17,7 @@ static const char *const REASONS[] = {
   [REASON_TERMINATED] = "terminated",
 };
 
-/* Where the file system cannot take room by a call, zeros do; they are cut off when something is written. */
+/* Zeros take the space if the file system has no fallocate. They are cut off after each write. */
 static bool take_room(struct record *record) {
   if (fallocate(record->fd, FALLOC_FL_KEEP_SIZE, 0, TEXT_BYTES) == 0) return true;
   if (errno != EOPNOTSUPP && errno != ENOSYS) return false;

@@ -1,47 +1,45 @@
 /*
- * The record of a task: lines `key=value`, in one file that grows.
+ * The record of a task: lines `key=value` in a file that grows in three parts.
  *
- * Its first part names the launcher, which can be asked to give up from then on. It is there before anything is set up,
- * under the name `outcome.new`:
+ * The first part names the launcher, so that serve can signal it. It is written before anything is set up, to `outcome.new`:
  *
  *   version=1
  *   launcher_pid=
  *
- * The second part names the task. It is there before the program is, under the name `started`:
+ * The second part identifies the task. It is written before the program starts; then the file is renamed to `started`:
  *
  *   pid= pgid= start_time= boot_id= started_ms=
  *
- * The third part says how it ended. It is added when nothing of the task is left; then the file is renamed
- * to `outcome`. Only one that has the last line counts as an outcome:
+ * The third part says how the task ended. It is written when nothing of the task is left; then the file is renamed to
+ * `outcome`. Without the last line it is no outcome:
  *
  *   how=          exited              the main process returned from main, or called exit
  *                 signaled            a signal ended it
  *                 abandoned           KILL did not end it within --give-up-ms: it hangs in the kernel
- *                 launch_failed       we could not start it
- *                 sandbox_setup_failed  we could not fence it in as asked, so it was not started
+ *                 launch_failed       the launcher could not start it
+ *                 sandbox_setup_failed  the sandbox could not be set up, so it was not started
  *   exit_code=    0 to 255; with how=exited only
  *   signal=       its number; with how=signaled only
- *   step= errno=  what failed (fault.h) and the system's reason; with launch_failed and sandbox_setup_failed only
- *   mount=        path of the mount that failed (mount_list_name); absent for other failures, and for paths that are long or
- *                 have control characters
- *   reason=       what made us end it, the first if there were several: none, wall_time, kill (a request of our
- *                 service), output_limit, terminated (a signal to the launcher, by somebody else). Set only when a signal
- *                 was sent because of it: a task that came to its end before has none.
- *   finished_ms=  when the main process had ended, or we gave up (milliseconds since 1970)
- *   duration_ms=  from its start to its end, by a clock that never jumps; 0 when no process was made
+ *   step= errno=  the step that failed (fault.h) and its errno; with launch_failed and sandbox_setup_failed only
+ *   mount=        path of the failed mount (mount_list_name); absent for other failures, and for a path that is long or has
+ *                 control characters
+ *   reason=       why the launcher ended the task, the first reason only: none, wall_time, kill (requested by serve),
+ *                 output_limit, terminated (any other signal to the launcher). none if the task ended before a signal was sent
+ *   finished_ms=  when the main process ended or was given up (milliseconds since 1970)
+ *   duration_ms=  from start to end, by the monotonic clock; 0 without a process
  *   user_cpu_ms= system_cpu_ms= max_rss_bytes=
- *                 of the main process and everything of the task that was waited for, by it or by us; the memory is that
- *                 of the largest single process; absent where an init was killed, and what it had waited for is lost
+ *                 usage of all reaped processes of the task; max_rss_bytes of the largest one; absent if the init was killed,
+ *                 because its numbers are lost
  *   memory_peak_bytes= oom_kills=
- *                 of the memory cgroup; absent without one, or where the kernel does not say
+ *                 of the memory cgroup; absent without one, or if the kernel does not report them
  *   stdout_bytes= stderr_bytes=
  *                 sizes of the logs at the end; absent when they were not opened
- *   leftovers_killed=  processes that were still there when the main process had ended, and were killed
+ *   leftovers_killed=  processes that outlived the main process and were killed
  *   leftovers_alive=   processes that could not be killed within --give-up-ms, the main process included
  *   end=1
  *
- * The lines from pid to started_ms are absent when no process was made, or none that became the task. Room for all of it is
- * taken before the task starts: a disk that fills up later cannot lose an ending.
+ * Without a task process, the second part is absent. Disk space for the whole record is allocated before the task starts, so
+ * a full disk cannot lose an outcome.
  */
 #ifndef OUTCOME_H
 #define OUTCOME_H
@@ -71,7 +69,7 @@ struct outcome {
   int64_t duration_us;
   struct cgroup_usage cgroup_usage;
   struct usage usage;
-  /* Who could have told did not live to. */
+  /* The init was killed, and its usage is lost. */
   bool is_usage_lost;
   int64_t stdout_bytes;
   int64_t stderr_bytes;
@@ -79,35 +77,35 @@ struct outcome {
   int64_t leftovers_alive;
 };
 
-/* The file, under whatever name it has by now. */
+/* The file of the record. */
 struct record {
   int dir_fd;
   int fd;
   const char *name;
-  /* Written so far. */
+  /* Bytes written so far. */
   off_t bytes;
-  /* With zeros, which took the room. */
+  /* Whether zeros allocate the space, because fallocate is not supported. */
   bool is_filled;
 };
 
-/* Makes the file, takes room for it on the disk and writes the first part. */
+/* Creates the file, allocates its space and writes the first part. */
 struct fault record_reserve(struct record *record, int dir_fd);
 
-/* The second part: from then on it is known who runs. */
+/* Writes the second part. */
 struct fault record_start(struct record *record, const struct identity *identity);
 
-/* The third part: from then on it is known how it ended. */
+/* Writes the third part. */
 struct fault record_end(struct record *record, const struct outcome *outcome);
 
-/* From then on also after a power cut. */
+/* Makes the record survive a power failure. */
 struct fault record_sync(const struct record *record);
 
 #define EXIT_NOT_STARTED 125
-/* The task was started and has ended, but how could not be written down. */
+/* The task ended, but the outcome could not be written. */
 #define EXIT_OUTCOME_LOST 123
 #define EXIT_SIGNAL_BASE 128
 
-/* As far as an exit code can say it: the task's own, 128 + signal, 124 wall time, 125 not started or abandoned. */
+/* The exit code of the launcher: that of the task, 128 + signal, 124 for wall time, 125 for not started or abandoned. */
 int outcome_exit_code(const struct outcome *outcome);
 
 #endif

@@ -13,17 +13,17 @@
 #include "base/clock.h"
 #include "supervise/init.h"
 
-/* Children that are reaped in one go, beyond those that were there at the last look: a storm ends them as fast as we
- * can reap, so without a bound there would be no time for anything else, and with a fixed one they would pile up. */
+/* Children reaped in one go, beyond those of the last round. In a fork storm, children end as fast as we reap: without a
+ * bound nothing else would run, and with a fixed bound zombies would pile up. */
 #define REAPED_AT_ONCE 1024
 
-/* Rounds after which it is a storm, not just a tree of processes. */
+/* After so many rounds it is a fork storm, not a process tree. */
 #define CALM_ROUNDS 8
 
-/* How long an init may take to end what is left, before we do. */
+/* How long the init may take to kill the rest before the launcher does. */
 #define INIT_PATIENCE_US 1000000
 
-/* Longest wait between two rounds. A grandchild may become our child without a signal that says so. */
+/* Longest wait between two rounds: an orphan becomes our child without a signal. */
 #define ROUND_PAUSE_US 5000
 
 struct fault reaper_become(void) {
@@ -37,7 +37,7 @@ static void end_main(struct reaper *reaper, int status) {
   reaper->ended_epoch_ms = epoch_ms();
 }
 
-/* What the init has to say: nothing when it was killed, by us or for want of memory, and with it the task. */
+/* Reads the words of the init. There are none if it was killed, and with it the task. */
 static void hear_init(struct reaper *reaper) {
   struct init_word word;
   while (reaper->init_fd != ABSENT && init_hear(reaper->init_fd, &word)) {
@@ -74,7 +74,7 @@ void reaper_signal(const struct reaper *reaper, int signal) {
   if (reaper->init_fd != ABSENT || kill(-reaper->main_pid, signal) != 0) kill(reaper->main_pid, signal);
 }
 
-/* Until a child ends, or it is time for another look. */
+/* Waits until a child ends or the next round is due. */
 static void await_child(int64_t at_most_us) {
   sigset_t child_signal;
   sigemptyset(&child_signal);
@@ -84,9 +84,9 @@ static void await_child(int64_t at_most_us) {
 }
 
 /*
- * Hundreds of processes that fork leave us one slice of a processor in hundreds, and by then we have the names of those
- * that were. Before all others, which only root may be, we are through with them while they wait for theirs: 300 lines of
- * sessions ended in 0.7 s instead of 10. By the system call: musl has no sched_setscheduler.
+ * In a fork storm, hundreds of processes compete for the processors, and our list of children is outdated when we run. With
+ * real-time priority, which only root gets, we kill them while they wait: 300 lines of sessions ended in 0.7 s instead of 10.
+ * Uses the system call, because musl has no sched_setscheduler.
  */
 static void go_first(void) {
   struct sched_param lowest_of_real_time = {.sched_priority = 1};
@@ -96,7 +96,7 @@ static void go_first(void) {
 void reaper_kill_all(struct reaper *reaper, const struct cgroup *cgroup, int64_t give_up_us) {
   int round = 0;
   for (reaper_collect(reaper); !reaper->is_empty; reaper_collect(reaper)) {
-    /* A cgroup cannot be removed before its last member is gone. */
+    /* With a cgroup, wait for the init as well: a cgroup with a member cannot be removed. */
     if (reaper->is_init_done && !cgroup_is_there(cgroup)) return;
     if (++round == CALM_ROUNDS) go_first();
     int64_t left_us = give_up_us - monotonic_us();
@@ -105,7 +105,7 @@ void reaper_kill_all(struct reaper *reaper, const struct cgroup *cgroup, int64_t
       return;
     }
     if (reaper->init_fd != ABSENT && left_us > give_up_us - reaper->ended_us - INIT_PATIENCE_US) {
-      /* It is doing the same, and counts. */
+      /* The init kills and counts them. */
       await_child(left_us);
       continue;
     }

@@ -10,7 +10,7 @@
 #define LAST_SIGNAL 64
 #define KERNEL_SIGSET_BYTES 8
 
-/* By the system calls: the C library keeps some signals for itself, and these may have been ignored as well. */
+/* Uses the system call, because the C library reserves some signals, which may be ignored, too. */
 void signals_by_default(void) {
   struct {
     void *handler;
@@ -47,7 +47,7 @@ static int signalfd_of(const int *watched, size_t count) {
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* The ends first, so that they can be had without those of children. */
+/* SIGCHLD last, so that the others can be watched without it. */
 static const int WATCHED[] = {SIGNAL_OF_KILL, SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGCHLD};
 #define WATCHED_COUNT (sizeof WATCHED / sizeof WATCHED[0])
 

@@ -1,12 +1,11 @@
 /*
  * The loop that waits for a task.
  *
- * It sleeps in one ppoll() on three descriptors: signals (a child ended, our service wants the task to end, or somebody
- * else wants us to), the pipe on which the child says whether it became the program, and the words of an init; its
- * timeout is the nearest deadline. A task is RUNNING until there is a first reason to end it; then it is ASKED, with
- * TERM, and has until its grace is over; then it is KILLED, and has until we give up on it. Whatever comes first decides
- * the reason: children are reaped before anything else is looked at, and once more before a signal is sent, so that a
- * task that came to its end by itself keeps its true outcome.
+ * One ppoll() waits for signals (a child ended, serve requests the end, or somebody else does), for the fault pipe of the
+ * child and for words of the init, until the nearest deadline. A task is RUNNING until the first reason to end it. Then it is
+ * ASKED with TERM until its grace period is over, then KILLED until it is given up. The first reason wins: children are
+ * reaped before anything else is handled, and again before a signal is sent, so a task that ended by itself keeps its true
+ * outcome.
  */
 #include "supervise/supervise.h"
 
@@ -21,15 +20,15 @@
 #include "supervise/signals.h"
 
 /*
- * Between two looks at the size of the logs. A task may write beyond its limit for as long as that, so a look is due when
- * what is left could be full: at a rate that a page cache takes, not a disk. Below the least, tasks that are close to their
- * limit would cost more to watch than what they may write; above the most there is nothing to gain.
+ * Interval between checks of the log sizes. A task can exceed its limit for that long. So the next check is due when the
+ * remaining space could be full, at the speed of a page cache. A shorter minimum would make tasks close to their limit costly
+ * to watch; a longer maximum saves nothing.
  */
 #define MIN_OUTPUT_LOOK_US 10000
 #define MAX_OUTPUT_LOOK_US 200000
 #define OUTPUT_BYTES_PER_US 1000
 
-/* Most programs that are quick are over by then, and the word of their end says it all. */
+/* Most short programs have ended by then, and then `started` is not sent. */
 #define SAY_STARTED_AFTER_US 5000
 
 enum phase { PHASE_RUNNING, PHASE_ASKED, PHASE_KILLED };
@@ -42,7 +41,7 @@ struct loop {
   /* The end of the present phase. */
   int64_t deadline_us;
   int64_t output_look_us;
-  /* When our service is told that the program runs; NEVER before it does, and afterwards. */
+  /* When to send `started`; NEVER before the program runs, and after it was sent. */
   int64_t say_started_us;
   struct fault fault;
 };
@@ -66,19 +65,19 @@ static void kill_task(struct loop *loop, int64_t now_us) {
 
 static void ask_task(struct loop *loop, int64_t now_us) {
   signal_task(loop, SIGTERM);
-  signal_task(loop, SIGCONT); /* a stopped one would not hear it */
+  signal_task(loop, SIGCONT); /* a stopped process does not handle TERM */
   loop->phase = PHASE_ASKED;
   loop->deadline_us = now_us + loop->given->arguments->grace_ms * US_PER_MS;
 }
 
-/* That the program runs, unless it is said already, or not known. */
+/* Sends `started`, unless it was sent or the program does not run yet. */
 static void say_started(struct loop *loop) {
   if (loop->say_started_us == NEVER) return;
   loop->say_started_us = NEVER;
   notify_started(loop->given->arguments, loop->given->identity);
 }
 
-/* The first reason counts; one that comes too late is none. */
+/* Only the first reason counts, and none after the end of the task. */
 static void end_because(struct loop *loop, enum reason reason) {
   if (loop->phase != PHASE_RUNNING || has_ended(loop)) return;
   loop->reason = reason;
@@ -95,12 +94,12 @@ static void end_because(struct loop *loop, enum reason reason) {
 static void hear_child(struct loop *loop) {
   struct task *task = loop->given->task;
   loop->fault = task_read_fault(task);
-  /* A child that we ended may have been silent for that reason. */
+  /* A child that we killed reports no fault. */
   if (is_fault(loop->fault) || loop->phase != PHASE_RUNNING) return;
   loop->say_started_us = monotonic_us() + SAY_STARTED_AFTER_US;
 }
 
-/* What may still be written to the log that is larger; negative when that is too large. */
+/* Bytes until the larger log reaches its limit; negative above it. */
 static int64_t output_room(const struct loop *loop) {
   int64_t stdout_bytes = log_bytes(loop->given->dir->stdout_fd);
   int64_t stderr_bytes = log_bytes(loop->given->dir->stderr_fd);
@@ -113,7 +112,7 @@ static int64_t output_look_in_us(int64_t room_bytes) {
   return full_in_us < MAX_OUTPUT_LOOK_US ? full_in_us : MAX_OUTPUT_LOOK_US;
 }
 
-/* False when the main process does not end at all. */
+/* Handles deadlines that have passed. False if KILL does not end the main process. */
 static bool heed_clock(struct loop *loop) {
   int64_t now_us = monotonic_us();
   if (now_us >= loop->say_started_us) say_started(loop);
@@ -138,7 +137,7 @@ static void await_event(struct loop *loop) {
   struct timespec timeout = timespec_of_us(loop->given->reaper->has_more ? 0 : next_us - monotonic_us());
   struct pollfd events[] = {
     {.fd = loop->signal_fd, .events = POLLIN},
-    {.fd = loop->given->task->fault_fd, .events = POLLIN}, /* ABSENT, once it was heard, is passed over */
+    {.fd = loop->given->task->fault_fd, .events = POLLIN}, /* ABSENT, after it was read, is ignored */
     {.fd = loop->given->reaper->init_fd, .events = POLLIN},
   };
   if (ppoll(events, sizeof events / sizeof events[0], &timeout, NULL) <= 0) return;
@@ -169,14 +168,14 @@ static void conclude(struct loop *loop, struct outcome *outcome) {
   outcome->finished_ms = reaper->ended_epoch_ms;
   outcome->duration_us = reaper->ended_us - loop->given->started_us;
   outcome->usage = usage_of_children();
-  /* One that we have not waited for yet says itself what it has waited for. */
+  /* An init that is not reaped yet has reported its usage. */
   if (!reaper->is_empty) usage_add(&outcome->usage, reaper->init_usage);
   outcome->is_usage_lost = outcome->how != HOW_NOT_STARTED && reaper->init_fd != ABSENT && !reaper->is_init_done;
   outcome->leftovers_killed = reaper->leftovers_killed;
   outcome->leftovers_alive = reaper->leftovers_alive;
 }
 
-/* A request that was there before us: then there is nothing to start. */
+/* Starts the program, unless an end was requested before. */
 static void begin(struct loop *loop) {
   struct task *task = loop->given->task;
   enum reason asked = loop->given->asked;
@@ -184,7 +183,7 @@ static void begin(struct loop *loop) {
   if (asked == REASON_NONE) task_go(task);
   else if (task->is_set_up) end_because(loop, asked);
   else if (!has_ended(loop)) {
-    /* There is no task yet that could heed TERM. */
+    /* There is no task yet that could handle TERM. */
     loop->reason = asked;
     kill_task(loop, monotonic_us());
   }
@@ -205,7 +204,7 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
     if (!has_ended(&loop) && !heed_clock(&loop)) break;
   }
   if (supervision->reaper->has_main_ended) {
-    /* Its last word may have come together with its end. */
+    /* The fault may have arrived together with the end. */
     if (supervision->task->fault_fd != ABSENT) hear_child(&loop);
     int64_t give_up_us = monotonic_us() + supervision->arguments->give_up_ms * US_PER_MS;
     reaper_kill_all(supervision->reaper, supervision->cgroup, give_up_us);

@@ -1,4 +1,4 @@
-/* From the first moment of a task to its last. */
+/* Waits for the end of a task, and ends it when its time or its output runs out. */
 #ifndef SUPERVISE_H
 #define SUPERVISE_H
 
@@ -14,13 +14,16 @@ struct supervision {
   const struct identity *identity;
   struct task *task;
   struct reaper *reaper;
-  /* Why the task is to end that has not begun: an end was asked for before it was made, or while it was. */
+  /* Why the task must end before its program starts: an end was requested before or during its set-up. */
   enum reason asked;
-  /* Of the monotonic clock. */
+  /* Monotonic clock. */
   int64_t started_us;
 };
 
-/* `signal_fd` is of signals_watch. Lets the task run, and returns when its main process has ended or been given up, and nothing of it is left. */
+/*
+ * Starts the program and returns once the main process has ended or was given up, and nothing else of the task is left.
+ * `signal_fd` comes from signals_watch.
+ */
 void supervise(struct supervision *supervision, int signal_fd, struct outcome *outcome);
 
 #endif

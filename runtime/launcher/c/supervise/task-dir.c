@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* No task is started twice, and no outcome overwritten, whatever a service believes after a crash. */
+/* No task starts twice and no outcome is overwritten, even if serve is wrong after a crash. */
 static bool has_run(int dir_fd) {
   return faccessat(dir_fd, "started", F_OK, 0) == 0 || faccessat(dir_fd, "outcome", F_OK, 0) == 0;
 }
@@ -23,7 +23,7 @@ static bool is_meant(int dir_fd, const char *task_dir_id) {
   return strcmp(text_set(&id, "%lu:%ld", status.st_ino, changed_ns), task_dir_id) == 0;
 }
 
-/* Under the lock: whoever has it may rely on it that the directory stays that of the task. */
+/* Checks the identity under the lock: while it is held, the directory stays that of the task. */
 static struct fault lock_meant(int lock_fd, int dir_fd, const char *task_dir_id) {
   if (flock(lock_fd, LOCK_EX | LOCK_NB) != 0) return fault_at(STEP_LOCK);
   return is_meant(dir_fd, task_dir_id) ? no_fault() : (struct fault){.step = STEP_TASK_DIR, .error = ESTALE};
@@ -37,7 +37,7 @@ struct fault task_dir_lock(int *fd, const struct arguments *arguments) {
 
 struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments) {
   *dir = (struct task_dir){.stdout_fd = ABSENT, .stderr_fd = ABSENT};
-  /* A fork server has opened the directory to lock it; others may lock a file of their choice. */
+  /* The fork server opened the directory to lock it. --lock-fd of others may be any file. */
   bool is_open = arguments->fork_server_pid != ABSENT;
   dir->fd = is_open ? (int)arguments->lock_fd : open(arguments->task_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir->fd < 0) return fault_at(STEP_TASK_DIR);
@@ -47,7 +47,7 @@ struct fault task_dir_open(struct task_dir *dir, const struct arguments *argumen
   return has_run(dir->fd) ? (struct fault){.step = STEP_TASK_DIR, .error = EEXIST} : no_fault();
 }
 
-/* Append, always: a task that opens /dev/stdout again, cutting it or not, must not leave a hole where it wrote before. */
+/* Opened for append: after a task truncates /dev/stdout, writes must not leave a hole. */
 static int open_log(int dir_fd, const char *name, int64_t owner) {
   int fd = openat(dir_fd, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   return fd < 0 || owner == ABSENT || fchown(fd, (uid_t)owner, (gid_t)owner) == 0 ? fd : ABSENT;

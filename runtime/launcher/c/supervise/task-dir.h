@@ -1,4 +1,4 @@
-/* The files of one task, all in one directory that is opened once: it may be renamed, but not replaced under us. */
+/* The directory of a task and its files. It is opened once, so a rename does not matter, and nobody can replace it. */
 #ifndef TASK_DIR_H
 #define TASK_DIR_H
 
@@ -8,29 +8,28 @@
 #include "base/fault.h"
 
 struct task_dir {
-  /* Of the directory itself. */
+  /* The directory. */
   int fd;
-  /* Holds the lock. The same as `fd`, unless we were given one of a file of somebody's choice. */
+  /* Holds the lock: `fd`, or the descriptor given with --lock-fd. */
   int lock_fd;
   int stdout_fd;
   int stderr_fd;
 };
 
 /*
- * Opens the directory and takes its lock, which is that of whoever has `fd` open. A request may wait for long, and its task
- * end and be removed meanwhile; then its name may be that of a new task. So the request says by `task_dir_id` which
- * directory it is for: `INODE:NANOSECONDS`, of request.json in it, which is written once, and its time of modification.
- * ESTALE when it is another one.
+ * Opens the directory and takes its lock, which lasts as long as `fd` is open anywhere. While a request waits, its task may
+ * be removed and its name go to a new task. So `task_dir_id` identifies the directory: `INODE:NANOSECONDS` of its
+ * request.json, which is written once, and of the modification time. ESTALE for another directory.
  */
 struct fault task_dir_lock(int *fd, const struct arguments *arguments);
 
-/* Takes the lock: whoever has it is the launcher of this task, until it ends in whatever way. Refuses a task that ran. */
+/* Opens the directory and holds its lock until the launcher ends. EEXIST if the task ran before. */
 struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments);
 
-/* The logs belong to the user `owner` who writes them, or to us if ABSENT: only an owner can open /dev/stdout again. */
+/* Opens the logs. They belong to `owner`, who can then reopen /dev/stdout, or to the service if ABSENT. */
 struct fault task_dir_open_logs(struct task_dir *dir, int64_t owner);
 
-/* Of a copy of us: lets go of the lock without taking it from us, keeping the logs. */
+/* In the child: closes the directory and its copy of the lock, and keeps the logs open. */
 void task_dir_leave(const struct task_dir *dir);
 
 /* Bytes in a log, or ABSENT. */

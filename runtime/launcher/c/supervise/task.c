@@ -34,8 +34,8 @@ static struct fault connect_stdio(const struct task_dir *dir) {
 }
 
 /*
- * With a view of its own the task goes there itself. Without one it may be another user, who cannot pass all directories
- * on the way: then we go, before it is.
+ * In a sandbox without a mount namespace, the sandbox user may not be able to search all directories of the path. So the
+ * working directory is entered before the change of the user.
  */
 static bool enters_early(const struct sandbox *sandbox) { return sandbox->is_on && !sandbox_has(sandbox, FEATURE_MOUNT); }
 
@@ -43,7 +43,7 @@ static struct fault enter_workdir(const struct task_setup *setup) {
   return chdir(setup->arguments->workdir) == 0 ? no_fault() : fault_at(STEP_WORKDIR);
 }
 
-/* What only the task itself can do. */
+/* The part of the set-up that the task does itself. */
 static struct fault set_up(const struct task_setup *setup) {
   if (setsid() < 0) return fault_at(STEP_SESSION);
   struct fault fault = connect_stdio(setup->dir);
@@ -59,13 +59,13 @@ _Noreturn static void say_fault(int fault_fd, struct fault fault) {
   _exit(NOT_THE_TASK);
 }
 
-/* Before the program runs it is known who that will be. */
+/* Writes the record of the task, before its program runs. */
 static struct fault write_down(const struct task *task, struct identity *identity, struct record *record) {
   struct fault fault = identity_find(identity, task->main_pid, task->not_before);
   return is_fault(fault) ? fault : record_start(record, identity);
 }
 
-/* The child's ends, and what it must know of its birth. */
+/* The child's ends of the pipes, and how it was forked. */
 struct birth {
   int go_fd;
   int fault_fd;
@@ -84,7 +84,7 @@ static void exec_program(char **command) {
   else execvp(command[0], command);
 }
 
-/* From here on it is the task, which waits for our word. */
+/* The task: completes its set-up, waits for the go byte and becomes the program. */
 _Noreturn static void begin(const struct task_setup *setup, const struct birth *birth) {
   struct fault fault = set_up(setup);
   if (is_fault(fault)) say_fault(birth->fault_fd, fault);
@@ -96,8 +96,8 @@ _Noreturn static void begin(const struct task_setup *setup, const struct birth *
 }
 
 /*
- * With a pid namespace the child becomes its init, and its own child the task. That borrows our memory until it is the
- * program (vfork): nothing is copied, and we would have nothing to do anyway.
+ * With a pid namespace the child becomes the init and forks the task. vfork copies no memory, and the init has nothing else to
+ * do until exec.
  */
 _Noreturn static void divide(const struct task_setup *setup, const struct birth *birth) {
   prctl(PR_SET_NAME, "taskmill-init");
@@ -111,10 +111,10 @@ _Noreturn static void divide(const struct task_setup *setup, const struct birth 
 }
 
 _Noreturn static void become_task(const struct task_setup *setup, const struct birth *birth) {
-  /* Takes us along when the launcher is killed. It may be gone already: then somebody else is our parent, or, where we
-   * cannot see our parent, the pipe on which we wait for its word has an end. */
+  /* Kills us if the launcher dies. It may be dead already: then our parent is another process, or, in a pid namespace, the
+   * go pipe has ended. */
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  /* The lock says that there is a launcher, which we are not. Killed in the middle of our set-up we may outlive it. */
+  /* The lock stands for a live launcher. We may outlive it for a moment. */
   task_dir_leave(setup->dir);
   if (birth->init_fd == ABSENT && getppid() != birth->parent) _exit(NOT_THE_TASK);
   struct fault fault = birth->has_joined ? no_fault() : cgroup_join(setup->cgroup);
@@ -126,7 +126,7 @@ _Noreturn static void become_task(const struct task_setup *setup, const struct b
   begin(setup, birth);
 }
 
-/* A child born into its cgroup, where kernel (5.7) and filters allow that; -1 otherwise. */
+/* Forks into a cgroup; -1 if the kernel (before 5.7) or a filter does not allow that. */
 static pid_t fork_into(int cgroup_fd, unsigned int flags) {
   struct clone_args birth = {
     .flags = CLONE_INTO_CGROUP | flags, .exit_signal = SIGCHLD, .cgroup = (unsigned int)cgroup_fd};
@@ -146,7 +146,7 @@ static bool make_pipe(int *from, int *to) {
   return true;
 }
 
-/* What is open of both ends then is the caller's. */
+/* The caller closes the pipe ends, also after a fault. */
 static struct fault fork_copy(struct task *task, const struct task_setup *setup, struct birth *birth) {
   unsigned int flags = sandbox_birth_flags(setup->sandbox);
   if (!make_pipe(&birth->go_fd, &task->go_fd) || !make_pipe(&task->fault_fd, &birth->fault_fd)) return fault_at(STEP_FORK);
@@ -162,7 +162,7 @@ static struct fault fork_copy(struct task *task, const struct task_setup *setup,
 
 static int ms_of(int64_t ms) { return ms > INT_MAX ? INT_MAX : (int)ms; }
 
-/* Our child will not become the task: what it said of that, or what we know. It ends, or hangs then. */
+/* The child did not become the task. Kills it, and returns the fault that it reported, else `ours`. */
 static struct fault fault_of_child(struct task *task, const struct task_setup *setup, struct fault ours) {
   kill(task->pid, SIGKILL);
   struct pollfd event = {.fd = task->fault_fd, .events = POLLIN};
@@ -171,7 +171,7 @@ static struct fault fault_of_child(struct task *task, const struct task_setup *s
   return is_fault(fault) ? fault : ours;
 }
 
-/* Until the init says that the task is there. It may take long, and we may be asked to end it meanwhile. */
+/* Waits until the init reports the task. That may take long, and an end may be requested meanwhile. */
 static struct fault await_set_up(struct task *task, const struct task_setup *setup) {
   int64_t until_us = monotonic_us() + setup->arguments->wall_time_ms * US_PER_MS;
   int end_fd = signals_of_end();
@@ -201,7 +201,7 @@ static struct fault start_copy(struct task *task, const struct task_setup *setup
   close_fd(&birth.fault_fd);
   close_fd(&birth.init_fd);
   if (is_fault(fault)) return fault;
-  task->is_set_up = task->init_fd == ABSENT; /* as far as we wait for it */
+  task->is_set_up = task->init_fd == ABSENT;
   return task->is_set_up ? no_fault() : await_set_up(task, setup);
 }
 
@@ -212,14 +212,14 @@ struct fault task_start(struct task *task, const struct task_setup *setup, struc
   if (is_fault(fault) || !task->is_set_up) return fault;
   fault = write_down(task, identity, record);
   if (!is_fault(fault)) return fault;
-  close_fd(&task->go_fd); /* then it never begins */
+  close_fd(&task->go_fd); /* the program never starts */
   kill(task->pid, SIGKILL);
   return fault;
 }
 
 void task_go(struct task *task) {
   if (task->go_fd == ABSENT) return;
-  ssize_t written = write(task->go_fd, "g", 1); /* a child that is gone already needs no word */
+  ssize_t written = write(task->go_fd, "g", 1); /* fails if the child is gone */
   (void)written;
   close_fd(&task->go_fd);
 }

@@ -20,25 +20,25 @@
 #include "supervise/task-dir.h"
 
 struct task {
-  /* Of our child: the task, or the init of its namespace. ABSENT where there is none. */
+  /* Our child: the task, or the init of its namespace. ABSENT without one. */
   pid_t pid;
-  /* Of the task itself. */
+  /* The task itself. */
   pid_t main_pid;
-  /* It was not there at this time, in clock ticks since boot. */
+  /* A time before its fork, in clock ticks since boot. */
   int64_t not_before;
-  /* Of the words of the init; ABSENT where there is none. */
+  /* Socket of the init; ABSENT without one. */
   int init_fd;
-  /* Of the two pipes. */
+  /* Our ends of the two pipes. */
   int go_fd;
-  /* ABSENT once it was read to its end. */
+  /* ABSENT after it was read. */
   int fault_fd;
-  /* Only then there is a task, and its record. */
+  /* The task was forked. */
   bool is_set_up;
-  /* Why there is none yet: an end was asked for while its sandbox was set up, or its wall time is over. */
+  /* Why the set-up was not awaited: an end was requested meanwhile, or the wall time is over. */
   enum reason asked;
 };
 
-/* Everything the child needs from before its birth. */
+/* What the child inherits. */
 struct task_setup {
   const struct arguments *arguments;
   const struct task_dir *dir;
@@ -55,7 +55,7 @@ struct fault task_start(struct task *task, const struct task_setup *setup, struc
 /* Lets the child go on to exec. */
 void task_go(struct task *task);
 
-/* What the child said: a fault, or none when the program runs. To be called once `fault_fd` is readable. */
+/* Reads the fault of the child, or none if the program runs. To be called when `fault_fd` is readable. */
 struct fault task_read_fault(struct task *task);
 
 #endif

@@ -1,4 +1,4 @@
-/* What processes have used that were waited for, with those that they had waited for themselves. */
+/* Resource usage of reaped processes, including those that they had reaped. */
 #ifndef USAGE_H
 #define USAGE_H
 
@@ -10,13 +10,13 @@
 struct usage {
   int64_t user_us;
   int64_t system_us;
-  /* Of the largest of them. */
+  /* The largest of them. */
   int64_t max_rss_bytes;
 };
 
 static inline int64_t us_of(struct timeval time) { return (int64_t)time.tv_sec * US_PER_SEC + time.tv_usec; }
 
-/* Of all processes that the calling one has waited for. */
+/* Usage of all processes that the caller has reaped. */
 static inline struct usage usage_of_children(void) {
   struct rusage used;
   if (getrusage(RUSAGE_CHILDREN, &used) != 0) return (struct usage){0, 0, 0};
