@@ -31,7 +31,8 @@ export function graphFileSchema(): Schema {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'Graph of tasks for taskmill',
-    description: 'The body of POST /tasks. Each task runs as soon as all tasks in its depends_on have succeeded.',
+    description:
+      'The body of POST /tasks. Each task runs as soon as all tasks in its depends_on have succeeded; run_if and continue_on_error change that.',
     type: 'object',
     required: ['tasks'],
     properties: {

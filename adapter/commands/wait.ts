@@ -5,7 +5,9 @@
  * tasks have to end, so their order does not matter. A service without `wait_ms` answers at once and is then polled every
  * `--interval`.
  */
+import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import { isMeantEnd } from '../../shared/contract/run-if.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { duration, flag } from '../../shared/flags.ts'
 import { NoAnswerInTime, type ServiceClient } from '../../shared/http-client.ts'
@@ -55,7 +57,9 @@ export const wait = defineCommand({
   summary: 'Wait until tasks, or all tasks of graphs, have ended: success, failed, cancelled or skipped.',
   usage: 'ID... [--fail] [--timeout 2m]',
   settings: {
-    fail: flag({ help: 'Exit code 1 if a task ended otherwise than in success.' }),
+    fail: flag({
+      help: 'Exit code 1 if a task ended otherwise than in success. A failure with continue_on_error, and a task that did not have to run, do not count.',
+    }),
     ...waitSettings,
   },
   maxArguments: Number.POSITIVE_INFINITY,
@@ -121,9 +125,11 @@ export async function waitForEnd(
 }
 
 function seenOfTask(id: string, answer: object): Seen {
-  const status = String((answer as { status?: unknown }).status)
+  const { status: given, continue_on_error, error } = answer as Partial<TaskRecord>
+  const status = String(given)
   const isOpen = !isTerminal(status)
-  return { isOpen, hasFailed: !isOpen && status !== 'success', tasks: [{ id, status }] }
+  const isMeant = status === 'success' || isMeantEnd({ status, continue_on_error, error })
+  return { isOpen, hasFailed: !isOpen && !isMeant, tasks: [{ id, status }] }
 }
 
 const seenOfGraph = ({ graph_id, state, tasks }: GraphDetails): Seen => ({

@@ -5,7 +5,8 @@
 import type { TaskEventState } from '../../shared/contract/events.ts'
 import type { GraphState } from '../../shared/contract/graph-state.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
-import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { isMeantEnd } from '../../shared/contract/run-if.ts'
+import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import { isObject } from '../../shared/json.ts'
 import {
   type GraphProgress,
@@ -51,6 +52,7 @@ interface Described {
 interface FollowedTask {
   readonly shown: ShownTask
   readonly dependsOn: readonly string[]
+  readonly continuesOnError: boolean
   state: TaskState & Explained
   /** The newest message that it reported. */
   message: string
@@ -86,7 +88,7 @@ export class FollowedGraph {
     this.#state = details.state
     this.#taskCount = details.task_count
     this.#acceptedAt = Date.parse(details.created_at)
-    for (const task of details.tasks) this.#set(task.id, task, task, task.depends_on ?? [])
+    for (const task of details.tasks) this.#set(task.id, task, task, task)
   }
 
   /** Takes over why tasks wait from a later answer, and nothing else: events may have told of newer states. */
@@ -115,7 +117,7 @@ export class FollowedGraph {
   }
 
   #change(task: TaskEventState): void {
-    this.#set(task.task_id, task as TaskEventState & TaskState, task, this.#tasks.get(task.task_id)?.dependsOn ?? [])
+    this.#set(task.task_id, task as TaskEventState & TaskState, task)
     const message = isObject(task.progress) ? task.progress.message : undefined
     if (typeof message === 'string') this.#tasks.get(task.task_id)!.message = message
   }
@@ -129,12 +131,21 @@ export class FollowedGraph {
     id: string,
     state: FollowedTask['state'],
     { type, tool_name, annotations = {} }: Described,
-    dependsOn: readonly string[],
+    fixed: Pick<GraphDetails['tasks'][number], 'depends_on' | 'continue_on_error'> = {},
   ): void {
     const known = this.#tasks.get(id)
+    const dependsOn = fixed.depends_on ?? known?.dependsOn ?? []
+    const continuesOnError = fixed.continue_on_error ?? known?.continuesOnError ?? false
     const title = tool_name === undefined ? type : `${type}.${tool_name}`
     const shown = known?.shown ?? { id, title, ...(this.#expectations.get(id) ?? expectationOf(annotations)) }
-    const task: FollowedTask = { shown, dependsOn, state, message: known?.message ?? '', progress: NOT_SHOWN }
+    const task: FollowedTask = {
+      shown,
+      dependsOn,
+      continuesOnError,
+      state,
+      message: known?.message ?? '',
+      progress: NOT_SHOWN,
+    }
     const detailOf = () => this.#detailOf(task)
     task.progress = {
       ...taskProgress(shown, state, this.#acceptedAt),
@@ -151,7 +162,7 @@ export class FollowedGraph {
   #detailOf({ state, dependsOn, message }: FollowedTask): string {
     const said = waitingWords(state.waiting)
     if (state.status !== 'pending') return said || message
-    const awaited = dependsOn.filter((id) => this.#tasks.get(id)?.state.status !== 'success')
+    const awaited = dependsOn.filter((id) => !isTerminal(this.#tasks.get(id)?.state.status ?? 'pending'))
     if (awaited.length === 0) return said
     const named = awaited.slice(0, MAX_NAMED_DEPENDENCIES).join(', ')
     const others = awaited.length - MAX_NAMED_DEPENDENCIES
@@ -174,14 +185,20 @@ export class FollowedGraph {
   }
 
   /**
-   * Whether the graph has ended, and every task in success or as its file means it to: failed with `expect` failed, or
-   * skipped because of such a task.
+   * Whether the graph has ended, and every task in success, as the rules of the graph provide for, or as its file means it
+   * to: failed with `expect` failed, or skipped because of such a task.
    */
   get wentAsMeant(): boolean {
     const meantLosses = new Set<string>()
+    const meantSkips = new Set<string>()
     // Each task comes after those that it depends on.
-    for (const [id, { shown, state, dependsOn }] of this.#tasks) {
-      if (state.status === 'success') continue
+    for (const [id, { shown, state, dependsOn, continuesOnError }] of this.#tasks) {
+      if (state.status === 'success' || (state.status === 'failed' && continuesOnError)) continue
+      const isForNothing = dependsOn.length > 0 && dependsOn.every((dependency) => meantSkips.has(dependency))
+      if (state.status === 'skipped' && (isForNothing || isMeantEnd(state))) {
+        meantSkips.add(id)
+        continue
+      }
       const isMeant =
         state.status === 'skipped'
           ? shown.expect === 'skipped' || dependsOn.some((dependency) => meantLosses.has(dependency))

@@ -6,6 +6,7 @@
  */
 import type { AttemptRecord, ProgressEntry } from '../../shared/contract/control.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
+import { type RunRule, runRule, type SkipStanding } from './conditions.ts'
 import type { Failure } from './failure.ts'
 import type { ValidTask } from './validate.ts'
 
@@ -15,14 +16,18 @@ export interface TaskOptions {
   /** Milliseconds. */
   readonly timeout: number | undefined
   readonly annotations: Readonly<Record<string, string>> | undefined
+  readonly rule: RunRule | undefined
 }
 
-const NO_OPTIONS: TaskOptions = { retry: 0, timeout: undefined, annotations: undefined }
+const NO_OPTIONS: TaskOptions = { retry: 0, timeout: undefined, annotations: undefined, rule: undefined }
 
-export const taskOptions = ({ retry, timeout, annotations }: ValidTask): TaskOptions =>
-  !retry && timeout == null && annotations == null
+export function taskOptions(task: ValidTask): TaskOptions {
+  const { retry, timeout, annotations } = task
+  const rule = runRule(task)
+  return !retry && timeout == null && annotations == null && rule === undefined
     ? NO_OPTIONS
-    : { retry: retry ?? 0, timeout: timeout ?? undefined, annotations: annotations ?? undefined }
+    : { retry: retry ?? 0, timeout: timeout ?? undefined, annotations: annotations ?? undefined, rule }
+}
 
 /** Identifies an attempt that another service carries out. The attempt may outlive our process. */
 export interface Handle {
@@ -41,6 +46,7 @@ export class ColdFields {
   ownCreatedAt: number | undefined = undefined
   failure: Failure | undefined = undefined
   errorText: string | undefined = undefined
+  skipStanding: SkipStanding | undefined = undefined
   progress: ProgressEntry[] | undefined = undefined
   attempts: readonly AttemptRecord[] | undefined = undefined
   process: ProcessIdentity | undefined = undefined

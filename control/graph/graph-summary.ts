@@ -9,13 +9,6 @@ import type { Graph, Task } from './graph.ts'
 
 type EndState = Exclude<GraphState, 'running'>
 
-/** `counts` leaves zeros out. */
-function graphState(graph: Graph, counts: GraphCounts): GraphState {
-  if (graph.endedAt === undefined) return 'running'
-  if (counts.failed !== undefined) return 'failed'
-  return counts.cancelled !== undefined || counts.skipped !== undefined ? 'cancelled' : 'success'
-}
-
 /** The state of a graph that has ended, without counting its tasks. */
 export function* endState({ tasks }: Graph): Steps<EndState> {
   let state: EndState = 'success'
@@ -34,13 +27,20 @@ export function endStateWithin(
 ): EndState {
   let result = state
   for (let i = from; i < to; i++) {
-    const { status, isDeleted } = tasks[i]!
-    if (isDeleted) continue
+    const task = tasks[i]!
+    if (task.isDeleted) continue
+    const { status } = task
+    if (status !== 'failed' && status !== 'cancelled' && status !== 'skipped') continue
+    if (isMeant(task)) continue
     if (status === 'failed') return 'failed'
-    if (status === 'cancelled' || status === 'skipped') result = 'cancelled'
+    result = 'cancelled'
   }
   return result
 }
+
+/** Whether the rules of the graph provide for this end: a failure with `continue_on_error`, a skip for its own `run_if`. */
+const isMeant = ({ status, continuesOnError, skipStanding }: Task): boolean =>
+  (status === 'failed' && continuesOnError) || (status === 'skipped' && skipStanding === 'neutral')
 
 /** The tasks of a graph that were not deleted, added up. */
 export interface GraphTotals {
@@ -54,12 +54,14 @@ export interface GraphTotals {
 export function* graphTotals(graph: Graph): Steps<GraphTotals> {
   const { tasks } = graph
   const byStatus: { [S in TaskStatus]?: number } = {}
+  let [meantFailures, meantSkips] = [0, 0]
   let taskCount = 0
   let startedAt = Number.POSITIVE_INFINITY
   yield* inRanges(tasks.length, (from, to) => {
     for (let i = from; i < to; i++) {
       const task = tasks[i]!
       if (task.isDeleted) continue
+      if (graph.hasRules && isMeant(task)) task.status === 'failed' ? meantFailures++ : meantSkips++
       taskCount++
       byStatus[task.status] = (byStatus[task.status] ?? 0) + 1
       if (task.startedAt !== undefined && task.startedAt < startedAt) startedAt = task.startedAt
@@ -67,9 +69,22 @@ export function* graphTotals(graph: Graph): Steps<GraphTotals> {
   })
   const counts: GraphCounts = byStatus
   return {
-    ...{ taskCount, counts, state: graphState(graph, counts) },
+    ...{
+      taskCount,
+      counts,
+      state: graph.endedAt === undefined ? 'running' : stateOf(counts, meantFailures, meantSkips),
+    },
     startedAt: startedAt === Number.POSITIVE_INFINITY ? undefined : startedAt,
   }
+}
+
+function stateOf(
+  { failed = 0, cancelled = 0, skipped = 0 }: GraphCounts,
+  meantFailures: number,
+  meantSkips: number,
+): EndState {
+  if (failed > meantFailures) return 'failed'
+  return cancelled > 0 || skipped > meantSkips ? 'cancelled' : 'success'
 }
 
 export function* graphSummary(graph: Graph): Steps<GraphSummary> {

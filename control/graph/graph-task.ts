@@ -10,7 +10,7 @@ import type { Task } from './graph.ts'
 import { durationOf } from './graph-findings.ts'
 
 export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask {
-  const { id, type, toolName, status, attempt, dependsOn, startedAt, finishedAt, errorText, failure } = task
+  const { id, type, toolName, status, attempt, dependsOn, rule, startedAt, finishedAt, errorText, failure } = task
   const durationMs = durationOf(task, now)
   const error = errorText ?? failure?.message // between two attempts only the failure of the last one is known
   return {
@@ -21,6 +21,7 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
     ...(task.isReplaced && { replaced: true as const }),
     ...(attempt > 0 && { attempt }),
     ...(dependsOn !== undefined && dependsOn.length > 0 && { depends_on: [...dependsOn] }),
+    ...rule,
     ...(startedAt !== undefined && { started_at: isoTime(startedAt) }),
     ...(finishedAt !== undefined && { finished_at: isoTime(finishedAt) }),
     ...(durationMs !== undefined && { duration_ms: durationMs }),

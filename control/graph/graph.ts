@@ -8,10 +8,12 @@
  * tasks.
  */
 import type { AttemptRecord, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
+import type { RunIf } from '../../shared/contract/run-if.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { ColdFields, type Handle, type TaskOptions, taskOptions } from './cold-fields.ts'
+import type { RunRule, SkipStanding } from './conditions.ts'
 import { dependencyCounts, type Edges } from './edges.ts'
 import type { Failure } from './failure.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from './graph-options.ts'
@@ -19,6 +21,7 @@ import { normalizeTool, type ToolRef } from './normalize.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
 
 const NO_POSITIONS = new Uint32Array(0)
+const NO_STANDINGS = new Uint8Array(0)
 const RELEASED: Edges = {
   dependenciesStart: NO_POSITIONS,
   dependencies: NO_POSITIONS,
@@ -52,8 +55,15 @@ export class Graph {
   /** Number of tasks of each type. There are few types; a map would cost more than the rest of a small graph. */
   readonly typeCounts: TypeCount[] = []
   #edges: Edges
-  /** For each task the number of dependencies that have not succeeded yet. The scheduler decrements them. */
+  /**
+   * For each task the number of dependencies that have not succeeded yet; in a graph with rules, that have not ended yet.
+   * The scheduler decrements them.
+   */
   missing: Uint32Array
+  /** For each task of a graph with rules, the standings of dependencies that have ended (`STANDING_BITS`). */
+  standings: Uint8Array = NO_STANDINGS
+  /** A task has a rule of when it runs, or of what its failure means. Other graphs do without `standings`. */
+  hasRules = false
   /** Number of tasks that have not ended. */
   live = 0
   /** When the last task ended, in milliseconds since 1970; undefined while one has not. */
@@ -92,7 +102,20 @@ export class Graph {
     this.live += to - from
   }
 
+  /** Appends the next task of a graph that was accepted before. */
+  addRecovered(task: Task): void {
+    this.tasks.push(task)
+    if (task.rule !== undefined || task.skipStanding !== undefined) this.#ensureStandings()
+  }
+
+  #ensureStandings(): void {
+    if (this.hasRules) return
+    this.hasRules = true
+    this.standings = new Uint8Array(this.missing.length)
+  }
+
   #count(task: Task): void {
+    if (task.rule !== undefined) this.#ensureStandings()
     for (const known of this.typeCounts) {
       if (known.type !== task.type) continue
       known.count++
@@ -145,6 +168,7 @@ export class Graph {
   releaseEdges(): void {
     this.#edges = RELEASED
     this.missing = NO_POSITIONS
+    this.standings = NO_STANDINGS
   }
 }
 
@@ -234,6 +258,20 @@ export class Task {
     return this.#options.annotations
   }
 
+  /** When it runs, and what its failure means; undefined for most tasks. */
+  get rule(): RunRule | undefined {
+    return this.#options.rule
+  }
+
+  get runIf(): RunIf {
+    return this.#options.rule?.run_if ?? 'success'
+  }
+
+  /** Its failure counts as a success for its dependents, and does not fail the graph. */
+  get continuesOnError(): boolean {
+    return this.#options.rule?.continue_on_error === true
+  }
+
   /** The task waits between two attempts of a running task and holds no slot. */
   get isBackingOff(): boolean {
     return this.#cold?.isBackingOff === true
@@ -276,6 +314,15 @@ export class Task {
 
   set errorText(text: string | undefined) {
     if (text !== this.errorText) this.#ensureCold().errorText = text
+  }
+
+  /** How the skipped task counts for its dependents; undefined means `bad`, and stands in graphs without rules. */
+  get skipStanding(): SkipStanding | undefined {
+    return this.#cold?.skipStanding
+  }
+
+  set skipStanding(standing: SkipStanding | undefined) {
+    if (standing !== this.skipStanding) this.#ensureCold().skipStanding = standing
   }
 
   get progress(): ProgressEntry[] | undefined {
@@ -329,6 +376,11 @@ export class Task {
    */
   get goesOnElsewhere(): boolean {
     return this.status === 'pending' && this.handle !== undefined
+  }
+
+  /** Its record was deleted before it ran. */
+  get neverRuns(): boolean {
+    return this.status === 'pending' && this.isDeleted && this.handle === undefined
   }
 
   get createdAt(): number {

@@ -59,6 +59,10 @@ const TASK_SYNONYMS: Synonyms = {
   name: 'id',
   task_id: 'id',
   tool: 'tool_name',
+  if: 'run_if',
+  trigger_rule: 'run_if',
+  allow_failure: 'continue_on_error',
+  ignore_errors: 'continue_on_error',
 }
 
 /** What other systems call the fields of a graph. */

@@ -25,6 +25,9 @@ function recordOf(task: Task, params: unknown, input: unknown): TaskRecord & { r
   if (params !== undefined) record.params = params
   if (input !== undefined) record.input = input
   if (task.dependsOn !== undefined) record.depends_on = task.dependsOn
+  const { rule } = task
+  if (rule?.run_if !== undefined) record.run_if = rule.run_if
+  if (rule?.continue_on_error !== undefined) record.continue_on_error = rule.continue_on_error
   record.retry = task.retry
   if (task.timeout !== undefined) record.timeout = task.timeout
   if (task.annotations !== undefined) record.annotations = task.annotations

@@ -4,13 +4,14 @@ import { attemptOutput } from './attempt-record.ts'
 import type { Edges } from './edges.ts'
 import type { Task } from './graph.ts'
 
-/** The task that failed first; undefined if none did. Of several within a millisecond, the one that changed first. */
+/** The task that failed first, without `continue_on_error`; undefined if none did. Of several within a millisecond, the one that changed first. */
 export function* firstFailure(tasks: readonly Task[]): Steps<Task | undefined> {
   let first: Task | undefined
   yield* inRanges(tasks.length, (from, to) => {
     for (let i = from; i < to; i++) {
       const task = tasks[i]!
-      if (task.status === 'failed' && !task.isDeleted && (first === undefined || isBefore(task, first))) first = task
+      if (task.status !== 'failed' || task.isDeleted || task.continuesOnError) continue
+      if (first === undefined || isBefore(task, first)) first = task
     }
   })
   return first
@@ -21,7 +22,8 @@ const isBefore = (a: Task, b: Task): boolean => {
   return endOfA < endOfB || (endOfA === endOfB && a.seq < b.seq)
 }
 
-/** Number of tasks that were skipped because of `lost`: those that depend on it, and those that depend on them. */
+/** Number of tasks that were skipped because of `lost`: those that depend on it, and those that depend on them. A skip
+ * that the graph provides for does not count. */
 export function* skippedBy(
   lost: number,
   tasks: readonly Task[],
@@ -34,7 +36,8 @@ export function* skippedBy(
   for (let task = open.pop(); task !== undefined; task = open.pop()) {
     for (let d = dependentsStart[task]!; d < dependentsStart[task + 1]!; d++) {
       const dependent = dependents[d]!
-      if (isFound[dependent] === 0 && tasks[dependent]!.status === 'skipped') {
+      const { status, skipStanding } = tasks[dependent]!
+      if (isFound[dependent] === 0 && status === 'skipped' && skipStanding !== 'neutral') {
         isFound[dependent] = 1
         if (!tasks[dependent]!.isDeleted) count++
         open.push(dependent)

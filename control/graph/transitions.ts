@@ -17,5 +17,9 @@ export const mayFollow = (from: TaskStatus, to: TaskStatus): boolean => MAY_FOLL
 /** How a dependency can be lost: it ended without success, or its record was deleted before it ran. */
 export type LossReason = 'failed' | 'skipped' | 'cancelled' | 'deleted'
 
+/** How a task was lost that ended without success, or that will never run. */
+export const lossReasonOf = (task: { readonly isTerminal: boolean; readonly status: TaskStatus }): LossReason =>
+  task.isTerminal ? (task.status as LossReason) : 'deleted'
+
 /** The `error` of a task that is skipped because of `dependency`. */
 export const skipReason = (dependency: string, reason: LossReason): string => `dependency ${dependency} ${reason}`

@@ -2,6 +2,7 @@
 import { MAX_WAITING_TASKS, type Waiting } from '../../shared/contract/waiting.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import { backoffMs } from './backoff.ts'
+import { standingOf } from './conditions.ts'
 import type { Task } from './graph.ts'
 
 /** What the scheduler has to say about tasks that only wait for their turn. */
@@ -33,11 +34,18 @@ function onDependencies(task: Task): Waiting | undefined {
   const tasks: string[] = []
   const count = graph.dependencyCount(task)
   for (let i = 0; i < count && tasks.length < MAX_WAITING_TASKS; i++) {
-    const { id, status } = graph.dependency(task, i)
-    if (status !== 'success' && !tasks.includes(id)) tasks.push(id)
+    const dependency = graph.dependency(task, i)
+    if (isAwaited(task, dependency) && !tasks.includes(dependency.id)) tasks.push(dependency.id)
   }
   const isAll = tasks.length < MAX_WAITING_TASKS || missing <= MAX_WAITING_TASKS
-  return { reason: 'dependencies', tasks, ...(!isAll && { detail: `${missing} tasks have to succeed first` }) }
+  const verb = task.runIf === 'success' ? 'succeed' : 'end'
+  return { reason: 'dependencies', tasks, ...(!isAll && { detail: `${missing} tasks have to ${verb} first` }) }
+}
+
+/** A dependency that has failed is named as well, until the task is skipped because of it. */
+function isAwaited({ runIf }: Task, dependency: Task): boolean {
+  const standing = standingOf(dependency)
+  return standing === undefined || (runIf === 'success' && standing !== 'good' && standing !== 'neutral')
 }
 
 function onSlot({ taken, count, hold }: SlotUse): Waiting {

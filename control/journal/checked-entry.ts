@@ -1,6 +1,7 @@
 /** Checks an entry of the state file. Pure. */
 import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
 import { isObject } from '../../shared/json.ts'
+import { SKIP_STANDINGS } from '../graph/conditions.ts'
 import { isTaskShape } from '../graph/decode.ts'
 import { graphOptions, graphOptionsFault } from '../graph/graph-options.ts'
 import { RESULT_FILE_NAME } from '../graph/result-file.ts'
@@ -24,6 +25,9 @@ export function checkedEntry(key: string, entry: unknown, refuse: (detail: strin
   }
   if (!isListOrAbsent(task.progress, isObject)) throw refuse(`task ${id} has progress that is no list of entries`)
   if (!isListOrAbsent(task.attempts, isAttempt)) throw refuse(`task ${id} has attempts that are no list of attempts`)
+  if (!isSkipStandingOrAbsent(task.skip_standing)) {
+    throw refuse(`task ${id} has the unknown skip_standing ${JSON.stringify(task.skip_standing)}`)
+  }
   if (!isListOrAbsent(task.settled_dependencies, isSettled)) {
     throw refuse(`task ${id} has settled_dependencies that are no list of dependencies and outcomes`)
   }
@@ -39,5 +43,11 @@ const isListOrAbsent = (value: unknown, isItem: (item: unknown) => boolean): boo
 
 const isAttempt = (item: unknown): boolean => isObject(item) && Number.isSafeInteger(item.attempt)
 
+const isSkipStandingOrAbsent = (value: unknown): boolean =>
+  value === undefined || (SKIP_STANDINGS as readonly unknown[]).includes(value)
+
 const isSettled = (item: unknown): boolean =>
-  isObject(item) && typeof item.id === 'string' && [...TASK_STATUSES, 'deleted'].includes(String(item.outcome))
+  isObject(item) &&
+  typeof item.id === 'string' &&
+  [...TASK_STATUSES, 'deleted'].includes(String(item.outcome)) &&
+  isSkipStandingOrAbsent(item.skip_standing)

@@ -13,6 +13,7 @@ import type { AttemptRecord, ProgressEntry, RunStatus } from '../../shared/contr
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
+import type { SkipStanding } from '../graph/conditions.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
 import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
@@ -30,6 +31,9 @@ export interface JournaledState extends TaskState {
   readonly process?: ProcessIdentity
   readonly handle_taken?: true
   readonly handle_owner?: string
+  readonly skip_standing?: SkipStanding
+  /** Of a deleted task: its failure counts as a success. The state file has no place for its record. */
+  readonly continue_on_error?: true
   readonly record?: HiddenRecord
   readonly deleted?: true
 }
@@ -48,7 +52,7 @@ const MIN_ROW_LENGTH = 11
 
 /**
  * The fields that a restart needs to follow the attempt of a deleted task in another service. The state file has no
- * place for deleted tasks. Dependencies are not needed: all have succeeded.
+ * place for deleted tasks. Dependencies are not needed: all have ended, and the task has started.
  */
 export type HiddenRecord = Pick<
   StoredTask,
@@ -77,6 +81,8 @@ interface Rest {
   readonly handle_id?: string | undefined
   readonly handle_taken?: true | undefined
   readonly handle_owner?: string | undefined
+  readonly skip_standing?: SkipStanding | undefined
+  readonly continue_on_error?: true | undefined
   readonly record?: HiddenRecord | undefined
   readonly deleted?: true | undefined
 }
@@ -165,7 +171,7 @@ function rowOf({ task, ids, seqs }: StateGroup): Row {
 }
 
 function restOf(task: Task): Rest {
-  const { result, failure, errorText, progress, attempts, process, handle, isDeleted } = task
+  const { result, failure, errorText, progress, attempts, process, handle, isDeleted, skipStanding } = task
   const kept = result instanceof ResultFile ? { result_file: result.name } : { result }
   const handed = handle && {
     handle_id: handle.id,
@@ -174,7 +180,21 @@ function restOf(task: Task): Rest {
   }
   const record = isDeleted && handle !== undefined && !task.isTerminal ? hiddenRecord(task) : undefined
   const deleted = isDeleted || undefined
-  return { ...kept, error: errorText, failure, progress, attempts, process, ...handed, record, deleted }
+  const continue_on_error = (isDeleted && task.continuesOnError) || undefined
+  const skipped = skipStanding && { skip_standing: skipStanding }
+  return {
+    ...kept,
+    error: errorText,
+    ...skipped,
+    failure,
+    progress,
+    attempts,
+    process,
+    ...handed,
+    record,
+    continue_on_error,
+    deleted,
+  }
 }
 
 function hiddenRecord(task: Task): HiddenRecord {

@@ -10,6 +10,7 @@ import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { newTraceId } from '../../shared/trace.ts'
 import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../graph/attempt-record.ts'
+import type { SkipStanding } from '../graph/conditions.ts'
 import { dependenciesStartOf, edgesAtOnce } from '../graph/edges.ts'
 import { Graph, Task } from '../graph/graph.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
@@ -39,8 +40,19 @@ export interface StoredExtras {
   readonly handle_owner?: string
   /** The id belongs to the graph (`GraphOptions`). */
   readonly scope?: 'graph'
+  /** How a skipped task counts for its dependents (`Task.skipStanding`). */
+  readonly skip_standing?: SkipStanding
   /** Outcomes of dependencies whose records were removed. */
-  readonly settled_dependencies?: readonly { readonly id: string; readonly outcome: TaskStatus | 'deleted' }[]
+  readonly settled_dependencies?: readonly SettledDependency[]
+}
+
+/** What a restart needs to know of a task without a record, on which another task depends. */
+export interface SettledDependency {
+  readonly id: string
+  readonly outcome: TaskStatus | 'deleted'
+  /** As in its record. */
+  readonly continue_on_error?: true
+  readonly skip_standing?: SkipStanding
 }
 
 export type StoredTask = Omit<TaskRecord, 'depends_on'> & { readonly depends_on?: string[] } & Partial<StoredExtras> & {
@@ -55,11 +67,11 @@ export const isKnownToService = ({ scope, replaced }: Pick<Partial<StoredTask>, 
 /** The entry of `task` in the state file. `isFirst` of its graph. */
 export function storedTask(store: TaskStore, task: Task, isFirst: boolean): StoredTask {
   const { graph } = task
-  const settled: { id: string; outcome: TaskStatus | 'deleted' }[] = []
+  const settled: SettledDependency[] = []
   if (!task.isTerminal) {
     for (const dependency of graph.dependenciesOf(task)) {
       if (store.hasRecord(dependency)) continue
-      settled.push({ id: dependency.id, outcome: dependency.isTerminal ? dependency.status : 'deleted' })
+      settled.push(settledDependency(dependency))
     }
   }
   return {
@@ -72,10 +84,18 @@ export function storedTask(store: TaskStore, task: Task, isFirst: boolean): Stor
   }
 }
 
-const progressExtras = ({ seq, graph, interruptedAttempts, process, handle }: Task) => ({
+const settledDependency = ({ id, status, isTerminal, continuesOnError, skipStanding }: Task): SettledDependency => ({
+  id,
+  outcome: isTerminal ? status : 'deleted',
+  ...(continuesOnError && { continue_on_error: true }),
+  ...(skipStanding !== undefined && { skip_standing: skipStanding }),
+})
+
+const progressExtras = ({ seq, graph, interruptedAttempts, process, handle, skipStanding }: Task) => ({
   seq,
   graph_ordinal: graph.ordinal,
   ...(interruptedAttempts > 0 && { interrupted_attempts: interruptedAttempts }),
+  ...(skipStanding !== undefined && { skip_standing: skipStanding }),
   ...(process !== undefined && { process }),
   ...(handle?.isTaken && { handle_taken: true as const }),
   ...(handle?.owner !== undefined && { handle_owner: handle.owner }),
@@ -106,7 +126,7 @@ export function recoverGraph(
   const graph = new Graph(identity, edges)
   all.forEach((entry, position) => {
     const task = recoverTask(graph, position, entry)
-    graph.tasks.push(task)
+    graph.addRecovered(task)
     // Only journals of earlier versions know of replaced tasks that they do not know to have ended.
     const isDeleted = position >= entries.length || entry.deleted || (entry.replaced && !task.isTerminal)
     if (isDeleted) task.removal = 'deleted'
@@ -118,6 +138,7 @@ export function recoverGraph(
     graph.releaseEdges()
     return graph
   }
+  if (graph.hasRules) return graph // all dependents decide again: `Scheduler.resume`
   for (const task of graph.tasks) {
     if (task.status !== 'success') continue
     for (let i = 0; i < graph.dependentCount(task); i++) graph.missing[graph.dependent(task, i).position]!--
@@ -137,26 +158,33 @@ function endOf({ tasks }: Graph): number | undefined {
   return times.length === 0 ? undefined : times.reduce((last, time) => Math.max(last, time))
 }
 
-type Outcome = TaskStatus | 'deleted'
-
 /** Outcomes of removed dependencies, as the entries of their dependents note them. */
-const notedOutcomes = (entries: readonly StoredTask[]): ReadonlyMap<string, Outcome> =>
-  new Map(entries.flatMap((entry) => entry.settled_dependencies ?? []).map(({ id, outcome }) => [id, outcome]))
+const notedOutcomes = (entries: readonly StoredTask[]): ReadonlyMap<string, SettledDependency> =>
+  new Map(entries.flatMap((entry) => entry.settled_dependencies ?? []).map((settled) => [settled.id, settled]))
 
 /** A deleted task without a state in the journal gets the outcome that its dependents note. */
-const withNotedOutcome = (entry: StoredTask, noted: ReadonlyMap<string, Outcome>): StoredTask =>
-  entry.deleted && entry.seq === undefined ? { ...entry, status: statusOf(noted.get(entry.id)) } : entry
+const withNotedOutcome = (entry: StoredTask, noted: ReadonlyMap<string, SettledDependency>): StoredTask =>
+  entry.deleted && entry.seq === undefined ? { ...entry, ...outcomeOf(noted.get(entry.id)) } : entry
 
 /** A dependency without a noted outcome counts as deleted, so it stays pending for ever. */
-const statusOf = (outcome: Outcome = 'deleted'): TaskStatus => (outcome === 'deleted' ? 'pending' : outcome)
+function outcomeOf({ outcome = 'deleted', continue_on_error, skip_standing }: Partial<SettledDependency> = {}) {
+  return {
+    status: outcome === 'deleted' ? ('pending' as const) : outcome,
+    ...(continue_on_error && { continue_on_error }),
+    ...(skip_standing !== undefined && { skip_standing }),
+  }
+}
 
 /** Placeholder entries for dependencies that have no entry. */
-function settledDependencies(entries: readonly StoredTask[], noted: ReadonlyMap<string, Outcome>): StoredTask[] {
+function settledDependencies(
+  entries: readonly StoredTask[],
+  noted: ReadonlyMap<string, SettledDependency>,
+): StoredTask[] {
   const present = new Set(entries.map((entry) => entry.id))
   const gone = new Map<string, StoredTask>()
   for (const { depends_on, type } of entries) {
     for (const id of depends_on ?? []) {
-      if (!present.has(id)) gone.set(id, { id, type, status: statusOf(noted.get(id)) } as StoredTask)
+      if (!present.has(id)) gone.set(id, { id, type, ...outcomeOf(noted.get(id)) } as StoredTask)
     }
   }
   return [...gone.values()]
@@ -178,6 +206,7 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   if (entry.result_file !== undefined) task.result = new ResultFile(entry.result_file)
   else task.result = entry.result ?? (entry.result === null && entry.run_status !== undefined ? null : undefined)
   task.errorText = entry.error ?? undefined
+  task.skipStanding = entry.skip_standing
   task.failure = runtime?.error
   task.progress = entry.progress == null ? undefined : [...entry.progress]
   task.attempts = entry.attempts == null ? undefined : entry.attempts.slice(-MAX_ATTEMPT_RECORDS)

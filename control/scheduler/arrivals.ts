@@ -1,7 +1,6 @@
 /** Queues the root tasks of new graphs, a few at a time, because a graph may have 100,000 of them. */
 import type { Graph, Task } from '../graph/graph.ts'
 import { Fifo } from './fifo.ts'
-import type { ReadyQueue } from './ready-queue.ts'
 
 /** Tasks of a new graph queued per step: about as much work as starting one. */
 const ROOTS_PER_STEP = 16
@@ -11,17 +10,18 @@ type Arrival = { readonly roots: readonly Task[]; next: number }
 
 export class Arrivals {
   readonly #arrivals = new Fifo<Arrival>()
-  readonly #ready: ReadyQueue
+  readonly #onRoot: (task: Task) => void
 
-  constructor(ready: ReadyQueue) {
-    this.#ready = ready
+  /** `onRoot` is called with each pending task that has no unfinished dependency. */
+  constructor(onRoot: (task: Task) => void) {
+    this.#onRoot = onRoot
   }
 
   add(graph: Graph): void {
     this.#arrivals.push({ roots: graph.roots(), next: 0 })
   }
 
-  /** Queues a few roots of a graph; false when nothing is left to do. */
+  /** Passes on a few roots of a graph; false when nothing is left to do. */
   step(): boolean {
     const arrival = this.#arrivals.peek()
     if (arrival === undefined) return false
@@ -29,7 +29,7 @@ export class Arrivals {
     const end = Math.min(arrival.next + ROOTS_PER_STEP, roots.length)
     for (; arrival.next < end; arrival.next++) {
       const task = roots[arrival.next]!
-      if (task.status === 'pending' && !task.isDeleted) this.#ready.push(task)
+      if (task.status === 'pending' && !task.isDeleted) this.#onRoot(task)
     }
     if (end === roots.length) this.#arrivals.shift()
     return true

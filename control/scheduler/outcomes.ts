@@ -1,20 +1,25 @@
 /**
  * Applies the outcome of an attempt to its task and to the tasks that depend on it.
  *
- * A failed attempt is followed by another one after a backoff while retries are left. Any other outcome ends the task.
- * Success makes its dependents ready; all other outcomes skip them (`skip-cascade.ts`).
+ * A failed attempt is followed by another one after a backoff while retries are left. Any other outcome ends the task,
+ * and its dependents hear of that. In a graph without rules a success makes them ready, and all other outcomes skip them.
+ * In a graph with rules each of them decides for itself (`conditions.ts`).
  */
+import { NO_DEPENDENCY_FAILED } from '../../shared/contract/run-if.ts'
 import type { Log } from '../../shared/log.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import { backoffMs } from '../graph/backoff.ts'
+import { decide, type SkipStanding, STANDING_BITS, standingOf } from '../graph/conditions.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Graph, Task } from '../graph/graph.ts'
+import { lossReasonOf, skipReason } from '../graph/transitions.ts'
 import type { Ending } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { Attempt, AttemptOutcome } from './attempt.ts'
 import type { BackoffLanes } from './backoff-lanes.ts'
+import { EndedTasks } from './ended-tasks.ts'
 import type { ReadyQueue } from './ready-queue.ts'
-import { SkipCascade, type SkipReport } from './skip-cascade.ts'
+import type { SkipReport } from './skip-report.ts'
 
 export interface OutcomesOptions {
   readonly store: TaskStore
@@ -28,7 +33,7 @@ export class Outcomes {
   readonly #log: Log
   readonly #ready: ReadyQueue
   readonly #backoffs: BackoffLanes
-  readonly skips = new SkipCascade((task, error, report) => this.#skip(task, error, report))
+  readonly endedTasks = new EndedTasks((dependent, ended, report) => this.#tell(dependent, ended, report))
 
   constructor({ store, log, ready, backoffs }: OutcomesOptions) {
     this.#store = store
@@ -83,16 +88,42 @@ export class Outcomes {
     this.#end(task, { ...ending, ...present('output', output) }, report)
   }
 
-  #skip(task: Task, error: string, report: SkipReport | undefined): void {
+  /** A pending task without dependencies may run, unless its rule forbids it. */
+  arrived(task: Task): void {
+    if (task.rule === undefined) this.#ready.push(task)
+    else this.#decide(task)
+  }
+
+  #skip(task: Task, error: string, standing: SkipStanding, report: SkipReport | undefined): void {
     report?.add(task)
-    this.#end(task, { status: 'skipped', error }, report)
+    this.#end(task, { status: 'skipped', error, ...(standing !== 'bad' && { standing }) }, report)
   }
 
   #end(task: Task, ending: Ending, report?: SkipReport): void {
     this.#store.apply({ kind: 'ended', task, at: Date.now(), ending })
-    if (ending.status === 'success') this.#readyDependents(task)
-    else this.skips.add(task, ending.status, report)
+    if (ending.status === 'success' && !task.graph.hasRules) this.#readyDependents(task)
+    else this.endedTasks.add(task, report)
     if (task.graph.live === 0) this.graphEnded(task.graph)
+  }
+
+  /** Tells the pending task `dependent` that its dependency `ended` has ended; in a graph without rules, not in success. */
+  #tell(dependent: Task, ended: Task, report: SkipReport | undefined): void {
+    const { graph, position } = dependent
+    if (!graph.hasRules) {
+      this.#skip(dependent, skipReason(ended.id, lossReasonOf(ended)), 'bad', report)
+      return
+    }
+    graph.standings[position]! |= STANDING_BITS[standingOf(ended)!]
+    graph.missing[position]!--
+    this.#decide(dependent, ended, report)
+  }
+
+  /** Queues or skips a task of a graph with rules, if it has not to wait. `last` is the dependency that ended last. */
+  #decide(task: Task, last?: Task, report?: SkipReport): void {
+    const { graph, position, runIf } = task
+    const decision = decide(runIf, graph.standings[position]!, graph.missing[position] === 0)
+    if (decision === 'run') this.#ready.push(task)
+    else if (decision !== 'wait') this.#skip(task, skipText(task, decision, last), decision, report)
   }
 
   #readyDependents(task: Task): void {
@@ -111,6 +142,20 @@ export class Outcomes {
     const fields = { trace_id: graph.traceId, graph_id: graph.id, tasks: graph.tasks.length }
     this.#log.info('graph ended', { ...fields, duration_ms: Date.now() - graph.createdAt })
   }
+}
+
+/** The error of a task of a graph with rules that is skipped. `last` is the dependency that ended last. */
+function skipText(task: Task, standing: SkipStanding, last: Task | undefined): string {
+  const { graph, runIf } = task
+  if (runIf === 'success') {
+    const cause = standing === 'neutral' ? graph.dependency(task, 0) : last!
+    return skipReason(cause.id, lossReasonOf(cause))
+  }
+  if (standing === 'neutral') return NO_DEPENDENCY_FAILED
+  let i = 0
+  while (standingOf(graph.dependency(task, i)) !== standing) i++
+  const cause = graph.dependency(task, i)
+  return skipReason(cause.id, lossReasonOf(cause))
 }
 
 /** Attempts that may still follow the last one. */

@@ -18,7 +18,6 @@ import type { OutputSoFar } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Graph, Task } from '../graph/graph.ts'
-import type { LossReason } from '../graph/transitions.ts'
 import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Arrivals } from './arrivals.ts'
@@ -27,7 +26,7 @@ import { BackoffLanes } from './backoff-lanes.ts'
 import { Outcomes } from './outcomes.ts'
 import { ReadyQueue } from './ready-queue.ts'
 import { reportsTo } from './reports.ts'
-import { SkipReport } from './skip-cascade.ts'
+import { SkipReport } from './skip-report.ts'
 import { Turns } from './turns.ts'
 
 export interface SchedulerOptions {
@@ -63,8 +62,8 @@ export class Scheduler {
     (error) => this.#break(error),
   )
   readonly #backoffs = new BackoffLanes(this.#ready, () => this.#turns.take())
-  readonly #arrivals = new Arrivals(this.#ready)
   readonly #outcomes: Outcomes
+  readonly #arrivals: Arrivals
   readonly #attempts: Attempts
   #fault: string | undefined
 
@@ -84,6 +83,7 @@ export class Scheduler {
     this.#store = store
     this.#log = log
     this.#outcomes = new Outcomes({ store, log, ready: this.#ready, backoffs: this.#backoffs })
+    this.#arrivals = new Arrivals((task) => this.#outcomes.arrived(task))
     this.#attempts = new Attempts({
       ...{ store, executors, maxConcurrency, log, flush, ready: this.#ready, outcomes: this.#outcomes },
       host: { log, abandonAfterMs, serviceId, flushOrThrow, ...reportsTo(store, flush) },
@@ -131,13 +131,16 @@ export class Scheduler {
     this.#turns.take()
   }
 
-  /** Runs a recovered graph. Dependents of tasks that were lost in the earlier run may still have to be skipped. */
+  /**
+   * Runs a recovered graph. Dependents of tasks that were lost in the earlier run may still have to be skipped. In a graph
+   * with rules all dependents decide again.
+   */
   resume(graph: Graph): void {
     for (const task of graph.tasks) {
-      if (task.isTerminal && task.status !== 'success') this.#outcomes.skips.add(task, task.status as LossReason)
+      if (task.isTerminal && (graph.hasRules || task.status !== 'success')) this.#outcomes.endedTasks.add(task)
       else if (!task.isDeleted || task.status !== 'pending') continue
       else if (task.goesOnElsewhere) this.#ready.push(task)
-      else this.#outcomes.skips.add(task, 'deleted')
+      else this.#outcomes.endedTasks.add(task)
     }
     this.add(graph)
   }
@@ -149,7 +152,7 @@ export class Scheduler {
     if (task.status === 'cancelling' && task.handle !== undefined) this.killRemote(task, task.handle)
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
     if (wasPending) {
-      this.#outcomes.skips.add(task, 'deleted')
+      this.#outcomes.endedTasks.add(task)
       if (task.graph.live === 0) this.#outcomes.graphEnded(task.graph)
     }
     this.#turns.take()
@@ -170,6 +173,7 @@ export class Scheduler {
   /**
    * Cancels all of `tasks` as `cancel` does; `skipped` resolves with the tasks that are skipped by it. `onCancelled` is
    * called right after each task. Pending tasks come first: a slot that becomes free between two steps must not start one.
+   * No dependent is told meanwhile: one that is to be cancelled too must not run because of another one.
    */
   *cancelAll(tasks: readonly Task[], onCancelled: (task: Task) => void): Steps<{ readonly skipped: Promise<Task[]> }> {
     const report = new SkipReport()
@@ -178,13 +182,18 @@ export class Scheduler {
       this.#cancel(task, report)
       onCancelled(task)
     }
-    yield* inRanges(tasks.length, (from, to) => {
-      for (const task of tasks.slice(from, to)) {
-        if (task.status === 'pending') cancel(task)
-        else started.push(task)
-      }
-    })
-    yield* inRanges(started.length, (from, to) => started.slice(from, to).forEach(cancel))
+    this.#outcomes.endedTasks.hold()
+    try {
+      yield* inRanges(tasks.length, (from, to) => {
+        for (const task of tasks.slice(from, to)) {
+          if (task.status === 'pending') cancel(task)
+          else started.push(task)
+        }
+      })
+      yield* inRanges(started.length, (from, to) => started.slice(from, to).forEach(cancel))
+    } finally {
+      this.#outcomes.endedTasks.letGo()
+    }
     report.closed()
     this.#turns.take()
     return { skipped: report.skipped }
@@ -226,11 +235,11 @@ export class Scheduler {
 
   /** Does a little of the work that the last events left; false when nothing is left. */
   #step(): boolean {
-    const hasSkipped = this.#outcomes.skips.step()
+    const hasTold = this.#outcomes.endedTasks.step()
     const hasArrived = this.#arrivals.step()
     const hasQueued = this.#backoffs.step()
     const hasStarted = this.#attempts.startNext()
-    return hasSkipped || hasArrived || hasQueued || hasStarted
+    return hasTold || hasArrived || hasQueued || hasStarted
   }
 
   /** Stops for good after a defect. */

@@ -81,7 +81,10 @@ function end(task: Task, at: number, ending: Ending): void {
     return
   }
   task.errorText = ending.error
-  if (ending.status === 'skipped') return
+  if (ending.status === 'skipped') {
+    task.skipStanding = ending.standing
+    return
+  }
   task.result = ending.result
   task.failure = ending.failure
 }

@@ -2,6 +2,7 @@
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
+import type { SkipStanding } from '../graph/conditions.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 
@@ -15,7 +16,7 @@ export type Ending =
       readonly error: string
       readonly output?: AttemptOutput
     }
-  | { readonly status: 'skipped'; readonly error: string }
+  | { readonly status: 'skipped'; readonly error: string; readonly standing?: SkipStanding }
 
 /** `at` is in milliseconds since 1970. */
 export type Change =

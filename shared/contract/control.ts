@@ -7,6 +7,7 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { count, flag, type Immutable, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { CALLBACK_EVENTS, GraphCallback } from './callbacks.ts'
+import { RUN_IFS } from './run-if.ts'
 import { stringMap } from './string-map.ts'
 import { TASK_STATUSES } from './task-status.ts'
 import { Waiting } from './waiting.ts'
@@ -46,7 +47,17 @@ export const TaskInput = Type.Object({
   depends_on: orNull(
     Type.Array(Type.String()),
     'array of strings',
-    'Ids of tasks of this graph that must succeed first.',
+    'Ids of tasks of this graph that must succeed first; see run_if.',
+  ),
+  run_if: orNull(
+    Type.Union(RUN_IFS.map((runIf) => Type.Literal(runIf))),
+    RUN_IFS.map((runIf) => `"${runIf}"`).join(', '),
+    'When to run: success (default): once all dependencies have succeeded. failed: once all have ended, if one failed. always: once all have ended. Otherwise the task is skipped.',
+  ),
+  continue_on_error: orNull(
+    Type.Boolean(),
+    'boolean',
+    'true: if the task fails, its dependents run as after a success, and the graph does not count as failed.',
   ),
   retry: orNull(Type.Number(), 'integer', 'Further attempts after the first. Default 0.'),
   timeout: orNull(
@@ -189,7 +200,9 @@ export const TaskRecord = Type.Object(
     execution_category: text('Equal to type.'),
     params: maybe(Type.Unknown({ description: 'As submitted. Values of env are "***".' })),
     input: maybe(Type.Unknown({ description: 'As submitted. Values of env are "***".' })),
-    depends_on: maybe(texts('Ids of tasks of its graph that must succeed first.')),
+    depends_on: maybe(texts('Ids of tasks of its graph that must succeed first; see run_if.')),
+    run_if: maybe(oneOf(RUN_IFS, 'As submitted. Absent: success.')),
+    continue_on_error: maybe(flag('As submitted. true: a failure of the task counts as a success for its dependents.')),
     retry: Type.Number({ minimum: 0, description: 'Further attempts after the first.' }),
     timeout: maybe(Type.Integer({ description: 'Milliseconds for each attempt; 0 or less: no limit.' })),
     annotations: maybe(textMap('As submitted.')),

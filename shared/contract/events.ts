@@ -60,7 +60,7 @@ export type TaskEventState = Static<typeof TaskEventState>
 
 const stateOfGraph = oneOf(
   GRAPH_STATES,
-  'failed if a task failed, else cancelled if one was cancelled or skipped, else success; running until all tasks have ended.',
+  'failed if a task failed, else cancelled if one was cancelled or skipped, else success; running until all tasks have ended. Failures with continue_on_error, and tasks that did not have to run, do not count.',
 )
 const counts = Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
   description: 'Tasks per status; zeros are left out.',

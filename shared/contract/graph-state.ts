@@ -2,7 +2,7 @@
 
 /**
  * `running` until all tasks have ended; then `failed` if a task failed, else `cancelled` if a task was cancelled or
- * skipped, else `success`.
+ * skipped, else `success`. What the graph's rules provide for does not count (`docs/graphs.md`).
  */
 export const GRAPH_STATES = ['running', 'success', 'failed', 'cancelled'] as const
 export type GraphState = (typeof GRAPH_STATES)[number]

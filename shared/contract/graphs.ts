@@ -8,6 +8,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { count, flag, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { CancelledTask } from './control.ts'
 import { GRAPH_STATES } from './graph-state.ts'
+import { RUN_IFS } from './run-if.ts'
 import { TASK_STATUSES } from './task-status.ts'
 import { Waiting } from './waiting.ts'
 
@@ -37,7 +38,7 @@ export const GraphCounts = Type.Partial(
     running: count('Tasks that have started, including those between two attempts.'),
     success: count('Tasks that succeeded.'),
     failed: count('Tasks without attempts left.'),
-    skipped: count('Tasks that lost a dependency.'),
+    skipped: count('Tasks that lost a dependency, or did not have to run.'),
     cancelling: count('Tasks whose attempt is being ended.'),
     cancelled: count('Tasks that were cancelled.'),
   }),
@@ -54,7 +55,7 @@ export const GraphSummary = Type.Object(
     scope: maybe(Type.Literal('graph', { description: 'The ids of its tasks belong to it. Absent: to the service.' })),
     state: oneOf(
       GRAPH_STATES,
-      'running until all tasks have ended. Then failed if a task failed, else cancelled if one was cancelled or skipped, else success.',
+      'running until all tasks have ended. Then failed if a task failed, else cancelled if one was cancelled or skipped, else success. Failures with continue_on_error, and tasks that did not have to run, do not count.',
     ),
     task_count: count('Tasks that were not deleted.'),
     counts: GraphCounts,
@@ -77,7 +78,9 @@ export const GraphTask = Type.Object(
     status: oneOf(TASK_STATUSES, 'State of the task.'),
     replaced: maybe(Type.Literal(true, { description: 'Another graph has taken the id.' })),
     attempt: maybe(count('Number of the last attempt.')),
-    depends_on: maybe(texts('Ids of the tasks that must succeed first.')),
+    depends_on: maybe(texts('Ids of the tasks that must succeed first; see run_if.')),
+    run_if: maybe(oneOf(RUN_IFS, 'When it runs. Absent: success.')),
+    continue_on_error: maybe(flag('true: its failure counts as a success for its dependents and for the graph.')),
     started_at: maybe(time('When its first attempt started.')),
     finished_at: maybe(time('When it ended.')),
     duration_ms: maybe(count('Milliseconds from its start to its end, or until now.')),

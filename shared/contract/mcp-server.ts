@@ -55,7 +55,11 @@ export const SubmitGraphInput = Type.Object({
       ),
       retry: Type.Optional(Type.Integer({ minimum: 0, description: 'Further attempts. Default 0.' })),
     }),
-    { expected: 'array of tasks', description: 'A task runs as soon as all tasks in its depends_on have succeeded.' },
+    {
+      expected: 'array of tasks',
+      description:
+        'A task runs as soon as all tasks in its depends_on have succeeded; run_if and continue_on_error change that.',
+    },
   ),
   ...GraphFields.properties,
   wait_ms: waitMs(0),

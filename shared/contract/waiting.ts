@@ -12,9 +12,9 @@ export const Waiting = Type.Object(
   {
     reason: oneOf(
       WAITING_REASONS,
-      'dependencies: other tasks must succeed first. concurrency: no slot is free. backoff: another attempt follows. runtime: the runtime service has it queued, or is away.',
+      'dependencies: other tasks must end first, most in success. concurrency: no slot is free. backoff: another attempt follows. runtime: the runtime service has it queued, or is away.',
     ),
-    tasks: maybe(texts(`Ids of dependencies that have not succeeded, at most ${MAX_WAITING_TASKS}.`)),
+    tasks: maybe(texts(`Ids of dependencies that have not ended, at most ${MAX_WAITING_TASKS}.`)),
     until: maybe(time('When the backoff ends.')),
     detail: maybe(text('More in words.')),
   },

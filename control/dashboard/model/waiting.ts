@@ -1,11 +1,13 @@
-/** Why the tasks of a graph wait, where the page can tell by itself: a dependency has not succeeded yet. */
+/** Why the tasks of a graph wait, where the page can tell by itself: a dependency has not ended yet. */
 import type { GraphWatch } from './graph-watch.ts'
+import { hasEnded } from './looks.ts'
 import type { GraphTask, Waiting } from './wire.ts'
 
 /** Why a pending task waits: for dependencies, if one of them has not ended, else as the service said. */
 export function waitingOf(task: GraphTask, watch: GraphWatch): Waiting | undefined {
   if (task.status !== 'pending') return task.waiting
-  const open = (task.depends_on ?? []).filter((id) => watch.tasks[watch.indexOf.get(id) ?? -1]?.status !== 'success')
+  const statusOf = (id: string) => watch.tasks[watch.indexOf.get(id) ?? -1]?.status ?? 'pending'
+  const open = (task.depends_on ?? []).filter((id) => !hasEnded(statusOf(id)))
   if (open.length > 0) return { reason: 'dependencies', tasks: open }
   return task.waiting?.reason === 'dependencies' ? undefined : task.waiting
 }

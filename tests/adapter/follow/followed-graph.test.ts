@@ -158,6 +158,18 @@ describe('went as meant', () => {
     expect(ended(chain)).toBe(false)
   })
 
+  test('failures that do not matter, and tasks that did not have to run, are meant', () => {
+    const tasks: Partial<GraphTask>[] = [
+      { id: 'a', status: 'failed', continue_on_error: true },
+      { id: 'b', status: 'skipped', depends_on: ['a'], error: 'no dependency failed' },
+      { id: 'c', status: 'skipped', depends_on: ['b'], error: 'dependency b skipped' },
+    ]
+    expect(ended(tasks)).toBe(true)
+    const lost: Partial<GraphTask> = { id: 'd', status: 'skipped', depends_on: ['a'], error: 'dependency a skipped' }
+    expect(ended([...tasks, lost])).toBe(false)
+    expect(ended([{ ...tasks[0], continue_on_error: false }])).toBe(false)
+  })
+
   test('the service tells what its annotations say, and the file counts before it', () => {
     const annotations = { title: 'Breaks', expect: 'failed', attempts: '2' }
     const task: Partial<GraphTask> = { status: 'failed', attempt: 2, annotations }

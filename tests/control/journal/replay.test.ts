@@ -50,3 +50,21 @@ test.each([
   expect(task.params).toEqual({ script: 'true' })
   expect(task.goesOnElsewhere).toBe(true)
 })
+
+test.each([
+  ['the state file notes it for its dependent', [{ id: 'a', outcome: 'failed', continue_on_error: true }], []],
+  [
+    'the journal has its last state, and the state file was written between its deletion and its dependent',
+    [],
+    [states([1, 'a', 5, 'failed', 'failed', 1, 0, 1_000, 0, 0, 0, null, { continue_on_error: true, deleted: true }])],
+  ],
+])('the failure of a deleted task that does not matter still does not when %s', (_, settled_dependencies, frames) => {
+  const replay = new Replay([], new GcSchedule())
+  replay.addEntry('after', { ...after, settled_dependencies } as unknown as StoredTask, refuse)
+  replay.endEntries(refuse)
+  for (const frame of frames) replay.apply(frame, refuse)
+  const [graph] = replay.graphs(refuse)
+  const task = graph!.tasks.find(({ id }) => id === 'a')!
+  expect(task).toMatchObject({ status: 'failed', isDeleted: true, continuesOnError: true })
+  expect(graph!.hasRules).toBe(true)
+})

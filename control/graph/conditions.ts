@@ -1,0 +1,89 @@
+/**
+ * Whether a task runs, given how the tasks that it depends on ended. Pure.
+ *
+ * An ended task counts for its dependents as one of four standings. A task collects the standings of its dependencies
+ * as bits, in any order, and decides after each of them. Only graphs with rules (`run_if`, `continue_on_error`) need
+ * this: in all others a task runs once all of its dependencies have succeeded, and is skipped by the first that did not.
+ */
+import type { RunIf } from '../../shared/contract/run-if.ts'
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
+
+/** The optional rules of a task, as submitted. */
+export interface RunRule {
+  readonly run_if?: RunIf
+  readonly continue_on_error?: boolean
+}
+
+/** The rules among the fields of a submitted task; undefined if it has none. */
+export function runRule({
+  run_if,
+  continue_on_error,
+}: {
+  readonly run_if?: RunIf | null
+  readonly continue_on_error?: boolean | null
+}): RunRule | undefined {
+  if (run_if == null && continue_on_error == null) return undefined
+  return { ...(run_if != null && { run_if }), ...(continue_on_error != null && { continue_on_error }) }
+}
+
+/**
+ * How an ended task counts for its dependents.
+ *
+ * - `good`: it succeeded, or failed with `continue_on_error`.
+ * - `neutral`: it was skipped because of its own `run_if`.
+ * - `bad`: it failed, or was skipped because of a bad task.
+ * - `cancelled`: it was cancelled, deleted before it ran, or skipped because of such a task.
+ */
+export type Standing = 'good' | 'neutral' | 'bad' | 'cancelled'
+
+/** The standing of a skipped task. */
+export const SKIP_STANDINGS = ['neutral', 'bad', 'cancelled'] as const satisfies readonly Standing[]
+export type SkipStanding = (typeof SKIP_STANDINGS)[number]
+
+/** What decides about the standing of a task. */
+export interface Standable {
+  readonly status: TaskStatus
+  /** It was deleted before it ran. */
+  readonly neverRuns: boolean
+  readonly continuesOnError: boolean
+  /** Of a skipped task; undefined means `bad`. */
+  readonly skipStanding: SkipStanding | undefined
+}
+
+/** Undefined for a task that still runs, or may run. */
+export function standingOf({ status, neverRuns, continuesOnError, skipStanding }: Standable): Standing | undefined {
+  switch (status) {
+    case 'success':
+      return 'good'
+    case 'failed':
+      return continuesOnError ? 'good' : 'bad'
+    case 'skipped':
+      return skipStanding ?? 'bad'
+    case 'cancelled':
+      return 'cancelled'
+    case 'pending':
+      return neverRuns ? 'cancelled' : undefined
+    default:
+      return undefined
+  }
+}
+
+/** The bit of each standing in the standings that a task has collected. */
+export const STANDING_BITS: Readonly<Record<Standing, number>> = { good: 1, neutral: 2, bad: 4, cancelled: 8 }
+
+/** What becomes of a pending task: it waits, it runs, or it is skipped with a standing. */
+export type Decision = 'wait' | 'run' | SkipStanding
+
+/** `standings` of the dependencies that have ended, as bits. `haveAllEnded` is true for a task without dependencies. */
+export function decide(runIf: RunIf, standings: number, haveAllEnded: boolean): Decision {
+  const has = (standing: Standing) => (standings & STANDING_BITS[standing]) !== 0
+  if (runIf === 'success') {
+    if (has('bad')) return 'bad'
+    if (has('cancelled')) return 'cancelled'
+    if (!haveAllEnded) return 'wait'
+    return has('good') || standings === 0 ? 'run' : 'neutral'
+  }
+  if (!haveAllEnded) return 'wait'
+  if (runIf === 'always' || has('bad')) return 'run'
+  return has('cancelled') ? 'cancelled' : 'neutral'
+}

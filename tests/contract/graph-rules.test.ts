@@ -1,0 +1,208 @@
+/** Which tasks of a graph run (docs/graphs.md): the fields, what comes of graphs, over restarts and through every door. */
+import { describe, expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import type { ErrorResponse, TaskRecord } from '../../shared/contract/control.ts'
+import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import { GraphModel, type ModelTask } from '../model/graph-model.ts'
+import { runClient } from '../support/client.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { connectClient } from '../support/mcp-client.ts'
+import { randomGraph } from '../support/random-graph.ts'
+import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
+
+const noop = (id: string, more: object = {}) => ({ id, type: 'noop', ...more })
+const fails = (id: string, more: object = {}) => ({
+  ...{ id, type: 'file', params: { action: 'read', path: '/no/such/file' } },
+  ...more,
+})
+const sleeps = (id: string, more: object = {}) => ({ id, type: 'sleep', params: { duration_ms: 60_000 }, ...more })
+const after = (...depends_on: string[]) => ({ depends_on })
+
+async function ended(control: Control, graphId: string): Promise<GraphDetails> {
+  for (;;) {
+    const graph = (await (await control.fetch(`/graphs/${graphId}?wait_ms=20000`)).json()) as GraphDetails
+    if (graph.state !== 'running') return graph
+  }
+}
+
+const endsOf = ({ tasks }: Pick<GraphDetails, 'tasks'>) =>
+  Object.fromEntries(tasks.map(({ id, status, error }) => [id, error === undefined ? status : `${status}: ${error}`]))
+
+describe('the fields', () => {
+  test('are checked, shown in records, and null is absent', async () => {
+    await using control = await startControl()
+    const refusal = async (more: object) => {
+      const response = await control.post({ tasks: [noop('a', more)] })
+      return [response.status, ((await response.json()) as ErrorResponse).error]
+    }
+    expect(await refusal({ run_if: 'sometimes' })).toEqual([
+      400,
+      'invalid JSON: tasks[0].run_if: expected "success", "failed", "always"',
+    ])
+    expect(await refusal({ continue_on_error: 'yes' })).toEqual([
+      400,
+      'invalid JSON: tasks[0].continue_on_error: expected boolean',
+    ])
+    expect(await refusal({ allow_failure: true })).toEqual([
+      400,
+      'unknown field "allow_failure" in task a (did you mean "continue_on_error"?)',
+    ])
+    await control.submit([
+      noop('a', { run_if: null, continue_on_error: null }),
+      noop('b', { run_if: 'always', continue_on_error: false, ...after('a') }),
+    ])
+    expect(await control.ended('a')).not.toContainKeys(['run_if', 'continue_on_error'])
+    const record = await control.ended('b')
+    expect(record).toMatchObject({ status: 'success', run_if: 'always', continue_on_error: false })
+    // A record may be submitted again.
+    expect((await control.post({ tasks: [noop('a'), record] })).status).toBe(202)
+  })
+
+  test('are taken by the MCP tool submit_graph', async () => {
+    await using control = await startControl()
+    await using mcp = await connectClient(control.url)
+    const tasks = [fails('a', { continue_on_error: true }), noop('b', after('a'))]
+    const { data } = await mcp.call('submit_graph', { tasks, scope: 'graph', wait_ms: 20_000 })
+    const graph = await ended(control, data.graph_id as string)
+    expect([graph.state, graph.counts]).toEqual(['success', { failed: 1, success: 1 }])
+  })
+})
+
+test('what a graph amounts to is the same in lists, events, waits and exit codes', async () => {
+  await using control = await startControl()
+  const { graph_id } = await control.submit([
+    fails('optional', { continue_on_error: true }),
+    noop('handler', { ...after('optional'), run_if: 'failed' }),
+    noop('main', after('optional', 'handler')),
+    noop('none', after('handler')),
+  ])
+  const graph = await ended(control, graph_id)
+  expect(graph.state).toBe('success')
+  expect(graph.root_cause).toBeUndefined()
+  expect(endsOf(graph)).toMatchObject({
+    handler: 'skipped: no dependency failed',
+    main: 'success',
+    none: 'skipped: dependency handler skipped',
+  })
+  const listed = await (await control.fetch('/graphs?state=success')).json()
+  expect(listed).toMatchObject([{ graph_id, state: 'success' }])
+  const stream = await (await control.fetch(`/graphs/${graph_id}/events?after=0&until=ended`)).text()
+  expect(stream).toMatch(/event: graph_ended\ndata: .*"state":"success"/)
+  for (const args of [
+    ['wait', graph_id, '--fail'],
+    ['wait', 'optional', 'handler', '--fail'],
+    ['watch', graph_id],
+  ]) {
+    expect([args[0], (await runClient(args, { url: control.url })).exitCode]).toEqual([args[0], 0])
+  }
+})
+
+test('a clean-up waits for all, runs after a cancelled task, and not in a cancelled graph', async () => {
+  await using control = await startControl()
+  const tasks = [
+    sleeps('work'),
+    noop('next', after('work')),
+    noop('handler', { ...after('work'), run_if: 'failed' }),
+    noop('clean', { ...after('work', 'next'), run_if: 'always' }),
+  ]
+  const first = await control.submit(tasks)
+  await control.reached('work', 'running')
+  expect((await control.get('clean')).waiting).toEqual({ reason: 'dependencies', tasks: ['work', 'next'] })
+  await control.fetch('/tasks/work/cancel', { method: 'POST' })
+  const graph = await ended(control, first.graph_id)
+  expect([graph.state, endsOf(graph)]).toEqual([
+    'cancelled',
+    {
+      work: 'cancelled: task cancelled',
+      next: 'skipped: dependency work cancelled',
+      handler: 'skipped: dependency work cancelled',
+      clean: 'success',
+    },
+  ])
+
+  const second = await control.submit(tasks)
+  await control.reached('work', 'running')
+  await control.fetch(`/graphs/${second.graph_id}/cancel`, { method: 'POST' })
+  const cancelled = await ended(control, second.graph_id)
+  expect(cancelled.counts).toEqual({ cancelled: 4 })
+})
+
+test('a restart decides as before, from the journal and from the state file', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  const ids: string[] = []
+  {
+    await using control = await startControl({ dataDir, flags: ['--persist-interval', '1h'] })
+    const { graph_id } = await control.submit([
+      fails('optional', { continue_on_error: true }),
+      noop('handler', { ...after('optional'), run_if: 'failed' }),
+      sleeps('work', after('optional')),
+      noop('after-handler', after('handler', 'work')),
+      noop('after-optional', after('optional', 'work')),
+      noop('clean', { ...after('work', 'handler'), run_if: 'always' }),
+    ])
+    ids.push(graph_id)
+    await control.reached('work', 'running')
+    await control.reached('handler', 'skipped')
+    // Their outcomes decide about others, which wait for the work.
+    for (const id of ['optional', 'handler'])
+      expect((await control.fetch(`/tasks/${id}`, { method: 'DELETE' })).status).toBe(204)
+    await control.stop('SIGKILL')
+  }
+  for (const interval of ['20ms', '1h']) {
+    await using control = await startControl({ dataDir, flags: ['--persist-interval', interval] })
+    await control.reached('work', 'running')
+    for (const id of ['after-handler', 'after-optional', 'clean'])
+      expect((await control.get(id)).status).toBe('pending')
+    // The last life finds a state file without the deleted tasks.
+    await until(
+      () => existsSync(join(dataDir, 'state.json')),
+      (exists) => exists,
+    )
+    await control.stop('SIGKILL')
+  }
+  await using control = await startControl({ dataDir })
+  await control.reached('work', 'running')
+  await control.fetch('/tasks/work/cancel', { method: 'POST' })
+  const graph = await ended(control, ids[0]!)
+  expect(endsOf(graph)).toEqual({
+    work: 'cancelled: task cancelled',
+    'after-handler': 'skipped: dependency work cancelled',
+    'after-optional': 'skipped: dependency work cancelled',
+    clean: 'success',
+  })
+})
+
+test('random graphs end as the model does', async () => {
+  const rule = fc.record(
+    { run_if: fc.constantFrom('success', 'failed', 'always'), continue_on_error: fc.boolean() },
+    { requiredKeys: [] },
+  )
+  const graphs = fc.tuple(
+    randomGraph({ type: 'noop', maxTasks: 12 }),
+    fc.array(fc.tuple(fc.boolean(), rule), { minLength: 12, maxLength: 12 }),
+  )
+  await using control = await startControl()
+  await fc.assert(
+    fc.asyncProperty(graphs, async ([tasks, more]) => {
+      const failing = new Set(tasks.filter((_, i) => more[i]![0]).map(({ id }) => id))
+      const ruled = tasks.map((task, i) => ({ ...task, ...more[i]![1] }) as ModelTask & { id: string })
+      const sent = ruled.map((task) => (failing.has(task.id) ? fails(task.id, { ...task, type: 'file' }) : task))
+      const response = await control.post({ tasks: sent, scope: 'graph' })
+      expect(response.status).toBe(202)
+      const { graph_id } = (await response.json()) as { graph_id: string }
+      const { state } = await ended(control, graph_id)
+      const records = (await (await control.fetch(`/graphs/${graph_id}/tasks`)).json()) as TaskRecord[]
+      const model = GraphModel.run(ruled, (id) => (failing.has(id) ? 'failed' : 'success'))
+      expect(model.faults).toEqual([])
+      expect(records.map(({ id, status }) => [id, status as string])).toEqual(
+        ruled.map(({ id }) => [id, model.stateOf(id)]),
+      )
+      expect(state as string).toBe(model.state)
+    }),
+    { numRuns: 40 },
+  )
+}, 60_000)

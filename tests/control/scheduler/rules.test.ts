@@ -1,0 +1,327 @@
+/**
+ * Goal: a graph with rules does what the model allows, whatever happens to it, and ends as the model does.
+ * Method: random graphs with random scripts run in the real scheduler, with cancels, deletions and restarts in between. A
+ * restart builds the graph anew from a state file, a journal, or both. The model hears of each change of the store.
+ */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import type { Graph, Task } from '../../../control/graph/graph.ts'
+import { graphTotals } from '../../../control/graph/graph-summary.ts'
+import { checkedEntry } from '../../../control/journal/checked-entry.ts'
+import { GcSchedule } from '../../../control/journal/gc-schedule.ts'
+import type { Frame } from '../../../control/journal/journal-format.ts'
+import { encodeGraph } from '../../../control/journal/journaled-graph.ts'
+import { encodeStates, groupsOf } from '../../../control/journal/journaled-state.ts'
+import { Replay } from '../../../control/journal/replay.ts'
+import { type StoredTask, storedTask } from '../../../control/journal/stored-task.ts'
+import { Scheduler } from '../../../control/scheduler/scheduler.ts'
+import { TaskStore } from '../../../control/store/tasks.ts'
+import type { TaskInput } from '../../../shared/contract/control.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { nextTurn, runCooperatively, runSync } from '../../../shared/steps.ts'
+import { GraphModel, type ModelTask } from '../../model/graph-model.ts'
+import { acceptGraph, taskIn } from '../../support/graph.ts'
+import { randomGraph } from '../../support/random-graph.ts'
+import { after, task, World } from '../../support/scheduler-world.ts'
+import { type Script, ScriptedExecutor } from '../../support/scripted-executor.ts'
+import { until } from '../../support/until.ts'
+
+type RuledTask = ModelTask & TaskInput & { id: string; depends_on: string[]; input: Script }
+
+const randomRule = fc.record(
+  {
+    run_if: fc.oneof(
+      { weight: 2, arbitrary: fc.constant('success' as const) },
+      { weight: 3, arbitrary: fc.constantFrom('failed' as const, 'always' as const) },
+    ),
+    continue_on_error: fc.boolean(),
+  },
+  { requiredKeys: [] },
+)
+
+const randomScript = fc.record({
+  turns: fc.nat(3),
+  outcomes: fc.constantFrom<Script['outcomes']>([], [], ['fail']),
+})
+
+const ruledGraph = (maxTasks: number) =>
+  fc
+    .tuple(
+      randomGraph({ type: 'test', maxTasks }),
+      fc.array(fc.tuple(randomScript, randomRule), { minLength: maxTasks, maxLength: maxTasks }),
+    )
+    .map(([tasks, more]) =>
+      tasks.map((each, i): RuledTask => ({ ...each, ...more[i]![1], input: more[i]![0] }) as RuledTask),
+    )
+
+interface Interference {
+  readonly action: 'cancel' | 'delete' | 'cancel-graph' | 'restart' | 'snapshot'
+  readonly afterTurns: number
+  readonly pick: number
+}
+
+const interferences = (...actions: Interference['action'][]) =>
+  fc.array(fc.record({ action: fc.constantFrom(...actions), afterTurns: fc.nat(4), pick: fc.nat() }), { maxLength: 8 })
+
+const refuse = (detail: string) => new Error(detail)
+
+/** One graph through several lives of the service. */
+class Run {
+  readonly model: GraphModel
+  readonly #executor = new ScriptedExecutor()
+  readonly #ids: readonly string[]
+  #store = new TaskStore()
+  #scheduler = this.#newScheduler()
+  graph: Graph
+  /** The state file and the journal. */
+  readonly #entries = new Map<string, StoredTask>()
+  #frames: Frame[] = []
+  #changed = new Set<Task>()
+  #unwatch: () => void = () => {}
+
+  constructor(tasks: readonly RuledTask[]) {
+    this.model = new GraphModel(tasks)
+    this.#ids = tasks.map(({ id }) => id)
+    const body = new TextEncoder().encode(JSON.stringify({ tasks }))
+    this.graph = acceptGraph(this.#store, JSON.parse(JSON.stringify(tasks)))
+    this.#frames = [frame('g', encodeGraph(this.graph, body))]
+    this.#watch()
+    this.#scheduler.add(this.graph)
+  }
+
+  #newScheduler(): Scheduler {
+    return new Scheduler({
+      ...{ store: this.#store, executors: new ExecutorRegistry([this.#executor]), log: silentLog() },
+      ...{ maxConcurrency: 3, abandonAfterMs: 60_000, serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
+    })
+  }
+
+  #watch(): void {
+    const { model } = this
+    this.#unwatch = this.#store.watch((change, _seq, before) => {
+      if (!('task' in change)) return
+      const { id } = change.task
+      this.#changed.add(change.task)
+      if (change.kind === 'attempt-started' && before === 'pending') model.started(id)
+      else if (change.kind === 'ended') model.ended(id, change.task.status, change.task.errorText)
+      else if (change.kind === 'deleted') model.deleted(id)
+    })
+  }
+
+  async interfere({ action, afterTurns, pick }: Interference): Promise<void> {
+    for (let turn = 0; turn < afterTurns; turn++) await nextTurn()
+    const found = this.graph.tasks.find(({ id }) => id === this.#ids[pick % this.#ids.length])
+    if (action === 'restart') return this.#restart()
+    if (action === 'snapshot') return this.#snapshot()
+    if (action === 'cancel-graph') {
+      this.model.graphCancelled()
+      const open = this.graph.tasks.filter(({ isTerminal, neverRuns }) => !isTerminal && !neverRuns)
+      await runCooperatively(this.#scheduler.cancelAll(open, () => {}))
+    } else if (found === undefined || found.isDeleted) return
+    else if (action === 'delete') this.#scheduler.delete(found)
+    else void this.#scheduler.cancel(found)
+  }
+
+  #flush(): void {
+    if (this.#changed.size > 0) this.#frames.push(frame('t', [encodeStates(groupsOf([...this.#changed]))]))
+    this.#changed.clear()
+  }
+
+  /** A state file takes the place of the journal. */
+  #snapshot(): void {
+    this.#flush()
+    this.#frames = []
+    const visible = this.graph.tasks.filter(({ isDeleted }) => !isDeleted)
+    this.#entries.clear()
+    for (const each of visible) {
+      const entry = storedTask(this.#store, each, each === visible[0])
+      this.#entries.set(each.id, JSON.parse(JSON.stringify(entry)) as StoredTask)
+    }
+    // Deleted tasks that still run are carried over.
+    for (const each of this.#store.hiddenRunning) this.#changed.add(each)
+  }
+
+  #restart(): void {
+    if (this.graph.live === 0) return
+    this.#flush()
+    this.#unwatch()
+    const interrupted = this.graph.tasks.filter(({ status }) => status === 'running').map(({ id }) => id)
+    const cancelled = this.graph.tasks.filter(({ status }) => status === 'cancelling').map(({ id }) => id)
+    for (const id of interrupted) this.model.interrupted(id)
+    for (const id of cancelled) this.model.ended(id, 'cancelled', undefined)
+    void this.#scheduler.stop(0) // nobody hears of what it does from now on
+
+    const replay = new Replay([], new GcSchedule())
+    for (const [key, entry] of this.#entries) replay.addEntry(key, checkedEntry(key, entry, refuse), refuse)
+    replay.endEntries(refuse)
+    for (const each of this.#frames) replay.note(each)
+    for (const each of this.#frames) replay.apply(each, refuse)
+    const [graph] = replay.graphs(refuse)
+    const { lastSeq, lastOrdinal } = replay
+    this.#store = new TaskStore({ lastSeq, lastOrdinal })
+    this.#scheduler = this.#newScheduler()
+    if (graph === undefined) return // nothing is left to be seen or done
+    this.graph = graph
+    this.#store.apply({ kind: 'graph-recovered', graph })
+    this.#watch()
+    for (const each of replay.changed) this.#changed.add(each)
+    this.#scheduler.resume(graph)
+  }
+
+  async over(): Promise<void> {
+    await until(
+      () => this.graph.live,
+      (live) => live === 0,
+    )
+  }
+
+  expectSound(): void {
+    expect(this.model.faults).toEqual([])
+    const states = this.graph.tasks.map(({ id, status, neverRuns }) => [id, neverRuns ? 'gone' : status])
+    expect(states).toEqual(this.graph.tasks.map(({ id }) => [id, this.model.stateOf(id)]))
+    expect(runSync(graphTotals(this.graph)).state as string).toBe(this.model.state)
+  }
+}
+
+function frame(kind: 'g' | 't', parts: readonly (string | Uint8Array)[]): Frame {
+  const payload = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))
+  return { kind, payload } as unknown as Frame
+}
+
+async function ran(tasks: readonly RuledTask[], doings: readonly Interference[] = []): Promise<Run> {
+  const run = new Run(tasks)
+  for (const each of doings) await run.interfere(each)
+  await run.over()
+  run.expectSound()
+  return run
+}
+
+describe('a graph with rules', () => {
+  test('ends as the model does', async () => {
+    await fc.assert(
+      fc.asyncProperty(ruledGraph(16), async (tasks) => {
+        const run = await ran(tasks)
+        const scripts = new Map(tasks.map(({ id, input }) => [id, input]))
+        const alone = GraphModel.run(tasks, (id) => (scripts.get(id)!.outcomes!.length > 0 ? 'failed' : 'success'))
+        expect([alone.faults, alone.open, alone.state]).toEqual([[], [], run.model.state])
+        const ends = ({ stateOf }: GraphModel) => tasks.map(({ id }) => [id, stateOf(id)])
+        expect(ends(bound(run.model))).toEqual(ends(bound(alone)))
+      }),
+      { numRuns: 200 },
+    )
+  }, 60_000)
+
+  test('obeys the model when tasks and the graph are cancelled, and tasks are deleted', async () => {
+    const doings = interferences('cancel', 'delete', 'cancel', 'delete', 'cancel-graph')
+    await fc.assert(
+      fc.asyncProperty(ruledGraph(16), doings, async (tasks, actions) => void (await ran(tasks, actions))),
+      { numRuns: 200 },
+    )
+  }, 60_000)
+
+  test('obeys the model over restarts from a state file, a journal, or both', async () => {
+    const doings = interferences('restart', 'restart', 'snapshot', 'cancel', 'delete', 'cancel-graph')
+    await fc.assert(
+      fc.asyncProperty(ruledGraph(16), doings, async (tasks, actions) => void (await ran(tasks, actions))),
+      { numRuns: 200 },
+    )
+  }, 60_000)
+})
+
+const bound = (model: GraphModel) => ({ stateOf: (id: string) => model.stateOf(id) }) as GraphModel
+
+const endsOf = (graph: Graph) => graph.tasks.map(({ id, status, errorText }) => [id, status, errorText])
+
+describe('a rule', () => {
+  test('runs a clean-up and a handler after a failure, and nothing else', async () => {
+    const world = new World()
+    const graph = world.submit([
+      task('build', { outcomes: ['fail'] }),
+      task('deploy', {}, after('build')),
+      task('tell', {}, { ...after('deploy'), run_if: 'failed' }),
+      task('clean', {}, { ...after('build', 'deploy'), run_if: 'always' }),
+      task('calm', {}, { ...after('tell'), run_if: 'failed' }),
+      task('next', {}, after('calm')),
+    ])
+    await world.over()
+    expect(endsOf(graph)).toEqual([
+      ['build', 'failed', 'attempt 1 failed'],
+      ['deploy', 'skipped', 'dependency build failed'],
+      ['tell', 'success', undefined],
+      ['clean', 'success', undefined],
+      ['calm', 'skipped', 'no dependency failed'],
+      ['next', 'skipped', 'dependency calm skipped'],
+    ])
+    expect(runSync(graphTotals(graph)).state).toBe('failed')
+  })
+
+  test('lets a graph succeed in spite of a failure, and of tasks that did not have to run', async () => {
+    const world = new World()
+    const graph = world.submit([
+      task('optional', { outcomes: ['fail'] }, { continue_on_error: true }),
+      task('handler', {}, { ...after('optional'), run_if: 'failed' }),
+      task('main', {}, after('optional', 'handler')),
+    ])
+    await world.over()
+    expect(endsOf(graph)).toEqual([
+      ['optional', 'failed', 'attempt 1 failed'],
+      ['handler', 'skipped', 'no dependency failed'],
+      ['main', 'success', undefined],
+    ])
+    expect(runSync(graphTotals(graph)).state).toBe('success')
+  })
+
+  test('runs a clean-up after a cancelled task, and no handler of failures', async () => {
+    const world = new World()
+    const graph = world.submit([
+      task('work', { hangs: true }),
+      task('handler', {}, { ...after('work'), run_if: 'failed' }),
+      task('clean', {}, { ...after('work'), run_if: 'always' }),
+    ])
+    await world.executing(1)
+    void world.scheduler.cancel(taskIn(graph, 'work'))
+    await world.over()
+    expect(endsOf(graph)).toEqual([
+      ['work', 'cancelled', 'task cancelled'],
+      ['handler', 'skipped', 'dependency work cancelled'],
+      ['clean', 'success', undefined],
+    ])
+  })
+
+  test('runs no clean-up of a graph that is cancelled, however large', async () => {
+    const world = new World()
+    const graph = world.submit([
+      task('work', { hangs: true }),
+      ...Array.from({ length: 2_000 }, (_, i) => task(`w${i}`, {}, after('work'))),
+      ...Array.from({ length: 2_000 }, (_, i) => task(`c${i}`, {}, { ...after(`w${i}`), run_if: 'always' })),
+    ])
+    await world.executing(1)
+    const steps = world.scheduler.cancelAll(graph.tasks, () => {})
+    // Other graphs make the scheduler take turns between the steps.
+    while (!steps.next().done) world.scheduler.startAgain()
+    await world.over()
+    expect(world.counters.ended).toMatchObject({ cancelled: graph.tasks.length })
+    expect(world.executor.starts).toHaveLength(1)
+  })
+
+  test('holds up nothing with 100,000 clean-ups behind one failed task', async () => {
+    const size = 100_000
+    const world = new World()
+    world.submit([
+      task('work', { outcomes: ['fail'] }),
+      ...Array.from({ length: size }, (_, i) => task(`c${i}`, {}, { ...after('work'), run_if: 'always' })),
+    ])
+    await world.over()
+    expect(world.counters.ended).toMatchObject({ failed: 1, success: size })
+  })
+
+  test('holds for a chain of 100,000 tasks', async () => {
+    const size = 100_000
+    const world = new World()
+    const chain = Array.from({ length: size }, (_, i) => task(`t${i}`, {}, { ...after(`t${i - 1}`), run_if: 'failed' }))
+    world.submit([task('t0', { outcomes: ['fail'] }), ...chain.slice(1)])
+    await world.over()
+    expect(world.counters.ended).toMatchObject({ failed: 1, success: 1, skipped: size - 2 })
+  })
+})

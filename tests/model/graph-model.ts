@@ -1,0 +1,175 @@
+/**
+ * What happens to a graph, as `docs/graphs.md` has it: the rules alone, without regard to speed, disk or time.
+ *
+ * The model shares no code with the service. Property tests tell it what the service did, one event after the other. It
+ * notes a fault for each event that the rules do not allow, and says what the graph amounts to in the end.
+ */
+
+export interface ModelTask {
+  readonly id: string
+  readonly depends_on?: readonly string[]
+  readonly run_if?: 'success' | 'failed' | 'always'
+  readonly continue_on_error?: boolean
+}
+
+/** `gone`: its record was deleted before it ran. */
+type State = 'waiting' | 'running' | 'success' | 'failed' | 'skipped' | 'cancelled' | 'gone'
+
+type Counts = 'good' | 'neutral' | 'bad' | 'cancelled'
+
+export class GraphModel {
+  readonly faults: string[] = []
+  readonly #tasks: readonly ModelTask[]
+  readonly #states = new Map<string, State>()
+  readonly #skippedAs = new Map<string, Counts>()
+  readonly #deleted = new Set<string>()
+  #isCancelled = false
+
+  constructor(tasks: readonly ModelTask[]) {
+    this.#tasks = tasks
+    for (const { id } of tasks) this.#states.set(id, 'waiting')
+  }
+
+  stateOf(id: string): State {
+    return this.#states.get(id)!
+  }
+
+  /** How a task that has ended counts for those that depend on it. */
+  #countsAs(id: string): Counts | undefined {
+    switch (this.stateOf(id)) {
+      case 'success':
+        return 'good'
+      case 'failed':
+        return this.#task(id).continue_on_error ? 'good' : 'bad'
+      case 'skipped':
+        return this.#skippedAs.get(id)!
+      case 'cancelled':
+      case 'gone':
+        return 'cancelled'
+      default:
+        return undefined
+    }
+  }
+
+  #task(id: string): ModelTask {
+    return this.#tasks.find((task) => task.id === id)!
+  }
+
+  #dependencies(id: string): readonly string[] {
+    return this.#task(id).depends_on ?? []
+  }
+
+  mayStart(id: string): boolean {
+    const counts = this.#dependencies(id).map((dependency) => this.#countsAs(dependency))
+    if (this.stateOf(id) !== 'waiting' || this.#isCancelled || counts.includes(undefined)) return false
+    switch (this.#task(id).run_if ?? 'success') {
+      case 'always':
+        return true
+      case 'failed':
+        return counts.includes('bad')
+      case 'success': {
+        if (counts.includes('bad') || counts.includes('cancelled')) return false
+        return counts.length === 0 || counts.includes('good')
+      }
+    }
+  }
+
+  /** The errors with which a task may be skipped now, and how it counts then. */
+  skips(id: string): ReadonlyMap<string, Counts> {
+    const allowed = new Map<string, Counts>()
+    if (this.stateOf(id) !== 'waiting' || this.#isCancelled || this.mayStart(id)) return allowed
+    const dependencies = this.#dependencies(id)
+    const runIf = this.#task(id).run_if ?? 'success'
+    const haveAllEnded = dependencies.every((dependency) => this.#countsAs(dependency) !== undefined)
+    if (runIf === 'success') {
+      for (const dependency of dependencies) {
+        const counts = this.#countsAs(dependency)
+        if (counts === 'bad' || counts === 'cancelled') allowed.set(this.#because(dependency), counts)
+      }
+      if (allowed.size === 0 && haveAllEnded) allowed.set(this.#because(dependencies[0]!), 'neutral')
+    } else if (runIf === 'failed' && haveAllEnded) {
+      const cancelled = dependencies.find((dependency) => this.#countsAs(dependency) === 'cancelled')
+      if (cancelled === undefined) allowed.set('no dependency failed', 'neutral')
+      else allowed.set(this.#because(cancelled), 'cancelled')
+    }
+    return allowed
+  }
+
+  #because(dependency: string): string {
+    const state = this.stateOf(dependency)
+    return `dependency ${dependency} ${state === 'gone' ? 'deleted' : state}`
+  }
+
+  started(id: string): void {
+    if (!this.mayStart(id)) this.#fault(id, 'started')
+    this.#states.set(id, 'running')
+  }
+
+  /** The service stopped: the attempt will be repeated. */
+  interrupted(id: string): void {
+    if (this.stateOf(id) !== 'running') this.#fault(id, 'was interrupted')
+    this.#states.set(id, this.#deleted.has(id) ? 'gone' : 'waiting')
+  }
+
+  ended(id: string, status: string, error: string | undefined): void {
+    const state = this.stateOf(id)
+    if (status === 'success' || status === 'failed') {
+      if (state !== 'running') this.#fault(id, `ended: ${status}`)
+    } else if (status === 'cancelled') {
+      if (state !== 'running' && state !== 'waiting') this.#fault(id, 'was cancelled')
+    } else {
+      const counts = this.skips(id).get(error ?? '')
+      if (counts === undefined) this.#fault(id, `was skipped: ${error}`)
+      this.#skippedAs.set(id, counts ?? 'bad')
+    }
+    this.#states.set(id, status as State)
+  }
+
+  /** A running task goes on without a record. */
+  deleted(id: string): void {
+    this.#deleted.add(id)
+    if (this.stateOf(id) === 'waiting') this.#states.set(id, 'gone')
+  }
+
+  /** All that has not ended becomes cancelled: nothing starts any more, and nothing is skipped. */
+  graphCancelled(): void {
+    this.#isCancelled = true
+  }
+
+  #fault(id: string, what: string): void {
+    const others = this.#dependencies(id).map((dependency) => `${dependency} ${this.#countsAs(dependency)}`)
+    this.faults.push(`${id} (${this.stateOf(id)}; ${others.join(', ')}) ${what}`)
+  }
+
+  /** Tasks that have not ended. */
+  get open(): string[] {
+    return this.#tasks.map(({ id }) => id).filter((id) => this.#countsAs(id) === undefined)
+  }
+
+  /** What the graph amounts to once nothing is open. Deleted tasks do not count. */
+  get state(): string {
+    const seen = this.#tasks.filter(({ id }) => !this.#deleted.has(id))
+    if (seen.some(({ id, continue_on_error }) => this.stateOf(id) === 'failed' && !continue_on_error)) return 'failed'
+    const isLost = ({ id }: ModelTask) =>
+      this.stateOf(id) === 'cancelled' || (this.stateOf(id) === 'skipped' && this.#skippedAs.get(id) !== 'neutral')
+    return seen.some(isLost) ? 'cancelled' : 'success'
+  }
+
+  /** Runs the graph by itself. `outcomes` says how each task ends if it runs. */
+  static run(tasks: readonly ModelTask[], outcomes: (id: string) => 'success' | 'failed'): GraphModel {
+    const model = new GraphModel(tasks)
+    for (let isDone = false; !isDone; ) {
+      isDone = true
+      for (const id of model.open) {
+        const [skip] = model.skips(id).keys()
+        if (!model.mayStart(id) && skip === undefined) continue
+        isDone = false
+        if (model.mayStart(id)) {
+          model.started(id)
+          model.ended(id, outcomes(id), undefined)
+        } else model.ended(id, 'skipped', skip)
+      }
+    }
+    return model
+  }
+}
