@@ -7,6 +7,7 @@ import { controlClient } from './client.ts'
 import { act } from './commands/act.ts'
 import { cancel } from './commands/cancel.ts'
 import { capabilities } from './commands/capabilities.ts'
+import { check } from './commands/check.ts'
 import type { Commands } from './commands/command.ts'
 import { deleteByIds } from './commands/delete.ts'
 import { ensureRunning } from './commands/ensure-running.ts'
@@ -36,6 +37,7 @@ import { complain, printAnswer, printFailure } from './print.ts'
 const COMMANDS: Commands = {
   run,
   submit,
+  check,
   wait,
   watch,
   get,

@@ -45,7 +45,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   adapter: [
     ['main.ts'],
     ['commands', 'print.ts'],
-    ['start', 'bridge', 'follow', 'help.ts'],
+    ['start', 'bridge', 'follow', 'graph-file', 'help.ts'],
     ['common-settings.ts', 'probe.ts', 'addresses.ts'],
     ['client.ts', 'warnings.ts'],
     ['host-config.ts', 'envelope.ts'],

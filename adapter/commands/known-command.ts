@@ -28,4 +28,7 @@ const SYNONYMS = {
   output: 'logs',
   follow: 'watch',
   attach: 'watch',
+  validate: 'check',
+  lint: 'check',
+  plan: 'check',
 } as const

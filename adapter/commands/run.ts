@@ -1,28 +1,25 @@
 /** `taskmill run`: submits a graph and follows it to its end, for people and for scripts. */
 import type { SubmitResponse } from '../../shared/contract/control.ts'
 import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
-import { readInput } from '../../shared/request-input.ts'
 import { submitted } from '../warnings.ts'
 import { defineCommand } from './command.ts'
-import { fileOf, fileSetting } from './file-argument.ts'
 import { followSettings } from './follow-settings.ts'
+import { graphOf, graphSettings } from './graph-argument.ts'
 
 export const run = defineCommand({
   summary:
     'Submit a task graph and follow it. Exit code 0 if every task succeeded or was meant to fail. Ctrl-C leaves it running.',
   usage: '[FILE] [--timeout 10m]',
-  settings: { file: fileSetting, ...followSettings },
+  settings: { ...graphSettings, ...followSettings },
   maxArguments: 1,
   heedsInterruption: true,
   async run({ values, positionals, client, env, interruption }) {
-    const file = fileOf(positionals, values)
-    const bytes = await readInput(file, 'a task graph')
+    const { bytes, name } = await graphOf(positionals, values)
     const { expectationsIn, withScope } = await import('../follow/graph-file.ts')
     const answer = await submit(client, [withScope(bytes), bytes], interruption)
     const { graph_id: graphId, accepted } = answer as SubmitResponse
     const { showGraph } = await import('../follow/show.ts')
-    const what = file === '' || file === '-' ? 'standard input' : file
-    const title = ` taskmill  runs the ${accepted} tasks of ${what} on ${client.baseUrl}`
+    const title = ` taskmill  runs the ${accepted} tasks of ${name} on ${client.baseUrl}`
     const request = { client, graphId, title, expectations: expectationsIn(bytes), timeoutMs: values.timeout }
     return { ...submitted(answer), ...(await showGraph({ ...request, env, interruption })) }
   },

@@ -1,16 +1,21 @@
-/** `taskmill submit`: sends a task graph unchanged. The service validates it. */
-import { readInput } from '../../shared/request-input.ts'
+/** `taskmill submit`: sends a task graph. The service validates it. */
+import { flag } from '../../shared/flags.ts'
 import { submitted } from '../warnings.ts'
+import { checked } from './check.ts'
 import { defineCommand } from './command.ts'
-import { fileOf, fileSetting } from './file-argument.ts'
+import { graphOf, graphSettings } from './graph-argument.ts'
 
 export const submit = defineCommand({
   summary: 'Submit a task graph: {"tasks": [{"id", "type", ...}]}.',
-  usage: '[FILE]',
-  settings: { file: fileSetting },
+  usage: '[FILE] [--dry-run]',
+  settings: {
+    ...graphSettings,
+    dryRun: flag({ help: 'Submit nothing: show the faults of the graph and the order of its tasks, as check does.' }),
+  },
   maxArguments: 1,
   async run({ values, positionals, client }) {
-    const body = await readInput(fileOf(positionals, values), 'a task graph')
-    return submitted(await client.call({ method: 'POST', path: '/tasks', body }))
+    const { bytes } = await graphOf(positionals, values)
+    if (values.dryRun) return checked(client, bytes)
+    return submitted(await client.call({ method: 'POST', path: '/tasks', body: bytes }))
   },
 })

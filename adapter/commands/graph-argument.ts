@@ -1,0 +1,34 @@
+/** The task graph of a subcommand, from a file or standard input, in JSON or YAML. */
+import { choice } from '../../shared/flags.ts'
+import { readInput } from '../../shared/request-input.ts'
+import { fileOf, fileSetting } from './file-argument.ts'
+
+export const graphSettings = {
+  file: fileSetting,
+  format: choice({
+    default: 'auto',
+    choices: ['auto', 'json', 'yaml'],
+    help: 'Of the graph. auto: yaml for files that end in .yaml or .yml, else json.',
+  }),
+}
+
+export interface GivenGraph {
+  /** JSON. Of a file in JSON the very bytes: the service judges them. */
+  readonly bytes: Uint8Array
+  /** Where it comes from, for people. */
+  readonly name: string
+}
+
+/** Throws `UsageError` for arguments that contradict each other, `CallFailed` for a file that cannot be read. */
+export async function graphOf(
+  positionals: readonly string[],
+  values: { readonly file: string; readonly format: string },
+): Promise<GivenGraph> {
+  const file = fileOf(positionals, values)
+  const bytes = await readInput(file, 'a task graph')
+  const name = file === '' || file === '-' ? 'standard input' : file
+  const isYaml = values.format === 'yaml' || (values.format === 'auto' && /\.ya?ml$/i.test(file))
+  if (!isYaml) return { bytes, name }
+  const { jsonOfYaml } = await import('../graph-file/yaml.ts')
+  return { bytes: new TextEncoder().encode(await jsonOfYaml(new TextDecoder().decode(bytes), name)), name }
+}

@@ -1,0 +1,68 @@
+/** The findings of a dry run as text. Pure. */
+import type { GraphDryRun, GraphFault, TaskPlan } from '../../shared/contract/graph-dry-run.ts'
+import { alignedFields, alignedRows, type Cell } from './columns.ts'
+import type { Look } from './look.ts'
+
+/** Ids of a wave or a chain in one line. */
+const MAX_IDS = 20
+
+export function dryRunTable({ valid, errors, warnings, ...found }: GraphDryRun, look: Look): string[] {
+  const { waves, critical_path, runtime, truncated } = found
+  const fields: [string, Cell][] = [
+    ['valid', { text: valid ? 'yes' : 'no', style: valid ? 'green' : 'red' }],
+    ['longest', { text: critical_path.length === 0 ? '' : `${critical_path.length}: ${idList(critical_path, ' > ')}` }],
+  ]
+  const blocks = [
+    messageRows('ERROR', errors, look),
+    messageRows('WARNING', warnings, look),
+    waveRows(waves, look),
+    planRows(runtime, look),
+    truncated ? [look.paint('dim', 'there is more than is shown')] : [],
+  ]
+  return [
+    ...alignedFields(
+      fields.filter(([, { text }]) => text !== ''),
+      look,
+    ),
+    ...blocks.flatMap((lines) => (lines.length === 0 ? [] : ['', ...lines])),
+  ]
+}
+
+const messageRows = (name: 'ERROR' | 'WARNING', messages: readonly GraphFault[], look: Look): string[] =>
+  messages.length === 0
+    ? []
+    : alignedRows(
+        ['TASK', name],
+        messages.map(({ task_id = '', message }) => [
+          { text: task_id },
+          { text: message, style: name === 'ERROR' ? 'red' : 'yellow' },
+        ]),
+        look,
+      )
+
+const waveRows = (waves: GraphDryRun['waves'], look: Look): string[] =>
+  waves.length === 0
+    ? []
+    : alignedRows(
+        ['WAVE', 'TASKS', 'IDS'],
+        waves.map((ids, index) => [
+          { text: String(index + 1), isRight: true },
+          { text: String(ids.length), isRight: true },
+          { text: idList(ids, ', ') },
+        ]),
+        look,
+      )
+
+function planRows(runtime: GraphDryRun['runtime'], look: Look): string[] {
+  const rows = Object.entries(runtime).map(([id, plan]): Cell[] => [{ text: id }, planCell(plan)])
+  return rows.length === 0 ? [] : alignedRows(['RUNTIME TASK', 'PLAN'], rows, look)
+}
+
+function planCell({ execution_plan: plan, error }: TaskPlan): Cell {
+  if (plan === undefined) return { text: error ?? '', style: 'red' }
+  if (plan.degraded) return { text: `degraded: ${plan.fallback_reasons.join('; ')}`, style: 'yellow' }
+  return { text: 'as asked for' }
+}
+
+const idList = (ids: readonly string[], separator: string): string =>
+  ids.slice(0, MAX_IDS).join(separator) + (ids.length > MAX_IDS ? ` and ${ids.length - MAX_IDS} more` : '')
