@@ -21,8 +21,15 @@ export const hasSnapshot = (dataDir: string): boolean =>
 /** Bytes of entries written with one call. */
 const WRITE_BYTES = 256 * 1024
 
-/** Writes the records of `store` to the state file of `dataDir`; returns its size in characters. */
-export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<number> {
+/**
+ * Writes the records of `store` to the state file of `dataDir`; returns its size in characters. `beforeRename` is called
+ * when all records are read: the new file does not count yet.
+ */
+export async function writeSnapshot(
+  store: TaskStore,
+  dataDir: string,
+  beforeRename?: () => Promise<void>,
+): Promise<number> {
   let characters = 0
   await replaceFile(statePath(dataDir), async (file) => {
     let text = '{'
@@ -45,6 +52,7 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
     }
     characters += text.length
     await file.writeFile(`${text}\n}\n`)
+    await beforeRename?.()
   })
   return characters
 }

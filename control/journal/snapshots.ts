@@ -111,11 +111,20 @@ export class Snapshots {
       ),
     )
     const { seq } = store
-    this.stateFileSize = await writeSnapshot(store, dataDir)
+    this.stateFileSize = await writeSnapshot(store, dataDir, () => this.#journalFirst())
     const { revision } = idempotencyKeys
     if (revision !== this.#writtenKeys) await writeIdempotencyKeys(idempotencyKeys, dataDir)
     this.#writtenKeys = revision
     await journal.dropSegmentsBefore(segment)
     this.#writtenSeq = seq
+  }
+
+  /**
+   * The state file also holds changes made while it was written. A start finds their events in the journal alone. If the
+   * journal does not take them, the state file still has to replace it.
+   */
+  async #journalFirst(): Promise<void> {
+    this.#states.flush()
+    await this.#options.journal.sync().catch(() => {})
   }
 }

@@ -1,0 +1,80 @@
+/**
+ * Goal: a change that a state file holds has an event, however soon after the state file the service is killed.
+ * Method: a graph ends while its snapshot is being written. A start is made from a copy of the files right after it, before
+ * the journal would have been written on its own.
+ */
+import { expect, test } from 'bun:test'
+import { cpSync } from 'node:fs'
+import { DiskReserve } from '../../../control/journal/disk-reserve.ts'
+import { EventHistory } from '../../../control/journal/event-history.ts'
+import { IdempotencyKeys } from '../../../control/journal/idempotency.ts'
+import { Journal } from '../../../control/journal/journal.ts'
+import { Persistence } from '../../../control/journal/persistence.ts'
+import { recover } from '../../../control/journal/recovery.ts'
+import { ResultFiles } from '../../../control/journal/result-files.ts'
+import { Snapshots } from '../../../control/journal/snapshots.ts'
+import { TaskStore } from '../../../control/store/tasks.ts'
+import type { ServiceEvent } from '../../../shared/contract/events.ts'
+import { silentLog } from '../../../shared/log.ts'
+import { runSync } from '../../../shared/steps.ts'
+import { newEvents } from '../../support/events.ts'
+import { graphOf } from '../../support/graph.ts'
+import { tempDir } from '../../support/temp.ts'
+
+const log = silentLog()
+
+/** The events that a client hears who asks a start from `dataDir` for all of them. */
+async function eventsAfterAStart(dataDir: string): Promise<ServiceEvent[]> {
+  const { lastSeq, history } = await recover(dataDir)
+  const { found, kept, lost, unnumbered } = history
+  const again = new EventHistory({ dataDir, found, kept, lastSeq, maxEvents: 1_000, log })
+  again.append(lost)
+  again.flush()
+  const events: ServiceEvent[] = []
+  for await (const some of again.read({ after: 0, upTo: again.last })) events.push(...some)
+  await again.close()
+  expect(unnumbered.length).toBe(0)
+  return events
+}
+
+test('what happens while the state file is written is in the history of the next start', async () => {
+  using dir = tempDir()
+  const store = new TaskStore()
+  const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log })
+  const { history, ...events } = newEvents(dir.path, journal)
+  const options = {
+    ...{ store, journal, dataDir: dir.path, log, intervalMs: 3_600_000, isStateFileBehind: false },
+    idempotencyKeys: new IdempotencyKeys(),
+    resultFiles: new ResultFiles(dir.path, [], log),
+    ...{ history, ...events },
+  }
+  const persistence = new Persistence({ ...options, reserve: new DiskReserve(dir.path) })
+  const tasks = [{ id: 'a', type: 'test' }]
+  const graph = graphOf(tasks)
+  runSync(store.claim(graph))
+  await persistence.appendGraph(graph, new TextEncoder().encode(JSON.stringify({ tasks })))
+  store.apply({ kind: 'graph-accepted', graph })
+  const task = graph.tasks[0]!
+  store.apply({ kind: 'attempt-started', task, at: 1 })
+
+  const sync = history.sync.bind(history)
+  // The snapshot syncs the history right before it writes the state file.
+  history.sync = async (last) => {
+    history.sync = sync
+    await sync(last)
+    store.apply({ kind: 'ended', task, at: 2, ending: { status: 'success', result: 1 } })
+  }
+  const snapshots = new Snapshots(options, { flush: () => persistence.flush(), carry: () => {} })
+  await snapshots.takeLast()
+  using copy = tempDir()
+  cpSync(dir.path, copy.path, { recursive: true })
+
+  const heard = await eventsAfterAStart(copy.path)
+  expect(heard.map((event) => [event.event, 'status' in event ? event.status : undefined])).toEqual([
+    ['graph_accepted', undefined],
+    ['task_changed', 'running'],
+    ['task_changed', 'success'],
+    ['graph_ended', undefined],
+  ])
+  await persistence.stop()
+})
