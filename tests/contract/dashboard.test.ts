@@ -298,6 +298,34 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test('a graph of 12,000 tasks is a map of cells, whose counts lead to every task', async () => {
+      const tasks = Array.from({ length: 12_000 }, (_, index) => ({
+        ...{ id: `t${index}`, type: 'noop' },
+        ...(index >= 11_990 && { type: 'shell', params: { script: 'echo beyond; exit 1' } }),
+      }))
+      const { page, graphId } = await openGraph(tasks, { body: { scope: 'graph' }, query: '?view=map' })
+      await page.getByText('first 10,000 of 12,000 tasks').waitFor()
+      const counts = page.locator('.heat-counts')
+      await counts.getByText('11,990 succeeded').waitFor()
+      const cells = page.getByRole('listbox', { name: 'Tasks in their order' })
+      await cells.click({ position: { x: 3, y: 3 } })
+      await page.locator('.task-panel', { hasText: 't0' }).waitFor()
+      await cells.focus()
+      await page.keyboard.press('Home')
+      await page.keyboard.press('ArrowRight')
+      await page.keyboard.press('Enter')
+      await page.locator('.task-panel', { hasText: 't1' }).waitFor()
+      await page.keyboard.press('Escape')
+      await counts.getByText('10 failed').click()
+      await page.getByText('10 read').waitFor()
+      await page.locator('.task-row', { hasText: 't11995' }).click()
+      await page.locator('.task-panel', { hasText: 'exit status 1' }).waitFor()
+      expect(await page.evaluate('location.hash')).toBe(`#/graphs/${graphId}?view=table&task=t11995&state=failed`)
+      await page.getByRole('link', { name: 'Only failed: show all' }).click()
+      await page.getByText('10000 tasks').waitFor()
+      await closed(page)
+    })
+
     test.each(['light', 'dark'] as const)('axe finds nothing in dialogs, %s', async (colorScheme) => {
       using gate = new Gate()
       await using fresh = await startControl({ env: { SERVICE_TOKEN: 'sesame' } })
@@ -390,7 +418,7 @@ describe.skipIf(withoutChromium !== undefined)(
       const hashes = [
         ...['#/graphs', '#/submit', '#/service', `#/graphs/${graph_id}`, `#/graphs/${graph_id}?view=waterfall`],
         ...['overview', 'log', 'input', 'output', 'attempts'].map((tab) => `#/graphs/${graph_id}?${task}&tab=${tab}`),
-        `#/graphs/${graph_id}?view=table`,
+        ...[`#/graphs/${graph_id}?view=table&state=failed`, `#/graphs/${graph_id}?view=map`],
       ]
       // The structure is the same in the dark.
       const rules = colorScheme === 'dark' ? ['color-contrast'] : undefined

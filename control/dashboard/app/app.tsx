@@ -28,7 +28,7 @@ const IDLE_CAPACITY_EVERY_MS = 10_000
 const TAB_KEYS = ['o', 'l', 'i', 'r', 'a'] as const
 
 /** Letters that open a view of the graph, in their order. */
-const VIEW_KEYS = ['g', 'w', 't'] as const
+const VIEW_KEYS = ['g', 'm', 'w', 't'] as const
 
 export function App() {
   const [place, go] = usePlace()

@@ -6,6 +6,11 @@ import { Ago, Note } from './parts.tsx'
 
 type Slots = CapacityResponse['slots']
 
+/** `GET /runtime` counts no further in the queue of control. */
+const MOST_QUEUED = 1_024
+
+const queuedText = (queued: number): string => (queued < MOST_QUEUED ? String(queued) : `over ${MOST_QUEUED - 1}`)
+
 /** Share from which a meter warns: little is left. */
 const NEARLY_FULL = 0.9
 
@@ -18,7 +23,7 @@ export function CapacityLine({ capacity: { slots, runtime } }: { capacity: Capac
       <span>
         {slots.used}/{slots.count}
       </span>
-      {slots.queued > 0 && <span class="badge">{slots.queued} wait</span>}
+      {slots.queued > 0 && <span class="badge">{queuedText(slots.queued)} wait</span>}
       {memory !== undefined && <span class="capacity-word">memory {Math.round(memory * 100)} %</span>}
     </a>
   )
@@ -33,7 +38,7 @@ export function CapacityPanel({ capacity: { slots, runtime }, now }: { capacity:
         used={slots.used}
         count={slots.count}
         amountText={String}
-        more={slots.queued === 0 ? 'nothing waits for a slot' : `${slots.queued.toLocaleString()} wait for a slot`}
+        more={slots.queued === 0 ? 'nothing waits for a slot' : `${queuedText(slots.queued)} wait for a slot`}
       />
       {slots.hold !== undefined && <Note kind="fault">Nothing starts: {slots.hold}</Note>}
       <h2>Runtime service</h2>
@@ -125,4 +130,4 @@ const shareOf = (used: number | undefined, count: number | undefined): number | 
   count === undefined || count === 0 ? undefined : Math.min(1, (used ?? 0) / count)
 
 const slotsSentence = ({ used, count, queued }: Slots): string =>
-  `${used} of ${count} slots in use${queued > 0 ? `, ${queued} tasks wait for one` : ''}`
+  `${used} of ${count} slots in use${queued > 0 ? `, ${queuedText(queued)} tasks wait for one` : ''}`

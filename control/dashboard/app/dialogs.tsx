@@ -92,7 +92,7 @@ export function SearchDialog({
 const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['j, k', 'next graph, previous graph'],
   ['/ or Ctrl+K', 'search'],
-  ['g, w, t', 'graph, waterfall, table'],
+  ['g, m, w, t', 'graph, map, waterfall, table'],
   ['arrows', 'from task to task, along the edges'],
   ['Enter', 'open the task, or the group'],
   ['o, l, i, r, a', 'overview, log, input, result, attempts of the task'],

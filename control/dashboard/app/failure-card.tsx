@@ -1,6 +1,6 @@
 /** What broke first, its last words, what it took with it, and what to try next. */
 import { StyledText } from '../log/styled-text.tsx'
-import { hashOf, type Place } from '../model/place.ts'
+import { type GraphPlace, hashOf } from '../model/place.ts'
 import type { RootCause } from '../model/wire.ts'
 import { CopyLine, Id } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
@@ -8,7 +8,7 @@ import { StateIcon } from './state-icon.tsx'
 /** Lines of its last output. */
 const MAX_TAIL_LINES = 20
 
-export function FailureCard({ cause, place }: { cause: RootCause; place: Extract<Place, { at: 'graph' }> }) {
+export function FailureCard({ cause, place }: { cause: RootCause; place: GraphPlace }) {
   const { task_id, error, tail, skipped, try_next } = cause
   return (
     <section class="failure-card" aria-label="What failed first">

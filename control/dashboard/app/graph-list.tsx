@@ -94,7 +94,7 @@ function Row({ graph, isSelected, now }: { graph: GraphSummary; isSelected: bool
       </span>
       <span class="graph-row-bottom">
         <span>
-          {endedCount(counts)} of {task_count} {task_count === 1 ? 'task' : 'tasks'}
+          {endedCount(counts).toLocaleString()} of {task_count.toLocaleString()} {task_count === 1 ? 'task' : 'tasks'}
         </span>
         <Ago time={created_at} now={now} />
       </span>

@@ -1,12 +1,13 @@
 /** One graph: its state in a line, why it failed, its views, and the task that is selected. */
 import { useCallback, useMemo, useState } from 'preact/hooks'
 import { GraphView } from '../graph-view/graph-view.tsx'
+import { HeatMap } from '../heat-map/heat-map.tsx'
 import { agoText, durationText } from '../model/amounts.ts'
 import { endedCount } from '../model/counts.ts'
 import { criticalPath } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { hasEnded, LOOK_WORDS, waitingSentence } from '../model/looks.ts'
-import { GRAPH_VIEWS, type GraphView as GraphViewName, hashOf, type Place } from '../model/place.ts'
+import { GRAPH_VIEWS, type GraphPlace, type GraphView as GraphViewName, hashOf } from '../model/place.ts'
 import { waitingOf } from '../model/waiting.ts'
 import type { GraphSummary, GraphTask } from '../model/wire.ts'
 import { Waterfall } from '../waterfall/waterfall.tsx'
@@ -15,14 +16,18 @@ import { FailureCard } from './failure-card.tsx'
 import { timeOf } from './graph-list.tsx'
 import { CopyButton, Dialog, Id, Note, StateBar } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
+import { StatePages } from './state-pages.tsx'
 import { TaskPanel } from './task-panel.tsx'
 import { TaskTable } from './task-table.tsx'
 import { useJson } from './use-json.ts'
 import type { Go } from './use-place.ts'
 
-type GraphPlace = Extract<Place, { at: 'graph' }>
-
-const VIEW_WORDS: Readonly<Record<GraphViewName, string>> = { graph: 'Graph', waterfall: 'Waterfall', table: 'Table' }
+const VIEW_WORDS: Readonly<Record<GraphViewName, string>> = {
+  graph: 'Graph',
+  map: 'Map',
+  waterfall: 'Waterfall',
+  table: 'Table',
+}
 
 /** Earlier graphs of the same name that the estimate looks at. */
 const ESTIMATE_FROM = 5
@@ -40,7 +45,7 @@ export interface GraphPageProps {
 export function GraphPage({ watch, place, now, go, asked, onAsk }: GraphPageProps) {
   const { summary, tasks, edges } = watch
   const critical = useMemo(() => criticalPath(tasks, edges, now), [tasks, edges])
-  const task = place.taskId === undefined ? undefined : tasks[watch.indexOf.get(place.taskId) ?? -1]
+  const task = useTask(watch, place.taskId, now)
   const select = useCallback((taskId: string | undefined) => go({ ...place, taskId }), [go, place])
   const [fault, setFault] = useState<string>()
   const act = async (path: string, method: string) => {
@@ -65,23 +70,34 @@ export function GraphPage({ watch, place, now, go, asked, onAsk }: GraphPageProp
         <WhyStill watch={watch} now={now} />
         <nav class="tabs" aria-label="Views of the graph">
           {GRAPH_VIEWS.map((view) => (
-            <a key={view} href={hashOf({ ...place, view })} aria-current={view === place.view ? 'page' : undefined}>
+            <a
+              key={view}
+              href={hashOf({ ...place, view, state: undefined })}
+              aria-current={view === place.view ? 'page' : undefined}
+            >
               {VIEW_WORDS[view]}
             </a>
           ))}
         </nav>
         {watch.isTruncated && (
           <Note kind="quiet">
-            The page has the first {tasks.length.toLocaleString()} of {summary.task_count.toLocaleString()} tasks.
+            Drawn are the first {tasks.length.toLocaleString()} of {summary.task_count.toLocaleString()} tasks. The
+            counts are those of all; on the <a href={hashOf({ ...place, view: 'map' })}>map</a> they lead to the tasks.
           </Note>
         )}
         {place.view === 'graph' && (
           <GraphView watch={watch} critical={critical.ids} now={now} selectedId={place.taskId} onSelect={select} />
         )}
+        {place.view === 'map' && <HeatMap watch={watch} place={place} onSelect={select} />}
         {place.view === 'waterfall' && (
           <Waterfall watch={watch} critical={critical} now={now} selectedId={place.taskId} onSelect={select} />
         )}
-        {place.view === 'table' && <TaskTable watch={watch} place={place} now={now} />}
+        {place.view === 'table' && watch.isTruncated && place.state !== undefined && (
+          <StatePages key={place.state} watch={watch} place={place} state={place.state} now={now} />
+        )}
+        {place.view === 'table' && (!watch.isTruncated || place.state === undefined) && (
+          <TaskTable key={place.state ?? ''} watch={watch} place={place} now={now} />
+        )}
       </div>
       {task !== undefined && (
         <TaskPanel
@@ -116,6 +132,19 @@ export function GraphPage({ watch, place, now, go, asked, onAsk }: GraphPageProp
   )
 }
 
+/** Milliseconds between two looks at a task that is not among those that the page has. */
+const DISTANT_TASK_EVERY_MS = 2_000
+
+/** A task of the graph. One beyond those that the page has is read by itself. */
+function useTask(watch: GraphWatch, taskId: string | undefined, now: number): GraphTask | undefined {
+  const task = taskId === undefined ? undefined : watch.tasks[watch.indexOf.get(taskId) ?? -1]
+  const isDistant = taskId !== undefined && task === undefined && watch.isTruncated
+  const path = `/graphs/${encodeURIComponent(watch.summary.graph_id)}/tasks/${encodeURIComponent(taskId ?? '')}`
+  const turn = watch.summary.state === 'running' ? Math.floor(now / DISTANT_TASK_EVERY_MS) : 0
+  const { value } = useJson<GraphTask>(isDistant ? path : undefined, turn)
+  return task ?? value
+}
+
 function Head({ watch, now, onCancel }: { watch: GraphWatch; now: number; onCancel: () => void }) {
   const { summary } = watch
   const { graph_id, name, state, counts, task_count, labels } = summary
@@ -136,7 +165,7 @@ function Head({ watch, now, onCancel }: { watch: GraphWatch; now: number; onCanc
         <strong>{LOOK_WORDS[state]}</strong>
         <span>{timeOf(summary, now)}</span>
         <span>
-          {endedCount(counts)} of {task_count} done
+          {endedCount(counts).toLocaleString()} of {task_count.toLocaleString()} done
         </span>
         {left !== undefined && <span class="quiet">{left}</span>}
         <span class="quiet" title={new Date(summary.created_at).toLocaleString()}>
@@ -172,7 +201,7 @@ function useTimeLeft({ name, state, created_at, started_at }: GraphSummary, now:
 /** One sentence if nothing runs although the graph has not ended. */
 function WhyStill({ watch, now }: { watch: GraphWatch; now: number }) {
   const { counts, state } = watch.summary
-  if (state !== 'running') return null
+  if (state !== 'running' || watch.isTruncated) return null // tasks that the page does not have may run
   const isMoving = watch.tasks.some((task) => task.status === 'running' && task.waiting === undefined)
   if (isMoving || (counts.cancelling ?? 0) > 0) return null
   const held = watch.tasks

@@ -6,7 +6,7 @@ import { agoText, durationText } from '../model/amounts.ts'
 import { endMs } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { hasEnded, LOOK_WORDS, lookOf, typeWord, waitingSentence } from '../model/looks.ts'
-import { hashOf, type Place, TASK_TABS } from '../model/place.ts'
+import { type GraphPlace, hashOf, TASK_TABS } from '../model/place.ts'
 import { waitingOf } from '../model/waiting.ts'
 import type { GraphTask } from '../model/wire.ts'
 import { JsonTree } from './json-tree.tsx'
@@ -19,7 +19,7 @@ const TAB_WORDS = { overview: 'Overview', log: 'Log', input: 'Input', output: 'O
 export interface TaskPanelProps {
   readonly watch: GraphWatch
   readonly task: GraphTask
-  readonly place: Extract<Place, { at: 'graph' }>
+  readonly place: GraphPlace
   readonly now: number
   readonly onCancel: () => void
   readonly onClose: () => void
@@ -85,7 +85,7 @@ function Overview({
   task: GraphTask
   record: TaskRecord | undefined
   watch: GraphWatch
-  place: Extract<Place, { at: 'graph' }>
+  place: GraphPlace
   now: number
 }) {
   const look = lookOf(task)
@@ -149,15 +149,7 @@ const Fact = ({ name, children }: { name: string; children: preact.ComponentChil
 /** Links shown of many. */
 const MAX_LINKS = 30
 
-function TaskLinks({
-  ids,
-  place,
-  watch,
-}: {
-  ids: readonly string[]
-  place: Extract<Place, { at: 'graph' }>
-  watch: GraphWatch
-}) {
+function TaskLinks({ ids, place, watch }: { ids: readonly string[]; place: GraphPlace; watch: GraphWatch }) {
   if (ids.length === 0) return <span class="quiet">nothing</span>
   return (
     <span class="task-links">

@@ -4,7 +4,7 @@ import { durationText } from '../model/amounts.ts'
 import { endMs } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { LOOK_WORDS, lookOf, typeWord, waitingSentence } from '../model/looks.ts'
-import { hashOf, type Place } from '../model/place.ts'
+import { type GraphPlace, hashOf } from '../model/place.ts'
 import { search } from '../model/search.ts'
 import { waitingOf } from '../model/waiting.ts'
 import type { GraphTask } from '../model/wire.ts'
@@ -12,30 +12,16 @@ import { Id } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { Windowed } from './windowed.tsx'
 
-const ROW_HEIGHT = 36
+export const ROW_HEIGHT = 36
 
-export function TaskTable({
-  watch,
-  place,
-  now,
-}: {
-  watch: GraphWatch
-  place: Extract<Place, { at: 'graph' }>
-  now: number
-}) {
+export function TaskTable({ watch, place, now }: { watch: GraphWatch; place: GraphPlace; now: number }) {
   const [query, setQuery] = useState('')
-  const tasks = useMemo(
-    () =>
-      query.trim() === ''
-        ? watch.tasks
-        : search(
-            watch.tasks,
-            query,
-            (task) => `${task.id} ${typeWord(task)} ${LOOK_WORDS[lookOf(task)]}`,
-            watch.tasks.length,
-          ),
-    [watch.tasks, query],
-  )
+  const { state } = place
+  const tasks = useMemo(() => {
+    const inState = state === undefined ? watch.tasks : watch.tasks.filter(({ status }) => status === state)
+    const textOf = (task: GraphTask) => `${task.id} ${typeWord(task)} ${LOOK_WORDS[lookOf(task)]}`
+    return query.trim() === '' ? inState : search(inState, query, textOf, inState.length)
+  }, [watch.tasks, query, state])
   return (
     <div class="task-table">
       <div class="list-tools">
@@ -46,6 +32,7 @@ export function TaskTable({
           value={query}
           onInput={(event) => setQuery(event.currentTarget.value)}
         />
+        {state !== undefined && <StateFilter place={place} state={state} />}
         <span class="quiet" role="status">
           {tasks.length} {tasks.length === 1 ? 'task' : 'tasks'}
         </span>
@@ -55,13 +42,24 @@ export function TaskTable({
         rowHeight={ROW_HEIGHT}
         keyOf={(task) => task.id}
         label="Tasks"
-        render={(task) => <Row task={task} watch={watch} place={place} now={now} />}
+        render={(task) => <TaskRow task={task} watch={watch} place={place} now={now} />}
       />
     </div>
   )
 }
 
-function Row({
+/** Says that the table has tasks of one state only, and leads back to all. */
+export const StateFilter = ({ place, state }: { place: GraphPlace; state: GraphTask['status'] }) => (
+  <a
+    class="button small"
+    href={hashOf({ ...place, state: undefined })}
+    aria-label={`Only ${LOOK_WORDS[state]}: show all`}
+  >
+    {LOOK_WORDS[state]} ✕
+  </a>
+)
+
+export function TaskRow({
   task,
   watch,
   place,
@@ -69,7 +67,7 @@ function Row({
 }: {
   task: GraphTask
   watch: GraphWatch
-  place: Extract<Place, { at: 'graph' }>
+  place: GraphPlace
   now: number
 }) {
   const look = lookOf(task)

@@ -1,13 +1,16 @@
 /** One graph, live. */
 import { useEffect } from 'preact/hooks'
-import { afterEvents, type GraphWatch, watchOf, withReasons } from '../model/graph-watch.ts'
+import { afterEvents, type GraphWatch, watchOf, withCounts, withReasons } from '../model/graph-watch.ts'
 import { asksWhy } from '../model/waiting.ts'
-import type { GraphDetail } from '../model/wire.ts'
+import type { GraphDetail, GraphSummary } from '../model/wire.ts'
 import { getJson, seqOf } from './api.ts'
 import { type Followed, useFollowed } from './use-followed.ts'
 
 /** Milliseconds without an event before the page asks why tasks wait. */
 const QUIET_MS = 1_000
+
+/** Milliseconds between two looks at the counts of a graph of which the page has only the first tasks. */
+const COUNTS_EVERY_MS = 2_000
 
 /** Milliseconds before the page asks why a task failed. */
 const CAUSE_MS = 100
@@ -38,6 +41,26 @@ export function useGraph(graphId: string | undefined, sessionKey: number): Graph
       gone.abort()
     }
   }, [needsMore, needsCause, watch?.seq, path, change])
+
+  const { created_at, state } = watch?.summary ?? {}
+  const needsCounts = watch?.isTruncated === true && state === 'running'
+  useEffect(() => {
+    if (!needsCounts || created_at === undefined) return
+    const gone = new AbortController()
+    const until = new Date(Date.parse(created_at) + 1).toISOString()
+    const query = new URLSearchParams({ since: created_at, until, limit: '1000' })
+    const ask = async () => {
+      if (document.visibilityState === 'hidden') return
+      const graphs = await getJson<GraphSummary[]>(`/graphs?${query}`, gone.signal).catch(() => [])
+      const fresh = graphs.find(({ graph_id }) => graph_id === graphId)
+      if (fresh !== undefined && !gone.signal.aborted) change((before) => withCounts(before, fresh))
+    }
+    const timer = setInterval(ask, COUNTS_EVERY_MS)
+    return () => {
+      clearInterval(timer)
+      gone.abort()
+    }
+  }, [needsCounts, created_at, graphId, change])
 
   return { watch, fault, live }
 }

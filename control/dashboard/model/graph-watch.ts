@@ -61,12 +61,18 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
       tasks[at] = changedTask(tasks[at]!, event)
       haveTasksChanged = true
     } else if (event.kind === 'graph_ended') {
-      summary = { ...summary, state: event.state as GraphState, finished_at: event.at }
+      const counts = (event.counts ?? summary.counts) as GraphSummary['counts']
+      summary = { ...summary, state: event.state as GraphState, counts, finished_at: event.at }
     } else if (event.kind === 'graph_removed') isRemoved = true
   }
-  if (haveTasksChanged) summary = { ...summary, counts: countsOf(tasks), ...startOf(summary, tasks) }
+  if (haveTasksChanged) summary = { ...summary, ...startOf(summary, tasks) }
+  if (haveTasksChanged && !watch.isTruncated) summary = { ...summary, counts: countsOf(tasks) }
   return { ...watch, summary, tasks, seq, isBehind, isRemoved }
 }
+
+/** The graph with counts that are newer than those it has. A graph with more tasks than the page has needs them. */
+export const withCounts = (watch: GraphWatch, { counts, state }: GraphSummary): GraphWatch =>
+  watch.summary.state === 'running' ? { ...watch, summary: { ...watch.summary, counts, state } } : watch
 
 /** The graph with what only `GET /graphs/{id}` tells: why it failed, and why tasks wait. */
 export function withReasons(watch: GraphWatch, detail: GraphDetail): GraphWatch {

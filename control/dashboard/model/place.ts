@@ -1,6 +1,8 @@
 /** Where one is in the page, and the address of that place. The address holds all of it, so links can be sent. */
 
-export const GRAPH_VIEWS = ['graph', 'waterfall', 'table'] as const
+import { TASK_STATUSES, type TaskStatus } from '../../../shared/contract/task-status.ts'
+
+export const GRAPH_VIEWS = ['graph', 'map', 'waterfall', 'table'] as const
 export type GraphView = (typeof GRAPH_VIEWS)[number]
 
 export const TASK_TABS = ['overview', 'log', 'input', 'output', 'attempts'] as const
@@ -16,7 +18,11 @@ export type Place =
       readonly view: GraphView
       readonly taskId?: string | undefined
       readonly tab: TaskTab
+      /** Only tasks in this state are in the table. */
+      readonly state?: TaskStatus | undefined
     }
+
+export type GraphPlace = Extract<Place, { at: 'graph' }>
 
 /** The place of an address such as `#/graphs/g1?view=waterfall&task=build&tab=log`. Unknown addresses are the list. */
 export function placeOf(hash: string): Place {
@@ -26,23 +32,26 @@ export function placeOf(hash: string): Place {
   if (first !== 'graphs' || second === undefined || second === '') return { at: 'graphs' }
   const values = new URLSearchParams(query)
   const taskId = values.get('task') ?? undefined
+  const state = TASK_STATUSES.find((status) => status === values.get('state'))
   return {
     at: 'graph',
     graphId: decoded(second),
     view: oneOf(GRAPH_VIEWS, values.get('view')),
     ...(taskId !== undefined && { taskId }),
     tab: oneOf(TASK_TABS, values.get('tab')),
+    ...(state !== undefined && { state }),
   }
 }
 
 /** The address of a place. What is the default is left out. */
 export function hashOf(place: Place): string {
   if (place.at !== 'graph') return `#/${place.at}`
-  const { graphId, view, taskId, tab } = place
+  const { graphId, view, taskId, tab, state } = place
   const query = new URLSearchParams()
   if (view !== GRAPH_VIEWS[0]) query.set('view', view)
   if (taskId !== undefined) query.set('task', taskId)
   if (taskId !== undefined && tab !== TASK_TABS[0]) query.set('tab', tab)
+  if (state !== undefined) query.set('state', state)
   const text = query.toString()
   return `#/graphs/${encodeURIComponent(graphId)}${text === '' ? '' : `?${text}`}`
 }

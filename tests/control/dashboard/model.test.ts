@@ -9,6 +9,7 @@ import { GRAPH_VIEWS, hashOf, type Place, placeOf, TASK_TABS } from '../../../co
 import { search } from '../../../control/dashboard/model/search.ts'
 import type { GraphTask } from '../../../control/dashboard/model/wire.ts'
 import { waterfallOf } from '../../../control/dashboard/waterfall/rows.ts'
+import { TASK_STATUSES } from '../../../shared/contract/task-status.ts'
 
 const time = (seconds: number) => new Date(seconds * 1_000).toISOString()
 
@@ -49,6 +50,7 @@ test('an address is the place that it was made from', () => {
     view: fc.constantFrom(...GRAPH_VIEWS),
     taskId: text,
     tab: fc.constantFrom(...TASK_TABS),
+    state: fc.constantFrom(...TASK_STATUSES),
   })
   fc.assert(fc.property(graphPlace, (place: Place) => expect(placeOf(hashOf(place))).toEqual(place)))
   expect(placeOf('#/nowhere')).toEqual({ at: 'graphs' })

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { EventText } from '../../../control/dashboard/model/event-text.ts'
 import { listAfterEvents, listOf, MAX_LISTED_GRAPHS } from '../../../control/dashboard/model/graph-list.ts'
-import { afterEvents, type GraphWatch, watchOf } from '../../../control/dashboard/model/graph-watch.ts'
+import { afterEvents, type GraphWatch, watchOf, withCounts } from '../../../control/dashboard/model/graph-watch.ts'
 import { asksWhy, waitingOf } from '../../../control/dashboard/model/waiting.ts'
 import type { GraphDetail, GraphSummary, StreamEvent } from '../../../control/dashboard/model/wire.ts'
 
@@ -58,6 +58,20 @@ test('the end of a graph, and its removal', () => {
   const after = afterEvents(watchOf(detail, 10), [ended(11), { ...ended(12), kind: 'graph_removed' }])
   expect(after.summary).toMatchObject({ state: 'failed', finished_at: AT })
   expect(after.isRemoved).toBe(true)
+})
+
+test('of a graph whose first tasks are known, the counts stay those of all tasks', () => {
+  const all = { pending: 20_000 }
+  const watch = watchOf({ ...detail, task_count: 20_000, counts: all, truncated: true }, 10)
+  const after = afterEvents(watch, [changed(11, 'a', 'running', { started_at: AT }), changed(12, 'z', 'failed')])
+  expect(statuses(after)).toEqual(['running', 'pending', 'pending'])
+  expect(after.summary).toMatchObject({ counts: all, started_at: AT })
+  const counts = { running: 5, failed: 1, pending: 19_994 }
+  const fresh = withCounts(after, { ...after.summary, counts })
+  expect(fresh.summary.counts).toEqual(counts)
+  const over = afterEvents(fresh, [ended(13, { counts: { success: 19_999, failed: 1 } })])
+  expect(over.summary).toMatchObject({ state: 'failed', counts: { success: 19_999, failed: 1 } })
+  expect(withCounts(over, { ...over.summary, counts, state: 'running' })).toBe(over) // an answer that came late
 })
 
 test('a reset brings the present state; another shape has to be read', () => {
