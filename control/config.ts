@@ -107,6 +107,13 @@ export const controlSettings = {
     max: 1024 * 1024 * 1024,
     help: 'Maximum size of a request body. A larger one gets 413.',
   }),
+  maxReferenceBytes: integer({
+    default: String(1024 * 1024),
+    value: 'bytes',
+    min: 1,
+    max: 64 * 1024 * 1024,
+    help: 'Maximum size of the JSON of a value that a task references in another one ($from). The task fails with a larger one.',
+  }),
   unknownFields: unknownFieldsSetting,
   allowedHost: hostNames({
     variable: 'SERVICE_ALLOWED_HOSTS',

@@ -60,6 +60,8 @@ export class ControlService {
       flush: () => persistence.flush(),
       onFault: (fault) => this.#endAfterFault(fault),
       toKeep: (task, result) => resultFiles.keep(task, result),
+      readResult: (file) => resultFiles.read(file),
+      maxReferenceBytes: this.#config.maxReferenceBytes,
     })
   }
 

@@ -82,6 +82,7 @@ export function graphFileSchema(): Schema {
           { if: { required: ['type'], properties: { type: { const: 'cli-skills' } } }, then: parameters('cli.run') },
         ],
       },
+      placeholder: PLACEHOLDER,
       ...Object.fromEntries(
         [...TOOLS.map(({ kind }) => kind), 'cli.run' as const].map((kind) => [
           kind,
@@ -96,19 +97,73 @@ const properties = (schema: Parameters<typeof publicSchema>[0]) =>
   publicSchema(schema).properties as Readonly<Record<string, Schema>>
 
 const parameters = (kind: string): Schema => {
-  const schema = { $ref: `#/definitions/${kind}` }
+  const schema = orPlaceholder({ $ref: `#/definitions/${kind}` })
   return { properties: { params: schema, input: schema } }
 }
 
-/** The schema, with objects that have no other fields than those it names, the author's own and the `free` ones. */
+/** A value that `schema` describes, or a placeholder for one. */
+function orPlaceholder(schema: Schema): Schema {
+  const { description } = schema
+  return { ...(description !== undefined && { description }), anyOf: [schema, { $ref: '#/definitions/placeholder' }] }
+}
+
+/** The three placeholders. */
+const PLACEHOLDER: Schema = {
+  description: 'Stands for a value that is known when the task starts.',
+  anyOf: [
+    {
+      type: 'object',
+      description: 'A value of the record of a task that this task depends on.',
+      required: ['$from'],
+      properties: {
+        $from: { type: 'string', minLength: 1, description: 'The id of that task.' },
+        path: {
+          type: 'string',
+          pattern: '^(/.*)?$',
+          description: 'JSON Pointer into its record. Default /result.',
+          examples: ['/result/stdout'],
+        },
+        default: { description: 'Counts where the record has nothing at the path.' },
+        as: {
+          type: 'string',
+          enum: ['text', 'json', 'lines'],
+          description: 'The form of the value: a text, the value of a text of JSON, or the lines of a text.',
+        },
+      },
+      additionalProperties: false,
+    },
+    {
+      type: 'object',
+      description: 'A parameter of the graph.',
+      required: ['$param'],
+      properties: { $param: { type: 'string', description: 'The name of the parameter.' } },
+      additionalProperties: false,
+    },
+    {
+      type: 'object',
+      description: 'The value itself, even if it looks like a placeholder.',
+      required: ['$literal'],
+      properties: { $literal: true },
+      additionalProperties: false,
+    },
+  ],
+}
+
+/**
+ * The schema, with objects that have no other fields than those it names, the author's own and the `free` ones. Every value
+ * inside may be a placeholder.
+ */
 function closed(schema: Schema, free: readonly string[] = []): Schema {
-  if (schema.items !== undefined) return { ...schema, items: closed(schema.items as Schema) }
+  if (schema.items !== undefined) return { ...schema, items: orPlaceholder(closed(schema.items as Schema)) }
+  if (typeof schema.additionalProperties === 'object') {
+    return { ...schema, additionalProperties: orPlaceholder(schema.additionalProperties as Schema) }
+  }
   const fields = Object.entries((schema.properties ?? {}) as Readonly<Record<string, Schema>>)
   if (fields.length === 0) return schema
   return {
     ...schema,
     properties: Object.fromEntries([
-      ...fields.map(([name, field]) => [name, closed(field)]),
+      ...fields.map(([name, field]) => [name, orPlaceholder(closed(field))]),
       ...free.filter((name) => !fields.some(([known]) => known === name)).map((name) => [name, true]),
     ]),
     patternProperties: EXTENSIONS,

@@ -12,13 +12,16 @@ import {
 } from '../../shared/contract/adapter-v1.ts'
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
+import { isYieldDue, runSync, type Steps } from '../../shared/steps.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
 import { decodeOptions, decodeTasks } from '../graph/decode.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { graphFieldFaults, isInputField, unknownTaskField } from '../graph/known-fields.ts'
+import { knownAlone } from '../graph/placeholder-review.ts'
+import { hasPlaceholder } from '../graph/placeholders.ts'
 import { tooDeep } from '../json/body.ts'
 import { isWithinDepth } from '../json/depth.ts'
+import { withoutNullFields } from '../json/schema-check.ts'
 import { checkInput, type Input, type InputSchemas, refuseUnknownInput } from './input-check.ts'
 import { KINDS, type ResolvedKind, resolveKind } from './kinds.ts'
 import { type DecodedRequest, invalidAction } from './request.ts'
@@ -84,9 +87,13 @@ function toolOf(
 ): TaskInput {
   const given = (action.input ?? {}) as Input
   if (!isWithinDepth(given)) throw tooDeep('action.input')
+  const isOpen = hasPlaceholder(given)
   const checked = () => {
-    if (unknownFields === 'refuse') refuseUnknownInput(kind, inputs[kind], given)
-    return checkInput(kind, inputs[kind], withPreset(given, preset, action.kind))
+    const named = isOpen ? (runSync(knownAlone(given)).input as Input) : given
+    if (unknownFields === 'refuse') refuseUnknownInput(kind, inputs[kind], named)
+    const whole = withPreset(given, preset, action.kind)
+    // Of an input with placeholders only the names are known.
+    return isOpen ? withoutNullFields(inputs[kind], whole) : checkInput(kind, inputs[kind], whole)
   }
   switch (kind) {
     case 'runtime.command':
@@ -126,7 +133,8 @@ const toolName = (kind: ActionKind): string => kind.slice(kind.indexOf('.') + 1)
 
 const inputField = (input: object | undefined) => (input === undefined ? {} : { input })
 
-const isBlank = (value: unknown): boolean => typeof value !== 'string' || value.trim() === ''
+/** What is neither a text nor absent is a placeholder. */
+const isBlank = (value: unknown): boolean => value == null || (typeof value === 'string' && value.trim() === '')
 
 /** `file.read` says what the action is; an input that says another is a mistake that must not pass for either. */
 function withPreset(given: Input, preset: ResolvedKind['preset'], sourceKind: string): Input {

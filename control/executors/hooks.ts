@@ -68,8 +68,11 @@ async function runWithHooks(
   return changed === undefined ? result : changed.result
 }
 
-/** The task's own fields only: it belongs to the scheduler, and its input stays what the caller gave. */
-const withInput = ({ id, type, toolName, timeout, annotations }: ExecutableTask, input: unknown): ExecutableTask => ({
+/** `task` with another input. Its own fields only: it belongs to the scheduler, and its input stays what the caller gave. */
+export const withInput = (
+  { id, type, toolName, timeout, annotations }: ExecutableTask,
+  input: unknown,
+): ExecutableTask => ({
   ...{ id, type, toolName, timeout, annotations, input },
 })
 

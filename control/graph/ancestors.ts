@@ -11,6 +11,7 @@
 import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { Edges } from './edges.ts'
 import { dependencyOrder } from './order.ts'
+import type { Report } from './report.ts'
 
 /** A task refers to another one of its graph. */
 export interface TaskReference {
@@ -18,13 +19,6 @@ export interface TaskReference {
   readonly position: number
   /** The id by which it names the other. */
   readonly id: string
-}
-
-/** What is wrong with a submitted graph, in the words of the answer. */
-export interface GraphFault {
-  readonly message: string
-  /** Position of the task; undefined where the fault is not that of one task. */
-  readonly position?: number
 }
 
 /** Referenced tasks of one pass: the bits of a number. */
@@ -38,30 +32,29 @@ export const MAX_FOLLOWED_DEPENDENCIES = 200_000_000
 
 type Tasks = readonly { readonly id: string }[]
 
-/** The faults of `references`, in their order: an id that no task has, a task that is no ancestor. */
-export function* referenceFaults(
-  tasks: Tasks,
-  edges: Edges,
+/**
+ * Reports, in the order of `references`, an id that no task has, and a task that is no ancestor. References of one task
+ * stand together. Without sound edges only the ids are checked.
+ */
+export function* checkReferences(
+  { tasks, edges }: { readonly tasks: Tasks; readonly edges: Edges | undefined },
   references: readonly TaskReference[],
+  report: Report,
   maxFollowed = MAX_FOLLOWED_DEPENDENCIES,
-): Steps<GraphFault[]> {
-  if (references.length === 0) return []
+): Steps<void> {
+  if (references.length === 0) return
   const named = yield* positionsOf(tasks, references)
-  const isSound = yield* directDependencies(edges, references, named)
-  const isChecked = yield* farAncestors(edges, { references, named, isSound, maxFollowed })
-  if (!isChecked) return [{ message: TOO_MANY_FAR_REFERENCES }]
-  const faults: GraphFault[] = []
+  const isSound = edges && (yield* directDependencies(edges, references, named))
+  const isChecked = edges && isSound && (yield* farAncestors(edges, { references, named, isSound, maxFollowed }))
+  if (isChecked === false) report(TOO_MANY_FAR_REFERENCES)
   yield* inRanges(references.length, (from, to) => {
     for (let i = from; i < to; i++) {
-      if (isSound[i]) continue
-      const { position, id } = references[i]!
-      const subject = `task ${tasks[position]!.id} references`
-      const message =
-        named[i] === UNKNOWN ? `${subject} unknown task ${id}` : `${subject} ${id} but does not depend on it`
-      faults.push({ message, position })
+      const { position, id: other } = references[i]!
+      const { id } = tasks[position]!
+      if (named[i] === UNKNOWN) report(`task ${id} references unknown task ${other}`, id)
+      else if (isChecked && !isSound![i]) report(`task ${id} references ${other} but does not depend on it`, id)
     }
   })
-  return faults
 }
 
 const TOO_MANY_FAR_REFERENCES =
@@ -82,7 +75,7 @@ function* positionsOf(tasks: Tasks, references: readonly TaskReference[]): Steps
   return named
 }
 
-/** For each reference 1 if it names a direct dependency. References of one task stand together. */
+/** For each reference 1 if it names a direct dependency. */
 function* directDependencies(
   { dependenciesStart, dependencies }: Edges,
   references: readonly TaskReference[],

@@ -42,6 +42,8 @@ export interface Handle {
 /** State that most tasks never have. `Task` documents each field at its getter. */
 export class ColdFields {
   isBackingOff = false
+  hasPlaceholders = false
+  resolvedInput: unknown = undefined
   interruptedAttempts = 0
   ownCreatedAt: number | undefined = undefined
   failure: Failure | undefined = undefined

@@ -19,6 +19,7 @@ import {
 } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
 import { checkOf } from '../json/schema-check.ts'
+import { type Parameters, parametersFault } from './parameters.ts'
 
 /** As submitted; absent fields are left out. */
 export interface GraphOptions {
@@ -26,6 +27,7 @@ export interface GraphOptions {
   readonly labels?: Readonly<Record<string, string>>
   /** The ids of the tasks belong to the graph. Absent: to the service. */
   readonly scope?: 'graph'
+  readonly params?: Parameters
   readonly callback?: GraphCallback
 }
 
@@ -40,14 +42,21 @@ const check = checkOf(GraphFields)
 export function graphOptions(fields: object): GraphOptions | undefined {
   const given = fields as Readonly<Record<string, unknown>>
   if (GRAPH_OPTIONS.every((name) => given[name] == null)) return NO_GRAPH_OPTIONS
-  if (!check.accepts(fields)) return undefined
+  if (!check.accepts(fields) || parametersFault(given.params) !== undefined) return undefined
   return Object.fromEntries(GRAPH_OPTIONS.filter((name) => given[name] != null).map((name) => [name, given[name]]))
 }
 
 /** What is wrong with the options among `fields`, for which `graphOptions` gives undefined. */
 export function graphOptionsFault(fields: object): string {
-  const { name, labels, scope, callback } = fields as Readonly<Record<string, unknown>>
-  return nameFault(name) ?? labelsFault(labels) ?? scopeFault(scope) ?? callbackFault(callback) ?? ''
+  const { name, labels, scope, params, callback } = fields as Readonly<Record<string, unknown>>
+  return (
+    nameFault(name) ??
+    labelsFault(labels) ??
+    scopeFault(scope) ??
+    parametersFault(params) ??
+    callbackFault(callback) ??
+    ''
+  )
 }
 
 function nameFault(name: unknown): string | undefined {

@@ -281,6 +281,24 @@ export class Task {
     if (isBackingOff !== this.isBackingOff) this.#ensureCold().isBackingOff = isBackingOff
   }
 
+  /** Its input has placeholders, so the executor gets another one (`resolvedInput`). */
+  get hasPlaceholders(): boolean {
+    return this.#cold?.hasPlaceholders === true
+  }
+
+  set hasPlaceholders(has: boolean) {
+    if (has !== this.hasPlaceholders) this.#ensureCold().hasPlaceholders = has
+  }
+
+  /** What the executor gets in place of an input with placeholders, as `keptInput` keeps it, once it is known. */
+  get resolvedInput(): unknown {
+    return this.#cold?.resolvedInput
+  }
+
+  set resolvedInput(kept: unknown) {
+    if (kept !== this.resolvedInput) this.#ensureCold().resolvedInput = kept
+  }
+
   /** Attempts that a stop of the service interrupted. They use up no retry. */
   get interruptedAttempts(): number {
     return this.#cold?.interruptedAttempts ?? 0

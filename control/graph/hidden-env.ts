@@ -2,6 +2,7 @@
 import { HIDDEN_VALUE, hiddenEnv, hiddenValueText, nameOfHidden } from '../../shared/hidden-env.ts'
 import { isGiven, isObject } from '../../shared/json.ts'
 import { normalizeTool } from './normalize.ts'
+import { hasPlaceholderName, placeholderIn } from './placeholders.ts'
 import type { Report } from './report.ts'
 import type { ValidTask } from './validate.ts'
 
@@ -40,7 +41,15 @@ const mayHoldEnv = (value: unknown): boolean => typeof value === 'string' || !is
 /** Neither a scalar nor a list of scalars. */
 const isOdd = (value: unknown): boolean => !isScalar(value) && !(Array.isArray(value) && value.every(isScalar))
 
-const isScalar = (value: unknown): boolean => typeof value !== 'object' || value === null
+/** A scalar, or a placeholder for one that holds no value of its own. */
+const isScalar = (value: unknown): boolean => typeof value !== 'object' || value === null || isBarePlaceholder(value)
+
+/** A parameter, or a value of another task whose default is a scalar. Such an object says where a value comes from. */
+function isBarePlaceholder(value: object): boolean {
+  const placeholder = isObject(value) && hasPlaceholderName(value) ? placeholderIn(value) : undefined
+  if (typeof placeholder !== 'object' || placeholder.kind === 'literal') return false
+  return placeholder.kind === 'parameter' || typeof placeholder.reference.default?.value !== 'object'
+}
 
 /** A submitted task as it may be shown; itself where nothing is to be hidden. */
 export function shownTask<Submitted extends Pick<ValidTask, 'params' | 'input'> & { type?: string | null }>(

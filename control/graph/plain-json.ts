@@ -150,7 +150,7 @@ class Copying {
 }
 
 /** An own `__proto__` is a name like any other. */
-function setMember(copy: Record<string, unknown>, name: string, value: unknown): void {
+export function setMember(copy: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== '__proto__') copy[name] = value
   else Object.defineProperty(copy, name, { value, writable: true, enumerable: true, configurable: true })
 }

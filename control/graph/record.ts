@@ -8,22 +8,28 @@ import { ResultFile } from './result-file.ts'
 /** The record as callers see it: values of `env` of a runtime task are hidden. Omits a result that is in a file. */
 export function taskRecord(task: Task): TaskRecord & { readonly result_file?: string } {
   const params = shownInput(task.type, task.params)
-  return recordOf(task, params, task.input === task.params ? params : shownInput(task.type, task.input))
+  const input = task.input === task.params ? params : shownInput(task.type, task.input)
+  return recordOf(task, { params, input, resolved: shownInput(task.type, task.resolvedInput) })
 }
 
 /** The record as a restart needs it, with the values of `env`. Never for the wire. */
-export const wholeRecord = (task: Task) => recordOf(task, task.params, task.input)
+export const wholeRecord = (task: Task) =>
+  recordOf(task, { params: task.params, input: task.input, resolved: task.resolvedInput })
 
 /**
  * `params`, `input` and `result` are the JSON of the caller and are not copied. For a result in a file, `result_file`
  * has its name, for the state file and the journal. On the wire the result itself is inserted.
  */
-function recordOf(task: Task, params: unknown, input: unknown): TaskRecord & { readonly result_file?: string } {
+function recordOf(
+  task: Task,
+  { params, input, resolved }: { readonly params: unknown; readonly input: unknown; readonly resolved: unknown },
+): TaskRecord & { readonly result_file?: string } {
   const record: Partial<Writable<TaskRecord>> = { id: task.id, type: task.type }
   if (task.toolName !== undefined) record.tool_name = task.toolName
   record.execution_category = task.type
   if (params !== undefined) record.params = params
   if (input !== undefined) record.input = input
+  if (resolved !== undefined) record.resolved_input = resolved
   if (task.dependsOn !== undefined) record.depends_on = task.dependsOn
   const { rule } = task
   if (rule?.run_if !== undefined) record.run_if = rule.run_if

@@ -13,6 +13,7 @@ import { hasFewFields, isWellShaped } from './decode.ts'
 import { dependenciesStartOf, dependencyCounts, type Edges, edgesAtOnce, noEdges } from './edges.ts'
 import { type GraphOptions, graphOptions } from './graph-options.ts'
 import { unknownGraphField, unknownTaskField } from './known-fields.ts'
+import { mentionsPlaceholder } from './placeholders.ts'
 import { hasFields, isKnownType, type ValidGraph, type ValidTask } from './validate.ts'
 
 /** Bytes of the body, tasks and dependencies of a small graph. Checking it takes well under a millisecond. */
@@ -26,7 +27,7 @@ export interface SmallGraph extends ValidGraph {
 
 /** The graph in `body`, if it is small and valid and has no unknown field. */
 export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string>): SmallGraph | undefined {
-  if (body.length === 0 || body.length > MAX_BYTES) return undefined
+  if (body.length === 0 || body.length > MAX_BYTES || mentionsPlaceholder(body)) return undefined
   const graph = graphIn(body)
   const options = graph && graphOptions(graph)
   if (graph === undefined || options === undefined) return undefined
@@ -50,7 +51,7 @@ export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string
   return edges !== undefined && isAcyclic(edges) ? { tasks: valid, edges, options } : undefined
 }
 
-/** A graph with a list of tasks, whatever they are; undefined when there is none, it is empty or long, or calls back. */
+/** A graph with a list of tasks, whatever they are; undefined when there is none, it is empty or long, calls back or has parameters. */
 function graphIn(body: Uint8Array): { readonly tasks: readonly TaskInput[] } | undefined {
   try {
     const graph = parseJson(body)
@@ -59,6 +60,7 @@ function graphIn(body: Uint8Array): { readonly tasks: readonly TaskInput[] } | u
       !hasFewFields(graph) ||
       !Array.isArray(graph.tasks) ||
       graph.callback != null ||
+      graph.params != null ||
       unknownGraphField(graph) !== undefined
     )
       return undefined

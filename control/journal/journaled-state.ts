@@ -28,6 +28,7 @@ export interface JournaledState extends TaskState {
   readonly seq: number
   readonly graph_ordinal: number
   readonly interrupted_attempts?: number
+  readonly resolved_input?: unknown
   readonly process?: ProcessIdentity
   readonly handle_taken?: true
   readonly handle_owner?: string
@@ -73,6 +74,7 @@ export type HiddenRecord = Pick<
 interface Rest {
   readonly result?: unknown
   readonly result_file?: string
+  readonly resolved_input?: unknown
   readonly error?: string | undefined
   readonly failure?: Failure | undefined
   readonly progress?: readonly ProgressEntry[] | undefined
@@ -140,7 +142,8 @@ function join(group: StateGroup, { id, seq }: Task): void {
 const hasRest = (task: Task): boolean =>
   task.isDeleted || task.result instanceof ResultFile || (task.hasColdFields && hasColdRest(task))
 
-const hasColdRest = ({ failure, errorText, progress, attempts, process, handle }: Task): boolean =>
+const hasColdRest = ({ resolvedInput, failure, errorText, progress, attempts, process, handle }: Task): boolean =>
+  resolvedInput !== undefined ||
   failure !== undefined ||
   errorText !== undefined ||
   progress !== undefined ||
@@ -171,7 +174,8 @@ function rowOf({ task, ids, seqs }: StateGroup): Row {
 }
 
 function restOf(task: Task): Rest {
-  const { result, failure, errorText, progress, attempts, process, handle, isDeleted, skipStanding } = task
+  const { result, resolvedInput, failure, errorText, progress, attempts, process } = task
+  const { handle, isDeleted, skipStanding } = task
   const kept = result instanceof ResultFile ? { result_file: result.name } : { result }
   const handed = handle && {
     handle_id: handle.id,
@@ -184,6 +188,7 @@ function restOf(task: Task): Rest {
   const skipped = skipStanding && { skip_standing: skipStanding }
   return {
     ...kept,
+    resolved_input: resolvedInput,
     error: errorText,
     ...skipped,
     failure,

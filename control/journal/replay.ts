@@ -287,7 +287,7 @@ const goesOnElsewhere = ({ status, handle_id }: StoredTask) =>
 function withoutState(entry: StoredTask): Partial<StoredTask> {
   const { status, run_status, attempt, interrupted_attempts, process, handle_id, handle_taken, handle_owner, ...rest } =
     entry
-  const { result, result_file, error, skip_standing, runtime, progress, attempts, ...others } = rest
+  const { result, result_file, resolved_input, error, skip_standing, runtime, progress, attempts, ...others } = rest
   const { updated_at, started_at, finished_at, ...identity } = others
   return identity
 }

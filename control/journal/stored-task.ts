@@ -15,6 +15,7 @@ import { dependenciesStartOf, edgesAtOnce } from '../graph/edges.ts'
 import { Graph, Task } from '../graph/graph.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { findCycle } from '../graph/order.ts'
+import { hasPlaceholder } from '../graph/placeholders.ts'
 import { wholeRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { ValidTask } from '../graph/validate.ts'
@@ -205,6 +206,7 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   // A null result belongs to a task that ran. A task that never ran has no result.
   if (entry.result_file !== undefined) task.result = new ResultFile(entry.result_file)
   else task.result = entry.result ?? (entry.result === null && entry.run_status !== undefined ? null : undefined)
+  task.resolvedInput = entry.resolved_input ?? undefined
   task.errorText = entry.error ?? undefined
   task.skipStanding = entry.skip_standing
   task.failure = runtime?.error
@@ -230,6 +232,7 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
     }
     task.finishedAt = task.updatedAt ?? task.createdAt // a restart must find the same time again
   }
+  task.hasPlaceholders = !task.isTerminal && hasPlaceholder(task.input)
   return task
 }
 

@@ -12,13 +12,14 @@ import { checkRequest, decodeRequest, invalidAction } from '../adapter-v1/reques
 import { type Translation, translate } from '../adapter-v1/translate.ts'
 import type { Task } from '../graph/graph.ts'
 import { reportHiddenValues, shownTask } from '../graph/hidden-env.ts'
+import { reviewPlaceholders } from '../graph/placeholder-review.ts'
 import { refuse } from '../graph/report.ts'
 import { validateGraph } from '../graph/validate.ts'
 import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import { actionInputs } from './action-inputs.ts'
 import type { EncodedGraph } from './graph-checks.ts'
 import { type CheckedGraph, type IntakeParts, type Origin, takeInGraph, warningsMember } from './intake.ts'
-import { reviewedTask, reviewGraph } from './review.ts'
+import { reviewedTask, reviewGraph, withKnownInputs } from './review.ts'
 
 /** Types of tasks that actions translate to. A translation may name them even if this service cannot run them. */
 const ACTION_TYPES = ['os', 'runtime', 'mcp', 'cli-skills']
@@ -100,17 +101,19 @@ function* readAction({ unknownFields, maxBodyBytes }: ActParts, action: Submitte
 }
 
 /** Checks a graph that is not submitted as if it were, and gives its warnings. */
-function* checkTranslation(parts: ActParts, { tasks, trace }: Translation): Steps<readonly SubmitWarning[]> {
+function* checkTranslation(parts: ActParts, { tasks, trace, options }: Translation): Steps<readonly SubmitWarning[]> {
   const types = new Set([...parts.executors.types, ...ACTION_TYPES])
-  // What a single task depends on may join it later, in a graph that the caller puts together; it cannot join itself.
-  const checked =
-    trace.normalized_kind === 'task_graph.submit'
-      ? tasks
-      : tasks.map((task) => ({ ...task, depends_on: task.depends_on?.filter((id) => id === task.id) ?? [] }))
+  const isGraph = trace.normalized_kind === 'task_graph.submit'
+  // What a single task depends on and uses may join it later, in a graph that the caller puts together.
+  const checked = isGraph
+    ? tasks
+    : tasks.map((task) => ({ ...task, depends_on: task.depends_on?.filter((id) => id === task.id) ?? [] }))
   try {
-    const { tasks: valid } = yield* validateGraph(checked, types)
+    const { tasks: valid, edges } = yield* validateGraph(checked, types)
     yield* inRanges(valid.length, (from, to) => reportHiddenValues(valid, refuse, from, to))
-    return yield* reviewGraph(parts, { fields: {}, inputs: valid }, valid.map(reviewedTask), refuse)
+    const known = yield* reviewPlaceholders({ tasks: valid, edges }, options.params, isGraph ? refuse : () => {})
+    const reviewed = withKnownInputs(valid.map(reviewedTask), valid, known)
+    return yield* reviewGraph(parts, { fields: {}, inputs: valid }, reviewed, refuse)
   } catch (error) {
     throw asActionFault(error)
   }

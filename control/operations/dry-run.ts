@@ -13,6 +13,7 @@ import { criticalPath } from '../graph/critical-path.ts'
 import type { DecodedGraph } from '../graph/decode.ts'
 import type { Edges } from '../graph/edges.ts'
 import { dependencyOrder } from '../graph/order.ts'
+import { type KnownInputs, NO_PLACEHOLDERS } from '../graph/placeholder-review.ts'
 import type { Report } from '../graph/report.ts'
 import { type CheckedTasks, hasFields, type ValidTask } from '../graph/validate.ts'
 import { wavesOf } from '../graph/waves.ts'
@@ -37,8 +38,8 @@ export async function dryRun(
 ): Promise<GraphDryRun> {
   const encoded = { body: NO_BODY, ...examined }
   const faults = new Faults()
-  const { tasks, ...found } = await runCooperatively(examine(parts, encoded, faults))
-  const plans = await planTasks(parts.executors, tasks, call)
+  const { tasks, known, ...found } = await runCooperatively(examine(parts, encoded, faults))
+  const plans = await planTasks(parts.executors, { tasks, known }, call)
   return {
     valid: faults.list.length === 0,
     errors: faults.list,
@@ -71,13 +72,14 @@ class Faults {
 interface Examined extends Pick<GraphDryRun, 'warnings' | 'waves' | 'critical_path'> {
   /** The tasks of which every field has the right form. */
   readonly tasks: readonly ValidTask[]
+  readonly known: KnownInputs
 }
 
-const NOTHING: Examined = { tasks: [], warnings: [], waves: [], critical_path: [] }
+const NOTHING: Examined = { tasks: [], known: NO_PLACEHOLDERS, warnings: [], waves: [], critical_path: [] }
 
 function* examine(parts: DryRunParts, encoded: EncodedGraph, { report }: Faults): Steps<Examined> {
   try {
-    const { decoded, checked, reviewed, warnings } = yield* checkGraph(parts, encoded, {
+    const { decoded, checked, reviewed, known, warnings } = yield* checkGraph(parts, encoded, {
       report,
       *toReview({ incomplete }, { tasks }) {
         const reviewable: { inputs: ValidTask[]; tasks: ReviewedTask[] } = { inputs: [], tasks: [] }
@@ -93,7 +95,7 @@ function* examine(parts: DryRunParts, encoded: EncodedGraph, { report }: Faults)
     })
     yield* checkClaim(parts, decoded, checked, report)
     const order = checked.edges === undefined ? NO_ORDER : yield* orderOf(checked.tasks, checked.edges)
-    return { tasks: reviewed.inputs, warnings, ...order }
+    return { tasks: reviewed.inputs, known, warnings, ...order }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     report(error.message) // nothing is left to check: the body is no graph, or has too many tasks

@@ -6,10 +6,12 @@ import type { GraphFields, SubmitWarning, TaskInput } from '../../shared/contrac
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { checkGraphShape, type DecodedGraph, decodeGraph } from '../graph/decode.ts'
 import { reportHiddenValues } from '../graph/hidden-env.ts'
+import { type KnownInputs, NO_PLACEHOLDERS, reviewPlaceholders } from '../graph/placeholder-review.ts'
+import { mentionsPlaceholderInSteps } from '../graph/placeholders.ts'
 import type { Report } from '../graph/report.ts'
-import { type CheckedTasks, checkTasks } from '../graph/validate.ts'
+import { type CheckedTasks, checkTasks, type ValidTask } from '../graph/validate.ts'
 import type { Retention } from '../store/retention.ts'
-import { type ReviewedTask, type Reviewer, reviewGraph } from './review.ts'
+import { type ReviewedTask, type Reviewer, reviewGraph, withKnownInputs } from './review.ts'
 
 export interface GraphCheckParts extends Reviewer {
   readonly retention: Pick<Retention, 'checkSize'>
@@ -29,20 +31,21 @@ export type GraphInput = { readonly [F in keyof GraphFields]: GraphFields[F] | u
 
 /** The tasks of a graph as they were submitted, and as their executors would see them, in the same order. */
 export interface Reviewable {
-  readonly inputs: readonly TaskInput[]
+  readonly inputs: readonly ValidTask[]
   readonly tasks: readonly ReviewedTask[]
 }
 
 export interface Checking<R extends Reviewable> {
   readonly report: Report
   /** The tasks to review, of a graph whose structure was checked. */
-  toReview(decoded: DecodedGraph, checked: CheckedTasks): Steps<R>
+  toReview(decoded: DecodedGraph, checked: CheckedTasks, known: KnownInputs): Steps<R>
 }
 
 export interface GraphCheckFindings<R extends Reviewable> {
   readonly decoded: DecodedGraph
   readonly checked: CheckedTasks
   readonly reviewed: R
+  readonly known: KnownInputs
   readonly warnings: readonly SubmitWarning[]
 }
 
@@ -58,8 +61,12 @@ export function* checkGraph<R extends Reviewable>(
     : checkGraphShape(graph, checkSize, report)
   const checked = yield* checkTasks(decoded, parts.executors.types, report)
   yield* inRanges(checked.tasks.length, (from, to) => reportHiddenValues(checked.tasks, report, from, to))
-  const reviewed = yield* toReview(decoded, checked)
+  const { params } = decoded.options
+  const isValue = graph !== undefined
+  const mayHavePlaceholders = isValue || params !== undefined || (yield* mentionsPlaceholderInSteps(body))
+  const known = mayHavePlaceholders ? yield* reviewPlaceholders(checked, params, report) : NO_PLACEHOLDERS
+  const reviewed = yield* toReview(decoded, checked, known)
   const submitted = { fields: decoded.fields, inputs: reviewed.inputs }
-  const warnings = yield* reviewGraph(parts, submitted, reviewed.tasks, report)
-  return { decoded, checked, reviewed, warnings }
+  const warnings = yield* reviewGraph(parts, submitted, withKnownInputs(reviewed.tasks, reviewed.inputs, known), report)
+  return { decoded, checked, reviewed, known, warnings }
 }

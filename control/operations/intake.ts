@@ -5,7 +5,7 @@
 import type { SubmitWarning } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import { runCooperatively, type Steps } from '../../shared/steps.ts'
+import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Callbacks } from '../callbacks/callbacks.ts'
 import { createGraph, Graph, type GraphIdentity } from '../graph/graph.ts'
 import type { GraphOptions } from '../graph/graph-options.ts'
@@ -113,8 +113,11 @@ function* check(parts: IntakeParts, encoded: EncodedGraph, traceId: string): Ste
   const { store } = parts
   const { reviewed, warnings } = yield* checkGraph(parts, encoded, {
     report: refuse,
-    *toReview({ options }, { tasks, edges }) {
+    *toReview({ options }, { tasks, edges }, known) {
       const graph = yield* createGraph({ tasks, edges: edges! }, newIdentity(store, traceId, options))
+      yield* inRanges(known.size === 0 ? 0 : tasks.length, (from, to) => {
+        for (let i = from; i < to; i++) if (known.has(tasks[i]!)) graph.tasks[i]!.hasPlaceholders = true
+      })
       return { graph, inputs: tasks, tasks: graph.tasks }
     },
   })

@@ -3,6 +3,7 @@ import { MAX_DRY_RUN_PLANS, type TaskPlan } from '../../shared/contract/graph-dr
 import { messageOf } from '../../shared/errors.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { normalizeTool } from '../graph/normalize.ts'
+import type { KnownInput, KnownInputs } from '../graph/placeholder-review.ts'
 import type { ValidTask } from '../graph/validate.ts'
 
 /** Requests at a time. The remote service has other callers. */
@@ -19,7 +20,7 @@ export interface Plans {
 
 export async function planTasks(
   executors: ExecutorRegistry,
-  tasks: readonly ValidTask[],
+  { tasks, known }: { readonly tasks: readonly ValidTask[]; readonly known: KnownInputs },
   { traceId, signal }: { readonly traceId: string; readonly signal: AbortSignal },
 ): Promise<Plans> {
   const delegated = tasks.filter((task) => executors.get(typeOf(task))?.plan !== undefined)
@@ -29,7 +30,8 @@ export async function planTasks(
   const plans: [string, TaskPlan][] = []
   const next = planned.entries()
   const ask = async () => {
-    for (const [i, task] of next) plans[i] = [task.id, await planOf(executors, task, { traceId, signal: ending })]
+    for (const [i, task] of next)
+      plans[i] = [task.id, await planOf(executors, task, known.get(task), { traceId, signal: ending })]
   }
   await Promise.all(Array.from({ length: Math.min(MAX_CONCURRENT_PLANS, planned.length) }, ask))
   return { byTask: Object.fromEntries(plans), isTruncated: delegated.length > planned.length }
@@ -40,10 +42,12 @@ const typeOf = ({ type, tool_name }: ValidTask): string => normalizeTool(type, t
 async function planOf(
   executors: ExecutorRegistry,
   task: ValidTask,
+  known: KnownInput | undefined,
   call: { readonly traceId: string; readonly signal: AbortSignal },
 ): Promise<TaskPlan> {
   const { type, toolName } = normalizeTool(task.type, task.tool_name ?? undefined)
-  const input = task.input ?? task.params ?? undefined
+  const { input, isWhole } = known ?? { input: task.input ?? task.params ?? undefined, isWhole: true }
+  if (!isWhole) return NOT_KNOWN_YET
   if (call.signal.aborted) return NO_ANSWER
   try {
     return await executors.get(type)!.plan!({ toolName, input, timeout: task.timeout ?? undefined }, call)
@@ -51,5 +55,8 @@ async function planOf(
     return call.signal.aborted ? NO_ANSWER : { error: messageOf(error) }
   }
 }
+
+/** There is no plan for what nobody knows yet. */
+const NOT_KNOWN_YET: TaskPlan = { error: 'its parameters have values of other tasks, which are not known yet' }
 
 const NO_ANSWER: TaskPlan = { error: `no answer within ${PLANNING_MS / 1000} s` }

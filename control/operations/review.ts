@@ -16,6 +16,7 @@ import { type ExecutableTask, ExecutionError, type ToolParameters } from '../exe
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { graphFieldFaults, nearestTaskField, unknownTaskField, unknownTaskFields } from '../graph/known-fields.ts'
 import { normalizeTool } from '../graph/normalize.ts'
+import type { KnownInputs } from '../graph/placeholder-review.ts'
 import type { Report } from '../graph/report.ts'
 import type { ValidTask } from '../graph/validate.ts'
 
@@ -25,7 +26,24 @@ export interface Reviewer {
 }
 
 /** The members of a task that a review reads. */
-export type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input'>
+export type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input'> & {
+  /** Null stands in the input for values that are not known yet: only its names are reviewed. */
+  readonly isPartial?: boolean
+}
+
+/** `tasks`, submitted as `inputs`, with what is known of inputs that have placeholders. */
+export const withKnownInputs = (
+  tasks: readonly ReviewedTask[],
+  inputs: readonly ValidTask[],
+  known: KnownInputs,
+): readonly ReviewedTask[] =>
+  known.size === 0
+    ? tasks
+    : tasks.map((task, i) => {
+        const { id, type, toolName } = task
+        const { input, isWhole } = known.get(inputs[i]!) ?? {}
+        return isWhole === undefined ? task : { id, type, toolName, input, isPartial: !isWhole }
+      })
 
 /** A submitted task as its executor would see it. */
 export function reviewedTask({ id, type, tool_name, params, input }: ValidTask): ReviewedTask {
@@ -91,11 +109,11 @@ export function reviewInputs(
   to: number,
 ): void {
   for (let i = from; i < to; i++) {
-    const { id, type, toolName, input } = tasks[i]!
+    const { id, type, toolName, input, isPartial } = tasks[i]!
     const executor = executors.get(type)
     if (executor === undefined) continue
     if (unknownFields === 'refuse') reportParameters(executor.parametersOf?.(toolName), input, id, report)
-    if (executor.checkInput === undefined || warnings.length === MAX_SUBMIT_WARNINGS) continue
+    if (isPartial || executor.checkInput === undefined || warnings.length === MAX_SUBMIT_WARNINGS) continue
     try {
       executor.checkInput(toolName, input)
     } catch (error) {

@@ -6,7 +6,14 @@
  */
 import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import type { Executor, ExecutorContext, OutputSoFar, StopReason } from '../executors/executor.ts'
+import {
+  ExecutionError,
+  type Executor,
+  type ExecutorContext,
+  type OutputSoFar,
+  type StopReason,
+} from '../executors/executor.ts'
+import { withInput } from '../executors/hooks.ts'
 import {
   copyFailure,
   copyHandle,
@@ -22,7 +29,14 @@ import type { Task } from '../graph/graph.ts'
 
 export type AttemptOutcome =
   | { readonly kind: 'success'; readonly result: unknown }
-  | { readonly kind: 'failure'; readonly failure: Failure; readonly result?: unknown; readonly tail?: string }
+  | {
+      readonly kind: 'failure'
+      readonly failure: Failure
+      readonly result?: unknown
+      readonly tail?: string
+      /** Every further attempt would fail the same way. */
+      readonly isFinal?: boolean
+    }
   /** Stopped by a cancel or by the stop of the service. The scheduler decides what that means for the task. */
   | { readonly kind: 'stopped'; readonly result?: unknown; readonly tail?: string }
   /** Its start could not be written to the journal: it has done nothing, and is tried again once writing works. */
@@ -37,6 +51,8 @@ export interface AttemptHost {
   readonly serviceId: string
   /** Puts all changes so far on record, or throws: then the attempt must not act. */
   flushOrThrow(): void
+  /** The input of a task with placeholders, with their values. Throws `ExecutionError`. */
+  resolveInput(task: Task, signal: AbortSignal): Promise<unknown>
   startedProcess(task: Task, pid: number): void
   handedOver(task: Task, handle: Handle | undefined): void
   progress(task: Task, attempt: number, message?: string, data?: unknown): void
@@ -71,6 +87,8 @@ export class Attempt implements ExecutorContext {
   #stopReason: StopReason | undefined
   #timer: Timer | undefined
 
+  /** The executor was not called, because the input was not known. */
+  #isUncalled = false
   #giveUp: (() => void) | undefined
   #isGivenUp = false
 
@@ -82,9 +100,12 @@ export class Attempt implements ExecutorContext {
     this.handle = task.handle
   }
 
-  /** Its executor has not ended what it handed over: it had no reason to but the stop of the service, or did not return. */
+  /**
+   * Its executor has not ended what it handed over: it had no reason to but the stop of the service, did not return, or
+   * was not called.
+   */
   get mayGoOn(): boolean {
-    return this.#stopReason === 'interrupted' || this.#isGivenUp
+    return this.#stopReason === 'interrupted' || this.#isGivenUp || this.#isUncalled
   }
 
   get signal(): AbortSignal {
@@ -166,7 +187,7 @@ export class Attempt implements ExecutorContext {
   /** Runs the attempt. The outcome is no promise where the executor answers at once. */
   run(): AttemptOutcome | Promise<AttemptOutcome> {
     try {
-      const answer = this.#executor.execute(this.task, this)
+      const answer = this.task.hasPlaceholders ? this.#executeResolved() : this.#executor.execute(this.task, this)
       if (!(answer instanceof Promise)) return this.#succeeded(answer)
       this.#startTimer()
       return new Promise((resolve) => {
@@ -191,6 +212,19 @@ export class Attempt implements ExecutorContext {
     } catch (error) {
       return this.#failed(error)
     }
+  }
+
+  async #executeResolved(): Promise<unknown> {
+    const { signal, task } = this
+    let input: unknown
+    try {
+      input = await this.#host.resolveInput(task, signal)
+      if (signal.aborted) throw new ExecutionError('cancelled', 'ended before it was executed')
+    } catch (error) {
+      this.#isUncalled = true
+      throw error
+    }
+    return this.#executor.execute(withInput(task, input), this)
   }
 
   goesOn(): void {
@@ -242,7 +276,7 @@ export class Attempt implements ExecutorContext {
     if (this.#wasTimedOut(failure)) return this.#timedOut(result, tail)
     if (this.#fault !== undefined)
       return this.#broke(internal(`${this.#fault} (the attempt failed: ${failure.message})`))
-    return { kind: 'failure', failure, ...outputOf(result, tail) }
+    return { kind: 'failure', failure, ...outputOf(result, tail), ...(this.#isUncalled && { isFinal: true }) }
   }
 
   /** The executor made a mistake. `error` is what it threw, if it threw. */

@@ -14,7 +14,7 @@ import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Attempt, type AttemptHost, type AttemptOutcome } from './attempt.ts'
 import { Fifo } from './fifo.ts'
-import { attemptsLeft, logFieldsOf, type Outcomes } from './outcomes.ts'
+import { isRetried, logFieldsOf, type Outcomes } from './outcomes.ts'
 import type { ReadyQueue } from './ready-queue.ts'
 import { Slots } from './slots.ts'
 
@@ -125,7 +125,7 @@ export class Attempts {
     const executor = this.#executors.get(task.type)
     if (executor === undefined) {
       const message = `no executor is registered for type ${task.type}`
-      this.#outcomes.failed(task, { code: 'internal', message })
+      this.#outcomes.failed(task, { failure: { code: 'internal', message } })
       return
     }
     if (this.#log.debugging) this.#log.debug('attempt started', logFieldsOf(task))
@@ -138,9 +138,9 @@ export class Attempts {
 
   /** Stores a large result in its file before the attempt counts as ended. Small results stay in memory. */
   #keepResult(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
-    const isRetried = outcome.kind === 'failure' && attemptsLeft(task) > 0
-    if (isRetried || task.attempts !== undefined) attempt.output = outputOf(outcome)
-    const isKept = 'result' in outcome && !isRetried
+    const isNotLast = outcome.kind === 'failure' && isRetried(task, outcome)
+    if (isNotLast || task.attempts !== undefined) attempt.output = outputOf(outcome)
+    const isKept = 'result' in outcome && !isNotLast
     const result = isKept ? this.#toKeep(task, outcome.result) : undefined
     if (result instanceof Promise) {
       this.#slots.take(attempt)

@@ -54,7 +54,7 @@ export class Outcomes {
         this.#interrupted(task, 'the attempt did not begin: it could not be put on record', handle !== undefined)
         break
       case 'failure':
-        this.failed(task, outcome.failure, outcome.result, output)
+        this.failed(task, outcome, output)
     }
   }
 
@@ -63,20 +63,21 @@ export class Outcomes {
   }
 
   /** Another attempt follows after its backoff, or the task has failed. */
-  failed(task: Task, failure: Failure, result?: unknown, output?: AttemptOutput): void {
-    const left = attemptsLeft(task)
-    if (left > 0) {
+  failed(task: Task, outcome: FailedAttempt, output?: AttemptOutput): void {
+    const { failure, result, isFinal = false } = outcome
+    if (isRetried(task, outcome)) {
       this.#store.apply({ kind: 'attempt-failed', task, at: Date.now(), failure, ...present('output', output) })
       this.#backoffs.add(task, backoffMs(task.usedAttempts + 1))
       this.#log.info('attempt failed, will be retried', {
         ...logFieldsOf(task),
         error: failure.message,
-        attempts_left: left,
+        attempts_left: attemptsLeft(task),
       })
       return
     }
-    const error = task.retry > 0 ? `task failed after all retries: ${failure.message}` : failure.message
-    const line = task.retry > 0 ? 'task failed after all retries' : 'task failed'
+    const hadRetries = task.retry > 0 && !isFinal
+    const error = hadRetries ? `task failed after all retries: ${failure.message}` : failure.message
+    const line = hadRetries ? 'task failed after all retries' : 'task failed'
     this.#log.warn(line, { ...logFieldsOf(task), code: failure.code, error: failure.message })
     this.#end(task, { status: 'failed', error, failure, ...present('result', result), ...present('output', output) })
   }
@@ -158,8 +159,14 @@ function skipText(task: Task, standing: SkipStanding, last: Task | undefined): s
   return skipReason(cause.id, lossReasonOf(cause))
 }
 
+/** How an attempt failed. `isFinal` if no other one can end better. */
+export type FailedAttempt = Pick<Extract<AttemptOutcome, { kind: 'failure' }>, 'failure' | 'result' | 'isFinal'>
+
+/** Whether another attempt follows one of `task` that failed. */
+export const isRetried = (task: Task, { isFinal = false }: FailedAttempt): boolean => !isFinal && attemptsLeft(task) > 0
+
 /** Attempts that may still follow the last one. */
-export const attemptsLeft = (task: Task): number => task.retry + 1 - task.usedAttempts
+const attemptsLeft = (task: Task): number => task.retry + 1 - task.usedAttempts
 
 /** The fields that identify an attempt in the log. */
 export const logFieldsOf = (task: Task) => ({

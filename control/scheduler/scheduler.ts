@@ -23,6 +23,7 @@ import type { TaskStore } from '../store/tasks.ts'
 import { Arrivals } from './arrivals.ts'
 import { Attempts } from './attempts.ts'
 import { BackoffLanes } from './backoff-lanes.ts'
+import { InputResolver, type InputResolverOptions } from './input-resolver.ts'
 import { Outcomes } from './outcomes.ts'
 import { ReadyQueue } from './ready-queue.ts'
 import { reportsTo } from './reports.ts'
@@ -50,6 +51,10 @@ export interface SchedulerOptions {
   readonly onFault?: (fault: string) => void
   /** The value that a task holds for a result: the result itself, or a promise of what stands for a large one. */
   readonly toKeep?: (task: Task, result: unknown) => unknown
+  /** Reads what stands for a large result. Default: no result is large. */
+  readonly readResult?: InputResolverOptions['readResult']
+  /** Bytes that the JSON of a value may have that a task references in another one. Default: any number. */
+  readonly maxReferenceBytes?: number
 }
 
 export class Scheduler {
@@ -78,7 +83,10 @@ export class Scheduler {
     flush,
     onFault,
     toKeep,
+    readResult = async ({ name }) => ({ lost: `nothing reads ${name}` }),
+    maxReferenceBytes = Number.POSITIVE_INFINITY,
   }: SchedulerOptions) {
+    const inputs = new InputResolver({ store, readResult, maxReferenceBytes })
     this.#onFault = onFault ?? (() => {})
     this.#store = store
     this.#log = log
@@ -86,7 +94,10 @@ export class Scheduler {
     this.#arrivals = new Arrivals((task) => this.#outcomes.arrived(task))
     this.#attempts = new Attempts({
       ...{ store, executors, maxConcurrency, log, flush, ready: this.#ready, outcomes: this.#outcomes },
-      host: { log, abandonAfterMs, serviceId, flushOrThrow, ...reportsTo(store, flush) },
+      host: {
+        ...{ log, abandonAfterMs, serviceId, flushOrThrow, ...reportsTo(store, flush) },
+        resolveInput: (task, signal) => inputs.resolve(task, signal),
+      },
       toKeep: toKeep ?? ((_task, result) => result),
       onEnd: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),

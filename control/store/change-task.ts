@@ -21,6 +21,9 @@ export function changeTask(change: AttemptChange): void {
       task.attempt++
       task.attemptStartedAt = at
       break
+    case 'input-resolved':
+      task.resolvedInput = change.input
+      break
     case 'process-started':
       task.process = change.process
       break

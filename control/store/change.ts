@@ -30,6 +30,8 @@ export type Change =
   | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
   /** An attempt begins to execute. */
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
+  /** The values that the placeholders of the input stand for are known: what the executor gets, as the record keeps it. */
+  | { readonly kind: 'input-resolved'; readonly task: Task; readonly at: number; readonly input: unknown }
   /** The attempt has started a process. */
   | { readonly kind: 'process-started'; readonly task: Task; readonly at: number; readonly process: ProcessIdentity }
   /**

@@ -224,6 +224,7 @@ export class TaskStore {
     if (task.result instanceof ResultFile) this.onResultDropped(task.result)
     if (task.isTerminal) this.onForgotten(task)
     task.result = undefined
+    task.resolvedInput = undefined
     task.progress = undefined
     task.attempts = undefined
     if (task.graph.visible > 0 || task.graph.live > 0) return

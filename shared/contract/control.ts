@@ -42,7 +42,12 @@ export const TaskInput = Type.Object({
   id: orNull(Type.String(), 'string', 'Non-empty and unique within the graph.'),
   type: orNull(Type.String(), 'string', 'The executor: a category (os) or a legacy type (shell, file, http ...).'),
   tool_name: orNull(Type.String(), 'string', 'The tool of the category: shell, file, http, dns, tcp, sleep, noop.'),
-  params: Type.Optional(Type.Unknown({ description: 'Parameters of the executor.' })),
+  params: Type.Optional(
+    Type.Unknown({
+      description:
+        'Parameters of the executor. Inside them {"$from": task id, "path"?: JSON Pointer, "default"?: any, "as"?: "text", "json" or "lines"} stands for a value of the record of a task that this one depends on (path defaults to /result), {"$param": name} for a parameter of the graph, and {"$literal": value} for value itself.',
+    }),
+  ),
   input: Type.Optional(Type.Unknown({ description: 'The same as params; counts where both are given.' })),
   depends_on: orNull(
     Type.Array(Type.String()),
@@ -78,6 +83,15 @@ export const LABEL_NAME = '^[A-Za-z0-9._/-]{1,63}$'
 
 export const MAX_LABEL_VALUE_CHARACTERS = 256
 
+/** Parameters of a graph. */
+export const MAX_PARAMETERS = 256
+
+/** The name of a parameter. */
+export const PARAMETER_NAME = LABEL_NAME
+
+/** Characters of all parameters of a graph together, as JSON. They stay in memory as long as the graph. */
+export const MAX_PARAMETERS_CHARACTERS = 1024 * 1024
+
 /** Optional fields of a graph, beside its tasks. */
 export const GraphFields = Type.Object({
   name: orNull(
@@ -97,6 +111,14 @@ export const GraphFields = Type.Object({
     Type.Literal('graph'),
     '"graph"',
     'With "graph" the ids of the tasks belong to this graph: other graphs may use the same ids, and a task is addressed as graph_id/task_id. Absent: ids belong to the service.',
+  ),
+  params: orNull(
+    Type.Record(Type.String({ pattern: PARAMETER_NAME }), Type.Unknown(), {
+      maxProperties: MAX_PARAMETERS,
+      additionalProperties: false,
+    }),
+    `object of at most ${MAX_PARAMETERS} parameters (names of 1 to 63 letters, digits, ".", "_", "/" or "-")`,
+    'Values under names, which tasks use as {"$param": name} in their parameters. A null has to be replaced by a value before the graph is submitted.',
   ),
   callback: orNull(
     GraphCallback,
@@ -200,6 +222,12 @@ export const TaskRecord = Type.Object(
     execution_category: text('Equal to type.'),
     params: maybe(Type.Unknown({ description: 'As submitted. Values of env are "***".' })),
     input: maybe(Type.Unknown({ description: 'As submitted. Values of env are "***".' })),
+    resolved_input: maybe(
+      Type.Unknown({
+        description:
+          'What the executor got in place of an input with placeholders ($from, $param, $literal), from the start of the first attempt on. Values of env are "***". Above 64 KiB {"$digest": "sha256:...", "length": bytes of its JSON}.',
+      }),
+    ),
     depends_on: maybe(texts('Ids of tasks of its graph that must succeed first; see run_if.')),
     run_if: maybe(oneOf(RUN_IFS, 'As submitted. Absent: success.')),
     continue_on_error: maybe(flag('As submitted. true: a failure of the task counts as a success for its dependents.')),

@@ -282,6 +282,9 @@ export type RunActionAnswer = Static<typeof RunActionAnswer>
 export const GetTaskAnswer = Type.Object({
   ...TaskView.properties,
   input: maybe(Type.Unknown({ description: 'Parameters of the task.' })),
+  resolved_input: maybe(
+    Type.Unknown({ description: 'The parameters with the values that $from and $param stood for.' }),
+  ),
   depends_on: maybe(texts('Ids of the tasks that it depends on.')),
   annotations: maybe(stringMap()),
   progress: maybe(

@@ -40,6 +40,30 @@ test('a valid graph is answered 200 with its waves, a faulty one with all its fa
   expect([broken.status, await broken.json()]).toMatchObject([200, { valid: false, errors: [{}] }])
 })
 
+test('faults of references and parameters are among them, in a graph of an agent, too', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url)
+  const message = (value: unknown) => ({ params: { message: value } })
+  const graph = {
+    params: { version: null },
+    tasks: [
+      noop('a'),
+      { ...noop('b'), ...message([{ $from: 'a' }, { $param: 'x' }, { $from: 7 }]) },
+      { ...noop('c', 'a'), ...message({ $from: 'a' }), retry: -1 },
+    ],
+  }
+  const errors = [
+    { message: 'task c: retry must be a non-negative integer', task_id: 'c' },
+    { message: 'graph needs parameter version' },
+    { message: 'task b: params.message[2]: $from: expected the id of a task', task_id: 'b' },
+    { message: 'task b uses unknown parameter "x"', task_id: 'b' },
+    { message: 'task b references a but does not depend on it', task_id: 'b' },
+  ]
+  expect((await dryRun(control, graph)).errors).toEqual(errors)
+  const { data } = await mcp.call('submit_graph', { ...graph, tasks: graph.tasks.slice(0, 2), dry_run: true })
+  expect(data.errors).toEqual(errors.slice(1))
+})
+
 test('another value than true or false is refused, and nothing is stored', async () => {
   await using control = await startControl()
   const response = await control.fetch('/tasks?dry_run=maybe', { method: 'POST', body: JSON.stringify(GRAPH) })
@@ -122,6 +146,19 @@ describe('the plan of a runtime task', () => {
     expect(runtime.wrong).toEqual({ error: 'execution.program is required for command tasks' })
     const { tasks } = (await (await pair.runtime.fetch('/api/v1/tasks')).json()) as { tasks: unknown[] }
     expect(tasks).toEqual([])
+  })
+
+  test('has the values of parameters, and is not known while values of other tasks are not', async () => {
+    await using pair = await startPair()
+    const script = (id: string, value: object, more: object = {}) => ({
+      ...{ id, type: 'runtime.script', params: { script: value } },
+      ...more,
+    })
+    const tasks = [script('a', { $param: 'script' }), script('b', { $from: 'a' }, { depends_on: ['a'] })]
+    const { valid, warnings, runtime } = await dryRun(pair.control, { params: { script: 'date' }, tasks })
+    expect([valid, warnings]).toEqual([true, []])
+    expect(runtime.a).toHaveProperty('execution_plan')
+    expect(runtime.b).toEqual({ error: 'its parameters have values of other tasks, which are not known yet' })
   })
 
   test('is an error while the runtime service is away', async () => {

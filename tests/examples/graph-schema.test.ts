@@ -28,6 +28,30 @@ const RIGHT = {
   'a whole runtime request': task({ type: 'runtime.command', params: { execution: { program: 'make' } } }),
   'names of the author': { ...task({ type: 'noop', 'x-a': 1, metadata: {} }), x_b: 2 },
   'the address of the schema': { $schema: './graph-schema.json', ...task({ type: 'noop' }) },
+  'placeholders in parameters': {
+    params: { tool: 'ls' },
+    scope: 'graph',
+    tasks: [
+      { id: 'source', type: 'noop' },
+      {
+        ...{ id: 'a', type: 'shell', depends_on: ['source'] },
+        params: { command: { $param: 'tool' }, args: ['-n', { $from: 'source', path: '/result/ok', as: 'text' }] },
+      },
+    ],
+  },
+  'placeholders for lists, maps and all parameters': {
+    tasks: [
+      { id: 'source', type: 'noop' },
+      ...[
+        { id: 'a', type: 'shell', params: { command: 'ls', args: { $from: 'source', as: 'lines' } } },
+        { id: 'b', type: 'runtime.script', params: { script: 'a', env: { A: { $from: 'source', default: null } } } },
+        { id: 'c', type: 'http', params: { $from: 'source' } },
+        { id: 'd', type: 'file', params: { action: 'write', path: 'a', content: { $literal: 'x' } } },
+      ].map((each) => ({ ...each, depends_on: ['source'] })),
+    ],
+    scope: 'graph',
+  },
+  'parameters of the graph': { params: { version: 1, 'a.b/c-d': [1] }, ...task({ type: 'noop' }) },
   'a name and labels': { name: 'nightly', labels: { team: 'web' }, ...task({ type: 'noop' }) },
 }
 
@@ -42,6 +66,7 @@ const WRONG = {
   }),
   'a parameter of a wrong type': task({ type: 'shell', params: { command: 'ls', args: '-l' } }),
   'a missing parameter': task({ type: 'http', params: {} }),
+  'a reference with a misspelt field': task({ type: 'shell', params: { command: { $from: 'b', pth: '/result' } } }),
   'a task without a type': task({}),
   'an unknown field of the graph': { ...task({ type: 'noop' }), priority: 1 },
 }

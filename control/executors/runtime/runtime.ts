@@ -102,7 +102,7 @@ export class RuntimeExecutor implements Executor {
   }
 
   killRemote(task: ExecutableTask, handle: Handle): void {
-    this.#killRemote(handle.id, ownerOf(task, this.#defaultsFor(handle)), handle.isTaken)
+    this.#killRemote(handle.id, handle.owner ?? ownerOf(task, this.#options.defaults), handle.isTaken)
   }
 
   async resultSoFar({ id }: Handle, { traceId, signal }: Call): Promise<RuntimeResult> {
@@ -152,7 +152,7 @@ export class RuntimeExecutor implements Executor {
     const { attempt, handle, graph } = task
     const earlier = Array.from({ length: Math.max(0, attempt - 1) }, (_, i) => runtimeTaskId(task.id, graph.id, i + 1))
     const ids = handle === undefined ? earlier : [...earlier, handle.id]
-    if (ids.length > 0) this.#options.removals.add(ids, ownerOf(task, this.#defaultsFor(handle)))
+    if (ids.length > 0) this.#options.removals.add(ids, handle?.owner ?? ownerOf(task, this.#options.defaults))
   }
 
   #killRemote(handle_id: string, owner: string | undefined, is_taken: boolean): void {

@@ -4,8 +4,9 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { referenceFaults, type TaskReference } from '../../../control/graph/ancestors.ts'
+import { checkReferences, type TaskReference } from '../../../control/graph/ancestors.ts'
 import { dependenciesStartOf, edgesInSteps } from '../../../control/graph/edges.ts'
+import { refuse } from '../../../control/graph/report.ts'
 import { runCooperatively, runSync } from '../../../shared/steps.ts'
 import { randomGraph } from '../../support/random-graph.ts'
 
@@ -19,8 +20,17 @@ function edgesOf(tasks: readonly TestTask[]) {
   return runSync(edgesInSteps(tasks, dependenciesStartOf(tasks), (id) => positions.get(id)!))
 }
 
-const faultsOf = (tasks: readonly TestTask[], references: readonly TaskReference[], maxFollowed?: number) =>
-  runSync(referenceFaults(tasks, edgesOf(tasks), references, maxFollowed))
+interface Fault {
+  readonly message: string
+  readonly id?: string | undefined
+}
+
+function faultsOf(tasks: readonly TestTask[], references: readonly TaskReference[], maxFollowed?: number): Fault[] {
+  const faults: Fault[] = []
+  const report = (message: string, id?: string) => void faults.push({ message, ...(id !== undefined && { id }) })
+  runSync(checkReferences({ tasks, edges: edgesOf(tasks) }, references, report, maxFollowed))
+  return faults
+}
 
 function ancestorsOf(tasks: readonly TestTask[], id: string): Set<string> {
   const byId = new Map(tasks.map((task) => [task.id, task]))
@@ -55,7 +65,9 @@ describe('references', () => {
     ['the task itself', 2, 'b', 'task b references b but does not depend on it'],
     ['no task', 3, 'e', 'task c references unknown task e'],
   ])('to %s', (_, position, id, message) => {
-    expect(faultsOf(diamond, [{ position, id }])).toEqual(message === undefined ? [] : [{ message, position }])
+    expect(faultsOf(diamond, [{ position, id }])).toEqual(
+      message === undefined ? [] : [{ message, id: diamond[position]!.id }],
+    )
   })
 
   test('have their faults in the order of the references', () => {
@@ -65,7 +77,7 @@ describe('references', () => {
       { position: 2, id: 'a' },
       { position: 3, id: 'd' },
     ]
-    expect(faultsOf(diamond, references).map(({ position }) => position)).toEqual([1, 2, 3])
+    expect(faultsOf(diamond, references).map(({ id }) => id)).toEqual(['a', 'b', 'c'])
   })
 
   test('of random graphs are sound exactly if a search finds the ancestor', () => {
@@ -95,15 +107,22 @@ describe('references', () => {
   ])('of 100,000 tasks in a row: %s', async (_, named) => {
     const tasks = row(LARGE)
     const references = tasks.flatMap((_, position) => (position === 0 ? [] : [{ position, id: `t${named(position)}` }]))
-    expect(await runCooperatively(referenceFaults(tasks, edgesOf(tasks), references))).toEqual([])
+    await runCooperatively(checkReferences({ tasks, edges: edgesOf(tasks) }, references, refuse))
   })
 
   test('of one task to 100,000 in a row before it, and to one that is not', () => {
     const tasks = [...row(LARGE), { id: 'last', depends_on: [`t${LARGE - 2}`] }]
     const references = row(LARGE).map(({ id }) => ({ position: LARGE, id }))
     expect(faultsOf(tasks, references)).toEqual([
-      { message: `task last references t${LARGE - 1} but does not depend on it`, position: LARGE },
+      { message: `task last references t${LARGE - 1} but does not depend on it`, id: 'last' },
     ])
+  })
+
+  test('of a graph whose edges are not sound are only looked up', () => {
+    const faults: string[] = []
+    const references = ['a', 'x'].map((id) => ({ position: 1, id }))
+    runSync(checkReferences({ tasks: diamond, edges: undefined }, references, (message) => void faults.push(message)))
+    expect(faults).toEqual(['task a references unknown task x'])
   })
 
   test('beyond the work that checking them may take are a fault of the graph', () => {

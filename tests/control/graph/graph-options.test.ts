@@ -27,16 +27,21 @@ const anyCallback = fc.oneof(
   fc.constantFrom({ url: 'http://a', events: 'graph_ended' }, { url: `http://${'a'.repeat(2_042)}` }),
 )
 
+const anyParams = fc.oneof(
+  fc.dictionary(fc.oneof(fc.stringMatching(/^[A-Za-z0-9._/-]{1,64}$/), fc.string()), fc.jsonValue(), { maxKeys: 3 }),
+  fc.constantFrom(labels(256), labels(257), null, undefined, [], 'a', 7, { a: null }, JSON.parse('{"__proto__": 1}')),
+)
+
 test('fields are taken exactly if the schema allows them, and otherwise one is named', () => {
   fc.assert(
     fc.property(
-      fc.record({ name: anyName, labels: anyLabels, callback: anyCallback }, { requiredKeys: [] }),
+      fc.record({ name: anyName, labels: anyLabels, params: anyParams, callback: anyCallback }, { requiredKeys: [] }),
       (fields) => {
         const given = JSON.parse(JSON.stringify(fields)) as Record<string, unknown>
         const options = graphOptions(given)
         expect(options !== undefined).toBe(Value.Check(GraphFields, given))
         if (options === undefined)
-          expect(graphOptionsFault(given)).toMatch(/^(name|labels|callback(\.url|\.events)?): expected /)
+          expect(graphOptionsFault(given)).toMatch(/^(name|labels|params|callback(\.url|\.events)?): expected /)
         else expect(options).toEqual(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)))
       },
     ),
@@ -57,6 +62,11 @@ describe('a refusal says which field, and what it may be', () => {
     [{ name: '' }, nameLimits],
     [{ name: 'n'.repeat(201) }, nameLimits],
     [{ name: 'a\tb' }, nameLimits],
+    [{ params: ['a'] }, 'params: expected object of parameters'],
+    [{ params: { 'a b': 1 } }, 'params: expected names of 1 to 63 letters, digits, ".", "_", "/" or "-", got "a b"'],
+    [{ params: labels(257) }, 'params: expected at most 256 parameters, got 257'],
+    [{ params: { a: JSON.parse('['.repeat(200) + ']'.repeat(200)) } }, 'params: nested deeper than 200 levels'],
+    [{ params: { a: 'x'.repeat(1024 * 1024) } }, 'params: expected less than 1048576 characters of JSON in all'],
     [{ labels: ['a'] }, 'labels: expected object of strings'],
     [{ labels: { a: 1 } }, 'labels: expected object of strings'],
     [{ labels: labels(65) }, 'labels: expected at most 64 labels, got 65'],

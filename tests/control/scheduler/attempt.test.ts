@@ -25,6 +25,7 @@ const HOST: AttemptHost = {
   abandonAfterMs: 60_000,
   serviceId: 'test',
   flushOrThrow: () => {},
+  resolveInput: async ({ input }) => input,
   startedProcess: () => {},
   handedOver: () => {},
   progress: () => {},

@@ -1,0 +1,75 @@
+/**
+ * Reviews the placeholders of a submitted graph: whether they are well formed, and what they name exists. Pure.
+ *
+ * Parameters and literals are known at submission, values of other tasks are not. So the review also gives each input as
+ * far as it is known, for the checks of the executors.
+ */
+import { isYieldDue, type Steps } from '../../shared/steps.ts'
+import { checkReferences, type TaskReference } from './ancestors.ts'
+import { missingParameters, type Parameters, unknownParameter } from './parameters.ts'
+import { fill, findPlaceholders, type Place, pathText } from './placeholders.ts'
+import type { Report } from './report.ts'
+import type { CheckedTasks, ValidTask } from './validate.ts'
+
+/** The input of a task with all values that are known at submission. */
+export interface KnownInput {
+  readonly input: unknown
+  /** False if values of other tasks are missing, for which null stands. */
+  readonly isWhole: boolean
+}
+
+/** The submitted tasks whose input has placeholders. */
+export type KnownInputs = ReadonlyMap<ValidTask, KnownInput>
+
+export const NO_PLACEHOLDERS: KnownInputs = new Map()
+
+/** Reports parameters without a value, then the placeholders of each task, then references to the wrong tasks. */
+export function* reviewPlaceholders(
+  { tasks, edges }: CheckedTasks,
+  params: Parameters = {},
+  report: Report,
+): Steps<KnownInputs> {
+  const inputs = new Map<ValidTask, KnownInput>()
+  const references: TaskReference[] = []
+  for (const missing of missingParameters(params)) report(missing)
+  for (let position = 0; position < tasks.length; position++) {
+    const task = tasks[position]!
+    const { id } = task
+    for (const field of ['params', 'input'] as const) {
+      if (typeof task[field] !== 'object' || task[field] === null) continue
+      const { places, faults } = yield* findPlaceholders(task[field])
+      for (const { path, text } of faults) report(`task ${id}: ${pathText(field, path)}: ${text}`, id)
+      for (const { placeholder } of places) {
+        if (placeholder.kind === 'reference') references.push({ position, id: placeholder.reference.id })
+        if (placeholder.kind !== 'parameter') continue
+        const unknown = unknownParameter(placeholder.name, params)
+        if (unknown !== undefined) report(`task ${id} ${unknown}`, id)
+      }
+      if (places.length > 0 && field === executedField(task)) {
+        inputs.set(task, yield* knownInput(task[field], places, params))
+      }
+    }
+    if (isYieldDue(position)) yield
+  }
+  yield* checkReferences({ tasks, edges }, references, report)
+  return inputs
+}
+
+/** The field that the executor of a task gets. */
+const executedField = ({ input }: ValidTask): 'params' | 'input' => (input == null ? 'params' : 'input')
+
+function* knownInput(input: unknown, places: readonly Place[], params: Parameters): Steps<KnownInput> {
+  const known = places.map(({ placeholder }): { readonly value: unknown } | undefined => {
+    if (placeholder.kind === 'literal') return placeholder
+    const isKnown = placeholder.kind === 'parameter' && Object.hasOwn(params, placeholder.name)
+    return isKnown ? { value: params[placeholder.name] } : undefined
+  })
+  const values = known.map((found) => (found === undefined ? null : found.value))
+  return { input: yield* fill(input, places, values), isWhole: !known.includes(undefined) }
+}
+
+/** What is known of an input, of which nobody knows yet what graph it will be in. */
+export function* knownAlone(input: unknown): Steps<KnownInput> {
+  const { places } = yield* findPlaceholders(input)
+  return yield* knownInput(input, places, {})
+}

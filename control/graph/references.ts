@@ -1,0 +1,108 @@
+/**
+ * References: `{"$from": id, "path": pointer, "default": value, "as": form}` stands for a value of another task. Pure.
+ *
+ * The pointer leads into the record of the other task, as callers see it. The value is put in as it is, or in the form that
+ * `as` asks for. `default` counts where the record has nothing at the pointer, also if it is null.
+ */
+
+import { isGiven, type JsonObject, jsonTypeOf } from '../../shared/json.ts'
+import { pointerFault, pointerValue } from '../../shared/json-pointer.ts'
+import type { Steps } from '../../shared/steps.ts'
+import { jsonBytes, jsonText } from '../json/pieces.ts'
+
+/** The forms of `as`. */
+const FORMS = ['text', 'json', 'lines'] as const
+
+export interface Reference {
+  /** The id of the task that has the value. */
+  readonly id: string
+  /** A JSON Pointer into the record of that task. */
+  readonly path: string
+  readonly default?: { readonly value: unknown }
+  readonly as?: (typeof FORMS)[number]
+}
+
+export const REFERENCE_FIELDS = ['$from', 'path', 'default', 'as'] as const
+
+/** Where a reference leads if it names no path. */
+const DEFAULT_PATH = '/result'
+
+/** The reference that an object with no other fields is, or what is wrong with it. */
+export function referenceIn(object: Readonly<JsonObject>): Reference | string {
+  const { $from: id, path, as } = object
+  if (typeof id !== 'string' || id === '') return '$from: expected the id of a task'
+  if (isGiven(path) && typeof path !== 'string') return 'path: expected a JSON Pointer'
+  const fault = typeof path === 'string' ? pointerFault(path) : undefined
+  if (fault !== undefined) return `path: ${fault}`
+  const form = FORMS.find((each) => each === as)
+  if (isGiven(as) && form === undefined) return `as: expected ${FORMS.join(', ')}`
+  return {
+    id,
+    path: typeof path === 'string' ? path : DEFAULT_PATH,
+    ...(Object.hasOwn(object, 'default') && object.default !== undefined && { default: { value: object.default } }),
+    ...(form !== undefined && { as: form }),
+  }
+}
+
+/** The value of a reference, and bytes of its JSON text; or why there is none. */
+export type Referenced = { readonly value: unknown; readonly bytes: number } | { readonly fault: string }
+
+/** What `reference` stands for where `record` is that of the task that it names. */
+export function* referencedValue(record: object, reference: Reference, maxBytes: number): Steps<Referenced> {
+  const { id, path, as } = reference
+  const pointed = pointerValue(record, path)
+  const place = `${path === '' ? 'the record' : path} of task ${id}`
+  if (!pointed.found || pointed.value === undefined) {
+    if (reference.default === undefined) return { fault: `task ${id} has no ${path}, and there is no default` }
+    return { value: reference.default.value, bytes: 0 }
+  }
+  const tooLarge = { fault: `${place} has more than ${maxBytes} bytes as JSON (the limit is --max-reference-bytes)` }
+  const { value } = pointed
+  if (typeof value === 'string' && value.length > maxBytes) return tooLarge
+  const form = yield* inForm(value, as, maxBytes)
+  if (form === TOO_LARGE) return tooLarge
+  if (typeof form === 'string') return { fault: `${place} ${form}` }
+  const bytes = yield* jsonBytes(form.value, maxBytes)
+  return bytes === undefined ? tooLarge : { value: form.value, bytes }
+}
+
+const TOO_LARGE = Symbol('too large')
+
+/** `value` in the form of `as`, or what it is instead. */
+function* inForm(
+  value: unknown,
+  as: Reference['as'],
+  maxBytes: number,
+): Steps<{ readonly value: unknown } | string | typeof TOO_LARGE> {
+  switch (as) {
+    case 'text':
+      if (typeof value === 'string') return { value }
+      return (yield* jsonBytes(value, maxBytes)) === undefined ? TOO_LARGE : { value: yield* jsonText(value) }
+    case 'lines':
+      return typeof value === 'string' ? { value: linesOf(value) } : `is no text with lines: it is ${typeText(value)}`
+    case 'json':
+      return typeof value === 'string' ? parsed(value) : { value }
+    default:
+      return { value }
+  }
+}
+
+/** The lines of `text`, without their ends. A line end at the end of the text begins no further line. */
+function linesOf(text: string): string[] {
+  const lines = text.split(/\r?\n/)
+  if (lines.at(-1) === '') lines.pop()
+  return lines
+}
+
+function parsed(text: string): { readonly value: unknown } | string {
+  try {
+    return { value: JSON.parse(text) }
+  } catch (error) {
+    return `is not JSON: ${(error as Error).message.replace(/^JSON Parse error: /, '')}`
+  }
+}
+
+const typeText = (value: unknown): string => {
+  const type = jsonTypeOf(value)
+  return type === 'null' ? type : `${type === 'array' || type === 'object' ? 'an' : 'a'} ${type}`
+}

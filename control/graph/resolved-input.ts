@@ -1,0 +1,27 @@
+/**
+ * The input that a task with placeholders has got, as its record keeps it. Pure.
+ *
+ * A large one is kept as its digest: a restart resolves it again, from the same ended tasks.
+ */
+import { isObject } from '../../shared/json.ts'
+import type { Steps } from '../../shared/steps.ts'
+import { jsonDigest } from '../json/pieces.ts'
+import { isLargeJson } from './result-file.ts'
+
+/** Stands for a large input. */
+interface DigestOfInput {
+  /** `sha256:` and hexadecimal digits, of the JSON text. */
+  readonly $digest: string
+  /** Bytes of the JSON text. */
+  readonly length: number
+}
+
+/** `input` as the record keeps it. */
+export function* keptInput(input: unknown): Steps<unknown> {
+  if (!isLargeJson(input)) return input
+  const { sha256, bytes } = yield* jsonDigest(input)
+  return { $digest: `sha256:${sha256}`, length: bytes } satisfies DigestOfInput
+}
+
+/** Whether the record keeps the input itself. An input that looks like a digest is resolved again, to the same value. */
+export const isKeptWhole = (kept: unknown): boolean => kept !== undefined && !(isObject(kept) && '$digest' in kept)

@@ -1,0 +1,349 @@
+/**
+ * Goal: a task gets the values of other tasks that its parameters reference, once and for ever, as data and nothing else.
+ * Method: the built services, with restarts by SIGKILL, values that try to be more than data, and a table of refusals.
+ */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ErrorResponse, TaskRecord } from '../../shared/contract/control.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { connectClient } from '../support/mcp-client.ts'
+import { startPair } from '../support/pair.ts'
+import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+const noop = (id: string, message: unknown, more: object = {}) => ({ id, type: 'noop', params: { message }, ...more })
+
+const message = { $from: 'a', path: '/result/message' }
+
+/** Runs a task after a task `a`, whose result has `value` as its message. */
+async function runAfter(control: Control, value: string, task: object): Promise<TaskRecord> {
+  const tasks = [noop('a', value), { id: 'b', depends_on: ['a'], ...task }]
+  const answer = await (await control.post({ scope: 'graph', tasks })).json()
+  const path = `/graphs/${(answer as { graph_id: string }).graph_id}/tasks/b?wait_ms=60000`
+  return until(
+    async () => (await (await control.fetch(path)).json()) as TaskRecord,
+    ({ finished_at }) => finished_at !== undefined,
+  )
+}
+
+const refusal = async (control: Control, graph: object) => {
+  const response = await control.post(graph)
+  expect(response.status).toBe(400)
+  return ((await response.json()) as ErrorResponse).error
+}
+
+describe('a task gets', () => {
+  test('the values of tasks before it, of every type and form, at any place of its parameters', async () => {
+    await using control = await startControl({ flags: ['--unknown-fields', 'refuse'] })
+    writeFileSync(join(control.cwd, 'list.txt'), 'b c\na\n')
+    await control.submit([
+      { id: 'list', type: 'shell', params: { command: 'cat', args: ['list.txt'] } },
+      { id: 'lost', type: 'shell', params: { command: 'cat', args: ['missing.txt'] } },
+      {
+        ...{ id: 'echo', type: 'shell', depends_on: ['list'] },
+        params: { command: 'echo', args: ['-n', { $from: 'list', path: '/result/stdout' }, { $literal: '$x' }] },
+      },
+      {
+        ...{ id: 'each', type: 'shell', depends_on: ['list'] },
+        params: { command: 'echo', args: { $from: 'list', path: '/result/stdout', as: 'lines' } },
+      },
+      {
+        ...{ id: 'all', type: 'mcp', tool_name: 'builtin/echo', depends_on: ['each', 'echo'] },
+        input: {
+          far: { $from: 'list', path: '/result/exit_code' },
+          near: [{ $from: 'each', path: '/result/stdout', as: 'text' }],
+          none: { $from: 'each', path: '/result/none', default: null },
+          whole: { $from: 'echo', path: '/params/args/0' },
+          literal: { $literal: { $from: 'nobody' } },
+        },
+      },
+      { ...noop('whole', 'x', { depends_on: ['list'] }), params: { $from: 'list', path: '/result', as: 'json' } },
+    ])
+    await control.allEnded()
+    expect((await control.get('echo')).result).toMatchObject({ stdout: 'b c\na\n $x' })
+    expect((await control.get('each')).result).toMatchObject({ stdout: 'b c a\n' })
+    const all = await control.get('all')
+    const input = { far: 0, near: ['b c a\n'], none: null, whole: '-n', literal: { $from: 'nobody' } }
+    expect(all).toMatchObject({ status: 'success', result: { echo: input } })
+    expect(all.resolved_input).toEqual(input)
+    expect(all.input).toMatchObject({ literal: { $literal: { $from: 'nobody' } } })
+    expect((await control.get('list')).resolved_input).toBeUndefined()
+    expect((await control.get('whole')).resolved_input).toMatchObject({ stdout: 'b c\na\n' })
+    expect(await control.get('lost')).toMatchObject({ status: 'failed' })
+  })
+
+  test('a large result, from its file, and keeps the digest of a large input', async () => {
+    await using control = await startControl()
+    const large = 'ö"\n'.repeat(40_000)
+    const task = await runAfter(control, large, noop('b', message))
+    expect(readdirSync(join(control.dataDir, 'results')).length).toBe(2)
+    expect(task).toMatchObject({ status: 'success', result: { message: large } })
+    const json = JSON.stringify({ message: large })
+    const $digest = `sha256:${createHash('sha256').update(json).digest('hex')}`
+    expect(task.resolved_input).toEqual({ $digest, length: Buffer.byteLength(json) })
+  })
+
+  test('the same value in each attempt, also after a kill of the service, and after the other task was deleted', async () => {
+    using dir = tempDir()
+    const go = join(dir.path, 'go')
+    const options = { dataDir: join(dir.path, 'data'), env: { SERVICE_SHELL_POLICY: 'open' } }
+    const script = `echo "$1" >> ${go}.values; test -e ${go} || sleep 300`
+    {
+      await using control = await startControl(options)
+      await control.submit([
+        noop('a', 'the value'),
+        { id: 'b', type: 'shell', depends_on: ['a'], params: { script, args: [message] } },
+      ])
+      await until(
+        () => existsSync(`${go}.values`),
+        (isStarted) => isStarted,
+      )
+      expect((await control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
+      await control.stop('SIGKILL')
+    }
+    writeFileSync(go, '')
+    await using control = await startControl(options)
+    const task = await control.ended('b')
+    expect(task).toMatchObject({ status: 'success', attempt: 2, resolved_input: { script, args: ['the value'] } })
+    expect(readFileSync(`${go}.values`, 'utf8')).toBe('the value\nthe value\n')
+    expect((await control.get('b')).params).toEqual({ script, args: [message] })
+  })
+
+  test('its value in an action and in a graph of an agent', async () => {
+    await using control = await startControl()
+    const graph = (id: string) => ({
+      params: { greeting: 'hi' },
+      tasks: [noop(`${id}-a`, 'x'), noop(`${id}-b`, [{ $from: `${id}-a`, path: '/status' }, { $param: 'greeting' }])],
+    })
+    const withEdge = (id: string) => {
+      const { params, tasks } = graph(id)
+      const [a, b] = tasks as [object, object]
+      return { params, tasks: [a, { ...b, type: 'mcp', tool_name: 'echo', depends_on: [`${id}-a`] }] }
+    }
+    const action = { kind: 'task_graph.submit', input: { task_graph: withEdge('action') } }
+    const acted = await control.fetch('/adapters/actions', { method: 'POST', body: JSON.stringify({ action }) })
+    expect([acted.status, await acted.text()]).toEqual([202, expect.stringContaining('"params":{"greeting":"hi"}')])
+    await using mcp = await connectClient(control.url)
+    await mcp.call('submit_graph', { ...withEdge('tool'), wait_ms: 20_000 })
+    await mcp.call('run_action', {
+      kind: 'mcp.call',
+      tool_name: 'echo',
+      action_id: 'one',
+      input: { message: { $literal: 1 } },
+    })
+    for (const id of ['action-b', 'tool-b']) {
+      expect((await control.ended(id)).result).toEqual({ tool_name: 'echo', echo: { message: ['success', 'hi'] } })
+    }
+    expect((await control.ended('one')).resolved_input).toEqual({ message: 1 })
+    const { data } = await mcp.call('get_task', { task_id: 'tool-b' })
+    expect(data).toMatchObject({ resolved_input: { message: ['success', 'hi'] } })
+    const alone = { kind: 'os.shell', input: { command: 'echo', args: [{ $from: 'later' }] }, depends_on: ['later'] }
+    const translated = await control.fetch('/adapters/translate', {
+      method: 'POST',
+      body: JSON.stringify({ action: alone }),
+    })
+    expect([translated.status, await translated.text()]).toEqual([200, expect.stringContaining('{"$from":"later"}')])
+  })
+})
+
+describe('a graph is refused', () => {
+  const b = (params: unknown, more: object = {}) => ({ id: 'b', type: 'noop', depends_on: ['a'], params, ...more })
+  test.each<[string, object, string]>([
+    ['unknown task', b({ message: { $from: 'x' } }), 'task b references unknown task x'],
+    ['no ancestor', b({ message: { $from: 'c' } }), 'task b references c but does not depend on it'],
+    ['itself', b({ message: [{ $from: 'b' }] }), 'task b references b but does not depend on it'],
+    [
+      'bad pointer',
+      b({ message: { $from: 'a', path: 'x' } }),
+      'task b: params.message: path: expected a JSON Pointer, which begins with "/"',
+    ],
+    ['bad form', b({ message: { $from: 'a', as: 'x' } }), 'task b: params.message: as: expected text, json, lines'],
+    [
+      'unknown field',
+      b({ message: [{ $from: 'a', pat: '/x' }] }),
+      'task b: params.message[0]: unknown field "pat" beside "$from" (did you mean "path"?)',
+    ],
+    ['in input', { ...b(undefined), input: { $from: 'x' } }, 'task b references unknown task x'],
+    ['unknown parameter', b({ message: { $param: 'version' } }), 'task b uses unknown parameter "version"'],
+    [
+      'unknown name',
+      b({ messages: { $from: 'a' } }),
+      'unknown parameter "messages" of os.noop in task b (did you mean "message"?)',
+    ],
+  ])('for %s', async (_, task, error) => {
+    await using control = await startControl()
+    expect(await refusal(control, { tasks: [noop('a', 'x'), noop('c', 'x'), task] })).toBe(error)
+    expect(await control.list()).toEqual([])
+  })
+})
+
+describe('a task fails without a retry', () => {
+  test.each<[string, object, string]>([
+    [
+      'a missing path',
+      { $from: 'a', path: '/result/none' },
+      'params.message: task a has no /result/none, and there is no default',
+    ],
+    [
+      'text that is no JSON',
+      { ...message, as: 'json' },
+      'params.message: /result/message of task a is not JSON: Unexpected identifier "hello"',
+    ],
+    [
+      'too much',
+      { $from: 'a', path: '' },
+      'params.message: the record of task a has more than 100 bytes as JSON (the limit is --max-reference-bytes)',
+    ],
+  ])('for %s', async (_, reference, error) => {
+    await using control = await startControl({ flags: ['--max-reference-bytes', '100'] })
+    const task = await runAfter(control, 'hello', noop('b', reference, { retry: 3 }))
+    expect(task).toMatchObject({ status: 'failed', attempt: 1, error, runtime: { error: { code: 'invalid_input' } } })
+    expect(task.attempts).toBeUndefined()
+  })
+
+  test('for a task that was deleted', async () => {
+    await using control = await startControl()
+    await control.submit([
+      noop('a', 'x'),
+      { id: 'slow', type: 'sleep', params: { duration_ms: 1_000 } },
+      noop('b', message, { depends_on: ['a', 'slow'] }),
+    ])
+    await control.ended('a')
+    expect((await control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
+    const error = 'task b references a, which was deleted'
+    expect(await control.ended('b')).toMatchObject({ status: 'failed', error })
+  })
+})
+
+describe('what is put in stays data', () => {
+  /** Each looks like something that another program would work on. */
+  const HOSTILE = [
+    '$(touch pwned) `touch pwned` ; touch pwned && touch pwned | touch pwned > pwned',
+    '"\'; touch pwned; echo "\'',
+    'line one\nline two\r\nX-Injected: yes\r\n\r\n<script>alert(1)</script>',
+    '{"$from": "a", "path": ""}',
+    `-rf --help ../../../../etc/passwd %2e%2e%2f $${'{HOME}'} $HOME ~ * ?`,
+    `{{message}} $${'{message}'} <%= message %> \u001b[31m \u2028 \ud83d\ude00`,
+  ]
+
+  test.each(HOSTILE)('in arguments, files, skills, tools and parameters: %j', async (value) => {
+    await using control = await startControl()
+    const echoed = await runAfter(control, value, { type: 'shell', params: { command: 'echo', args: ['x', message] } })
+    expect(echoed.result).toMatchObject({ stdout: `x ${value}\n` })
+    const skill = await runAfter(control, value, { type: 'cli-skills', params: { command: 'cat', stdin: message } })
+    expect(skill.result).toMatchObject({ output: value })
+    const skillArgs = await runAfter(control, value, {
+      type: 'cli-skills',
+      params: { command: 'echo', args: ['x', message] },
+    })
+    expect(skillArgs.result).toMatchObject({ output: `x ${value}\n` })
+    const tool = await runAfter(control, value, { type: 'mcp', tool_name: 'echo', input: { text: message } })
+    expect(tool.result).toEqual({ tool_name: 'echo', echo: { text: value } })
+    const write = { type: 'file', params: { action: 'write', path: 'content.txt', content: message } }
+    expect((await runAfter(control, value, write)).status).toBe('success')
+    expect(readFileSync(join(control.cwd, 'content.txt'), 'utf8')).toBe(value)
+    const again = await runAfter(control, value, noop('b', { nested: [message] }))
+    expect(again.resolved_input).toEqual({ message: { nested: [value] } })
+    expect(existsSync(join(control.cwd, 'pwned'))).toBe(false)
+  })
+
+  test('in headers, addresses and bodies of requests', async () => {
+    await using control = await startControl()
+    const seen: { url: string; headers: Record<string, string>; body: string }[] = []
+    await using server = Bun.serve({
+      ...{ port: 0, hostname: '127.0.0.1' },
+      fetch: async (request) => {
+        seen.push({ url: request.url, headers: Object.fromEntries(request.headers), body: await request.text() })
+        return new Response('ok')
+      },
+    })
+    const params = { url: server.url.href, method: 'POST', body: message }
+    for (const value of HOSTILE) {
+      const task = await runAfter(control, value, { type: 'http', params })
+      expect([task.status, seen.at(-1)?.body]).toEqual(['success', value])
+    }
+    const count = seen.length
+    const split = 'a\r\nX-Injected: yes'
+    const inHeader = await runAfter(control, split, {
+      type: 'http',
+      params: { ...params, headers: { 'X-A': message } },
+    })
+    expect(inHeader.status).toBe('failed')
+    expect(seen.length).toBe(count)
+    const inUrl = await runAfter(control, `${server.url.href}?a=b\r\nX-Injected: yes`, {
+      type: 'http',
+      params: { url: message },
+    })
+    expect(seen.slice(count).every(({ headers }) => headers['x-injected'] === undefined)).toBe(true)
+    expect(['success', 'failed']).toContain(inUrl.status)
+  })
+
+  test('in paths, which cannot leave the file root', async () => {
+    using dir = tempDir()
+    await using control = await startControl({ flags: ['--file-root', dir.path] })
+    for (const path of ['../outside.txt', '/etc/passwd', 'a/../../outside.txt']) {
+      const task = await runAfter(control, path, {
+        type: 'file',
+        params: { action: 'write', path: message, content: 'x' },
+      })
+      expect(task).toMatchObject({ status: 'failed', error: expect.stringContaining('path escapes the file root') })
+    }
+  })
+
+  test('in the parameters of runtime tasks, which get the values and keep no secret of them', async () => {
+    await using pair = await startPair()
+    const { control } = pair
+    for (const value of HOSTILE) {
+      const params = {
+        program: '/bin/sh',
+        args: ['-c', 'printf "%s|%s" "$1" "$VALUE"', 'sh', message],
+        env: { VALUE: message },
+      }
+      const task = await runAfter(control, value, { type: 'runtime.command', params })
+      expect(task).toMatchObject({ status: 'success', result: { stdout: `${value}|${value}` } })
+      expect(task.params).toEqual({ ...params, env: { VALUE: '***' } })
+      expect(task.resolved_input).toEqual({
+        ...params,
+        args: [...params.args.slice(0, -1), value],
+        env: { VALUE: '***' },
+      })
+    }
+    const env = { TOKEN: 'hunter2-0f6e1c' }
+    for (const path of ['/params/env/TOKEN', '/input/env/TOKEN', '/params/env']) {
+      const tasks = [
+        { id: 'a', type: 'runtime.script', params: { script: 'true', env } },
+        noop('b', { $from: 'a', path }, { depends_on: ['a'] }),
+      ]
+      await control.submit(tasks)
+      const task = await control.ended('b')
+      expect(JSON.stringify(await control.list())).not.toContain(env.TOKEN)
+      if (path.endsWith('env')) expect(task.resolved_input).toEqual({ message: { TOKEN: '***' } })
+      else expect(task.error).toBe(`params.message: ${path} of task a is hidden, as all values of env are`)
+    }
+  })
+})
+
+test('a runtime task that goes on over a restart is followed, with the value of its first attempt', async () => {
+  await using pair = await startPair()
+  const go = pair.file('go')
+  const script = `echo "$VALUE" >> ${pair.file('values')}; until test -e ${go}; do sleep 0.1; done`
+  await pair.control.submit([
+    noop('a', 'the value'),
+    { id: 'b', type: 'runtime.script', depends_on: ['a'], params: { script, env: { VALUE: message } } },
+  ])
+  await until(
+    () => pair.lines('values'),
+    (lines) => lines.length === 1,
+  )
+  expect((await pair.control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
+  await pair.stopControl('SIGKILL')
+  await pair.startControl()
+  writeFileSync(go, '')
+  const task = await pair.control.ended('b')
+  expect(task).toMatchObject({ status: 'success', attempt: 1 })
+  expect(pair.lines('values')).toEqual(['the value'])
+})
