@@ -1,0 +1,119 @@
+/**
+ * Kills the service at random moments while graphs with rules run, and compares what comes of them with the model.
+ *
+ * Each round starts it on the directory of the round before. Clients submit graphs with handlers, clean-ups and failures
+ * that do not matter, and cancel tasks and graphs, until SIGKILL. After the last start every acknowledged graph comes to
+ * its end. Each task must have ended as the model allows, given how its dependencies ended, and must not have started
+ * before them. Only what somebody cancelled may be cancelled.
+ *
+ * The seed is part of the title; TASKMILL_SEED repeats a run, TASKMILL_NIGHTLY makes it longer.
+ */
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import type { TaskRecord } from '../../shared/contract/control.ts'
+import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import { GraphModel, type ModelTask } from '../model/graph-model.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
+import { tempDir } from '../support/temp.ts'
+
+type SentTask = ModelTask & { readonly type: string; readonly params?: object; readonly depends_on: readonly string[] }
+
+interface Acknowledged {
+  readonly tasks: readonly SentTask[]
+  /** Tasks that somebody may have cancelled. */
+  readonly cancelled: Set<string>
+}
+
+function randomGraph(random: Random): SentTask[] {
+  return Array.from({ length: 2 + random(10) }, (_, i): SentTask => {
+    const depends_on = Array.from({ length: i === 0 ? 0 : random(3) }, () => `t${random(i)}`)
+    const rule = {
+      ...(random(2) === 0 && { run_if: (['success', 'failed', 'always'] as const)[random(3)]! }),
+      ...(random(4) === 0 && { continue_on_error: true }),
+    }
+    const common = { id: `t${i}`, depends_on, ...rule }
+    const kind = random(6)
+    if (kind < 2) return { ...common, type: 'noop' }
+    if (kind < 4) return { ...common, type: 'sleep', params: { duration_ms: random(60) } }
+    return { ...common, type: 'file', params: { action: 'read', path: '/no/such/file' } }
+  })
+}
+
+/** One client, until the service is gone. */
+async function client(control: Control, known: Map<string, Acknowledged>, random: Random): Promise<void> {
+  try {
+    for (;;) {
+      const tasks = randomGraph(random)
+      const response = await control.post({ tasks, scope: 'graph' })
+      expect(response.status).toBe(202)
+      const { graph_id } = (await response.json()) as { graph_id: string }
+      const cancelled = new Set<string>()
+      known.set(graph_id, { tasks, cancelled })
+      await control.fetch(`/graphs/${graph_id}?wait_ms=${random(30)}`)
+      const next = random(4)
+      if (next === 0) {
+        const { id } = tasks[random(tasks.length)]!
+        cancelled.add(id)
+        await control.fetch(`/graphs/${graph_id}/tasks/${id}/cancel`, { method: 'POST' })
+      } else if (next === 1) {
+        for (const { id } of tasks) cancelled.add(id)
+        await control.fetch(`/graphs/${graph_id}/cancel`, { method: 'POST' })
+      }
+    }
+  } catch (error) {
+    // The service was killed in the middle of a call. Anything else is a fault.
+    await Promise.race([control.process.exited, Bun.sleep(1_000)])
+    if (control.process.signalCode === null) throw error
+    if (error instanceof Error && error.name !== 'TypeError' && !/ECONN|closed|reset|JSON/i.test(`${error}`))
+      throw error
+  }
+}
+
+/** What is wrong with the end of a graph. Each task of it stands after those that it depends on. */
+async function faultsOf(control: Control, graphId: string, { tasks, cancelled }: Acknowledged): Promise<string[]> {
+  let graph: GraphDetails
+  do graph = (await (await control.fetch(`/graphs/${graphId}?wait_ms=20000`)).json()) as GraphDetails
+  while (graph.state === 'running')
+  const records = (await (await control.fetch(`/graphs/${graphId}/tasks`)).json()) as TaskRecord[]
+  const byId = new Map(records.map((record) => [record.id, record]))
+  const model = new GraphModel(tasks)
+  const faults: string[] = []
+  for (const { id, depends_on } of tasks) {
+    const { status, error, started_at = '9' } = byId.get(id)!
+    const early = depends_on.filter((dependency) => byId.get(dependency)!.finished_at! > started_at)
+    if (early.length > 0) faults.push(`${id} started before ${early} had ended`)
+    if (status === 'cancelled' && !cancelled.has(id)) faults.push(`${id} was cancelled by nobody`)
+    if (status === 'success' || status === 'failed') model.started(id)
+    model.ended(id, status, error)
+  }
+  if (model.open.length === 0 && model.state !== graph.state) faults.push(`the graph is ${graph.state}: ${model.state}`)
+  return [...faults, ...model.faults].map((fault) => `${graphId}: ${fault}`)
+}
+
+test(
+  `graphs with rules end as the model allows (${ROUNDS} kills, seed ${SEED})`,
+  async () => {
+    using dir = tempDir()
+    const random = randomNumbers(SEED + 2)
+    const known = new Map<string, Acknowledged>()
+    const options = {
+      dataDir: join(dir.path, 'data'),
+      flags: ['--kill-grace', '100ms', '--persist-interval', '20ms', '--max-concurrency', '4'],
+    }
+    for (let round = 0; round < ROUNDS; round++) {
+      await using control = await startControl(options)
+      const clients = Array.from({ length: 3 }, () => client(control, known, random))
+      await Bun.sleep(10 + random(150))
+      control.process.kill('SIGKILL')
+      await control.process.exited
+      await Promise.all(clients)
+    }
+    await using control = await startControl(options)
+    const faults: string[] = []
+    for (const [graphId, acknowledged] of known) faults.push(...(await faultsOf(control, graphId, acknowledged)))
+    expect(faults).toEqual([])
+    expect(known.size).toBeGreaterThan(ROUNDS)
+  },
+  limitOf(ROUNDS),
+)
