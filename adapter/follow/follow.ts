@@ -18,9 +18,6 @@ const NO_ROUTE = new Set([404, 405])
 /** Milliseconds for which a service without events holds a look. Shorter looks show changes sooner. */
 const LOOK_HOLD_MS = 500
 
-/** The answer about a larger graph costs more than it tells: a terminal has no room for so many tasks. */
-const MAX_EXPLAINED_TASKS = 500
-
 /** The graph was deleted, or has been kept for long enough. */
 class GraphRemoved extends Error {}
 
@@ -55,14 +52,6 @@ export class Follower {
         await this.#lost(error)
       }
     }
-  }
-
-  /** Asks why tasks wait, which no event tells. A fault is not told here: the events meet it, too. */
-  async explain(): Promise<void> {
-    if (this.#graph.taskCount > MAX_EXPLAINED_TASKS || this.notice !== '') return
-    const path = `/graphs/${encodeURIComponent(this.#graph.graphId)}`
-    const answer = await this.#client.call({ method: 'GET', path, signal: this.#signal }).catch(() => undefined)
-    if (answer !== undefined) this.#graph.explain(answer as GraphDetails)
   }
 
   async #look(): Promise<void> {

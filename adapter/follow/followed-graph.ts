@@ -15,10 +15,8 @@ import {
   type TaskState,
   taskProgress,
 } from '../../shared/live-view/progress.ts'
+import { type WaitingReason, waitingWords } from '../table/waiting.ts'
 import { type Expectation, expectationOf } from './expectation.ts'
-
-/** Tasks that are named as the reason why another one waits. */
-const MAX_NAMED_DEPENDENCIES = 3
 
 /** The data of `run` and `watch`. */
 export interface FollowData {
@@ -32,15 +30,8 @@ export interface FollowData {
   }[]
 }
 
-/** Why the service says that a task waits. */
-interface Waiting {
-  readonly reason?: string | undefined
-  readonly until?: string | undefined
-  readonly detail?: string | undefined
-}
-
 interface Explained {
-  readonly waiting?: Waiting | undefined
+  readonly waiting?: WaitingReason | undefined
 }
 
 interface Described {
@@ -66,7 +57,6 @@ export class FollowedGraph {
   readonly #tasks = new Map<string, FollowedTask>()
   #state: GraphState = 'running'
   #acceptedAt: number
-  #taskCount = 0
   #shown: TaskProgress[] | undefined
 
   constructor(graphId: string, expectations: ReadonlyMap<string, Expectation>, now: number) {
@@ -79,33 +69,17 @@ export class FollowedGraph {
     return this.#state !== 'running'
   }
 
-  get taskCount(): number {
-    return this.#taskCount
-  }
-
   /** Takes over the answer of GET /graphs/{id}. */
   look(details: GraphDetails): void {
     this.#state = details.state
-    this.#taskCount = details.task_count
     this.#acceptedAt = Date.parse(details.created_at)
     for (const task of details.tasks) this.#set(task.id, task, task, task)
-  }
-
-  /** Takes over why tasks wait from a later answer, and nothing else: events may have told of newer states. */
-  explain({
-    tasks,
-  }: {
-    readonly tasks: readonly (Pick<GraphDetails['tasks'][number], 'id' | 'status'> & Explained)[]
-  }) {
-    for (const { id, status, waiting } of tasks) {
-      const task = this.#tasks.get(id)
-      if (task?.state.status === status) task.state = { ...task.state, waiting }
-    }
   }
 
   /** Takes over an event of the graph. Unknown kinds change nothing. */
   apply(kind: string, data: object): void {
     if (kind === 'task_changed') this.#change(data as TaskEventState)
+    else if (kind === 'task_waiting') this.#explain(data as { task_id: string } & Explained)
     else if (kind === 'graph_ended') this.#state = (data as { state: GraphState }).state
     else if (kind === 'task_deleted') this.#delete((data as { task_id: string }).task_id)
     else if (kind === 'reset') this.#reset(data as { graph?: Partial<GraphDetails>; tasks?: TaskEventState[] })
@@ -120,6 +94,11 @@ export class FollowedGraph {
     this.#set(task.task_id, task as TaskEventState & TaskState, task)
     const message = isObject(task.progress) ? task.progress.message : undefined
     if (typeof message === 'string') this.#tasks.get(task.task_id)!.message = message
+  }
+
+  #explain({ task_id, waiting }: { readonly task_id: string } & Explained): void {
+    const task = this.#tasks.get(task_id)
+    if (task !== undefined) task.state = { ...task.state, waiting }
   }
 
   #delete(id: string): void {
@@ -148,8 +127,8 @@ export class FollowedGraph {
     }
     const detailOf = () => this.#detailOf(task)
     task.progress = {
-      ...taskProgress(shown, state, this.#acceptedAt),
-      // Only tasks on the screen get a text. The service sends no event when the reason of a wait changes.
+      ...taskProgress(shown, { ...state, continue_on_error: continuesOnError }, this.#acceptedAt),
+      // Only tasks on the screen get a text. It changes when those end that the task waits for.
       get detail() {
         return detailOf()
       },
@@ -163,10 +142,8 @@ export class FollowedGraph {
     const said = waitingWords(state.waiting)
     if (state.status !== 'pending') return said || message
     const awaited = dependsOn.filter((id) => !isTerminal(this.#tasks.get(id)?.state.status ?? 'pending'))
-    if (awaited.length === 0) return said
-    const named = awaited.slice(0, MAX_NAMED_DEPENDENCIES).join(', ')
-    const others = awaited.length - MAX_NAMED_DEPENDENCIES
-    return `after ${named}${others > 0 ? ` and ${others} more` : ''}`
+    if (awaited.length > 0) return waitingWords({ reason: 'dependencies', tasks: awaited })
+    return state.waiting?.reason === 'dependencies' ? '' : said // they have ended since
   }
 
   progress(now: number, notice: string): GraphProgress {
@@ -208,14 +185,6 @@ export class FollowedGraph {
     }
     return this.hasEnded
   }
-}
-
-function waitingWords({ reason, until = '', detail }: Waiting = {}): string {
-  if (detail !== undefined) return detail
-  if (reason === 'backoff')
-    return `next attempt at ${until.slice('2030-01-01T'.length, '2030-01-01T00:00:00'.length)} UTC`
-  if (reason === 'concurrency') return 'waits for a slot'
-  return reason === 'runtime' ? 'waits for the runtime service' : ''
 }
 
 /** A placeholder until the first state of the task arrives. */

@@ -15,9 +15,6 @@ import { FollowedGraph } from './followed-graph.ts'
 /** Milliseconds between two frames: a step of the spinner. */
 const FRAME_MS = 80
 
-/** Milliseconds between two questions why tasks wait. */
-const EXPLAIN_MS = 2_000
-
 export interface ShowRequest {
   readonly client: ServiceClient
   readonly graphId: string
@@ -82,11 +79,9 @@ function showing(view: LiveView, graph: FollowedGraph, follower: Follower): { cl
     view.show(progress)
   }
   const timer = setInterval(draw, FRAME_MS)
-  const explaining = isTerminal ? setInterval(() => void follower.explain(), EXPLAIN_MS) : undefined
   return {
     close() {
       clearInterval(timer)
-      clearInterval(explaining)
       draw()
       view.close()
     },

@@ -5,7 +5,8 @@ import { alignedFields, alignedRows, type Cell } from './columns.ts'
 import { generalTable, textLines } from './general.ts'
 import type { Look } from './look.ts'
 import { tookWords, typeWords } from './tasks.ts'
-import { stateCell, timeAgo } from './words.ts'
+import { waitingWords } from './waiting.ts'
+import { taskStateCell, timeAgo } from './words.ts'
 
 export function recordTable(record: TaskRecord, look: Look): string[] {
   const { attempts = [], result } = record
@@ -17,14 +18,17 @@ export function recordTable(record: TaskRecord, look: Look): string[] {
 }
 
 function fieldsOf(record: TaskRecord, nowMs: number): [string, Cell][] {
-  const { id, status, graph_id, attempt = 0, depends_on = [], error, runtime } = record
+  const { id, graph_id, attempt = 0, depends_on = [], run_if, continue_on_error, waiting, error, runtime } = record
   const code = runtime?.error?.code
   const fields: [string, Cell][] = [
     ['id', { text: id, style: 'bold' }],
-    ['status', stateCell(status)],
+    ['status', taskStateCell(record)],
     ['type', { text: typeWords(record) }],
     ['graph', { text: graph_id }],
     ['after', { text: depends_on.join(', ') }],
+    ['run if', { text: run_if ?? '' }],
+    ['failure', { text: continue_on_error ? 'tolerated' : '' }],
+    ['waiting', { text: waitingWords(waiting) }],
     ['attempt', { text: attempt > 0 ? String(attempt) : '' }],
     ['created', { text: timeAgo(record.created_at, nowMs) }],
     ['took', { text: tookWords(record, nowMs) }],

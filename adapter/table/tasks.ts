@@ -2,14 +2,20 @@
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { alignedRows, type Cell } from './columns.ts'
 import type { Look } from './look.ts'
-import { stateCell, timeAgo, timeTaken } from './words.ts'
+import { waitingWords } from './waiting.ts'
+import { taskStateCell, timeAgo, timeTaken } from './words.ts'
 
 /** What a row shows of a task: its record, or its entry in the answer for a graph. */
 export type TableTask = Pick<TaskRecord, 'id' | 'type' | 'status'> &
-  Partial<Pick<TaskRecord, 'tool_name' | 'attempt' | 'started_at' | 'finished_at' | 'error' | 'created_at'>>
+  Partial<
+    Pick<
+      TaskRecord,
+      'tool_name' | 'attempt' | 'started_at' | 'finished_at' | 'error' | 'created_at' | 'waiting' | 'continue_on_error'
+    >
+  >
 
 export function taskTable(tasks: readonly TableTask[], look: Look): string[] {
-  const header = ['ID', 'STATUS', 'TYPE', 'TRIES', 'TOOK', 'CREATED', 'ERROR']
+  const header = ['ID', 'STATUS', 'TYPE', 'TRIES', 'TOOK', 'CREATED', 'WHY']
   return tasks.length === 0
     ? [look.paint('dim', 'no tasks')]
     : alignedRows(
@@ -20,15 +26,15 @@ export function taskTable(tasks: readonly TableTask[], look: Look): string[] {
 }
 
 function rowOf(task: TableTask, nowMs: number): Cell[] {
-  const { id, status, attempt = 0, created_at, error = '' } = task
+  const { id, attempt = 0, created_at, error = '' } = task
   return [
     { text: id },
-    stateCell(status),
+    taskStateCell(task),
     { text: typeWords(task) },
     { text: attempt > 1 ? `×${attempt}` : '', style: 'yellow' },
     { text: tookWords(task, nowMs), isRight: true },
     { text: timeAgo(created_at, nowMs), style: 'dim' },
-    { text: error },
+    { text: error || waitingWords(task.waiting) },
   ]
 }
 

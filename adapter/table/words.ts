@@ -1,4 +1,5 @@
 /** States and times in words and colours. Pure. */
+import { isMeantEnd } from '../../shared/contract/run-if.ts'
 import { formatUptime } from '../../shared/duration.ts'
 import { formatDuration } from '../../shared/live-view/frame.ts'
 import type { Style } from '../../shared/live-view/palette.ts'
@@ -16,6 +17,10 @@ const STATE_STYLES: Readonly<Record<string, Style>> = {
 
 /** The state of a task or of a graph. */
 export const stateCell = (state: string): Cell => ({ text: state, style: STATE_STYLES[state] ?? 'plain' })
+
+/** The state of a task. An end that the rules of its graph provide for is no alarm. */
+export const taskStateCell = (task: Parameters<typeof isMeantEnd>[0]): Cell =>
+  isMeantEnd(task) ? { text: task.status, style: task.status === 'failed' ? 'yellow' : 'dim' } : stateCell(task.status)
 
 const MINUTE_MS = 60_000
 

@@ -47,6 +47,10 @@ const LOOKS: Readonly<Record<Phase, { symbol: string; style: Style }>> = {
   cancelled: { symbol: '■', style: 'yellow' },
 }
 
+/** An end that the rules of the graph provide for is no alarm. */
+const styleOf = ({ phase, isTolerated = false }: TaskProgress): Style =>
+  isTolerated ? (phase === 'failed' ? 'yellow' : 'dim') : LOOKS[phase].style
+
 export function renderFrame(title: string, graph: GraphProgress, size: Size, paint: Paint): string[] {
   const { notice = '' } = graph
   const { shown, hidden } = choose(graph.tasks, size.rows - OTHER_LINES - (notice === '' ? 0 : 1))
@@ -106,7 +110,8 @@ function layOut(rows: readonly Row[], nowMs: number, columns: number): Layout {
 }
 
 function taskLine({ task, id, saying }: Row, nowMs: number, layout: Layout, paint: Paint): string {
-  const { symbol, style } = LOOKS[task.phase]
+  const { symbol } = LOOKS[task.phase]
+  const style = styleOf(task)
   const isActive = task.phase === 'running' || task.phase === 'retrying'
   const hasRun = isActive || task.phase === 'success' || task.phase === 'failed'
   const idStyle = isActive ? 'bold' : hasRun ? 'plain' : 'dim'
@@ -215,11 +220,17 @@ function barLine({ tasks, nowMs }: GraphProgress, columns: number, paint: Paint)
   const filled = Math.round((ended / Math.max(1, tasks.length)) * barColumns)
   const counts: [Style, string][] = [
     ['cyan', count(active, 'running')],
-    ['red', count(by.failed, tasks.some(({ isSurprise }) => isSurprise) ? 'failed' : 'failed on purpose')],
+    ['red', count(by.failed, failedWords(tasks))],
     ['yellow', count(by.skipped, 'skipped')],
     ['yellow', count(by.cancelled, 'cancelled')],
   ]
   const words = counts.filter(([, text]) => text !== '').map(([style, text]) => paint(style, text))
   const bar = paint('green', '█'.repeat(filled)) + paint('dim', '░'.repeat(barColumns - filled))
   return `${bar === '' ? '' : ` ${bar} `} ${ended}/${tasks.length}  ${formatSeconds(nowMs)}  ${words.join(paint('dim', ' · '))}`
+}
+
+function failedWords(tasks: readonly TaskProgress[]): string {
+  if (tasks.some(({ isSurprise }) => isSurprise)) return 'failed'
+  const isTolerated = tasks.every((task) => task.phase !== 'failed' || task.isTolerated)
+  return isTolerated ? 'failed, tolerated' : 'failed on purpose'
 }

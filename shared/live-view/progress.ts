@@ -1,4 +1,5 @@
 /** What the views show of a task: derived from its state and from what its graph expects of it. Pure. */
+import { isMeantEnd } from '../contract/run-if.ts'
 import type { TaskStatus } from '../contract/task-status.ts'
 
 /** `retrying` is the pause between two attempts. */
@@ -21,6 +22,8 @@ export interface TaskState {
   readonly run_status?: string | undefined
   readonly attempt?: number | undefined
   readonly error?: string | undefined
+  /** A failure counts as a success. */
+  readonly continue_on_error?: boolean | undefined
   readonly started_at?: string | undefined
   readonly finished_at?: string | undefined
 }
@@ -37,6 +40,8 @@ export interface TaskProgress {
   readonly detail?: string
   /** It ended otherwise than expected. */
   readonly isSurprise: boolean
+  /** It failed or was skipped as the rules of its graph provide for. */
+  readonly isTolerated?: boolean
   /** Milliseconds since the graph was accepted; absent before that. */
   readonly startMs?: number
   readonly endMs?: number
@@ -60,6 +65,7 @@ export function taskProgress(task: ShownTask, state: TaskState | undefined, acce
     attempt: state?.attempt ?? 0,
     reason: state?.error ?? '',
     isSurprise: state !== undefined && isSurprise(task, state),
+    ...(state !== undefined && isMeantEnd(state) && { isTolerated: true }),
     ...(state?.started_at !== undefined && { startMs: sinceThen(state.started_at) }),
     ...(state?.finished_at !== undefined && { endMs: sinceThen(state.finished_at) }),
   }
@@ -83,6 +89,7 @@ export const hasEnded = (phase: Phase): boolean => phase !== 'waiting' && phase 
 
 function isSurprise({ expect, attempts }: ShownTask, state: TaskState): boolean {
   if (!hasEnded(phaseOf(state))) return false
-  if (expect === undefined ? state.status === 'failed' : state.status !== expect) return true
+  const isExpected = expect === undefined ? state.status !== 'failed' || isMeantEnd(state) : state.status === expect
+  if (!isExpected) return true
   return attempts !== undefined && state.attempt !== attempts
 }

@@ -111,6 +111,19 @@ describe('graph', () => {
     expect(stdout).toContain('; 1 skipped because of it\n')
   })
 
+  test('-o table says why tasks wait, and what their rules are', async () => {
+    const [first, second] = [sleeping(), { ...noop(), run_if: 'always', continue_on_error: true }]
+    const { graph_id } = await submit({ tasks: [first, { ...second, depends_on: [first.id] }] } as never)
+    const graph = await client(['graph', graph_id, '-o', 'table'])
+    expect(graph.stdout).toMatch(/^ID +STATUS +TYPE +TOOK +WHY$/m)
+    expect(graph.stdout).toMatch(new RegExp(`^${second.id}  pending +os.noop +after ${first.id}$`, 'm'))
+    const record = await client(['get', second.id, '-o', 'table'])
+    expect(record.stdout).toMatch(
+      new RegExp(`^after +${first.id}\nrun if +always\nfailure +tolerated\nwaiting +after ${first.id}$`, 'm'),
+    )
+    await client(['cancel', graph_id])
+  })
+
   test('of an unknown graph is a failure', async () => {
     const { exitCode, envelope } = await client(['graph', 'nobody'])
     expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })

@@ -87,7 +87,11 @@ describe('a followed graph', () => {
   test('a task that waits names what it waits for, as long as it waits for it', () => {
     const graph = followed([
       ...['a', 'b', 'c', 'd'].map((id) => ({ id })),
-      { id: 'e', depends_on: ['a', 'b', 'c', 'd'] },
+      {
+        id: 'e',
+        depends_on: ['a', 'b', 'c', 'd'],
+        waiting: { reason: 'dependencies', tasks: ['a', 'b', 'c', 'd'] },
+      },
     ])
     const detail = () => shown(graph)[4]!.detail
     expect(detail()).toBe('after a, b, c and 1 more')
@@ -107,17 +111,23 @@ describe('a followed graph', () => {
     [{ reason: 'backoff', until: '2030-01-01T12:34:56.789Z' }, 'next attempt at 12:34:56 UTC'],
     [{ reason: 'concurrency' }, 'waits for a slot'],
     [undefined, ''],
-  ])('a later answer explains with %j: %s', (waiting, words) => {
+  ])('an event explains with %j: %s', (waiting, words) => {
     const graph = followed([{ id: 'a', status: 'running' }, { id: 'b' }])
-    graph.explain({
-      tasks: [
-        { id: 'a', status: 'running', waiting },
-        { id: 'b', status: 'running', waiting },
-      ],
-    })
-    expect(shown(graph)[0]!.detail).toBe(words)
-    expect(graph.data().tasks[1]!.status).toBe('pending')
-    expect(shown(graph)[1]!.detail).toBe('')
+    for (const task_id of ['a', 'gone']) graph.apply('task_waiting', { task_id, waiting })
+    expect(shown(graph).map(({ detail }) => detail)).toEqual([words, ''])
+    graph.apply('task_waiting', { task_id: 'a' })
+    expect(shown(graph)[0]!.detail).toBe('')
+  })
+
+  test('an end that the rules of the graph provide for is tolerated', () => {
+    const graph = followed([
+      { id: 'a', continue_on_error: true },
+      { id: 'b', status: 'skipped', error: 'no dependency failed' },
+      { id: 'c', status: 'skipped', error: 'dependency x failed' },
+    ])
+    graph.apply('task_changed', changed('a', { status: 'failed', error: 'no' }))
+    expect(shown(graph)).toMatchObject([{ isSurprise: false, isTolerated: true }, { isTolerated: true }, {}])
+    expect(shown(graph)[2]).not.toHaveProperty('isTolerated')
   })
 
   test('a running task shows the newest message that it reported', () => {

@@ -42,6 +42,23 @@ describe('a frame', () => {
     ])
   })
 
+  test('raises no alarm about what the rules of the graph provide for', () => {
+    const tasks = [
+      task('a', { phase: 'failed', isTolerated: true }),
+      task('b', { phase: 'skipped', isTolerated: true, reason: 'no dependency failed' }),
+    ]
+    const lines = renderFrame('title', { nowMs: 1, tasks }, { columns: 80, rows: 24 }, colours)
+    expect(lines.slice(2, 4).join('')).not.toContain('\x1b[31m')
+    expect(Bun.stripANSI(lines.at(-1)!)).toContain('1 failed, tolerated · 1 skipped')
+    const [both] = renderFrame(
+      '',
+      { nowMs: 1, tasks: [...tasks, task('c', { phase: 'failed' })] },
+      { columns: 80, rows: 24 },
+      noColours,
+    ).slice(-1)
+    expect(both).toContain('2 failed on purpose')
+  })
+
   test('says the same with colours', () => {
     const size = { columns: 80, rows: 24 }
     const coloured = renderFrame('title', graph, size, colours)

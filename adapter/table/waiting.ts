@@ -1,0 +1,34 @@
+/** Why a task waits, in words. Pure. */
+
+/** What the service says. Newer services may have other reasons. */
+export interface WaitingReason {
+  readonly reason?: string | undefined
+  readonly tasks?: readonly string[] | undefined
+  readonly until?: string | undefined
+  readonly detail?: string | undefined
+}
+
+/** Tasks that are named as the reason why another one waits. */
+const MAX_NAMED_TASKS = 3
+
+/** Empty for a task that does not wait. */
+export function waitingWords({ reason, tasks = [], until = '', detail }: WaitingReason = {}): string {
+  if (detail !== undefined) return detail
+  switch (reason) {
+    case 'dependencies':
+      return tasks.length === 0 ? '' : `after ${namedTasks(tasks)}`
+    case 'backoff':
+      return `next attempt at ${until.slice('2030-01-01T'.length, '2030-01-01T00:00:00'.length)} UTC`
+    case 'concurrency':
+      return 'waits for a slot'
+    case 'runtime':
+      return 'waits for the runtime service'
+    default:
+      return ''
+  }
+}
+
+function namedTasks(tasks: readonly string[]): string {
+  const others = tasks.length - MAX_NAMED_TASKS
+  return `${tasks.slice(0, MAX_NAMED_TASKS).join(', ')}${others > 0 ? ` and ${others} more` : ''}`
+}
