@@ -176,6 +176,11 @@ export const serveSettings = {
     range: `0 to ${MAX_PIDS}, 0 for no limit`,
     help: 'Default limits.pids_max of tasks in linux_sandbox. Reserves nothing. Not enforced without a pids cgroup.',
   }),
+  secretsDir: text({
+    variable: 'SERVICE_RUNTIME_SECRETS_DIR',
+    value: 'directory',
+    help: 'Directory with the secrets that tasks can ask for by name: a file each, which other users may not read. Hidden from tasks in linux_sandbox.',
+  }),
   sandboxMask: paths('Host path to hide from tasks in linux_sandbox.'),
   sandboxExpose: paths('Host path below a hidden one to show to tasks in linux_sandbox, read-only.'),
   unknownFields: unknownFieldsSetting,

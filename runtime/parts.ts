@@ -45,6 +45,7 @@ import { startThread } from './host/threads.ts'
 import { userGroups } from './host/user-groups.ts'
 import { runtimeApp } from './http/app.ts'
 import { configSummary } from './http/info.ts'
+import { isWithin } from './intake/is-within.ts'
 import { Complaints } from './launcher/complaints.ts'
 import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
 import { ForkServer } from './launcher/fork-server.ts'
@@ -60,6 +61,7 @@ import { databaseFiles, databasePath, openDatabase } from './store/database.ts'
 import { DirectoryGuard } from './store/directory-guard.ts'
 import { GroupCommit } from './store/group-commit.ts'
 import { Readiness } from './store/readiness.ts'
+import { Secrets } from './store/secrets.ts'
 import { type LiveTask, TaskStore } from './store/task-store.ts'
 import { WalSync } from './store/wal-sync.ts'
 
@@ -179,7 +181,8 @@ export function buildTaskParts(foundation: Foundation) {
   const totals = new Totals()
   const force = new Force({ records, cgroups, serviceId: serviceIdOf(dataDir), log })
   const ends = new Ends({ store, records, force, results, settings, totals, log })
-  const starts = new Starts({ host: launchers, settings, cgroups, capabilities, store, records, ends, force })
+  const secrets = new Secrets(secretsDirOf(config))
+  const starts = new Starts({ host: launchers, settings, cgroups, capabilities, store, records, ends, force, secrets })
   const dispatcher = new Dispatcher({
     ...storage,
     ...{ ledger, queue, inFlight, records, starts, ends, force, results, totals, log },
@@ -192,9 +195,18 @@ export function buildTaskParts(foundation: Foundation) {
   launchers.onServerEnd = () => dispatcher.serverEnded()
   storage.commit.onRecovered = () => dispatcher.startWhatFits()
   return {
-    ...{ settings, ledger, queue, complaints, launchers, inFlight, records, results, totals, ends, starts },
+    ...{ settings, ledger, queue, complaints, launchers, inFlight, records, results, totals, ends, starts, secrets },
     ...{ dispatcher, killSender, kills },
   }
+}
+
+/** Absolute; empty without secrets. */
+function secretsDirOf({ secretsDir, tokenFile }: ServeConfig): string {
+  if (secretsDir === '') return ''
+  if (tokenFile !== '' && isWithin(resolve(tokenFile), resolve(secretsDir))) {
+    throw new UsageError(`--token-file ${tokenFile} lies in --secrets-dir, where every task could ask for it`)
+  }
+  return resolve(secretsDir)
 }
 
 function launchSettings({ config, env, trial, capabilities }: Foundation): LaunchSettings {

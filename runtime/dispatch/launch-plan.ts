@@ -127,17 +127,22 @@ function launchSandbox(
   }
 }
 
-/** The environment of a task. Its own variables override all others, except the mark. */
+/**
+ * The environment of a task. Its own variables override all others, except the mark. `secrets` are variables with the values
+ * of its secrets.
+ */
 export const taskEnvironment = (
   { execution }: TaskRequest,
   { effective_sandbox }: ExecutionPlan,
   { dir, mark }: LaunchContext,
   { baseEnvironment, sandbox: { user } }: LaunchSettings,
+  secrets: Readonly<Record<string, string>> = {},
 ): Record<string, string> => ({
   ...baseEnvironment,
   ...(effective_sandbox.profile === 'linux_sandbox' && user !== undefined && { USER: user.name }),
   HOME: pathsSeen(effective_sandbox, dir).workspace,
   ...execution.env,
+  ...secrets,
   [TASK_MARK]: mark,
 })
 

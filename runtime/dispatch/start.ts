@@ -7,6 +7,7 @@ import type { TaskCgroups } from '../host/task-cgroups.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
 import type { Asked, TaskError } from '../launcher/classification.ts'
 import type { Launched, LauncherHost } from '../launcher/launcher-host.ts'
+import { SecretFault, type Secrets } from '../store/secrets.ts'
 import { isWorkspaceOf, letPass, makeTaskDir, type TaskDir, taskDirId } from '../store/task-dir.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { Ends } from './end.ts'
@@ -29,6 +30,7 @@ export interface StartsOptions {
   readonly records: LauncherRecords
   readonly ends: Ends
   readonly force: Pick<Force, 'markOf'>
+  readonly secrets: Secrets
 }
 
 /** All that a launch needs, or why there will be none. */
@@ -46,7 +48,7 @@ export class Starts {
    * request is read, and the directory of the task is checked. Never throws.
    */
   prepare(task: LiveTask, given?: TaskRequest): PreparedLaunch {
-    const { host, settings, cgroups, capabilities, store, records, force } = this.#options
+    const { host, settings, cgroups, capabilities, store, records, force, secrets } = this.#options
     try {
       const request = given ?? (JSON.parse(store.requestOf(task.task_id)) as TaskRequest)
       const dir = records.dirOf(task)
@@ -61,9 +63,10 @@ export class Starts {
         ...{ dir, dirId: taskDirId(dir.task_dir) },
         ...{ cgroup: cgroups?.forTask(task.task_id), mark: force.markOf(task.task_id) },
       }
+      const values = request.secrets && secrets.variables(request.secrets)
       const start = host.prepare(
         launchPlan(request, plan, context, settings),
-        taskEnvironment(request, plan, context, settings),
+        taskEnvironment(request, plan, context, settings, values),
       )
       return { asked: askedOf(request, dir, settings), start }
     } catch (error) {
@@ -115,7 +118,7 @@ const setupFailed = (lost: string): TaskError => ({
   message: `${lost} (it was there when the task was accepted)`,
 })
 
-const cannotStart = (cause: unknown): TaskError => ({
-  code: 'launch_failed',
-  message: `cannot start the launcher of the task: ${messageOf(cause)}`,
-})
+const cannotStart = (cause: unknown): TaskError =>
+  cause instanceof SecretFault
+    ? { code: 'invalid_input', message: cause.message }
+    : { code: 'launch_failed', message: `cannot start the launcher of the task: ${messageOf(cause)}` }

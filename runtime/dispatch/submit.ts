@@ -14,11 +14,12 @@ import { type PlanSettings, planTask } from '../intake/plan.ts'
 import { acceptableRequest } from '../intake/request.ts'
 import { reservationFor } from '../ledger/amounts.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
-import { Refusal } from '../refusal.ts'
+import { invalidInput, Refusal } from '../refusal.ts'
 import type { DirectoryGuard } from '../store/directory-guard.ts'
 import { unavailable } from '../store/disk-fault.ts'
 import type { NewEvent } from '../store/events.ts'
 import { type Readiness, stopping } from '../store/readiness.ts'
+import { SecretFault, type Secrets } from '../store/secrets.ts'
 import { letPass, makeTaskDir, removeTaskDirNow, taskDir } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
@@ -38,6 +39,7 @@ export interface SubmissionsOptions {
   readonly planSettings: PlanSettings
   readonly maxQueuedTasks: number
   readonly unknownFields: UnknownFields
+  readonly secrets: Secrets
   readonly totals: Totals
   /** Absolute. */
   readonly dataDir: string
@@ -115,7 +117,18 @@ export class Submissions {
   async #decode(body: Uint8Array): Promise<{ request: TaskRequest; rootfs: string | undefined }> {
     if (this.#isStopping) throw stopping()
     const request = acceptableRequest(body, crypto.randomUUID(), this.#options.unknownFields)
+    this.#checkSecrets(request)
     return { request, rootfs: await this.#lookAtRootfs(request) }
+  }
+
+  /** Whether the task can have its secrets. Their values are read again when it starts. */
+  #checkSecrets({ secrets }: TaskRequest): void {
+    if (secrets === undefined) return
+    try {
+      this.#options.secrets.variables(secrets)
+    } catch (error) {
+      throw error instanceof SecretFault ? invalidInput(error.message) : error
+    }
   }
 
   /** Every check that needs no disk. Synchronous, so what it finds holds until the caller waits for something. */

@@ -33,6 +33,8 @@ export interface SandboxPathSettings {
   readonly dataDir: string
   /** Empty where there is none. */
   readonly tokenFile?: string
+  /** Empty where there is none. */
+  readonly secretsDir?: string
   readonly sandboxMask: readonly string[]
   readonly sandboxExpose: readonly string[]
 }
@@ -41,6 +43,7 @@ export interface SandboxPathSettings {
 export function findSandboxPaths({
   dataDir,
   tokenFile = '',
+  secretsDir = '',
   sandboxMask,
   sandboxExpose,
 }: SandboxPathSettings): SandboxPaths {
@@ -50,7 +53,7 @@ export function findSandboxPaths({
   return {
     masks: counted(
       '--sandbox-mask',
-      [...DEFAULT_MASKS, dataDir, ...tokenMask(tokenFile), ...sandboxMask].map(realPath),
+      [...DEFAULT_MASKS, dataDir, ...ownMask(tokenFile), ...ownMask(secretsDir), ...sandboxMask].map(realPath),
     ),
     exposed: counted('--sandbox-expose', [
       ...sandboxExpose.map(realPath),
@@ -60,11 +63,12 @@ export function findSandboxPaths({
 }
 
 /**
- * The token file of the service: a task that runs as the user of the service could read it, and run tasks without a
- * sandbox. A token below /dev or /proc (`/dev/fd/3`, /dev/shm) needs no mask: each sandbox has its own.
+ * The token file or the secrets of the service: a task that runs as the user of the service could read them, and with the
+ * token run tasks without a sandbox. A path below /dev or /proc (`/dev/fd/3`, /dev/shm) needs no mask: each sandbox has
+ * its own.
  */
-function tokenMask(tokenFile: string): string[] {
-  return tokenFile === '' || /^\/(dev|proc)\//.test(resolve(tokenFile)) ? [] : [resolve(tokenFile)]
+function ownMask(path: string): string[] {
+  return path === '' || /^\/(dev|proc)\//.test(resolve(path)) ? [] : [resolve(path)]
 }
 
 function checkMask(path: string, real: string): void {

@@ -18,6 +18,7 @@ export type ErrorCode =
   | 'resource_limit_exceeded'
   | 'launch_failed'
   | 'sandbox_setup_failed'
+  | 'invalid_input'
   | 'internal'
 
 export interface TaskError {

@@ -151,6 +151,10 @@ export const SubmitTaskRequest = Type.Object(
     execution: Type.Optional(
       Type.Object(ExecutionSpec.properties, { expected: 'object', description: 'What is run. Required.' }),
     ),
+    secrets: textMap(
+      'Environment variables whose values the runtime service has (--secrets-dir): variable to name of the secret.',
+      [{ TOKEN: 'registry-token' }],
+    ),
     limits: part(ResourceLimits.properties, 'What the task may use.'),
     sandbox: part(SandboxPolicy.properties, 'How far the task is fenced in.'),
     policy: part(TaskPolicy.properties, 'What happens where the host cannot do all of this.'),

@@ -30,6 +30,7 @@ export const TASK_ERROR_CODES = [
   'resource_limit_exceeded',
   'launch_failed',
   'sandbox_setup_failed',
+  'invalid_input',
   'internal',
 ] as const
 export type TaskErrorCode = (typeof TASK_ERROR_CODES)[number]

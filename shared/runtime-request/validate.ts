@@ -4,7 +4,7 @@
  * Both services apply these rules: the runtime service refuses a faulty request, control warns its caller of the refusal.
  * The order of the checks, each of which covers its whole part before the next begins:
  *  1. the body is JSON (`decode.ts`), 2. every field has its JSON type and a known name (`decode.ts`),
- *  3. task_id, 4. execution, 5. limits, 6. sandbox, 7. policy, 8. control_context, 9. metadata.
+ *  3. task_id, 4. execution, 5. secrets, 6. limits, 7. sandbox, 8. policy, 9. control_context, 10. metadata.
  * Of several faults the first in that order is named. The result is a valid body with the same result, so stored requests
  * pass the same rules again. Whether the host can run it, only the runtime service knows (`runtime/intake/plan.ts`).
  */
@@ -23,6 +23,7 @@ import { type Execution, validExecution } from './execution.ts'
 import { requestFault } from './fault.ts'
 import { type Limits, validLimits } from './limits.ts'
 import { validSandbox } from './sandbox.ts'
+import { type SecretNames, validSecrets } from './secrets.ts'
 import { checkTextMap } from './text.ts'
 
 /** An id becomes the name of a directory. */
@@ -32,6 +33,8 @@ export const MAX_TASK_ID_CHARACTERS = 128
 export interface TaskRequest {
   readonly task_id: string
   readonly execution: Execution
+  /** Absent without any. */
+  readonly secrets?: SecretNames
   readonly limits: Limits
   readonly sandbox: PlannedSandbox
   /** Default: the mode of the service. */
@@ -52,9 +55,11 @@ export const validRequest = (value: unknown, newTaskId: string, unknownFields: U
   validateRequest(decodeValue(value, unknownFields), newTaskId)
 
 function validateRequest(given: SubmitTaskRequest, newTaskId: string): TaskRequest {
+  const task_id = validTaskId(given.task_id ?? newTaskId)
+  const execution = validExecution(given.execution)
   return {
-    task_id: validTaskId(given.task_id ?? newTaskId),
-    execution: validExecution(given.execution),
+    ...{ task_id, execution },
+    ...(given.secrets !== undefined && { secrets: validSecrets(given.secrets, execution.env) }),
     limits: validLimits(given.limits),
     sandbox: validSandbox(given.sandbox),
     policy: validPolicy(given.policy),

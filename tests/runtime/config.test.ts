@@ -41,6 +41,7 @@ test('the defaults', () => {
     maxOutputBytes: 1_073_741_824,
     sandboxUid: 65_531,
     sandboxPidsMax: 1_024,
+    secretsDir: '',
     sandboxMask: [],
     sandboxExpose: [],
     allowedHost: [],

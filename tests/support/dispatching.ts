@@ -16,6 +16,7 @@ import { planTask } from '../../runtime/intake/plan.ts'
 import { isLauncherAlive, requestKill } from '../../runtime/launcher/launcher-files.ts'
 import type { LauncherEvent } from '../../runtime/launcher/notify.ts'
 import { Ledger } from '../../runtime/ledger/ledger.ts'
+import { Secrets } from '../../runtime/store/secrets.ts'
 import { makeTaskDir, type TaskDir, taskDir } from '../../runtime/store/task-dir.ts'
 import type { LiveTask } from '../../runtime/store/task-store.ts'
 import type { TaskRow } from '../../runtime/store/tasks.ts'
@@ -79,7 +80,9 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
   const force = new Force({ records, cgroups, serviceId: crypto.randomUUID(), log })
   const ends = new Ends({ store, records, force, results, settings, totals, log })
   const { host } = launchers
-  const starts = new Starts({ host, settings, cgroups, capabilities: hostWithout(), store, records, ends, force })
+  const secrets = new Secrets('')
+  const capabilities = hostWithout()
+  const starts = new Starts({ host, settings, cgroups, capabilities, store, records, ends, force, secrets })
   const dispatcher = new Dispatcher({
     ...{ store, commit, ledger, queue, inFlight, records, starts, ends, force, results, totals, log },
     directory: HELD,

@@ -1,0 +1,200 @@
+/**
+ * Goal: a task gets the value of a secret, and the value is nowhere else: in no file of the services, no answer, no log
+ * line. Method: tasks that compare the value with its hash; then every answer and every file is searched.
+ */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import { startPair } from '../support/pair.ts'
+import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { runRuntime } from '../support/runtime-command.ts'
+import { command, refused, script, waitFor } from '../support/runtime-tasks.ts'
+import { missingSandbox } from '../support/sandboxes.ts'
+import { endProcessesOf } from '../support/task-processes.ts'
+import { type TempDir, tempDir } from '../support/temp.ts'
+
+setDefaultTimeout(60_000)
+
+const VALUE = `s3cr3t-${crypto.randomUUID()}`
+const HASH = new Bun.CryptoHasher('sha256').update(VALUE).digest('hex')
+/** Succeeds if $TOKEN is the secret, and prints nothing of it. */
+const COMPARISON = `test "$(printf %s "$TOKEN" | sha256sum)" = '${HASH}  -'`
+const COMPARE = script(COMPARISON)
+const TOKEN = { secrets: { TOKEN: 'token' } }
+
+let secrets: TempDir
+let runtime: Runtime
+const put = (name: string, value: string, mode = 0o600) => {
+  writeFileSync(join(secrets.path, name), value)
+  chmodSync(join(secrets.path, name), mode)
+}
+
+beforeAll(async () => {
+  secrets = tempDir()
+  put('token', `${VALUE}\n`)
+  put('group', VALUE, 0o640)
+  put('others', VALUE, 0o604)
+  put('written', VALUE, 0o620)
+  put('binary', 'a\0b')
+  put('long', 'x'.repeat(200_000))
+  mkdirSync(join(secrets.path, 'directory'))
+  symlinkSync('token', join(secrets.path, 'link'))
+  runtime = await startRuntime({ flags: ['--secrets-dir', secrets.path] })
+})
+afterAll(async () => {
+  await runtime.dispose()
+  secrets[Symbol.dispose]()
+})
+
+/** Regular files with the value below a directory. */
+const filesWithValue = (top: string): string[] =>
+  readdirSync(top, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((path) => statSync(path).size > 0 && readFileSync(path).includes(VALUE))
+
+describe('a task', () => {
+  test.each(['token', 'group', 'link'])('gets the value of the secret %s', async (name) => {
+    const task = await runtime.run({ ...COMPARE, secrets: { TOKEN: name } })
+    expect(task).toMatchObject({ status: 'success', stdout: '', stderr: '' })
+  })
+
+  test('has the value in its environment only: no file, answer or log line of the service has it', async () => {
+    const id = await runtime.submit({ ...script(`${COMPARISON} && sleep 600`), ...TOKEN })
+    await runtime.submit({ ...command('/no/such/program'), ...TOKEN, task_id: 'never-ran' })
+    expect((await runtime.ended('never-ran')).error?.code).toBe('launch_failed')
+    const answers = async () => {
+      const paths = ['', `/${id}`, `/${id}/events`, `/${id}/logs`, '/never-ran', '/never-ran/events']
+      const texts = paths.map(async (path) => (await runtime.fetch(`/api/v1/tasks${path}`)).text())
+      return (await Promise.all(texts)).join()
+    }
+    expect(await answers()).not.toContain(VALUE)
+    expect(filesWithValue(runtime.dataDir)).toEqual([])
+    await runtime.kill(id)
+    await runtime.ended(id)
+    expect(await answers()).not.toContain(VALUE)
+    expect(filesWithValue(runtime.dataDir)).toEqual([])
+    expect(JSON.stringify(runtime.log)).not.toContain(VALUE)
+    const { artifacts } = await runtime.get(id)
+    expect(JSON.parse(readFileSync(artifacts.request_path, 'utf8')).secrets).toEqual(TOKEN.secrets)
+  })
+
+  test('that waits gets the value that the secret has when it starts, also after a restart', async () => {
+    using temp = tempDir()
+    await using _ = endProcessesOf(temp.path)
+    put('changing', 'old')
+    const options = { dataDir: temp.path, flags: ['--secrets-dir', secrets.path, '--max-running-tasks', '1'] }
+    let id = ''
+    {
+      await using first = await startRuntime(options)
+      const holder = await first.script(`echo; ${waitFor(join(temp.path, 'go'))}`)
+      await first.printed(holder)
+      id = await first.submit({ ...COMPARE, secrets: { TOKEN: 'changing' } })
+      await first.stop('SIGKILL')
+    }
+    put('changing', VALUE)
+    await using second = await startRuntime(options)
+    writeFileSync(join(temp.path, 'go'), '')
+    expect((await second.ended(id)).status).toBe('success')
+    expect(filesWithValue(temp.path)).toEqual([])
+  })
+
+  test('fails if the secret is gone when it starts', async () => {
+    put('leaving', VALUE)
+    await using busy = await startRuntime({ flags: ['--secrets-dir', secrets.path, '--max-running-tasks', '1'] })
+    const holder = await busy.submit(script('sleep 600'))
+    const id = await busy.submit({ ...COMPARE, secrets: { TOKEN: 'leaving' } })
+    rmSync(join(secrets.path, 'leaving'))
+    await busy.kill(holder)
+    expect(await busy.ended(id)).toMatchObject({
+      status: 'failed',
+      error: {
+        code: 'invalid_input',
+        message: 'secrets.TOKEN: there is no secret leaving (no such file in --secrets-dir)',
+      },
+    })
+  })
+
+  test.skipIf(missingSandbox !== undefined)(
+    `in a sandbox gets it, and does not see the directory${missingSandbox === undefined ? '' : ` (skipped: ${missingSandbox})`}`,
+    async () => {
+      // Below /tmp everything is hidden anyway, so a part of it is shown.
+      using shown = tempDir()
+      chmodSync(shown.path, 0o755)
+      const directory = join(shown.path, 'secrets')
+      mkdirSync(directory)
+      writeFileSync(join(directory, 'token'), VALUE, { mode: 0o600 })
+      await using fenced = await startRuntime({ flags: ['--secrets-dir', directory, '--sandbox-expose', shown.path] })
+      const { execution } = script(`${COMPARISON} && ls -A ${directory}`)
+      const task = await fenced.run({ execution, ...TOKEN, sandbox: { profile: 'linux_sandbox' } })
+      expect(task).toMatchObject({ status: 'success', stdout: '' })
+    },
+  )
+})
+
+describe('a task that asks for a secret that it cannot have is refused, in words that have names only', () => {
+  const NAME_RULE = 'the name of a secret has 1 to 128 letters, digits, "-", "_" and ".", got'
+  test.each<[object, string]>([
+    [{ TOKEN: 'none' }, 'secrets.TOKEN: there is no secret none (no such file in --secrets-dir)'],
+    [{ TOKEN: 'others' }, 'secrets.TOKEN: the secret others is open to other users (chmod 600 its file)'],
+    [{ TOKEN: 'written' }, 'secrets.TOKEN: the secret written is open to other users (chmod 600 its file)'],
+    [{ TOKEN: 'directory' }, 'secrets.TOKEN: the secret directory is not a file'],
+    [{ TOKEN: 'binary' }, 'secrets.TOKEN: the secret binary is no text'],
+    [{ TOKEN: 'long' }, 'secrets.TOKEN: the secret long has 200000 bytes (at most 131071)'],
+    [{ TOKEN: '../token' }, `secrets.TOKEN: ${NAME_RULE} "../token"`],
+    [{ TOKEN: '..' }, `secrets.TOKEN: ${NAME_RULE} ..`],
+    [{ TOKEN: '' }, `secrets.TOKEN: ${NAME_RULE} ""`],
+    [{ 'A=B': 'token' }, 'secrets keys must be non-empty and cannot contain "="'],
+    [{ '': 'token' }, 'secrets keys must be non-empty and cannot contain "="'],
+    [{ HERE: 'token' }, 'secrets.HERE is a variable of execution.env, too'],
+    [{ TOKEN: 1 }, 'invalid JSON: secrets.TOKEN: expected string, got number'],
+    [
+      Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`V${i}`, 'token'])),
+      'secrets has 65 entries (a task has at most 64)',
+    ],
+  ])('%j', async (asked, message) => {
+    const body = { execution: { kind: 'command', program: '/bin/true', env: { HERE: 'x' } }, secrets: asked }
+    expect(await refused(await runtime.post(body))).toEqual([400, 'invalid_input', message])
+  })
+
+  test('without --secrets-dir', async () => {
+    await using service = await startRuntime()
+    expect(await refused(await service.post({ ...COMPARE, ...TOKEN }))).toEqual([
+      400,
+      'invalid_input',
+      'secrets.TOKEN: this runtime service has no secrets (start it with --secrets-dir)',
+    ])
+  })
+})
+
+test('a service does not start with its token among the secrets', async () => {
+  put('service-token', 'sesame-42')
+  using temp = tempDir()
+  const flags = ['--secrets-dir', secrets.path, '--token-file', join(secrets.path, 'service-token')]
+  const { exitCode, stderr } = await runRuntime([
+    'serve',
+    '--listen-addr',
+    '127.0.0.1:0',
+    '--data-dir',
+    temp.path,
+    ...flags,
+  ])
+  expect(exitCode).toBe(2)
+  expect(stderr).toContain('lies in --secrets-dir, where every task could ask for it')
+})
+
+test('a runtime task of a graph gets it, and the files of control have only its name', async () => {
+  await using pair = await startPair({ runtimeFlags: ['--secrets-dir', secrets.path] })
+  await pair.control.submit([
+    { id: 'has', type: 'runtime.script', params: { script: COMPARISON, ...TOKEN } },
+    { id: 'lacks', type: 'runtime.script', params: { script: 'true', secrets: { TOKEN: 'none' } } },
+  ])
+  await pair.control.allEnded()
+  expect(await pair.control.get('has')).toMatchObject({ status: 'success', params: TOKEN })
+  const lacking = await pair.control.get('lacks')
+  expect(lacking).toMatchObject({ status: 'failed', runtime: { error: { code: 'invalid_input' } } })
+  expect(filesWithValue(pair.file(''))).toEqual([])
+  const found = (await (await pair.runtime.fetch('/api/v1/tasks')).json()) as { tasks: TaskStatusResponse[] }
+  expect(JSON.stringify(found)).not.toContain(VALUE)
+})
