@@ -6,12 +6,7 @@
  */
 import { CallFailed } from '../../shared/http-client.ts'
 import { isObject } from '../../shared/json.ts'
-
-/** Bytes of a graph as JSON, about: four times what a service accepts by default. */
-export const MAX_JSON_BYTES = 256 * 1024 * 1024
-
-/** Values within values. The parser gives up at some 4,000. */
-const MAX_DEPTH = 1_000
+import { jsonFault, MAX_JSON_BYTES } from './json-fault.ts'
 
 /** `name` is the file in errors. Throws `CallFailed`. */
 export async function jsonOfYaml(text: string, name: string): Promise<string> {
@@ -57,45 +52,3 @@ async function placeOfFault(text: string, error: Error): Promise<Fault> {
     URL.revokeObjectURL(url)
   }
 }
-
-/** What of `value` JSON cannot hold, with its place; undefined for nothing. */
-export function jsonFault(value: unknown, maxBytes: number): string | undefined {
-  const path: (string | number)[] = []
-  let bytes = 0
-  const visit = (part: unknown): string | undefined => {
-    bytes += MIN_VALUE_BYTES
-    if (typeof part === 'string') bytes += part.length
-    if (bytes > maxBytes) return `its aliases expand to more than ${maxBytes} bytes of JSON`
-    if (typeof part === 'number') return numberFault(part)
-    if (typeof part !== 'object' || part === null) return undefined
-    if (path.length === MAX_DEPTH) return `values are nested more than ${MAX_DEPTH} deep, or an alias contains itself`
-    const entries = Array.isArray(part) ? part.entries() : Object.entries(part)
-    for (const [key, inner] of entries) {
-      if (typeof key === 'string') bytes += key.length
-      path.push(key)
-      const fault = visit(inner)
-      if (fault !== undefined) return fault
-      path.pop()
-    }
-    return undefined
-  }
-  const fault = visit(value)
-  if (fault === undefined) return undefined
-  return path.length === 0 || path.length === MAX_DEPTH ? fault : `${pathText(path)}: ${fault}`
-}
-
-/** Of a value and what separates it from the next one. */
-const MIN_VALUE_BYTES = 2
-
-function numberFault(number: number): string | undefined {
-  if (!Number.isFinite(number)) return `${number} is no number of JSON`
-  const isExact = !Number.isInteger(number) || Number.isSafeInteger(number)
-  return isExact ? undefined : `${number} is too large to be exact: write it as text, in quotes`
-}
-
-/** `tasks[0].params.args`. */
-const pathText = (path: readonly (string | number)[]): string =>
-  path
-    .map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`))
-    .join('')
-    .replace(/^\./, '')

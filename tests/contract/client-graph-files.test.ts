@@ -77,6 +77,40 @@ describe('YAML', () => {
   })
 })
 
+describe('--set', () => {
+  const PARAMETERS = JSON.stringify({
+    params: { word: null, jobs: 1 },
+    tasks: [{ id: 'a', type: 'noop', params: { message: { $param: 'word' } } }],
+  })
+
+  test('gives the parameters of a graph their values', async () => {
+    const run = await client(['run', '--set', 'word=a,b=c'], PARAMETERS)
+    expect(run.exitCode).toBe(0)
+    const { envelope } = await client(['get', `${run.envelope.data?.graph_id}/a`])
+    expect(envelope.data).toMatchObject({ result: { message: 'a,b=c' } })
+    expect((await client(['check', '--set', 'word=x', '--set', 'jobs:=2'], PARAMETERS)).exitCode).toBe(0)
+    const lacking = await client(['check'], PARAMETERS)
+    expect({ exitCode: lacking.exitCode, data: lacking.envelope.data }).toMatchObject({
+      ...{ exitCode: 1, data: { errors: [{ message: 'graph needs parameter word' }] } },
+    })
+    const yaml = await file(
+      'params.yml',
+      'params: {word: ~}\ntasks: [{id: a, type: noop, params: {message: {$param: word}}}]',
+    )
+    expect((await client(['submit', '--dry-run', yaml, '--set', 'word=x'])).envelope.data).toMatchObject({
+      valid: true,
+    })
+  })
+
+  test('of a parameter that is not declared is a usage error', async () => {
+    const { exitCode, envelope } = await client(['submit', '--set', 'wrod=x'], PARAMETERS)
+    expect({ exitCode, message: envelope.error?.message }).toEqual({
+      exitCode: 2,
+      message: 'unknown parameter "wrod" (did you mean "word"?) (the graph declares: word, jobs)',
+    })
+  })
+})
+
 describe('check', () => {
   const FAULTY = JSON.stringify({
     tasks: [
