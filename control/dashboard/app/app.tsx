@@ -1,5 +1,5 @@
 /** The whole page: the bar on top, the list of graphs, and the place where one is. */
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import { GRAPH_VIEWS, hashOf, type Place, placeOf, TASK_TABS } from '../model/place.ts'
 import { whenUnauthorized } from './api.ts'
@@ -56,11 +56,14 @@ export function App() {
   const { value: capacity } = useJson<CapacityResponse>(isRead ? '/runtime' : undefined, capacityTurn)
 
   // The list does not follow while one graph is open, so it is read anew when that one ends.
-  const state = watch?.summary.state
+  const openState = watch === undefined ? undefined : `${graphId} ${watch.summary.state}`
+  const lastState = useRef<string | undefined>(undefined)
   const { refresh } = listState
   useEffect(() => {
-    if (graphId !== undefined && state !== undefined) refresh()
-  }, [graphId, state, refresh])
+    const hasChanged = lastState.current !== undefined && openState !== undefined
+    if (hasChanged && openState !== lastState.current) refresh()
+    lastState.current = openState ?? lastState.current
+  }, [openState, refresh])
 
   useEffect(() => {
     document.title = watch === undefined ? 'taskmill' : `${watch.summary.name ?? watch.summary.graph_id} · taskmill`

@@ -3,7 +3,7 @@
  *
  * It is read again, with growing pauses, until that succeeds; when events are missing; and when `refresh` is called.
  */
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { StreamEvent } from '../model/wire.ts'
 import { request } from './api.ts'
 import { type Fault, faultOf } from './fault.ts'
@@ -55,7 +55,8 @@ export function useFollowed<S extends Sequenced>(source: Source<S>, sessionKey: 
     [],
   )
 
-  useEffect(() => {
+  // Before the first frame is painted: the answer can come meanwhile.
+  useLayoutEffect(() => {
     if (path === undefined) return
     const gone = new AbortController()
     let stop = () => {}
