@@ -4,7 +4,7 @@
  * There may be a million tasks, and an undefined field takes as much memory as any other. With all fields in the task
  * itself, 100,000 tasks that use none of these would take 23.5 MB of heap instead of 20.3 MB.
  */
-import type { AttemptRecord, ProgressEntry } from '../../shared/contract/control.ts'
+import type { AttemptRecord, ProgressEntry, ReusedFrom } from '../../shared/contract/control.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { type RunRule, runRule, type SkipStanding } from './conditions.ts'
 import type { Failure } from './failure.ts'
@@ -53,4 +53,5 @@ export class ColdFields {
   attempts: readonly AttemptRecord[] | undefined = undefined
   process: ProcessIdentity | undefined = undefined
   handle: Handle | undefined = undefined
+  reusedFrom: ReusedFrom | undefined = undefined
 }

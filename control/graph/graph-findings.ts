@@ -29,7 +29,7 @@ export function* examineGraph(graph: Graph, now: number): Steps<GraphFindings> {
   const totals = yield* graphTotals(graph)
   const edges = graph.edges ?? (yield* edgesByName(tasks))
   const order = yield* dependencyOrder(edges)
-  const path = yield* criticalPath(edges, order, (position) => durationOf(tasks[position]!, now))
+  const path = yield* criticalPath(edges, order, (position) => durationHere(tasks[position]!, now))
   const failed = yield* firstFailure(tasks)
   const failure =
     failed === undefined ? undefined : { task: failed, skipped: yield* skippedBy(failed.position, tasks, edges) }
@@ -41,8 +41,12 @@ export function durationOf({ startedAt, finishedAt, isDeleted }: Task, now: numb
   return startedAt === undefined || isDeleted ? undefined : Math.max(0, (finishedAt ?? now) - startedAt)
 }
 
+/** As `durationOf`, but a reused outcome took no time in this graph. */
+const durationHere = (task: Task, now: number): number | undefined =>
+  task.reusedFrom === undefined ? durationOf(task, now) : undefined
+
 /** The edges of a graph that has freed them. */
-function* edgesByName(tasks: readonly Task[]): Steps<Edges> {
+export function* edgesByName(tasks: readonly Task[]): Steps<Edges> {
   const positions = new Map<string, number>()
   const dependents: Dependent[] = []
   const dependenciesStart = new Uint32Array(tasks.length + 1)

@@ -47,7 +47,7 @@ export interface GraphTotals {
   readonly taskCount: number
   readonly counts: GraphCounts
   readonly state: GraphState
-  /** When its first task started; undefined until then. Milliseconds since 1970, as are all times here. */
+  /** When its first task started, of those whose outcomes are not reused; undefined until then. Milliseconds since 1970, as are all times here. */
   readonly startedAt: number | undefined
 }
 
@@ -64,7 +64,8 @@ export function* graphTotals(graph: Graph): Steps<GraphTotals> {
       if (graph.hasRules && isMeant(task)) task.status === 'failed' ? meantFailures++ : meantSkips++
       taskCount++
       byStatus[task.status] = (byStatus[task.status] ?? 0) + 1
-      if (task.startedAt !== undefined && task.startedAt < startedAt) startedAt = task.startedAt
+      if (task.startedAt !== undefined && task.startedAt < startedAt && task.reusedFrom === undefined)
+        startedAt = task.startedAt
     }
   })
   const counts: GraphCounts = byStatus

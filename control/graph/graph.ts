@@ -7,7 +7,7 @@
  * tasks use are in separate objects (`cold-fields.ts`). Once a graph is accepted, only `TaskStore.apply` changes its
  * tasks.
  */
-import type { AttemptRecord, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
+import type { AttemptRecord, ProgressEntry, ReusedFrom, RunStatus } from '../../shared/contract/control.ts'
 import type { RunIf } from '../../shared/contract/run-if.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
@@ -376,6 +376,15 @@ export class Task {
 
   set handle(handle: Handle | undefined) {
     if (handle !== this.handle) this.#ensureCold().handle = handle
+  }
+
+  /** Where the outcome of the task comes from, if a rerun reused it. */
+  get reusedFrom(): ReusedFrom | undefined {
+    return this.#cold?.reusedFrom
+  }
+
+  set reusedFrom(from: ReusedFrom | undefined) {
+    if (from !== this.reusedFrom) this.#ensureCold().reusedFrom = from
   }
 
   /** Whether the task has used any of its cold fields. */

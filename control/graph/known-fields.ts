@@ -16,6 +16,7 @@ const SET_BY_SERVICE: Readonly<Record<Exclude<keyof TaskRecord, keyof TaskInput>
   execution_category: true,
   graph_id: true,
   replaced: true,
+  reused_from: true,
   status: true,
   run_status: true,
   attempt: true,

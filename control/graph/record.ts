@@ -39,6 +39,7 @@ function recordOf(
   if (task.annotations !== undefined) record.annotations = task.annotations
   record.graph_id = task.graph.id
   if (task.isReplaced) record.replaced = true
+  if (task.reusedFrom !== undefined) record.reused_from = task.reusedFrom
   record.created_at = isoTime(task.createdAt)
   return Object.assign(record, taskState(task)) as TaskRecord
 }

@@ -1,15 +1,17 @@
-/** /graphs: list, look at, cancel, delete. */
+/** /graphs: list, look at, run again, cancel, delete. */
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { CancelGraphResponse, GraphDetails, GraphSummary } from '../../shared/contract/graphs.ts'
-import { traceIdOf } from '../../shared/http-service.ts'
+import { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts'
+import { readBody, traceIdOf } from '../../shared/http-service.ts'
 import { described, empty, json } from '../../shared/openapi/route.ts'
 import { cancelGraph } from '../operations/cancel.ts'
 import { deleteGraph } from '../operations/delete-graph.ts'
 import { getGraphJson } from '../operations/get-graph.ts'
 import { listGraphs } from '../operations/list-graphs.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { rerun } from '../operations/rerun.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
 import { NEXT_CURSOR_HEADER } from './query-values.ts'
 import { waitQuery, waitSignal } from './wait-ms.ts'
@@ -74,6 +76,36 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         params,
         answers: { 202: json(CancelGraphResponse, 'The cancel is on disk.') },
         errors: { ...errors, 503: 'The service cannot store the cancel.' },
+      }),
+    )
+    .post(
+      '/graphs/:id/rerun',
+      async ({ params, request, set }) => {
+        const body = await readBody(app, request, parts.maxBodyBytes)
+        const key = request.headers.get('idempotency-key')
+        set.status = 202
+        return rerun(parts, params.id, body, { traceId: traceIdOf(set), key, caller: request })
+      },
+      described({
+        section,
+        summary: 'Run a graph again',
+        description:
+          'Makes a new graph of the tasks of one that has ended. Tasks that succeeded keep their outcomes; the rest, the tasks in from, and everything downstream are executed.',
+        params,
+        headers: {
+          'Idempotency-Key': 'At most 255 characters. The same key with the same body gets the first answer again.',
+        },
+        body: RerunRequest,
+        example: { from: ['build'] },
+        answers: { 202: json(RerunResponse, 'The new graph is accepted.') },
+        errors: {
+          ...errors,
+          400: 'The body is invalid, or names an unknown task.',
+          409: 'The graph has not ended, has nothing to run or lacks a deleted task, or one of the ids is in use.',
+          413: 'The body is too large.',
+          422: 'The Idempotency-Key came with another body before.',
+          503: 'The service cannot store the graph.',
+        },
       }),
     )
     .delete(

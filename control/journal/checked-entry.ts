@@ -28,6 +28,9 @@ export function checkedEntry(key: string, entry: unknown, refuse: (detail: strin
   if (!isSkipStandingOrAbsent(task.skip_standing)) {
     throw refuse(`task ${id} has the unknown skip_standing ${JSON.stringify(task.skip_standing)}`)
   }
+  if (task.reused_from != null && !isReusedFrom(task.reused_from)) {
+    throw refuse(`task ${id} has reused_from that is no graph_id and task_id`)
+  }
   if (!isListOrAbsent(task.settled_dependencies, isSettled)) {
     throw refuse(`task ${id} has settled_dependencies that are no list of dependencies and outcomes`)
   }
@@ -45,6 +48,9 @@ const isAttempt = (item: unknown): boolean => isObject(item) && Number.isSafeInt
 
 const isSkipStandingOrAbsent = (value: unknown): boolean =>
   value === undefined || (SKIP_STANDINGS as readonly unknown[]).includes(value)
+
+const isReusedFrom = (value: unknown): boolean =>
+  isObject(value) && typeof value.graph_id === 'string' && typeof value.task_id === 'string'
 
 const isSettled = (item: unknown): boolean =>
   isObject(item) &&

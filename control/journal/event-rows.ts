@@ -5,7 +5,7 @@
  * `seqs` are lists. Rows have what an event needs even after its graph was removed, and no results. Times are
  * milliseconds since 1970; those of a task's start and end are milliseconds before the event.
  */
-import type { ErrorCode, ProgressEntry, RunStatus } from '../../shared/contract/control.ts'
+import type { ErrorCode, ProgressEntry, ReusedFrom, RunStatus } from '../../shared/contract/control.ts'
 import { MAX_EVENT_ERROR_CHARACTERS, type ServiceEvent, type TaskEventState } from '../../shared/contract/events.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/iso-time.ts'
@@ -36,8 +36,16 @@ export type NumberedChange =
       readonly seq: number
       readonly at: number
     }
-  /** The record was deleted, or the start of the service changed the state (its attempt was interrupted). */
-  | { readonly kind: 'deleted' | 'recovered'; readonly task: Task; readonly seq: number; readonly at: number }
+  /**
+   * The record was deleted, the start of the service changed the state (its attempt was interrupted), or a rerun reused
+   * the outcome of an earlier task.
+   */
+  | {
+      readonly kind: 'deleted' | 'recovered' | 'reused'
+      readonly task: Task
+      readonly seq: number
+      readonly at: number
+    }
 
 /** Absent values are null or omitted. */
 type TaskRow = readonly [
@@ -49,10 +57,11 @@ interface MoreOfTask {
   readonly error?: string | undefined
   readonly code?: ErrorCode | undefined
   readonly progress?: ProgressEntry | undefined
+  readonly reused_from?: ReusedFrom | undefined
   readonly scope?: 'graph' | undefined
 }
 type OtherRow = readonly [
-  ...[kind: Exclude<NumberedChange['kind'], 'recovered'>, graphId: string, seq: number, at: number],
+  ...[kind: Exclude<NumberedChange['kind'], 'recovered' | 'reused'>, graphId: string, seq: number, at: number],
   payload: object,
 ]
 export type EventRow = TaskRow | OtherRow
@@ -106,11 +115,12 @@ export function taskRow(
   seqs: number | number[],
   ids: string | string[] = task.id,
 ): TaskRow {
-  const { graph, type, toolName } = task
+  const { graph, type, toolName, reusedFrom: reused_from } = task
   const { at, startedAt, finishedAt, code, progress } = moment
   const error = moment.error?.slice(0, MAX_EVENT_ERROR_CHARACTERS)
   const { scope } = graph.options
-  const hasMore = error !== undefined || code !== undefined || progress !== undefined || scope !== undefined
+  const hasState = error !== undefined || code !== undefined || progress !== undefined
+  const hasMore = hasState || reused_from !== undefined || scope !== undefined
   const sinceStarted = startedAt === undefined ? null : at - startedAt
   const sinceFinished = finishedAt === undefined ? null : at - finishedAt
   const { status, runStatus = null, attempt } = moment
@@ -130,7 +140,7 @@ export function taskRow(
         attempt,
         sinceStarted,
         sinceFinished,
-        { error, code, progress, scope },
+        { error, code, progress, reused_from, scope },
       ]
     : ['task', graphId, ids, seqs, at, type, tool, status, runStatus, attempt, sinceStarted, sinceFinished]
 }
@@ -139,6 +149,7 @@ export function rowOfChange(change: NumberedChange): EventRow {
   const { kind, seq, at } = change
   switch (kind) {
     case 'recovered':
+    case 'reused':
       return taskRow(change.task, momentOf(change.task, at), seq)
     case 'deleted':
       return [kind, change.task.graph.id, seq, at, { task_id: change.task.id }]

@@ -24,6 +24,7 @@ export function changeRow(change: NumberedChange): ChangeRow {
   switch (kind) {
     case 'deleted':
     case 'recovered':
+    case 'reused':
       return [change.task.graph.ordinal, null, seq, at, kind, change.task.id]
     case 'removed':
       return [change.graph.ordinal, null, seq, at, kind, change.graph.id]

@@ -15,18 +15,33 @@ export interface JournaledGraph {
   readonly body: unknown
   /** The key that was sent with the submission, and its answer. */
   readonly idempotency?: KeptKey
+  /** Of a rerun: the tasks that had ended when the graph was accepted, as in a frame of states. */
+  readonly reused?: unknown
+}
+
+/** What a frame of a graph holds beside the graph itself. */
+export interface SubmissionExtras {
+  readonly idempotency?: KeptKey | undefined
+  /** The payload of `encodeStates` for tasks that have ended already, in parts. */
+  readonly reused?: readonly string[] | undefined
 }
 
 /** The payload for `graph`, submitted as `body`. The body is not copied. */
-export function encodeGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKey): (string | Uint8Array)[] {
-  const identity: Omit<JournaledGraph, 'body'> = {
+export function encodeGraph(
+  graph: Graph,
+  body: Uint8Array,
+  { idempotency, reused = [] }: SubmissionExtras = {},
+): (string | Uint8Array)[] {
+  const identity: Omit<JournaledGraph, 'body' | 'reused'> = {
     graph_ordinal: graph.ordinal,
     graph_id: graph.id,
     trace_id: graph.traceId,
     created_at: isoTime(graph.createdAt),
     ...(idempotency && { idempotency }),
   }
-  return [`${JSON.stringify(identity).slice(0, -1)},"body":`, withoutByteOrderMark(body), '}']
+  const fields = JSON.stringify(identity).slice(0, -1)
+  const head = reused.length === 0 ? [`${fields},"body":`] : [`${fields},"reused":`, ...reused, ',"body":']
+  return [...head, withoutByteOrderMark(body), '}']
 }
 
 /** The graph in a payload. Throws `JsonSyntaxError`. */

@@ -2,8 +2,8 @@
  * Events that the history lacks at a start, from what the journal holds.
  *
  * The history is written later than the journal, so a crash may have cut off its end: these events have their numbers.
- * Others never got a number, because the crash came before: that a graph was accepted, that it ended, and that the end
- * of the service interrupted an attempt. They get one now.
+ * Others never got a number, because the crash came before: that a graph was accepted, that it ended, that the end of the
+ * service interrupted an attempt, and that a rerun reused an outcome. They get one now.
  */
 import type { Graph, Task } from '../graph/graph.ts'
 import {

@@ -12,8 +12,7 @@ import { DiskHealth, RETRY_MS } from './disk-health.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import type { EventFeed } from './event-feed.ts'
 import { type NumberedChange, outcomeOf } from './event-rows.ts'
-import type { KeptKey } from './idempotency.ts'
-import { encodeGraph, encodeRemoval } from './journaled-graph.ts'
+import { encodeGraph, encodeRemoval, type SubmissionExtras } from './journaled-graph.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
 import { UnwrittenChanges } from './unwritten-changes.ts'
@@ -217,12 +216,12 @@ export class Persistence {
   }
 
   /**
-   * Resolves when a claimed graph, submitted as `body`, is on disk. Rejects with 503; then nothing of it counts. The
+   * Resolves when a claimed graph, submitted as `body`, is on disk, with all of `extras`. Rejects with 503; then nothing of it counts. The
    * caller has called `assertAccepting` in the same turn of the event loop.
    */
-  async appendGraph(graph: Graph, body: Uint8Array, idempotency?: KeptKey): Promise<void> {
+  async appendGraph(graph: Graph, body: Uint8Array, extras?: SubmissionExtras): Promise<void> {
     try {
-      await this.#options.journal.append('g', encodeGraph(graph, body, idempotency))
+      await this.#options.journal.append('g', encodeGraph(graph, body, extras))
     } catch (error) {
       if (error instanceof NotWritten) this.#disk.noteFailure(error.cause ?? error)
       else this.revoke(graph)

@@ -19,7 +19,7 @@ import type { KeptKey } from './idempotency.ts'
 import type { Frame } from './journal-format.ts'
 import type { JournaledChange } from './journaled-change.ts'
 import { decodeGraph, graphOrdinalIn, type JournaledGraph, optionsIn } from './journaled-graph.ts'
-import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
+import { decodeRows, decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
 import { isKnownToService, recoverGraph, type StoredTask } from './stored-task.ts'
 
@@ -54,8 +54,10 @@ export class Replay {
   readonly toKillRemotely: Task[] = []
   readonly toForget: Task[] = []
   readonly processes: ProcessIdentity[] = []
-  /** Tasks that are in another state than on disk: the end of the service interrupted their attempts. Complete as above. */
+  /** Tasks that are in another state than on disk: the end of the service interrupted their attempts, or before a rerun told that it reused them. Complete as above. */
   readonly changed: Task[] = []
+  /** Entries of tasks with reused outcomes for which the journal has no number. */
+  readonly #unnumberedReuse = new Map<number, Set<string>>()
   /** Graphs that the journal tells to be accepted, or to have ended, and those for which it has a number for that. */
   readonly accepted = { graphs: new Set<number>(), numbered: new Set<number>() }
   readonly ended = { graphs: new Set<number>(), numbered: new Set<number>() }
@@ -144,10 +146,11 @@ export class Replay {
     return highest
   }
 
-  #applyChange({ kind, graph_ordinal }: JournaledChange): void {
+  #applyChange({ kind, graph_ordinal, id = '' }: JournaledChange): void {
     if (kind === 'accepted') this.accepted.numbered.add(graph_ordinal)
     else if (kind === 'ended') this.ended.numbered.add(graph_ordinal)
     else if (kind === 'removed') this.#deleted.add(graph_ordinal)
+    else if (kind === 'reused') this.#unnumberedReuse.get(graph_ordinal)?.delete(id)
   }
 
   /** A graph whose frame was removed is older than all graphs that still have one. */
@@ -156,7 +159,7 @@ export class Replay {
   }
 
   #addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): void {
-    const { graph_ordinal, graph_id, trace_id, created_at, idempotency, body } = graph
+    const { graph_ordinal, graph_id, trace_id, created_at, idempotency, reused, body } = graph
     if (this.#revoked.has(graph_ordinal)) return
     if (idempotency !== undefined) this.idempotencyKeys.push(idempotency)
     // A task that the state file lacks, of a graph that it has, was deleted before the file was written.
@@ -169,6 +172,8 @@ export class Replay {
       ...(graphOptions !== NO_GRAPH_OPTIONS && { graph: graphOptions }),
       ...(isScoped && { scope: 'graph' as const }),
     }
+    const outcomes = reusedOutcomes(reused, refuse)
+    if (!isKnown && outcomes.size > 0) this.#unnumberedReuse.set(graph_ordinal, new Set(outcomes.keys()))
     for (const input of runSync(decodeTasks(body))) {
       const { id } = input
       if (!id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
@@ -178,7 +183,7 @@ export class Replay {
         const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
         const tool = toolName === undefined ? {} : { tool_name: toolName }
         const identity = { graph_id, graph_ordinal, trace_id, created_at, ...options }
-        const entry = { ...input, type, ...tool, ...identity, status: 'pending' }
+        const entry = { ...input, type, ...tool, ...identity, status: 'pending', ...outcomes.get(id) }
         const removal = { ...(isKnown && { deleted: true }), ...(isReplaced && { replaced: true }) }
         entries.set(id, { ...entry, ...removal } as StoredTask)
       }
@@ -246,9 +251,11 @@ export class Replay {
     entries.forEach((entry, position) => {
       const task = graph.tasks[position]!
       if (isToKillRemotely(entry)) this.toKillRemotely.push(task)
-      if (task.status === entry.status || task.isDeleted) return
+      if (task.isDeleted) return
+      const isUntold = this.#unnumberedReuse.get(ordinal)?.has(task.id) === true
+      if (task.status === entry.status && !isUntold) return
       this.changed.push(task)
-      if (task.isTerminal) this.ended.graphs.add(ordinal)
+      if (task.isTerminal && !isUntold) this.ended.graphs.add(ordinal)
     })
     return isGone ? undefined : graph
   }
@@ -266,6 +273,19 @@ export class Replay {
 /** The ids of `entries` that belong to the service. */
 function* idsOfService(entries: ReadonlyMap<string, StoredTask>): Generator<string> {
   for (const [id, entry] of entries) if (isKnownToService(entry)) yield id
+}
+
+/** The states of reused tasks in a frame of a graph, by their ids. */
+function reusedOutcomes(
+  rows: unknown,
+  refuse: (detail: string) => Error,
+): ReadonlyMap<string, Omit<JournaledState, 'id' | 'graph_ordinal'>> {
+  if (rows === undefined) return new Map()
+  try {
+    return new Map(decodeRows(rows).states.map(({ id, graph_ordinal, ...state }) => [id, state]))
+  } catch {
+    throw refuse('it holds reused outcomes in a form that this version does not know')
+  }
 }
 
 function changesIn(payload: Uint8Array, refuse: (detail: string) => Error): JournaledChanges {

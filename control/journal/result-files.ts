@@ -2,8 +2,8 @@
  * `<data-dir>/results/`: large results, one file each.
  *
  * A file is synced before the state that names it is written. Its name ends with the checksum of its content, which
- * every read verifies. Names of earlier versions lack the checksum; then the content must be JSON. A file that no task
- * refers to is removed after the next snapshot, when nothing on disk names it. A start removes those that a crash left.
+ * every read verifies. Names of earlier versions lack the checksum; then the content must be JSON. Tasks whose outcomes a
+ * rerun reuses share a file. A file that no task refers to is removed after the next snapshot, when nothing on disk names it. A start removes those that a crash left.
  */
 import { mkdirSync, readdirSync, unlinkSync } from 'node:fs'
 import { open, readFile, unlink } from 'node:fs/promises'
@@ -18,6 +18,8 @@ export class ResultFiles {
   readonly #directory: string
   readonly #log: Log
   #dropped: ResultFile[] = []
+  /** For each shared file, the number of tasks that refer to it beside the first one. */
+  readonly #sharers = new Map<string, number>()
   /** Lost files that were logged. */
   readonly #logged = new WeakSet<ResultFile>()
 
@@ -28,7 +30,11 @@ export class ResultFiles {
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
     const needed = new Set<string>()
     for (const graph of graphs) {
-      for (const { result } of graph.tasks) if (result instanceof ResultFile) needed.add(result.name)
+      for (const { result } of graph.tasks) {
+        if (!(result instanceof ResultFile)) continue
+        if (needed.has(result.name)) this.share(result)
+        needed.add(result.name)
+      }
     }
     for (const name of readdirSync(this.#directory)) {
       if (RESULT_FILE_NAME.test(name) && !needed.has(name)) unlinkSync(join(this.#directory, name))
@@ -86,9 +92,17 @@ export class ResultFiles {
     return { lost }
   }
 
-  /** No task refers to `file` any more. */
+  /** Another task refers to `file`, to which one refers already. */
+  share({ name }: ResultFile): void {
+    this.#sharers.set(name, (this.#sharers.get(name) ?? 0) + 1)
+  }
+
+  /** A task does not refer to `file` any more. */
   drop(file: ResultFile): void {
-    this.#dropped.push(file)
+    const sharers = this.#sharers.get(file.name) ?? 0
+    if (sharers === 0) this.#dropped.push(file)
+    else if (sharers === 1) this.#sharers.delete(file.name)
+    else this.#sharers.set(file.name, sharers - 1)
   }
 
   /** Removes the files that `takeDropped` returned before a snapshot, once the snapshot is in place. */

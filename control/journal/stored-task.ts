@@ -211,6 +211,7 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   task.skipStanding = entry.skip_standing
   task.failure = runtime?.error
   task.progress = entry.progress == null ? undefined : [...entry.progress]
+  task.reusedFrom = entry.reused_from ?? undefined
   task.attempts = entry.attempts == null ? undefined : entry.attempts.slice(-MAX_ATTEMPT_RECORDS)
   const { handle_id, handle_taken, handle_owner: owner } = entry
   const isTaken = handle_taken === true

@@ -7,6 +7,7 @@ import { getLogsTool } from './tools/get-logs.ts'
 import { getTaskTool } from './tools/get-task.ts'
 import { listGraphsTool } from './tools/list-graphs.ts'
 import { listTasksTool } from './tools/list-tasks.ts'
+import { rerunGraphTool } from './tools/rerun-graph.ts'
 import { runActionTool } from './tools/run-action.ts'
 import { submitGraphTool } from './tools/submit-graph.ts'
 import { waitTool } from './tools/wait.ts'
@@ -14,6 +15,7 @@ import { waitTool } from './tools/wait.ts'
 export const TOOLS: readonly Tool[] = [
   submitGraphTool,
   runActionTool,
+  rerunGraphTool,
   waitTool,
   getTaskTool,
   listTasksTool,

@@ -37,10 +37,20 @@ export interface Origin {
   readonly traceId: string
   /** The caller's key, kept with the answer. */
   readonly sent?: SentKey | undefined
+  /** Outcomes that some of its tasks have from the beginning. */
+  readonly reuse?: Reuse | undefined
   /** Makes the answer. Without it there is none, and nothing to keep. */
   readonly answerOf?: (checked: CheckedGraph) => string
   /** Fires when the connection of the caller is gone. Read once, at the end: a request makes it when it is first asked. */
   readonly caller?: { readonly signal: AbortSignal } | undefined
+}
+
+/** Outcomes of an earlier graph for tasks of a new one; never for all of them. */
+export interface Reuse {
+  /** Gives the outcomes to the tasks of `graph`, which nobody sees yet. Returns them as a frame of the journal has them. */
+  apply(graph: Graph): Steps<readonly string[]>
+  /** The graph is accepted, and nothing of it has started. */
+  accepted(): void | Promise<void>
 }
 
 export interface CheckedGraph {
@@ -48,6 +58,8 @@ export interface CheckedGraph {
   /** The ids of its tasks as a JSON array. */
   readonly ids: string
   readonly warnings: readonly SubmitWarning[]
+  /** The reused outcomes, as a frame of the journal has them. */
+  readonly reused?: readonly string[] | undefined
 }
 
 export interface AcceptedGraph extends CheckedGraph {
@@ -64,11 +76,12 @@ export interface AcceptedGraph extends CheckedGraph {
 export async function takeInGraph(
   parts: IntakeParts,
   encoded: EncodedGraph,
-  { traceId, sent, answerOf, caller }: Origin,
+  { traceId, sent, reuse, answerOf, caller }: Origin,
 ): Promise<AcceptedGraph> {
   const { store, scheduler, persistence, retention, readiness, log } = parts
-  const checked = checkSmall(parts, encoded, traceId) ?? (await runCooperatively(check(parts, encoded, traceId)))
-  const { graph, ids, warnings } = checked
+  const checked =
+    checkSmall(parts, encoded, traceId) ?? (await runCooperatively(check(parts, encoded, { traceId, reuse })))
+  const { graph, ids, warnings, reused } = checked
   const answer = answerOf?.(checked) ?? ''
   try {
     if (graph.options.callback !== undefined) parts.callbacks.check(graph.options.callback, refuse)
@@ -76,7 +89,8 @@ export async function takeInGraph(
     retention.makeRoom(graph.tasks.length)
     if (store.replaces(graph)) persistence.assertWritable() // the ends of replaced tasks reach the disk before it
     graph.createdAt = Date.now() // the checks may have taken a while, and others may have been faster
-    await persistence.appendGraph(graph, encoded.body, sent && { ...sent, answer, at: graph.createdAt })
+    const idempotency = sent && { ...sent, answer, at: graph.createdAt }
+    await persistence.appendGraph(graph, encoded.body, { idempotency, reused })
     if (sent === undefined && caller?.signal.aborted) {
       persistence.revoke(graph)
       throw new ServiceError(499, 'the caller closed the connection before the graph was on disk; nothing was stored')
@@ -87,6 +101,7 @@ export async function takeInGraph(
   }
   store.apply({ kind: 'graph-accepted', graph })
   log.info('graph accepted', { trace_id: traceId, graph_id: graph.id, tasks: graph.tasks.length })
+  if (reuse !== undefined) await reuse.accepted()
   scheduler.add(graph)
   return { graph, ids, warnings, answer }
 }
@@ -109,7 +124,11 @@ function checkSmall(
   return { graph, ids: JSON.stringify(graph.tasks.map(({ id }) => id)), warnings }
 }
 
-function* check(parts: IntakeParts, encoded: EncodedGraph, traceId: string): Steps<CheckedGraph> {
+function* check(
+  parts: IntakeParts,
+  encoded: EncodedGraph,
+  { traceId, reuse }: Pick<Origin, 'traceId' | 'reuse'>,
+): Steps<CheckedGraph> {
   const { store } = parts
   const { reviewed, warnings } = yield* checkGraph(parts, encoded, {
     report: refuse,
@@ -122,8 +141,9 @@ function* check(parts: IntakeParts, encoded: EncodedGraph, traceId: string): Ste
     },
   })
   const { graph } = reviewed
+  const reused = reuse && (yield* reuse.apply(graph))
   yield* store.claim(graph)
-  return { graph, ids: yield* idList(graph.tasks, ({ id }) => id), warnings }
+  return { graph, reused, ids: yield* idList(graph.tasks, ({ id }) => id), warnings }
 }
 
 const newIdentity = (store: TaskStore, traceId: string, options: GraphOptions): GraphIdentity => ({

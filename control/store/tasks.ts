@@ -38,10 +38,10 @@ export class TaskStore {
     this.#ordinal = lastOrdinal
   }
 
-  /** Called when no task refers to a result file any more. */
+  /** Called when a task does not refer to a result file any more. */
   onResultDropped: (file: ResultFile) => void = () => {}
 
-  /** Called once for each ended task that callers no longer see: it was deleted or retired. */
+  /** Called once for each ended task, other than reused ones, that callers no longer see: it was deleted or retired. */
   onForgotten: (task: Task) => void = () => {}
 
   /** A number for a new graph. Numbers are never reused. */
@@ -222,7 +222,7 @@ export class TaskStore {
     this.#ids.release(task)
     this.hiddenRunning.delete(task)
     if (task.result instanceof ResultFile) this.onResultDropped(task.result)
-    if (task.isTerminal) this.onForgotten(task)
+    if (task.isTerminal && task.reusedFrom === undefined) this.onForgotten(task)
     task.result = undefined
     task.resolvedInput = undefined
     task.progress = undefined

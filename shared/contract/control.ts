@@ -213,6 +213,16 @@ export const AttemptRecord = Type.Object({
 })
 export type AttemptRecord = Immutable<Static<typeof AttemptRecord>>
 
+/** Where the outcome of a task comes from that a rerun did not execute again. */
+export const ReusedFrom = Type.Object(
+  {
+    graph_id: text('Id of the graph in which the task was executed.'),
+    task_id: text('Id of the task there.'),
+  },
+  { description: 'The task was not executed: a rerun took over this outcome.' },
+)
+export type ReusedFrom = Immutable<Static<typeof ReusedFrom>>
+
 /** The answer of GET /tasks/{id}. Absent values are left out. */
 export const TaskRecord = Type.Object(
   {
@@ -238,6 +248,7 @@ export const TaskRecord = Type.Object(
     replaced: maybe(
       Type.Literal(true, { description: 'Another graph has taken the id. This record is read below its graph.' }),
     ),
+    reused_from: maybe(ReusedFrom),
     status: taskStatus,
     run_status: maybe(oneOf(RUN_STATUSES, 'State of its run. Exists once the task has started.')),
     attempt: maybe(count('Number of the last attempt, from 1.')),

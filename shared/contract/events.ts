@@ -6,6 +6,7 @@
  */
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { count, maybe, oneOf, text, time } from './answer-schema.ts'
+import { ReusedFrom } from './control.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { TASK_STATUSES } from './task-status.ts'
 import { Waiting } from './waiting.ts'
@@ -54,6 +55,7 @@ export const TaskEventState = Type.Object({
   code: maybe(text('The kind of failure, as runtime.error.code of the record.')),
   progress: maybe(Type.Unknown({ description: 'The newest entry of progress: {timestamp, message, data}.' })),
   waiting: maybe(Waiting),
+  reused_from: maybe(ReusedFrom),
   scope,
 })
 export type TaskEventState = Static<typeof TaskEventState>
@@ -83,11 +85,13 @@ export const EVENT_KINDS = {
       name: graphName,
       labels: maybe(Type.Record(Type.String(), Type.String(), { description: 'Labels of the graph.' })),
       scope,
-      task_count: count('Tasks of the graph. All are pending.'),
+      task_count: count(
+        'Tasks of the graph. All are pending; of those that a rerun did not execute again, task_changed follows.',
+      ),
     }),
   ),
   task_changed: kind(
-    'A task changed: it started, reported progress, failed an attempt, is being cancelled, or ended. Changes within a few milliseconds are one event.',
+    'A task changed: it started, reported progress, failed an attempt, is being cancelled, or ended, or its outcome was reused. Changes within a few milliseconds are one event.',
     Type.Object({ graph_id: graphId, ...TaskEventState.properties }),
   ),
   task_waiting: kind(

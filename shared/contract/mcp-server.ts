@@ -79,6 +79,30 @@ export const SubmitGraphInput = Type.Object({
   ),
 })
 
+export const RerunGraphInput = Type.Object({
+  graph_id: Type.String({ expected: 'string', description: 'Id of a graph that has ended.' }),
+  from: Type.Optional(
+    Type.Array(Type.String(), {
+      minItems: 1,
+      expected: 'non-empty array of strings',
+      description: 'Ids of tasks that run again although they succeeded, with everything downstream. Default: none.',
+    }),
+  ),
+  params: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      expected: 'object of parameters',
+      description: 'New values for parameters of the graph.',
+    }),
+  ),
+  idempotency_key: Type.Optional(
+    Type.String({
+      maxLength: 255,
+      expected: 'string of at most 255 characters',
+      description: 'The same key returns the first answer again, so a lost call can be repeated.',
+    }),
+  ),
+})
+
 export const RunActionInput = Type.Object({
   kind: Type.String({
     expected: 'string',
@@ -271,6 +295,12 @@ export const SubmitGraphAnswer = Type.Object({
   truncated: maybe(Type.Literal(true, { description: 'Of a dry run: parts of the answer were left out.' })),
 })
 export type SubmitGraphAnswer = Static<typeof SubmitGraphAnswer>
+
+export const RerunGraphAnswer = Type.Object({
+  ...submittedGraph.properties,
+  reused: texts(`Ids of tasks that keep their outcomes, at most the first ${MAX_SHOWN_TASKS}.`),
+})
+export type RerunGraphAnswer = Static<typeof RerunGraphAnswer>
 
 export const RunActionAnswer = Type.Object({
   ...submitted,

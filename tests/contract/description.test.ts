@@ -109,6 +109,9 @@ describe('real answers of control', () => {
     await service.ask('DELETE /graphs/{id}', { values })
     await service.ask('POST /graphs/{id}/cancel', { values })
     await service.ask('GET /graphs/{id}', { values, query: '?wait_ms=10000' })
+    const again = await service.ask('POST /graphs/{id}/rerun', { values })
+    await service.ask('POST /graphs/{id}/rerun', { values, ...post({ from: ['none'] }) })
+    await service.ask('POST /graphs/{id}/rerun', { values: { id: (again.body as { graph_id: string }).graph_id } })
     await service.ask('DELETE /graphs/{id}', { values })
   })
 

@@ -152,7 +152,9 @@ test('the key of a deleted graph still gets its first answer after a restart', a
   const graph = graphOf(tasks)
   runSync(w.store.claim(graph))
   const key = { name: 'tasks key', digest: 'digest', answer: '{}', at: Date.now() }
-  await w.persistence.appendGraph(graph, new TextEncoder().encode(JSON.stringify({ tasks })), key as never)
+  await w.persistence.appendGraph(graph, new TextEncoder().encode(JSON.stringify({ tasks })), {
+    idempotency: key as never,
+  })
   w.store.apply({ kind: 'graph-accepted', graph })
   endAll(w, graph, 1_000)
   await deleteGraph(w, graph, 0)

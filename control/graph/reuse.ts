@@ -1,0 +1,40 @@
+/** A task of an earlier graph in a new one: its definition, and its outcome. Pure. */
+import type { TaskInput } from '../../shared/contract/control.ts'
+import { STANDING_BITS } from './conditions.ts'
+import type { Task } from './graph.ts'
+import { isInputField } from './known-fields.ts'
+import { wholeRecord } from './record.ts'
+
+/** `task` as it can be submitted again, with the values of `env`. */
+export function taskInput(task: Task): TaskInput {
+  const fields = Object.entries(wholeRecord(task)).filter(([name]) => isInputField(name))
+  const input: TaskInput = Object.fromEntries(fields)
+  if (task.input === task.params) delete input.input
+  return input
+}
+
+/**
+ * Gives `task` the outcome of `source`, which succeeded. `task` belongs to a graph that is not accepted yet. Its attempt
+ * in another service stays with `source`. `at` in milliseconds since 1970.
+ */
+export function reuseOutcome(task: Task, source: Task, at: number): void {
+  const { graph } = task
+  task.status = source.status
+  task.attempt = source.attempt
+  task.interruptedAttempts = source.interruptedAttempts
+  task.updatedAt = at
+  task.startedAt = source.startedAt
+  task.attemptStartedAt = source.attemptStartedAt
+  task.finishedAt = source.finishedAt
+  task.resolvedInput = source.resolvedInput
+  task.result = source.result
+  task.progress = source.progress
+  task.attempts = source.attempts
+  task.reusedFrom = source.reusedFrom ?? { graph_id: source.graph.id, task_id: source.id }
+  graph.live--
+  for (let i = 0; i < graph.dependentCount(task); i++) {
+    const { position } = graph.dependent(task, i)
+    graph.missing[position]!--
+    if (graph.hasRules) graph.standings[position]! |= STANDING_BITS.good
+  }
+}

@@ -1,0 +1,27 @@
+/** `rerun_graph`: runs a graph again, as POST /graphs/{id}/rerun does. */
+import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
+import { RerunGraphAnswer, RerunGraphInput } from '../../../shared/contract/mcp-server.ts'
+import type { RerunResponse } from '../../../shared/contract/rerun.ts'
+import { rerun } from '../../operations/rerun.ts'
+import { defineTool } from '../tool.ts'
+
+export const rerunGraphTool = defineTool({
+  name: 'rerun_graph',
+  title: 'Run a graph again',
+  description:
+    'Run a graph again that has ended, as a new graph: after a failure, or with from to repeat some tasks. Tasks that succeeded keep their results and are not executed; the rest and everything downstream is. Returns the ids at once; then call wait with graph_id.',
+  input: RerunGraphInput,
+  answer: RerunGraphAnswer,
+  async run({ graph_id: source, from, params, idempotency_key }, parts, { traceId }): Promise<RerunGraphAnswer> {
+    const body = new TextEncoder().encode(JSON.stringify({ from, params }))
+    const answer = await rerun(parts, source, body, { traceId, key: idempotency_key })
+    const { accepted, task_ids, graph_id, reused, warnings } = JSON.parse(answer) as RerunResponse
+    const isScoped = parts.store.graph(graph_id)?.isScoped === true
+    const shown = (ids: readonly string[]) =>
+      ids.slice(0, MAX_SHOWN_TASKS).map((id) => (isScoped ? `${graph_id}/${id}` : id))
+    return {
+      ...{ accepted, task_ids: shown(task_ids), graph_id, reused: shown(reused) },
+      ...(warnings !== undefined && { warnings: [...warnings] }),
+    }
+  },
+})

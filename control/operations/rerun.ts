@@ -1,0 +1,211 @@
+/**
+ * Runs an ended graph again, as a new graph of the same tasks: those that succeeded keep their outcomes, the rest and
+ * everything downstream is executed.
+ *
+ * The new graph is submitted like any other, with the reused outcomes in its frame of the journal: a crash leaves all of it
+ * or nothing. Results in files are shared with the source, so each graph can be removed before the other one. All of
+ * this works in steps, because a graph may have 100,000 tasks.
+ */
+import type { TaskInput } from '../../shared/contract/control.ts'
+import { RerunRequest } from '../../shared/contract/rerun.ts'
+import { badRequest, ServiceError } from '../../shared/errors.ts'
+import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
+import { nearestName } from '../../shared/nearest-name.ts'
+import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import { didYouMean, firstUnknown, quoted } from '../../shared/unknown-names.ts'
+import type { Graph, Task } from '../graph/graph.ts'
+import { edgesByName } from '../graph/graph-findings.ts'
+import type { GraphOptions } from '../graph/graph-options.ts'
+import type { Parameters } from '../graph/parameters.ts'
+import { tasksToRun } from '../graph/rerun-selection.ts'
+import { ResultFile } from '../graph/result-file.ts'
+import { reuseOutcome, taskInput } from '../graph/reuse.ts'
+import { encodeStates, groupsOf } from '../journal/journaled-state.ts'
+import type { Persistence } from '../journal/persistence.ts'
+import type { ResultFiles } from '../journal/result-files.ts'
+import { decodeJson, invalidJson } from '../json/body.ts'
+import { checkOf } from '../json/schema-check.ts'
+import type { EncodedGraph } from './graph-checks.ts'
+import { idList } from './id-list.ts'
+import { type CheckedGraph, type Reuse, takeInGraph, warningsMember } from './intake.ts'
+import { knownGraph, NotFound } from './named-tasks.ts'
+import type { Submission, SubmitParts } from './submit.ts'
+
+export interface RerunParts extends SubmitParts {
+  readonly persistence: SubmitParts['persistence'] & Pick<Persistence, 'noteNumbered'>
+  readonly resultFiles: Pick<ResultFiles, 'share' | 'drop'>
+}
+
+/**
+ * A `RerunResponse` as JSON, once the new graph is on disk. `body` is a `RerunRequest`; empty for the defaults. Throws 404;
+ * 400 for an unknown id; 409 for a graph that has not ended or has nothing to run; and as `takeInGraph` does.
+ */
+export async function rerun(
+  parts: RerunParts,
+  graphId: string,
+  body: Uint8Array,
+  { traceId, key = null, caller }: Submission,
+): Promise<string> {
+  const request = await runCooperatively(decodeRequest(parts, body))
+  return parts.idempotencyKeys.once({ scope: `rerun ${graphId}`, key, body }, async (sent) => {
+    const source = await runCooperatively(selected(parts, graphId, request))
+    const reuse = new ReusedOutcomes(parts, source)
+    try {
+      const encoded = await runCooperatively(encodeTasks(source))
+      const answerOf = (checked: CheckedGraph) => answer(checked, reuse.ids)
+      return (await takeInGraph(parts, encoded, { traceId, sent, caller, reuse, answerOf })).answer
+    } catch (error) {
+      reuse.release()
+      throw error
+    }
+  })
+}
+
+const answer = ({ graph, ids, warnings }: CheckedGraph, reused: string): string =>
+  `{"accepted":${graph.tasks.length},"task_ids":${ids},"graph_id":"${graph.id}","reused":${reused}${warningsMember(warnings)}}`
+
+const FIELDS = Object.keys(RerunRequest.properties)
+const KNOWN_FIELDS: ReadonlySet<string> = new Set(FIELDS)
+
+function* decodeRequest({ unknownFields }: Pick<RerunParts, 'unknownFields'>, body: Uint8Array): Steps<RerunRequest> {
+  const given = body.length === 0 ? {} : ((yield* decodeJson(body, {})) ?? {})
+  if (!isObject(given)) throw invalidJson(`expected object, got ${jsonTypeOf(given)}`)
+  const check = checkOf(RerunRequest)
+  if (!check.accepts(given)) {
+    const { path, expected } = check.faultOf(given)
+    throw invalidJson(`${path}: expected ${expected}`)
+  }
+  const name = unknownFields === 'refuse' ? firstUnknown(given, KNOWN_FIELDS) : undefined
+  if (name !== undefined) throw badRequest(`unknown field ${quoted(name)}${didYouMean(nearestName(name, FIELDS))}`)
+  return withoutNulls(given) as RerunRequest
+}
+
+/** A graph that is run again. */
+interface Source {
+  readonly graph: Graph
+  /** Of the new graph. */
+  readonly options: GraphOptions
+  /** Those that the new graph has, too. */
+  readonly tasks: readonly Task[]
+  /** Those of them that keep their outcomes. */
+  readonly reused: ReadonlySet<Task>
+}
+
+function* selected({ store }: RerunParts, graphId: string, { from, params }: RerunRequest): Steps<Source> {
+  const graph = knownGraph(store, graphId)
+  if (graph.endedAt === undefined) throw new ServiceError(409, `graph is still running: ${graphId}`)
+  const options = withParameters(graph, params ?? {})
+  const named = Array.isArray(from) ? from : []
+  for (const id of named) {
+    if (store.taskIn(graph, id) === undefined) throw badRequest(`graph ${graphId} has no task ${id}`)
+  }
+  const all = graph.tasks
+  const edges = graph.edges ?? (yield* edgesByName(all))
+  const runs = yield* tasksToRun(all, edges, new Set(named))
+  const tasks: Task[] = []
+  const reused = new Set<Task>()
+  let steps = 0
+  for (let i = 0; i < all.length; i++) {
+    const task = all[i]!
+    if (isYieldDue(steps++)) yield
+    if (task.isDeleted) continue
+    tasks.push(task)
+    if (runs[i] === 0) reused.add(task)
+    for (let d = edges.dependenciesStart[i]!; d < edges.dependenciesStart[i + 1]!; d++) {
+      const dependency = all[edges.dependencies[d]!]!
+      if (isYieldDue(steps++)) yield
+      if (!dependency.isDeleted) continue
+      const text = `task ${dependency.id} of graph ${graphId} was deleted, and task ${task.id} depends on it`
+      throw new ServiceError(409, `${text}: submit the graph again`)
+    }
+  }
+  if (reused.size === tasks.length) {
+    throw new ServiceError(409, `nothing to run: all tasks of graph ${graphId} succeeded (name tasks in "from")`)
+  }
+  return { graph, options, tasks, reused }
+}
+
+/** The options of `graph` with other values of its parameters. Throws 400 for a name that is no parameter. */
+function withParameters({ id, options }: Graph, params: Parameters): GraphOptions {
+  const names = Object.keys(options.params ?? {})
+  for (const name of Object.keys(params)) {
+    if (names.includes(name)) continue
+    throw badRequest(`graph ${id} has no parameter ${quoted(name)}${didYouMean(nearestName(name, names))}`)
+  }
+  return options.params === undefined ? options : { ...options, params: { ...options.params, ...params } }
+}
+
+/** Tasks whose texts are encoded together. */
+const TASKS_PER_PART = 64
+
+/** The tasks of `source` as a submission, with the fields of its graph. */
+function* encodeTasks({ options, tasks }: Source): Steps<EncodedGraph> {
+  const fields = JSON.stringify(options).slice(1, -1)
+  const inputs: TaskInput[] = []
+  const parts = [Buffer.from(`{${fields}${fields && ','}"tasks":[`)]
+  for (let from = 0; from < tasks.length; from += TASKS_PER_PART) {
+    const some = tasks.slice(from, from + TASKS_PER_PART).map(taskInput)
+    inputs.push(...some)
+    parts.push(Buffer.from((from === 0 ? '' : ',') + JSON.stringify(some).slice(1, -1)))
+    yield
+  }
+  parts.push(Buffer.from(']}'))
+  return { body: new Uint8Array(Buffer.concat(parts)), graph: { ...options, tasks: inputs } }
+}
+
+class ReusedOutcomes implements Reuse {
+  readonly #parts: RerunParts
+  readonly #source: Source
+  readonly #tasks: Task[] = []
+  readonly #shared: ResultFile[] = []
+  /** The ids of the tasks with reused outcomes, as a JSON array. */
+  ids = '[]'
+
+  constructor(parts: RerunParts, source: Source) {
+    this.#parts = parts
+    this.#source = source
+  }
+
+  *apply(graph: Graph): Steps<readonly string[]> {
+    const states: string[] = []
+    const at = Date.now()
+    yield* inRanges(graph.tasks.length, (from, to) => {
+      const some = graph.tasks
+        .slice(from, to)
+        .filter((task) => this.#source.reused.has(this.#source.tasks[task.position]!))
+      for (const task of some) this.#reuse(task, this.#source.tasks[task.position]!, at)
+      if (some.length > 0) states.push(`${states.length === 0 ? '' : ','}${encodeStates(groupsOf(some)).slice(1, -1)}`)
+    })
+    this.ids = yield* idList(this.#tasks, ({ id }) => id)
+    return states.length === 0 ? [] : ['[', ...states, ']']
+  }
+
+  #reuse(task: Task, source: Task, at: number): void {
+    if (source.isDeleted || source.graph.isRetired) throw new NotFound('graph', source.graph.id) // deleted meanwhile
+    if (source.result instanceof ResultFile) {
+      this.#parts.resultFiles.share(source.result)
+      this.#shared.push(source.result)
+    }
+    reuseOutcome(task, source, at)
+    this.#tasks.push(task)
+  }
+
+  /** The graph was refused. */
+  release(): void {
+    for (const file of this.#shared) this.#parts.resultFiles.drop(file)
+  }
+
+  accepted(): void | Promise<void> {
+    return runCooperatively(this.#tell())
+  }
+
+  /** Each reused outcome is an event. It follows the acceptance of the graph, as if the task had ended then. */
+  *#tell(): Steps<void> {
+    const { store, persistence } = this.#parts
+    for (let i = 0; i < this.#tasks.length; i++) {
+      const task = this.#tasks[i]!
+      if (!task.isDeleted) persistence.noteNumbered({ kind: 'reused', task, seq: store.nextSeq(), at: Date.now() })
+      if (isYieldDue(i)) yield
+    }
+  }
+}
