@@ -6,6 +6,7 @@
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { type CommandOptions, resultOf, runCommand } from './command.ts'
+import { checkCommandInput, commandInputFields } from './command-input.ts'
 import {
   type ExecutableTask,
   type Executor,
@@ -20,9 +21,6 @@ import type { Skill, SkillsDirectory } from './skills.ts'
 /** Bytes kept of the output, both streams together. */
 export const MAX_OUTPUT_BYTES = 1024 * 1024
 
-/** Bytes that `stdin` may have. They are held in memory; more belongs into a file. */
-export const MAX_STDIN_BYTES = 1024 * 1024
-
 export const cliSkillsParams = new ToolParams(
   'cli-skills',
   Type.Object({
@@ -33,12 +31,7 @@ export const cliSkillsParams = new ToolParams(
       Type.Array(Type.String(), { expected: 'array of strings', description: 'Arguments, passed on as they are.' }),
     ),
     dir: Type.Optional(Type.String({ expected: 'string', description: 'Working directory. Default: the service’s.' })),
-    stdin: Type.Optional(
-      Type.String({
-        expected: 'string',
-        description: 'What the program reads from its standard input. Default empty.',
-      }),
-    ),
+    ...commandInputFields,
   }),
 )
 
@@ -74,8 +67,8 @@ export class CliSkillsExecutor implements Executor {
   /** Whether a name is a skill takes a look at the directory, which is for the attempt. */
   checkInput(toolName: string | undefined, input: unknown): void {
     const params = cliSkillsParams.parse(input)
-    checkStdin(params.stdin)
     const { skills, policy } = this.#options
+    checkCommandInput('cli-skills', params, policy)
     const call = callOf(toolName, params)
     if (skills.mayExist) return
     if ('skill' in call) throw unknownSkill(call.skill, [])
@@ -84,11 +77,11 @@ export class CliSkillsExecutor implements Executor {
 
   async execute({ toolName, input }: ExecutableTask, context: ExecutorContext): Promise<CliSkillsResult> {
     const params = cliSkillsParams.parse(input)
-    const { args = [], dir, stdin } = params
-    checkStdin(stdin)
+    const { args = [], dir, stdin, env } = params
+    checkCommandInput('cli-skills', params, this.#options.policy)
     const { name, program } = await this.#programOf(toolName, params)
     const ended = await runCommand(
-      { command: [program, ...args], dir, stdin, mergeStreams: true, maxStreamBytes: MAX_OUTPUT_BYTES },
+      { command: [program, ...args], dir, stdin, env, mergeStreams: true, maxStreamBytes: MAX_OUTPUT_BYTES },
       this.#options,
       context,
     )
@@ -129,14 +122,6 @@ function callOf(
   }
   if (command === undefined || command.trim() === '') throw invalidInput('command is required')
   return { command }
-}
-
-function checkStdin(stdin: string | undefined): void {
-  const bytes = stdin === undefined ? 0 : Buffer.byteLength(stdin)
-  if (bytes <= MAX_STDIN_BYTES) return
-  throw invalidInput(
-    `parse cli-skills params: stdin: expected at most ${MAX_STDIN_BYTES} bytes, got ${bytes}; put more into a file`,
-  )
 }
 
 /** Names of skills that an error text has; the rest are counted. */

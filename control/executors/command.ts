@@ -25,6 +25,8 @@ export interface Command {
   readonly dir: string | undefined
   /** Default: empty. */
   readonly stdin?: string | undefined
+  /** Variables of its own. They override those of every command, except the name of the attempt. */
+  readonly env?: Readonly<Record<string, string>> | undefined
   /** `stdout` gets both streams, in the order in which they were written. Readers see them as `output`. */
   readonly mergeStreams?: boolean
   /** Bytes kept of each stream. */
@@ -82,14 +84,14 @@ function check({ command, dir }: Command): void {
   }
 }
 
-function launch({ dir, stdin, ...output }: Command, options: CommandOptions, attemptId: string): ProcessGroup {
+function launch({ dir, stdin, env, ...output }: Command, options: CommandOptions, attemptId: string): ProcessGroup {
   try {
     return startGroup({
       ...output,
       ...(dir !== undefined && { cwd: dir }),
       ...(stdin !== undefined && { stdin }),
       killGraceMs: options.killGraceMs,
-      env: { ...options.env, TASKMILL_ATTEMPT: attemptId },
+      env: { ...options.env, ...env, TASKMILL_ATTEMPT: attemptId },
     })
   } catch (error) {
     const cause = LAUNCH_FAULTS[systemCodeOf(error) ?? ''] ?? messageOf(error)

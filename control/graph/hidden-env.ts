@@ -1,4 +1,7 @@
-/** The values of `env` in runtime tasks: hidden where tasks are shown, refused where a hidden one comes back. Pure. */
+/**
+ * The values of `env` in tasks that start a program: hidden where tasks are shown, refused where a hidden one comes back.
+ * Pure.
+ */
 import { HIDDEN_VALUE, hiddenEnv, hiddenValueText, nameOfHidden } from '../../shared/hidden-env.ts'
 import { isGiven, isObject } from '../../shared/json.ts'
 import { normalizeTool } from './normalize.ts'
@@ -8,14 +11,18 @@ import type { ValidTask } from './validate.ts'
 
 const RUNTIME = 'runtime'
 
+/** Categories whose tools start programs of this machine. They take `env` beside their other parameters. */
+const LOCAL: ReadonlySet<string> = new Set(['os', 'cli-skills'])
+
 /** Fields of an execution that hold text or a list of texts. Any other value in them may hold an `env` and is hidden whole. */
 const TEXT_FIELDS = ['program', 'args', 'script', 'interpreter'] as const
 
 /**
- * `input` of a task of `type` as it may be shown: itself where it holds no `env`, flat or in `execution`. A value of a
- * wrong type may hold one at any depth, or as JSON in a text, and is hidden whole.
+ * `input` of a task of `type` as it may be shown: itself where it holds no `env`. A runtime task may have it flat or in
+ * `execution`; there a value of a wrong type may hold one at any depth, or as JSON in a text, and is hidden whole.
  */
 export function shownInput(type: string, input: unknown): unknown {
+  if (LOCAL.has(type)) return isObject(input) && isGiven(input.env) ? { ...input, env: hiddenEnv(input.env) } : input
   if (type !== RUNTIME) return input
   if (!isObject(input)) return mayHoldEnv(input) ? HIDDEN_VALUE : input
   const shown = shownFields(input)
@@ -56,8 +63,9 @@ export function shownTask<Submitted extends Pick<ValidTask, 'params' | 'input'> 
   task: Submitted,
 ): Submitted {
   const { params, input } = task
-  if (!isRuntime(task.type)) return task
-  const shown = { params: shownInput(RUNTIME, params), input: shownInput(RUNTIME, input) }
+  const type = categoryWithEnv(task.type)
+  if (type === undefined) return task
+  const shown = { params: shownInput(type, params), input: shownInput(type, input) }
   if (shown.params === params && shown.input === input) return task
   return {
     ...task,
@@ -68,24 +76,31 @@ export function shownTask<Submitted extends Pick<ValidTask, 'params' | 'input'> 
 
 /** Reports values that were sent hidden in `tasks` from `from` to `to`. */
 export function reportHiddenValues(tasks: readonly ValidTask[], report: Report, from: number, to: number): void {
-  let other = '' // most tasks are of the type of the one before
+  let type = '' // most tasks are of the type of the one before
+  let category: string | undefined
   for (let i = from; i < to; i++) {
     const task = tasks[i]!
-    if (task.type === other) continue
-    if (isRuntime(task.type)) reportHiddenOf(task, report)
-    else other = task.type
+    if (task.type !== type) {
+      type = task.type
+      category = categoryWithEnv(type)
+    }
+    if (category !== undefined) reportHiddenOf(task, category, report)
   }
 }
 
-function reportHiddenOf({ id, params, input }: ValidTask, report: Report): void {
+function reportHiddenOf({ id, params, input }: ValidTask, category: string, report: Report): void {
   const reportHidden = (path: string) => report(hiddenValueText(path), id)
   for (const [field, value] of [
     ['params', params],
     ['input', input],
   ] as const) {
     const path = `task ${id}: ${field}`
-    if (value === HIDDEN_VALUE) reportHidden(path)
+    if (value === HIDDEN_VALUE && category === RUNTIME) reportHidden(path)
     if (!isObject(value)) continue
+    if (category !== RUNTIME) {
+      hiddenVariable(path, value, reportHidden)
+      continue
+    }
     eachHiddenField(path, value, reportHidden)
     const { execution } = value
     if (execution === HIDDEN_VALUE) reportHidden(`${path}.execution`)
@@ -93,12 +108,21 @@ function reportHiddenOf({ id, params, input }: ValidTask, report: Report): void 
   }
 }
 
-/** Of several hidden variables the first one: a record hides all of them. */
 function eachHiddenField(path: string, fields: Record<string, unknown>, onHidden: (path: string) => void): void {
   for (const name of TEXT_FIELDS) if (fields[name] === HIDDEN_VALUE) onHidden(`${path}.${name}`)
-  const variable = nameOfHidden(fields.env)
+  hiddenVariable(path, fields, onHidden)
+}
+
+/** Of several hidden variables the first one: a record hides all of them. */
+function hiddenVariable(path: string, { env }: Record<string, unknown>, onHidden: (path: string) => void): void {
+  const variable = nameOfHidden(env)
   if (variable !== undefined) onHidden(variable === '' ? `${path}.env` : `${path}.env.${variable}`)
 }
 
-const isRuntime = (type: string | null | undefined): boolean =>
-  type === RUNTIME || (!!type && normalizeTool(type, undefined).type === RUNTIME)
+/** The category of a submitted type whose tasks may have an `env`; undefined for others. */
+function categoryWithEnv(submitted: string | null | undefined): string | undefined {
+  if (!submitted) return undefined
+  const { type, toolName } = normalizeTool(submitted, undefined)
+  const mayHaveEnv = type === RUNTIME || (LOCAL.has(type) && (toolName === undefined || toolName === 'shell'))
+  return mayHaveEnv ? type : undefined
+}

@@ -96,14 +96,15 @@ function checkStrings(path: string, strings: readonly string[]): void {
   }
 }
 
-function checkEnvironment(env: Environment): void {
+/** Throws `RequestFault` with the first fault of `env`, which `at` names. */
+export function checkEnvironment(env: Environment, at = 'execution.env'): void {
   for (const [name, value] of Object.entries(env)) {
     if (isBlank(name) || name.includes('=')) {
-      throw requestFault('execution.env keys must be non-empty and cannot contain "="')
+      throw requestFault(`${at} keys must be non-empty and cannot contain "="`)
     }
     const bytes = Buffer.byteLength(name) + 1 + Buffer.byteLength(value)
     if (isSound(name) && isSound(value) && value !== HIDDEN_VALUE && bytes <= MAX_STRING_BYTES) continue
-    const path = `execution.env.${shortened(name)}`
+    const path = `${at}.${shortened(name)}`
     checkText(`the name of ${path}`, name)
     checkText(path, value)
     if (value === HIDDEN_VALUE) throw requestFault(hiddenValueText(path))

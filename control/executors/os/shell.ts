@@ -1,10 +1,11 @@
 /**
  * Runs a program or a script: `{stdout, stderr, exit_code, runner, truncated}`.
  *
- * stdin is empty. Only the first MiB of each stream is kept.
+ * Only the first MiB of each stream is kept.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { type CommandOptions, resultOf, runCommand } from '../command.ts'
+import { checkCommandInput, commandInputFields } from '../command-input.ts'
 import { type ExecutorContext, invalidInput } from '../executor.ts'
 import { ToolParams } from '../params.ts'
 import type { OsTool } from './os.ts'
@@ -43,6 +44,7 @@ export const shellParams = new ToolParams(
         description: 'What runs a script. Default auto, which is sh.',
       }),
     ),
+    ...commandInputFields,
     dir: Type.Optional(
       Type.String({
         expected: 'string',
@@ -72,7 +74,11 @@ export interface ShellOptions extends CommandOptions {
 export const shell = (options: ShellOptions): OsTool => ({
   name: 'shell',
   params: shellParams,
-  checkInput: (input) => void commandOf(shellParams.parse(input), options.policy),
+  checkInput: (input) => {
+    const params = shellParams.parse(input)
+    checkCommandInput('shell', params, options.policy)
+    commandOf(params, options.policy)
+  },
   execute: (input, context) => runShell(shellParams.parse(input), options, context),
 })
 
@@ -81,9 +87,11 @@ async function runShell(
   options: ShellOptions,
   context: ExecutorContext,
 ): Promise<ShellResult> {
+  checkCommandInput('shell', params, options.policy)
   const { command, runner } = commandOf(params, options.policy)
+  const { dir, stdin, env } = params
   const maxStreamBytes = MAX_STREAM_BYTES
-  const ended = await runCommand({ command, dir: params.dir, maxStreamBytes }, options, context)
+  const ended = await runCommand({ command, dir, stdin, env, maxStreamBytes }, options, context)
   const { stdout, stderr, exitCode } = ended
   return resultOf<ShellResult>(ended, 'command failed', {
     stdout: stdout.text,

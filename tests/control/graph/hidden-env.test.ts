@@ -25,7 +25,7 @@ describe('an input as it is shown', () => {
     ['a list of variables', { execution: { env: ['A=x'] } }, { execution: { env: '***' } }],
   ])('%s', (_, input, shown) => {
     expect(shownInput('runtime', input)).toStrictEqual(shown as typeof input)
-    expect(shownInput('os', input)).toBe(input)
+    expect(shownInput('mcp', input)).toBe(input)
   })
 
   test('holds no secret, whatever the names are, and is refused when it comes back', () => {
@@ -61,6 +61,18 @@ describe('an input as it is shown', () => {
       }),
     )
   })
+
+  test.each(['shell', 'os.shell', 'os', 'cli-skills'])(
+    'the env of a task of type %s is hidden, and nothing else',
+    (type) => {
+      const params = { command: 'a', args: ['***'], stdin: '***', env: { A: 'a secret value' } }
+      const shown = shownTask({ id: 'a', type, params })
+      expect(shown.params).toEqual({ ...params, env: { A: '***' } })
+      expect(() => reportHiddenValues([shown], refuse, 0, 1)).toThrow('task a: params.env.A is "***"')
+      expect(() => reportHiddenValues([{ id: 'a', type, params }], refuse, 0, 1)).not.toThrow()
+      expect(shownInput('os', { env: ['A=x'] })).toEqual({ env: '***' })
+    },
+  )
 
   test('a task without env is not copied', () => {
     const task = { id: 'a', type: 'runtime', params: { script: 'a' } }

@@ -1,0 +1,53 @@
+/** The parameters of a local command that the shell tool and cli-skills share: what it reads, and its environment. */
+import { Type } from '@sinclair/typebox'
+import { stringMap } from '../../shared/contract/string-map.ts'
+import { checkEnvironment } from '../../shared/runtime-request/execution.ts'
+import { RequestFault } from '../../shared/runtime-request/fault.ts'
+import { ExecutionError, invalidInput } from './executor.ts'
+import type { ShellPolicy } from './os/shell-policy.ts'
+
+/** Bytes that `stdin` may have. They are held in memory; more belongs into a file. */
+export const MAX_STDIN_BYTES = 1024 * 1024
+
+export const commandInputFields = {
+  stdin: Type.Optional(
+    Type.String({
+      expected: 'string',
+      description: 'What the program reads from its standard input. Default empty.',
+    }),
+  ),
+  env: Type.Optional(
+    stringMap({
+      expected: 'object of strings',
+      description: 'Environment variables, in addition to PATH, HOME, LANG, TMPDIR and USER. Records hide the values.',
+      examples: [{ LC_ALL: 'C' }],
+    }),
+  ),
+}
+
+export interface CommandInput {
+  readonly stdin?: string | undefined
+  readonly env?: Readonly<Record<string, string>> | undefined
+}
+
+/** Variables that decide which code a program consists of: with them any allowed command runs any other code. */
+const CODE_VARIABLES = /^(?:PATH|BASH_ENV|ENV|LD_.*|DYLD_.*)$/
+
+/** Throws `invalid_input`, or `denied` for a variable that would get around the allowlist. */
+export function checkCommandInput(tool: string, { stdin, env }: CommandInput, policy: ShellPolicy): void {
+  const bytes = stdin === undefined ? 0 : Buffer.byteLength(stdin)
+  if (bytes > MAX_STDIN_BYTES) {
+    throw invalidInput(
+      `parse ${tool} params: stdin: expected at most ${MAX_STDIN_BYTES} bytes, got ${bytes}; put more into a file`,
+    )
+  }
+  if (env === undefined) return
+  try {
+    checkEnvironment(env, 'env')
+  } catch (error) {
+    throw error instanceof RequestFault ? invalidInput(`parse ${tool} params: ${error.message}`) : error
+  }
+  const name = policy === 'open' ? undefined : Object.keys(env).find((each) => CODE_VARIABLES.test(each))
+  if (name === undefined) return
+  throw new ExecutionError('denied', `env.${name} cannot be set unless SERVICE_SHELL_POLICY=open lifts the allowlist`)
+}
