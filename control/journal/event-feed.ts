@@ -47,6 +47,12 @@ export interface EventFeedOptions {
   readonly sync: () => Promise<void>
 }
 
+/** The events of one write of the journal, or of several, with the number of the last event. */
+interface Written {
+  readonly last: number
+  readonly rows: readonly EventRow[]
+}
+
 export class EventFeed {
   readonly #history: EventHistory
   readonly #numbers: EventNumbers
@@ -56,7 +62,7 @@ export class EventFeed {
   readonly #ofGraphs = new Map<string, Map<string, Set<EventListener>>>()
   #listeners = 0
   /** Written to the journal, and perhaps not synced yet. */
-  #pending: { readonly last: number; readonly rows: readonly EventRow[] }[] = []
+  #pending: Written[] = []
   #delivered: number
   /** All listeners have been called with the events up to this number. */
   #handed = 0
@@ -175,8 +181,7 @@ export class EventFeed {
   async #deliver(): Promise<void> {
     this.#isDelivering = true
     let sliceEnd = performance.now() + SLICE_MS
-    for (let batch = this.#pending[0]; batch !== undefined && batch.last <= this.#target; batch = this.#pending[0]) {
-      this.#pending.shift()
+    for (let batch = this.#takeBatch(); batch !== undefined; batch = this.#takeBatch()) {
       const events = eventsOf(batch.rows)
       for (let from = 0; from < events.length; from += MAX_BATCH_EVENTS) {
         const some =
@@ -193,6 +198,19 @@ export class EventFeed {
     this.#delivered = Math.max(this.#delivered, this.#target)
     this.#handed = this.#delivered
     this.#isDelivering = false
+  }
+
+  /** What is next to deliver: small writes of the journal together. Undefined if no more is synced. */
+  #takeBatch(): Written | undefined {
+    const isDue = (written: Written | undefined) => written !== undefined && written.last <= this.#target
+    if (!isDue(this.#pending[0])) return undefined
+    const rows: EventRow[] = []
+    let count = 0
+    while (isDue(this.#pending[count]) && (count === 0 || rows.length < MAX_BATCH_EVENTS))
+      rows.push(...this.#pending[count++]!.rows)
+    const { last } = this.#pending[count - 1]!
+    this.#pending.splice(0, count)
+    return { last, rows }
   }
 
   /** A call of each listener that wants some of the events and still listens when its turn comes. */

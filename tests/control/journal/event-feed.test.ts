@@ -1,12 +1,13 @@
 /** Goal: listeners get every event once and in order, however many there are. Method: a real history, a feed, no disk sync. */
 import { expect, test } from 'bun:test'
-import { EventFeed } from '../../../control/journal/event-feed.ts'
+import { CROWD, EventFeed } from '../../../control/journal/event-feed.ts'
 import { EventHistory, findHistory } from '../../../control/journal/event-history.ts'
 import { EventNumbers } from '../../../control/journal/event-numbers.ts'
 import type { EventRow } from '../../../control/journal/event-rows.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { nextTurn, WRITES_PER_TURN } from '../../../shared/steps.ts'
 import { tempDir } from '../../support/temp.ts'
+import { until } from '../../support/until.ts'
 
 const log = silentLog()
 
@@ -76,4 +77,26 @@ test('a listener that stops while others are called is not called', async () => 
   feed.written([deleted(1)])
   await feed.settle()
   expect([...called]).toEqual([0])
+})
+
+test('beyond 100 listeners, events come in at most ten batches a second', async () => {
+  using dir = tempDir()
+  const feed = openFeed(dir.path)
+  const batches: number[][] = []
+  feed.subscribe({}, (events) => batches.push(events.map(({ seq }) => seq)))
+  for (let i = 0; i < CROWD; i++) feed.subscribe({}, () => {})
+  const startedAt = performance.now()
+  const count = 100
+  for (let seq = 1; seq <= count; seq++) {
+    feed.changed(seq, 'g')
+    feed.written([deleted(seq)])
+    await Bun.sleep(5)
+  }
+  await until(
+    () => batches.flat(),
+    ({ length }) => length === count,
+  )
+  const elapsedMs = performance.now() - startedAt
+  expect(batches.flat()).toEqual(Array.from({ length: count }, (_, i) => i + 1))
+  expect(batches.length).toBeLessThanOrEqual(elapsedMs / 99 + 1) // fewer are fine, more are not
 })
