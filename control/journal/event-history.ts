@@ -202,6 +202,11 @@ export class EventHistory {
     }
   }
 
+  #beginAgain(): void {
+    this.#begin()
+    if (this.#fd !== undefined) this.#log.info('past events are kept again')
+  }
+
   #startFile(): void {
     const base = this.#last
     const fd = openSync(join(this.#dataDir, nameOf(base)), 'wx', 0o600)
@@ -240,7 +245,7 @@ export class EventHistory {
   append(rows: readonly EventRow[]): void {
     if (rows.length === 0) return
     const { first, last, count } = rangeOf(rows)
-    if (this.#fd === undefined && !this.#isClosed && performance.now() >= this.#retryAt) this.#begin()
+    if (this.#fd === undefined && !this.#isClosed && performance.now() >= this.#retryAt) this.#beginAgain()
     if (this.#fd === undefined) {
       this.#last = last
       return

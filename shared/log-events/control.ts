@@ -133,6 +133,11 @@ export const controlLogEvents = {
     when: 'The file of past events cannot be written or read. Streams that resume get a reset with the present state.',
     fields: CAUSE,
   },
+  'past events are kept again': {
+    level: 'info',
+    when: 'The file of past events can be written again. It begins with this moment.',
+    fields: {},
+  },
   'cannot remove old events': {
     level: 'warn',
     when: 'A file of old events stays.',
