@@ -76,6 +76,18 @@ export const controlSettings = {
     max: 100_000,
     help: 'Maximum number of event streams that are open at the same time. A further one gets 503.',
   }),
+  eventKeepAlive: duration({
+    default: '15s',
+    minMs: 100,
+    maxMs: 30_000,
+    help: 'Interval between the comments in an event stream. Proxies close connections that are idle for longer than they allow.',
+  }),
+  slowClientTimeout: duration({
+    default: '30s',
+    minMs: 1_000,
+    maxMs: 50_000,
+    help: 'How long a client of an event stream, or of a log that is followed, may read nothing while its buffer is full. Then it is cut off.',
+  }),
   skillsDir: text({
     variable: 'SERVICE_SKILLS_DIR',
     value: 'directory',

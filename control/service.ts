@@ -87,7 +87,8 @@ export class ControlService {
       ...{ callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, stopping, log },
       runtimeCapacity: runtime.capacity,
     }
-    return controlApp({ parts, counters, guard: access.guard, startedAt })
+    const streamLimits = { keepAliveMs: this.#config.eventKeepAlive, slowClientMs: this.#config.slowClientTimeout }
+    return controlApp({ parts, counters, guard: access.guard, streamLimits, startedAt })
   }
 
   /** Throws `UsageError` and `StartStopped`; then no process, socket or journal segment of this start is left. */

@@ -7,6 +7,6 @@ const log = silentLog()
 const guard = () => {}
 
 export const describedControl = () =>
-  controlApp({ parts: { log }, guard, startedAt: 0, counters: {} } as unknown as ControlAppOptions)
+  controlApp({ parts: { log }, guard, startedAt: 0, counters: {}, streamLimits: {} } as unknown as ControlAppOptions)
 
 export const describedRuntime = () => runtimeApp({ log, guard } as unknown as RuntimeAppOptions)

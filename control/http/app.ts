@@ -17,6 +17,7 @@ import { addLogRoutes } from './logs.ts'
 import { addMcpRoutes } from './mcp.ts'
 import { addMcpEndpoint } from './mcp-endpoint.ts'
 import { addMetricsRoute } from './metrics.ts'
+import type { StreamLimits } from './stream-limits.ts'
 import { addTaskRoutes } from './tasks.ts'
 
 const CONTROL_INFO: ServiceInfo = {
@@ -29,18 +30,19 @@ export interface ControlAppOptions {
   readonly parts: OperationParts
   readonly counters: Counters
   readonly guard: Guard
+  readonly streamLimits: StreamLimits
   /** `performance.now()` at start. */
   readonly startedAt: number
 }
 
-export function controlApp({ parts, counters, guard, startedAt }: ControlAppOptions): AnyElysia {
+export function controlApp({ parts, counters, guard, streamLimits, startedAt }: ControlAppOptions): AnyElysia {
   const { log, maxBodyBytes, unknownFields } = parts
   const errorBody = (error: Error): ErrorResponse => ({ error: error.message })
   const app: AnyElysia = httpService({ log, guard, errorBody, maxBodyBytes, unknownFields })
   addTaskRoutes(app, parts)
   addGraphRoutes(app, parts)
-  addLogRoutes(app, parts)
-  addEventRoutes(app, parts)
+  addLogRoutes(app, parts, streamLimits)
+  addEventRoutes(app, parts, streamLimits)
   addAdapterRoutes(app, parts)
   addMcpRoutes(app, parts)
   addMcpEndpoint(app, parts)

@@ -8,16 +8,11 @@ import type { OperationParts } from '../operations/parts.ts'
 import type { EventSink } from '../operations/watch.ts'
 import { type WatchAddress, watchSubject } from '../operations/watch-subject.ts'
 import { eventsText, KEEP_ALIVE_TEXT, OPEN_TEXT, positionText } from './event-text.ts'
+import type { StreamLimits } from './stream-limits.ts'
 import { TASK_PLACES } from './task-places.ts'
 
 /** Bytes that may wait for a client. The kernel holds some more. */
 export const STREAM_BUFFER_BYTES = 256 * 1024
-
-/** Milliseconds between two comments, below what proxies and the server take for an idle connection. */
-const KEEP_ALIVE_MS = 15_000
-
-/** Milliseconds that a client may take to read a full buffer while past events are replayed. */
-const REPLAY_PATIENCE_MS = 30_000
 
 const section = 'Events'
 
@@ -30,8 +25,8 @@ const headers = { 'Last-Event-ID': 'The id of the last event that was received. 
 const answers = { 200: other('text/event-stream', 'The events, until the client closes the connection.') }
 const errors = { 400: 'The number to continue after is invalid.', 503: 'Too many streams are open.' }
 
-export function addEventRoutes(app: AnyElysia, parts: OperationParts): void {
-  const keepAlive = new KeepAlive()
+export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
+  const keepAlive = new KeepAlive(limits.keepAliveMs)
   const open = async (
     request: Request,
     query: { after?: string; until?: string },
@@ -42,7 +37,7 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts): void {
     const asked = { subject, after, untilEnded }
     if (request.method === 'HEAD') return new Response(null, { headers: HEADERS })
     app.server?.timeout(request, IDLE_TIMEOUT_SECONDS)
-    const stream = new EventStream(keepAlive)
+    const stream = new EventStream(keepAlive, limits.slowClientMs)
     const watch = parts.eventStreams.open(asked, stream)
     keepAlive.add(stream) // not before: a refused stream would stay
     stream.onClosed = () => watch.end()
@@ -114,13 +109,18 @@ function isUntilEnded(text: string | undefined): boolean {
 /** Sends a comment to all streams from time to time. */
 class KeepAlive {
   readonly #streams = new Set<EventStream>()
+  readonly #intervalMs: number
   #timer: Timer | undefined
+
+  constructor(intervalMs: number) {
+    this.#intervalMs = intervalMs
+  }
 
   add(stream: EventStream): void {
     this.#streams.add(stream)
     this.#timer ??= setInterval(
       () => void eachByTurns([...this.#streams], WRITES_PER_TURN, (each) => each.keepAlive()),
-      KEEP_ALIVE_MS,
+      this.#intervalMs,
     )
   }
 
@@ -136,14 +136,16 @@ class KeepAlive {
 class EventStream implements EventSink {
   readonly body: ReadableStream<Uint8Array>
   readonly #keepAlive: KeepAlive
+  readonly #slowClientMs: number
   #controller!: ReadableStreamDefaultController<Uint8Array>
   #whenRead: (() => void) | undefined
   #hasEnded = false
   /** The client has closed the connection. */
   onClosed: () => void = () => {}
 
-  constructor(keepAlive: KeepAlive) {
+  constructor(keepAlive: KeepAlive, slowClientMs: number) {
     this.#keepAlive = keepAlive
+    this.#slowClientMs = slowClientMs
     this.body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -184,7 +186,7 @@ class EventStream implements EventSink {
   }
 
   async drained(): Promise<boolean> {
-    const end = performance.now() + REPLAY_PATIENCE_MS
+    const end = performance.now() + this.#slowClientMs
     while (this.isFull && !this.#hasEnded) {
       const left = end - performance.now()
       if (left <= 0) return false

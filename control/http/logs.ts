@@ -8,6 +8,7 @@ import { didYouMean } from '../../shared/unknown-names.ts'
 import { LOG_STREAMS, type LogStream } from '../graph/log-page.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { openTaskLog, type TaskLog, type TaskLogRequest } from '../operations/task-log.ts'
+import type { StreamLimits } from './stream-limits.ts'
 import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 
 /** Most lines of `tail`. */
@@ -34,13 +35,14 @@ const logQuery = {
   ),
 }
 
-export function addLogRoutes(app: AnyElysia, parts: OperationParts): void {
-  for (const place of TASK_PLACES) addLogRoute(app, parts, place)
+export function addLogRoutes(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
+  for (const place of TASK_PLACES) addLogRoute(app, parts, limits, place)
 }
 
 function addLogRoute(
   app: AnyElysia,
   parts: OperationParts,
+  { slowClientMs }: StreamLimits,
   { path, noun, params, errors, addressIn }: TaskPlace,
 ): void {
   app.get(
@@ -50,9 +52,11 @@ function addLogRoute(
       const gone = new AbortController()
       const reader = { traceId: traceIdOf(set), signal: AbortSignal.any([request.signal, gone.signal]) }
       // A task may be silent for hours. Who does not take what it writes is cut off.
+      const isFollower = asked.followUntil !== undefined
+      const takeSeconds = isFollower ? Math.ceil(slowClientMs / 1_000) : WRITE_TIMEOUT_SECONDS
       const patience: Patience = {
-        waits: () => app.server?.timeout(request, asked.followUntil === undefined ? WRITE_TIMEOUT_SECONDS : 0),
-        takes: () => app.server?.timeout(request, WRITE_TIMEOUT_SECONDS),
+        waits: () => app.server?.timeout(request, isFollower ? 0 : WRITE_TIMEOUT_SECONDS),
+        takes: () => app.server?.timeout(request, takeSeconds),
       }
       patience.waits()
       return logResponse(await openTaskLog(parts, addressIn(params), asked, reader), patience, () => gone.abort())

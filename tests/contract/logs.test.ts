@@ -6,10 +6,12 @@ import { join } from 'node:path'
 import { type Control, startControl } from '../support/control.ts'
 import { oddServer, startMcpControl } from '../support/mcp.ts'
 import { connectClient } from '../support/mcp-client.ts'
+import { startPair } from '../support/pair.ts'
 import { reading } from '../support/reading.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+import { RawClient } from './raw-client.ts'
 
 setDefaultTimeout(60_000)
 
@@ -310,6 +312,31 @@ describe('followers', () => {
     await followed.done
     expect(followed.state.received.length).toBe(1_000_006)
     for (const socket of stalled) socket.destroy()
+  })
+
+  test('one who reads nothing for --slow-client-timeout is cut off, one who waits for output is not', async () => {
+    await using pair = await startPair({ controlFlags: ['--slow-client-timeout', '1s'] })
+    const task = (id: string, text: string) => ({ id, type: 'runtime.script', params: { script: text } })
+    const large = 'head -c 30000000 /dev/zero | tr "\\0" x; exec sleep 600' // more than the kernel holds for a socket
+    await pair.control.submit([task('silent', 'echo on; exec sleep 600'), task('large', large)])
+    const patient = reading(pair.control.fetch('/tasks/silent/logs?follow=true'))
+    await patient.has('on\n')
+    using stalled = await RawClient.connect(pair.control)
+    stalled.send('GET /tasks/large/logs?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await until(
+      () => stalled.received.length,
+      (length) => length > 0,
+    )
+    stalled.pause()
+    await until(
+      () => stalled.isCut,
+      (isCut) => isCut,
+    )
+    expect((await pair.control.get('large')).status).toBe('running')
+    expect(patient.state.hasEnded).toBe(false)
+    for (const id of ['silent', 'large']) await pair.control.fetch(`/tasks/${id}/cancel`, { method: 'POST' })
+    await patient.done
+    await pair.control.allEnded()
   })
 
   test('of a service that stops are let go', async () => {

@@ -71,6 +71,13 @@ export class EventStreamClient implements AsyncDisposable {
   }
 }
 
+/** The events in the text of a stream. */
+export const eventsIn = (text: string): ServiceEvent[] =>
+  text.split('\n\n').flatMap((block) => {
+    const kind = /^event: (.*)$/m.exec(block)?.[1]
+    return kind === undefined ? [] : { event: kind, ...JSON.parse(/^data: (.*)$/m.exec(block)![1]!) }
+  })
+
 /** Events with the number of the event before them. */
 const REPEATS: ReadonlySet<string> = new Set(['lagging', 'task_waiting'])
 

@@ -92,6 +92,7 @@ const parts = {
 
 const appWith = (token: string | undefined) =>
   controlApp({
+    streamLimits: { keepAliveMs: 15_000, slowClientMs: 30_000 },
     ...{ parts, counters: new Counters(store), startedAt: 0 },
     guard: createGuard({ token, allowedHosts: [], listeningHost: '127.0.0.1' }),
   })
