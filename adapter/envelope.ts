@@ -12,7 +12,7 @@ export interface Failure {
     /** Body of the HTTP answer, at most its first 64 KiB; empty without one. */
     readonly body: string
   }
-  /** The part of the result that was achieved. */
+  /** The partial result. */
   readonly data?: object
 }
 
@@ -44,7 +44,7 @@ export interface Answer {
 
 export const success = (data: object): Answer => ({ data, exitCode: EXIT.success })
 
-/** The client was told to stop. */
+/** The client got SIGINT or SIGTERM. */
 export class Interrupted extends Error {
   override name = 'Interrupted'
   constructor(

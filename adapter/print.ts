@@ -28,7 +28,7 @@ export async function complain(text: string): Promise<void> {
   await Bun.write(Bun.stderr, `taskmill: ${visibleLine(text)}\n`).catch(() => {}) // standard error is closed
 }
 
-/** One line in a pipe. On a terminal indented, and no character of it is obeyed. */
+/** One line in a pipe. On a terminal indented, with control characters escaped. */
 const jsonText = (envelope: Envelope): string =>
   isatty(STDOUT) ? visibleJson(JSON.stringify(envelope, null, 2)) : JSON.stringify(envelope)
 

@@ -8,6 +8,6 @@ export const followSettings = {
     default: '0s',
     minMs: 0,
     maxMs: 30 * DAY_MS,
-    help: 'Maximum time to follow the graph; 0s: no limit. After it, the exit code is 3, and the graph goes on.',
+    help: 'Maximum time to follow the graph; 0s: no limit. Then the exit code is 3, and the graph continues.',
   }),
 }

@@ -5,7 +5,7 @@ import { onlyIdOf } from './ids.ts'
 import { shown } from './shown.ts'
 
 export const get = defineCommand({
-  summary: 'Show a task: its state, parameters, result, error, times. Of a graph the same as graph.',
+  summary: 'Show a task: its state, parameters, result, error, times. For a graph, the same as graph.',
   usage: 'ID',
   settings: {},
   maxArguments: 1,

@@ -5,7 +5,7 @@ import { fileOf, fileSetting } from './file-argument.ts'
 
 export const parameterSetting = texts({
   value: 'name=value',
-  help: 'The value of a parameter that the graph declares in its field params. name:=json for values that are no text.',
+  help: 'Value of a parameter that the graph declares in its field params. name:=json for other values than text.',
 })
 
 export const graphSettings = {
@@ -13,7 +13,7 @@ export const graphSettings = {
   format: choice({
     default: 'auto',
     choices: ['auto', 'json', 'yaml'],
-    help: 'Of the graph. auto: yaml for files that end in .yaml or .yml, else json.',
+    help: 'Format of the graph. auto: yaml for files that end in .yaml or .yml, else json.',
   }),
   set: parameterSetting,
 }

@@ -11,7 +11,7 @@ export const logs = defineCommand({
   summary: 'Print the output of a task. With --follow show it while the task writes it, on standard error.',
   usage: 'TASK_ID [--follow] [--tail 100]',
   settings: {
-    follow: flag({ letter: 'f', help: 'Go on until the task has ended, also through restarts of the service.' }),
+    follow: flag({ letter: 'f', help: 'Continue until the task has ended, also through restarts of the service.' }),
     tail: optionalInteger({ value: 'lines', min: 0, max: 100_000, help: 'Begin with the last lines of each stream.' }),
   },
   maxArguments: 1,

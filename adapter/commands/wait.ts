@@ -58,7 +58,7 @@ export const wait = defineCommand({
   usage: 'ID... [--fail] [--timeout 2m]',
   settings: {
     fail: flag({
-      help: 'Exit code 1 if a task ended otherwise than in success. A failure with continue_on_error, and a task that did not have to run, do not count.',
+      help: 'Exit code 1 if a task did not succeed. Failures with continue_on_error, and tasks that did not have to run, do not count.',
     }),
     ...waitSettings,
   },

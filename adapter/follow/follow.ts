@@ -1,7 +1,6 @@
 /**
- * Follows a graph until it has ended: one look at it, then its events. A lost connection is resumed after the last event,
- * also across a restart of the service. A service without events is asked again and again; it holds each request until
- * the graph has ended or `wait_ms` are over.
+ * Follows a graph until it has ended: reads it once, then its events. After a lost connection or a restart of the service it
+ * resumes after the last event. A service without events is polled with `wait_ms`.
  */
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
@@ -15,10 +14,10 @@ const EVENT_SEQ_HEADER = 'x-event-seq'
 /** Answers of a service that has no such route. */
 const NO_ROUTE = new Set([404, 405])
 
-/** Milliseconds for which a service without events holds a look. Shorter looks show changes sooner. */
+/** `wait_ms` of each poll of a service without events. A shorter one shows changes sooner. */
 const LOOK_HOLD_MS = 500
 
-/** The graph was deleted, or has been kept for long enough. */
+/** The graph was deleted by a caller or by retention. */
 class GraphRemoved extends Error {}
 
 export class Follower {
@@ -41,7 +40,7 @@ export class Follower {
     return this.#outage.notice
   }
 
-  /** Returns once the graph has ended. Throws what `signal` is aborted with, or `CallFailed` if there is no such graph. */
+  /** Returns once the graph has ended. Throws the reason of `signal`, or `CallFailed` if there is no such graph. */
   async follow(): Promise<void> {
     while (!this.#graph.hasEnded) {
       try {
@@ -59,7 +58,7 @@ export class Follower {
     const path = `/graphs/${encodeURIComponent(this.#graph.graphId)}${hold}`
     const { body, headers } = await this.#client.answer({ method: 'GET', path, signal: this.#signal })
     this.#graph.look(body as GraphDetails)
-    // Of a graph that is too large for one answer, the past has the other tasks.
+    // The answer leaves out tasks of a very large graph. All of its events have them.
     this.#since = { after: (body as GraphDetails).truncated ? 0 : Number(headers.get(EVENT_SEQ_HEADER) ?? 0) }
     this.#outage.over()
   }
@@ -81,10 +80,10 @@ export class Follower {
     if (error instanceof GraphRemoved) throw error
     if (error instanceof CallFailed) {
       if (this.#since !== undefined && this.#hasEvents && NO_ROUTE.has(error.statusCode)) {
-        this.#hasEvents = false // the next look tells whether it is the graph that is unknown
+        this.#hasEvents = false // an unknown graph gets 404, too; the next read tells which
         return
       }
-      if (error.statusCode > 0) this.#since = undefined // it refuses the stream now, but may answer a look
+      if (error.statusCode > 0) this.#since = undefined // read the graph again before the next stream
     }
     await this.#outage.lost(error)
   }

@@ -1,6 +1,5 @@
 /**
- * A graph as a follower knows it: what its file says, what the service said when it was looked at, and what events have
- * changed since. Pure.
+ * The state of a followed graph: from its file, from the answer of GET /graphs/{id}, and from the events since then. Pure.
  */
 import type { TaskEventState } from '../../shared/contract/events.ts'
 import type { GraphState } from '../../shared/contract/graph-state.ts'
@@ -69,14 +68,14 @@ export class FollowedGraph {
     return this.#state !== 'running'
   }
 
-  /** Takes over the answer of GET /graphs/{id}. */
+  /** Applies the answer of GET /graphs/{id}. */
   look(details: GraphDetails): void {
     this.#state = details.state
     this.#acceptedAt = Date.parse(details.created_at)
     for (const task of details.tasks) this.#set(task.id, task, task, task)
   }
 
-  /** Takes over an event of the graph. Unknown kinds change nothing. */
+  /** Applies an event of the graph. Unknown kinds change nothing. */
   apply(kind: string, data: object): void {
     if (kind === 'task_changed') this.#change(data as TaskEventState)
     else if (kind === 'task_waiting') this.#explain(data as { task_id: string } & Explained)
@@ -128,7 +127,7 @@ export class FollowedGraph {
     const detailOf = () => this.#detailOf(task)
     task.progress = {
       ...taskProgress(shown, { ...state, continue_on_error: continuesOnError }, this.#acceptedAt),
-      // Only tasks on the screen get a text. It changes when those end that the task waits for.
+      // A getter: only tasks on the screen need the text, and it changes when dependencies end.
       get detail() {
         return detailOf()
       },
@@ -162,8 +161,8 @@ export class FollowedGraph {
   }
 
   /**
-   * Whether the graph has ended, and every task in success, as the rules of the graph provide for, or as its file means it
-   * to: failed with `expect` failed, or skipped because of such a task.
+   * Whether the graph has ended, and every task as intended: in success, within the rules of the graph, or as its annotation
+   * expects (failed, or skipped because of such a failure).
    */
   get wentAsMeant(): boolean {
     const meantLosses = new Set<string>()

@@ -1,4 +1,4 @@
-/** Shows output of tasks on standard error: as it is in a pipe, as harmless text on a terminal. */
+/** Shows output of tasks on standard error: unchanged in a pipe, with control characters escaped on a terminal. */
 import { visibleLine, visibleLines } from '../../shared/visible-text.ts'
 
 export interface LogScreen {

@@ -1,6 +1,6 @@
 /**
- * Tries that go on while the service is away: growing pauses between them, a sentence for people, and a limit after which a
- * person would look after the service.
+ * Retries while the service is unreachable: growing pauses, a notice for people, and a limit after which a person would look
+ * at the service.
  */
 import { faultText } from '../../shared/connection-fault.ts'
 import { GrowingPause } from '../../shared/growing-pause.ts'
@@ -20,7 +20,7 @@ export class Outage {
   /** What is wrong with the connection; empty if nothing is. */
   notice = ''
 
-  /** `onBegin` is told once for each outage. */
+  /** `onBegin` is called once per outage. */
   constructor(signal: AbortSignal, onBegin: (notice: string) => void = () => {}) {
     this.#signal = signal
     this.#onBegin = onBegin
@@ -33,7 +33,7 @@ export class Outage {
     this.notice = ''
   }
 
-  /** Waits before the next try. Throws `error` if another try cannot help, or what the signal is aborted with. */
+  /** Waits before the next try. Throws `error` if another try cannot help, or the reason of the signal once it fires. */
   async lost(error: unknown): Promise<void> {
     this.#signal.throwIfAborted()
     if (error instanceof CallFailed && isFinal(error)) throw error
@@ -47,5 +47,5 @@ export class Outage {
   }
 }
 
-/** Whether the service answered that it never will: another try is for those that are away or too busy. */
+/** Whether the refusal is permanent. Only an unreachable or busy service is worth another try. */
 const isFinal = ({ statusCode }: CallFailed): boolean => statusCode >= 400 && statusCode < 500 && statusCode !== 429

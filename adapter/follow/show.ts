@@ -1,4 +1,4 @@
-/** Follows a graph before the eyes of a person, on standard error, and gives the answer of `run` and `watch`. */
+/** Shows a graph on standard error while it runs, and returns the answer of `run` and `watch`. */
 import { messageOf } from '../../shared/errors.ts'
 import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
 import { colours, noColours } from '../../shared/live-view/palette.ts'
@@ -27,7 +27,7 @@ export interface ShowRequest {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** The time of `--timeout` is over. */
+/** `--timeout` has passed. */
 class TimeIsOver extends Error {}
 
 export async function showGraph(request: ShowRequest): Promise<Answer> {
@@ -53,8 +53,8 @@ export async function showGraph(request: ShowRequest): Promise<Answer> {
 }
 
 /**
- * Commands that come back to a graph, as a shell takes them. The value of a token is never printed: the command refers to
- * its variable. Ids of graphs are harmless, unless the service is not ours.
+ * Shell commands that follow and cancel the graph. A token is never printed: the commands refer to its variable. Ids of graphs
+ * are harmless, unless the service is not ours.
  */
 function commandsFor({ graphId, client: { baseUrl }, env }: ShowRequest): string {
   const id = /^[\w.-]+$/.test(graphId) ? graphId : 'GRAPH_ID'
@@ -65,7 +65,7 @@ function commandsFor({ graphId, client: { baseUrl }, env }: ShowRequest): string
   return `To follow it: ${command('watch')}\nTo stop it:   ${command('cancel')}`
 }
 
-/** Draws frames until it is closed. The last one shows the end. */
+/** Draws frames until `close`, which draws the last one. */
 function showing(view: LiveView, graph: FollowedGraph, follower: Follower): { close(): void } {
   const isTerminal = view instanceof TerminalView
   let last: object | undefined

@@ -1,8 +1,8 @@
 /**
  * Reads the output of a task, both streams at the same time.
  *
- * A followed stream is read one attempt at a time: each answer has the output of one, and says which and from which byte on.
- * So a client that has lost the connection can ask for the rest.
+ * A followed stream is read one attempt at a time. The headers of each answer say which attempt it is and at which byte it
+ * begins, so the client can ask for the rest after a lost connection.
  */
 import { BoundedOutput } from '../../shared/bounded-output.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
@@ -27,7 +27,7 @@ export interface OutputRequest {
   readonly isFollowed: boolean
   /** Gets what arrives, as it arrives. */
   readonly onChunk: (chunk: Uint8Array) => void
-  /** Told a sentence when the connection is lost. */
+  /** Called with a sentence when the connection is lost. */
   readonly onOutage: (notice: string) => void
   readonly signal: AbortSignal
 }
@@ -131,7 +131,7 @@ class OutputStream {
   }
 }
 
-/** What of the record of a task tells whether it has ended. */
+/** The fields of a record that tell whether the task has ended. */
 interface LookedAt {
   readonly status?: unknown
   readonly attempt?: number

@@ -1,12 +1,12 @@
-/** What of a value JSON cannot hold, or what would change in it. Pure. */
+/** Finds values that JSON cannot represent, or would change. Pure. */
 
 /** Bytes of a graph as JSON, about: four times what a service accepts by default. */
 export const MAX_JSON_BYTES = 256 * 1024 * 1024
 
-/** Values within values. The parser gives up at some 4,000. */
+/** Depth of nesting. The YAML parser fails at about 4,000. */
 const MAX_DEPTH = 1_000
 
-/** What of `value` JSON cannot hold, with its place; undefined for nothing. */
+/** The first value that JSON cannot represent, with its path. Undefined if there is none. */
 export function jsonFault(value: unknown, maxBytes: number): string | undefined {
   const path: (string | number)[] = []
   let bytes = 0
@@ -32,7 +32,7 @@ export function jsonFault(value: unknown, maxBytes: number): string | undefined 
   return path.length === 0 || path.length === MAX_DEPTH ? fault : `${pathText(path)}: ${fault}`
 }
 
-/** Of a value and what separates it from the next one. */
+/** Least bytes of a value with its separator. */
 const MIN_VALUE_BYTES = 2
 
 function numberFault(number: number): string | undefined {

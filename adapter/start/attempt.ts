@@ -14,7 +14,7 @@ export type Attempt =
       readonly ended?: Promise<string>
       /** The likely cause when the time is up. Empty if unknown. */
       diagnose?(): Promise<string>
-      /** Stops watching the started service, which goes on. */
+      /** Stops watching the started service. The service keeps running. */
       release?(): void
     }
   | { readonly isStarted: false; readonly note: string; readonly hints: readonly string[] }

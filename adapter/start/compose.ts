@@ -28,7 +28,7 @@ export async function composeUp(
     by: 'compose',
     note: `${[program, ...prefix].join(' ')} up -d in ${directory}`,
     hints: [paste('ps', '-a'), paste('logs', '--tail', '50')],
-    // A service that ends may be meant to, or be restarted. So its log matters only once the time is up.
+    // A compose service may exit or restart on purpose. So its log matters only after the timeout.
     async diagnose() {
       const logs = await docker.ask(program, [...prefix, 'logs', '--no-color', '--tail', '5'], { cwd: directory })
       const words = lastLines(logs.stdout)

@@ -23,7 +23,7 @@ export interface DockerRun {
   readonly hints: readonly string[]
 }
 
-/** Milliseconds for a query, which needs no image. A daemon that was just woken takes seconds. */
+/** Milliseconds for a query, which needs no image. A daemon that has just started takes seconds. */
 const QUERY_MS = 20_000
 
 /** Bytes kept of stdout and of stderr: the last ones, which tell the outcome. */

@@ -1,4 +1,4 @@
-/** How `-o table` looks where it is printed. */
+/** Colours and width of the output of `-o table`. */
 import type { Paint } from '../../shared/live-view/palette.ts'
 
 export interface Look {

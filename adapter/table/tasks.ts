@@ -5,7 +5,7 @@ import type { Look } from './look.ts'
 import { waitingWords } from './waiting.ts'
 import { taskStateCell, timeAgo, timeTaken } from './words.ts'
 
-/** What a row shows of a task: its record, or its entry in the answer for a graph. */
+/** A row is made from a record, or from the entry of a task in the answer about its graph. */
 export type TableTask = Pick<TaskRecord, 'id' | 'type' | 'status'> &
   Partial<
     Pick<
@@ -41,7 +41,7 @@ function rowOf(task: TableTask, nowMs: number): Cell[] {
 export const typeWords = ({ type, tool_name }: Pick<TableTask, 'type' | 'tool_name'>): string =>
   tool_name === undefined ? type : `${type}.${tool_name}`
 
-/** How long it took, or takes by now. */
+/** The duration; of a running task, until now. */
 export function tookWords(
   { started_at, finished_at }: Pick<TableTask, 'started_at' | 'finished_at'>,
   nowMs: number,
