@@ -21,6 +21,7 @@ import { knownCommand } from './commands/known-command.ts'
 import { list } from './commands/list.ts'
 import { logs } from './commands/logs.ts'
 import { mcp } from './commands/mcp.ts'
+import { rerun } from './commands/rerun.ts'
 import { run } from './commands/run.ts'
 import { schema } from './commands/schema.ts'
 import { submit } from './commands/submit.ts'
@@ -40,6 +41,7 @@ const COMMANDS: Commands = {
   check,
   wait,
   watch,
+  rerun,
   get,
   list,
   graphs,

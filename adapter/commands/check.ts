@@ -8,7 +8,7 @@ import { graphOf, graphSettings } from './graph-argument.ts'
 export const check = defineCommand({
   summary:
     'Check a task graph without submitting it: its faults, the order of its tasks. Exit code 1 if it has a fault.',
-  usage: '[FILE]',
+  usage: '[FILE] [--set name=value]',
   settings: graphSettings,
   maxArguments: 1,
   async run({ values, positionals, client }) {

@@ -31,4 +31,6 @@ const SYNONYMS = {
   validate: 'check',
   lint: 'check',
   plan: 'check',
+  retry: 'rerun',
+  restart: 'rerun',
 } as const

@@ -9,7 +9,7 @@ import { graphOf, graphSettings } from './graph-argument.ts'
 export const run = defineCommand({
   summary:
     'Submit a task graph and follow it. Exit code 0 if every task succeeded or was meant to fail. Ctrl-C leaves it running.',
-  usage: '[FILE] [--timeout 10m]',
+  usage: '[FILE] [--set name=value] [--timeout 10m]',
   settings: { ...graphSettings, ...followSettings },
   maxArguments: 1,
   heedsInterruption: true,

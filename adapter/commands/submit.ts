@@ -7,7 +7,7 @@ import { graphOf, graphSettings } from './graph-argument.ts'
 
 export const submit = defineCommand({
   summary: 'Submit a task graph: {"tasks": [{"id", "type", ...}]}.',
-  usage: '[FILE] [--dry-run]',
+  usage: '[FILE] [--set name=value] [--dry-run]',
   settings: {
     ...graphSettings,
     dryRun: flag({ help: 'Submit nothing: show the faults of the graph and the order of its tasks, as check does.' }),

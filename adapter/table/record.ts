@@ -4,7 +4,7 @@ import { isObject } from '../../shared/json.ts'
 import { alignedFields, alignedRows, type Cell } from './columns.ts'
 import { generalTable, textLines } from './general.ts'
 import type { Look } from './look.ts'
-import { tookWords, typeWords } from './tasks.ts'
+import { reusedWords, tookWords, typeWords } from './tasks.ts'
 import { waitingWords } from './waiting.ts'
 import { taskStateCell, timeAgo } from './words.ts'
 
@@ -32,6 +32,7 @@ function fieldsOf(record: TaskRecord, nowMs: number): [string, Cell][] {
     ['attempt', { text: attempt > 0 ? String(attempt) : '' }],
     ['created', { text: timeAgo(record.created_at, nowMs) }],
     ['took', { text: tookWords(record, nowMs) }],
+    ['reused from', { text: reusedWords(record) }],
     ['error', { text: error ?? '', style: 'red' }],
     ['code', { text: code ?? '' }],
   ]

@@ -10,7 +10,15 @@ export type TableTask = Pick<TaskRecord, 'id' | 'type' | 'status'> &
   Partial<
     Pick<
       TaskRecord,
-      'tool_name' | 'attempt' | 'started_at' | 'finished_at' | 'error' | 'created_at' | 'waiting' | 'continue_on_error'
+      | 'tool_name'
+      | 'attempt'
+      | 'started_at'
+      | 'finished_at'
+      | 'error'
+      | 'created_at'
+      | 'waiting'
+      | 'continue_on_error'
+      | 'reused_from'
     >
   >
 
@@ -34,12 +42,16 @@ function rowOf(task: TableTask, nowMs: number): Cell[] {
     { text: attempt > 1 ? `×${attempt}` : '', style: 'yellow' },
     { text: tookWords(task, nowMs), isRight: true },
     { text: timeAgo(created_at, nowMs), style: 'dim' },
-    { text: error || waitingWords(task.waiting) },
+    { text: error || waitingWords(task.waiting) || (task.reused_from && `reused from ${reusedWords(task)}`) || '' },
   ]
 }
 
 export const typeWords = ({ type, tool_name }: Pick<TableTask, 'type' | 'tool_name'>): string =>
   tool_name === undefined ? type : `${type}.${tool_name}`
+
+/** `GRAPH_ID/TASK_ID` of the task whose outcome a rerun reused. Empty for others. */
+export const reusedWords = ({ reused_from: from }: Pick<TableTask, 'reused_from'>): string =>
+  from === undefined ? '' : `${from.graph_id}/${from.task_id}`
 
 /** The duration; of a running task, until now. */
 export function tookWords(

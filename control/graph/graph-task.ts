@@ -10,7 +10,20 @@ import type { Task } from './graph.ts'
 import { durationOf } from './graph-findings.ts'
 
 export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask {
-  const { id, type, toolName, status, attempt, dependsOn, rule, startedAt, finishedAt, errorText, failure } = task
+  const {
+    id,
+    type,
+    toolName,
+    status,
+    attempt,
+    dependsOn,
+    rule,
+    startedAt,
+    finishedAt,
+    errorText,
+    failure,
+    reusedFrom,
+  } = task
   const durationMs = durationOf(task, now)
   const error = errorText ?? failure?.message // between two attempts only the failure of the last one is known
   return {
@@ -28,6 +41,7 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
     ...(error !== undefined && { error: error.slice(0, MAX_GRAPH_ERROR_CHARACTERS) }),
     ...(failure !== undefined && { code: failure.code }),
     ...(waiting !== undefined && { waiting }),
+    ...(reusedFrom !== undefined && { reused_from: reusedFrom }),
   }
 }
 

@@ -6,7 +6,7 @@
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { count, flag, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
-import { CancelledTask } from './control.ts'
+import { CancelledTask, ReusedFrom } from './control.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { RUN_IFS } from './run-if.ts'
 import { TASK_STATUSES } from './task-status.ts'
@@ -87,6 +87,7 @@ export const GraphTask = Type.Object(
     error: maybe(text(`Why it did not succeed, at most ${MAX_GRAPH_ERROR_CHARACTERS} characters.`)),
     code: maybe(text('The kind of failure.')),
     waiting: maybe(Waiting),
+    reused_from: maybe(ReusedFrom),
     annotations: maybe(
       textMap(
         `As submitted. Left out where they have more than ${MAX_GRAPH_ANNOTATION_CHARACTERS} characters; the record has them.`,

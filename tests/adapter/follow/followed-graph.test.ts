@@ -72,6 +72,16 @@ describe('a followed graph', () => {
     })
   })
 
+  test('a reused outcome took no time in this graph', () => {
+    const reused_from = { graph_id: 'before', task_id: 'a' }
+    const graph = followed([
+      { id: 'a', status: 'success', started_at: at(-5_000), finished_at: at(-2_000), attempt: 1, reused_from },
+    ])
+    expect(shown(graph)).toMatchObject([{ phase: 'success' }])
+    expect(shown(graph)[0]).not.toHaveProperty('startMs')
+    expect(graph.data().tasks).toEqual([{ id: 'a', status: 'success', duration_ms: 0 }])
+  })
+
   test('a deleted task is gone', () => {
     const graph = followed([{ id: 'a' }, { id: 'b' }])
     graph.apply('task_deleted', { task_id: 'a' })
