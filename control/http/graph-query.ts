@@ -25,7 +25,7 @@ export function graphPageRequest(query: GraphQuery, url: string): GraphPageReque
   return {
     filter: {
       states: knownValues('state', state, GRAPH_STATES),
-      name,
+      name: nameOf(name),
       labels: repeatedValues('label', labels).map(labelOf),
       since: timeOf('since', since),
       until: timeOf('until', until),
@@ -33,6 +33,11 @@ export function graphPageRequest(query: GraphQuery, url: string): GraphPageReque
     after: cursor === undefined ? undefined : afterOf(cursor),
     limit: limitOf(limit, { most: MAX_PAGE_GRAPHS, standard: DEFAULT_PAGE_GRAPHS }),
   }
+}
+
+function nameOf(text: string | undefined): string | undefined {
+  if (text !== '') return text
+  throw badRequest('invalid name "": expected the name of a graph')
 }
 
 /** Values may have commas and equals signs. */

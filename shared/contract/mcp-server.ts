@@ -25,19 +25,22 @@ const waitMs = (defaultMs: number) =>
     }),
   )
 
+const filledText = (description: string) =>
+  Type.String({ minLength: 1, expected: 'string that is not empty', description })
+
 /** For both tools that take one task. */
 const taskId = Type.String({ expected: 'string', description: 'Id of the task, as the answers show it.' })
 
 const taskIds = Type.Optional(
-  Type.Array(Type.String(), {
+  Type.Array(Type.String({ minLength: 1 }), {
     maxItems: MAX_NAMED_TASKS,
-    expected: `array of at most ${MAX_NAMED_TASKS} strings`,
+    expected: `array of at most ${MAX_NAMED_TASKS} strings that are not empty`,
     description: 'Ids of tasks, as the answers show them.',
     examples: [['fetch', 'count']],
   }),
 )
 
-const graphId = (description: string) => Type.Optional(Type.String({ expected: 'string', description }))
+const graphId = (description: string) => Type.Optional(filledText(description))
 
 const { retry, timeout } = TaskInput.properties
 
@@ -173,7 +176,7 @@ export const ListTasksInput = Type.Object({
 
 export const ListGraphsInput = Type.Object({
   state: Type.Optional(oneOf(GRAPH_STATES, 'Only graphs in this state.')),
-  name: Type.Optional(Type.String({ expected: 'string', description: 'Only graphs with this name.' })),
+  name: Type.Optional(filledText('Only graphs with this name.')),
   labels: Type.Optional(
     stringMap({ expected: 'object of strings', description: 'Only graphs that have all of these labels.' }),
   ),

@@ -118,6 +118,7 @@ describe('a list of graphs', () => {
     ['?limit=0', 'invalid limit "0": expected a whole number from 1 to 1000'],
     ['?limit=1001', 'invalid limit "1001": expected a whole number from 1 to 1000'],
     ['?label=team', 'invalid label "team": expected name=value'],
+    ['?name=', 'invalid name "": expected the name of a graph'],
     ['?cursor=3', 'invalid cursor "3": expected the X-Next-Cursor of an earlier answer'],
     ['?status=failed', 'unknown query parameter "status" (did you mean "state"?)'],
   ])('is refused for %s', async (query, error) => {

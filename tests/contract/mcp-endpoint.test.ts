@@ -116,6 +116,12 @@ describe.each(ERAS)('era %s', (era) => {
       return text
     }
     expect(await failed('submit_graph', {})).toBe('invalid input: tasks is required')
+    for (const tool of ['list_tasks', 'wait', 'cancel'])
+      expect(await failed(tool, { graph_id: '' })).toBe(
+        'invalid input: graph_id: expected string that is not empty, got string',
+      )
+    expect(await failed('get_graph', { graph_id: '' })).toBe('invalid input: graph_id is required')
+    expect(await failed('wait', { task_ids: [''] })).toContain('strings that are not empty')
     expect(await failed('submit_graph', { tasks: [] })).toBe('task graph is empty')
     expect(await failed('submit_graph', { tasks: 'x' })).toBe(
       'invalid input: tasks: expected array of tasks, got string',
