@@ -255,8 +255,8 @@ describe('processes', () => {
   })
 
   test('end with a timeout, the whole group, by KILL where TERM does not help', async () => {
-    const task = await call('linger', { dir: temp.path }, { timeout: 1_000 })
-    expect(task).toMatchObject(failure('task timed out after 1000ms', 'timeout'))
+    const task = await call('linger', { dir: temp.path }, { timeout: 3_000 })
+    expect(task).toMatchObject(failure('task timed out after 3000ms', 'timeout'))
     expect([await isAlive(await pidIn('leader')), await isAlive(await pidIn('child'))]).toEqual([false, false])
   })
 

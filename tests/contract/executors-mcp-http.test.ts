@@ -81,7 +81,7 @@ test.each([false, true])('an answer that is no MCP result fails the task (in a s
   await using server = startMcpHttpServer()
   await using mcp = await startMcpControl({ web: { url: server.url } })
   for (const [members, fault] of WRONG_ANSWERS) {
-    const task = await mcp.run('web/raw', { members, inStream }, { timeout: 5_000 })
+    const task = await mcp.run('web/raw', { members, inStream }, { timeout: 30_000 })
     expect(task.error).toBe(`mcp server web: its answer is no MCP result: ${fault}`)
     expect(task.runtime?.error?.code).toBe('external_failure')
   }

@@ -246,7 +246,7 @@ describe('a server that lies', () => {
   test('an answer that is no MCP result fails the task', async () => {
     await using mcp = await startMcpControl({ odd: oddServer() })
     for (const [members, fault] of WRONG_ANSWERS) {
-      const task = await mcp.run('odd/raw', { members }, { timeout: 5_000 })
+      const task = await mcp.run('odd/raw', { members }, { timeout: 30_000 })
       expect(task.error).toBe(`mcp server odd: its answer is no MCP result: ${fault}`)
       expect(task.runtime?.error?.code).toBe('external_failure')
     }
@@ -258,7 +258,7 @@ describe('a server that lies', () => {
     ['no-handshake', 'mcp server odd: its answer is no MCP result: result: expected object, got string'],
   ])('so does one to what is asked before (%s)', async (manner, error) => {
     await using mcp = await startMcpControl({ odd: oddServer([manner]) })
-    const task = await mcp.run('odd/say', {}, { timeout: 5_000 })
+    const task = await mcp.run('odd/say', {}, { timeout: 30_000 })
     expect([task.error, task.runtime?.error?.code]).toEqual([error, 'external_failure'])
   })
 

@@ -100,7 +100,6 @@ describe('a task that turns on its launcher ends, with all that it started', () 
       const task = await until(
         () => runtime.get(id),
         (found) => found.status !== 'accepted' && found.status !== 'running',
-        { patienceMs: 10_000 },
       )
       expect(task.status).toBe(status as TaskStatusResponse['status'])
       await expectUnharmed(task)

@@ -215,7 +215,7 @@ describe('a kill of a terminal task', () => {
 
 test('wall time first: the outcome is timeout, although a kill comes in the grace period', async () => {
   const id = await runtime.script('trap "echo got TERM" TERM; while :; do sleep 0.01; done', {
-    limits: { wall_time_ms: 200 },
+    limits: { wall_time_ms: 1_500 },
   })
   await runtime.printed(id)
   await kill(id)
@@ -223,9 +223,9 @@ test('wall time first: the outcome is timeout, although a kill comes in the grac
 })
 
 test('kill first: the outcome is cancelled, although wall time runs out in the grace period', async () => {
-  await using patient = await startRuntime({ flags: ['--termination-grace-ms', '1500'] })
+  await using patient = await startRuntime({ flags: ['--termination-grace-ms', '4000'] })
   const id = await patient.script('trap "" TERM; echo ready; while :; do sleep 0.01; done', {
-    limits: { wall_time_ms: 1_000 },
+    limits: { wall_time_ms: 3_000 },
   })
   await patient.printed(id)
   await patient.kill(id)

@@ -240,7 +240,7 @@ describe('wall time and grace go on while serve is down', () => {
     {
       await using runtime = await startRuntime(at)
       const id = await runtime.script('trap "" TERM; echo on; while :; do sleep 0.01; done', {
-        limits: { wall_time_ms: 1_500 },
+        limits: { wall_time_ms: 4_000 },
       })
       before = await printed(runtime, id)
       await runtime.stop('SIGKILL')
@@ -369,7 +369,7 @@ describe('after a restart', () => {
       await using runtime = await startRuntime(options)
       ids = [
         await runtime.script(waitFor(at.file('go'))),
-        await runtime.script('echo ran', { limits: { wall_time_ms: 700 } }),
+        await runtime.script('echo ran', { limits: { wall_time_ms: 2_000 } }),
       ]
       await running(runtime, ids[0])
       await runtime.stop('SIGKILL')
@@ -378,7 +378,7 @@ describe('after a restart', () => {
     const age = Date.parse((await runtime.get(ids[1])).created_at)
     await until(
       () => Date.now() - age,
-      (ageMs) => ageMs > 900,
+      (ageMs) => ageMs > 2_200,
     )
     await Bun.write(at.file('go'), '')
     expect(await runtime.ended(ids[1])).toMatchObject({ status: 'success', stdout: 'ran\n' })
@@ -458,7 +458,7 @@ test('SIGTERM of serve: exit 0 within a moment, although somebody waits and foll
       .catch(() => undefined)
     const start = performance.now()
     expect(await runtime.stop('SIGTERM')).toBe(0)
-    expect(performance.now() - start).toBeLessThan(15_000)
+    expect(performance.now() - start).toBeLessThan(45_000) // the answer is held for 60 s
     await Promise.all([waiting, following])
     expect(await isAlive(pid!)).toBe(true)
   }

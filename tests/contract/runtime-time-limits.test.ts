@@ -32,10 +32,10 @@ async function drip(client: RawClient, first: string, rest: string): Promise<num
   }
 }
 
-/** The limit is 15 s; the service looks at its clock every few seconds. */
+/** The limit is 15 s; the service looks at its clock every few seconds. The next longer limit is 30 s. */
 function expectAbout15Seconds(ageMs: number): void {
   expect(ageMs).toBeGreaterThan(10_000)
-  expect(ageMs).toBeLessThan(20_500)
+  expect(ageMs).toBeLessThan(29_000)
 }
 
 describe('read: 15 s for the whole request, dripping included', () => {

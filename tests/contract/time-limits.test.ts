@@ -4,7 +4,7 @@ import { type Control, startControl } from '../support/control.ts'
 import { until } from '../support/until.ts'
 import { RawClient } from './raw-client.ts'
 
-setDefaultTimeout(40_000)
+setDefaultTimeout(60_000)
 
 let control: Control
 beforeAll(async () => {
@@ -25,10 +25,10 @@ async function drip(client: RawClient, first: string, rest: string): Promise<num
   }
 }
 
-/** The limit is 15 s; the service looks at its clock every few seconds. */
+/** The limit is 15 s; the service looks at its clock every few seconds. The next longer limit is 30 s. */
 function expectAbout15Seconds(ageMs: number): void {
   expect(ageMs).toBeGreaterThan(10_000)
-  expect(ageMs).toBeLessThan(20_500)
+  expect(ageMs).toBeLessThan(29_000)
 }
 
 describe('read: 15 s for the whole request', () => {

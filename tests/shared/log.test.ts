@@ -116,7 +116,6 @@ describe('lines on standard output', () => {
     await until(
       () => text,
       (seen) => seen.includes('"n":1'),
-      { patienceMs: 3_000 },
     )
     await writing.child.stdin.end()
     expect(await writing.child.exited).toBe(7)

@@ -94,7 +94,7 @@ describeLaunchers('a request to kill', (launcher) => {
 
   test('before the wall time is the reason, and so it is before a signal to the launcher', async () => {
     const command = sh('trap "echo heard" TERM; echo ready; while :; do sleep 0.02; done')
-    await using task = launch(launcher, { command, wall_time_ms: 1_500, grace_ms: 2_000 })
+    await using task = launch(launcher, { command, wall_time_ms: 3_000, grace_ms: 3_500 })
     await task.printed('ready\n')
     await request(task)
     await task.printed('heard\n')
