@@ -9,13 +9,13 @@
 import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
-import type { Launcher, LauncherEnd } from '../launcher/launcher-host.ts'
 import type { LauncherEvent } from '../launcher/notify.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import type { DirectoryGuard } from '../store/directory-guard.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { GroupCommit } from '../store/group-commit.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
+import { AdoptedLauncher } from './adopted-launcher.ts'
 import type { Ends } from './end.ts'
 import {
   type Ending,
@@ -31,6 +31,7 @@ import { type FlightRecord, type InFlight, Launch } from './in-flight.ts'
 import { startedProcess } from './launch-ending.ts'
 import { LaunchRetries } from './launch-retries.ts'
 import type { LauncherRecords } from './launcher-records.ts'
+import type { Outputs } from './outputs.ts'
 import type { ResultFiles } from './result-files.ts'
 import type { PreparedLaunch, Starts } from './start.ts'
 import type { Totals } from './totals.ts'
@@ -57,6 +58,7 @@ export interface DispatcherOptions {
   readonly ends: Ends
   readonly force: Force
   readonly results: ResultFiles
+  readonly outputs: Pick<Outputs, 'reduce'>
   readonly totals: Pick<Totals, 'started'>
   readonly bootId: string
   /** Milliseconds between TERM and KILL. */
@@ -162,7 +164,7 @@ export class Dispatcher {
    */
   async #launchAndEnd(record: FlightRecord, prepared: PreparedLaunch): Promise<void> {
     const ending = await this.#retries.run(record, prepared)
-    if (ending !== undefined) await this.#end(record, ending)
+    if (ending !== undefined) await this.#end(record, await this.#reduced(record, ending))
   }
 
   /** Takes over a task that an earlier service launched, and whose launcher may be alive. */
@@ -179,7 +181,12 @@ export class Dispatcher {
   async #endAdopted(record: FlightRecord, launch: Launch): Promise<void> {
     const first = await this.#options.starts.finish(record, launch)
     const ending = await this.#retries.afterFirst(record, first, performance.now())
-    if (ending !== undefined) await this.#end(record, ending)
+    if (ending !== undefined) await this.#end(record, await this.#reduced(record, ending))
+  }
+
+  /** The ending of a task, once its workspace has only its outputs. */
+  #reduced({ task }: FlightRecord, ending: Ending): Ending | Promise<Ending> {
+    return task.outputs === null ? ending : this.#options.outputs.reduce(task, ending)
   }
 
   /** The way back: what launchers and their fork server say about a task. */
@@ -274,28 +281,4 @@ export class Dispatcher {
   stop(): void {
     this.#isStopping = true
   }
-}
-
-/** The launcher of an earlier service. Nobody tells of its end, so its lock is checked. */
-class AdoptedLauncher implements Launcher {
-  readonly #isAlive: () => boolean
-  readonly #gone = Promise.withResolvers<LauncherEnd>()
-
-  constructor(isAlive: () => boolean, wasAlive: boolean) {
-    this.#isAlive = isAlive
-    if (!wasAlive) this.#gone.resolve({})
-  }
-
-  get gone(): Promise<LauncherEnd> {
-    return this.#gone.promise
-  }
-
-  lookAround(): boolean {
-    const isAlive = this.#isAlive()
-    if (!isAlive) this.#gone.resolve({})
-    return isAlive
-  }
-
-  heard(): void {}
-  serverEnded(): void {}
 }
