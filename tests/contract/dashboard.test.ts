@@ -350,6 +350,8 @@ describe.skipIf(withoutChromium !== undefined)(
       }
       await page.goto(`${fresh.url}/#/graphs/${graph_id}`)
       await page.locator('.box.look-running').waitFor()
+      // Key after key, as fast as they can be typed: the first round without a look.
+      for (const key of ['?', 'Escape', '/', 'Escape', 'c', 'Escape']) await page.keyboard.press(key)
       for (const [key, name] of [
         ['?', 'Keys'],
         ['/', 'Search'],

@@ -1,5 +1,5 @@
 /** The whole page: the bar on top, the list of graphs, and the place where one is. */
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import { GRAPH_VIEWS, hashOf, type Place, placeOf, TASK_TABS } from '../model/place.ts'
 import { whenUnauthorized } from './api.ts'
@@ -34,7 +34,7 @@ export function App() {
   const [place, go] = usePlace()
   const [sessions, setSessions] = useState(0)
   const [needsToken, setNeedsToken] = useState(false)
-  useEffect(() => whenUnauthorized(() => setNeedsToken(true)), [])
+  useLayoutEffect(() => whenUnauthorized(() => setNeedsToken(true)), []) // before the first answer can come
   const graphId = place.at === 'graph' ? place.graphId : undefined
   const listState = useGraphList(graphId === undefined, sessions)
   const graphState = useGraph(graphId, sessions)

@@ -1,6 +1,6 @@
 /** Small parts that several places use: a bar of states, an id, a time, a copy button, a dialog, a note. */
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { agoText, idParts } from '../model/amounts.ts'
 import { barParts, countsSentence } from '../model/counts.ts'
 import { LOOK_WORDS } from '../model/looks.ts'
@@ -71,16 +71,28 @@ export function Dialog({
   children: ComponentChildren
 }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  const isClosed = useRef(false)
+  useLayoutEffect(() => {
     dialog.current?.showModal()
   }, [])
+  // At once: the browser tells only later that a dialog is closed, and the next key may come before.
+  const close = () => {
+    if (isClosed.current) return
+    isClosed.current = true
+    dialog.current?.close()
+    onClose()
+  }
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the browser closes a dialog by Escape
     <dialog
       ref={dialog}
       aria-label={title}
-      onClose={onClose}
-      onClick={(event) => event.target === dialog.current && dialog.current?.close()}
+      onClose={close}
+      onCancel={(event) => {
+        event.preventDefault()
+        close()
+      }}
+      onClick={(event) => event.target === dialog.current && close()}
     >
       <div class="dialog-body">{children}</div>
     </dialog>
