@@ -23,7 +23,7 @@ export interface JournaledGraph {
 export interface SubmissionExtras {
   readonly idempotency?: KeptKey | undefined
   /** The payload of `encodeStates` for tasks that have ended already, in parts. */
-  readonly reused?: readonly string[] | undefined
+  readonly reused?: readonly (string | Uint8Array)[] | undefined
 }
 
 /** The payload for `graph`, submitted as `body`. The body is not copied. */

@@ -48,7 +48,7 @@ export interface Origin {
 /** Outcomes of an earlier graph for tasks of a new one; never for all of them. */
 export interface Reuse {
   /** Gives the outcomes to the tasks of `graph`, which nobody sees yet. Returns them as a frame of the journal has them. */
-  apply(graph: Graph): Steps<readonly string[]>
+  apply(graph: Graph): Steps<readonly (string | Uint8Array)[]>
   /** The graph is accepted, and nothing of it has started. */
   accepted(): void | Promise<void>
 }
@@ -59,7 +59,7 @@ export interface CheckedGraph {
   readonly ids: string
   readonly warnings: readonly SubmitWarning[]
   /** The reused outcomes, as a frame of the journal has them. */
-  readonly reused?: readonly string[] | undefined
+  readonly reused?: readonly (string | Uint8Array)[] | undefined
 }
 
 export interface AcceptedGraph extends CheckedGraph {

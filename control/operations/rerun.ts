@@ -150,7 +150,19 @@ function* encodeTasks({ options, tasks }: Source): Steps<EncodedGraph> {
     yield
   }
   parts.push(Buffer.from(']}'))
-  return { body: new Uint8Array(Buffer.concat(parts)), graph: { ...options, tasks: inputs } }
+  return { body: yield* joined(parts), graph: { ...options, tasks: inputs } }
+}
+
+/** In steps: to copy megabytes takes longer than a turn of the event loop may. */
+function* joined(parts: readonly Uint8Array[]): Steps<Uint8Array> {
+  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.length
+    yield
+  }
+  return all
 }
 
 class ReusedOutcomes implements Reuse {
@@ -166,15 +178,17 @@ class ReusedOutcomes implements Reuse {
     this.#source = source
   }
 
-  *apply(graph: Graph): Steps<readonly string[]> {
-    const states: string[] = []
+  *apply(graph: Graph): Steps<readonly (string | Uint8Array)[]> {
+    const states: Uint8Array[] = []
     const at = Date.now()
     yield* inRanges(graph.tasks.length, (from, to) => {
       const some = graph.tasks
         .slice(from, to)
         .filter((task) => this.#source.reused.has(this.#source.tasks[task.position]!))
       for (const task of some) this.#reuse(task, this.#source.tasks[task.position]!, at)
-      if (some.length > 0) states.push(`${states.length === 0 ? '' : ','}${encodeStates(groupsOf(some)).slice(1, -1)}`)
+      if (some.length === 0) return
+      const rows = encodeStates(groupsOf(some)).slice(1, -1)
+      states.push(Buffer.from(states.length === 0 ? rows : `,${rows}`))
     })
     this.ids = yield* idList(this.#tasks, ({ id }) => id)
     return states.length === 0 ? [] : ['[', ...states, ']']
