@@ -282,6 +282,29 @@ describe('on disk', () => {
     expect(ran().filter((id) => id !== 'c' && id !== 'd')).toEqual([])
   })
 
+  test('a source that has to make room for its rerun leaves it its outcomes', async () => {
+    const flags = ['--max-stored-tasks', '3', '--persist-interval', '20ms']
+    for (const scope of ['graph', undefined]) {
+      await using control = await startControl({ env: open, flags })
+      const big = { id: 'big', type: 'noop', params: { message: large } }
+      const source = await run(control, { scope, tasks: [step('a'), big, { ...flaky('c', 'a', 'big') }] })
+      const { graph_id } = await rerun(control, source.graph_id)
+      await ended(control, graph_id)
+      expect((await control.fetch(`/graphs/${source.graph_id}`)).status).toBe(404)
+      const { graph_id: after } = await rerun(control, graph_id)
+      await ended(control, after)
+      const stateFile = join(control.dataDir, 'state.json')
+      await until(
+        () => existsSync(stateFile) && readFileSync(stateFile, 'utf8'),
+        (state) => state !== false && state.includes(after) && !state.includes(`"graph_id":"${graph_id}","created`),
+      )
+      expect(await recordIn(control, after, 'big')).toMatchObject({
+        result: { message: large },
+        reused_from: { graph_id: source.graph_id, task_id: 'big' },
+      })
+    }
+  })
+
   test('a result in a file goes with the last graph that has it', async () => {
     const options = { dataDir: join(temp.path, 'data'), env: open, flags: ['--persist-interval', '20ms'] }
     const files = () => readdirSync(join(options.dataDir, 'results'))
