@@ -2,35 +2,44 @@
  * Whether a task runs, given how the tasks that it depends on ended. Pure.
  *
  * An ended task counts for its dependents as one of four standings. A task collects the standings of its dependencies
- * as bits, in any order, and decides after each of them. Only graphs with rules (`run_if`, `continue_on_error`) need
+ * as bits, in any order, and decides after each of them. Only graphs with rules (`run_if`, `when`, `continue_on_error`) need
  * this: in all others a task runs once all of its dependencies have succeeded, and is skipped by the first that did not.
  */
 import type { RunIf } from '../../shared/contract/run-if.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import type { JsonObject } from '../../shared/json.ts'
 
 /** The optional rules of a task, as submitted. */
 export interface RunRule {
   readonly run_if?: RunIf
+  /** As submitted (`when.ts`). */
+  readonly when?: Readonly<JsonObject>
   readonly continue_on_error?: boolean
 }
 
 /** The rules among the fields of a submitted task; undefined if it has none. */
 export function runRule({
   run_if,
+  when,
   continue_on_error,
 }: {
   readonly run_if?: RunIf | null
+  readonly when?: Readonly<JsonObject> | null
   readonly continue_on_error?: boolean | null
 }): RunRule | undefined {
-  if (run_if == null && continue_on_error == null) return undefined
-  return { ...(run_if != null && { run_if }), ...(continue_on_error != null && { continue_on_error }) }
+  if (run_if == null && when == null && continue_on_error == null) return undefined
+  return {
+    ...(run_if != null && { run_if }),
+    ...(when != null && { when }),
+    ...(continue_on_error != null && { continue_on_error }),
+  }
 }
 
 /**
  * How an ended task counts for its dependents.
  *
  * - `good`: it succeeded, or failed with `continue_on_error`.
- * - `neutral`: it was skipped because of its own `run_if`.
+ * - `neutral`: it was skipped because of its own `run_if` or `when`.
  * - `bad`: it failed, or was skipped because of a bad task.
  * - `cancelled`: it was cancelled, deleted before it ran, or skipped because of such a task.
  */

@@ -132,7 +132,7 @@ function* checkShapes(submitted: readonly unknown[], path: string, report: Repor
 
 /** Whether `task` passes check 1: its fields are of the right types, and not too deep. */
 export const isWellShaped = (task: unknown): task is TaskInput =>
-  isTaskShape(task) && isWithinDepth(task.params) && isWithinDepth(task.input)
+  isTaskShape(task) && isWithinDepth(task.params) && isWithinDepth(task.input) && isWithinDepth(task.when)
 
 /** Reports the fields of the wrong form. Returns the task without them; undefined if its id is one of them. */
 function wellShapedPart(task: unknown, at: string, report: Report): TaskInput | undefined {

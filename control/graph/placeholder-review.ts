@@ -1,5 +1,6 @@
 /**
- * Reviews the placeholders of a submitted graph: whether they are well formed, and what they name exists. Pure.
+ * Reviews the placeholders and conditions of a submitted graph: whether they are well formed, and what they name exists.
+ * Pure.
  *
  * Parameters and literals are known at submission, values of other tasks are not. So the review also gives each input as
  * far as it is known, for the checks of the executors.
@@ -10,6 +11,7 @@ import { missingParameters, type Parameters, unknownParameter } from './paramete
 import { fill, findPlaceholders, type Place, pathText } from './placeholders.ts'
 import type { Report } from './report.ts'
 import type { CheckedTasks, ValidTask } from './validate.ts'
+import { whenIn } from './when.ts'
 
 /** The input of a task with all values that are known at submission. */
 export interface KnownInput {
@@ -48,6 +50,11 @@ export function* reviewPlaceholders(
       if (places.length > 0 && field === executedField(task)) {
         inputs.set(task, yield* knownInput(task[field], places, params))
       }
+    }
+    if (task.when != null) {
+      const when = whenIn(task.when)
+      if (typeof when === 'string') report(`task ${id}: ${when}`, id)
+      else references.push({ position, id: when.reference.id })
     }
     if (isYieldDue(position)) yield
   }

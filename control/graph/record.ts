@@ -33,6 +33,7 @@ function recordOf(
   if (task.dependsOn !== undefined) record.depends_on = task.dependsOn
   const { rule } = task
   if (rule?.run_if !== undefined) record.run_if = rule.run_if
+  if (rule?.when !== undefined) record.when = rule.when
   if (rule?.continue_on_error !== undefined) record.continue_on_error = rule.continue_on_error
   record.retry = task.retry
   if (task.timeout !== undefined) record.timeout = task.timeout

@@ -55,6 +55,12 @@ export class InputResolver {
     return input
   }
 
+  /** What `reference` in the field `field` of `task` stands for. Throws `invalid_input`. */
+  async valueOf(task: Task, reference: Reference, field: string): Promise<unknown> {
+    const fault = (text: string) => invalidInput(`${field}: ${text}`)
+    return (await this.#referenced(this.#recordsOf(task, reference.id), reference, fault)).value
+  }
+
   async #note(task: Task, input: unknown, signal: AbortSignal): Promise<void> {
     const kept = await runCooperatively(keptInput(input))
     if (!signal.aborted) this.#options.store.apply({ kind: 'input-resolved', task, at: Date.now(), input: kept })
@@ -89,6 +95,8 @@ export class InputResolver {
   #recordsOf(task: Task, id: string): Records {
     const other = this.#options.store.taskIn(task.graph, id)
     if (other === undefined) throw invalidInput(`task ${task.id} references ${id}, which was deleted`)
+    // A skipped dependency has not waited for all of its own.
+    if (!other.isTerminal) throw invalidInput(`task ${task.id} references ${id}, which has not ended`)
     return new Records(other, this.#options.readResult)
   }
 

@@ -5,7 +5,7 @@
  * and its dependents hear of that. In a graph without rules a success makes them ready, and all other outcomes skip them.
  * In a graph with rules each of them decides for itself (`conditions.ts`).
  */
-import { NO_DEPENDENCY_FAILED } from '../../shared/contract/run-if.ts'
+import { CONDITION_NOT_MET, NO_DEPENDENCY_FAILED } from '../../shared/contract/run-if.ts'
 import type { Log } from '../../shared/log.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import { backoffMs } from '../graph/backoff.ts'
@@ -17,6 +17,7 @@ import type { Ending } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { Attempt, AttemptOutcome } from './attempt.ts'
 import type { BackoffLanes } from './backoff-lanes.ts'
+import { ConditionQueue, type ConditionQueueOptions } from './condition-queue.ts'
 import { EndedTasks } from './ended-tasks.ts'
 import type { ReadyQueue } from './ready-queue.ts'
 import type { SkipReport } from './skip-report.ts'
@@ -26,6 +27,11 @@ export interface OutcomesOptions {
   readonly log: Log
   readonly ready: ReadyQueue
   readonly backoffs: BackoffLanes
+  readonly valueAt: ConditionQueueOptions['valueAt']
+  /** Called after the condition of a task was tested, with what follows from it still to be done. */
+  readonly onTested: () => void
+  /** Called with an error that is a defect of the service. */
+  readonly onDefect: (error: unknown) => void
 }
 
 export class Outcomes {
@@ -33,13 +39,26 @@ export class Outcomes {
   readonly #log: Log
   readonly #ready: ReadyQueue
   readonly #backoffs: BackoffLanes
+  readonly #conditions: ConditionQueue
   readonly endedTasks = new EndedTasks((dependent, ended, report) => this.#tell(dependent, ended, report))
 
-  constructor({ store, log, ready, backoffs }: OutcomesOptions) {
+  constructor({ store, log, ready, backoffs, valueAt, onTested, onDefect }: OutcomesOptions) {
     this.#store = store
     this.#log = log
     this.#ready = ready
     this.#backoffs = backoffs
+    this.#conditions = new ConditionQueue({
+      ...{ valueAt, onTested, onDefect },
+      onMet: (task) => ready.push(task),
+      onUnmet: (task, place) => this.#skip(task, `${CONDITION_NOT_MET}${place}`, 'neutral', undefined),
+      onFault: (task, failure) => this.#failWithoutAttempt(task, failure),
+    })
+  }
+
+  /** Its condition cannot be tested. The record has a failure only of a task that has started. */
+  #failWithoutAttempt(task: Task, failure: Failure): void {
+    this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
+    this.failed(task, { failure, isFinal: true })
   }
 
   take({ task, handle, output }: Attempt, outcome: AttemptOutcome): void {
@@ -123,8 +142,11 @@ export class Outcomes {
   #decide(task: Task, last?: Task, report?: SkipReport): void {
     const { graph, position, runIf } = task
     const decision = decide(runIf, graph.standings[position]!, graph.missing[position] === 0)
-    if (decision === 'run') this.#ready.push(task)
-    else if (decision !== 'wait') this.#skip(task, skipText(task, decision, last), decision, report)
+    if (decision === 'run') {
+      // The condition of a task that has started was met.
+      if (task.rule?.when === undefined || task.startedAt !== undefined) this.#ready.push(task)
+      else this.#conditions.push(task)
+    } else if (decision !== 'wait') this.#skip(task, skipText(task, decision, last), decision, report)
   }
 
   #readyDependents(task: Task): void {

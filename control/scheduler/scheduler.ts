@@ -90,7 +90,12 @@ export class Scheduler {
     this.#onFault = onFault ?? (() => {})
     this.#store = store
     this.#log = log
-    this.#outcomes = new Outcomes({ store, log, ready: this.#ready, backoffs: this.#backoffs })
+    this.#outcomes = new Outcomes({
+      ...{ store, log, ready: this.#ready, backoffs: this.#backoffs },
+      valueAt: (task, reference, field) => inputs.valueOf(task, reference, field),
+      onTested: () => this.#turns.take(),
+      onDefect: (error) => this.#break(error),
+    })
     this.#arrivals = new Arrivals((task) => this.#outcomes.arrived(task))
     this.#attempts = new Attempts({
       ...{ store, executors, maxConcurrency, log, flush, ready: this.#ready, outcomes: this.#outcomes },

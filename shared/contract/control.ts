@@ -37,6 +37,20 @@ const orNull = <T extends TSchema>(schema: T, expected: string, description: str
 /** The limit of the specification's `int64`, as exact as JavaScript can compare. */
 const INT64_MAX = 2 ** 63
 
+/** The condition of a task. `control/graph/when.ts` checks the rest. */
+export const When = Type.Object({
+  $from: Type.String({ expected: 'string', description: 'Id of a task that this one depends on.' }),
+  path: Type.Optional(Type.Unknown({ description: 'JSON Pointer into its record. Default /result.' })),
+  default: Type.Optional(Type.Unknown({ description: 'The value if the record has none.' })),
+  as: Type.Optional(Type.Unknown({ description: 'Form of the value: text, json or lines.' })),
+  equals: Type.Optional(Type.Unknown({ description: 'Met if the value is equal to this one.' })),
+  not: Type.Optional(Type.Unknown({ description: 'Met if the value is not equal to this one.' })),
+  in: Type.Optional(Type.Unknown({ description: 'Met if the value is equal to one of this list.' })),
+  matches: Type.Optional(
+    Type.Unknown({ description: 'Met if the text matches: * stands for any characters, ? for one.' }),
+  ),
+})
+
 /** A submitted task. Later checks cover empty `id` and `type`, and the rules for `retry`. */
 export const TaskInput = Type.Object({
   id: orNull(Type.String(), 'string', 'Non-empty and unique within the graph.'),
@@ -58,6 +72,11 @@ export const TaskInput = Type.Object({
     Type.Union(RUN_IFS.map((runIf) => Type.Literal(runIf))),
     RUN_IFS.map((runIf) => `"${runIf}"`).join(', '),
     'When to run: success (default): once all dependencies have succeeded. failed: once all have ended, if one failed. always: once all have ended. Otherwise the task is skipped.',
+  ),
+  when: orNull(
+    When,
+    'object with $from, and one of equals, not, in, matches',
+    'A condition on a value of a task that this one depends on, such as {"$from": "choose", "path": "/result/stdout", "equals": "yes"}. Tested once run_if lets the task run. If it is not met, the task is skipped.',
   ),
   continue_on_error: orNull(
     Type.Boolean(),
@@ -240,6 +259,7 @@ export const TaskRecord = Type.Object(
     ),
     depends_on: maybe(texts('Ids of tasks of its graph that must succeed first; see run_if.')),
     run_if: maybe(oneOf(RUN_IFS, 'As submitted. Absent: success.')),
+    when: maybe(Type.Unknown({ description: 'As submitted.' })),
     continue_on_error: maybe(flag('As submitted. true: a failure of the task counts as a success for its dependents.')),
     retry: Type.Number({ minimum: 0, description: 'Further attempts after the first.' }),
     timeout: maybe(Type.Integer({ description: 'Milliseconds for each attempt; 0 or less: no limit.' })),

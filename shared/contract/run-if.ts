@@ -10,6 +10,9 @@ export type RunIf = (typeof RUN_IFS)[number]
 /** The error of a task with `run_if: "failed"` that was skipped because nothing had failed. */
 export const NO_DEPENDENCY_FAILED = 'no dependency failed'
 
+/** How the error of a task begins that was skipped because of its `when`. The task and the path of the value follow. */
+export const CONDITION_NOT_MET = 'condition not met: '
+
 /** Whether a task that did not succeed ended as its own rules provide for. */
 export const isMeantEnd = ({
   status,
@@ -20,4 +23,5 @@ export const isMeantEnd = ({
   readonly continue_on_error?: boolean | undefined
   readonly error?: string | undefined
 }): boolean =>
-  (status === 'failed' && continue_on_error === true) || (status === 'skipped' && error === NO_DEPENDENCY_FAILED)
+  (status === 'failed' && continue_on_error === true) ||
+  (status === 'skipped' && (error === NO_DEPENDENCY_FAILED || error?.startsWith(CONDITION_NOT_MET) === true))

@@ -176,6 +176,124 @@ test('a restart decides as before, from the journal and from the state file', as
   })
 })
 
+describe('a condition', () => {
+  const choose = (text: string) => ({ id: 'choose', type: 'shell', params: { command: 'echo', args: ['-n', text] } })
+  const on = (test: object, path = '/result/stdout') => ({
+    ...after('choose'),
+    when: { $from: 'choose', path, ...test },
+  })
+
+  test('picks a branch, and what follows both runs after the one that was taken', async () => {
+    await using control = await startControl()
+    const { graph_id } = await control.submit([
+      choose('yes'),
+      noop('yes', on({ equals: 'yes' })),
+      noop('no', on({ not: 'yes' })),
+      noop('join', after('yes', 'no')),
+      noop('of-no', after('no')),
+      fails('maybe', { ...on({ in: ['failed', 'success'] }, '/status'), continue_on_error: true }),
+      noop('odd', { ...after('maybe'), run_if: 'always', when: { $from: 'maybe', path: '/status', matches: 'f?il*' } }),
+    ])
+    const graph = await ended(control, graph_id)
+    expect(graph.state).toBe('success')
+    expect(endsOf(graph)).toMatchObject({
+      yes: 'success',
+      no: 'skipped: condition not met: choose/result/stdout',
+      join: 'success',
+      'of-no': 'skipped: dependency no skipped',
+      odd: 'success',
+    })
+    expect((await control.get('no')).when).toEqual({ $from: 'choose', path: '/result/stdout', not: 'yes' })
+    expect((await runClient(['watch', graph_id], { url: control.url })).exitCode).toBe(0)
+  })
+
+  test('is refused where it names no ancestor, or is malformed', async () => {
+    await using control = await startControl()
+    const refusal = async (when: unknown) => {
+      const response = await control.post({ tasks: [noop('a'), noop('c'), noop('b', { ...after('a'), when })] })
+      return [response.status, ((await response.json()) as ErrorResponse).error]
+    }
+    expect(await refusal({ $from: 'x', equals: 1 })).toEqual([400, 'task b references unknown task x'])
+    expect(await refusal({ $from: 'c', equals: 1 })).toEqual([400, 'task b references c but does not depend on it'])
+    expect(await refusal({ $from: 'a' })).toEqual([
+      400,
+      'task b: when: expected exactly one of equals, not, in, matches',
+    ])
+    expect(await refusal({ equals: 1 })).toEqual([
+      400,
+      'invalid JSON: tasks[2].when: expected object with $from, and one of equals, not, in, matches',
+    ])
+    expect(await refusal('a')).toEqual([
+      400,
+      'invalid JSON: tasks[2].when: expected object with $from, and one of equals, not, in, matches',
+    ])
+  })
+
+  test('that cannot be tested fails the task at once', async () => {
+    await using control = await startControl()
+    const { graph_id } = await control.submit([
+      choose('yes'),
+      noop('missing', { ...on({ equals: 1 }, '/result/none'), retry: 3 }),
+      noop('default', on({ equals: null, default: null }, '/result/none')),
+      noop('number', on({ matches: '*' }, '/result/exit_code')),
+      sleeps('slow'),
+      fails('quick'),
+      noop('lost', after('slow', 'quick')),
+      noop('early', {
+        ...after('lost'),
+        run_if: 'always',
+        when: { $from: 'slow', path: '/status', equals: 'success' },
+      }),
+    ])
+    expect(await control.ended('missing')).toMatchObject({
+      ...{ status: 'failed', attempt: 1, error: 'when: task choose has no /result/none, and there is no default' },
+      runtime: { error: { code: 'invalid_input' } },
+    })
+    expect((await control.ended('default')).status).toBe('success')
+    expect((await control.ended('number')).error).toBe('when.matches: /result/exit_code of task choose is no text')
+    expect((await control.ended('early')).error).toBe('task early references slow, which has not ended')
+    await control.fetch(`/graphs/${graph_id}/cancel`, { method: 'POST' })
+  })
+
+  test('that was met holds after a kill', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    const message = (glob: string) => ({ $from: 'choose', path: '/result/message', matches: glob })
+    const last = { ...after('choose', 'work'), run_if: 'always' }
+    {
+      await using control = await startControl({ dataDir })
+      await control.submit([
+        { id: 'choose', type: 'noop', params: { message: `${'x'.repeat(100_000)}end` } },
+        sleeps('work'),
+        noop('end', { ...last, when: message('*xend') }),
+        noop('none', { ...last, when: message('*xxx') }),
+        sleeps('met', { ...after('choose'), when: { $from: 'choose', path: '/status', equals: 'success' } }),
+      ])
+      await control.reached('met', 'running')
+      await control.stop('SIGKILL')
+    }
+    await using control = await startControl({ dataDir })
+    await control.reached('work', 'running')
+    // Its condition was met before the kill, and is not tested again.
+    expect((await control.fetch('/tasks/choose', { method: 'DELETE' })).status).toBe(204)
+    await control.reached('met', 'running')
+    for (const id of ['work', 'met']) await control.fetch(`/tasks/${id}/cancel`, { method: 'POST' })
+    expect((await control.ended('end')).error).toBe('task end references choose, which was deleted')
+  })
+
+  test('reads a result that is in a file', async () => {
+    await using control = await startControl()
+    const message = (glob: string) => ({ $from: 'choose', path: '/result/message', matches: glob })
+    await control.submit([
+      { id: 'choose', type: 'noop', params: { message: `${'x'.repeat(100_000)}end` } },
+      noop('end', { ...after('choose'), when: message('*xend') }),
+      noop('none', { ...after('choose'), when: message('*xxx') }),
+    ])
+    expect((await control.ended('end')).status).toBe('success')
+    expect((await control.ended('none')).error).toBe('condition not met: choose/result/message')
+  })
+})
+
 test('random graphs end as the model does', async () => {
   const rule = fc.record(
     { run_if: fc.constantFrom('success', 'failed', 'always'), continue_on_error: fc.boolean() },

@@ -10,6 +10,12 @@ export interface ModelTask {
   readonly depends_on?: readonly string[]
   readonly run_if?: 'success' | 'failed' | 'always'
   readonly continue_on_error?: boolean
+  /** A condition on the status of a direct dependency. */
+  readonly when?: { readonly $from: string; readonly path: '/status' } & (
+    | { readonly equals: string }
+    | { readonly not: string }
+    | { readonly in: readonly string[] }
+  )
 }
 
 /** `gone`: its record was deleted before it ran. */
@@ -59,7 +65,20 @@ export class GraphModel {
     return this.#task(id).depends_on ?? []
   }
 
+  /** Without a record of the dependency the condition cannot be tested, and the task fails. */
+  #isMet(id: string): boolean {
+    const { when } = this.#task(id)
+    if (when === undefined || this.#deleted.has(when.$from)) return true
+    const status = this.stateOf(when.$from)
+    if ('equals' in when) return status === when.equals
+    return 'not' in when ? status !== when.not : when.in.includes(status)
+  }
+
   mayStart(id: string): boolean {
+    return this.#dependenciesAllow(id) && this.#isMet(id)
+  }
+
+  #dependenciesAllow(id: string): boolean {
     const counts = this.#dependencies(id).map((dependency) => this.#countsAs(dependency))
     if (this.stateOf(id) !== 'waiting' || this.#isCancelled || counts.includes(undefined)) return false
     switch (this.#task(id).run_if ?? 'success') {
@@ -77,7 +96,12 @@ export class GraphModel {
   /** The errors with which a task may be skipped now, and how it counts then. */
   skips(id: string): ReadonlyMap<string, Counts> {
     const allowed = new Map<string, Counts>()
-    if (this.stateOf(id) !== 'waiting' || this.#isCancelled || this.mayStart(id)) return allowed
+    if (this.stateOf(id) !== 'waiting' || this.#isCancelled) return allowed
+    if (this.#dependenciesAllow(id)) {
+      const { when } = this.#task(id)
+      if (when !== undefined && !this.#isMet(id)) allowed.set(`condition not met: ${when.$from}${when.path}`, 'neutral')
+      return allowed
+    }
     const dependencies = this.#dependencies(id)
     const runIf = this.#task(id).run_if ?? 'success'
     const haveAllEnded = dependencies.every((dependency) => this.#countsAs(dependency) !== undefined)

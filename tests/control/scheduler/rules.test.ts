@@ -45,14 +45,29 @@ const randomScript = fc.record({
   outcomes: fc.constantFrom<Script['outcomes']>([], [], ['fail']),
 })
 
+/** The test of a condition on the status of a dependency. */
+const randomTest = fc.option(
+  fc.oneof(
+    fc.constantFrom('success', 'failed', 'skipped').map((equals) => ({ equals })),
+    fc.constantFrom('success', 'failed', 'cancelled').map((not) => ({ not })),
+    fc.subarray(['success', 'failed', 'skipped', 'cancelled']).map((all) => ({ in: all })),
+  ),
+  { nil: undefined, freq: 2 },
+)
+
 const ruledGraph = (maxTasks: number) =>
   fc
     .tuple(
       randomGraph({ type: 'test', maxTasks }),
-      fc.array(fc.tuple(randomScript, randomRule), { minLength: maxTasks, maxLength: maxTasks }),
+      fc.array(fc.tuple(randomScript, randomRule, fc.nat(), randomTest), { minLength: maxTasks, maxLength: maxTasks }),
     )
     .map(([tasks, more]) =>
-      tasks.map((each, i): RuledTask => ({ ...each, ...more[i]![1], input: more[i]![0] }) as RuledTask),
+      tasks.map((each, i): RuledTask => {
+        const [input, rule, pick, test] = more[i]!
+        const { length } = each.depends_on
+        const when = { $from: each.depends_on[pick % length]!, path: '/status', ...test }
+        return { ...each, ...rule, input, ...(length > 0 && test !== undefined && { when }) } as RuledTask
+      }),
     )
 
 interface Interference {
@@ -315,6 +330,20 @@ describe('a rule', () => {
     await world.over()
     expect(world.counters.ended).toMatchObject({ failed: 1, success: size })
   })
+
+  test('tests 100,000 conditions', async () => {
+    const size = 100_000
+    const world = new World()
+    const when = (equals: string) => ({ $from: 'work', path: '/status', equals })
+    world.submit([
+      task('work'),
+      ...Array.from({ length: size }, (_, i) =>
+        task(`c${i}`, {}, { ...after('work'), when: when(i % 2 === 0 ? 'success' : 'failed') }),
+      ),
+    ])
+    await world.over()
+    expect(world.counters.ended).toMatchObject({ success: 1 + size / 2, skipped: size / 2 })
+  }, 30_000)
 
   test('holds for a chain of 100,000 tasks', async () => {
     const size = 100_000

@@ -1,0 +1,99 @@
+/**
+ * Conditions: `"when": {"$from": id, "path": pointer, "equals": value}` lets a task run only if a value of an ended task is as
+ * the condition says. Pure.
+ *
+ * The first part is a reference (`references.ts`). The second is exactly one test: `equals`, `not` and `in` compare JSON
+ * values, `matches` a text with a glob.
+ */
+import type { JsonObject } from '../../shared/json.ts'
+import { nearestName } from '../../shared/nearest-name.ts'
+import { isYieldDue, type Steps } from '../../shared/steps.ts'
+import { didYouMean, quoted } from '../../shared/unknown-names.ts'
+import { MAX_GLOB_CHARACTERS, matchesGlob } from './glob.ts'
+import { hasPlaceholder } from './placeholders.ts'
+import { REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'
+
+const TESTS = ['equals', 'not', 'in', 'matches'] as const
+
+type Test =
+  | { readonly kind: 'equals' | 'not'; readonly operand: unknown }
+  | { readonly kind: 'in'; readonly operand: readonly unknown[] }
+  | { readonly kind: 'matches'; readonly operand: string }
+
+export interface When {
+  readonly reference: Reference
+  readonly test: Test
+}
+
+const FIELDS: readonly string[] = [...REFERENCE_FIELDS, ...TESTS]
+
+/** The condition that the field `when` of a task holds, or what is wrong with it. */
+export function whenIn(object: Readonly<JsonObject>): When | string {
+  const other = Object.keys(object).find((name) => !FIELDS.includes(name))
+  if (other !== undefined) return `when: unknown field ${quoted(other)}${didYouMean(nearestName(other, FIELDS))}`
+  const reference = referenceIn(object)
+  if (typeof reference === 'string') return `when.${reference}`
+  // A null is a value to compare with.
+  const [kind, ...more] = TESTS.filter((name) => Object.hasOwn(object, name))
+  if (kind === undefined || more.length > 0) return `when: expected exactly one of ${TESTS.join(', ')}`
+  const operand = object[kind]
+  const test = testOf(kind, operand)
+  if (typeof test === 'string') return `when.${kind}: ${test}`
+  if (hasPlaceholder(operand)) return `when.${kind}: expected a value without placeholders`
+  return { reference, test }
+}
+
+function testOf(kind: (typeof TESTS)[number], operand: unknown): Test | string {
+  if (kind === 'in') return Array.isArray(operand) ? { kind, operand } : 'expected a list of values'
+  if (kind !== 'matches') return { kind, operand }
+  if (typeof operand !== 'string') return 'expected a text with "*" and "?"'
+  if (operand.length <= MAX_GLOB_CHARACTERS) return { kind, operand }
+  return `expected at most ${MAX_GLOB_CHARACTERS} characters, got ${operand.length}`
+}
+
+/** Whether `value` passes `test`; undefined if it is no text, and only a text can pass. */
+export function* passes({ kind, operand }: Test, value: unknown): Steps<boolean | undefined> {
+  switch (kind) {
+    case 'equals':
+      return yield* areEqual(value, operand)
+    case 'not':
+      return !(yield* areEqual(value, operand))
+    case 'in':
+      for (let i = 0; i < operand.length; i++) {
+        if (yield* areEqual(value, operand[i])) return true
+        if (isYieldDue(i)) yield
+      }
+      return false
+    case 'matches':
+      return typeof value === 'string' ? yield* matchesGlob(value, operand) : undefined
+  }
+}
+
+/** Whether two JSON values are equal. The order of names in objects does not count. No recursion. */
+function* areEqual(a: unknown, b: unknown): Steps<boolean> {
+  const pairs: [unknown, unknown][] = [[a, b]]
+  let steps = 0
+  for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {
+    if (isYieldDue(steps++)) yield
+    const [x, y] = pair
+    if (x === y) continue
+    if (typeof x !== 'object' || typeof y !== 'object' || x === null || y === null) return false
+    if (Array.isArray(x) !== Array.isArray(y)) return false
+    if (Array.isArray(x) && Array.isArray(y)) {
+      if (x.length !== y.length) return false
+      for (let i = 0; i < x.length; i++) {
+        pairs.push([x[i], y[i]])
+        if (isYieldDue(steps++)) yield
+      }
+      continue
+    }
+    const names = Object.keys(x)
+    if (names.length !== Object.keys(y).length) return false
+    for (const name of names) {
+      if (!Object.hasOwn(y, name)) return false
+      pairs.push([(x as JsonObject)[name], (y as JsonObject)[name]])
+      if (isYieldDue(steps++)) yield
+    }
+  }
+  return true
+}

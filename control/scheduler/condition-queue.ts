@@ -1,0 +1,87 @@
+/**
+ * Tests the conditions (`when`) of tasks that may run as far as their dependencies go, one after the other.
+ *
+ * A condition is tested once, before the first attempt of its task: a value may have to be read from a file. The loop
+ * works in time slices, so 100,000 conditions hold up nothing.
+ */
+import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/steps.ts'
+import { copyFailure } from '../executors/plain-copies.ts'
+import type { Failure } from '../graph/failure.ts'
+import type { Task } from '../graph/graph.ts'
+import type { Reference } from '../graph/references.ts'
+import { passes, whenIn } from '../graph/when.ts'
+import { Fifo } from './fifo.ts'
+
+export interface ConditionQueueOptions {
+  /** The value of a reference in the field `field` of `task`. Throws `invalid_input`. */
+  readonly valueAt: (task: Task, reference: Reference, field: string) => Promise<unknown>
+  readonly onMet: (task: Task) => void
+  /** `place` names the task and the value that the condition is about. */
+  readonly onUnmet: (task: Task, place: string) => void
+  readonly onFault: (task: Task, failure: Failure) => void
+  /** Called after one of the three above, with what follows from it still to be done. */
+  readonly onTested: () => void
+  /** Called with an error that is a defect of the service. */
+  readonly onDefect: (error: unknown) => void
+}
+
+type Verdict =
+  | { readonly isMet: true }
+  | { readonly isMet: false; readonly place: string }
+  | { readonly fault: Failure }
+
+export class ConditionQueue {
+  readonly #options: ConditionQueueOptions
+  readonly #waiting = new Fifo<Task>()
+  #isWorking = false
+
+  constructor(options: ConditionQueueOptions) {
+    this.#options = options
+  }
+
+  push(task: Task): void {
+    this.#waiting.push(task)
+    if (this.#isWorking) return
+    this.#isWorking = true
+    this.#work().catch((error) => this.#options.onDefect(error))
+  }
+
+  async #work(): Promise<void> {
+    let sliceEnd = performance.now() + SLICE_MS
+    for (let task = this.#waiting.shift(); task !== undefined; task = this.#waiting.shift()) {
+      const verdict = await this.#test(task)
+      // Cancelled or deleted meanwhile.
+      if (task.status === 'pending' && !task.isDeleted) {
+        this.#pass(task, verdict)
+        this.#options.onTested()
+      }
+      if (performance.now() < sliceEnd) continue
+      await nextTurn()
+      sliceEnd = performance.now() + SLICE_MS
+    }
+    this.#isWorking = false
+  }
+
+  #pass(task: Task, verdict: Verdict): void {
+    if ('fault' in verdict) this.#options.onFault(task, verdict.fault)
+    else if (verdict.isMet) this.#options.onMet(task)
+    else this.#options.onUnmet(task, verdict.place)
+  }
+
+  async #test(task: Task): Promise<Verdict> {
+    const when = whenIn(task.rule!.when!)
+    if (typeof when === 'string') return { fault: { code: 'invalid_input', message: when } }
+    const { reference, test } = when
+    const { id, path } = reference
+    try {
+      const value = await this.#options.valueAt(task, reference, 'when')
+      const isMet = await runCooperatively(passes(test, value))
+      if (isMet !== undefined) return isMet ? { isMet } : { isMet, place: `${id}${path}` }
+      return { fault: { code: 'invalid_input', message: `when.matches: ${path} of task ${id} is no text` } }
+    } catch (error) {
+      const { failure, isBroken } = copyFailure(error)
+      if (isBroken) throw error
+      return { fault: failure }
+    }
+  }
+}
