@@ -10,23 +10,15 @@
  *
  * Nothing of it is in memory but the last bytes and, for each 64 KiB of the newest file, the number found there.
  */
-import {
-  closeSync,
-  fdatasync,
-  ftruncateSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, fdatasync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import { type EventRange, EventReader, HistoryGone, rangeIn } from './event-reader.ts'
+import { type EventRange, EventReader, HistoryGone } from './event-reader.ts'
 import { type EventRow, rangeOf } from './event-rows.ts'
-import { decodeSegment, FrameBuffer } from './journal-format.ts'
+import { type FoundHistory, historyFileName, keptFrames } from './found-history.ts'
+import { FrameBuffer } from './journal-format.ts'
 
 /** Bytes that wait to be written. More are written at once; fewer cost a system call more often. */
 const BUFFER_BYTES = 64 * 1024
@@ -40,9 +32,6 @@ const MAX_FRAME_ROWS = 1_000
 /** Milliseconds before a disk that refused the history is asked again. */
 const RETRY_MS = 1_000
 
-const NAME = /^events-(\d{16})\.log$/
-const nameOf = (base: number): string => `events-${String(base).padStart(16, '0')}.log`
-
 /** Where to begin to read for events after `seq`. */
 interface Place {
   readonly seq: number
@@ -54,60 +43,6 @@ interface HistoryFile {
   readonly base: number
   /** Empty for a file that this run has not written: it is read from its beginning. */
   readonly index: Place[]
-}
-
-/** What a start finds, before it changes anything. */
-export interface FoundHistory {
-  readonly bases: readonly number[]
-  /** The frames of the newest file, in order. */
-  readonly frames: readonly { readonly last: number; readonly count: number; readonly end: number }[]
-  /** The changes up to this number were synced, whatever the journal holds by now. */
-  readonly synced: number
-}
-
-export function findHistory(dataDir: string): FoundHistory {
-  const bases = readdirSync(dataDir)
-    .flatMap((name) => NAME.exec(name)?.[1] ?? [])
-    .map(Number)
-    .sort((a, b) => a - b)
-  const newest = bases.at(-1)
-  if (newest === undefined) return { bases, frames: [], synced: 0 }
-  const frames = framesOf(join(dataDir, nameOf(newest)))
-  return { bases, frames, synced: frames.findLast(({ count }) => count === 0)?.last ?? newest }
-}
-
-function framesOf(path: string): FoundHistory['frames'] {
-  const segment = decodeSegment(readOrNothing(path))
-  if ('damagedAt' in segment) return []
-  const frames: { last: number; count: number; end: number }[] = []
-  for (const { payload, end } of segment.frames) {
-    const range = rangeIn(payload)
-    if (range === undefined) break
-    frames.push({ last: range.last, count: range.count, end })
-  }
-  return frames
-}
-
-/** A file that cannot be read has no events. */
-function readOrNothing(path: string): Uint8Array {
-  try {
-    return new Uint8Array(readFileSync(path))
-  } catch {
-    return new Uint8Array()
-  }
-}
-
-/**
- * The last event to keep of what was found: the last one that is not after `seq`, the highest number that is known to
- * have been synced. Undefined if there is no history.
- */
-export const lastKept = (found: FoundHistory, seq: number): number | undefined =>
-  found.bases.length === 0 ? undefined : (keptFrames(found, seq).at(-1)?.last ?? found.bases.at(-1))
-
-/** The frames up to the first one with an event after `seq`. Marks are left out. */
-function keptFrames({ frames }: FoundHistory, seq: number): FoundHistory['frames'] {
-  const end = frames.findIndex(({ last }) => last > seq)
-  return (end < 0 ? frames : frames.slice(0, end)).filter(({ count }) => count > 0)
 }
 
 export interface EventHistoryOptions {
@@ -180,7 +115,7 @@ export class EventHistory {
       start = end
     }
     try {
-      const fd = openSync(join(this.#dataDir, nameOf(newest.base)), 'r+')
+      const fd = openSync(join(this.#dataDir, historyFileName(newest.base)), 'r+')
       this.#fd = fd
       ftruncateSync(fd, this.#length)
     } catch (error) {
@@ -209,7 +144,7 @@ export class EventHistory {
 
   #startFile(): void {
     const base = this.#last
-    const fd = openSync(join(this.#dataDir, nameOf(base)), 'wx', 0o600)
+    const fd = openSync(join(this.#dataDir, historyFileName(base)), 'wx', 0o600)
     this.#close()
     this.#fd = fd
     this.#files.push({ base, index: [] })
@@ -225,7 +160,7 @@ export class EventHistory {
   #removeFiles(count: number): void {
     for (const { base } of this.#files.splice(0, count)) {
       try {
-        unlinkSync(join(this.#dataDir, nameOf(base)))
+        unlinkSync(join(this.#dataDir, historyFileName(base)))
       } catch (error) {
         if (systemCodeOf(error) !== 'ENOENT') this.#log.warn('cannot remove old events', { cause: messageOf(error) })
       }
@@ -324,7 +259,7 @@ export class EventHistory {
       const { base, index } = this.#files[at]!
       const next = this.#files[at + 1]
       const offset = index.findLast((place) => place.seq <= seq)?.offset ?? 0
-      const parts = this.#reader.read(join(this.#dataDir, nameOf(base)), offset, { ...range, after: seq })
+      const parts = this.#reader.read(join(this.#dataDir, historyFileName(base)), offset, { ...range, after: seq })
       for await (const part of parts) {
         seq = part.seq
         if (part.events.length > 0) yield part.events

@@ -1,7 +1,8 @@
 /** A new history, and the feed of events, of a data directory. */
 import { EventFeed } from '../../control/journal/event-feed.ts'
-import { EventHistory, findHistory } from '../../control/journal/event-history.ts'
+import { EventHistory } from '../../control/journal/event-history.ts'
 import { EventNumbers } from '../../control/journal/event-numbers.ts'
+import { findHistory } from '../../control/journal/found-history.ts'
 import type { Journal } from '../../control/journal/journal.ts'
 import { silentLog } from '../../shared/log.ts'
 

@@ -1,9 +1,10 @@
 /** Goal: listeners get every event once and in order, however many there are. Method: a real history, a feed, no disk sync. */
 import { expect, test } from 'bun:test'
 import { CROWD, EventFeed } from '../../../control/journal/event-feed.ts'
-import { EventHistory, findHistory } from '../../../control/journal/event-history.ts'
+import { EventHistory } from '../../../control/journal/event-history.ts'
 import { EventNumbers } from '../../../control/journal/event-numbers.ts'
 import type { EventRow } from '../../../control/journal/event-rows.ts'
+import { findHistory } from '../../../control/journal/found-history.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { nextTurn, WRITES_PER_TURN } from '../../../shared/steps.ts'
 import { tempDir } from '../../support/temp.ts'
