@@ -2,11 +2,13 @@
  * Graphs in YAML 1.2, as JSON. Bun's parser reads them, so `on`, `no` and dates are text.
  *
  * JSON cannot hold everything that YAML can. What would be lost or changed is refused with its place: an alias that contains
- * itself, aliases that expand to more than a graph may have, numbers that are no JSON or too large to be exact.
+ * itself, aliases that expand to more than a graph may have, numbers that are no JSON or too large to be exact, a key that is
+ * given twice.
  */
 import { CallFailed } from '../../shared/http-client.ts'
 import { isObject } from '../../shared/json.ts'
 import { jsonFault, MAX_JSON_BYTES } from './json-fault.ts'
+import { yamlKeyFault } from './yaml-keys.ts'
 
 /** `name` is the file in errors. Throws `CallFailed`. */
 export async function jsonOfYaml(text: string, name: string): Promise<string> {
@@ -16,6 +18,8 @@ export async function jsonOfYaml(text: string, name: string): Promise<string> {
     throw new CallFailed(`${name} is a list, or several documents: expected one object with tasks`)
   }
   if (!isObject(value)) throw new CallFailed(`${name} is a ${typeof value}: expected an object with tasks`)
+  const keyFault = yamlKeyFault(text)
+  if (keyFault !== undefined) throw new CallFailed(`${name}: line ${keyFault.line}: ${keyFault.message}`)
   const fault = jsonFault(value, MAX_JSON_BYTES)
   if (fault !== undefined) throw new CallFailed(`${name}: ${fault}`)
   return JSON.stringify(value)

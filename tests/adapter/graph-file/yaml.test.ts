@@ -83,6 +83,10 @@ describe('refused', () => {
     ['a:\n\t- b', /^g\.yaml: line 2, column 2: Tab characters/],
     ['a: 1\nb: *nope', 'g.yaml: line 2, column 4: Unresolved alias'],
     ['a: "unclosed', /^g\.yaml: line 1, column \d+: Unexpected EOF$/],
+    [
+      'tasks:\n- id: a\n  params: {}\n  params: {}',
+      'g.yaml: line 4: the key "params" is given twice (first on line 3)',
+    ],
     ['', 'g.yaml holds nothing: expected an object with tasks'],
     ['# only a comment', 'g.yaml holds nothing: expected an object with tasks'],
     ['hello', 'g.yaml is a string: expected an object with tasks'],

@@ -1,0 +1,240 @@
+/**
+ * Finds keys that a YAML mapping has twice, and tags. Bun's parser keeps the last value of such a key and ignores most tags, so
+ * a slip of the indentation would lose a field in silence. Pure.
+ *
+ * The text is known to be YAML, so a scan of lines is enough: it follows block mappings by their column, skips scalars, and
+ * reads flow collections by their brackets. It gives up on explicit keys (`? key`), which no graph needs.
+ */
+
+export interface KeyFault {
+  /** The first line is 1. */
+  readonly line: number
+  readonly message: string
+}
+
+/** The first fault of `text`; undefined if there is none. */
+export function yamlKeyFault(text: string): KeyFault | undefined {
+  try {
+    new KeyScan(text).run()
+    return undefined
+  } catch (thrown) {
+    if (thrown instanceof Found) return thrown.fault
+    if (thrown instanceof GivenUp) return undefined
+    throw thrown
+  }
+}
+
+class Found extends Error {
+  constructor(readonly fault: KeyFault) {
+    super(fault.message)
+  }
+}
+
+class GivenUp extends Error {}
+
+/** Keys with the lines on which they stand. */
+type Keys = Map<string, number>
+
+interface BlockMapping {
+  readonly column: number
+  readonly keys: Keys
+}
+
+/** A mapping or sequence in brackets. */
+interface FlowFrame {
+  readonly keys: Keys | undefined
+  /** The last scalar that may turn out to be a key. */
+  candidate: string | undefined
+  isQuoted: boolean
+}
+
+/** A key may stand for a merge any number of times. */
+const MERGE = '<<'
+
+/** Tags that change nothing, or that the parser knows. */
+const KNOWN_TAGS: ReadonlySet<string> = new Set(['!!str', '!!map', '!!seq'])
+
+class KeyScan {
+  readonly #lines: readonly string[]
+  #row = 0
+  /** The block mappings around the current line, the innermost last. */
+  #mappings: BlockMapping[] = []
+  /** Lines further to the right than this continue a plain scalar. Undefined: there is none. */
+  #plainIndent: number | undefined
+
+  constructor(text: string) {
+    this.#lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)
+  }
+
+  run(): void {
+    for (; this.#row < this.#lines.length; this.#row++) this.#line(this.#lines[this.#row]!)
+  }
+
+  #line(line: string): void {
+    const column = line.search(/[^ ]/)
+    if (column < 0 || line[column] === '#' || /^\s*$/.test(line)) return
+    if (/^(---|\.\.\.)(\s|$)/.test(line) || line.startsWith('%')) {
+      this.#mappings = []
+      this.#plainIndent = undefined
+      return
+    }
+    if (this.#plainIndent !== undefined && column > this.#plainIndent) return
+    this.#plainIndent = undefined
+    this.#entry(line, column)
+  }
+
+  /** What begins at `column`: items of sequences, then a key or a value. */
+  #entry(line: string, column: number): void {
+    let dash: number | undefined
+    let at = column
+    while (/^-(\s|$)/.test(line.slice(at))) {
+      this.#leave(at)
+      dash = at
+      at += 1 + line.slice(at + 1).search(/\S|$/)
+    }
+    if (/^\?(\s|$)/.test(line.slice(at))) throw new GivenUp()
+    const key = this.#keyAt(line, at)
+    if (key === undefined) {
+      const outer = this.#mappings.findLast((mapping) => mapping.column < at)?.column ?? -1
+      this.#value(line, at, dash ?? outer)
+      return
+    }
+    this.#leave(at)
+    if (this.#mappings.at(-1)?.column !== at) this.#mappings.push({ column: at, keys: new Map() })
+    if (key.text !== undefined) this.#note(this.#mappings.at(-1)!.keys, key.text)
+    this.#value(line, key.end, at)
+  }
+
+  /** Leaves the mappings that are further to the right. */
+  #leave(column: number): void {
+    while ((this.#mappings.at(-1)?.column ?? -1) > column) this.#mappings.pop()
+  }
+
+  #note(keys: Keys, key: string): void {
+    const first = keys.get(key)
+    if (first !== undefined && key !== MERGE) {
+      throw this.#found(`the key ${JSON.stringify(key)} is given twice (first on line ${first})`)
+    }
+    keys.set(key, this.#row + 1)
+  }
+
+  #found(message: string): Found {
+    return new Found({ line: this.#row + 1, message })
+  }
+
+  /** The key at `at`, if there is one; its text is undefined for an alias. `end` is behind the colon. */
+  #keyAt(line: string, at: number): { readonly text: string | undefined; readonly end: number } | undefined {
+    const start = this.#withoutProperties(line, at)
+    const rest = line.slice(start)
+    const quoted = /^("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*:(?=\s|$)/.exec(rest)
+    if (quoted !== null) return { text: quoted[1]!.slice(1, -1), end: start + quoted[0].length }
+    if (/^["'[{|>#]/.test(rest)) return undefined
+    const colon = rest.search(/:(?=\s|$)/)
+    if (colon < 0) return undefined
+    const text = rest.slice(0, colon).trimEnd()
+    if (/\s#/.test(text)) return undefined // the colon is in a comment
+    return { text: text.startsWith('*') ? undefined : text, end: start + colon + 1 }
+  }
+
+  /** Where the node begins whose anchor and tag are at `at`. */
+  #withoutProperties(line: string, at: number): number {
+    let start = at + line.slice(at).search(/\S|$/)
+    for (;;) {
+      const property = /^([&!][^\s,[\]{}]*)\s*/.exec(line.slice(start))
+      if (property === null) return start
+      this.#checkTag(property[1]!)
+      start += property[0].length
+    }
+  }
+
+  #checkTag(property: string): void {
+    if (property.startsWith('!') && !KNOWN_TAGS.has(property)) throw this.#found(`the tag ${property} is not supported`)
+  }
+
+  /** Skips the value at `at`. Its lines are further to the right than `indent`. */
+  #value(line: string, at: number, indent: number): void {
+    const start = this.#withoutProperties(line, at)
+    const first = line[start]
+    if (first === undefined || first === '#' || first === '*') return
+    if (first === '|' || first === '>') this.#skipBlockScalar(indent)
+    else if (first === '"' || first === "'") this.#skipQuoted(start)
+    else if (first === '[' || first === '{') this.#flow(start)
+    else this.#plainIndent = indent
+  }
+
+  #skipBlockScalar(indent: number): void {
+    const isInside = (line: string) => /^\s*$/.test(line) || line.search(/[^ ]/) > indent
+    while (this.#row + 1 < this.#lines.length && isInside(this.#lines[this.#row + 1]!)) this.#row++
+  }
+
+  /** From the quote at `at` of the current line. Returns the place behind the other one, which may be on a later line. */
+  #skipQuoted(at: number): number {
+    const quote = this.#lines[this.#row]![at]
+    let i = at + 1
+    for (; this.#row < this.#lines.length; this.#row++, i = 0) {
+      const line = this.#lines[this.#row]!
+      for (; i < line.length; i++) {
+        if (line[i] === '\\' && quote === '"') i++
+        else if (line[i] === quote && quote === "'" && line[i + 1] === quote) i++
+        else if (line[i] === quote) return i + 1
+      }
+    }
+    throw new GivenUp()
+  }
+
+  /** From the bracket at `at` of the current line to its other one. */
+  #flow(at: number): void {
+    const frames: FlowFrame[] = []
+    let i = at
+    for (; this.#row < this.#lines.length; this.#row++, i = 0) {
+      while (i < this.#lines[this.#row]!.length) {
+        i = this.#flowToken(this.#lines[this.#row]!, i, frames)
+        if (frames.length === 0) return
+      }
+    }
+    throw new GivenUp()
+  }
+
+  /** Returns the place behind the token at `at`. */
+  #flowToken(line: string, at: number, frames: FlowFrame[]): number {
+    const character = line[at]!
+    const frame = frames.at(-1)
+    if (character === '[' || character === '{') {
+      if (frame !== undefined) frame.candidate = undefined
+      frames.push({ keys: character === '{' ? new Map() : undefined, candidate: undefined, isQuoted: false })
+    } else if (character === ']' || character === '}') frames.pop()
+    else if (character === ',') frame!.candidate = undefined
+    else if (character === ':' && (frame!.isQuoted || /^:([\s,[\]{}]|$)/.test(line.slice(at)))) this.#flowColon(frame!)
+    else if (character === '#' && /\s/.test(line[at - 1] ?? ' ')) return line.length
+    else if (character === '"' || character === "'") return this.#flowQuoted(line, at, frame!)
+    else if (/\s/.test(character)) return at + 1
+    else return this.#flowPlain(line, at, frame!)
+    return at + 1
+  }
+
+  #flowColon(frame: FlowFrame): void {
+    if (frame.keys !== undefined && frame.candidate !== undefined) this.#note(frame.keys, frame.candidate)
+    frame.candidate = undefined
+    frame.isQuoted = false
+  }
+
+  #flowQuoted(line: string, at: number, frame: FlowFrame): number {
+    const row = this.#row
+    const end = this.#skipQuoted(at)
+    frame.isQuoted = true
+    frame.candidate = row === this.#row ? line.slice(at + 1, end - 1) : undefined
+    return end
+  }
+
+  /** A plain scalar, an alias, an anchor or a tag. */
+  #flowPlain(line: string, at: number, frame: FlowFrame): number {
+    const start = this.#withoutProperties(line, at)
+    if (start > at) return start
+    const [text] = /^(?:[^\s,[\]{}:#]|:(?![\s,[\]{}]|$)|(?<!\s)#|\s+(?![\s#,[\]{}:]|$))+/.exec(line.slice(at)) ?? [
+      line[at]!,
+    ]
+    frame.isQuoted = false
+    frame.candidate = text.startsWith('*') ? undefined : text
+    return at + text.length
+  }
+}
