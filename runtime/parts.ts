@@ -1,22 +1,11 @@
-/**
- * The parts of the service, built from its configuration: access, data directory, store, host, tasks, HTTP. Each
- * function builds one of them; `serve.ts` puts them together, starts them and stops them.
- */
+/** The parts of the service, built on its foundation: tasks, callers, HTTP. `serve.ts` starts and stops them. */
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { AnyElysia } from 'elysia'
 import { CAPABILITY_SNAPSHOT_VERSION } from '../shared/contract/runtime-info.ts'
-import { claimDataDirectory, type DataDirectory } from '../shared/data-directory.ts'
-import { LOCK_FILES } from '../shared/directory-lock.ts'
 import { messageOf, UsageError } from '../shared/errors.ts'
-import { HeldDirectory } from '../shared/held-directory.ts'
-import { isLoopback } from '../shared/http-guard.ts'
-import { ensureListenable, type ListenAddress } from '../shared/http-service.ts'
 import { isoTime } from '../shared/iso-time.ts'
-import type { Log } from '../shared/log.ts'
-import { keepPrivate } from '../shared/private-files.ts'
 import { bootId } from '../shared/processes.ts'
-import { type ServiceAccess, serviceAccess } from '../shared/service-access.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 import { VERSION } from '../shared/version.ts'
 import type { ServeConfig } from './config.ts'
@@ -34,134 +23,26 @@ import { Starts } from './dispatch/start.ts'
 import { Submissions } from './dispatch/submit.ts'
 import { Totals } from './dispatch/totals.ts'
 import { WaitingQueue } from './dispatch/waiting-queue.ts'
-import { capabilityManifest, capabilitySet } from './host/capabilities.ts'
+import type { Foundation } from './foundation.ts'
+import { capabilityManifest } from './host/capabilities.ts'
 import { findCapacity } from './host/capacity.ts'
-import { cgroupCapabilities } from './host/cgroup-capabilities.ts'
 import { PathLooks } from './host/path-looks.ts'
 import { platformOf } from './host/platform.ts'
-import { findSandboxPaths } from './host/sandbox-paths.ts'
 import { serviceUser } from './host/service-user.ts'
-import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './host/task-cgroups.ts'
 import { startThread } from './host/threads.ts'
-import { userGroups } from './host/user-groups.ts'
 import { runtimeApp } from './http/app.ts'
 import { configSummary } from './http/info.ts'
 import { isWithin } from './intake/is-within.ts'
 import { Complaints } from './launcher/complaints.ts'
-import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
 import { ForkServer } from './launcher/fork-server.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
 import { NotifyPipe } from './launcher/notify.ts'
-import { trySandbox } from './launcher/trial.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
 import { ChildLaunchers } from './portable/child-launchers.ts'
-import { portableLauncher } from './portable/subcommand.ts'
-import { makeTasksDir } from './store/data-dir.ts'
-import { databaseFiles, databasePath, openDatabase } from './store/database.ts'
-import { DirectoryGuard } from './store/directory-guard.ts'
-import { GroupCommit } from './store/group-commit.ts'
 import { Readiness } from './store/readiness.ts'
 import { Secrets } from './store/secrets.ts'
-import { type LiveTask, TaskStore } from './store/task-store.ts'
-import { WalSync } from './store/wal-sync.ts'
-
-export type Environment = Readonly<Record<string, string | undefined>>
-
-/** The address of the service, and its callers. A caller on this machine is told where the token is. */
-export const accessOf = (config: ServeConfig, env: Environment, log: Log): ServiceAccess =>
-  serviceAccess(
-    {
-      listen: { text: config.listenAddr, flag: 'listen-addr' },
-      tokenFile: config.tokenFile,
-      token: env.SERVICE_TOKEN,
-      allowedHosts: config.allowedHost,
-      shownTokenFile: ({ hostname }) =>
-        config.tokenFile !== '' && isLoopback(hostname) ? resolve(config.tokenFile) : undefined,
-    },
-    log,
-  )
-
-/** Nothing but the lock is written before the address is known to be free. */
-export function claimDataDir(config: ServeConfig, address: ListenAddress): DataDirectory {
-  process.umask(0o077) // requests hold secrets
-  const claimed = claimDataDirectory(config.dataDir, LOCK_FILES.runtime)
-  ensureListenable(address, 'listen-addr')
-  makeTasksDir(claimed.path)
-  return claimed
-}
-
-/** The launcher for this machine and the paths that sandboxes hide. `tried` resolves with the sandboxes that work. */
-export type SandboxTrial = ReturnType<typeof beginSandboxTrial>
-
-export function beginSandboxTrial(config: ServeConfig, dataDir: string, log: Log) {
-  const paths = findSandboxPaths({ ...config, dataDir })
-  keepPrivate(dataDir, databaseFiles(dataDir), log)
-  const launcher = launcherProgram(dataDir)
-  const isRoot = process.getuid?.() === 0
-  const sandboxUid = isRoot ? config.sandboxUid : undefined
-  const tried = trySandbox({ launcher, sandboxUid, isSandboxDisabled: config.disableLinuxSandbox })
-  return { launcher, isRoot, sandboxUid, paths, tried }
-}
-
-/** Throws `UsageError` when the launcher cannot be put into the data directory, or cannot run there. */
-function launcherProgram(dataDir: string): LauncherProgram {
-  try {
-    return chooseLauncher(dataDir, portableLauncher())
-  } catch (error) {
-    throw new UsageError(messageOf(error))
-  }
-}
-
-export type Storage = ReturnType<typeof openStorage>
-
-export function openStorage(dataDir: string, log: Log) {
-  const db = openDatabase(dataDir)
-  const sync = new WalSync(databasePath(dataDir))
-  const directory = new DirectoryGuard(new HeldDirectory(dataDir), sync.fd, log)
-  const commit = new GroupCommit(db, sync, directory, log)
-  return { db, commit, directory, store: new TaskStore(db, commit) }
-}
-
-/**
- * The cgroups of all tasks; undefined where they are disabled. The exit removes unused ones, even of a refused start.
- */
-export function prepareCgroups(config: ServeConfig, dataDir: string, log: Log): TaskCgroups | undefined {
-  if (config.disableCgroup) return undefined
-  const root = config.cgroupRoot || DEFAULT_CGROUP_ROOT
-  const cgroups = TaskCgroups.prepare({ root, serviceId: serviceIdOf(dataDir), dataDir })
-  if (cgroups.unrecorded.length > 0) {
-    const causes = cgroups.unrecorded
-    log.warn('control groups have no record: no other service removes them if this one is killed', { causes })
-  }
-  process.on('exit', () => leaveCgroups(cgroups))
-  return cgroups
-}
-
-/** What this host can enforce, once the trial of the sandbox is over. */
-export const provenCapabilities = (
-  { launcher, isRoot }: SandboxTrial,
-  cgroups: TaskCgroups | undefined,
-  tried: Awaited<SandboxTrial['tried']>,
-) =>
-  capabilitySet({
-    ...{ isLauncherNative: launcher.isNative, isRoot, own_groups: userGroups() },
-    ...cgroupCapabilities(cgroups),
-    ...tried,
-  })
-
-/** What the parts below are built from. */
-export interface Foundation {
-  readonly config: ServeConfig
-  readonly env: Environment
-  readonly access: ServiceAccess
-  readonly data: DataDirectory
-  readonly trial: SandboxTrial
-  readonly storage: Storage
-  readonly cgroups: TaskCgroups | undefined
-  readonly capabilities: ReturnType<typeof provenCapabilities>
-  readonly log: Log
-}
+import type { LiveTask } from './store/task-store.ts'
 
 /** The way of a task from accepted to ended. */
 export type TaskParts = ReturnType<typeof buildTaskParts>

@@ -10,25 +10,11 @@ import type { Log } from '../shared/log.ts'
 import { bootId } from '../shared/processes.ts'
 import { announce } from '../shared/service-access.ts'
 import { type ServiceProcess, startService } from '../shared/service-process.ts'
-import type { StopSignals } from '../shared/stop-signals.ts'
 import type { ServeConfig } from './config.ts'
 import { endLeftCgroups, sweepAbandonedCgroups } from './dispatch/force.ts'
 import { type Recovered, recoverTasks } from './dispatch/recover.ts'
-import {
-  accessOf,
-  beginSandboxTrial,
-  buildApp,
-  buildCallerParts,
-  buildTaskParts,
-  type CallerParts,
-  claimDataDir,
-  type Environment,
-  type Foundation,
-  openStorage,
-  prepareCgroups,
-  provenCapabilities,
-  type TaskParts,
-} from './parts.ts'
+import { type Environment, type Foundation, layFoundation } from './foundation.ts'
+import { buildApp, buildCallerParts, buildTaskParts, type CallerParts, type TaskParts } from './parts.ts'
 
 /** Milliseconds that open requests get to be answered when the service stops. */
 const LAST_ANSWERS_MS = 1_000
@@ -65,22 +51,6 @@ async function start(config: ServeConfig, env: Environment, { log, signals, exit
   const rounds = startRounds(foundation, tasks)
   cleanUp(foundation, callers)
   signals.started(stopOnce({ foundation, tasks, callers, server, rounds, exit }))
-}
-
-/** Claims what only one service may have, and finds out what the host can do while the database is opened. */
-async function layFoundation(
-  config: ServeConfig,
-  env: Environment,
-  log: Log,
-  signals: StopSignals,
-): Promise<Foundation> {
-  const access = accessOf(config, env, log)
-  const data = claimDataDir(config, access.address)
-  const trial = beginSandboxTrial(config, data.path, log)
-  const storage = openStorage(data.path, log)
-  const cgroups = prepareCgroups(config, data.path, log)
-  const capabilities = provenCapabilities(trial, cgroups, await signals.unlessStopped(trial.tried))
-  return { config, env, access, data, trial, storage, cgroups, capabilities, log }
 }
 
 /** Takes over the tasks of an earlier service, and ends the remains of others. */

@@ -33,7 +33,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['main.ts'],
     ['serve.ts', 'commands'],
     ['parts.ts'],
-    ['http'],
+    ['http', 'foundation.ts'],
     ['dispatch', 'escape'],
     ['portable'],
     ['launcher'],

@@ -1,0 +1,144 @@
+/**
+ * What the service stands on: its address and callers, the data directory, the store, and what this host can do. Claimed, opened
+ * and tried at the start.
+ */
+import { resolve } from 'node:path'
+import { claimDataDirectory, type DataDirectory } from '../shared/data-directory.ts'
+import { LOCK_FILES } from '../shared/directory-lock.ts'
+import { messageOf, UsageError } from '../shared/errors.ts'
+import { HeldDirectory } from '../shared/held-directory.ts'
+import { isLoopback } from '../shared/http-guard.ts'
+import { ensureListenable, type ListenAddress } from '../shared/http-service.ts'
+import type { Log } from '../shared/log.ts'
+import { keepPrivate } from '../shared/private-files.ts'
+import { type ServiceAccess, serviceAccess } from '../shared/service-access.ts'
+import { serviceIdOf } from '../shared/service-id.ts'
+import type { StopSignals } from '../shared/stop-signals.ts'
+import type { ServeConfig } from './config.ts'
+import { capabilitySet } from './host/capabilities.ts'
+import { cgroupCapabilities } from './host/cgroup-capabilities.ts'
+import { findSandboxPaths } from './host/sandbox-paths.ts'
+import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './host/task-cgroups.ts'
+import { userGroups } from './host/user-groups.ts'
+import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
+import { trySandbox } from './launcher/trial.ts'
+import { portableLauncher } from './portable/subcommand.ts'
+import { makeTasksDir } from './store/data-dir.ts'
+import { databaseFiles, databasePath, openDatabase } from './store/database.ts'
+import { DirectoryGuard } from './store/directory-guard.ts'
+import { GroupCommit } from './store/group-commit.ts'
+import { TaskStore } from './store/task-store.ts'
+import { WalSync } from './store/wal-sync.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** The address of the service, and its callers. A caller on this machine is told where the token is. */
+const accessOf = (config: ServeConfig, env: Environment, log: Log): ServiceAccess =>
+  serviceAccess(
+    {
+      listen: { text: config.listenAddr, flag: 'listen-addr' },
+      tokenFile: config.tokenFile,
+      token: env.SERVICE_TOKEN,
+      allowedHosts: config.allowedHost,
+      shownTokenFile: ({ hostname }) =>
+        config.tokenFile !== '' && isLoopback(hostname) ? resolve(config.tokenFile) : undefined,
+    },
+    log,
+  )
+
+/** Nothing but the lock is written before the address is known to be free. */
+function claimDataDir(config: ServeConfig, address: ListenAddress): DataDirectory {
+  process.umask(0o077) // requests hold secrets
+  const claimed = claimDataDirectory(config.dataDir, LOCK_FILES.runtime)
+  ensureListenable(address, 'listen-addr')
+  makeTasksDir(claimed.path)
+  return claimed
+}
+
+/** The launcher for this machine and the paths that sandboxes hide. `tried` resolves with the sandboxes that work. */
+type SandboxTrial = ReturnType<typeof beginSandboxTrial>
+
+function beginSandboxTrial(config: ServeConfig, dataDir: string, log: Log) {
+  const paths = findSandboxPaths({ ...config, dataDir })
+  keepPrivate(dataDir, databaseFiles(dataDir), log)
+  const launcher = launcherProgram(dataDir)
+  const isRoot = process.getuid?.() === 0
+  const sandboxUid = isRoot ? config.sandboxUid : undefined
+  const tried = trySandbox({ launcher, sandboxUid, isSandboxDisabled: config.disableLinuxSandbox })
+  return { launcher, isRoot, sandboxUid, paths, tried }
+}
+
+/** Throws `UsageError` when the launcher cannot be put into the data directory, or cannot run there. */
+function launcherProgram(dataDir: string): LauncherProgram {
+  try {
+    return chooseLauncher(dataDir, portableLauncher())
+  } catch (error) {
+    throw new UsageError(messageOf(error))
+  }
+}
+
+type Storage = ReturnType<typeof openStorage>
+
+function openStorage(dataDir: string, log: Log) {
+  const db = openDatabase(dataDir)
+  const sync = new WalSync(databasePath(dataDir))
+  const directory = new DirectoryGuard(new HeldDirectory(dataDir), sync.fd, log)
+  const commit = new GroupCommit(db, sync, directory, log)
+  return { db, commit, directory, store: new TaskStore(db, commit) }
+}
+
+/**
+ * The cgroups of all tasks; undefined where they are disabled. The exit removes unused ones, even of a refused start.
+ */
+function prepareCgroups(config: ServeConfig, dataDir: string, log: Log): TaskCgroups | undefined {
+  if (config.disableCgroup) return undefined
+  const root = config.cgroupRoot || DEFAULT_CGROUP_ROOT
+  const cgroups = TaskCgroups.prepare({ root, serviceId: serviceIdOf(dataDir), dataDir })
+  if (cgroups.unrecorded.length > 0) {
+    const causes = cgroups.unrecorded
+    log.warn('control groups have no record: no other service removes them if this one is killed', { causes })
+  }
+  process.on('exit', () => leaveCgroups(cgroups))
+  return cgroups
+}
+
+/** What this host can enforce, once the trial of the sandbox is over. */
+const provenCapabilities = (
+  { launcher, isRoot }: SandboxTrial,
+  cgroups: TaskCgroups | undefined,
+  tried: Awaited<SandboxTrial['tried']>,
+) =>
+  capabilitySet({
+    ...{ isLauncherNative: launcher.isNative, isRoot, own_groups: userGroups() },
+    ...cgroupCapabilities(cgroups),
+    ...tried,
+  })
+
+/** What the parts below are built from. */
+export interface Foundation {
+  readonly config: ServeConfig
+  readonly env: Environment
+  readonly access: ServiceAccess
+  readonly data: DataDirectory
+  readonly trial: SandboxTrial
+  readonly storage: Storage
+  readonly cgroups: TaskCgroups | undefined
+  readonly capabilities: ReturnType<typeof provenCapabilities>
+  readonly log: Log
+}
+
+/** Claims what only one service may have, and finds out what the host can do while the database is opened. */
+export async function layFoundation(
+  config: ServeConfig,
+  env: Environment,
+  log: Log,
+  signals: StopSignals,
+): Promise<Foundation> {
+  const access = accessOf(config, env, log)
+  const data = claimDataDir(config, access.address)
+  const trial = beginSandboxTrial(config, data.path, log)
+  const storage = openStorage(data.path, log)
+  const cgroups = prepareCgroups(config, data.path, log)
+  const capabilities = provenCapabilities(trial, cgroups, await signals.unlessStopped(trial.tried))
+  return { config, env, access, data, trial, storage, cgroups, capabilities, log }
+}
