@@ -1,8 +1,8 @@
 /**
  * Kills the service at random moments while graphs with rules run, and compares what comes of them with the model.
  *
- * Each round starts it on the directory of the round before. Clients submit graphs with handlers, clean-ups and failures
- * that do not matter, and cancel tasks and graphs, until SIGKILL. After the last start every acknowledged graph comes to
+ * Each round starts it on the directory of the round before. Clients submit graphs with handlers, clean-ups, conditions and
+ * failures that do not matter, and cancel tasks and graphs, until SIGKILL. After the last start every acknowledged graph comes to
  * its end. Each task must have ended as the model allows, given how its dependencies ended, and must not have started
  * before them. Only what somebody cancelled may be cancelled.
  *
@@ -32,7 +32,10 @@ function randomGraph(random: Random): SentTask[] {
       ...(random(2) === 0 && { run_if: (['success', 'failed', 'always'] as const)[random(3)]! }),
       ...(random(4) === 0 && { continue_on_error: true }),
     }
-    const common = { id: `t${i}`, depends_on, ...rule }
+    const [first] = depends_on
+    const equals = (['success', 'failed', 'skipped'] as const)[random(3)]!
+    const when = random(3) === 0 && first !== undefined && { when: { $from: first, path: '/status', equals } as const }
+    const common = { id: `t${i}`, depends_on, ...rule, ...when }
     const kind = random(6)
     if (kind < 2) return { ...common, type: 'noop' }
     if (kind < 4) return { ...common, type: 'sleep', params: { duration_ms: random(60) } }
