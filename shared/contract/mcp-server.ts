@@ -5,7 +5,7 @@
 import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { ACTION_KINDS } from './adapter-v1.ts'
 import { count, flag, maybe, oneOf, text, texts, time } from './answer-schema.ts'
-import { GraphFields, type SubmitWarning, TaskInput } from './control.ts'
+import { GraphFields, type ReusedFrom, type SubmitWarning, TaskInput } from './control.ts'
 import { GraphFault, type TaskPlan } from './graph-dry-run.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import type { GraphSummary, GraphTask, RootCause } from './graphs.ts'
@@ -331,6 +331,9 @@ export const GetTaskAnswer = Type.Object({
   ),
   waiting: maybe(
     Type.Unsafe<Waiting>({ description: 'Why the task does not execute: {reason, tasks, until, detail}.' }),
+  ),
+  reused_from: maybe(
+    Type.Unsafe<ReusedFrom>({ description: 'A rerun reused this outcome: {graph_id, task_id} of its execution.' }),
   ),
   created_at: time('When the task was accepted.'),
   started_at: maybe(time('When the task started.')),

@@ -28,13 +28,14 @@ function wholeView(task: Task, waiting: Waiting | undefined): GetTaskAnswer {
   const room = new ResultRoom(MAX_RESULTS_CHARACTERS)
   const view = viewWithResult(task, room)
   const { input, resolved_input, depends_on, annotations, ...more } = taskRecord(task)
-  const { progress, attempts, created_at, started_at, finished_at } = more
+  const { reused_from, progress, attempts, created_at, started_at, finished_at } = more
   return {
     ...view,
     ...(input !== undefined && room.takes(input) && { input }),
     ...(resolved_input !== undefined && room.takes(resolved_input) && { resolved_input }),
     ...(depends_on !== undefined && { depends_on: [...depends_on] }),
     ...(annotations !== undefined && { annotations: { ...annotations } }),
+    ...(reused_from !== undefined && { reused_from }),
     ...(progress !== undefined && { progress: progress.slice(-MAX_SHOWN_PROGRESS) }),
     ...(attempts !== undefined && { attempts: [...attempts] }),
     ...(waiting !== undefined && { waiting }),

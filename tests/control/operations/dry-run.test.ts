@@ -3,7 +3,7 @@
  * Method: random graphs, sound and broken in any field, dry-run and then submitted against the same store; a table of
  * faults; executors that plan.
  */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Executor } from '../../../control/executors/executor.ts'
 import { invalidInput } from '../../../control/executors/executor.ts'
@@ -25,6 +25,8 @@ import { silentLog } from '../../../shared/log.ts'
 import { runSync } from '../../../shared/steps.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 import { until } from '../../support/until.ts'
+
+setDefaultTimeout(60_000)
 
 const MAX_TASKS = 5_000
 
@@ -73,7 +75,7 @@ const task = (id: string, more: object = {}) => ({ id, type: 'test', ...more })
 
 const oneOf = (...values: unknown[]) => fc.constantFrom(...values)
 const usually = (value: unknown, ...others: unknown[]) =>
-  fc.oneof({ weight: 4, arbitrary: fc.constant(value) }, { weight: 1, arbitrary: oneOf(...others) })
+  fc.oneof({ weight: 15, arbitrary: fc.constant(value) }, { weight: 1, arbitrary: oneOf(...others) })
 const TOO_DEEP = JSON.parse('['.repeat(201) + ']'.repeat(201))
 const anyTask = fc.oneof(
   {
@@ -86,6 +88,26 @@ const anyTask = fc.oneof(
         retry: usually(undefined, 0, 3, null, -1, 0.5, '1'),
         timeout: usually(undefined, 5, null, 'soon', 0.5),
         params: usually({}, undefined, { duration_ms: 0 }, { duration: 1, ms: 2 }, { message: 7 }, TOO_DEEP),
+        input: usually(
+          undefined,
+          { message: { $from: 'a' } },
+          { message: { $from: 'a', path: 'x' }, deep: [{ $from: 'z' }] },
+          { message: { $from: 7 }, more: { $param: 'v' } },
+          { message: { $param: 'v' } },
+          { message: { $param: 'w' } },
+          { message: { $param: 'v', x: 1 } },
+          { message: { $literal: { $from: 'z' } } },
+        ),
+        run_if: usually(undefined, 'always', 'failed', 'sometimes', null),
+        when: usually(
+          undefined,
+          { $from: 'a', equals: 1 },
+          { $from: 'z', path: '/status', in: ['success'] },
+          { $from: 'b', matches: 7 },
+          { equals: 1 },
+          7,
+        ),
+        continue_on_error: usually(undefined, true, 'yes'),
         annotations: usually(undefined, null, { a: 1 }),
         depend_on: usually(undefined, 1),
         limits: usually(undefined, 1),
@@ -102,6 +124,7 @@ const anyGraph = fc.record(
       { weight: 1, arbitrary: oneOf(null, 7) },
     ),
     name: usually(undefined, 'nightly', '', 7),
+    params: usually(undefined, { v: 1 }, { v: null }, { 'a b': 1 }, []),
     labels: usually(undefined, { 'a b': 'c' }),
     scope: usually(undefined, 'graph', 'service'),
     callback: usually(undefined, { url: 'http://a/', event: 1 }, { url: 'http://a:b@c/' }, 'x', { url: 'http://a' }),
