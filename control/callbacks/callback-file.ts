@@ -1,15 +1,16 @@
 /**
- * The file of callbacks: those that wait, and those that are over while their graph is stored, one JSON object a line.
+ * The file of callbacks, one JSON object a line: callbacks that wait for delivery, and ids of callbacks that are over
+ * while their graph is stored.
  *
- * A line is written before anything else happens, and synced in the background. Losing a line costs nothing but a repeated
- * delivery: what a graph is still to be called back for follows from the graph.
+ * A line is written before the first try, and synced in the background. A lost line only repeats a delivery, because a
+ * start derives missing callbacks from the graphs.
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { replaceFile } from '../../shared/atomic-file.ts'
 import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 import { BackgroundSync } from '../journal/background-sync.ts'
 
-/** A callback that is to be delivered. */
+/** A callback that waits for delivery. */
 export interface Delivery {
   /** The same for each try. */
   readonly id: string
@@ -17,17 +18,17 @@ export interface Delivery {
   readonly event: string
   readonly url: string
   readonly body: string
-  /** When it was due first; milliseconds since 1970. */
+  /** When the callback became due; milliseconds since 1970. */
   readonly since: number
 }
 
 export interface StoredCallbacks {
   readonly waiting: Map<string, Delivery>
-  /** Id to graph of those that are over. */
+  /** Ids of delivered and given-up callbacks, with the ids of their graphs. */
   readonly over: Map<string, string>
 }
 
-/** Lines beyond those that count, after which the file is rewritten. */
+/** The file is rewritten when it has this many lines more than twice the lines that count. */
 const MAX_SPARE_LINES = 10_000
 
 /** Lines written at once. */
@@ -39,17 +40,17 @@ export class CallbackFile {
   readonly #sync: BackgroundSync
   #lines = 0
   #isTorn = false
-  /** Lines that wait for the end of a rewrite. */
+  /** Lines that were added during a rewrite. */
   #held: string[] | undefined
 
-  /** `onError` gets what the disk says. */
+  /** `onError` gets the errors of the disk. */
   constructor(path: string, onError: (error: unknown) => void) {
     this.#path = path
     this.#onError = onError
     this.#sync = new BackgroundSync(path, onError)
   }
 
-  /** What an earlier run has left, without lines that cannot be read. */
+  /** The callbacks of an earlier run. Skips unreadable lines. */
   read(): StoredCallbacks {
     const waiting = new Map<string, Delivery>()
     const over = new Map<string, string>()
@@ -93,12 +94,12 @@ export class CallbackFile {
     }
   }
 
-  /** Whether much of the file no longer counts, where so many lines do. */
+  /** Whether the file has so many obsolete lines that a rewrite pays. `lines` is the number of lines that count. */
   mayShrink(lines: number): boolean {
     return this.#held === undefined && this.#lines > 2 * lines + MAX_SPARE_LINES
   }
 
-  /** Rewrites the file with these lines. */
+  /** Replaces the content of the file. */
   async rewrite({ waiting, over }: StoredCallbacks): Promise<void> {
     this.#held = []
     const lines = [

@@ -1,9 +1,9 @@
 /**
- * Calls back for what happens to graphs that ask for it.
+ * Sends callbacks for graphs that ask for them.
  *
- * What is due follows from the graph: its end, and the tasks that failed. A callback is written down once that is on disk, and
- * then delivered. If the service is killed in between, the next start finds the graph without its callback and makes up
- * for it. So each callback is delivered at least once, under the same id.
+ * The end of a graph and each failed task cause a callback. The callback is written to its file once the change is on
+ * disk, and then delivered. If the service is killed in between, the next start finds the graph without its callback
+ * and creates the callback again. So each callback is delivered at least once, under the same id.
  */
 import { isIP } from 'node:net'
 import { join } from 'node:path'
@@ -28,12 +28,12 @@ import { isPublicAddress } from './public-address.ts'
 
 export const CALLBACKS_FILE = 'callbacks.jsonl'
 
-/** Milliseconds between two tries to have a change on disk. */
+/** Pauses between attempts to sync the journal. */
 const DISK_PAUSES = { firstMs: 1_000, longestMs: 60_000 }
 
 export interface CallbacksOptions {
   readonly store: TaskStore
-  /** Past events: a start looks up the numbers of those that it calls back for. */
+  /** Past events. A start looks up the numbers of the events that missing callbacks are about. */
   readonly history: Pick<EventHistory, 'read' | 'oldest' | 'last'>
   /** Resolves when every change so far is on disk. */
   readonly durable: () => Promise<void>
@@ -47,11 +47,11 @@ export class Callbacks {
   readonly #options: CallbacksOptions
   readonly #file: CallbackFile
   readonly #deliveries: Deliveries
-  /** Id to graph of all callbacks: of those that wait, are over, or are about to be written down. */
+  /** Ids of all callbacks, with the ids of their graphs: preparing, waiting, and over. */
   readonly #known: Map<string, string>
-  /** Those that are about to be written down. */
+  /** Ids of callbacks that are not in the file yet. */
   readonly #preparing = new Set<string>()
-  /** Those that an earlier run has left, until the start. */
+  /** Undelivered callbacks of an earlier run. Empty after the start. */
   readonly #earlier: Delivery[]
   #unwatch = () => {}
   #isStopped = false
@@ -91,7 +91,7 @@ export class Callbacks {
     if (this.#options.policy === 'public' && isRefused) report(`callback.url: ${new NotAllowed(host, [host]).message}`)
   }
 
-  /** Delivers what an earlier run has left, and from now on what happens. */
+  /** Delivers the callbacks of an earlier run, and from now on those of new changes. */
   start(): void {
     this.#unwatch = this.#options.store.watch((change, seq) => this.#changed(change, seq))
     for (const delivery of this.#earlier.splice(0)) this.#deliveries.add(delivery)
@@ -100,7 +100,7 @@ export class Callbacks {
     )
   }
 
-  /** What is not delivered is delivered by the next start. */
+  /** The next start delivers the remaining callbacks. */
   stop(): void {
     this.#isStopped = true
     this.#unwatch()
@@ -117,7 +117,7 @@ export class Callbacks {
     }
   }
 
-  /** Calls back for what happened to graphs of an earlier run, as far as that run has not. */
+  /** Creates the callbacks that a killed run did not write to the file. */
   async #makeUp(graphs: readonly Graph[]): Promise<void> {
     const ended = await runCooperatively(this.#makeUpForTasks(graphs))
     if (ended.length === 0) return
@@ -129,7 +129,7 @@ export class Callbacks {
     }
   }
 
-  /** Calls back for tasks that have failed. Returns the graphs whose ends were not called back for. */
+  /** As `#makeUp`, for failed tasks. Returns the ended graphs without a callback. */
   *#makeUpForTasks(graphs: readonly Graph[]): Steps<Graph[]> {
     const ended: Graph[] = []
     for (let i = 0; i < graphs.length; i++) {
@@ -165,7 +165,7 @@ export class Callbacks {
     })
   }
 
-  /** Once for each event, as soon as it is on disk. */
+  /** Creates a callback unless it exists, once its change is on disk. */
   async #callBack(
     graph: Graph,
     { url }: GraphCallback,
@@ -187,7 +187,7 @@ export class Callbacks {
     this.#deliveries.add(delivery)
   }
 
-  /** What happened is certain to outlive us. */
+  /** Resolves when all changes so far are on disk. */
   async #onDisk(): Promise<void> {
     const pauses = new GrowingPause(DISK_PAUSES)
     while (!this.#isStopped) {
@@ -200,7 +200,7 @@ export class Callbacks {
     }
   }
 
-  /** Forgets callbacks that are over, once their graph is gone. */
+  /** Forgets delivered and given-up callbacks of removed graphs. */
   #shrink(): void {
     if (!this.#file.mayShrink(this.#known.size)) return
     const waiting = this.#deliveries.waiting
@@ -212,10 +212,10 @@ export class Callbacks {
   }
 }
 
-/** The id of the callback, which is the same in each try and after a restart. That of a task has a suffix. */
+/** Id of a callback: the same in each try and after a restart. Callbacks of tasks add a suffix. */
 const idOf = ({ id }: Graph, event: CallbackEvent): string => `${id}-${event}`
 
-/** The numbers of the events that graphs have ended, as far as the history has them. */
+/** The numbers of the `graph_ended` events that the history still has, by graph. */
 async function endNumbers(
   history: CallbacksOptions['history'],
   graphIds: ReadonlySet<string>,

@@ -1,8 +1,8 @@
 /**
- * Delivers callbacks: each until it was accepted, or a day has passed.
+ * Delivers callbacks. Each is tried until the receiver accepts it or a day has passed, with pauses of 1 s, 2 s, 4 s …
+ * 10 min.
  *
- * A receiver that is slow or gone keeps a few connections busy and no more, so others get theirs in time. Tries repeat
- * after 1 s, 2 s, 4 s … 10 min.
+ * A limit per receiver keeps a slow or unreachable receiver from delaying the callbacks of others.
  */
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -10,16 +10,16 @@ import { VERSION } from '../../shared/version.ts'
 import type { CallbackFile, Delivery } from './callback-file.ts'
 import { type CallbackPolicy, post } from './post.ts'
 
-/** Callbacks that may wait. For more, the oldest are given up. */
+/** Maximum number of waiting callbacks. Beyond it, the oldest are given up. */
 export const MAX_WAITING = 10_000
 
-/** Milliseconds for which a callback is tried. */
+/** Milliseconds after which an undelivered callback is given up. */
 export const GIVE_UP_AFTER_MS = 24 * 3_600_000
 
-/** Milliseconds for one try. */
+/** Milliseconds that one try may take. */
 export const TRY_TIMEOUT_MS = 10_000
 
-/** Tries at the same time, and of these to one receiver. */
+/** Maximum number of simultaneous tries, in total and to one receiver. */
 const MAX_TRIES = 32
 const MAX_TRIES_OF_RECEIVER = 4
 
@@ -47,23 +47,23 @@ interface Waiting {
   tries: number
 }
 
-/** Who gets callbacks: an origin. */
+/** A server that gets callbacks, identified by the origin of its URL. */
 interface Receiver {
   readonly origin: string
-  /** Those that are due, in the order in which they became so. */
+  /** Due callbacks, in the order in which they became due. */
   readonly due: Set<Waiting>
-  /** Tries that are under way. */
+  /** Number of tries in progress. */
   tries: number
 }
 
 export class Deliveries {
   readonly #options: DeliveryOptions
   readonly #stopping = new AbortController()
-  /** By id, in the order in which they came. */
+  /** Undelivered callbacks by id, in the order of creation. */
   readonly #waiting = new Map<string, Waiting>()
-  /** Those with callbacks that are due, or tries under way, by origin. */
+  /** Receivers with due callbacks or tries in progress, by origin. */
   readonly #receivers = new Map<string, Receiver>()
-  /** Of these, those to which another try may start. They take turns. */
+  /** Receivers to which another try may start, in round-robin order. */
   readonly #ready = new Set<Receiver>()
   #tries = 0
   /** Since the start of the service. */
@@ -81,7 +81,7 @@ export class Deliveries {
     return new Map(Array.from(this.#waiting, ([id, { delivery }]) => [id, delivery]))
   }
 
-  /** The first try comes at once. The callback is in the file. */
+  /** Tries the callback at once. The caller has written it to the file. */
   add(delivery: Delivery): void {
     const waiting = { delivery, receiver: this.#receiver(new URL(delivery.url).origin), tries: 0 }
     this.#waiting.set(delivery.id, waiting)
@@ -92,7 +92,7 @@ export class Deliveries {
     this.#tryNow(waiting)
   }
 
-  /** Cancels the requests that are under way. The file keeps all callbacks that wait. */
+  /** Cancels the requests in progress. The file keeps all undelivered callbacks. */
   stop(): void {
     this.#stopping.abort()
   }
@@ -106,21 +106,21 @@ export class Deliveries {
   }
 
   #tryNow(waiting: Waiting): void {
-    const receiver = this.#receiver(waiting.receiver.origin) // the earlier one may be forgotten
+    const receiver = this.#receiver(waiting.receiver.origin) // the object of the last try may have been removed
     waiting.receiver = receiver
     receiver.due.add(waiting)
     this.#look(receiver)
     this.#tryDue()
   }
 
-  /** Whether another try to `receiver` may start. */
+  /** Updates whether another try to `receiver` may start. */
   #look(receiver: Receiver): void {
     this.#ready.delete(receiver)
     if (receiver.due.size > 0 && receiver.tries < MAX_TRIES_OF_RECEIVER) this.#ready.add(receiver)
     else if (receiver.due.size === 0 && receiver.tries === 0) this.#receivers.delete(receiver.origin)
   }
 
-  /** Starts what may be tried now. */
+  /** Starts due tries up to the limits. */
   #tryDue(): void {
     while (this.#tries < MAX_TRIES && !this.#stopping.signal.aborted) {
       const [receiver] = this.#ready
@@ -147,7 +147,7 @@ export class Deliveries {
     this.#tryDue()
   }
 
-  /** What went wrong; undefined if the receiver took it. */
+  /** Why the try failed; undefined if the receiver accepted the callback. */
   async #send({ id, event, url, body }: Delivery): Promise<string | undefined> {
     const { policy, secret } = this.#options
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(TRY_TIMEOUT_MS)])

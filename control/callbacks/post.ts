@@ -1,9 +1,9 @@
 /**
- * One POST to an address that a caller of ours named, who may be no friend of this network.
+ * One POST to an address from an untrusted caller.
  *
- * The name is resolved, the address is checked, and the connection goes to that very address: a name that resolves to another
- * one a moment later changes nothing. So this speaks HTTP over a socket of its own. It follows no redirect, uses no proxy,
- * and reads no more of the answer than its status.
+ * `post` resolves the host name, checks the address, and connects to the checked address. So a name that resolves to a
+ * private address a moment later (DNS rebinding) gains nothing. `fetch` cannot do that, so `post` speaks HTTP over its
+ * own socket. It follows no redirect, uses no proxy, and reads only the status of the answer.
  */
 import { lookup } from 'node:dns/promises'
 import { connect as connectPlain, isIP } from 'node:net'
@@ -11,10 +11,10 @@ import { connect as connectTls } from 'node:tls'
 import { unlessAborted } from '../../shared/unless-aborted.ts'
 import { isPublicAddress } from './public-address.ts'
 
-/** `public`: only addresses of the public internet are called. */
+/** `public` allows only addresses of the public internet. */
 export type CallbackPolicy = 'public' | 'any'
 
-/** Bytes of an answer in which its status must stand. */
+/** Bytes of an answer that are searched for its status line. */
 const MAX_ANSWER_BYTES = 16 * 1024
 
 /** The address must not be called. */
@@ -31,7 +31,7 @@ export interface Post {
   readonly body: string
   readonly headers: Readonly<Record<string, string>>
   readonly policy: CallbackPolicy
-  /** Ends it, also while the name is resolved. */
+  /** Cancels the request, also during the DNS lookup. */
   readonly signal: AbortSignal
 }
 
@@ -52,10 +52,10 @@ export async function post({ url: text, body, headers, policy, signal }: Post): 
   return unlessAborted(answer, signal, gaveUp)
 }
 
-/** Without the brackets of an address of IPv6. */
+/** The host of a URL. An IPv6 address has no brackets. */
 export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '')
 
-/** An address of `host` that may be called. */
+/** An allowed address of `host`. Throws `NotAllowed`. */
 async function addressOf(host: string, policy: CallbackPolicy): Promise<string> {
   const addresses = isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host]
   const allowed = policy === 'any' ? addresses : addresses.filter(isPublicAddress)
@@ -93,7 +93,7 @@ function statusOf({ url, host, address, request }: Exchange, signal: AbortSignal
   })
 }
 
-/** The status of the first answer that is not an interim one; undefined until it is there. */
+/** The status of the first answer that is not 1xx; undefined until it has arrived. */
 function statusIn(text: string): number | undefined {
   for (let from = 0; ; ) {
     const status = /^HTTP\/1\.[01] (\d{3})[ \r]/.exec(text.slice(from, from + 64))?.[1]

@@ -1,7 +1,7 @@
-/** Whether an IP address is one of the public internet. Pure. Source: the special-purpose registries of IANA. */
+/** Tells public IP addresses from private and reserved ones. Pure. Source: the special-purpose registries of IANA. */
 import { isIP } from 'node:net'
 
-/** Blocks of IPv4 that are private, local, reserved or multicast. */
+/** Private, local, reserved and multicast blocks of IPv4. */
 const NOT_PUBLIC_V4: readonly (readonly [network: string, bits: number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -19,7 +19,7 @@ const NOT_PUBLIC_V4: readonly (readonly [network: string, bits: number])[] = [
   ['224.0.0.0', 3],
 ]
 
-/** Blocks within 2000::/3, which has all public addresses of IPv6. 6to4 and Teredo contain an address of IPv4. */
+/** Excluded blocks of 2000::/3, the range of public IPv6 addresses. 6to4 and Teredo embed an IPv4 address. */
 const NOT_PUBLIC_V6: readonly (readonly [network: string, bits: number])[] = [
   ['2001::', 23],
   ['2001:db8::', 32],
@@ -27,14 +27,14 @@ const NOT_PUBLIC_V6: readonly (readonly [network: string, bits: number])[] = [
   ['3fff::', 20],
 ]
 
-/** False for a text that is no address. */
+/** Whether `address` is a public IP address. False for any other text. */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:
       return isPublicV4(v4Of(address))
     case 6: {
       const value = v6Of(address)
-      // ::ffff:a.b.c.d is an address of IPv4.
+      // ::ffff:a.b.c.d embeds an IPv4 address.
       if (value >> 32n === 0xffffn) return isPublicV4(value & 0xffff_ffffn)
       if (value >> 125n !== 1n) return false
       return !NOT_PUBLIC_V6.some(([network, bits]) => isWithin(value, v6Of(network), 128 - bits))

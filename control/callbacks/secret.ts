@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { systemCodeOf, UsageError } from '../../shared/errors.ts'
 
-/** Without white space around it; undefined without a file. Throws `UsageError`. */
+/** Reads the secret and trims white space. Undefined without a file. Throws `UsageError`. */
 export function readSecret(path: string): string | undefined {
   if (path === '') return undefined
   let secret: string

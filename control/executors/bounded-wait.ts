@@ -1,20 +1,20 @@
-/** Waiting for something outside: not beyond the end of the attempt, and never longer than a limit. */
+/** Waits for an outside event, until the attempt is stopped or a time limit is reached. */
 import { unlessAborted } from '../../shared/unless-aborted.ts'
 import { ExecutionError } from './executor.ts'
 
 export interface WaitBounds {
-  /** The attempt's. */
+  /** The signal of the attempt. */
   readonly signal: AbortSignal
   readonly limitMs: number
-  /** What is waited for, as the beginning of the message of a failure. */
+  /** Beginning of the error message: the operation. */
   readonly what: string
-  /** What there is none of when the limit is reached: `answer`, `connection`. */
+  /** What is missing at the limit, for the error message: `answer`, `connection`. */
   readonly missing: string
-  /** Releases what the wait holds. Called once, whatever the end was. */
+  /** Releases resources of the wait. Called once, at its end. */
   readonly release: () => void
 }
 
-/** Settles as `work` does, if that comes first. Rejects with `external_failure` at the limit and `cancelled` by the signal. */
+/** Settles with `work`. Rejects earlier with `external_failure` at the limit, or `cancelled` when the signal fires. */
 export async function boundedWait<T>(work: Promise<T>, bounds: WaitBounds): Promise<T> {
   const { signal, limitMs, what, missing, release } = bounds
   const { promise: late, reject } = Promise.withResolvers<never>()

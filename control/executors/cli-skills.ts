@@ -1,8 +1,9 @@
 /**
  * The category `cli-skills`: local command-line tools and skills, `{command, args, output, exit_code, truncated}`.
  *
- * A skill is an executable of the skills directory, called by its name, as `tool_name` or as `command`; whoever put it
- * there allowed it. Any other command is under the same policy as the shell tool. A skill goes before a command of its name.
+ * A skill is an executable in the skills directory. A task names it in `tool_name` or `command`. Skills bypass the
+ * allowlist; any other command is under the policy of the shell tool. If a skill and a command have the same name, the
+ * skill runs.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { type CommandOptions, resultOf, runCommand } from './command.ts'
@@ -18,7 +19,7 @@ import { checkCommand, type ShellPolicy } from './os/shell-policy.ts'
 import { ToolParams } from './params.ts'
 import type { Skill, SkillsDirectory } from './skills.ts'
 
-/** Bytes kept of the output, both streams together. */
+/** Bytes of output that are kept, stdout and stderr together. */
 export const MAX_OUTPUT_BYTES = 1024 * 1024
 
 export const cliSkillsParams = new ToolParams(
@@ -36,14 +37,14 @@ export const cliSkillsParams = new ToolParams(
 )
 
 export interface CliSkillsResult {
-  /** As it was called. */
+  /** The command as the task named it. */
   readonly command: string
   readonly args: readonly string[]
   /** stdout and stderr in the order in which they were written. */
   readonly output: string
-  /** 128 + n for death by signal n, as shells say it. */
+  /** 128 + n if signal n killed the process, as in shells. */
   readonly exit_code: number
-  /** There was more output than is kept. */
+  /** Whether output was cut off. */
   readonly truncated: boolean
 }
 
@@ -64,7 +65,7 @@ export class CliSkillsExecutor implements Executor {
     return CLI_SKILLS
   }
 
-  /** Whether a name is a skill takes a look at the directory, which is for the attempt. */
+  /** With a skills directory, leaves the check of the name to the attempt, which reads the directory. */
   checkInput(toolName: string | undefined, input: unknown): void {
     const params = cliSkillsParams.parse(input)
     const { skills, policy } = this.#options
@@ -91,7 +92,7 @@ export class CliSkillsExecutor implements Executor {
     })
   }
 
-  /** What is called, and the program that this starts. Throws `invalid_input` or `denied`. */
+  /** The command as named, and the program to start. Throws `invalid_input` or `denied`. */
   async #programOf(toolName: string | undefined, params: Params): Promise<{ name: string; program: string }> {
     const { skills, policy } = this.#options
     const call = callOf(toolName, params)
@@ -111,7 +112,7 @@ type Params = Static<typeof cliSkillsParams.schema>
 
 const CLI_SKILLS: ToolParameters = { label: 'cli-skills', schema: cliSkillsParams.schema }
 
-/** What a task calls: a skill by its name, or a command, which may be one too. Throws `invalid_input`. */
+/** The name that a task calls: its tool name, or its command, which may also name a skill. Throws `invalid_input`. */
 function callOf(
   toolName: string | undefined,
   { command }: Params,
@@ -124,7 +125,7 @@ function callOf(
   return { command }
 }
 
-/** Names of skills that an error text has; the rest are counted. */
+/** Maximum number of skill names in an error message. */
 const MAX_NAMES_IN_ERROR = 20
 
 function unknownSkill(name: string, skills: readonly Skill[]) {

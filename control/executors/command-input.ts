@@ -6,7 +6,7 @@ import { RequestFault } from '../../shared/runtime-request/fault.ts'
 import { ExecutionError, invalidInput } from './executor.ts'
 import type { ShellPolicy } from './os/shell-policy.ts'
 
-/** Bytes that `stdin` may have. They are held in memory; more belongs into a file. */
+/** Maximum size of `stdin` in bytes. It is held in memory; larger input belongs into a file. */
 export const MAX_STDIN_BYTES = 1024 * 1024
 
 export const commandInputFields = {
@@ -30,7 +30,7 @@ export interface CommandInput {
   readonly env?: Readonly<Record<string, string>> | undefined
 }
 
-/** Variables that decide which code a program consists of: with them any allowed command runs any other code. */
+/** Variables that inject code into programs. With them, an allowed command could run any other code. */
 const CODE_VARIABLES = /^(?:PATH|BASH_ENV|ENV|LD_.*|DYLD_.*)$/
 
 /** Throws `invalid_input`, or `denied` for a variable that would get around the allowlist. */

@@ -1,8 +1,9 @@
 /**
- * One local command of an attempt, from its start to the end of all it started.
+ * One local command of an attempt, from its start until its process group has ended.
  *
- * The process leads a group of its own, sees a minimal environment, and nothing of its group outlives the attempt: when
- * the signal fires it gets TERM, then KILL. Output beyond the limit is read and dropped, so that it never blocks.
+ * The process leads its own group and has a minimal environment. When the signal fires, the group gets TERM, then KILL,
+ * so no process of it outlives the attempt. Output beyond the limit is read and dropped, so the process never blocks on
+ * a full pipe.
  */
 import { existsSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
@@ -11,11 +12,11 @@ import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import { type Ending, type ProcessGroup, startGroup } from '../../shared/process-group.ts'
 import { ExecutionError, type ExecutorContext, invalidInput } from './executor.ts'
 
-/** What holds for every command of the service. */
+/** Settings of all commands of the service. */
 export interface CommandOptions {
   /** Milliseconds between TERM and KILL. */
   readonly killGraceMs: number
-  /** All that a process gets to see, besides what a shell sets by itself. */
+  /** The environment of the process. */
   readonly env: Readonly<Record<string, string>>
 }
 
@@ -29,19 +30,19 @@ export interface Command {
   readonly env?: Readonly<Record<string, string>> | undefined
   /** `stdout` gets both streams, in the order in which they were written. Readers see them as `output`. */
   readonly mergeStreams?: boolean
-  /** Bytes kept of each stream. */
+  /** Bytes of each stream that are kept. */
   readonly maxStreamBytes: number
 }
 
 export interface EndedCommand {
   readonly ending: Ending
-  /** 128 + n for death by signal n, as shells say it. */
+  /** 128 + n if signal n killed the process, as in shells. */
   readonly exitCode: number
   readonly stdout: BoundedText
   readonly stderr: BoundedText
 }
 
-/** Runs `command` to its end, whatever that is. Throws `invalid_input` or `launch_failed` when it cannot start. */
+/** Runs `command` to its end. Throws `invalid_input` or `launch_failed` if it cannot start, not for its exit code. */
 export async function runCommand(
   command: Command,
   options: CommandOptions,
@@ -63,7 +64,7 @@ export async function runCommand(
   return { ending, exitCode: exitCodeOf(ending), stdout, stderr }
 }
 
-/** `result` where the command exited with 0, else throws it with `<failure>: exit status N`. */
+/** Returns `result` if the command exited with 0, else throws `<failure>: exit status N` with it. */
 export function resultOf<T>({ ending, stdout, stderr }: EndedCommand, failure: string, result: T): T {
   if (ending.exitCode === 0) return result
   const [how, details] =
@@ -78,7 +79,7 @@ function check({ command, dir }: Command): void {
   if ([...command, dir ?? ''].some((part) => part.includes('\0'))) {
     throw invalidInput('command, arguments and dir must not contain NUL characters')
   }
-  // A missing directory and a missing program fail alike, so the directory is looked at first.
+  // The error does not tell a missing directory from a missing program, so the directory is checked first.
   if (dir !== undefined && !(existsSync(dir) && statSync(dir).isDirectory())) {
     throw new ExecutionError('launch_failed', `cannot start ${command[0]}: the working directory ${dir} does not exist`)
   }

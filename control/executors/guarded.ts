@@ -1,8 +1,8 @@
 /**
- * Guards the methods of an executor that run inside other work: their errors are logged and go no further.
+ * Guards the optional methods of an executor.
  *
- * They are called in the middle of other work: while a graph is reviewed, a task cancelled or a store changed. So a
- * method that throws what it should not, or returns a promise that rejects, is logged and has no other effect.
+ * The service calls them while it reviews a graph, cancels a task or changes the store. An unexpected error of such a
+ * method, or a rejected promise, is logged and has no other effect.
  */
 import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -10,13 +10,13 @@ import { ExecutionError, type Executor } from './executor.ts'
 
 type GuardedMethod = 'killRemote' | 'forget' | 'waitingFor' | 'parametersOf' | 'checkInput'
 
-/** `executor` with guarded methods. `execute` is called as it is: its attempt takes what it throws. */
+/** `executor` with guarded methods. `execute` is not guarded: its errors fail the attempt. */
 export function guarded(executor: Executor, log: Log): Executor {
   const { killRemote, forget, waitingFor, parametersOf, checkInput } = executor
   if (!killRemote && !forget && !waitingFor && !parametersOf && !checkInput) return executor
   const broke = (method: GuardedMethod, error: unknown, fields: object = {}) =>
     log.error('executor broke', { type: executor.type, ...fields, in: method, cause: stackOf(error) })
-  // Reviews are asked about each task of a graph: the first mistake of a method stands for all.
+  // A review calls the method for each task of a graph, so only its first mistake is logged.
   const logged = new Set<GuardedMethod>()
   const brokeReview = (method: GuardedMethod, error: unknown) => {
     if (logged.has(method)) return
@@ -71,14 +71,17 @@ export function guarded(executor: Executor, log: Log): Executor {
             if (error instanceof ExecutionError) throw error
             brokeReview('checkInput', error)
           },
-          // An answer that comes later is too late for a warning, whatever it is.
+          // The review does not wait for a promise.
           (error) => brokeReview('checkInput', error),
         ),
     }),
   }
 }
 
-/** Returns what `method` does, or undefined. A promise counts too: the type of a method without a result admits one. */
+/**
+ * The result of `method`, which may be a promise: the type of a method without a result allows that. Undefined if it
+ * threw.
+ */
 function attempt<T>(
   method: () => T,
   onError: (error: unknown) => void,

@@ -1,7 +1,7 @@
 /**
- * Makes one `execute` of an executor with hooks or methods.
+ * Combines the hooks and methods of an executor into one `execute`.
  *
- * It is done once, when the executor is registered: one that only has `execute` stays as it is and pays nothing.
+ * Done once, at registration. An executor that only has `execute` is left unchanged and pays nothing.
  */
 import { messageOf, stackOf } from '../../shared/errors.ts'
 import {
@@ -17,7 +17,7 @@ import {
 type AnyExecutor = Executor | MethodExecutor
 type Execute = Executor['execute']
 
-/** `executor` as the scheduler calls it. */
+/** `executor` with a single `execute`, as the scheduler calls it. */
 export function runnable(executor: AnyExecutor): Executor {
   const execute = executionOf(executor)
   if (executor.beforeExecute || executor.afterExecute || executor.onError) {
@@ -68,7 +68,7 @@ async function runWithHooks(
   return changed === undefined ? result : changed.result
 }
 
-/** `task` with another input. Its own fields only: it belongs to the scheduler, and its input stays what the caller gave. */
+/** A copy of `task` with another input. The task itself belongs to the scheduler and keeps the submitted input. */
 export const withInput = (
   { id, type, toolName, timeout, annotations }: ExecutableTask,
   input: unknown,
@@ -76,7 +76,7 @@ export const withInput = (
   ...{ id, type, toolName, timeout, annotations, input },
 })
 
-/** What `hook` returns. An error that is not meant for the caller is one of ours, and says where it happened. */
+/** The result of `hook`. An error other than `ExecutionError` is a bug, so its message gets the name of the hook. */
 async function inHook<T>(
   name: keyof ExecutorHooks,
   context: ExecutorContext,

@@ -1,9 +1,9 @@
 /**
- * Ends what a killed service left running, before its tasks run again.
+ * Ends processes that a killed service left running, before their tasks run again.
  *
- * Every process of an attempt is known in two ways: its group's leader is on record with its start time, and all of them
- * carry TASKMILL_ATTEMPT, which begins with the mark of the data directory. The first finds what changed its
- * environment, the second what left its group, or was started in the moment before it was put on record.
+ * Processes are found in two ways: the journal has each group leader with its start time, and each process has
+ * TASKMILL_ATTEMPT in its environment, which begins with the mark of the data directory. The first way finds processes
+ * that changed their environment. The second finds processes that left their group, or started just before the kill.
  */
 import type { Log } from '../../shared/log.ts'
 import { endGroup } from '../../shared/process-group.ts'
@@ -19,11 +19,11 @@ export interface LeftoversOptions {
   readonly log: Log
 }
 
-/** Resolves when none of them runs any more. Never signals a process that only has the pid of one of them. */
+/** Resolves when all of them have ended. Never signals another process that reuses a pid. */
 export async function endLeftovers({ processes, serviceId, graceMs, log }: LeftoversOptions): Promise<void> {
   const onRecord = processes.filter(isStillThere).map(({ pid }) => pid)
   const marked = markedProcesses(attemptMarkOf(serviceId)).map((pid) => processStat(pid)?.group ?? 0)
-  // Group 0 would be our own.
+  // Group 0 is the group of this process.
   const groups = new Set([...onRecord, ...marked].filter((group) => group > 1))
   if (groups.size === 0) return
   log.warn('ending what an earlier run of the service left running', { groups: [...groups] })

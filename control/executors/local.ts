@@ -1,4 +1,7 @@
-/** The executors of tasks that run on this machine, as the service is set, and what their processes see of its environment. */
+/**
+ * The executors of tasks that run on this machine, with the settings of the service, and the environment of their
+ * processes.
+ */
 import type { Log } from '../../shared/log.ts'
 import type { ControlConfig } from '../config.ts'
 import { CliSkillsExecutor } from './cli-skills.ts'
@@ -44,7 +47,7 @@ function shellPolicy(variable: string | undefined, log: Log): ShellPolicy {
   return 'allowlist'
 }
 
-/** What processes of tasks see of our environment: enough to find programs, nothing that is secret. */
+/** Variables that processes of tasks inherit: enough to find programs, and no secrets. */
 export function taskEnvironment(env: Environment): Record<string, string> {
   return {
     PATH: env.PATH || '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',

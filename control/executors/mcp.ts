@@ -1,9 +1,9 @@
 /**
  * The category `mcp`: tools of MCP servers.
  *
- * `discover` lists them, `call` calls one, `<server>/<tool>` as the name of the tool is short for that, and `poll` looks
- * at a call that was submitted on its own. A server belongs to the service and is shared: what ends with an attempt is
- * its call, of which the server is told.
+ * `discover` lists the tools, `call` calls one (`<server>/<tool>` is short for that), and `poll` reads a call that was
+ * submitted with `POST /mcp/call`. All tasks share the connection to a server. When an attempt is stopped, only its
+ * call is cancelled, and the server is told.
  */
 import { Type } from '@sinclair/typebox'
 import type { HandleRecord, McpTools } from '../../shared/contract/mcp.ts'
@@ -45,15 +45,15 @@ const PARAMETERS: ReadonlyMap<string, ToolParameters> = new Map(
   [discoverParams, callParams, pollParams].map(({ tool, schema }) => [tool, { label: `mcp.${tool}`, schema }]),
 )
 
-/** Milliseconds between two entries that a call adds to the progress of its task. A server may report every microsecond. */
+/** Minimum milliseconds between two progress entries of a call. A server may report every microsecond. */
 export const PROGRESS_INTERVAL_MS = 200
 
-/** Characters of a server's message in an entry of the progress. */
+/** Maximum characters of a server's message in a progress entry. */
 const MAX_PROGRESS_CHARACTERS = 500
 
 export interface McpExecutorOptions {
   readonly servers: McpServers
-  /** The call that goes by a handle; undefined when there is none. */
+  /** The call with this handle; undefined if there is none. */
   readonly poll: (handleId: string) => Promise<HandleRecord | undefined>
 }
 
@@ -65,7 +65,7 @@ export class McpExecutor implements Executor {
     this.#options = options
   }
 
-  /** The arguments of a server's tool are for that server to judge. */
+  /** Does not check arguments of tools: the server does. */
   parametersOf(toolName = ''): ToolParameters | undefined {
     return PARAMETERS.get(toolName)
   }
@@ -124,7 +124,7 @@ export class McpExecutor implements Executor {
   }
 }
 
-/** The answer, unless the tool says that it failed: then its words are the error. */
+/** The answer. Throws if the tool reports an error, with the text of the tool. */
 function resultOf(answer: CallAnswer): CallAnswer {
   const { server, tool, content, isError } = answer
   if (isError !== true) return answer
@@ -138,7 +138,7 @@ function fail(error: unknown): never {
   throw new ExecutionError(error.code, messageOf(error), { cause: error })
 }
 
-/** Puts what a server reports into the task's progress, now and then. */
+/** Adds reports of a server to the progress of the task, at a limited rate. */
 function progressOf(context: ExecutorContext) {
   let nextAt = 0
   return ({ progress, total, message }: Progress) => {

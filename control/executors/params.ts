@@ -11,11 +11,11 @@ import { invalidInput } from './executor.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** What is inherited is no parameter. */
+/** Other objects are copied, without inherited members: those are no parameters. */
 const isPlainObject = (value: unknown): boolean =>
   typeof value === 'object' && Object.getPrototypeOf(value) === Object.prototype
 
-/** What an absent input means. */
+/** Stands for an absent input. */
 const NOTHING: Fields = Object.freeze({})
 
 export class ToolParams<T extends TObject> {
@@ -32,9 +32,9 @@ export class ToolParams<T extends TObject> {
     this.#filled = properties.flatMap(([key, { missing }]) => (typeof missing === 'string' ? [key] : []))
   }
 
-  /** `input` as the schema's type, or throws `invalid_input`. */
+  /** `input`, checked. Throws `invalid_input`. */
   parse(input: unknown): Static<T> {
-    // Most inputs are right as they are: a copy of each would cost a submission more than the check.
+    // Most inputs have no nulls and need no copy, which would cost more than the check.
     const plain = input ?? NOTHING
     if (
       isPlainObject(plain) &&
@@ -45,7 +45,7 @@ export class ToolParams<T extends TObject> {
     return this.#parseOther(input)
   }
 
-  /** The input without its nulls, or why it is wrong. */
+  /** The input without its nulls. Throws `invalid_input`. */
   #parseOther(input: unknown): Static<T> {
     const fields = input ?? {}
     if (!isObject(fields)) throw invalidInput(`parse ${this.tool} params: expected object`)

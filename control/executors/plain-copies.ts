@@ -1,8 +1,8 @@
 /**
  * Plain JSON copies, within named limits, of the values that an executor returns, throws or reports. Pure.
  *
- * An attempt whose values cannot be kept fails with `internal` and a text that names the part and the reason. Nothing in
- * here throws: a value of an executor affects its attempt only.
+ * An attempt whose values cannot be copied fails with `internal`, and the message names the part and the reason. These
+ * functions never throw, so a bad value of an executor affects its attempt only.
  */
 import { ERROR_CODES, type ErrorCode } from '../../shared/contract/control.ts'
 import { messageOf } from '../../shared/errors.ts'
@@ -13,22 +13,25 @@ import { type JsonLimits, plainJson } from '../graph/plain-json.ts'
 import { MAX_JSON_DEPTH } from '../json/depth.ts'
 import { ExecutionError } from './executor.ts'
 
-/** More levels than a caller may send: an executor may wrap its input. */
+/** Maximum nesting. More than a caller may send, because an executor may wrap its input. */
 const MAX_KEPT_LEVELS = MAX_JSON_DEPTH + 10
 
-/** Of a result. Copying this much takes about a tenth of a second; the file of a large result would be larger still. */
+/** Maximum characters of a result. Copying this much takes about 0.1 s. */
 export const RESULT_LIMITS: JsonLimits = { levels: MAX_KEPT_LEVELS, values: 1_000_000, characters: 64 * 1024 * 1024 }
 
-/** Of the `details` of a failure, which stay in memory and stand in every state file. */
+/** Maximum characters of the `details` of a failure. They stay in memory and in the state file. */
 export const DETAILS_LIMITS: JsonLimits = { levels: MAX_KEPT_LEVELS, values: 100_000, characters: 1024 * 1024 }
 
-/** Of the `data` of one progress entry: a task keeps a hundred, and all of them are written with each change. */
+/**
+ * Maximum characters of the `data` of a progress entry. A task keeps 100 entries and writes all of them with each
+ * change.
+ */
 export const PROGRESS_LIMITS: JsonLimits = { levels: MAX_KEPT_LEVELS, values: 10_000, characters: 64 * 1024 }
 
-/** Characters of an error text or of the message of a progress entry; longer ones are cut. */
+/** Maximum characters of an error or of the message of a progress entry. Longer texts are cut. */
 export const MAX_TEXT_CHARACTERS = 64 * 1024
 
-/** The copy of a value, or why it cannot be kept. */
+/** The copy of a value, or why it cannot be copied. */
 export type PlainCopy<T> = { readonly value: T } | { readonly fault: string }
 
 function plainCopy(part: string, value: unknown, limits: JsonLimits): PlainCopy<unknown> {
@@ -73,13 +76,13 @@ export function copyHandle(handle: Handle | undefined): PlainCopy<Handle | undef
   }
 }
 
-/** What an executor has thrown. */
+/** A copy of what an executor threw. */
 export interface FailureCopy {
   readonly failure: Failure
   readonly result?: unknown
-  /** The end of its output, where the result does not end with it. */
+  /** The end of the output, unless the result ends with it. */
   readonly tail?: string
-  /** It is a mistake in the executor, not what became of the task. */
+  /** Whether the executor has a bug, as opposed to a failed task. */
   readonly isBroken: boolean
 }
 
@@ -94,7 +97,7 @@ export function copyFailure(error: unknown): FailureCopy {
 
 const broken = (cause: string): FailureCopy => ({ failure: internal(cause), isBroken: true })
 
-/** The failure of an attempt for a mistake in its executor. */
+/** The failure of an attempt whose executor has a bug. */
 export const internal = (cause: string): Failure => ({ code: 'internal', message: cut(`internal error: ${cause}`) })
 
 function knownFailure(error: ExecutionError): FailureCopy {

@@ -1,8 +1,8 @@
 /**
  * Skills: the executables of one directory, each called by its file name.
  *
- * A name is a file name and nothing else, so that no caller reaches beyond the directory; a symbolic link may point to
- * another file in it, not out of it. The directory is read at each use: a skill that is put there is there.
+ * A name is a plain file name, so callers cannot reach outside the directory. A symbolic link may point to another file
+ * in the directory, not out of it. The directory is read at each use, so a new skill is available at once.
  */
 import { constants, existsSync, statSync } from 'node:fs'
 import { access, open, readdir, realpath, stat } from 'node:fs/promises'
@@ -12,25 +12,25 @@ import { UsageError } from '../../shared/errors.ts'
 export interface Skill {
   /** The file name. */
   readonly name: string
-  /** What the first comment line of a script says; empty for other programs. */
+  /** The first comment line of a script; empty for other programs. */
   readonly description: string
-  /** Where the program lies, with links resolved. */
+  /** Path of the program, with links resolved. */
   readonly path: string
 }
 
-/** Skills that a list has; whoever has more of them can still call each. Manifests are for models to read. */
+/** Maximum number of listed skills. Others can still be called. Models read the list, so it must stay short. */
 export const MAX_LISTED_SKILLS = 1_000
 
-/** Characters of a description; the rest of its line is cut off. */
+/** Maximum characters of a description. Longer lines are cut. */
 export const MAX_DESCRIPTION_LENGTH = 200
 
-/** Bytes at the beginning of a script in which its description is looked for. */
+/** Bytes of a script that are searched for its description. */
 const DESCRIPTION_WITHIN_BYTES = 4_096
 
 export class SkillsDirectory {
   readonly #dir: string | undefined
 
-  /** Without a directory there are no skills. Throws `UsageError` when `dir` is not a directory. */
+  /** Undefined means no skills. Throws `UsageError` if `dir` is not a directory. */
   constructor(dir?: string) {
     if (dir === undefined) return
     this.#dir = resolve(dir)
@@ -38,12 +38,12 @@ export class SkillsDirectory {
     throw new UsageError(`invalid --skills-dir ${dir}: no such directory; give an existing one`)
   }
 
-  /** Whether there is a directory that may have skills. */
+  /** Whether a skills directory is configured. */
   get mayExist(): boolean {
     return this.#dir !== undefined
   }
 
-  /** The program behind the name of a skill, or undefined when there is no such skill now. */
+  /** Path of the skill's program; undefined if there is no such skill. */
   async find(name: string): Promise<string | undefined> {
     if (this.#dir === undefined || !isSkillName(name)) return undefined
     try {
@@ -53,11 +53,11 @@ export class SkillsDirectory {
       await access(path, constants.X_OK)
       return path
     } catch {
-      return undefined // not there, or not ours to run
+      return undefined // missing, or not executable by us
     }
   }
 
-  /** The skills there are now, sorted by name. */
+  /** The current skills, sorted by name. */
   async listSkills(): Promise<Skill[]> {
     const names = this.#dir === undefined ? [] : await readdir(this.#dir).catch(() => [])
     const skills: Skill[] = []
@@ -70,7 +70,7 @@ export class SkillsDirectory {
   }
 }
 
-/** A hidden file is none: editors and version control leave such things lying about. */
+/** Hidden files are not skills: editors and version control create them. */
 const isSkillName = (name: string) => name !== '' && !name.startsWith('.') && !/[/\0]/.test(name)
 
 async function descriptionOf(path: string): Promise<string> {
@@ -84,7 +84,7 @@ async function descriptionOf(path: string): Promise<string> {
     )
     return describedBy(buffer.toString('utf8', 0, bytesRead))
   } catch {
-    return '' // a program may be executable without being readable
+    return '' // executable but not readable
   }
 }
 
