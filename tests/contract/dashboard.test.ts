@@ -126,6 +126,35 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test('what failed runs again at a click, and what did not says where its outcome comes from', async () => {
+      using dir = tempDir()
+      const script = `[ -e ${dir.path}/mended ]`
+      const { page, graphId } = await openGraph(
+        [
+          { id: 'sound', type: 'noop' },
+          { id: 'broken', type: 'shell', params: { script }, depends_on: ['sound'] },
+          { id: 'optional', type: 'shell', params: { script: 'exit 1' }, continue_on_error: true },
+          { id: 'remedy', type: 'noop', depends_on: ['sound'], run_if: 'failed' },
+        ],
+        { body: { scope: 'graph' } },
+      )
+      await page.locator('.failure-card', { hasText: 'broken' }).waitFor()
+      await page.locator('.box.look-tolerated', { hasText: 'optional' }).waitFor()
+      await page.locator('.box.look-unneeded', { hasText: 'remedy' }).waitFor()
+      await Bun.write(`${dir.path}/mended`, '')
+      await page.getByRole('button', { name: 'Rerun what failed' }).click()
+      await page.locator('.box.look-success', { hasText: 'broken' }).waitFor()
+      expect(page.url()).not.toContain(graphId)
+      await box(page, 'sound').click()
+      await page.getByRole('link', { name: `${graphId}/sound` }).waitFor()
+      expect(await box(page, 'sound').textContent()).toContain('reused')
+      await page.getByRole('button', { name: 'Rerun from here' }).click()
+      await page.locator('.task-panel').waitFor({ state: 'detached' })
+      await page.locator('.box.look-success', { hasText: 'broken' }).waitFor()
+      expect(await box(page, 'sound').textContent()).not.toContain('reused')
+      await closed(page)
+    })
+
     test('keys, links and the back button lead to every place', async () => {
       const { page, graphId } = await openGraph([
         { id: 'k1', type: 'noop' },

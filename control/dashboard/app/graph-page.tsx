@@ -1,5 +1,6 @@
 /** One graph: its state in a line, why it failed, its views, and the task that is selected. */
 import { useCallback, useMemo, useState } from 'preact/hooks'
+import type { RerunResponse } from '../../../shared/contract/rerun.ts'
 import { GraphView } from '../graph-view/graph-view.tsx'
 import { HeatMap } from '../heat-map/heat-map.tsx'
 import { agoText, durationText } from '../model/amounts.ts'
@@ -57,11 +58,31 @@ export function GraphPage({ watch, place, now, go, asked, onAsk }: GraphPageProp
       setFault((error as Error).message)
     }
   }
+  const [isAsking, setIsAsking] = useState(false)
+  const rerun = async (from: 'failed' | readonly string[]) => {
+    setFault(undefined)
+    setIsAsking(true)
+    try {
+      const response = await request(`${graphPath}/rerun`, { method: 'POST', body: JSON.stringify({ from }) })
+      const { graph_id } = (await response.json()) as RerunResponse
+      go({ at: 'graph', graphId: graph_id, view: 'graph', tab: 'overview' })
+    } catch (error) {
+      setFault((error as Error).message)
+    } finally {
+      setIsAsking(false)
+    }
+  }
+  const canRerun = summary.state !== 'running' && !watch.isRemoved && !isAsking
   const graphPath = `/graphs/${encodeURIComponent(summary.graph_id)}`
   return (
     <div class={`graph-page${task === undefined ? '' : ' has-task'}`}>
       <div class="graph-main">
-        <Head watch={watch} now={now} onCancel={() => onAsk('graph')} />
+        <Head
+          watch={watch}
+          now={now}
+          onCancel={() => onAsk('graph')}
+          onRerun={canRerun && summary.state !== 'success' ? () => void rerun('failed') : undefined}
+        />
         {watch.isRemoved && (
           <Note kind="quiet">This graph was removed from the service. The page shows what it knew last.</Note>
         )}
@@ -107,6 +128,7 @@ export function GraphPage({ watch, place, now, go, asked, onAsk }: GraphPageProp
           place={place}
           now={now}
           onCancel={() => onAsk('task')}
+          onRerun={canRerun ? () => void rerun([task.id]) : undefined}
           onClose={() => select(undefined)}
         />
       )}
@@ -145,7 +167,15 @@ function useTask(watch: GraphWatch, taskId: string | undefined, now: number): Gr
   return task ?? value
 }
 
-function Head({ watch, now, onCancel }: { watch: GraphWatch; now: number; onCancel: () => void }) {
+interface HeadProps {
+  readonly watch: GraphWatch
+  readonly now: number
+  readonly onCancel: () => void
+  /** Runs what did not succeed again. Undefined if there is nothing to run. */
+  readonly onRerun: (() => void) | undefined
+}
+
+function Head({ watch, now, onCancel, onRerun }: HeadProps) {
   const { summary } = watch
   const { graph_id, name, state, counts, task_count, labels } = summary
   const left = useTimeLeft(summary, now)
@@ -158,6 +188,11 @@ function Head({ watch, now, onCancel }: { watch: GraphWatch; now: number; onCanc
         {state === 'running' && (
           <button type="button" class="small danger" onClick={onCancel}>
             Cancel
+          </button>
+        )}
+        {onRerun !== undefined && (
+          <button type="button" class="small rerun" onClick={onRerun}>
+            Rerun what failed
           </button>
         )}
       </div>

@@ -22,10 +22,12 @@ export interface TaskPanelProps {
   readonly place: GraphPlace
   readonly now: number
   readonly onCancel: () => void
+  /** Runs the task and all that depend on it again. Undefined while the graph runs. */
+  readonly onRerun: (() => void) | undefined
   readonly onClose: () => void
 }
 
-export function TaskPanel({ watch, task, place, now, onCancel, onClose }: TaskPanelProps) {
+export function TaskPanel({ watch, task, place, now, onCancel, onRerun, onClose }: TaskPanelProps) {
   const path = `/graphs/${encodeURIComponent(watch.summary.graph_id)}/tasks/${encodeURIComponent(task.id)}`
   const version = `${task.status} ${task.attempt ?? 0}`
   const { value: record, fault } = useJson<TaskRecord>(path, version)
@@ -41,6 +43,11 @@ export function TaskPanel({ watch, task, place, now, onCancel, onClose }: TaskPa
         {!hasEnded(task.status) && (
           <button type="button" class="small" onClick={onCancel}>
             Cancel
+          </button>
+        )}
+        {onRerun !== undefined && (
+          <button type="button" class="small" onClick={onRerun}>
+            Rerun from here
           </button>
         )}
         <button type="button" class="small close" onClick={onClose} aria-label="Close the task">
@@ -123,6 +130,15 @@ function Overview({
           <Fact name="Time limit">{durationText(record.timeout)}</Fact>
         )}
         {progress !== undefined && <Fact name="Progress">{progress}</Fact>}
+        {task.run_if !== undefined && <Fact name="Runs">{RUN_IF_WORDS[task.run_if]}</Fact>}
+        {task.continue_on_error === true && <Fact name="If it fails">the graph goes on</Fact>}
+        {task.reused_from !== undefined && (
+          <Fact name="Reused from">
+            <a class="link" href={hashOf(placeOfTask(task.reused_from))}>
+              {task.reused_from.graph_id}/{task.reused_from.task_id}
+            </a>
+          </Fact>
+        )}
         <Fact name="Waits for">
           <TaskLinks ids={task.depends_on ?? []} place={place} watch={watch} />
         </Fact>
@@ -138,6 +154,16 @@ function Overview({
     </>
   )
 }
+
+const RUN_IF_WORDS = {
+  success: 'once all dependencies have succeeded',
+  failed: 'once all dependencies have ended, if one failed',
+  always: 'once all dependencies have ended',
+} as const
+
+const placeOfTask = ({ graph_id, task_id }: { graph_id: string; task_id: string }): GraphPlace => ({
+  ...{ at: 'graph', graphId: graph_id, view: 'graph', taskId: task_id, tab: 'overview' },
+})
 
 const Fact = ({ name, children }: { name: string; children: preact.ComponentChildren }) => (
   <div class="fact">

@@ -57,7 +57,7 @@ export const TaskBox = memo(function TaskBox({ task, isCritical, isSelected, now
           <span class="tail">{tail}</span>
         </span>
       )}
-      <span class="type">{typeWord(task)}</span>
+      <span class="type">{task.reused_from === undefined ? typeWord(task) : `${typeWord(task)}, reused`}</span>
       <span class="time">
         {attempt > 1 && `↻${attempt} `}
         {timeOf(task, now)}

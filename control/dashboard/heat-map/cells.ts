@@ -65,6 +65,8 @@ const SIGNS: Readonly<Partial<Record<Look, (side: number) => string>>> = {
   skipped: (side) => `m0 ${side}l${side} ${-side}`,
   running: (side) => dot(side, side / 2),
   cancelling: (side) => dot(side, side / 2),
+  tolerated: (side) => `l${side} ${side}`,
+  unneeded: (side) => `m${side / 4} ${side / 2}h${side / 2}`,
   backoff: (side) => `m${side / 2} 0v${side}`,
 }
 

@@ -53,6 +53,12 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
       isBehind = fresh.isBehind
       haveTasksChanged = true
     } else if (event.previous !== undefined && event.previous > seq) isBehind = true
+    if (event.kind === 'task_waiting') {
+      // It has the number of the event before it.
+      const at = indexOf.get(String(event.task_id))
+      if (at !== undefined) tasks[at] = waitingTask(tasks[at]!, event)
+      continue
+    }
     if (event.seq <= seq && event.kind !== 'reset') continue // seen already, before the stream was resumed
     seq = event.seq
     if (event.kind === 'task_changed') {
@@ -102,7 +108,7 @@ function afterReset(event: StreamEvent, before: GraphWatch): GraphWatch {
 
 /** An event has the newest state of a task: a field that it leaves out has gone. */
 function changedTask(task: GraphTask, event: StreamEvent): GraphTask {
-  const { id, type, tool_name, depends_on } = task
+  const { id, type, tool_name, depends_on, run_if, continue_on_error, reused_from } = task
   const status = event.status as GraphTask['status']
   const fields = ['run_status', 'attempt', 'started_at', 'finished_at', 'duration_ms', 'error', 'code'] as const
   const given = Object.fromEntries(fields.flatMap((name) => (event[name] == null ? [] : [[name, event[name]]])))
@@ -111,8 +117,17 @@ function changedTask(task: GraphTask, event: StreamEvent): GraphTask {
     ...{ id, type, status, ...given },
     ...(tool_name !== undefined && { tool_name }),
     ...(depends_on !== undefined && { depends_on }),
+    ...(run_if !== undefined && { run_if }),
+    ...(continue_on_error !== undefined && { continue_on_error }),
+    ...((event.reused_from ?? reused_from) != null && { reused_from: event.reused_from ?? reused_from }),
     ...(waiting != null && { waiting }),
   } as GraphTask
+}
+
+/** A running task whose runtime service has it queued, or is away; or no longer so. */
+function waitingTask(task: GraphTask, event: StreamEvent): GraphTask {
+  const { waiting: _, ...rest } = task
+  return task.status === 'running' && event.waiting != null ? { ...rest, waiting: event.waiting as Waiting } : rest
 }
 
 /** What was known of its waiting, while its status is the same. */

@@ -1,8 +1,12 @@
-/** How a task looks: its status, and two looks that a status alone does not have. */
+/** How a task looks: its status, and looks that a status alone does not have. */
+import { isMeantEnd } from '../../../shared/contract/run-if.ts'
 import type { GraphTask } from './wire.ts'
 
-/** A look has a colour, a shape and a word of its own. `backoff`: running, between two attempts. */
-export type Look = GraphTask['status'] | 'backoff'
+/**
+ * A look has a colour, a shape and a word of its own. `backoff`: running, between two attempts. `tolerated`: failed, which
+ * does not matter. `unneeded`: skipped, because there was nothing to do.
+ */
+export type Look = GraphTask['status'] | 'backoff' | 'tolerated' | 'unneeded'
 
 export const LOOK_WORDS: Readonly<Record<Look, string>> = {
   pending: 'waiting',
@@ -13,13 +17,21 @@ export const LOOK_WORDS: Readonly<Record<Look, string>> = {
   failed: 'failed',
   cancelled: 'cancelled',
   skipped: 'skipped',
+  tolerated: 'failed, which does not matter',
+  unneeded: 'not needed',
 }
 
 /** Order of the parts of a bar: what has ended first, what waits last. */
 export const BAR_ORDER = ['success', 'failed', 'cancelled', 'skipped', 'cancelling', 'running', 'pending'] as const
 
-export const lookOf = (task: Pick<GraphTask, 'status' | 'waiting'>): Look =>
-  task.status === 'running' && task.waiting?.reason === 'backoff' ? 'backoff' : task.status
+/** What decides about a look. */
+export type Looking = Pick<GraphTask, 'status' | 'waiting' | 'continue_on_error' | 'error'>
+
+export function lookOf(task: Looking): Look {
+  if (task.status === 'running' && task.waiting?.reason === 'backoff') return 'backoff'
+  if (!isMeantEnd(task)) return task.status
+  return task.status === 'failed' ? 'tolerated' : 'unneeded'
+}
 
 export const hasEnded = (status: GraphTask['status']): boolean =>
   status === 'success' || status === 'failed' || status === 'cancelled' || status === 'skipped'
@@ -57,11 +69,13 @@ const WORST_FIRST = [
   'pending',
   'cancelled',
   'skipped',
+  'tolerated',
+  'unneeded',
   'success',
 ] as const satisfies readonly Look[]
 
 /** What one has to know first of several tasks. */
-export function worstLook(tasks: readonly Pick<GraphTask, 'status' | 'waiting'>[]): Look {
+export function worstLook(tasks: readonly Looking[]): Look {
   if (tasks.length === 1) return lookOf(tasks[0]!)
   const looks = new Set(tasks.map(lookOf))
   if (looks.has('pending') && looks.has('success') && !looks.has('failed')) return 'running'

@@ -1,4 +1,5 @@
 /** What the page reads from control: the part of each answer that it uses. `docs/http.md` describes the answers. */
+import type { RunIf } from '../../../shared/contract/run-if.ts'
 import type { TaskStatus } from '../../../shared/contract/task-status.ts'
 
 export type GraphState = 'running' | 'success' | 'failed' | 'cancelled'
@@ -38,6 +39,10 @@ export interface GraphTask {
   readonly run_status?: string
   readonly attempt?: number
   readonly depends_on?: readonly string[]
+  readonly run_if?: RunIf
+  readonly continue_on_error?: boolean
+  /** Set for a task that a rerun did not execute again. */
+  readonly reused_from?: { readonly graph_id: string; readonly task_id: string }
   readonly started_at?: string
   readonly finished_at?: string
   readonly duration_ms?: number

@@ -4,11 +4,12 @@ import fc from 'fast-check'
 import { agoText, bytesText, clockText, durationText, idParts } from '../../../control/dashboard/model/amounts.ts'
 import { barParts } from '../../../control/dashboard/model/counts.ts'
 import { criticalPath } from '../../../control/dashboard/model/critical-path.ts'
-import { typeWord, waitingSentence, worstLook } from '../../../control/dashboard/model/looks.ts'
+import { lookOf, typeWord, waitingSentence, worstLook } from '../../../control/dashboard/model/looks.ts'
 import { GRAPH_VIEWS, hashOf, type Place, placeOf, TASK_TABS } from '../../../control/dashboard/model/place.ts'
 import { search } from '../../../control/dashboard/model/search.ts'
 import type { GraphTask } from '../../../control/dashboard/model/wire.ts'
 import { waterfallOf } from '../../../control/dashboard/waterfall/rows.ts'
+import { NO_DEPENDENCY_FAILED } from '../../../shared/contract/run-if.ts'
 import { TASK_STATUSES } from '../../../shared/contract/task-status.ts'
 
 const time = (seconds: number) => new Date(seconds * 1_000).toISOString()
@@ -122,6 +123,14 @@ test('why a task waits, in words', () => {
     'shell',
     'mcp a/b',
   ])
+})
+
+test('ends that the rules of a graph provide for have looks of their own', () => {
+  const lookAt = (task: Partial<GraphTask>) => lookOf({ status: 'failed', ...task })
+  expect([lookAt({}), lookAt({ continue_on_error: true })]).toEqual(['failed', 'tolerated'])
+  expect(lookAt({ status: 'skipped', error: 'dependency a failed' })).toBe('skipped')
+  expect(lookAt({ status: 'skipped', error: NO_DEPENDENCY_FAILED })).toBe('unneeded')
+  expect(lookAt({ status: 'success', continue_on_error: true })).toBe('success')
 })
 
 test('of several tasks, the one that needs attention gives the look', () => {

@@ -74,6 +74,28 @@ test('of a graph whose first tasks are known, the counts stay those of all tasks
   expect(withCounts(over, { ...over.summary, counts, state: 'running' })).toBe(over) // an answer that came late
 })
 
+test('an event keeps the rules of its task, and tells where an outcome comes from', () => {
+  const rules = { run_if: 'always', continue_on_error: true } as const
+  const tasks = detail.tasks.map((task) => ({ ...task, ...rules }))
+  const reused_from = { graph_id: 'f', task_id: 'a' }
+  const after = afterEvents(watchOf({ ...detail, tasks }, 10), [
+    changed(11, 'a', 'success', { reused_from }),
+    changed(12, 'b', 'running'),
+  ])
+  expect(after.tasks[0]).toMatchObject({ ...rules, reused_from })
+  expect(after.tasks[1]).toMatchObject(rules)
+})
+
+test('a running task says what it waits for in the runtime service, until it does not', () => {
+  const waiting = { reason: 'runtime', detail: 'waiting for memory_bytes' }
+  const told = (more: object): StreamEvent => ({ ...changed(11, 'a', 'x'), kind: 'task_waiting', ...more })
+  const before = afterEvents(watchOf(detail, 10), [changed(11, 'a', 'running')])
+  const held = afterEvents(before, [told({ waiting })])
+  expect(held.tasks[0]!.waiting).toEqual(waiting)
+  expect(afterEvents(held, [told({})]).tasks).toEqual(before.tasks)
+  expect([held.seq, held.isBehind]).toEqual([11, false])
+})
+
 test('a reset brings the present state; another shape has to be read', () => {
   const reset = (tasks: object[]): StreamEvent => ({
     ...{ kind: 'reset', seq: 50, at: AT, graph_id: 'g', reason: 'old' },
