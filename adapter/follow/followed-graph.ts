@@ -37,7 +37,6 @@ interface Described {
   readonly type: string
   readonly tool_name?: string | undefined
   readonly annotations?: Readonly<Record<string, string>> | undefined
-  readonly reused_from?: object | undefined
 }
 
 interface FollowedTask {
@@ -109,7 +108,7 @@ export class FollowedGraph {
   #set(
     id: string,
     state: FollowedTask['state'],
-    { type, tool_name, annotations = {}, reused_from }: Described,
+    { type, tool_name, annotations = {} }: Described,
     fixed: Pick<GraphDetails['tasks'][number], 'depends_on' | 'continue_on_error'> = {},
   ): void {
     const known = this.#tasks.get(id)
@@ -117,7 +116,6 @@ export class FollowedGraph {
     const continuesOnError = fixed.continue_on_error ?? known?.continuesOnError ?? false
     const title = tool_name === undefined ? type : `${type}.${tool_name}`
     const shown = known?.shown ?? { id, title, ...(this.#expectations.get(id) ?? expectationOf(annotations)) }
-    if (reused_from !== undefined) state = { ...state, started_at: undefined, finished_at: undefined } // not of this graph
     const task: FollowedTask = {
       shown,
       dependsOn,

@@ -145,7 +145,8 @@ function timelineOf(task: TaskProgress, nowMs: number, layout: Layout, style: St
   return ' '.repeat(start) + paint(style, '━'.repeat(end - start)) + ' '.repeat(timelineColumns - end)
 }
 
-function durationOf({ startMs, endMs }: TaskProgress, nowMs: number): string {
+function durationOf({ startMs, endMs, isReused }: TaskProgress, nowMs: number): string {
+  if (isReused) return 'reused'
   return startMs === undefined ? '' : formatDuration((endMs ?? nowMs) - startMs)
 }
 

@@ -33,7 +33,7 @@ export class PlainView implements LiveView {
   close(): void {}
 }
 
-function stateOf({ phase, attempt, reason }: TaskProgress): string {
-  const tries = attempt > 1 ? ` (attempt ${attempt})` : ''
+function stateOf({ phase, attempt, reason, isReused }: TaskProgress): string {
+  const tries = isReused ? ' (reused)' : attempt > 1 ? ` (attempt ${attempt})` : ''
   return `${phase}${tries}${reason === '' ? '' : `: ${reason}`}`
 }

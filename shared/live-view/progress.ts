@@ -24,6 +24,8 @@ export interface TaskState {
   readonly error?: string | undefined
   /** A failure counts as a success. */
   readonly continue_on_error?: boolean | undefined
+  /** Where a rerun took the outcome from. The times are of that graph then. */
+  readonly reused_from?: object | undefined
   readonly started_at?: string | undefined
   readonly finished_at?: string | undefined
 }
@@ -40,6 +42,8 @@ export interface TaskProgress {
   readonly detail?: string
   /** It ended otherwise than expected. */
   readonly isSurprise: boolean
+  /** It was not executed: a rerun reused its outcome. */
+  readonly isReused?: boolean
   /** It failed or was skipped as the rules of its graph provide for. */
   readonly isTolerated?: boolean
   /** Milliseconds since the graph was accepted; absent before that. */
@@ -58,6 +62,8 @@ export interface GraphProgress {
 /** `state` is undefined before the service knows the task; `acceptedAt` is in milliseconds since 1970. */
 export function taskProgress(task: ShownTask, state: TaskState | undefined, acceptedAt: number): TaskProgress {
   const sinceThen = (time: string) => Math.max(0, Date.parse(time) - acceptedAt)
+  const isReused = state?.reused_from !== undefined
+  const { started_at, finished_at } = isReused ? {} : (state ?? {})
   return {
     id: task.id,
     title: task.title,
@@ -66,8 +72,9 @@ export function taskProgress(task: ShownTask, state: TaskState | undefined, acce
     reason: state?.error ?? '',
     isSurprise: state !== undefined && isSurprise(task, state),
     ...(state !== undefined && isMeantEnd(state) && { isTolerated: true }),
-    ...(state?.started_at !== undefined && { startMs: sinceThen(state.started_at) }),
-    ...(state?.finished_at !== undefined && { endMs: sinceThen(state.finished_at) }),
+    ...(isReused && { isReused }),
+    ...(started_at !== undefined && { startMs: sinceThen(started_at) }),
+    ...(finished_at !== undefined && { endMs: sinceThen(finished_at) }),
   }
 }
 

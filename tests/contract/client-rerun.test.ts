@@ -76,6 +76,7 @@ describe('rerun', () => {
       ...{ exitCode: 1, data: { state: 'failed' } },
     })
     expect(again.stderr).toContain('runs 2 of 3 tasks of')
+    expect(again.stderr).toContain('  first: success (reused)\n')
   })
 
   test.each([

@@ -77,7 +77,7 @@ describe('a followed graph', () => {
     const graph = followed([
       { id: 'a', status: 'success', started_at: at(-5_000), finished_at: at(-2_000), attempt: 1, reused_from },
     ])
-    expect(shown(graph)).toMatchObject([{ phase: 'success' }])
+    expect(shown(graph)).toMatchObject([{ phase: 'success', isReused: true }])
     expect(shown(graph)[0]).not.toHaveProperty('startMs')
     expect(graph.data().tasks).toEqual([{ id: 'a', status: 'success', duration_ms: 0 }])
   })

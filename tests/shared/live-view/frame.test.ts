@@ -42,6 +42,12 @@ describe('a frame', () => {
     ])
   })
 
+  test('says that an outcome was reused', () => {
+    const tasks = [task('a', { phase: 'success', attempt: 2, isReused: true })]
+    const [line] = renderFrame('', { nowMs: 1, tasks }, { columns: 80, rows: 24 }, noColours).slice(2)
+    expect(line).toMatch(/^ ✓ a .* ×2 +reused$/)
+  })
+
   test('raises no alarm about what the rules of the graph provide for', () => {
     const tasks = [
       task('a', { phase: 'failed', isTolerated: true }),
