@@ -1,7 +1,7 @@
 /** The settings of the bench. */
 import { Expected, flag, list, optionalInteger, type Setting, type SettingValues, text } from '../shared/flags.ts'
 
-/** One server that somebody else brings: its name in the table, and what stands after the `=`. */
+/** A server of `--server` or `--command`: its name in the table, and the text after the `=`. */
 export interface NamedServer {
   readonly name: string
   readonly value: string

@@ -32,7 +32,7 @@ export class Lifetime {
     for (const signal of END_SIGNALS) process.on(signal, () => process.exit(128 + constants.signals[signal]))
   }
 
-  /** Starts a process whose standard output nobody reads. */
+  /** Starts a process and drops its standard output. */
   spawn(command: string[], options: Partial<Spawned> = {}): Subprocess {
     const child = Bun.spawn(command, {
       stdin: 'ignore',
@@ -68,7 +68,7 @@ export class Lifetime {
 const killGroup = (pid: number): void => signal(-pid, 'SIGKILL')
 
 /**
- * Has ext4 put each directory below `dir` where nobody else's files are. It does not use the place of a deleted file for
+ * Has ext4 put each directory below `dir` away from other files. It does not use the place of a deleted file for
  * some minutes, and where many were deleted it searches: a new file took 240 µs instead of 8 beside a busy test suite.
  */
 function spreadDirectories(dir: string): void {

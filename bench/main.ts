@@ -66,8 +66,8 @@ interface ChosenSuite {
 }
 
 function chosenSuites(names: readonly string[], { only, command, server }: BenchConfig): readonly ChosenSuite[] {
-  const stranger = names.find((name) => SUITES.every((suite) => suite.name !== name))
-  if (stranger !== undefined) throw new UsageError(`unknown suite "${stranger}" (there are: ${SUITE_NAMES})`)
+  const unknownSuite = names.find((name) => SUITES.every((suite) => suite.name !== name))
+  if (unknownSuite !== undefined) throw new UsageError(`unknown suite "${unknownSuite}" (there are: ${SUITE_NAMES})`)
   const suites = names.length === 0 ? SUITES : SUITES.filter(({ name }) => names.includes(name))
   const workloads = [...new Set(suites.flatMap((suite) => suite.workloads))]
   const unknown = only.find((name) => !workloads.includes(name))

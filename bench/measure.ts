@@ -11,7 +11,7 @@ export interface Measure {
   /** What is measured, in words. */
   readonly label: string
   readonly unit: Unit
-  /** Absent where the figure judges nobody; it has no ratio then. */
+  /** Absent where neither is better; the figure has no ratio then. */
   readonly better?: 'higher' | 'lower'
   readonly goal?: Goal
 }

@@ -13,7 +13,7 @@ import type { Machine } from './machine.ts'
 import type { Figures, Measure } from './measure.ts'
 import { measureReport, type Report } from './report.ts'
 
-/** Rounds, unless somebody says how many, or time runs out. */
+/** Rounds without `--rounds`, if there is time for them. */
 export const DEFAULT_ROUNDS = 5
 
 /** Something that can be put to work: a server, or a loop that shows what the machine can do at most. */
@@ -26,7 +26,7 @@ export interface Target {
 export interface Tools<S> {
   readonly sizes: S
   readonly load: Generator
-  /** A second process, for what goes on beside the load. */
+  /** A second process, for work beside the load. */
   readonly prober: Generator
   /** A start for task ids that was never used before. */
   readonly freshPrefix: () => string
@@ -54,7 +54,7 @@ export interface Setting {
 export interface Suite {
   readonly name: string
   readonly workloads: readonly string[]
-  /** It compares no server that somebody else brings. */
+  /** It takes no servers of `--server` and `--command`. */
   readonly isClosed: boolean
   readonly run: (setting: Setting) => Promise<Report>
 }

@@ -11,7 +11,7 @@ import { Connection, withPatience } from './connection.ts'
 import type { GraphResult, Jobs } from './jobs.ts'
 import { chain, get, postTasks, wide } from './requests.ts'
 
-/** Tasks from which on the server is left alone for a millisecond between two questions. Less would be too coarse. */
+/** Graphs from this size on are polled once a millisecond. For smaller ones that would be too coarse. */
 const PAUSE_FROM_TASKS = 10_000
 
 export async function graph(job: Jobs['graph']['input']): Promise<GraphResult> {

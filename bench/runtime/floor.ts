@@ -1,13 +1,12 @@
 /**
  * The floor of the runtime service: the least that a server of its API on Bun has to do, as an upper bound.
  *
- * Bun.serve, JSON.parse, Bun.spawn of the command itself, a count of free slots, and a journal: a task is on the disk
- * before it is answered and started, its end before anybody hears of it. It trusts every body, keeps nothing but ids and
- * exit codes, makes no files for a task, throws its output away, limits nothing, and forgets everything when it ends.
+ * It uses Bun.serve, JSON.parse, Bun.spawn of the command itself, a count of free slots, and a journal. A task is on disk
+ * before it is answered and started, and its end before it is reported. The floor does not check bodies, keeps only ids
+ * and exit codes, makes no files for a task, drops its output, limits nothing, and reads nothing back at a start.
  *
- * With --tasks a task has what users of the API find of it, a directory with its request, its output, its workspace and
- * its result; and a parent of its own (parents.c), so that the end of the server loses no exit code. It is /bin/true then,
- * whatever was asked for.
+ * With --tasks, each task has a directory with its request, output, workspace and result, and a parent of its own
+ * (parents.c), so that the end of the server loses no exit code. Then each task is /bin/true, whatever the request says.
  *
  * Usage: floor --port N --slots N --journal FILE [--tasks DIR --parents PROGRAM]
  */

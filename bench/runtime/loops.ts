@@ -27,7 +27,7 @@ export interface SpawnLoop extends Target {
   run(job: LoopJob): Promise<LoopResult>
 }
 
-/** The loop in C only where there is a compiler: nobody needs one for anything else. */
+/** The loop in C only where there is a compiler, which nothing else needs. */
 export async function spawnLoops(lifetime: Lifetime): Promise<SpawnLoop[]> {
   const byBun = [process.execPath, join(import.meta.dir, 'spawn-loop.ts')]
   const byC = await compiledLoop(lifetime)

@@ -28,16 +28,16 @@ export const queue = onServers({
   measures: ({ waitingTasks }) => {
     const count = waitingTasks.toLocaleString('en')
     return [
-      { key: 'queue_empty_p50', label: '/bin/true, 1 client, nobody waits: half within', unit: 'ms', better: 'lower' },
-      { key: 'queue_full_p50', label: `… ${count} wait`, unit: 'ms', better: 'lower' },
+      { key: 'queue_empty_p50', label: '/bin/true, 1 client, empty queue: half within', unit: 'ms', better: 'lower' },
+      { key: 'queue_full_p50', label: `… ${count} tasks in the queue`, unit: 'ms', better: 'lower' },
       { key: 'queue_p50_ratio', label: '… one by the other', unit: 'ratio', better: 'lower', goal: { figure: 1.1 } },
       {
         key: 'queue_empty_rate',
-        label: `/bin/true, 4 slots, ${CLIENTS} clients, nobody else waits`,
+        label: `/bin/true, 4 slots, ${CLIENTS} clients, empty queue`,
         unit: '/s',
         better: 'higher',
       },
-      { key: 'queue_full_rate', label: `… ${count} wait`, unit: '/s', better: 'higher' },
+      { key: 'queue_full_rate', label: `… ${count} tasks in the queue`, unit: '/s', better: 'higher' },
       { key: 'queue_rate_ratio', label: '… one by the other', unit: 'ratio', better: 'higher', goal: { figure: 0.9 } },
       { key: 'queue_restart', label: `ready after a restart with ${count} ended tasks`, unit: 'ms', better: 'lower' },
     ]

@@ -37,7 +37,7 @@ function withoutFullFloor(workload: RuntimeWorkload): RuntimeWorkload {
   }
 }
 
-/** The floor of what a task must have; only where there is a compiler: nobody needs one for anything else. */
+/** The floor of what a task must have; only where there is a compiler, which nothing else needs. */
 async function fullFloor(floor: string, lifetime: Lifetime): Promise<RuntimeTarget[]> {
   const parents = await compiledC(join(import.meta.dir, 'parents.c'), ['-static'], lifetime)
   if (parents === undefined) return []

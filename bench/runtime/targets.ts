@@ -16,5 +16,5 @@ export const onServers = (workload: Workload<ServerTarget, RuntimeSizes>): Runti
   run: async (target, tools) => (isLoop(target) ? {} : await workload.run(target, tools)),
 })
 
-/** A tenant with a quota of one slot: while one of its tasks sleeps its others wait, and those of nobody run. */
+/** A tenant with a quota of one slot: while one of its tasks sleeps, its others wait. Tasks without a tenant run. */
 export const HELD_TENANT = 'held'

@@ -21,7 +21,7 @@ export const beside: WatchingWorkload = {
     return [
       {
         ...{ key: 'beside_none_p99', unit: 'ms', better: 'lower' },
-        label: `ten-task graphs, ${CLIENTS} clients, nobody watches: 99 % answered within`,
+        label: `ten-task graphs, ${CLIENTS} clients, no event streams: 99 % answered within`,
       },
       { key: 'beside_many_p99', label: `… ${watchers}`, unit: 'ms', better: 'lower' },
       {
