@@ -19,7 +19,7 @@ test('.mcp.json is what install-mcp prints for the default address, and a client
   await using control = await startControl()
   const url: string = example.mcpServers.taskmill.url
   await using mcp = await connectClient(url.replace('http://127.0.0.1:8080', control.url))
-  expect((await mcp.client.listTools()).tools.length).toBe(10)
+  expect((await mcp.client.listTools()).tools.length).toBe(11)
 })
 
 test('mcp-servers.json is a configuration, and the server that it starts can be called', async () => {
