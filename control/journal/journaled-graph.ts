@@ -5,6 +5,7 @@ import { parseJson, withoutByteOrderMark } from '../../shared/json-bytes.ts'
 import type { Graph } from '../graph/graph.ts'
 import { type GraphOptions, graphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import type { KeptKey } from './idempotency.ts'
+import { decodeRows, type JournaledState } from './journaled-state.ts'
 
 /** The payload of a frame of kind `g`. `body` is the submission as it was received. */
 export interface JournaledGraph {
@@ -46,6 +47,18 @@ export function encodeGraph(
 
 /** The graph in a payload. Throws `JsonSyntaxError`. */
 export const decodeGraph = (payload: Uint8Array): JournaledGraph => parseJson(payload) as JournaledGraph
+
+/** The states of its reused tasks, by their ids. Throws the error that `refuse` makes. */
+export function reusedOutcomes(
+  { reused = [] }: JournaledGraph,
+  refuse: (detail: string) => Error,
+): ReadonlyMap<string, Omit<JournaledState, 'id' | 'graph_ordinal'>> {
+  try {
+    return new Map(decodeRows(reused).states.map(({ id, graph_ordinal, ...state }) => [id, state]))
+  } catch {
+    throw refuse('it holds reused outcomes in a form that this version does not know')
+  }
+}
 
 /** The options of a submitted graph. What an earlier version ignored may have any form. */
 export const optionsIn = (body: unknown): GraphOptions =>

@@ -18,8 +18,8 @@ import type { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
 import type { Frame } from './journal-format.ts'
 import type { JournaledChange } from './journaled-change.ts'
-import { decodeGraph, graphOrdinalIn, type JournaledGraph, optionsIn } from './journaled-graph.ts'
-import { decodeRows, decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
+import { decodeGraph, graphOrdinalIn, type JournaledGraph, optionsIn, reusedOutcomes } from './journaled-graph.ts'
+import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
 import { isKnownToService, recoverGraph, type StoredTask } from './stored-task.ts'
 
@@ -159,7 +159,7 @@ export class Replay {
   }
 
   #addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): void {
-    const { graph_ordinal, graph_id, trace_id, created_at, idempotency, reused, body } = graph
+    const { graph_ordinal, graph_id, trace_id, created_at, idempotency, body } = graph
     if (this.#revoked.has(graph_ordinal)) return
     if (idempotency !== undefined) this.idempotencyKeys.push(idempotency)
     // A task that the state file lacks, of a graph that it has, was deleted before the file was written.
@@ -172,7 +172,7 @@ export class Replay {
       ...(graphOptions !== NO_GRAPH_OPTIONS && { graph: graphOptions }),
       ...(isScoped && { scope: 'graph' as const }),
     }
-    const outcomes = reusedOutcomes(reused, refuse)
+    const outcomes = reusedOutcomes(graph, refuse)
     if (!isKnown && outcomes.size > 0) this.#unnumberedReuse.set(graph_ordinal, new Set(outcomes.keys()))
     for (const input of runSync(decodeTasks(body))) {
       const { id } = input
@@ -273,19 +273,6 @@ export class Replay {
 /** The ids of `entries` that belong to the service. */
 function* idsOfService(entries: ReadonlyMap<string, StoredTask>): Generator<string> {
   for (const [id, entry] of entries) if (isKnownToService(entry)) yield id
-}
-
-/** The states of reused tasks in a frame of a graph, by their ids. */
-function reusedOutcomes(
-  rows: unknown,
-  refuse: (detail: string) => Error,
-): ReadonlyMap<string, Omit<JournaledState, 'id' | 'graph_ordinal'>> {
-  if (rows === undefined) return new Map()
-  try {
-    return new Map(decodeRows(rows).states.map(({ id, graph_ordinal, ...state }) => [id, state]))
-  } catch {
-    throw refuse('it holds reused outcomes in a form that this version does not know')
-  }
 }
 
 function changesIn(payload: Uint8Array, refuse: (detail: string) => Error): JournaledChanges {
