@@ -1,9 +1,19 @@
 /** The wait before an attempt. Pure. */
+import type { Backoff } from '../../shared/contract/control.ts'
 
-export const FIRST_BACKOFF_MS = 100
+/** Longer than `max_ms` would leave a service that came back unused; shorter than `initial_ms` hammers one that did not. */
+export const DEFAULT_BACKOFF = { initial_ms: 100, factor: 2, max_ms: 10_000, jitter: 0 } as const
 
-/** Longer would leave a service that came back unused; shorter hammers one that did not. */
-export const MAX_BACKOFF_MS = 10_000
-
-/** Milliseconds before attempt `n` (1-based): 0, 100, 200, 400 ... at most 10,000. Source: spec, Limits A. */
-export const backoffMs = (n: number): number => (n < 2 ? 0 : Math.min(FIRST_BACKOFF_MS * 2 ** (n - 2), MAX_BACKOFF_MS))
+/**
+ * Milliseconds before attempt `n` (1-based). By default 0, 100, 200, 400 ... at most 10,000. Source: spec, Limits A. The
+ * jitter shortens the wait; `spread`, from 0 to 1, is the part of it that counts.
+ */
+export function backoffMs(n: number, backoff: Backoff = {}, spread = 0): number {
+  if (n < 2) return 0
+  const initialMs = backoff.initial_ms ?? DEFAULT_BACKOFF.initial_ms
+  const maxMs = backoff.max_ms ?? DEFAULT_BACKOFF.max_ms
+  const jitter = backoff.jitter ?? DEFAULT_BACKOFF.jitter
+  if (initialMs === 0) return 0
+  const wholeMs = Math.min(initialMs * (backoff.factor ?? DEFAULT_BACKOFF.factor) ** (n - 2), maxMs)
+  return Math.round(wholeMs * (1 - jitter * spread))
+}

@@ -8,6 +8,7 @@ import type { AttemptRecord, ProgressEntry, ReusedFrom } from '../../shared/cont
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { type RunRule, runRule, type SkipStanding } from './conditions.ts'
 import type { Failure } from './failure.ts'
+import { type RetryRule, retryRule } from './retry-rule.ts'
 import type { ValidTask } from './validate.ts'
 
 /** Optional settings of a submitted task. All tasks that set none share one object. */
@@ -17,16 +18,24 @@ export interface TaskOptions {
   readonly timeout: number | undefined
   readonly annotations: Readonly<Record<string, string>> | undefined
   readonly rule: RunRule | undefined
+  readonly retries: RetryRule | undefined
 }
 
-const NO_OPTIONS: TaskOptions = { retry: 0, timeout: undefined, annotations: undefined, rule: undefined }
+const NO_OPTIONS: TaskOptions = {
+  retry: 0,
+  timeout: undefined,
+  annotations: undefined,
+  rule: undefined,
+  retries: undefined,
+}
 
 export function taskOptions(task: ValidTask): TaskOptions {
   const { retry, timeout, annotations } = task
   const rule = runRule(task)
-  return !retry && timeout == null && annotations == null && rule === undefined
+  const retries = retryRule(task)
+  return !retry && timeout == null && annotations == null && rule === undefined && retries === undefined
     ? NO_OPTIONS
-    : { retry: retry ?? 0, timeout: timeout ?? undefined, annotations: annotations ?? undefined, rule }
+    : { retry: retry ?? 0, timeout: timeout ?? undefined, annotations: annotations ?? undefined, rule, retries }
 }
 
 /** Identifies an attempt that another service carries out. The attempt may outlive our process. */

@@ -18,6 +18,7 @@ import { dependencyCounts, type Edges } from './edges.ts'
 import type { Failure } from './failure.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from './graph-options.ts'
 import { normalizeTool, type ToolRef } from './normalize.ts'
+import type { RetryRule } from './retry-rule.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
 
 const NO_POSITIONS = new Uint32Array(0)
@@ -247,6 +248,11 @@ export class Task {
 
   get retry(): number {
     return this.#options.retry
+  }
+
+  /** Its rules of which failures are retried, and when; undefined if it has none. */
+  get retries(): RetryRule | undefined {
+    return this.#options.retries
   }
 
   /** Milliseconds per attempt, as submitted. Undefined, 0 and negative values mean no timeout. */

@@ -31,11 +31,13 @@ function recordOf(
   if (input !== undefined) record.input = input
   if (resolved !== undefined) record.resolved_input = resolved
   if (task.dependsOn !== undefined) record.depends_on = task.dependsOn
-  const { rule } = task
+  const { rule, retries } = task
   if (rule?.run_if !== undefined) record.run_if = rule.run_if
   if (rule?.when !== undefined) record.when = rule.when
   if (rule?.continue_on_error !== undefined) record.continue_on_error = rule.continue_on_error
   record.retry = task.retry
+  if (retries?.retry_on !== undefined) record.retry_on = retries.retry_on
+  if (retries?.backoff !== undefined) record.backoff = retries.backoff
   if (task.timeout !== undefined) record.timeout = task.timeout
   if (task.annotations !== undefined) record.annotations = task.annotations
   record.graph_id = task.graph.id

@@ -1,9 +1,9 @@
 /** Why a task waits. Pure. */
 import { MAX_WAITING_TASKS, type Waiting } from '../../shared/contract/waiting.ts'
 import { isoTime } from '../../shared/iso-time.ts'
-import { backoffMs } from './backoff.ts'
 import { standingOf } from './conditions.ts'
 import type { Task } from './graph.ts'
+import { nextBackoffMs } from './retry-rule.ts'
 
 /** What the scheduler has to say about tasks that only wait for their turn. */
 export interface SlotUse {
@@ -54,7 +54,7 @@ function onSlot({ taken, count, hold }: SlotUse): Waiting {
 }
 
 /** The end of the last attempt, and the pause after it. */
-function endOfBackoff({ attempts, usedAttempts }: Task): number | undefined {
-  const failedAt = Date.parse(attempts?.at(-1)?.finished_at ?? '')
-  return Number.isNaN(failedAt) ? undefined : failedAt + backoffMs(usedAttempts + 1)
+function endOfBackoff(task: Task): number | undefined {
+  const failedAt = Date.parse(task.attempts?.at(-1)?.finished_at ?? '')
+  return Number.isNaN(failedAt) ? undefined : failedAt + nextBackoffMs(task)
 }

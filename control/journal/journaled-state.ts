@@ -62,6 +62,8 @@ export type HiddenRecord = Pick<
   | 'params'
   | 'input'
   | 'retry'
+  | 'retry_on'
+  | 'backoff'
   | 'timeout'
   | 'annotations'
   | 'graph_id'
@@ -210,12 +212,15 @@ function restOf(task: Task): Rest {
 }
 
 function hiddenRecord(task: Task): HiddenRecord {
-  const { type, tool_name, params, input, retry, timeout, annotations, graph_id, created_at } = wholeRecord(task)
+  const { type, tool_name, params, input, retry, retry_on, backoff, timeout, ...more } = wholeRecord(task)
+  const { annotations, graph_id, created_at } = more
   return {
     ...{ type, retry, graph_id, created_at, trace_id: task.graph.traceId },
     ...(tool_name !== undefined && { tool_name }),
     ...(params !== undefined && { params }),
     ...(input !== undefined && { input }),
+    ...(retry_on !== undefined && { retry_on: [...retry_on] }),
+    ...(backoff !== undefined && { backoff }),
     ...(timeout !== undefined && { timeout }),
     ...(annotations !== undefined && { annotations }),
     ...(task.graph.options !== NO_GRAPH_OPTIONS && { graph: task.graph.options }),

@@ -4,7 +4,7 @@
  * `recoverGraph` builds a graph from such entries. A task that was running when the service ended is pending again, and
  * its interrupted attempt uses up no retry.
  */
-import type { TaskRecord } from '../../shared/contract/control.ts'
+import type { ErrorCode, TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
@@ -56,7 +56,10 @@ export interface SettledDependency {
   readonly skip_standing?: SkipStanding
 }
 
-export type StoredTask = Omit<TaskRecord, 'depends_on'> & { readonly depends_on?: string[] } & Partial<StoredExtras> & {
+export type StoredTask = Omit<TaskRecord, 'depends_on' | 'retry_on'> & {
+  readonly depends_on?: string[]
+  readonly retry_on?: ErrorCode[]
+} & Partial<StoredExtras> & {
     /** In the journal: the record was deleted, but the outcome of the task still decides about its dependents. */
     readonly deleted?: true
   }

@@ -8,15 +8,15 @@
 import { CONDITION_NOT_MET, NO_DEPENDENCY_FAILED } from '../../shared/contract/run-if.ts'
 import type { Log } from '../../shared/log.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
-import { backoffMs } from '../graph/backoff.ts'
 import { decide, type SkipStanding, STANDING_BITS, standingOf } from '../graph/conditions.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Graph, Task } from '../graph/graph.ts'
+import { isRetriedFor, nextBackoffMs } from '../graph/retry-rule.ts'
 import { lossReasonOf, skipReason } from '../graph/transitions.ts'
 import type { Ending } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { Attempt, AttemptOutcome } from './attempt.ts'
-import type { BackoffLanes } from './backoff-lanes.ts'
+import type { BackoffQueue } from './backoff-queue.ts'
 import { ConditionQueue, type ConditionQueueOptions } from './condition-queue.ts'
 import { EndedTasks } from './ended-tasks.ts'
 import type { ReadyQueue } from './ready-queue.ts'
@@ -26,7 +26,7 @@ export interface OutcomesOptions {
   readonly store: TaskStore
   readonly log: Log
   readonly ready: ReadyQueue
-  readonly backoffs: BackoffLanes
+  readonly backoffs: BackoffQueue
   readonly valueAt: ConditionQueueOptions['valueAt']
   /** Called after the condition of a task was tested, with what follows from it still to be done. */
   readonly onTested: () => void
@@ -38,7 +38,7 @@ export class Outcomes {
   readonly #store: TaskStore
   readonly #log: Log
   readonly #ready: ReadyQueue
-  readonly #backoffs: BackoffLanes
+  readonly #backoffs: BackoffQueue
   readonly #conditions: ConditionQueue
   readonly endedTasks = new EndedTasks((dependent, ended, report) => this.#tell(dependent, ended, report))
 
@@ -83,10 +83,10 @@ export class Outcomes {
 
   /** Another attempt follows after its backoff, or the task has failed. */
   failed(task: Task, outcome: FailedAttempt, output?: AttemptOutput): void {
-    const { failure, result, isFinal = false } = outcome
+    const { failure, result } = outcome
     if (isRetried(task, outcome)) {
       this.#store.apply({ kind: 'attempt-failed', task, at: Date.now(), failure, ...present('output', output) })
-      this.#backoffs.add(task, backoffMs(task.usedAttempts + 1))
+      this.#backoffs.add(task, nextBackoffMs(task))
       this.#log.info('attempt failed, will be retried', {
         ...logFieldsOf(task),
         error: failure.message,
@@ -94,7 +94,7 @@ export class Outcomes {
       })
       return
     }
-    const hadRetries = task.retry > 0 && !isFinal
+    const hadRetries = task.retry > 0 && attemptsLeft(task) <= 0
     const error = hadRetries ? `task failed after all retries: ${failure.message}` : failure.message
     const line = hadRetries ? 'task failed after all retries' : 'task failed'
     this.#log.warn(line, { ...logFieldsOf(task), code: failure.code, error: failure.message })
@@ -185,7 +185,8 @@ function skipText(task: Task, standing: SkipStanding, last: Task | undefined): s
 export type FailedAttempt = Pick<Extract<AttemptOutcome, { kind: 'failure' }>, 'failure' | 'result' | 'isFinal'>
 
 /** Whether another attempt follows one of `task` that failed. */
-export const isRetried = (task: Task, { isFinal = false }: FailedAttempt): boolean => !isFinal && attemptsLeft(task) > 0
+export const isRetried = (task: Task, { isFinal = false, failure }: FailedAttempt): boolean =>
+  !isFinal && attemptsLeft(task) > 0 && isRetriedFor(task, failure.code)
 
 /** Attempts that may still follow the last one. */
 const attemptsLeft = (task: Task): number => task.retry + 1 - task.usedAttempts

@@ -22,7 +22,7 @@ import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Arrivals } from './arrivals.ts'
 import { Attempts } from './attempts.ts'
-import { BackoffLanes } from './backoff-lanes.ts'
+import { BackoffQueue } from './backoff-queue.ts'
 import { InputResolver, type InputResolverOptions } from './input-resolver.ts'
 import { Outcomes } from './outcomes.ts'
 import { ReadyQueue } from './ready-queue.ts'
@@ -66,7 +66,7 @@ export class Scheduler {
     () => this.#step(),
     (error) => this.#break(error),
   )
-  readonly #backoffs = new BackoffLanes(this.#ready, () => this.#turns.take())
+  readonly #backoffs = new BackoffQueue(this.#ready, () => this.#turns.take())
   readonly #outcomes: Outcomes
   readonly #arrivals: Arrivals
   readonly #attempts: Attempts

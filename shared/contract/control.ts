@@ -51,6 +51,42 @@ export const When = Type.Object({
   ),
 })
 
+/** Codes in `retry_on`. Repeated ones mean nothing. */
+export const MAX_RETRY_CODES = 100
+
+/** Milliseconds of a wait between two attempts. */
+export const MAX_BACKOFF_MS = 24 * 60 * 60 * 1_000
+
+export const MAX_BACKOFF_FACTOR = 100
+
+/** The waits between attempts, as submitted. */
+export const Backoff = Type.Object(
+  {
+    initial_ms: orNull(
+      Type.Integer({ minimum: 0, maximum: MAX_BACKOFF_MS }),
+      `integer from 0 to ${MAX_BACKOFF_MS}`,
+      'Milliseconds before the second attempt. Default 100.',
+    ),
+    factor: orNull(
+      Type.Number({ minimum: 1, maximum: MAX_BACKOFF_FACTOR }),
+      `number from 1 to ${MAX_BACKOFF_FACTOR}`,
+      'Each further wait is so many times the one before. Default 2.',
+    ),
+    max_ms: orNull(
+      Type.Integer({ minimum: 0, maximum: MAX_BACKOFF_MS }),
+      `integer from 0 to ${MAX_BACKOFF_MS}`,
+      'Milliseconds of the longest wait. Default 10000.',
+    ),
+    jitter: orNull(
+      Type.Number({ minimum: 0, maximum: 1 }),
+      'number from 0 to 1',
+      'Each wait is shorter by a random part of it, at most this one. Default 0.',
+    ),
+  },
+  { additionalProperties: false },
+)
+export type Backoff = Immutable<Static<typeof Backoff>>
+
 /** A submitted task. Later checks cover empty `id` and `type`, and the rules for `retry`. */
 export const TaskInput = Type.Object({
   id: orNull(Type.String(), 'string', 'Non-empty and unique within the graph.'),
@@ -59,7 +95,7 @@ export const TaskInput = Type.Object({
   params: Type.Optional(
     Type.Unknown({
       description:
-        'Parameters of the executor. Inside them {"$from": task id, "path"?: JSON Pointer, "default"?: any, "as"?: "text", "json" or "lines"} stands for a value of the record of a task that this one depends on (path defaults to /result), {"$param": name} for a parameter of the graph, and {"$literal": value} for value itself.',
+        'Parameters of the executor. In them {"$from": task id, "path", "default", "as"} is a value of the record of a task before this one (path: JSON Pointer, default /result; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} value itself.',
     }),
   ),
   input: Type.Optional(Type.Unknown({ description: 'The same as params; counts where both are given.' })),
@@ -84,6 +120,16 @@ export const TaskInput = Type.Object({
     'true: if the task fails, its dependents run as after a success, and the graph does not count as failed.',
   ),
   retry: orNull(Type.Number(), 'integer', 'Further attempts after the first. Default 0.'),
+  retry_on: orNull(
+    Type.Array(Type.Union(ERROR_CODES.map((code) => Type.Literal(code))), { maxItems: MAX_RETRY_CODES }),
+    `array of error codes (${ERROR_CODES.join(', ')})`,
+    'Only failures with one of these codes are followed by another attempt. Absent: all failures are.',
+  ),
+  backoff: orNull(
+    Backoff,
+    `object of initial_ms and max_ms (integers from 0 to ${MAX_BACKOFF_MS}), factor (1 to ${MAX_BACKOFF_FACTOR}) and jitter (0 to 1)`,
+    'The waits between attempts.',
+  ),
   timeout: orNull(
     Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
     'integer',
@@ -137,7 +183,7 @@ export const GraphFields = Type.Object({
       additionalProperties: false,
     }),
     `object of at most ${MAX_PARAMETERS} parameters (names of 1 to 63 letters, digits, ".", "_", "/" or "-")`,
-    'Values under names, which tasks use as {"$param": name} in their parameters. A null has to be replaced by a value before the graph is submitted.',
+    'Values that tasks use as {"$param": name}. A null has to be replaced by a value before the graph is submitted.',
   ),
   callback: orNull(
     GraphCallback,
@@ -262,6 +308,8 @@ export const TaskRecord = Type.Object(
     when: maybe(Type.Unknown({ description: 'As submitted.' })),
     continue_on_error: maybe(flag('As submitted. true: a failure of the task counts as a success for its dependents.')),
     retry: Type.Number({ minimum: 0, description: 'Further attempts after the first.' }),
+    retry_on: maybe(Type.Array(oneOf(ERROR_CODES, 'An error code.'), { description: 'As submitted. Absent: all.' })),
+    backoff: maybe(Backoff),
     timeout: maybe(Type.Integer({ description: 'Milliseconds for each attempt; 0 or less: no limit.' })),
     annotations: maybe(textMap('As submitted.')),
     graph_id: text('Id of its graph.'),

@@ -1,7 +1,8 @@
-/** Goal: the waits before attempts are those of the specification. Method: a table, and a rule for all the rest. */
+/** Goal: the waits before attempts are those of the specification and of the task. Method: tables, and a rule for all the rest. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { backoffMs } from '../../../control/graph/backoff.ts'
+import type { Backoff } from '../../../shared/contract/control.ts'
 
 describe('the wait before attempt', () => {
   test.each([
@@ -19,6 +20,43 @@ describe('the wait before attempt', () => {
     [Number.MAX_SAFE_INTEGER, 10_000],
   ])('%d is %d milliseconds', (attempt, ms) => {
     expect(backoffMs(attempt)).toBe(ms)
+  })
+
+  test.each<[Backoff, number[]]>([
+    [{}, [0, 100, 200, 400]],
+    [{ initial_ms: 7 }, [0, 7, 14, 28]],
+    [{ initial_ms: 10, factor: 1 }, [0, 10, 10, 10]],
+    [{ initial_ms: 10, factor: 1.5 }, [0, 10, 15, 23]],
+    [{ initial_ms: 10, factor: 10, max_ms: 500 }, [0, 10, 100, 500]],
+    [{ max_ms: 50 }, [0, 50, 50, 50]],
+    [{ initial_ms: 0 }, [0, 0, 0, 0]],
+    [{ max_ms: 0 }, [0, 0, 0, 0]],
+    [{ initial_ms: null, factor: null, max_ms: null, jitter: null }, [0, 100, 200, 400]],
+  ])('1 to 4 with %j is %j', (backoff, waits) => {
+    expect([1, 2, 3, 4].map((n) => backoffMs(n, backoff))).toEqual(waits)
+  })
+
+  test('far away is the longest one, and 0 stays 0', () => {
+    const far = Number.MAX_SAFE_INTEGER
+    expect(backoffMs(far, { factor: 100, max_ms: 86_400_000 })).toBe(86_400_000)
+    expect(backoffMs(far, { initial_ms: 0, factor: 100 })).toBe(0)
+  })
+
+  test('is shorter by a part of the jitter', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 2, max: 20 }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (n, jitter, spread) => {
+          const ms = backoffMs(n, { jitter }, spread)
+          expect(ms).toBeLessThanOrEqual(backoffMs(n))
+          expect(ms).toBeGreaterThanOrEqual(Math.floor(backoffMs(n) * (1 - jitter)))
+        },
+      ),
+    )
+    expect(backoffMs(3, { jitter: 1 }, 1)).toBe(0)
+    expect(backoffMs(3, { jitter: 0.5 }, 0.5)).toBe(150)
   })
 
   test('n doubles with n and never exceeds ten seconds', () => {
