@@ -18,7 +18,18 @@ export function recordTable(record: TaskRecord, look: Look): string[] {
 }
 
 function fieldsOf(record: TaskRecord, nowMs: number): [string, Cell][] {
-  const { id, graph_id, attempt = 0, depends_on = [], run_if, continue_on_error, waiting, error, runtime } = record
+  const {
+    id,
+    graph_id,
+    attempt = 0,
+    depends_on = [],
+    run_if,
+    when,
+    continue_on_error,
+    waiting,
+    error,
+    runtime,
+  } = record
   const code = runtime?.error?.code
   const fields: [string, Cell][] = [
     ['id', { text: id, style: 'bold' }],
@@ -27,6 +38,7 @@ function fieldsOf(record: TaskRecord, nowMs: number): [string, Cell][] {
     ['graph', { text: graph_id }],
     ['after', { text: depends_on.join(', ') }],
     ['run if', { text: run_if ?? '' }],
+    ['when', { text: when === undefined ? '' : JSON.stringify(when) }],
     ['failure', { text: continue_on_error ? 'tolerated' : '' }],
     ['waiting', { text: waitingWords(waiting) }],
     ['attempt', { text: attempt > 0 ? String(attempt) : '' }],

@@ -124,6 +124,16 @@ describe('graph', () => {
     await client(['cancel', graph_id])
   })
 
+  test('-o table of a task shows its condition, and that it was not met', async () => {
+    const first = noop()
+    const branch = { ...noop(), depends_on: [first.id], when: { $from: first.id, path: '/status', equals: 'failed' } }
+    const { graph_id } = await submit({ tasks: [first, branch] } as never)
+    expect((await client(['wait', graph_id, '--fail'])).exitCode).toBe(0)
+    const { stdout } = await client(['get', branch.id, '-o', 'table'])
+    expect(stdout).toMatch(/^when +\{"\$from":".*","path":"\/status","equals":"failed"\}$/m)
+    expect(stdout).toMatch(/^error +condition not met: /m)
+  })
+
   test('of an unknown graph is a failure', async () => {
     const { exitCode, envelope } = await client(['graph', 'nobody'])
     expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })

@@ -12,7 +12,7 @@ import { type TempDir, tempDir } from '../support/temp.ts'
 import { startInTerminal } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let control: Control
 let temp: TempDir
