@@ -1,9 +1,9 @@
 /**
- * A runtime service that control starts as its child.
+ * The runtime service as a child process of control (`--with-runtime`).
  *
- * It is started where none answers, started again when it ends, and told to end when this service does; tasks that it
- * runs go on and are found again. Should this service be killed, it runs on, and the next start takes its place: a
- * restart of it harms no task.
+ * Control starts it if no runtime service answers, restarts it when it exits, and stops it at its own end. Its tasks
+ * continue meanwhile. If control is killed, the child continues, and the next start of control replaces it. A restart
+ * of the runtime service harms no task.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,27 +19,27 @@ import type { RuntimeService } from './service.ts'
 
 const PROGRAM = 'taskmill-runtime'
 
-/** Milliseconds that it may take to be ready, or to end. */
+/** Milliseconds that the child may take to become ready, or to end. */
 const READY_WITHIN_MS = 15_000
 const END_WITHIN_MS = 10_000
 
-/** Milliseconds between two looks while it starts or ends. */
+/** Milliseconds between two checks while the child starts or ends. */
 const LOOK_MS = 10
 
-/** Milliseconds before it is started again. After a minute of life the pauses begin again with the first. */
+/** Pauses before a restart. After a minute of life they begin again with the shortest. */
 const RESTART_PAUSES = { firstMs: 100, longestMs: 10_000 }
 const LONG_LIFE_MS = 60_000
 
 export interface RuntimeChildOptions {
   readonly service: RuntimeService
   readonly dataDir: string
-  /** All of it goes to the child, but for the token and what the child is told of this service. */
+  /** The environment of the child, except for tokens and settings of control. */
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The token that the child is to want, where the user sets one. Without it the child has one of its own. */
+  /** The token of the child, if the user sets one. Otherwise the child gets its own. */
   readonly token: string | undefined
-  /** Whether this service wants a token itself. */
+  /** Whether control requires a token. */
   readonly hasControlToken: boolean
-  /** Flags that it has beside its address and data directory. */
+  /** Flags of the child other than address and data directory. */
   readonly flags: readonly string[]
   readonly log: Log
 }
@@ -56,14 +56,14 @@ export class RuntimeChild {
     this.#pidPath = join(options.dataDir, 'runtime-child.json')
   }
 
-  /** Whether it is ours, and will be there again soon if it is not. */
+  /** Whether control manages the runtime service, so that an unreachable one will be restarted. */
   get isExpected(): boolean {
     return this.#child !== undefined && !this.#isEnding
   }
 
   /**
-   * Returns when a runtime service is ready, or once `signal` is aborted: `stop` then ends what was started. Throws
-   * `UsageError` when none can be started.
+   * Returns when a runtime service is ready, or when `signal` aborts; then `stop` ends a started child. Throws
+   * `UsageError` if none can be started.
    */
   async start(signal: AbortSignal): Promise<void> {
     const { service, dataDir, token, log } = this.#options
@@ -71,7 +71,7 @@ export class RuntimeChild {
     const isThere = await service.isReady()
     if (signal.aborted) return
     if (isThere) {
-      // One that an earlier run started: no other service has our data directory, or is shown the token in it.
+      // A child of an earlier run: no other service uses our data directory or knows the token in it.
       if (token === undefined && isDirectoryLocked(dataDir, LOCK_FILES.runtime)) this.#ownToken()
       log.info('a runtime service is there already: none is started', { url: service.url })
       return
@@ -90,7 +90,7 @@ export class RuntimeChild {
     }
   }
 
-  /** Ends it, if it is ours. What it runs goes on. */
+  /** Ends the child, if there is one. Its tasks continue. */
   async stop(): Promise<void> {
     this.#isEnding = true
     const child = this.#child
@@ -121,7 +121,7 @@ export class RuntimeChild {
             ...(token !== undefined && { SERVICE_TOKEN: token }),
             SERVICE_CONTROL_ACCESS: hasControlToken ? 'token' : 'open',
           },
-          detached: true, // Ctrl-C in a terminal is for us: it ends once our tasks have
+          detached: true, // Ctrl-C must reach control only, which ends the child after its own tasks
           ...{ stdin: 'ignore', stdout: 'inherit', stderr: 'inherit' },
         },
       )
@@ -138,7 +138,9 @@ export class RuntimeChild {
     return child
   }
 
-  /** Made where there is none, and read again whenever the child is started: calls show what the file says. */
+  /**
+   * Creates the token if it is missing. Reads it at each start of the child, so that calls use the token in the file.
+   */
   #ownToken(): OwnToken {
     const { service, dataDir } = this.#options
     const own = ownRuntimeToken(dataDir)
@@ -164,7 +166,7 @@ export class RuntimeChild {
     }, pauseMs)
   }
 
-  /** Should we be killed, the next start finds it by this. */
+  /** Records the child. After a kill of control, the next start finds it by this. */
   #note(pid: number): void {
     const identity = identify(pid)
     if (identity !== undefined) writeFileSync(this.#pidPath, JSON.stringify(identity), { mode: 0o600 })
@@ -188,6 +190,6 @@ function readIdentity(path: string): ProcessIdentity | undefined {
     const identity: unknown = JSON.parse(readFileSync(path, 'utf8'))
     return isProcessIdentity(identity) ? identity : undefined
   } catch {
-    return undefined // none was started, or it was cut off by a crash: then the one that runs is found by its address
+    return undefined // no record, or a torn one: a running child is still found by its address
   }
 }

@@ -1,8 +1,8 @@
 /**
- * The end of a log at the runtime service, while it grows: one connection for all who follow it.
+ * The growing end of a log at the runtime service: one connection for all its followers.
  *
- * What arrives stays for a while, so followers that read at about the same pace share its bytes. A follower that has
- * fallen behind reads what it lacks for itself.
+ * The last bytes stay in memory, so followers that read at about the same pace share them. A follower that has fallen
+ * behind reads the missing part by itself.
  */
 import { GrowthWaiters } from '../../../shared/growth-waiters.ts'
 

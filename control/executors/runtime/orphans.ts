@@ -1,8 +1,8 @@
 /**
- * Attempts in the runtime service that nobody waits for any more: they are ended there as soon as it can be reached.
+ * Orphans: abandoned attempts in the runtime service, to be killed as soon as the service is reachable.
  *
- * They are on disk, in a file of their own, before whoever lets one go goes on. So neither a crash of this service nor
- * a runtime service that is away for days leaves something running that was cancelled.
+ * An orphan is in `orphans.json` before `add` returns. So a cancelled task does not keep running after a crash of
+ * control, or while the runtime service is unreachable for days.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,22 +17,25 @@ import { isAway, type RuntimeService } from './service.ts'
 export interface Orphan {
   readonly handle_id: string
   readonly owner?: string
-  /** The runtime service is known to have it. One that may still be on its way there is looked for twice. */
+  /**
+   * Whether the runtime service has confirmed the attempt. If not, its request may still arrive, so it is looked for
+   * twice.
+   */
   readonly is_taken: boolean
   /** Milliseconds since 1970. */
   readonly since: number
 }
 
-/** Orphans that are remembered. For more, the oldest are forgotten. */
+/** Maximum number of orphans. Beyond it, the oldest are forgotten. */
 const MAX_ORPHANS = 10_000
 
-/** Milliseconds after which one is given up: by then it has long ended by its own limits, or the service is gone. */
+/** Milliseconds after which an orphan is given up: its own limits have ended it, or the service is gone. */
 const GIVE_UP_AFTER_MS = 7 * 24 * 3_600_000
 
 /** Milliseconds of the longest pause between two rounds. */
 const MAX_PAUSE_MS = 5_000
 
-/** Milliseconds after which a request that was not answered has arrived, or never will. */
+/** Milliseconds after which an unanswered request can no longer arrive. */
 const ARRIVED_AFTER_MS = 2_000
 
 const FILE = 'orphans.json'
@@ -42,10 +45,10 @@ export class Orphans {
   readonly #service: RuntimeService
   readonly #log: Log
   readonly #queue: RetryQueue<Orphan>
-  /** The file does not have the last change. */
+  /** Whether the file lacks the last change. */
   #isUnwritten = false
 
-  /** Throws `UsageError` when the file of an earlier run cannot be read. */
+  /** Reads the orphans of an earlier run. Throws `UsageError` if the file is unreadable. */
   constructor({ dataDir, service, log }: { dataDir: string; service: RuntimeService; log: Log }) {
     this.#path = join(dataDir, FILE)
     this.#service = service
@@ -63,12 +66,12 @@ export class Orphans {
     })
   }
 
-  /** Goes on with those of an earlier run. */
+  /** Continues with the orphans of an earlier run. */
   start(): void {
     this.#queue.start()
   }
 
-  /** It is on disk when this returns. */
+  /** The orphan is on disk when `add` returns. */
   add(orphan: Orphan): void {
     this.#queue.add(orphan)
     this.#write(true)
@@ -90,7 +93,7 @@ export class Orphans {
     }
   }
 
-  /** All of them, synced before it returns, as a promise may depend on it. What a disk refuses is tried again. */
+  /** Writes and syncs all orphans, because callers promise the end of an attempt. A refused write is repeated later. */
   #write(hasChanged: boolean): void {
     this.#isUnwritten ||= hasChanged
     if (!this.#isUnwritten) return

@@ -1,4 +1,4 @@
-/** What the runtime service says about a task, as the outcome of an attempt. Pure. */
+/** Translates answers of the runtime service to outcomes of attempts. Pure. */
 import { textOf } from '../../../shared/bounded-output.ts'
 import { ERROR_CODES, type ErrorCode } from '../../../shared/contract/control.ts'
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
@@ -7,21 +7,21 @@ import { isGiven, isObject, jsonOrUndefined } from '../../../shared/json.ts'
 import { tailOf } from '../../../shared/text-tail.ts'
 import { ExecutionError } from '../executor.ts'
 
-/** Bytes of each stream that a result holds; all of it is where `logs` says. */
+/** Maximum bytes of each stream in a result. `logs` has the URLs of the whole streams. */
 export const MAX_RESULT_STREAM_BYTES = 256 * 1024
 
-/** The `source` of failures that the runtime service has told us. */
+/** The `source` of failures that the runtime service reported. */
 export const SOURCE = 'runtime'
 
-/** The status of the task as the runtime service gave it, with less output where there was much. */
+/** The status from the runtime service, with shortened output. */
 export interface RuntimeResult extends TaskStatusResponse {
-  /** One of the streams is longer than what is here. */
+  /** Whether a stream was shortened. */
   readonly truncated: boolean
-  /** Where all of each stream can be read. */
+  /** URLs of the whole streams. */
   readonly logs: { readonly stdout: string; readonly stderr: string }
 }
 
-/** The result of a task that succeeded. Throws for any other end, with the same as its result. */
+/** The result of a successful task. Throws `ExecutionError` for any other end, with that result. */
 export function outcomeOf(status: TaskStatusResponse, runtimeUrl: string): RuntimeResult {
   const result = resultOf(status, runtimeUrl)
   if (status.status === 'success') return result
@@ -33,12 +33,12 @@ export function outcomeOf(status: TaskStatusResponse, runtimeUrl: string): Runti
     ...{ result, source: SOURCE },
     ...(isGiven(error?.details) && { details: error?.details }),
     tail: lastLines(status),
-    // Lost in a restart of the runtime service, or ended by somebody else: nothing of its own doing.
+    // The task was lost in a restart of the runtime service, or another client killed it.
     ...((code === 'internal' || code === 'cancelled') && { retryable: true }),
   })
 }
 
-/** The result has less output than the status, which may have all of it. */
+/** The result with shortened output. */
 function lastLines({ stdout, stderr, stdout_truncated, stderr_truncated }: TaskStatusResponse) {
   const [text, isCut] = (stderr ?? '').trim() === '' ? [stdout ?? '', stdout_truncated] : [stderr, stderr_truncated]
   return isCut ? undefined : tailOf(text)
@@ -58,16 +58,16 @@ export function resultOf(status: TaskStatusResponse, runtimeUrl: string): Runtim
   }
 }
 
-/** The first bytes of `text`, cut between two characters. */
+/** The beginning of `text`, cut between two characters. */
 function bounded(text: string): { text: string; truncated: boolean } {
-  // A character takes at most three bytes for each of its units.
+  // A UTF-16 unit takes at most three bytes of UTF-8.
   if (text.length * 3 <= MAX_RESULT_STREAM_BYTES) return { text, truncated: false }
   const bytes = new TextEncoder().encode(text)
   if (bytes.length <= MAX_RESULT_STREAM_BYTES) return { text, truncated: false }
   return { text: textOf(bytes.subarray(0, MAX_RESULT_STREAM_BYTES), true), truncated: true }
 }
 
-/** Codes of refusals that have another name here. Any other one that we do not know is a failure of something outside. */
+/** Codes of the runtime service that have another name in control. Other unknown codes become `external_failure`. */
 const CODE_OF_REFUSAL: Readonly<Record<string, ErrorCode>> = {
   invalid_input: 'invalid_input',
   payload_too_large: 'invalid_input',
@@ -79,10 +79,10 @@ const CODE_OF_REFUSAL: Readonly<Record<string, ErrorCode>> = {
   not_found: 'not_found',
 }
 
-/** Refusals that are over some time: the queue is full, the service stops or cannot store anything, or made a mistake. */
+/** Temporary refusals: full queue, stopping service, full disk, internal error. */
 const PASSING: ReadonlySet<string> = new Set(['resource_limit_exceeded', 'unavailable', 'internal'])
 
-/** The failure of an attempt whose call to the runtime service was refused, or did not reach it. */
+/** The error of an attempt whose request was refused or did not arrive. */
 export function failureOf(error: CallFailed): ExecutionError {
   if (error.statusCode === 0) {
     return new ExecutionError('external_failure', error.message, { cause: error, retryable: true })
@@ -97,7 +97,7 @@ export function failureOf(error: CallFailed): ExecutionError {
   })
 }
 
-/** The refusal that `body` holds; without a code if the answer is somebody else's, a proxy's for example. */
+/** The refusal in `body`. Without a code if the answer is not from the runtime service, but from a proxy. */
 function refusalIn(body: string): { code: string; message?: string; details?: unknown } {
   const answer = jsonOrUndefined(body)
   const error = isObject(answer) && isObject(answer.error) ? answer.error : {}

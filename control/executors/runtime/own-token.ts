@@ -1,9 +1,9 @@
 /**
- * The token of the runtime service that this service starts, where the user sets none.
+ * The token of a runtime service that control starts, if the user sets none.
  *
- * Without a token that service would run a task without a sandbox for any task that shares the network of the host. The
- * token is random, made once, and kept in a file of the data directory that only the user of the services can read; no
- * task in a sandbox sees that directory.
+ * Without a token, a sandboxed task with access to the host network could ask that service for a task without a
+ * sandbox. The token is random, created once, and stored in the data directory, readable only for the user of the
+ * services. No sandboxed task sees that directory.
  */
 import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,14 +15,14 @@ const TOKEN_FILE = 'runtime-token'
 const TOKEN_BYTES = 32
 
 export interface OwnToken {
-  /** Absolute. */
+  /** Absolute path. */
   readonly path: string
   readonly token: string
 }
 
 export const ownTokenPath = (dataDir: string): string => join(realpathSync(dataDir), TOKEN_FILE)
 
-/** The token in `dataDir`, made where there is none. Throws `UsageError`. */
+/** The token in `dataDir`. Creates it if it is missing. Throws `UsageError`. */
 export function ownRuntimeToken(dataDir: string): OwnToken {
   const path = ownTokenPath(dataDir)
   if (!existsSync(path)) makeToken(path)

@@ -1,9 +1,9 @@
 /**
- * One attempt in the runtime service: hand it over, follow it to its end, end it when it is to stop.
+ * One attempt in the runtime service: submits it, follows it to its end, and kills it when it is stopped.
  *
- * The id of the attempt is on record before it is sent, and the same id is never run twice there. So whenever it is not
- * known whether the service got it, it is sent again: a 409 means that it is there already. While the service is away
- * the attempt waits for it, for a while; an attempt that it then still runs is left to `Orphans`, which ends it.
+ * The id of the attempt is on disk before the request is sent, and the service never runs an id twice. So after an
+ * unclear failure the request is sent again; a 409 means that the first one arrived. While the service is unreachable,
+ * the attempt retries up to a limit. Then it fails, and `Orphans` kills the task once the service is back.
  */
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import { hasEnded } from '../../../shared/contract/runtime-status.ts'
@@ -15,10 +15,10 @@ import { failureOf } from './outcome.ts'
 import { RetryBudget } from './retry-budget.ts'
 import { isAway, type RuntimeService } from './service.ts'
 
-/** Milliseconds that an attempt which is to stop waits for a service that is away. */
+/** Milliseconds that a stopped attempt waits for an unreachable service. */
 export const STOP_AWAY_MS = 10_000
 
-/** Pause in milliseconds after a held request that the service answered at once, though the task goes on. */
+/** Pause in milliseconds after a long poll that returned at once although the task still runs. */
 const UNHELD_PAUSE_MS = 200
 
 export interface RemoteAttemptOptions {
@@ -26,11 +26,11 @@ export interface RemoteAttemptOptions {
   readonly id: string
   readonly owner: string | undefined
   readonly context: ExecutorContext
-  /** Milliseconds that the service may be away for while it has the attempt. */
+  /** Milliseconds that the service may be unreachable before the attempt fails. */
   readonly awayMs: number
-  /** Gets, by id, since when (milliseconds since 1970) the attempt has not reached the service; only while it does not. */
+  /** While the attempt has no contact to the service, holds since when (milliseconds since 1970), by id. */
   readonly awaySince: Map<string, number>
-  /** A service that cannot be reached will be there in a moment. */
+  /** Whether an unreachable service is about to start. */
   readonly isExpected: boolean
   /** Kills the task there, now or as soon as the service can be reached. */
   readonly killRemote: (isTaken: boolean) => void
@@ -38,9 +38,9 @@ export interface RemoteAttemptOptions {
 
 export class RemoteAttempt {
   readonly #options: RemoteAttemptOptions
-  /** The service has it, may have it, or cannot have it. */
+  /** Whether the service has the attempt (`taken`), may have it, or cannot have it. */
   #whereabouts: 'taken' | 'maybe' | 'not sent'
-  /** The last request to take it; when the attempt is to stop, it may be under way. */
+  /** The last submission. It may be in progress when the attempt is stopped. */
   #sending: Promise<void> | undefined
 
   constructor(options: RemoteAttemptOptions) {
@@ -49,7 +49,7 @@ export class RemoteAttempt {
     this.#whereabouts = handle === undefined ? 'not sent' : handle.isTaken ? 'taken' : 'maybe'
   }
 
-  /** The status with which the task ended there. Throws `ExecutionError` when that cannot be known, or is not waited for. */
+  /** The final status of the task. Throws `ExecutionError` if it is unknown, or the attempt is stopped. */
   async run(request: object): Promise<TaskStatusResponse> {
     const { signal } = this.#options.context
     try {
@@ -87,7 +87,10 @@ export class RemoteAttempt {
     context.handOver({ id, isTaken: true, owner })
   }
 
-  /** Returns when the service has it. What may have arrived is looked for first: a full queue, say, would hide it. */
+  /**
+   * Returns when the service has the task. If an earlier request may have arrived, asks for the task first: a
+   * resubmission could be refused for another reason, such as a full queue.
+   */
   async #send(request: object, signal: AbortSignal): Promise<void> {
     const { service, id, context } = this.#options
     if (this.#whereabouts === 'maybe' && (await service.has(id, context.traceId))) return
@@ -104,15 +107,15 @@ export class RemoteAttempt {
     }
   }
 
-  /** Waits for the end of the task there, for as long as that takes. */
+  /** Waits for the end of the task, without a limit of time. */
   async #follow(awayMs: number, signal?: AbortSignal): Promise<TaskStatusResponse> {
     const { service, id, context, awaySince } = this.#options
     let budget: RetryBudget | undefined
-    // One of an earlier run may have ended long ago; if not, its timeout is not to wait for what the service holds.
+    // After a restart the task may have ended already. If not, its timeout must not wait for a long poll.
     let isFirstLook = context.handle !== undefined
     for (;;) {
       const askedAt = performance.now()
-      const isLook = isFirstLook || awaySince.has(id) // a held request would tell only later that the service is back
+      const isLook = isFirstLook || awaySince.has(id) // a long poll would notice the return of the service late
       try {
         const status = isLook
           ? await service.look(id, context.traceId, signal)
@@ -121,7 +124,7 @@ export class RemoteAttempt {
         budget = undefined
         if (hasEnded(status.status)) return status
         if (isFirstLook) context.goesOn()
-        // A service that ignores wait_ms would otherwise be asked without a pause.
+        // Do not flood a service that ignores wait_ms.
         else if (!isLook && performance.now() - askedAt < UNHELD_PAUSE_MS) await pause(UNHELD_PAUSE_MS, signal)
         isFirstLook = false
       } catch (error) {
@@ -134,7 +137,7 @@ export class RemoteAttempt {
     }
   }
 
-  /** Ends the attempt there, or leaves it to run on when it is only this service that stops. */
+  /** Kills the task; leaves it running if only control stops. */
   async #stop(reason: StopReason): Promise<TaskStatusResponse> {
     if (reason === 'interrupted') throw stoppedError()
     await this.#sent()
@@ -149,7 +152,7 @@ export class RemoteAttempt {
         const isGone = error instanceof CallFailed && error.statusCode === 404 && this.#whereabouts === 'taken'
         if (isAway(error) && (await budget.pause())) continue
         if (!isGone) {
-          killRemote(this.#whereabouts === 'taken') // what may still be on its way is not there yet
+          killRemote(this.#whereabouts === 'taken') // a request in progress may arrive later
           this.#killOnArrival()
         }
         throw failureOf(error as CallFailed)
@@ -158,7 +161,10 @@ export class RemoteAttempt {
     return this.#follow(STOP_AWAY_MS)
   }
 
-  /** What is under way must have arrived before it can be ended there, else it would run after we said that it does not. */
+  /**
+   * Waits for a submission in progress. A kill that overtakes it would find nothing, and the task would run after its
+   * cancel.
+   */
   async #sent(): Promise<void> {
     if (this.#whereabouts === 'taken' || this.#sending === undefined) return
     const { promise: late, resolve } = Promise.withResolvers<void>()
@@ -167,13 +173,13 @@ export class RemoteAttempt {
       () => {
         this.#whereabouts = 'taken'
       },
-      () => {}, // where it is then, it has noted
+      () => {}, // `#send` has set `#whereabouts`
     )
     await Promise.race([arrived, late])
     clearTimeout(timer)
   }
 
-  /** What was under way when the attempt was given up may take longer than `Orphans` looks for it. */
+  /** Kills a task whose submission arrives after `Orphans` has stopped looking for it. */
   #killOnArrival(): void {
     if (this.#whereabouts === 'taken') return
     const { killRemote } = this.#options
@@ -201,7 +207,7 @@ export class RemoteAttempt {
     return new ExecutionError('external_failure', message, { cause: error, retryable: true })
   }
 
-  /** It is there, and does not tell us about the task. */
+  /** The error for a reachable service that does not return the status. */
   #forgotten(error: CallFailed): ExecutionError {
     const { id, killRemote, service } = this.#options
     if (error.statusCode !== 404) {
@@ -213,9 +219,9 @@ export class RemoteAttempt {
   }
 }
 
-/** Why it is thrown is known to whoever made the signal fire. */
+/** The reason is known where the signal was fired. */
 const stoppedError = () => new ExecutionError('cancelled', 'the attempt is not waited for any more')
 
-/** Throws when `signal` fires. */
+/** Sleeps. Throws when `signal` fires. */
 const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   signal === undefined ? Bun.sleep(ms) : unlessAborted(Bun.sleep(ms), signal, stoppedError)

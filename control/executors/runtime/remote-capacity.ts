@@ -1,8 +1,8 @@
 /**
  * Capacity, reservations and queue of the runtime service.
  *
- * They are asked for when somebody looks. All who look within a second share one request and its answer, so a crowd of open
- * pages costs the runtime service one call a second.
+ * Requested on demand. All readers within a second share one request and its answer, so many open pages cost the
+ * runtime service one call a second.
  */
 import type { Capacity } from '../../../shared/contract/runtime-info.ts'
 import { messageOf } from '../../../shared/errors.ts'

@@ -1,8 +1,9 @@
 /**
  * What the queued tasks of the runtime service wait for.
  *
- * It is asked for when somebody looks at a task that may be queued there. All who look within a moment share one request
- * and its answer. A service that does not answer at once says nothing: the look at a task must not wait for it.
+ * Requested when a caller reads a task that may be queued there. All callers within `SHARED_MS` share one request and
+ * its answer. If the service does not answer within `ANSWER_MS`, the reason stays unknown: reading a task must not wait
+ * for it.
  */
 import { isObject } from '../../../shared/json.ts'
 import type { RuntimeService } from './service.ts'

@@ -41,7 +41,7 @@ export class RemovalFile {
   /** Changes of the file that are not done yet. */
   #changes = 0
 
-  /** `onError` gets what the disk says. Entries that it did not take are lost with the next restart. */
+  /** `onError` gets the errors of the disk. A refused entry is lost at the next restart. */
   constructor(path: string, onError: (error: unknown) => void) {
     this.#path = path
     this.#onError = onError
@@ -83,7 +83,9 @@ export class RemovalFile {
     }
   }
 
-  /** Leaves out finished entries where there are many; `open` are all that are not finished, also while this goes on. */
+  /**
+   * Leaves out finished entries where there are many; `open` are all that are not finished, also while this goes on.
+   */
   compact(open: ReadonlyMap<string, Removal>): Promise<void> {
     return this.#change(async () => {
       if (this.#length === 0) return

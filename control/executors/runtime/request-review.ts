@@ -1,24 +1,27 @@
-/** Whether every runtime service refuses a request: the rules that it applies before it looks at its host. Pure. */
+/** Checks a request against the rules of the runtime service that do not depend on its host. Pure. */
 import { RequestFault } from '../../../shared/runtime-request/fault.ts'
 import { validRequest } from '../../../shared/runtime-request/validate.ts'
 import { invalidInput } from '../executor.ts'
 
-/** Values of a request that is reviewed: fields, arguments, variables. A submission must not hold the event loop with more. */
+/**
+ * Maximum values (fields, arguments, variables) of a reviewed request. More would block the event loop during a
+ * submission.
+ */
 export const MAX_REVIEWED_VALUES = 1024
 
-/** Characters of such a request. */
+/** Maximum characters of a reviewed request. */
 export const MAX_REVIEWED_CHARACTERS = 4 * 1024 * 1024
 
-/** A value counts as so many characters besides its own. */
+/** Each value counts as this many characters in addition to its own. */
 const CHARACTERS_PER_VALUE = MAX_REVIEWED_CHARACTERS / MAX_REVIEWED_VALUES
 
 /**
- * Throws the `invalid_input` with which the runtime service refuses `body`, which has an id and no field that is unknown there. A
- * request that is larger than the limits above is not looked at.
+ * Throws the `invalid_input` with which the runtime service would refuse `body`. `body` has an id and no unknown
+ * fields. Does not check a request beyond the limits above.
  */
 export function reviewRequest(body: object): void {
   if (roomAfter(body, MAX_REVIEWED_CHARACTERS) < 0 || faultOf(body) === undefined) return
-  // The service reads JSON, which turns a number beyond the largest one into null, and so into an absent field.
+  // JSON turns a number that is too large into null, which the service takes for an absent field.
   const fault = faultOf(JSON.parse(JSON.stringify(body)))
   if (fault !== undefined) throw invalidInput(fault)
 }
@@ -33,13 +36,13 @@ function faultOf(body: object): string | undefined {
   }
 }
 
-/** What `value` leaves of `room`, in characters; below 0 where it does not fit, as soon as that is known. */
+/** `room` minus the size of `value` in characters. Stops counting below 0. */
 function roomAfter(value: unknown, room: number): number {
   let left = room - CHARACTERS_PER_VALUE
   if (typeof value === 'string') return left - value.length
   if (typeof value !== 'object' || value === null) return left
   if (Array.isArray(value)) {
-    // for...in would list all indexes of a large one first
+    // for...in would first list all indexes of a large array
     for (let i = 0; i < value.length && left >= 0; i++) left = roomAfter(value[i], left)
     return left
   }

@@ -1,8 +1,8 @@
 /**
- * What a runtime task asks the runtime service for, made of its input. Pure.
+ * Builds the request to the runtime service from the input of a task. Pure.
  *
- * The input is a whole request, or flat: the fields of `execution` beside the others. What the values may be is for the
- * rules of the runtime service (`request-review.ts`); here is only what it cannot know.
+ * The input is a whole request, or flat: the fields of `execution` at the top level. The rules of the runtime service
+ * check the values (`request-review.ts`). Only rules that it cannot know are here.
  */
 import {
   EXECUTION_KINDS,
@@ -14,10 +14,13 @@ import { isGiven, isObject } from '../../../shared/json.ts'
 import { withoutUnknownFields } from '../../../shared/unknown-names.ts'
 import { type ExecutableTask, invalidInput } from '../executor.ts'
 
-/** Milliseconds that the runtime service gives a task beyond its timeout here. It ends the task when we cannot. */
+/**
+ * Milliseconds between the timeout of a task in control and its wall time limit in the runtime service, which applies
+ * if control cannot kill the task.
+ */
 const WALL_TIME_BEYOND_TIMEOUT_MS = 10_000
 
-/** What a task's `control_context` has where it does not say. */
+/** Defaults for `control_context`. */
 export interface ContextDefaults {
   readonly tenant: string | undefined
   readonly owner: string | undefined
@@ -25,17 +28,17 @@ export interface ContextDefaults {
 
 export interface RuntimeRequest {
   readonly body: Fields
-  /** Who may kill it. */
+  /** The owner, who may kill the task. */
   readonly owner: string | undefined
 }
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** The fields of `execution`, which a flat input has beside the others. */
+/** The fields of `execution`, which a flat input has at the top level. */
 const EXECUTION_FIELDS = ['program', 'args', 'script', 'interpreter', 'env'] as const
 
 export interface RequestOptions {
-  /** The id under which the runtime service is to run it. */
+  /** Id of the task in the runtime service. */
   readonly runtimeId: string
   readonly defaults: ContextDefaults
 }
@@ -70,7 +73,7 @@ export function runtimeRequest(
   }
 }
 
-/** The owner with whose name a task is killed; undefined for an input that no request can be made of. */
+/** The owner to kill a task as; undefined for an invalid input. */
 export function ownerOf({ input }: ExecutableTask, defaults: ContextDefaults): string | undefined {
   const context = isObject(input) ? contextOf(input.control_context, defaults) : undefined
   const { owner } = isObject(context) ? context : {}
@@ -92,7 +95,7 @@ function kindOf(toolName: string | undefined, execution: Fields): unknown {
   return toolName
 }
 
-/** A timeout here also bounds the wall time there, which has a default of its own that may be shorter. */
+/** The wall time limit follows the timeout, because the default of the runtime service may be shorter. */
 function limitsOf(given: unknown, timeout: number | undefined): unknown {
   const limits = isGiven(given) ? given : {}
   if (timeout === undefined || timeout <= 0 || !isObject(limits) || isGiven(limits.wall_time_ms)) {

@@ -1,33 +1,33 @@
 /**
  * Calls to the runtime service that are repeated until each has succeeded, is refused for good, or is too old.
  *
- * Items are tried in rounds, in the order in which they came. An item that is added during a round is tried in it. While
- * the service is away a round ends with the first failure, and the pauses between rounds grow; a new item does not cut
- * such a pause short. The owner of a queue writes its items to disk.
+ * Items are tried in rounds, in the order in which they came. An item that is added during a round is tried in it.
+ * While the service is away a round ends with the first failure, and the pauses between rounds grow; a new item does
+ * not cut such a pause short. The owner of a queue writes its items to disk.
  */
 import { stackOf } from '../../../shared/errors.ts'
 import { GrowingPause } from '../../../shared/growing-pause.ts'
 import type { Log } from '../../../shared/log.ts'
 import { isYieldDue, nextTurn } from '../../../shared/steps.ts'
 
-/** `abandoned`: the service refuses it for good. `later`: to be tried again. `away`: likewise, and so are all others. */
+/** `abandoned`: refused permanently. `later`: try again. `away`: the service is unreachable; try all items again. */
 export type Outcome = 'done' | 'abandoned' | 'later' | 'away'
 
 export interface Retried {
-  /** When it was asked for; milliseconds since 1970. */
+  /** When the item was added; milliseconds since 1970. */
   readonly since: number
 }
 
 export interface RetryQueueOptions<T extends Retried> {
   readonly idOf: (item: T) => string
-  /** What it throws is logged and counts as `away`. */
+  /** An error is logged and counts as `away`. */
   readonly attempt: (item: T) => Promise<Outcome>
   /** Called after each round. `hasChanged`: items have left the queue since the last call. Must not throw. */
   readonly afterRound: (hasChanged: boolean) => void | Promise<void>
   /** Called after each round in which items were given up, with all of them. Must not throw. */
   readonly onGivenUp: (items: readonly T[], cause: 'there are too many of them' | 'it could not be reached') => void
   readonly log: Log
-  /** Items that are held; the oldest are given up for more. */
+  /** Maximum number of items. Beyond it, the oldest are given up. */
   readonly maxItems: number
   /** Milliseconds after which an item is given up. */
   readonly giveUpAfterMs: number
@@ -42,15 +42,15 @@ const FIRST_PAUSE_MS = 100
 
 export class RetryQueue<T extends Retried> {
   readonly #options: RetryQueueOptions<T>
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   readonly #items = new Map<string, T>()
-  /** Given up as there were too many, and not reported yet. */
+  /** Items that were given up beyond the maximum, and not reported yet. */
   #excess: T[] = []
   #hasChanged = false
   #isWorking = false
-  /** One has come since the last round began. */
+  /** Whether an item was added since the last round began. */
   #hasNew = false
-  /** Ends the pause between two rounds, where a new item may. */
+  /** Ends the pause between two rounds, if a new item may do that. */
   #wake: () => void = () => {}
 
   /** `items` are those of an earlier run. */
@@ -113,7 +113,7 @@ export class RetryQueue<T extends Retried> {
     }
   }
 
-  /** Tries each once, until the service is away. */
+  /** Tries each item once. Stops if the service is unreachable. */
   async #round(): Promise<{ isAnyDone: boolean; isAway: boolean }> {
     const { parallel, giveUpAfterMs, onGivenUp } = this.#options
     const expired: T[] = []
@@ -156,7 +156,7 @@ export class RetryQueue<T extends Retried> {
     }
   }
 
-  /** Unless it was replaced meanwhile, as more is known about it. */
+  /** Removes the item unless `add` has replaced it meanwhile. */
   #remove(id: string, item: T): void {
     if (this.#items.get(id) !== item) return
     this.#items.delete(id)
@@ -178,5 +178,5 @@ export class RetryQueue<T extends Retried> {
   }
 }
 
-/** Does not keep the process from ending. */
+/** A sleep that does not keep the process alive. */
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref())

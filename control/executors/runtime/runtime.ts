@@ -1,9 +1,9 @@
 /**
- * The category `runtime`: a command or script that the runtime service runs, limited and accounted for.
+ * The category `runtime`: a command or script that the runtime service runs with limits and accounting.
  *
- * The result is the runtime service's own status of the task. This service follows it there, and ends it there when the
- * task is cancelled or runs out of time; when this service itself stops or is killed, the task runs on there, and is
- * followed again after the restart.
+ * The executor submits the task, follows its status, and kills the task on cancel or timeout. The result is the final
+ * status. If control stops or is killed, the task continues in the runtime service, and control follows it again after
+ * the restart.
  */
 
 import type { TaskPlan } from '../../../shared/contract/graph-dry-run.ts'
@@ -36,19 +36,21 @@ export interface RuntimeExecutorOptions {
   readonly orphans: Orphans
   readonly removals: RemoteRemovals
   readonly defaults: ContextDefaults
-  /** Milliseconds that the runtime service may be away for while it has an attempt. */
+  /** Milliseconds that the runtime service may be unreachable before its attempts fail. */
   readonly awayMs: number
-  /** Whether a runtime service that cannot be reached will be there in a moment. */
+  /** Whether an unreachable runtime service is about to start. */
   readonly isExpected?: () => boolean
 }
 
-/** Whose request a call is for, and until when its answer is waited for. */
+/** The request that a call belongs to, and the signal that cancels the call. */
 interface Call {
   readonly traceId: string
   readonly signal: AbortSignal
 }
 
-/** Stands for the id of an attempt that is not there yet: those are valid whatever the task is called. */
+/**
+ * Id in reviewed requests, before an attempt exists. Ids of attempts are always valid, so the value does not matter.
+ */
 const REVIEWED_ID = 'reviewed'
 
 const ANY_KIND: ToolParameters = { label: 'runtime', schema: runtimeParameters }
@@ -62,7 +64,7 @@ export class RuntimeExecutor implements Executor {
   readonly #options: RuntimeExecutorOptions
   readonly #logs: RemoteLogs
   readonly #queue: RemoteQueue
-  /** Since when attempts have not reached the service, by id of their handles, in milliseconds since 1970. */
+  /** When attempts lost contact to the service (milliseconds since 1970), by id of their handles. */
   readonly #awaySince = new Map<string, number>()
 
   constructor(options: RuntimeExecutorOptions) {
@@ -95,7 +97,7 @@ export class RuntimeExecutor implements Executor {
     return outcomeOf(await attempt.run(body), service.url)
   }
 
-  /** An attempt keeps the owner it was handed over with: the default may have changed in a restart since. */
+  /** An attempt keeps the owner of its submission, because a restart may have changed the default. */
   #defaultsFor(handle: Handle | undefined): ContextDefaults {
     const { defaults } = this.#options
     return handle?.owner === undefined ? defaults : { ...defaults, owner: handle.owner }
@@ -147,7 +149,7 @@ export class RuntimeExecutor implements Executor {
     return new Map([...(await this.#queue.look()), ...details])
   }
 
-  /** Each attempt was a task of its own there. */
+  /** Each attempt was a separate task in the runtime service. */
   forget(task: ForgottenTask): void {
     const { attempt, handle, graph } = task
     const earlier = Array.from({ length: Math.max(0, attempt - 1) }, (_, i) => runtimeTaskId(task.id, graph.id, i + 1))

@@ -1,28 +1,28 @@
-/** The runtime service, as an attempt calls it. */
+/** Client of the runtime service. */
 import type { DryRunResponse, TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import { headerValue } from '../../../shared/header-text.ts'
 import { CallFailed, ServiceClient } from '../../../shared/http-client.ts'
 import { isObject } from '../../../shared/json.ts'
 import { statusFault } from './status-check.ts'
 
-/** Milliseconds for a call that the service has no reason to hold. */
+/** Timeout in milliseconds of a call that is not a long poll. */
 const CALL_TIMEOUT_MS = 15_000
 
-/** Milliseconds of one held request; proxies between us and the service cut longer ones. */
+/** Milliseconds of a long poll. Proxies cut longer ones. */
 const HOLD_MS = 20_000
 
 const TASKS = '/api/v1/tasks'
 
-/** What of an output is wanted. */
+/** A part of an output. */
 export interface LogRange {
   readonly stream: 'stdout' | 'stderr'
-  /** The first byte. */
+  /** Position of the first byte. */
   readonly offset?: number
-  /** Instead: the last lines. */
+  /** Number of last lines, instead of `offset`. */
   readonly tail?: number
-  /** Most bytes. */
+  /** Maximum number of bytes. */
   readonly limit?: number
-  /** And what comes after, until the task has ended. */
+  /** Continue until the task has ended. */
   readonly follow?: true
 }
 
@@ -44,17 +44,17 @@ export class RuntimeService {
     this.#client = clientOf(options)
   }
 
-  /** Calls from now on show this token. */
+  /** Sets the token of further calls. */
   authorize(token: string): void {
     this.#client = clientOf({ url: this.url, token })
   }
 
-  /** Without a slash at its end. */
+  /** The base URL, without a trailing slash. */
   get url(): string {
     return this.#client.baseUrl
   }
 
-  /** Whether it is there and takes tasks. */
+  /** Whether the service is reachable and accepts tasks. */
   async isReady(): Promise<boolean> {
     try {
       await this.#client.call({ method: 'GET', path: '/readyz', timeoutMs: CALL_TIMEOUT_MS })
@@ -64,7 +64,7 @@ export class RuntimeService {
     }
   }
 
-  /** All others throw `CallFailed`. */
+  /** Submits a task. Throws `CallFailed`, like all further methods. */
   async submit(request: object, traceId: string): Promise<void> {
     const body = new TextEncoder().encode(JSON.stringify(request))
     await this.#client.call({ method: 'POST', path: TASKS, body, headers: trace(traceId), timeoutMs: CALL_TIMEOUT_MS })
@@ -94,22 +94,22 @@ export class RuntimeService {
     }
   }
 
-  /** The status of a task as it is. Throws `CallFailed`, of status 200 where the answer is no status of a task. */
+  /** The present status of a task. Throws `CallFailed`, with status 200 if the answer is not the status of a task. */
   look(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
     return this.#statusWithin(0, id, traceId, signal)
   }
 
-  /** Its queued tasks, as it answers within `timeoutMs`. */
+  /** The queued tasks. */
   queued(timeoutMs: number): Promise<unknown> {
     return this.#client.call({ method: 'GET', path: `${TASKS}?status=accepted&limit=1000`, timeoutMs })
   }
 
-  /** Its capacity and reservations, as it answers within `timeoutMs`. */
+  /** Capacity and reservations. */
   resources(timeoutMs: number): Promise<unknown> {
     return this.#client.call({ method: 'GET', path: '/api/v1/runtime/resources', timeoutMs })
   }
 
-  /** The status of a task once it has ended, or as it is after a while. */
+  /** Long poll: the status of a task when it has ended, or after `HOLD_MS`. */
   waitFor(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
     return this.#statusWithin(HOLD_MS, id, traceId, signal)
   }
@@ -133,7 +133,7 @@ export class RuntimeService {
     throw new CallFailed(message, { statusCode: 200 })
   }
 
-  /** A part of an output of a task, as it arrives. Throws `CallFailed`. */
+  /** Streams a part of an output. Throws `CallFailed`. */
   async openLog(id: string, range: LogRange, traceId: string, signal: AbortSignal): Promise<OpenLog> {
     const query = new URLSearchParams(
       Object.entries(range).map(([name, value]): [string, string] => [name, String(value)]),
@@ -169,7 +169,10 @@ const clientOf = (options: RuntimeServiceOptions): ServiceClient =>
 
 const trace = (traceId: string) => ({ 'x-trace-id': traceId })
 
-/** The service cannot be reached, or not just now: what was asked may be asked again. Anything else that is thrown is thrown on. */
+/**
+ * Whether the service is unreachable or temporarily refuses, so that the call may be repeated. Rethrows other errors
+ * than `CallFailed`.
+ */
 export function isAway(error: unknown): error is CallFailed {
   if (!(error instanceof CallFailed)) throw error
   const { statusCode } = error

@@ -9,8 +9,8 @@ const flag = Type.Optional(Type.Boolean({ expected: 'boolean' }))
 const count = Type.Optional(Type.Integer({ minimum: 0, expected: 'whole number of 0 or more' }))
 
 /**
- * The fields that control and its callers read. A newer service may have other error codes and more fields; a field that
- * it leaves out may also be null.
+ * The fields that control and its callers read. A newer service may have other error codes and more fields; a field
+ * that it leaves out may also be null.
  */
 const StatusAnswer = Type.Object({
   status: TaskStatusResponse.properties.status,
@@ -25,7 +25,7 @@ const StatusAnswer = Type.Object({
   error: Type.Optional(Type.Object({ code: text, message: text }, { expected: 'object' })),
 })
 
-/** Characters of a wrong text that are repeated. */
+/** Characters of an invalid text that the message quotes. */
 const MAX_REPEATED_TEXT = 100
 
 /** Why `answer` is not the status of a task, with the name of the field. Undefined if it is one. */

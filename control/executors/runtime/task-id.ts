@@ -1,19 +1,19 @@
-/** The name of an attempt in the runtime service. Pure: whoever forgets that it was sent makes the same one again. */
+/** Ids of attempts in the runtime service. Pure: a repeated request gets the same id. */
 
-/** What the runtime service takes as an id. */
+/** Ids that the runtime service accepts. */
 const MAX_CHARACTERS = 128
 const NOT_ALLOWED = /[^A-Za-z0-9_.-]/g
 
-/** Hexadecimal digits that stand for what of a name had to go. */
+/** Hexadecimal digits of the digest that replaces removed characters. */
 const DIGEST_DIGITS = 16
 
-/** `<task>-<graph>-<attempt>`. Different attempts have different ids, also where the name of a task does not fit. */
+/** `<task>-<graph>-<attempt>`. Unique, also if the id of the task has to be shortened. */
 export function runtimeTaskId(taskId: string, graphId: string, attempt: number): string {
   const tail = `-${fitting(graphId, 64)}-${attempt}`
   return fitting(taskId, MAX_CHARACTERS - tail.length) + tail
 }
 
-/** `name` if it may be part of an id, else as much of it as may be, with a digest so that no two become one. */
+/** `name` if it is valid in an id, else its valid characters and a digest, so that different names stay different. */
 function fitting(name: string, room: number): string {
   const allowed = name.replace(NOT_ALLOWED, '_')
   if (allowed === name && name.length <= room) return name
