@@ -323,4 +323,4 @@ test('random graphs end as the model does', async () => {
     }),
     { numRuns: 40 },
   )
-}, 60_000)
+})

@@ -225,7 +225,7 @@ describe('a graph with rules', () => {
       }),
       { numRuns: 200 },
     )
-  }, 60_000)
+  })
 
   test('obeys the model when tasks and the graph are cancelled, and tasks are deleted', async () => {
     const doings = interferences('cancel', 'delete', 'cancel', 'delete', 'cancel-graph')
@@ -233,7 +233,7 @@ describe('a graph with rules', () => {
       fc.asyncProperty(ruledGraph(16), doings, async (tasks, actions) => void (await ran(tasks, actions))),
       { numRuns: 200 },
     )
-  }, 60_000)
+  })
 
   test('obeys the model over restarts from a state file, a journal, or both', async () => {
     const doings = interferences('restart', 'restart', 'snapshot', 'cancel', 'delete', 'cancel-graph')
@@ -241,7 +241,7 @@ describe('a graph with rules', () => {
       fc.asyncProperty(ruledGraph(16), doings, async (tasks, actions) => void (await ran(tasks, actions))),
       { numRuns: 200 },
     )
-  }, 60_000)
+  })
 })
 
 const bound = (model: GraphModel) => ({ stateOf: (id: string) => model.stateOf(id) }) as GraphModel
@@ -331,8 +331,8 @@ describe('a rule', () => {
     expect(world.counters.ended).toMatchObject({ failed: 1, success: size })
   })
 
-  test('tests 100,000 conditions', async () => {
-    const size = 100_000
+  test('tests 20,000 conditions', async () => {
+    const size = 20_000
     const world = new World()
     const when = (equals: string) => ({ $from: 'work', path: '/status', equals })
     world.submit([
@@ -343,7 +343,7 @@ describe('a rule', () => {
     ])
     await world.over()
     expect(world.counters.ended).toMatchObject({ success: 1 + size / 2, skipped: size / 2 })
-  }, 30_000)
+  })
 
   test('holds for a chain of 100,000 tasks', async () => {
     const size = 100_000
