@@ -121,6 +121,10 @@ describe.skipIf(withoutChromium !== undefined)(
       expect(await card.textContent()).toContain('1 task was skipped because of it')
       await card.getByText('What to try next').click()
       await card.locator('.copy-line', { hasText: 'taskmill logs' }).waitFor()
+      const colours = (await page.evaluate(
+        `['failed', 'skipped'].map((look) => getComputedStyle(document.querySelector('.box.look-' + look)).borderColor)`,
+      )) as string[]
+      expect(new Set(colours).size).toBe(2)
       await card.getByRole('link', { name: 'breaks' }).click()
       await page.locator('.task-panel', { hasText: 'exit_nonzero' }).waitFor()
       await closed(page)
