@@ -1,9 +1,9 @@
 /**
- * Who hears of events, and when.
+ * Delivers events to listeners.
  *
  * The rows of what was written to the journal go into the history. If somebody listens, they are also kept until the
- * next sync of the journal has ended, then become events and go to the listeners. While somebody listens to a graph, its
- * changes are written and synced at once instead of after 20 ms. If nobody listens, nothing of this is done.
+ * next sync of the journal has ended, then become events and go to the listeners. While somebody listens to a graph,
+ * its changes are written and synced at once instead of after 20 ms. If nobody listens, nothing of this is done.
  */
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { eachByTurns, nextTurn, SLICE_MS, WRITES_PER_TURN } from '../../shared/steps.ts'
@@ -200,7 +200,7 @@ export class EventFeed {
     this.#isDelivering = false
   }
 
-  /** What is next to deliver: small writes of the journal together. Undefined if no more is synced. */
+  /** The next events to deliver, with small writes of the journal merged. Undefined if no further write is synced. */
   #takeBatch(): Written | undefined {
     const isDue = (written: Written | undefined) => written !== undefined && written.last <= this.#target
     if (!isDue(this.#pending[0])) return undefined

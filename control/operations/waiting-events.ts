@@ -1,9 +1,9 @@
 /**
- * Why tasks wait, for those who watch events.
+ * Adds the reasons why tasks wait to event streams.
  *
- * Reasons are not on disk. Where an event has the newest state of its task, the reason is computed when the event is
- * sent. Other services do not tell when their reasons change: while somebody watches tasks that they carry out, they are
- * asked once a second, and each change is told as `task_waiting`.
+ * Reasons are not on disk. If an event has the newest state of its task, the reason is computed when the event is sent.
+ * The runtime service does not report when its reasons change. So while a client watches runtime tasks, control asks
+ * the runtime service once a second, and sends each change as `task_waiting`.
  */
 
 import type { ServiceEvent } from '../../shared/contract/events.ts'
@@ -16,7 +16,7 @@ import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { isElsewhere, type WaitingParts, waitingNow } from './waiting.ts'
 
-/** Changes that are told at a time. The others are told after the next look. */
+/** Maximum number of changes per look. The next look reports the rest. */
 const MAX_TOLD = 500
 
 export interface WaitingEventsParts extends WaitingParts {
@@ -24,7 +24,7 @@ export interface WaitingEventsParts extends WaitingParts {
   readonly scheduler: Pick<Scheduler, 'slotUse' | 'executing'>
 }
 
-/** What another service said of a task; without `waiting`, that the task executes. */
+/** Why a delegated task waits. Without `waiting`, the task executes. */
 export interface Reason {
   readonly task: Task
   readonly waiting: Waiting | undefined
@@ -34,7 +34,7 @@ type TaskChanged = Extract<ServiceEvent, { readonly event: 'task_changed' }>
 
 export class WaitingEvents {
   readonly #parts: WaitingEventsParts
-  /** What other services said last. */
+  /** The reasons of the last look, by task. */
   readonly #reasons = new Map<Task, Reason>()
   /** Many streams get the same events one after the other, so the last results are kept. */
   #explained: { readonly of: readonly ServiceEvent[]; readonly events: readonly ServiceEvent[] } = {
@@ -51,18 +51,18 @@ export class WaitingEvents {
     this.#parts = parts
   }
 
-  /** Why `task` waits, as far as it is known without asking anybody. */
+  /** Why `task` waits, without asking another service. */
   reasonOf(task: Task): Waiting | undefined {
     const reason = isElsewhere(task) ? this.#reasons.get(task)?.waiting : undefined
     return reason ?? waitingOf(task, this.#parts.scheduler.slotUse, Date.now())
   }
 
-  /** What other services said last of running tasks. */
+  /** The reasons of the last look. */
   get reasons(): Iterable<Reason> {
     return this.#reasons.values()
   }
 
-  /** The events, with why their tasks wait. */
+  /** Adds `waiting` to events. */
   explained(events: readonly ServiceEvent[]): readonly ServiceEvent[] {
     if (events === this.#explained.of) return this.#explained.events
     const isAny = events.some((event) => this.#mayWait(event))
@@ -70,7 +70,7 @@ export class WaitingEvents {
     return this.#explained.events
   }
 
-  /** Most events say that a task executes, or has ended. */
+  /** Whether the task of the event may wait. Most events need no look at their task. */
   #mayWait(event: ServiceEvent): event is TaskChanged {
     if (event.event !== 'task_changed' || isTerminal(event.status)) return false
     return event.status === 'pending' || event.run_status === 'accepted' || this.#reasons.size > 0
@@ -81,12 +81,12 @@ export class WaitingEvents {
     const { store } = this.#parts
     const graph = store.graph(event.graph_id)
     const task = graph && store.taskIn(graph, event.task_id)
-    if (task?.seq !== event.seq) return event // it is in another state by now
+    if (task?.seq !== event.seq) return event // the task has changed since
     const waiting = this.reasonOf(task)
     return waiting === undefined ? event : { ...event, waiting }
   }
 
-  /** Asks other services about their tasks that `isWatched`. Returns what has changed since the last call. */
+  /** Asks the services about their watched tasks. Returns the changes since the last call. */
   async look(isWatched: (task: Task) => boolean): Promise<Reason[]> {
     const tasks = new Set([...this.#parts.scheduler.executing].filter((task) => isElsewhere(task) && isWatched(task)))
     for (const task of this.#reasons.keys()) if (!tasks.has(task)) this.#reasons.delete(task)
@@ -105,7 +105,7 @@ export class WaitingEvents {
     return changed
   }
 
-  /** What streams are told of `reasons`. `seq` is the number of the event before. */
+  /** The `task_waiting` events for `reasons`. `seq` is the number of the preceding event. */
   eventsOf(reasons: readonly Reason[], seq: number): readonly ServiceEvent[] {
     if (reasons !== this.#told.of || seq !== this.#told.seq)
       this.#told = { of: reasons, seq, events: reasons.map((reason) => waitingEvent(reason, seq)) }

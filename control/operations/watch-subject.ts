@@ -1,37 +1,37 @@
-/** What a stream of events is about: all of the service, a graph, a task, or the past of one that was removed. */
+/** The subject of an event stream: the whole service, a graph, a task, or a removed graph or task. */
 import type { Graph, Task } from '../graph/graph.ts'
 import type { EventFilter } from '../journal/event-feed.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph, knownTask, NotFound, type TaskAddress } from './named-tasks.ts'
 
-/** At most one of them; none stands for all of the service. */
+/** At most one member is set. None stands for the whole service. */
 export interface WatchSubject {
   readonly graph?: Graph
   readonly task?: Task
-  /** A graph that callers do not see any more, or a task of a graph. The history may have events of it. */
+  /** A removed graph or task that the history still has events of. */
   readonly removed?: RemovedSubject
 }
 
 export interface RemovedSubject {
   readonly graphId: string
-  /** Undefined: the graph. */
+  /** Undefined if the subject is the graph. */
   readonly taskId: string | undefined
 }
 
-/** How a caller names what a stream is about: a graph, or a task. */
+/** How a caller names a graph or a task. */
 export type WatchAddress = { readonly graphId: string; readonly id?: undefined } | TaskAddress
 
 interface SubjectParts {
   readonly store: TaskStore
   readonly eventStreams: {
-    /** Whether the history has an event of what was removed, after the event `after`. */
+    /** Whether the history has an event of `removed` after the event `after`. */
     hasPast(removed: RemovedSubject, after: number): Promise<boolean>
   }
 }
 
 /**
- * What a stream is about that a client opens, or resumes after the event `after`. Of a graph that was removed since, and
- * of a task of a graph, a client that resumes gets the rest of its past. Throws `NotFound`.
+ * The subject of a stream that a client opens, or resumes after the event `after`. A removed graph or task is a subject
+ * only for a client that resumes, and only while the history has later events of it. Throws `NotFound`.
  */
 export async function watchSubject(
   { store, eventStreams }: SubjectParts,

@@ -2,8 +2,8 @@
  * One stream of events for one client.
  *
  * A stream first replays past events from the history, if the client resumes, or begins with the present state if the
- * past is gone (`reset`). In the turn of the event loop in which nothing is left to replay it goes live: from then on the
- * feed hands it each event after its change was synced. So there is neither a gap nor a repetition between the two.
+ * past is gone (`reset`). In the turn of the event loop in which nothing is left to replay it goes live: from then on
+ * the feed hands it each event after its change was synced. So there is neither a gap nor a repetition between the two.
  *
  * A live client whose buffer is full is replayed to, as soon as it has read. One that does not read for long gets
  * `lagging`, and the stream ends. No stream holds more than its buffer.
@@ -35,9 +35,9 @@ export interface EventSink {
   begin(seq: number): void
   /** `previous` is the number before the first of them. */
   send: (events: readonly ServiceEvent[], previous: number | undefined) => void
-  /** More is waiting to be read than the client may leave. */
+  /** Whether the buffer of the client is full. */
   readonly isFull: boolean
-  /** Resolves with true once little is waiting, with false if that takes too long. */
+  /** Resolves with true when the client has read its buffer, with false if that takes too long. */
   drained(): Promise<boolean>
   end(): void
 }
@@ -66,7 +66,7 @@ export class Watch {
   /** The number of the last event that was sent, or the number that the stream was resumed from. */
   #previous: number | undefined
   #isLive = false
-  /** Other services said something of tasks while the stream was not live. */
+  /** Whether reasons changed while the stream was not live. */
   #hasMissedReasons = false
   #hasEnded = false
 
@@ -146,7 +146,7 @@ export class Watch {
     this.#cursor = Math.max(this.#cursor, last)
   }
 
-  /** What is removed has no state but its past: all that is kept of it follows. */
+  /** As `#reset`. A removed subject has no state, so all of its kept events follow. */
   #resetUnknown(after: number): Promise<void> {
     const { events, history } = this.#parts
     const isRemoved = this.#request.subject.removed !== undefined
@@ -174,7 +174,7 @@ export class Watch {
     this.#pauseIfFull()
   }
 
-  /** Tells what other services said of tasks. What was missed is told once the stream is live again. */
+  /** Sends changed reasons. If the stream is not live, they are sent when it is. */
   tell(reasons: readonly Reason[]): void {
     if (!this.#isLive) {
       this.#hasMissedReasons = true
@@ -223,7 +223,7 @@ export class Watch {
     if (end >= 0) this.end()
   }
 
-  /** Whether nothing that is wanted can follow. */
+  /** Whether no wanted event can follow `event`. */
   #isLast(event: ServiceEvent): boolean {
     const { graphId, taskId } = this.filter
     if (graphId === undefined) return false

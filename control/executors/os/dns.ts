@@ -1,8 +1,8 @@
 /**
  * Looks up a name: `{name, record, addrs | txt | cname | mx}`.
  *
- * Addresses come from the system's resolver, which knows the hosts file and the order of preference; the other records
- * from DNS servers, which are asked directly. A name without the record fails, as one that does not exist.
+ * The system resolver returns addresses, with the hosts file and its order of preference. DNS servers are queried
+ * directly for the other records. A name without the record fails like a name that does not exist.
  */
 import { lookup, Resolver } from 'node:dns/promises'
 import { type Static, Type } from '@sinclair/typebox'
@@ -13,10 +13,10 @@ import { ExecutionError, type ExecutorContext } from '../executor.ts'
 import { ToolParams } from '../params.ts'
 import type { OsTool } from './os.ts'
 
-/** Milliseconds for a whole lookup: three servers may be asked. Shorter ones are what the task's timeout is for. */
+/** Maximum milliseconds of a lookup: up to three servers are queried. The timeout of the task may be shorter. */
 export const MAX_LOOKUP_MS = 15_000
 
-/** Milliseconds for one server to answer, and how often each is asked. */
+/** Timeout of one query in milliseconds, and the number of tries per server. */
 const SERVER_ANSWER_MS = 5_000
 const TRIES_PER_SERVER = 2
 
@@ -28,7 +28,7 @@ export const dnsParams = new ToolParams(
   Type.Object({
     name: Type.String({
       missing: 'name is required',
-      // 253 characters is what fits into a message; one more for a dot at the end.
+      // A DNS message holds names of up to 253 characters. A trailing dot is allowed.
       maxLength: 254,
       pattern: '^[^\\s\\u0000-\\u001f]+$',
       expected: 'host name of at most 253 characters, without spaces',
@@ -46,16 +46,16 @@ export const dnsParams = new ToolParams(
 export type DnsResult = { readonly name: string; readonly record: DnsRecord } & DnsAnswer
 
 type DnsAnswer =
-  /** In the order in which a connection should try them; IPv4 and IPv6. */
+  /** IPv4 and IPv6 addresses, in the order in which a connection should try them. */
   | { readonly addrs: readonly string[] }
-  /** In the order of the answer. */
+  /** TXT records, in the order of the answer. */
   | { readonly txt: readonly string[] }
   | { readonly cname: string }
-  /** Those of the lowest priority, which come first, are to be tried first. */
+  /** MX records by priority. Try the first one first. */
   | { readonly mx: readonly { readonly exchange: string; readonly priority: number }[] }
 
 export interface DnsOptions {
-  /** Servers to ask, `address` or `address:port` each. Default: the system's. */
+  /** DNS servers, each `address` or `address:port`. Default: those of the system. */
   readonly servers?: readonly string[]
 }
 
@@ -106,12 +106,12 @@ const queries: Readonly<Record<DnsRecord, (resolver: Resolver, name: string) => 
   },
 }
 
-/** Bytes of the longest string that a TXT record can hold; a longer text is split into several. */
+/** Maximum bytes of a string in a TXT record. Longer texts are split. */
 const MAX_STRING_BYTES = 255
 
 /**
- * Joins what was split only because a string cannot be longer. Bun gives the strings of all records in one list, so
- * that texts which were split elsewhere cannot be told from texts of their own; their order keeps them together.
+ * Joins strings that were split only because of the maximum length. Bun returns the strings of all records in one list,
+ * so texts that were split at other places stay separate, in their order.
  */
 export function joinedStrings(strings: readonly string[]): string[] {
   const texts: string[] = []
@@ -128,7 +128,7 @@ function fault(error: unknown, record: DnsRecord): string {
   switch (systemCodeOf(error)) {
     case 'ENOTFOUND':
     case 'ENODATA':
-      // Bun does not tell a name that does not exist from one without such a record.
+      // Bun reports an unknown name and a missing record in the same way.
       return record === 'ip' ? 'no such name' : `no ${record} record found`
     case 'ESERVFAIL':
       return 'the server failed to answer'

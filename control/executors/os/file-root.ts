@@ -19,11 +19,11 @@ const isWithin = (root: string, path: string) =>
 
 export class FileRoot {
   readonly #base: string
-  /** The root as it was given; it may be a link to the base. */
+  /** The configured root. It may be a symbolic link to the base. */
   readonly #given: string
   readonly #isConfined: boolean
 
-  /** `root` confines everything to it; without one, relative paths are confined to the working directory. */
+  /** `root` confines all paths. Without it, relative paths are confined to the working directory. */
   constructor(root?: string) {
     this.#isConfined = root !== undefined
     this.#given = resolve(root ?? '.')
@@ -34,23 +34,23 @@ export class FileRoot {
     }
   }
 
-  /** The path to work on for `path`, with links resolved where the root confines. Throws `denied`. */
+  /** The resolved path. With a root, links are resolved too. Throws `denied`. */
   async locate(path: string): Promise<string> {
     const resolved = this.#resolve(path)
     return this.#isConfined ? this.#confine(resolved) : resolved
   }
 
-  /** Like `locate`, but the last part is taken as it is, even if it is a link: what removing a file means. */
+  /** As `locate`, but does not resolve the last part: deleting a link deletes the link itself. */
   async locateEntry(path: string): Promise<string> {
     const resolved = this.#resolve(path)
     return this.#isConfined ? join(await this.#confine(dirname(resolved)), basename(resolved)) : resolved
   }
 
-  /** Opens `path`, making its directories when `flags` create. The handle is the caller's to close. */
+  /** Opens `path`. Creates its directories if `flags` create the file. The caller closes the handle. */
   async open(path: string, flags: number): Promise<FileHandle> {
     const target = await this.locate(path)
     if ((flags & constants.O_CREAT) !== 0) await mkdir(dirname(target), { recursive: true })
-    // Without O_NONBLOCK a pipe without a writer would hold a thread for ever.
+    // Without O_NONBLOCK, opening a pipe without a writer would block a thread for ever.
     const guards = constants.O_NONBLOCK | (this.#isConfined ? constants.O_NOFOLLOW : 0)
     const file = await open(target, flags | guards, 0o644)
     try {
@@ -74,7 +74,7 @@ export class FileRoot {
     return resolved
   }
 
-  /** Resolves the links of the part that exists; what does not exist yet stays as it is. */
+  /** Resolves the links of the existing part of a path. */
   async #confine(path: string): Promise<string> {
     const missing: string[] = []
     for (let existing = path; ; existing = dirname(existing)) {
@@ -83,7 +83,7 @@ export class FileRoot {
         if (!isWithin(this.#base, real)) throw escapes()
         return join(real, ...missing)
       }
-      // A link that leads nowhere is there all the same, and writing through it would create its target.
+      // A dangling link exists, and writing through it would create its target.
       if ((await ifThere(lstat(existing))) !== undefined) throw escapes()
       missing.unshift(basename(existing))
     }

@@ -1,4 +1,4 @@
-/** Reads, writes, appends to, deletes and looks at files. */
+/** The tool `file`: read, write, append, delete, stat. */
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, rmdir, stat, unlink } from 'node:fs/promises'
 import { basename } from 'node:path'
@@ -10,7 +10,7 @@ import { ToolParams } from '../params.ts'
 import type { FileRoot } from './file-root.ts'
 import type { OsTool } from './os.ts'
 
-/** Bytes that one read may bring into the task's result. A larger file is for programs, not for results. */
+/** Maximum bytes of a read, which go into the result of the task. */
 export const MAX_READ_BYTES = 16 * 1024 * 1024
 
 const ACTIONS = ['read', 'write', 'append', 'delete', 'stat'] as const
@@ -31,7 +31,7 @@ export const fileParams = new ToolParams(
     action: Type.String({
       missing: unknownAction(''),
       expected: 'string',
-      enum: ACTIONS, // for readers; another one is refused in words of its own
+      enum: ACTIONS, // documents the values; the tool itself refuses others
       description: 'What to do. write replaces the content; write and append make directories as needed.',
     }),
     content: Type.Optional(
@@ -76,7 +76,7 @@ const { O_APPEND, O_CREAT, O_RDONLY, O_WRONLY } = constants
 const actions: Readonly<Record<Action, (root: FileRoot, params: Params) => Promise<unknown>>> = {
   read: (root, { path }) => using(root.open(path, O_RDONLY), (handle) => readText(handle, path)),
 
-  // Truncated after opening, not by it: only then is it known that the file is the right one.
+  // Truncate only after the opened file was checked to be inside the root.
   write: (root, { path, content = '' }) =>
     using(root.open(path, O_WRONLY | O_CREAT), async (handle) => {
       await handle.truncate(0)
@@ -92,7 +92,7 @@ const actions: Readonly<Record<Action, (root: FileRoot, params: Params) => Promi
       await unlink(entry)
     } catch (error) {
       if (!['EISDIR', 'EPERM'].includes(systemCodeOf(error) ?? '')) throw error
-      await rmdir(entry) // an empty directory goes too
+      await rmdir(entry) // deletes an empty directory
     }
     return { deleted: true }
   },
@@ -122,7 +122,7 @@ async function readText(handle: FileHandle, path: string): Promise<{ content: st
   const chunks: Buffer[] = []
   let size = 0
   for (;;) {
-    // Files below /proc say they are empty, so the size that counts is what comes.
+    // Files in /proc report size 0, so count the bytes read.
     const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(64 * 1024))
     if (bytesRead === 0) break
     chunks.push(buffer.subarray(0, bytesRead))
@@ -142,7 +142,7 @@ async function writeText(handle: FileHandle, content: string): Promise<{ bytes_w
   return { bytes_written: bytes.length }
 }
 
-/** As `ls -l` writes it: `-rw-r--r--`. */
+/** The mode in the format of `ls -l`: `-rw-r--r--`. */
 export function modeText(found: Stats): string {
   const kind = found.isDirectory() ? 'd' : found.isSymbolicLink() ? 'l' : found.isFile() ? '-' : '?'
   const bits = [6, 3, 0].map((shift) => {

@@ -15,15 +15,15 @@ import { asExecutionError } from './file.ts'
 import type { FileRoot } from './file-root.ts'
 import type { OsTool } from './os.ts'
 
-/** Bytes of a response body in the result. Source: spec, Limits A. */
+/** Maximum bytes of a response body in the result. Source: spec, Limits A. */
 export const MAX_BODY_BYTES = 1024 * 1024
 
-/** Bytes of a response body that `save_to` writes. */
+/** Maximum bytes of a response body that `save_to` writes. */
 export const MAX_SAVED_BYTES = 1024 * 1024 * 1024
 
 export const MAX_REDIRECTS = 10
 
-/** Bun quietly turns any other method into GET. */
+/** Bun silently turns any other method into GET. */
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
 const isHeaders = 'object of strings'
@@ -41,7 +41,7 @@ export const httpParams = new ToolParams(
     method: Type.Optional(
       Type.String({
         expected: 'string',
-        enum: METHODS, // for readers; another one, or one in lower case, is judged when the task runs
+        enum: METHODS, // documents the values; lower case is allowed, and others fail when the task runs
         default: 'GET',
         description: 'Default GET.',
       }),
@@ -74,7 +74,7 @@ export interface HttpResult {
   readonly status_code: number
   readonly body: string
   readonly headers: Readonly<Record<string, string>>
-  /** The body was longer than the result may hold. */
+  /** Whether the body was cut off. */
   readonly truncated: boolean
   readonly saved_to?: string
   readonly bytes_written?: number
@@ -87,7 +87,7 @@ export const http = (root: FileRoot): OsTool => ({
   execute: (input, context) => request(httpParams.parse(input), root, context),
 })
 
-/** What is sent first. Throws `invalid_input`. */
+/** The initial request. Throws `invalid_input`. */
 function requestOf(params: Static<typeof httpParams.schema>): Request {
   const method = (params.method ?? 'GET').toUpperCase()
   if (!(METHODS as readonly string[]).includes(method)) {
@@ -138,7 +138,10 @@ type Request = {
   readonly body: string | null
 }
 
-/** Sends the request and follows redirects as browsers do: the method may change, secrets stay with their origin. */
+/**
+ * Sends the request and follows redirects like a browser: the method may change, and credentials stay with their
+ * origin.
+ */
 async function follow(first: Request, signal: AbortSignal): Promise<Response> {
   let { url, method, headers, body } = first
   for (let redirects = 0; ; redirects++) {
@@ -189,7 +192,7 @@ async function save(response: Response, root: FileRoot, path: string): Promise<n
       await file.truncate(0)
       return await copyBody(response, file, path)
     } catch (error) {
-      await file.truncate(0) // half a document is worse than none
+      await file.truncate(0) // keep no partial document
       throw error
     } finally {
       await file.close()

@@ -1,4 +1,4 @@
-/** Does nothing and says so: `{ok: true, message}`. */
+/** Does nothing: `{ok: true, message}`. */
 import { Type } from '@sinclair/typebox'
 import { ToolParams } from '../params.ts'
 import type { OsTool } from './os.ts'
@@ -12,7 +12,7 @@ export const noopParams = new ToolParams(
   }),
 )
 
-/** What nobody changes may be shared by many. */
+/** Shared by all tasks without a message. */
 const SILENT = Object.freeze({ ok: true, message: '' })
 
 export const noop: OsTool = {

@@ -9,11 +9,11 @@ import {
 } from '../executor.ts'
 import type { ToolParams } from '../params.ts'
 
-/** One tool. `execute` gets the task's input as the caller gave it. */
+/** One tool. `execute` gets the unchecked input of the task. */
 export interface OsTool {
   readonly name: string
   readonly params: ToolParams<TObject>
-  /** Throws what every execution of this input would throw. Without it: what `params` has against it. */
+  /** Throws the error that every execution of this input would throw. Default: check against `params`. */
   checkInput?(input: unknown): void
   execute(input: unknown, context: ExecutorContext): unknown
 }

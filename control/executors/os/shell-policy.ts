@@ -1,4 +1,6 @@
-/** Which programs a shell task may start. A guard rail, not isolation: `awk` and `find` can start anything. Pure. */
+/**
+ * The programs that a shell task may start. A guard rail, not isolation: `awk` and `find` can start any program. Pure.
+ */
 import { ExecutionError } from '../executor.ts'
 
 /** `allowlist` is the default; `open` is for trusted development machines only. */
@@ -10,7 +12,7 @@ export const ALLOWED_COMMANDS: ReadonlySet<string> = new Set([
   ...['awk', 'sed', 'head', 'tail', 'wc', 'sort', 'uniq', 'find', 'dir', 'where', 'type'],
 ])
 
-/** Throws `denied` when `command` may not be started. Only its base name counts; a path before it is accepted. */
+/** Throws `denied` if `command` is not allowed. Only the base name counts. */
 export function checkCommand(policy: ShellPolicy, command: string): void {
   const baseName = baseNameOf(command)
   if (policy === 'open' || ALLOWED_COMMANDS.has(baseName)) return
@@ -28,7 +30,7 @@ const baseNameOf = (command: string): string => command.slice(command.lastIndexO
 
 const REMEDIES = ['a runtime.script task runs any command', 'SERVICE_SHELL_POLICY=open lifts the list']
 
-/** Throws `denied` when scripts may not be run: a script could start anything. */
+/** Throws `denied` unless scripts are allowed: a script could start any program. */
 export function checkScript(policy: ShellPolicy): void {
   if (policy === 'open') return
   const remedy = 'scripts run only where SERVICE_SHELL_POLICY=open is set'

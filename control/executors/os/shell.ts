@@ -11,7 +11,7 @@ import { ToolParams } from '../params.ts'
 import type { OsTool } from './os.ts'
 import { checkCommand, checkScript, type ShellPolicy } from './shell-policy.ts'
 
-/** Bytes kept of each of stdout and stderr. */
+/** Maximum bytes of stdout and of stderr that are kept. */
 export const MAX_STREAM_BYTES = 1024 * 1024
 
 export const shellParams = new ToolParams(
@@ -58,10 +58,10 @@ export const shellParams = new ToolParams(
 export interface ShellResult {
   readonly stdout: string
   readonly stderr: string
-  /** 128 + n for death by signal n, as shells say it. */
+  /** 128 + n if signal n killed the process, as in shells. */
   readonly exit_code: number
   readonly runner: 'sh' | 'direct'
-  /** One of the streams had more than is kept; which, the next two say. */
+  /** Whether output was cut off. The next two fields name the stream. */
   readonly truncated: boolean
   readonly stdout_truncated: boolean
   readonly stderr_truncated: boolean

@@ -4,7 +4,7 @@ import { ExecutionError } from '../executor.ts'
 import { ToolParams } from '../params.ts'
 import type { OsTool } from './os.ts'
 
-/** Longer waits belong to whoever submits. */
+/** Maximum milliseconds of a sleep. */
 export const MAX_SLEEP_MS = 600_000
 
 const expected = `number from 0 to ${MAX_SLEEP_MS}`

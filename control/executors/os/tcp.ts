@@ -1,4 +1,4 @@
-/** Sees whether a TCP server takes connections: connects, hangs up, and says `{ok: true, address}`. */
+/** Checks that a TCP server accepts connections: connects and disconnects. `{ok: true, address}`. */
 import { Type } from '@sinclair/typebox'
 import { faultText } from '../../../shared/connection-fault.ts'
 import { boundedWait } from '../bounded-wait.ts'
@@ -8,7 +8,7 @@ import type { OsTool } from './os.ts'
 
 export const DEFAULT_CONNECT_MS = 5_000
 
-/** A server that takes longer is not worth waiting for; a retry of the task asks again. */
+/** Maximum milliseconds for a connection. Retries of the task try again. */
 export const MAX_CONNECT_MS = 60_000
 
 export const tcpParams = new ToolParams(
@@ -32,7 +32,7 @@ export const tcpParams = new ToolParams(
 
 export interface TcpResult {
   readonly ok: true
-  /** As it was given. */
+  /** The address as submitted. */
   readonly address: string
 }
 
@@ -52,12 +52,12 @@ async function reach(
   limitMs: number,
   context: ExecutorContext,
 ): Promise<TcpResult> {
-  const { connect } = await import('node:net') // 4 ms of every start, if it were imported above
+  const { connect } = await import('node:net') // a static import would cost each start 4 ms
   context.begin()
   const socket = connect(endpoint)
   const connected = new Promise<void>((resolve, reject) => {
     socket.once('connect', resolve)
-    socket.on('error', reject) // stays: an error after the end must find a listener
+    socket.on('error', reject) // stays attached: an error after the end without a listener would be uncaught
   })
   const what = `tcp ${address}`
   try {
@@ -77,7 +77,7 @@ export interface Endpoint {
   readonly port: number
 }
 
-/** `host:port`, an IPv6 address in brackets. Throws `invalid_input`. */
+/** Parses `host:port`. IPv6 addresses are in brackets. Throws `invalid_input`. */
 export function parseAddress(address: string): Endpoint {
   const parts = /^(?:\[([0-9a-f:.]+(?:%[^\s\]]+)?)\]|([^\s:[\]\0]+)):(\d{1,5})$/i.exec(address)
   if (parts === null) {
