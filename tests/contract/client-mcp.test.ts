@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { TOOLS } from '../../control/mcp-server/tools.ts'
 import { builtProgram } from '../../scripts/build.ts'
 import { type BridgeUnderTest, startBridge } from '../support/bridge.ts'
 import { runClient } from '../support/client.ts'
@@ -29,7 +30,7 @@ describe.each(ERAS)('era %s', (mode) => {
     const env = testEnvironment({ SERVICE_URL: control.url })
     await client.connect(new StdioClientTransport({ command: await builtProgram('taskmill'), args: ['mcp'], env }))
     expect(client.getNegotiatedProtocolVersion()).toBe(mode === 'legacy' ? '2025-11-25' : '2026-07-28')
-    expect((await client.listTools()).tools.length).toBe(10)
+    expect((await client.listTools()).tools.length).toBe(TOOLS.length)
     const { structuredContent } = await client.callTool({
       name: 'run_action',
       arguments: { kind: 'shell', input: { command: 'echo', args: ['hi'] } },
@@ -295,7 +296,7 @@ describe('install-mcp', () => {
     expect(command).toBe(await builtProgram('taskmill'))
     const client = new Client({ name: 'tests', version: '1' })
     await client.connect(new StdioClientTransport({ command, args, env: testEnvironment(env) }))
-    expect((await client.listTools()).tools.length).toBe(10)
+    expect((await client.listTools()).tools.length).toBe(TOOLS.length)
     await client.close()
   })
 
