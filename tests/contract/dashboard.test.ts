@@ -159,6 +159,26 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test('a task shows the input that it got, and the condition that it did not meet', async () => {
+      const from = { $from: 'list', path: '/result/stdout' }
+      const { page } = await openGraph(
+        [
+          { id: 'list', type: 'shell', params: { command: 'echo', args: ['-n', 'found it'] } },
+          { id: 'use', type: 'shell', params: { command: 'echo', args: [from] }, depends_on: ['list'] },
+          { id: 'never', type: 'noop', depends_on: ['list'], when: { ...from, equals: 'something else' } },
+        ],
+        { body: { scope: 'graph' }, query: '?task=use&tab=input' },
+      )
+      await page.getByRole('heading', { name: 'As it ran' }).waitFor()
+      const tab = page.locator('.tab-input')
+      await tab.getByText('found it').waitFor()
+      await tab.getByRole('heading', { name: 'As submitted' }).waitFor()
+      await page.locator('.box.look-unneeded', { hasText: 'never' }).click()
+      await page.keyboard.press('o')
+      await page.locator('.fact', { hasText: 'Only if' }).getByText('something else').waitFor()
+      await closed(page)
+    })
+
     test('keys, links and the back button lead to every place', async () => {
       const { page, graphId } = await openGraph([
         { id: 'k1', type: 'noop' },

@@ -66,6 +66,13 @@ export function TaskPanel({ watch, task, place, now, onCancel, onRerun, onClose 
         {fault !== undefined && place.tab !== 'log' && <Note kind="fault">{fault.message}</Note>}
         {place.tab === 'overview' && <Overview task={task} record={record} watch={watch} place={place} now={now} />}
         {place.tab === 'log' && <LogView path={`${path}/logs`} version={task.attempt ?? 0} name={task.id} />}
+        {place.tab === 'input' && record?.resolved_input !== undefined && (
+          <>
+            <h3>As it ran</h3>
+            <ValueView value={record.resolved_input} isRead empty="" />
+            <h3 class="more">As submitted</h3>
+          </>
+        )}
         {place.tab === 'input' && (
           <ValueView
             value={record?.input ?? record?.params}
@@ -131,6 +138,11 @@ function Overview({
         )}
         {progress !== undefined && <Fact name="Progress">{progress}</Fact>}
         {task.run_if !== undefined && <Fact name="Runs">{RUN_IF_WORDS[task.run_if]}</Fact>}
+        {record?.when !== undefined && (
+          <Fact name="Only if">
+            <JsonTree value={record.when} />
+          </Fact>
+        )}
         {task.continue_on_error === true && <Fact name="If it fails">the graph goes on</Fact>}
         {task.reused_from !== undefined && (
           <Fact name="Reused from">
