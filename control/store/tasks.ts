@@ -13,6 +13,7 @@ import type { Graph, Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Change, TaskChange } from './change.ts'
 import { changeTask } from './change-task.ts'
+import { TaskCount } from './task-count.ts'
 import { TaskIds } from './task-ids.ts'
 import { TaskWaiters } from './task-waiters.ts'
 
@@ -29,8 +30,7 @@ export class TaskStore {
   readonly hiddenRunning = new Set<Task>()
   #seq: number
   #ordinal: number
-  #taskCount = 0
-  #endedTaskCount = 0
+  readonly #count = new TaskCount()
 
   /** `lastSeq` and `lastOrdinal` are the highest numbers that an earlier run has given out. */
   constructor({ lastSeq = 0, lastOrdinal = 0 }: { lastSeq?: number; lastOrdinal?: number } = {}) {
@@ -56,12 +56,12 @@ export class TaskStore {
 
   /** Number of tasks in accepted graphs that were not deleted or retired. */
   get taskCount(): number {
-    return this.#taskCount
+    return this.#count.all
   }
 
   /** Of these, the number of tasks in graphs that have ended. */
   get endedTaskCount(): number {
-    return this.#endedTaskCount
+    return this.#count.ofEndedGraphs
   }
 
   /** Accepted graphs, in the order of their acceptance. */
@@ -201,18 +201,12 @@ export class TaskStore {
   #leave(graph: Graph, at: number): void {
     if (--graph.live > 0) return
     graph.endedAt = at
-    if (!graph.isRetired) this.#endedTaskCount += graph.visible
-  }
-
-  /** Counts `more` visible tasks of `graph`. */
-  #count(graph: Graph, more: number): void {
-    this.#taskCount += more
-    if (graph.endedAt !== undefined) this.#endedTaskCount += more
+    this.#count.graphEnded(graph)
   }
 
   #hide(task: Task): void {
     if (task.isDeleted) return
-    if (!task.graph.isRetired) this.#count(task.graph, -1)
+    if (!task.graph.isRetired) this.#count.add(task.graph, -1)
     task.removal = 'deleted'
     task.graph.visible--
   }
@@ -237,13 +231,13 @@ export class TaskStore {
     for (const task of this.#ids.settle(graph)) if (!task.isDeleted) task.removal = 'replaced'
     graph.acceptedSeq = this.#seq
     graph.visible = graph.tasks.length
-    this.#taskCount += graph.visible
+    this.#count.add(graph, graph.visible)
     graph.isAccepted = true
     this.#graphs.set(graph.id, graph)
   }
 
   #retire(graph: Graph): void {
-    this.#count(graph, -graph.visible)
+    this.#count.add(graph, -graph.visible)
     graph.isRetired = true
     void runCooperatively(this.#free(graph.tasks))
   }
@@ -272,7 +266,7 @@ export class TaskStore {
         if (!graph.isScoped) this.#ids.addIfFree(task) // earlier versions gave its id away at a restart
       }
     }
-    this.#count(graph, graph.visible)
+    this.#count.add(graph, graph.visible)
     graph.isAccepted = true
     this.#graphs.set(graph.id, graph)
   }

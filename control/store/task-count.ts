@@ -1,0 +1,19 @@
+/** The number of stored tasks: those of accepted graphs that were not deleted or retired. */
+import type { Graph } from '../graph/graph.ts'
+
+export class TaskCount {
+  all = 0
+  /** Tasks of graphs that have ended. */
+  ofEndedGraphs = 0
+
+  /** Adds `more` tasks of `graph`. A negative number removes them. */
+  add(graph: Graph, more: number): void {
+    this.all += more
+    if (graph.endedAt !== undefined) this.ofEndedGraphs += more
+  }
+
+  /** To be called when the last task of `graph` has ended. */
+  graphEnded(graph: Graph): void {
+    if (!graph.isRetired) this.ofEndedGraphs += graph.visible
+  }
+}
