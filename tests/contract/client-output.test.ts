@@ -70,7 +70,7 @@ describe('-o table', () => {
     const { exitCode, stdout } = await client(['list', '--graph', graph_id, '-o', 'table'])
     expect(exitCode).toBe(0)
     const [header, ...rows] = stdout.trimEnd().split('\n')
-    expect(header).toMatch(/^ID +STATUS +TYPE +TOOK +CREATED +ERROR$/)
+    expect(header).toMatch(/^ID +STATUS +TYPE +TOOK +CREATED +WHY$/)
     const at = header!.indexOf('STATUS')
     expect(rows.map((row) => [row.slice(0, at).trim(), row.slice(at).split(' ')[0]])).toEqual([
       ['table-sleep', 'running'],
