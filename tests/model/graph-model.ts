@@ -65,17 +65,25 @@ export class GraphModel {
     return this.#task(id).depends_on ?? []
   }
 
-  /** Without a record of the dependency the condition cannot be tested, and the task fails. */
   #isMet(id: string): boolean {
     const { when } = this.#task(id)
-    if (when === undefined || this.#deleted.has(when.$from)) return true
+    if (when === undefined) return true
     const status = this.stateOf(when.$from)
     if ('equals' in when) return status === when.equals
     return 'not' in when ? status !== when.not : when.in.includes(status)
   }
 
+  /**
+   * Without a record of the dependency the condition cannot be tested, and the task starts only to fail. The condition may
+   * have been tested before the deletion.
+   */
+  #cannotBeTested(id: string): boolean {
+    const { when } = this.#task(id)
+    return when !== undefined && this.#deleted.has(when.$from)
+  }
+
   mayStart(id: string): boolean {
-    return this.#dependenciesAllow(id) && this.#isMet(id)
+    return this.#dependenciesAllow(id) && (this.#isMet(id) || this.#cannotBeTested(id))
   }
 
   #dependenciesAllow(id: string): boolean {

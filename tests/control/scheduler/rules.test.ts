@@ -94,6 +94,8 @@ class Run {
   #frames: Frame[] = []
   #changed = new Set<Task>()
   #unwatch: () => void = () => {}
+  /** A restart found that nothing of the graph is left to be seen or done. */
+  #isForgotten = false
 
   constructor(tasks: readonly RuledTask[]) {
     this.model = new GraphModel(tasks)
@@ -126,6 +128,7 @@ class Run {
 
   async interfere({ action, afterTurns, pick }: Interference): Promise<void> {
     for (let turn = 0; turn < afterTurns; turn++) await nextTurn()
+    if (this.#isForgotten) return
     const found = this.graph.tasks.find(({ id }) => id === this.#ids[pick % this.#ids.length])
     if (action === 'restart') return this.#restart()
     if (action === 'snapshot') return this.#snapshot()
@@ -176,7 +179,8 @@ class Run {
     const { lastSeq, lastOrdinal } = replay
     this.#store = new TaskStore({ lastSeq, lastOrdinal })
     this.#scheduler = this.#newScheduler()
-    if (graph === undefined) return // nothing is left to be seen or done
+    this.#isForgotten = graph === undefined
+    if (graph === undefined) return
     this.graph = graph
     this.#store.apply({ kind: 'graph-recovered', graph })
     this.#watch()
@@ -186,13 +190,15 @@ class Run {
 
   async over(): Promise<void> {
     await until(
-      () => this.graph.live,
-      (live) => live === 0,
+      () => this.#isForgotten || this.graph.live === 0,
+      (isOver) => isOver,
     )
   }
 
   expectSound(): void {
     expect(this.model.faults).toEqual([])
+    expect(this.model.open).toEqual([])
+    if (this.#isForgotten) return
     const states = this.graph.tasks.map(({ id, status, neverRuns }) => [id, neverRuns ? 'gone' : status])
     expect(states).toEqual(this.graph.tasks.map(({ id }) => [id, this.model.stateOf(id)]))
     expect(runSync(graphTotals(this.graph)).state as string).toBe(this.model.state)
