@@ -11,6 +11,7 @@ import { connectClient } from '../support/mcp-client.ts'
 import { startPair } from '../support/pair.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
@@ -80,13 +81,14 @@ test('nothing is kept: no task, no graph, no key, no event, no byte in the data 
   using temp = tempDir()
   const dataDir = join(temp.path, 'data')
   await using control = await startControl({ dataDir, flags: ['--persist-interval', '1h', '--max-stored-tasks', '2'] })
-  await control.submit([noop('old'), noop('older')])
-  await control.allEnded()
-  await control.fetch('/tasks/old?wait_ms=1') // flushes
+  const { graph_id } = await control.submit([noop('old'), noop('older')])
+  // All of its events are on disk once the last one has come.
+  await (await control.fetch(`/graphs/${graph_id}/events?after=0&until=ended`)).text()
   const onDisk = () =>
     readdirSync(dataDir, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => [name, Bun.hash(readFileSync(join(parentPath, name)))])
+  await until(onDisk, (files) => !files.some(([name]) => `${name}`.endsWith('.new'))) // event-numbers is replaced aside
   const seen = async () => {
     const graphs = await control.fetch('/graphs')
     return [graphs.headers.get('x-event-seq'), await graphs.json(), await control.list()]
