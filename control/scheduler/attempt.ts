@@ -51,8 +51,8 @@ export interface AttemptHost {
   readonly serviceId: string
   /** Puts all changes so far on record, or throws: then the attempt must not act. */
   flushOrThrow(): void
-  /** The input of a task with placeholders, with their values. Throws `ExecutionError`. */
-  resolveInput(task: Task, signal: AbortSignal): Promise<unknown>
+  /** The input of a task with placeholders, with their values. A promise only if that takes long. Throws `ExecutionError`. */
+  resolveInput(task: Task, signal: AbortSignal): unknown
   startedProcess(task: Task, pid: number): void
   handedOver(task: Task, handle: Handle | undefined): void
   progress(task: Task, attempt: number, message?: string, data?: unknown): void
@@ -214,17 +214,23 @@ export class Attempt implements ExecutorContext {
     }
   }
 
-  async #executeResolved(): Promise<unknown> {
-    const { signal, task } = this
-    let input: unknown
-    try {
-      input = await this.#host.resolveInput(task, signal)
-      if (signal.aborted) throw new ExecutionError('cancelled', 'ended before it was executed')
-    } catch (error) {
+  /** Without a promise where the input is known at once, so that a chain of such tasks leaves time for I/O. */
+  #executeResolved(): unknown {
+    const uncalled = (error: unknown) => {
       this.#isUncalled = true
       throw error
     }
-    return this.#executor.execute(withInput(task, input), this)
+    let input: unknown
+    try {
+      input = this.#host.resolveInput(this.task, this.signal)
+    } catch (error) {
+      return uncalled(error)
+    }
+    if (!(input instanceof Promise)) return this.#executor.execute(withInput(this.task, input), this)
+    return input.then((resolved) => {
+      if (this.signal.aborted) return uncalled(new ExecutionError('cancelled', 'ended before it was executed'))
+      return this.#executor.execute(withInput(this.task, resolved), this)
+    }, uncalled)
   }
 
   goesOn(): void {

@@ -8,11 +8,11 @@
 
 import { HIDDEN_VALUE } from '../../shared/hidden-env.ts'
 import { pointerValue } from '../../shared/json-pointer.ts'
-import { runCooperatively } from '../../shared/steps.ts'
+import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import { quoted } from '../../shared/unknown-names.ts'
 import { ExecutionError, invalidInput } from '../executors/executor.ts'
 import type { Graph, Task } from '../graph/graph.ts'
-import { fill, findPlaceholders, type Place, pathText } from '../graph/placeholders.ts'
+import { fill, findPlaceholders, type Place, type Places, pathText } from '../graph/placeholders.ts'
 import { taskRecord, wholeRecord } from '../graph/record.ts'
 import { type Reference, referencedValue } from '../graph/references.ts'
 import { isKeptWhole, keptInput } from '../graph/resolved-input.ts'
@@ -38,36 +38,37 @@ export class InputResolver {
     this.#options = options
   }
 
-  /** The input of `task` with the values of its placeholders. Throws `invalid_input`, or `cancelled` after `signal`. */
-  async resolve(task: Task, signal: AbortSignal): Promise<unknown> {
+  /**
+   * The input of `task` with the values of its placeholders; a promise if a value is in a file or large. Throws
+   * `invalid_input`, or `cancelled` after `signal`.
+   */
+  resolve(task: Task, signal: AbortSignal): unknown {
     const { resolvedInput } = task
     if (isKeptWhole(resolvedInput)) return resolvedInput
-    const { places, faults } = await runCooperatively(findPlaceholders(task.input))
+    const found = runCooperatively(findPlaceholders(task.input))
+    if (found instanceof Promise) return found.then((places) => this.#fillIn(task, places, signal))
+    return this.#fillIn(task, found, signal)
+  }
+
+  #fillIn(task: Task, { places, faults }: Places, signal: AbortSignal): unknown {
     const field = task.input === task.params ? 'params' : 'input'
     // Only a task of an earlier version, which did not know placeholders, has faults.
     for (const { path, text } of faults) throw invalidInput(`${pathText(field, path)}: ${text}`)
-    const values = await this.#valuesOf(task, places, field, signal)
-    const input = await runCooperatively(fill(task.input, places, values))
-    if (!isWithinDepth(input)) {
-      throw invalidInput(`${field}: nested deeper than ${MAX_JSON_DEPTH} levels with the values of its references`)
-    }
-    if (resolvedInput === undefined) await this.#note(task, input, signal)
-    return input
-  }
-
-  /** What `reference` in the field `field` of `task` stands for. Throws `invalid_input`. */
-  async valueOf(task: Task, reference: Reference, field: string): Promise<unknown> {
-    const fault = (text: string) => invalidInput(`${field}: ${text}`)
-    return (await this.#referenced(this.#recordsOf(task, reference.id), reference, fault)).value
-  }
-
-  async #note(task: Task, input: unknown, signal: AbortSignal): Promise<void> {
-    const kept = await runCooperatively(keptInput(input))
-    if (!signal.aborted) this.#options.store.apply({ kind: 'input-resolved', task, at: Date.now(), input: kept })
-  }
-
-  async #valuesOf(task: Task, places: readonly Place[], field: string, signal: AbortSignal): Promise<unknown[]> {
     const records = new Map<string, Records>()
+    const reading: Promise<void>[] = []
+    for (const { placeholder } of places) {
+      if (placeholder.kind !== 'reference') continue
+      const { id, path } = placeholder.reference
+      const known = records.get(id) ?? this.#recordsOf(task, id)
+      records.set(id, known)
+      const read = known.read(path)
+      if (read !== undefined) reading.push(read)
+    }
+    const work = () => runCooperatively(this.#resolved(task, { places, records, field }, signal))
+    return reading.length === 0 ? work() : Promise.all(reading).then(work)
+  }
+
+  *#resolved(task: Task, { places, records, field }: Found, signal: AbortSignal): Steps<unknown> {
     const values: unknown[] = []
     let bytes = 0
     for (const { path, placeholder } of places) {
@@ -79,9 +80,7 @@ export class InputResolver {
         values.push(parameterOf(task.graph, placeholder.name, fault))
       } else {
         const { reference } = placeholder
-        const known = records.get(reference.id) ?? this.#recordsOf(task, reference.id)
-        records.set(reference.id, known)
-        const found = await this.#referenced(known, reference, fault)
+        const found = yield* this.#referenced(records.get(reference.id)!, reference, fault)
         bytes += found.bytes
         if (bytes > MAX_RESOLVED_BYTES) {
           throw fault(`the values of the references have more than ${MAX_RESOLVED_BYTES} bytes together`)
@@ -89,7 +88,22 @@ export class InputResolver {
         values.push(found.value)
       }
     }
-    return values
+    const input = yield* fill(task.input, places, values)
+    if (!isWithinDepth(input)) {
+      throw invalidInput(`${field}: nested deeper than ${MAX_JSON_DEPTH} levels with the values of its references`)
+    }
+    if (task.resolvedInput !== undefined) return input
+    const kept = yield* keptInput(input)
+    if (!signal.aborted) this.#options.store.apply({ kind: 'input-resolved', task, at: Date.now(), input: kept })
+    return input
+  }
+
+  /** What `reference` in the field `field` of `task` stands for. Throws `invalid_input`. */
+  async valueOf(task: Task, reference: Reference, field: string): Promise<unknown> {
+    const records = this.#recordsOf(task, reference.id)
+    await records.read(reference.path)
+    const fault = (text: string) => invalidInput(`${field}: ${text}`)
+    return (await runCooperatively(this.#referenced(records, reference, fault))).value
   }
 
   #recordsOf(task: Task, id: string): Records {
@@ -100,9 +114,9 @@ export class InputResolver {
     return new Records(other, this.#options.readResult)
   }
 
-  async #referenced(records: Records, reference: Reference, fault: (text: string) => Error) {
-    const record = await records.at(reference.path, fault)
-    const found = await runCooperatively(referencedValue(record, reference, this.#options.maxReferenceBytes))
+  *#referenced(records: Records, reference: Reference, fault: (text: string) => Error) {
+    const record = records.at(reference.path, fault)
+    const found = yield* referencedValue(record, reference, this.#options.maxReferenceBytes)
     if ('fault' in found) throw fault(found.fault)
     if (found.value === HIDDEN_VALUE && records.hides(reference.path)) {
       throw fault(`${reference.path} of task ${reference.id} is hidden, as all values of env are`)
@@ -111,12 +125,22 @@ export class InputResolver {
   }
 }
 
+/** What a task with placeholders needs. */
+interface Found {
+  readonly places: readonly Place[]
+  /** Of the tasks that it references, by id. */
+  readonly records: ReadonlyMap<string, Records>
+  readonly field: string
+}
+
 /** The record of an ended task, as references see it. */
 class Records {
   readonly #task: Task
   readonly #readResult: InputResolverOptions['readResult']
   readonly #record: Readonly<Record<string, unknown>>
-  #stored: Promise<unknown> | undefined
+  #reading: Promise<void> | undefined
+  /** The result, from its file, or why it is lost. */
+  #stored: { readonly value: unknown } | { readonly lost: string } | undefined
 
   constructor(task: Task, readResult: InputResolverOptions['readResult']) {
     this.#task = task
@@ -126,16 +150,21 @@ class Records {
     this.#record = record
   }
 
-  /** The record, with a result that is in a file only if `pointer` needs it. */
-  async at(pointer: string, fault: (text: string) => Error): Promise<object> {
-    const { result: file } = this.#task
-    const needsResult = pointer === '' || pointer === '/result' || pointer.startsWith('/result/')
-    if (!(file instanceof ResultFile) || !needsResult) return this.#record
-    this.#stored ??= this.#readResult(file).then((stored) => {
-      if ('lost' in stored) throw fault(`task ${this.#task.id}: ${stored.lost}`)
-      return parsed(stored.json)
+  /** Reads a result that is in a file, if `pointer` needs it. Undefined if there is nothing to wait for. */
+  read(pointer: string): Promise<void> | undefined {
+    const { result } = this.#task
+    if (!(result instanceof ResultFile) || !needsResult(pointer)) return undefined
+    this.#reading ??= this.#readResult(result).then(async (stored) => {
+      this.#stored = 'lost' in stored ? stored : { value: await parsed(stored.json) }
     })
-    return { ...this.#record, result: await this.#stored }
+    return this.#reading
+  }
+
+  /** The record as far as `pointer` needs it. */
+  at(pointer: string, fault: (text: string) => Error): object {
+    if (this.#stored === undefined || !needsResult(pointer)) return this.#record
+    if ('lost' in this.#stored) throw fault(`task ${this.#task.id}: ${this.#stored.lost}`)
+    return { ...this.#record, result: this.#stored.value }
   }
 
   /** Whether callers see something else at `pointer` than the task has. */
@@ -144,6 +173,9 @@ class Records {
     return whole.found && whole.value !== HIDDEN_VALUE
   }
 }
+
+const needsResult = (pointer: string): boolean =>
+  pointer === '' || pointer === '/result' || pointer.startsWith('/result/')
 
 /** The value of `json`, which is the text of a result. The members of an object are parsed one by one. */
 async function parsed(json: string): Promise<unknown> {

@@ -38,8 +38,10 @@ export class World {
     })
   }
 
-  submit(tasks: TaskInput[]): Graph {
+  /** `prepare` is called for each task before it may start. */
+  submit(tasks: TaskInput[], prepare: (task: Task) => void = () => {}): Graph {
     const graph = acceptGraph(this.store, tasks)
+    graph.tasks.forEach(prepare)
     this.graphs.push(graph)
     for (const each of graph.tasks) this.#tasks.set(each.id, each)
     this.scheduler.add(graph)
