@@ -82,8 +82,8 @@ test('nothing is kept: no task, no graph, no key, no event, no byte in the data 
   const dataDir = join(temp.path, 'data')
   await using control = await startControl({ dataDir, flags: ['--persist-interval', '1h', '--max-stored-tasks', '2'] })
   const { graph_id } = await control.submit([noop('old'), noop('older')])
-  // All of its events are on disk once the last one has come.
-  await (await control.fetch(`/graphs/${graph_id}/events?after=0&until=ended`)).text()
+  const events = await (await control.fetch(`/graphs/${graph_id}/events?after=0&until=ended`)).text()
+  const lastId = /.*^id: (\d+)$/ms.exec(events)![1]!
   const onDisk = () =>
     readdirSync(dataDir, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
@@ -93,6 +93,7 @@ test('nothing is kept: no task, no graph, no key, no event, no byte in the data 
     const graphs = await control.fetch('/graphs')
     return [graphs.headers.get('x-event-seq'), await graphs.json(), await control.list()]
   }
+  await until(seen, ([upTo]) => upTo === lastId)
   const before = [onDisk(), await seen(), await control.metrics()]
   const key = { 'idempotency-key': 'k' }
   expect((await dryRun(control, GRAPH, key)).valid).toBe(true)
