@@ -81,7 +81,7 @@ export async function recover(dataDir: string): Promise<Recovered> {
   const kept = lastKept(found, lastSeq)
   const late = kept === undefined ? [] : frames.flatMap(({ frame }, i) => (highest[i]! > kept ? frame : []))
   frames.length = 0 // frees the bytes of the segments before the graphs are built
-  const graphs = replay.graphs(refuse)
+  const graphs = replay.graphs(refuse, late.length > 0)
   if (collections.hasCollected) Bun.gc(true)
   const { lastOrdinal, processes, toKillRemotely, toForget, idempotencyKeys } = replay
   return {
@@ -99,7 +99,7 @@ function recoveredHistory(
   { replay, graphs, late }: { replay: Replay; graphs: readonly Graph[]; late: readonly Frame[] },
 ): RecoveredHistory {
   if (kept === undefined) return { found, kept, lost: [], unnumbered: [] }
-  const lost = late.length === 0 ? [] : new LostEvents(graphs).rowsAfter(kept, late)
+  const lost = late.length === 0 ? [] : new LostEvents([...graphs, ...replay.gone]).rowsAfter(kept, late)
   return { found, kept, lost, unnumbered: unnumbered(graphs, replay) }
 }
 

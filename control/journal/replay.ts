@@ -64,6 +64,10 @@ export class Replay {
   /** Keys of the key file and the journal, oldest first. */
   readonly idempotencyKeys: KeptKey[]
 
+  /** Graphs without a task that is left. Only their events may still have to be told. */
+  readonly gone: Graph[] = []
+  #keepsGone = false
+
   readonly #collections: GcSchedule
 
   constructor(idempotencyKeys: KeptKey[], collections: GcSchedule, mentions?: Mentions) {
@@ -217,8 +221,12 @@ export class Replay {
     if (entries !== undefined && entry !== undefined) entries.set(id, { ...entry, replaced: true })
   }
 
-  /** Builds all graphs. Called once, at the end. Frees the entries of each graph as soon as it is built. */
-  graphs(refuse: (detail: string) => Error): Graph[] {
+  /**
+   * Builds all graphs. Called once, at the end. Frees the entries of each graph as soon as it is built. `keepsGone` fills
+   * `gone`.
+   */
+  graphs(refuse: (detail: string) => Error, keepsGone = false): Graph[] {
+    this.#keepsGone = keepsGone
     this.#owners.clear()
     const graphs: Graph[] = []
     const ordinals = new Map<string, number>()
@@ -246,8 +254,9 @@ export class Replay {
     }
     for (const { process } of entries) if (process !== undefined) this.processes.push(process)
     const isGone = entries.every((entry) => entry.deleted && !goesOnElsewhere(entry))
-    if (isGone && !entries.some(isToKillRemotely)) return undefined
+    if (isGone && !this.#keepsGone && !entries.some(isToKillRemotely)) return undefined
     const graph = recoverGraph(ordinal, entries, refuse)
+    if (isGone && entries.some(({ graph_id }) => graph_id !== undefined)) this.gone.push(graph)
     entries.forEach((entry, position) => {
       const task = graph.tasks[position]!
       if (isToKillRemotely(entry)) this.toKillRemotely.push(task)

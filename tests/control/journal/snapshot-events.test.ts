@@ -1,10 +1,11 @@
 /**
- * Goal: a change that a state file holds has an event, however soon after the state file the service is killed.
- * Method: a graph ends while its snapshot is being written. A start is made from a copy of the files right after it, before
- * the journal would have been written on its own.
+ * Goal: a change that the journal or a state file holds has an event, whenever the service is killed.
+ * Method: a graph ends while its snapshot is being written, or loses its last task before the history reached the disk. A
+ * start is made from a copy of the files of that moment.
  */
 import { expect, test } from 'bun:test'
-import { cpSync } from 'node:fs'
+import { copyFileSync, cpSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { DiskReserve } from '../../../control/journal/disk-reserve.ts'
 import { EventHistory } from '../../../control/journal/event-history.ts'
 import { IdempotencyKeys } from '../../../control/journal/idempotency.ts'
@@ -37,8 +38,9 @@ async function eventsAfterAStart(dataDir: string): Promise<ServiceEvent[]> {
   return events
 }
 
-test('what happens while the state file is written is in the history of the next start', async () => {
-  using dir = tempDir()
+/** A service without doors, with a graph of one running task. */
+async function world() {
+  const dir = tempDir()
   const store = new TaskStore()
   const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log })
   const { history, ...events } = newEvents(dir.path, journal)
@@ -56,18 +58,28 @@ test('what happens while the state file is written is in the history of the next
   store.apply({ kind: 'graph-accepted', graph })
   const task = graph.tasks[0]!
   store.apply({ kind: 'attempt-started', task, at: 1 })
+  const end = () => store.apply({ kind: 'ended', task, at: 2, ending: { status: 'success', result: 1 } })
+  const close = async () => {
+    await persistence.stop()
+    dir[Symbol.dispose]()
+  }
+  return { dir: dir.path, store, task, options, history, persistence, end, [Symbol.asyncDispose]: close }
+}
 
+test('what happens while the state file is written is in the history of the next start', async () => {
+  await using w = await world()
+  const { history, options, persistence } = w
   const sync = history.sync.bind(history)
   // The snapshot syncs the history right before it writes the state file.
   history.sync = async (last) => {
     history.sync = sync
     await sync(last)
-    store.apply({ kind: 'ended', task, at: 2, ending: { status: 'success', result: 1 } })
+    w.end()
   }
   const snapshots = new Snapshots(options, { flush: () => persistence.flush(), carry: () => {} })
   await snapshots.takeLast()
   using copy = tempDir()
-  cpSync(dir.path, copy.path, { recursive: true })
+  cpSync(w.dir, copy.path, { recursive: true })
 
   const heard = await eventsAfterAStart(copy.path)
   expect(heard.map((event) => [event.event, 'status' in event ? event.status : undefined])).toEqual([
@@ -76,5 +88,28 @@ test('what happens while the state file is written is in the history of the next
     ['task_changed', 'success'],
     ['graph_ended', undefined],
   ])
-  await persistence.stop()
+})
+
+test('a kill does not hide how a graph ended whose tasks were all deleted since', async () => {
+  await using w = await world()
+  w.persistence.flush()
+  w.history.flush()
+  using copy = tempDir()
+  cpSync(w.dir, copy.path, { recursive: true })
+  w.end()
+  w.persistence.flush()
+  w.store.apply({ kind: 'deleted', task: w.task, at: 3 })
+  w.persistence.flush()
+  // The journal reached the disk, the history did not.
+  for (const name of readdirSync(w.dir))
+    if (name.startsWith('journal')) copyFileSync(join(w.dir, name), join(copy.path, name))
+
+  const heard = await eventsAfterAStart(copy.path)
+  expect(heard.map(({ event }) => event)).toEqual([
+    'graph_accepted',
+    'task_changed',
+    'task_changed',
+    'graph_ended',
+    'task_deleted',
+  ])
 })
