@@ -3,7 +3,7 @@
  * is executed; records, events and disk say where outcomes come from; results in files survive their source. The built
  * executables, across kills.
  */
-import { beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
@@ -20,8 +20,8 @@ setDefaultTimeout(60_000)
 let temp: TempDir
 beforeEach(() => {
   temp = tempDir()
-  return () => temp[Symbol.dispose]()
 })
+afterEach(() => temp[Symbol.dispose]())
 
 const open = { SERVICE_SHELL_POLICY: 'open' }
 const large = 'x'.repeat(200_000)
