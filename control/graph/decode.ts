@@ -147,7 +147,7 @@ function wellShapedPart(task: unknown, at: string, report: Report): TaskInput | 
     report(invalidJsonText(`${at}.${path}: expected ${expected}`), id)
     delete (part as Record<string, unknown>)[fieldOf(path)]
   }
-  for (const name of ['params', 'input'] as const) {
+  for (const name of ['params', 'input', 'when'] as const) {
     if (isWithinDepth(part[name])) continue
     report(tooDeepText(`${at}.${name}`), id)
     delete part[name]

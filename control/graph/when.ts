@@ -9,6 +9,7 @@ import type { JsonObject } from '../../shared/json.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import { didYouMean, quoted } from '../../shared/unknown-names.ts'
+import { isWithinDepth } from '../json/depth.ts'
 import { MAX_GLOB_CHARACTERS, matchesGlob } from './glob.ts'
 import { hasPlaceholder } from './placeholders.ts'
 import { REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'
@@ -42,6 +43,13 @@ export function whenIn(object: Readonly<JsonObject>): When | string {
   if (hasPlaceholder(operand)) return `when.${kind}: expected a value without placeholders`
   return { reference, test }
 }
+
+/**
+ * The field `when` of a stored task. Earlier versions accepted one of any depth, which nothing can write again. It loses its
+ * test, so its task fails.
+ */
+export const storedWhen = (when: Readonly<JsonObject>): Readonly<JsonObject> =>
+  isWithinDepth(when) ? when : { $from: when.$from }
 
 function testOf(kind: (typeof TESTS)[number], operand: unknown): Test | string {
   if (kind === 'in') return Array.isArray(operand) ? { kind, operand } : 'expected a list of values'

@@ -8,6 +8,7 @@
  */
 
 import { isTerminal } from '../../shared/contract/task-status.ts'
+import { isObject } from '../../shared/json.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { decodeTasks } from '../graph/decode.ts'
@@ -21,7 +22,7 @@ import type { JournaledChange } from './journaled-change.ts'
 import { decodeGraph, graphOrdinalIn, type JournaledGraph, optionsIn, reusedOutcomes } from './journaled-graph.ts'
 import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
-import { isKnownToService, recoverGraph, type StoredTask } from './stored-task.ts'
+import { isKnownToService, recoverGraph, type StoredTask, withStoredWhen } from './stored-task.ts'
 
 /** The state file is not as we write it: tasks of a graph are not adjacent, or a task is there twice. */
 export class OutOfOrder extends Error {}
@@ -178,7 +179,7 @@ export class Replay {
     }
     const outcomes = reusedOutcomes(graph, refuse)
     if (!isKnown && outcomes.size > 0) this.#unnumberedReuse.set(graph_ordinal, new Set(outcomes.keys()))
-    for (const input of runSync(decodeTasks(body))) {
+    for (const input of runSync(decodeTasks(withStoredConditions(body)))) {
       const { id } = input
       if (!id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
       const owner = isScoped ? graph_ordinal : (this.#owners.get(id) ?? graph_ordinal)
@@ -291,6 +292,12 @@ function changesIn(payload: Uint8Array, refuse: (detail: string) => Error): Jour
     throw refuse('it holds states of tasks in a form that this version does not know')
   }
 }
+
+/** A submitted graph with conditions that can be written again. */
+const withStoredConditions = (body: unknown): unknown =>
+  isObject(body) && Array.isArray(body.tasks)
+    ? { ...body, tasks: body.tasks.map((task) => (isObject(task) ? withStoredWhen(task) : task)) }
+    : body
 
 /** Whether its attempt was being cancelled in another service. */
 const isToKillRemotely = ({ status, handle_id }: StoredTask) => status === 'cancelling' && handle_id !== undefined

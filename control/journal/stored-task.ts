@@ -6,6 +6,7 @@
  */
 import type { ErrorCode, TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { isObject } from '../../shared/json.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { newTraceId } from '../../shared/trace.ts'
@@ -19,6 +20,7 @@ import { hasPlaceholder } from '../graph/placeholders.ts'
 import { wholeRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { ValidTask } from '../graph/validate.ts'
+import { storedWhen } from '../graph/when.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
 /** Fields of an entry that the record lacks. Entries of older versions have none of these. */
@@ -195,7 +197,7 @@ function settledDependencies(
 }
 
 function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
-  const task = new Task(graph, position, withOneInput(entry) as ValidTask)
+  const task = new Task(graph, position, withStoredWhen(withOneInput(entry)) as ValidTask)
   const { runtime } = entry
   const createdAt = timeOf(entry.created_at)
   task.ownCreatedAt = createdAt === graph.createdAt ? undefined : createdAt
@@ -245,6 +247,13 @@ function withOneInput(entry: StoredTask): StoredTask {
   const { params, input, ...rest } = entry
   if (params == null || input == null || !Bun.deepEquals(params, input, true)) return entry
   return { ...rest, params } as StoredTask
+}
+
+/** `entry` with a condition that can be written again. */
+export function withStoredWhen<T extends { readonly when?: unknown }>(entry: T): T {
+  if (!isObject(entry.when)) return entry
+  const when = storedWhen(entry.when)
+  return when === entry.when ? entry : { ...entry, when }
 }
 
 const timeOf = (text: string | undefined): number | undefined => {

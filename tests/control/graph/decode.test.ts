@@ -151,4 +151,14 @@ describe('a body', () => {
     expect(refusal(() => decode(bodyOf(100_000)))).toBe(message)
     expect(refusal(() => decodeInSlices(bodyOf(100_000)))).toBe(message)
   })
+
+  test.each(['equals', 'not', 'default'])('may nest %s of a condition no deeper than the limit', (field) => {
+    const bodyOf = (levels: number) => `{"tasks":[{"when":{"$from":"a","${field}":${nested(levels - 1)}}}]}`
+    expect(decode(bodyOf(MAX_JSON_DEPTH))).toHaveLength(1)
+    const message = `invalid JSON: tasks[0].when: nested deeper than ${MAX_JSON_DEPTH} levels`
+    for (const levels of [MAX_JSON_DEPTH + 1, 100_000]) {
+      expect(refusal(() => decode(bodyOf(levels)))).toBe(message)
+      expect(refusal(() => decodeInSlices(bodyOf(levels)))).toBe(message)
+    }
+  })
 })

@@ -1,9 +1,10 @@
 /** Goal: a start finds what a crash between any two steps of a snapshot has left. Method: entries and frames by hand. */
 import { expect, test } from 'bun:test'
+import { whenIn } from '../../../control/graph/when.ts'
 import { GcSchedule } from '../../../control/journal/gc-schedule.ts'
 import type { Frame } from '../../../control/journal/journal-format.ts'
 import { Replay } from '../../../control/journal/replay.ts'
-import type { StoredTask } from '../../../control/journal/stored-task.ts'
+import { type StoredTask, storedTask } from '../../../control/journal/stored-task.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { acceptGraph } from '../../support/graph.ts'
 
@@ -67,4 +68,43 @@ test.each([
   const task = graph!.tasks.find(({ id }) => id === 'a')!
   expect(task).toMatchObject({ status: 'failed', isDeleted: true, continuesOnError: true })
   expect(graph!.hasRules).toBe(true)
+})
+
+const DEEP = '['.repeat(100_000) + ']'.repeat(100_000)
+
+test.each([
+  [
+    'journal',
+    (replay: Replay, tasks: unknown[]) => {
+      const body = tasks.map((task) => JSON.stringify(task).replace('"DEEP"', DEEP)).join(',')
+      const payload = `{"graph_ordinal":1,"graph_id":"g","trace_id":"t","created_at":"2026-01-01T00:00:00Z","body":{"tasks":[${body}]}}`
+      replay.endEntries(refuse)
+      replay.apply({ kind: 'g', payload: new TextEncoder().encode(payload) } as Frame, refuse)
+    },
+  ],
+  [
+    'state file',
+    (replay: Replay, tasks: unknown[]) => {
+      for (const task of tasks as StoredTask[]) {
+        const entry = JSON.parse(
+          JSON.stringify({ ...after, depends_on: [], settled_dependencies: [], ...task }).replace('"DEEP"', DEEP),
+        ) as StoredTask
+        replay.addEntry(entry.id, entry, refuse)
+      }
+      replay.endEntries(refuse)
+    },
+  ],
+])('a condition that is too deep, of an earlier version, loses its test: from the %s', (_, load) => {
+  const replay = new Replay([], new GcSchedule())
+  const when = { $from: 'a', default: 1, equals: 'DEEP' }
+  load(replay, [
+    { id: 'a', type: 'noop' },
+    { id: 'b', type: 'noop', depends_on: ['a'], when },
+  ])
+  const [graph] = replay.graphs(refuse)
+  const task = graph!.tasks.find(({ id }) => id === 'b')!
+  const store = new TaskStore()
+  store.apply({ kind: 'graph-recovered', graph: graph! })
+  expect(JSON.parse(JSON.stringify(storedTask(store, task, false)))).toMatchObject({ id: 'b', when: { $from: 'a' } })
+  expect(whenIn(task.rule!.when!)).toBe('when: expected exactly one of equals, not, in, matches')
 })
