@@ -6,8 +6,10 @@
 import { MAX_PARAMETERS, MAX_PARAMETERS_CHARACTERS, PARAMETER_NAME } from '../../shared/contract/control.ts'
 import { isObject, type JsonObject } from '../../shared/json.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
+import type { Steps } from '../../shared/steps.ts'
 import { didYouMean, quoted } from '../../shared/unknown-names.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
+import { jsonBytes } from '../json/pieces.ts'
 import { isLargeJson } from './result-file.ts'
 
 export type Parameters = Readonly<JsonObject>
@@ -36,8 +38,42 @@ export function parametersFault(params: unknown): string | undefined {
 export const missingParameters = (params: Parameters): string[] =>
   Object.keys(params).flatMap((name) => (params[name] === null ? [`graph needs parameter ${name}`] : []))
 
-/** The text for a name that is no parameter of the graph; undefined where it is one. */
-export const unknownParameter = (name: string, params: Parameters): string | undefined =>
-  Object.hasOwn(params, name)
-    ? undefined
-    : `uses unknown parameter ${quoted(name)}${didYouMean(nearestName(name, Object.keys(params)))}`
+/** Names for which the nearest parameter is looked for, in one graph: it takes up to 3 ms for each. */
+const MAX_SUGGESTIONS = 20
+
+/** The texts for names that are no parameters of a graph. */
+export class UnknownParameters {
+  readonly #params: Parameters
+  /** For the first unknown names. */
+  readonly #texts = new Map<string, string>()
+
+  constructor(params: Parameters) {
+    this.#params = params
+  }
+
+  /** Undefined where `name` is a parameter. */
+  textOf(name: string): string | undefined {
+    if (Object.hasOwn(this.#params, name)) return undefined
+    const known = this.#texts.get(name)
+    if (known !== undefined) return known
+    const text = `uses unknown parameter ${quoted(name)}`
+    if (this.#texts.size === MAX_SUGGESTIONS) return text
+    const suggestion = `${text}${didYouMean(nearestName(name, Object.keys(this.#params)))}`
+    this.#texts.set(name, suggestion)
+    return suggestion
+  }
+}
+
+/** Bytes of the JSON of parameters that tasks use. */
+const knownBytes = new WeakMap<Parameters, Map<string, number>>()
+
+/** Bytes of the JSON of the parameter `name`, which `params` has. Counted once. */
+export function* parameterBytes(params: Parameters, name: string): Steps<number> {
+  const counted = knownBytes.get(params) ?? new Map<string, number>()
+  knownBytes.set(params, counted)
+  const known = counted.get(name)
+  if (known !== undefined) return known
+  const bytes = (yield* jsonBytes(params[name], Number.POSITIVE_INFINITY))!
+  counted.set(name, bytes)
+  return bytes
+}

@@ -7,9 +7,10 @@
  */
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import { checkReferences, type TaskReference } from './ancestors.ts'
-import { missingParameters, type Parameters, unknownParameter } from './parameters.ts'
-import { fill, findPlaceholders, type Place, pathText } from './placeholders.ts'
+import { missingParameters, type Parameters, parameterBytes, UnknownParameters } from './parameters.ts'
+import { fill, findPlaceholders, type Path, type Place, pathText } from './placeholders.ts'
 import type { Report } from './report.ts'
+import { ResolvedSize } from './resolved-size.ts'
 import type { CheckedTasks, ValidTask } from './validate.ts'
 import { whenIn } from './when.ts'
 
@@ -33,6 +34,7 @@ export function* reviewPlaceholders(
 ): Steps<KnownInputs> {
   const inputs = new Map<ValidTask, KnownInput>()
   const references: TaskReference[] = []
+  const unknownParameters = new UnknownParameters(params)
   for (const missing of missingParameters(params)) report(missing)
   for (let position = 0; position < tasks.length; position++) {
     const task = tasks[position]!
@@ -40,15 +42,21 @@ export function* reviewPlaceholders(
     for (const field of ['params', 'input'] as const) {
       if (typeof task[field] !== 'object' || task[field] === null) continue
       const { places, faults } = yield* findPlaceholders(task[field])
-      for (const { path, text } of faults) report(`task ${id}: ${pathText(field, path)}: ${text}`, id)
+      for (const { path, text } of faults) {
+        report(`task ${id}: ${pathText(field, path)}: ${text}`, id)
+        yield
+      }
       for (const { placeholder } of places) {
         if (placeholder.kind === 'reference') references.push({ position, id: placeholder.reference.id })
         if (placeholder.kind !== 'parameter') continue
-        const unknown = unknownParameter(placeholder.name, params)
-        if (unknown !== undefined) report(`task ${id} ${unknown}`, id)
+        const unknown = unknownParameters.textOf(placeholder.name)
+        if (unknown === undefined) continue
+        report(`task ${id} ${unknown}`, id)
+        yield
       }
       if (places.length > 0 && field === executedField(task)) {
-        inputs.set(task, yield* knownInput(task[field], places, params))
+        const onTooLarge = (path: Path, text: string) => report(`task ${id}: ${pathText(field, path)}: ${text}`, id)
+        inputs.set(task, yield* knownInput(task[field], places, params, onTooLarge))
       }
     }
     if (task.when != null) {
@@ -65,18 +73,37 @@ export function* reviewPlaceholders(
 /** The field that the executor of a task gets. */
 const executedField = ({ input }: ValidTask): 'params' | 'input' => (input == null ? 'params' : 'input')
 
-function* knownInput(input: unknown, places: readonly Place[], params: Parameters): Steps<KnownInput> {
-  const known = places.map(({ placeholder }): { readonly value: unknown } | undefined => {
-    if (placeholder.kind === 'literal') return placeholder
-    const isKnown = placeholder.kind === 'parameter' && Object.hasOwn(params, placeholder.name)
-    return isKnown ? { value: params[placeholder.name] } : undefined
-  })
-  const values = known.map((found) => (found === undefined ? null : found.value))
-  return { input: yield* fill(input, places, values), isWhole: !known.includes(undefined) }
+/** `onTooLarge` gets the place at which the values become too large; they are not known from there on. */
+function* knownInput(
+  input: unknown,
+  places: readonly Place[],
+  params: Parameters,
+  onTooLarge: (path: Path, text: string) => void,
+): Steps<KnownInput> {
+  const values: unknown[] = places.map(() => null)
+  const size = new ResolvedSize()
+  let isWhole = true
+  for (let i = 0; i < places.length; i++) {
+    if (isYieldDue(i)) yield
+    const { path, placeholder } = places[i]!
+    if (placeholder.kind === 'literal') {
+      values[i] = placeholder.value
+    } else if (placeholder.kind === 'parameter' && Object.hasOwn(params, placeholder.name)) {
+      const fault = size.add(yield* parameterBytes(params, placeholder.name))
+      if (fault !== undefined) {
+        onTooLarge(path, fault)
+        return { input: yield* fill(input, places, values), isWhole: false }
+      }
+      values[i] = params[placeholder.name]
+    } else {
+      isWhole = false
+    }
+  }
+  return { input: yield* fill(input, places, values), isWhole }
 }
 
 /** What is known of an input, of which nobody knows yet what graph it will be in. */
 export function* knownAlone(input: unknown): Steps<KnownInput> {
   const { places } = yield* findPlaceholders(input)
-  return yield* knownInput(input, places, {})
+  return yield* knownInput(input, places, {}, () => {})
 }

@@ -7,6 +7,7 @@
  * stays data, and texts are never put together.
  */
 
+import { MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
 import { isObject, type JsonObject } from '../../shared/json.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
@@ -21,7 +22,7 @@ export type Placeholder =
   | { readonly kind: 'literal'; readonly value: unknown }
 
 /** Names and indexes that lead from a value to a value in it. */
-type Path = readonly (string | number)[]
+export type Path = readonly (string | number)[]
 
 /** Where a value has a placeholder. */
 export interface Place {
@@ -43,6 +44,9 @@ export interface Places {
 
 /** Placeholders of one task. */
 export const MAX_PLACEHOLDERS = 10_000
+
+/** Faults of one task that are looked for: a dry run names one less in a whole graph, and says that there are more. */
+export const MAX_PLACE_FAULTS = MAX_DRY_RUN_ERRORS + 1
 
 const NAMES = ['$from', '$param', '$literal'] as const
 
@@ -89,7 +93,7 @@ interface Open {
   next: number
 }
 
-/** The placeholders in `value`, in its order. */
+/** The placeholders in `value`, in its order, up to the limits. */
 export function* findPlaceholders(value: unknown): Steps<Places> {
   const places: Place[] = []
   const faults: PlaceFault[] = []
@@ -119,6 +123,7 @@ export function* findPlaceholders(value: unknown): Steps<Places> {
     const name: string | number = open.keys?.[at] ?? at
     path.push(name)
     look((open.container as Record<string | number, unknown>)[name])
+    if (faults.length === MAX_PLACE_FAULTS) break
     if (places.length > MAX_PLACEHOLDERS) {
       faults.push({ path: [...path], text: `expected at most ${MAX_PLACEHOLDERS} placeholders in a task` })
       break

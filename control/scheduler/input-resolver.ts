@@ -8,21 +8,20 @@
 
 import { HIDDEN_VALUE } from '../../shared/hidden-env.ts'
 import { pointerValue } from '../../shared/json-pointer.ts'
-import { runCooperatively, type Steps } from '../../shared/steps.ts'
+import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import { quoted } from '../../shared/unknown-names.ts'
 import { ExecutionError, invalidInput } from '../executors/executor.ts'
-import type { Graph, Task } from '../graph/graph.ts'
+import type { Task } from '../graph/graph.ts'
+import { parameterBytes } from '../graph/parameters.ts'
 import { fill, findPlaceholders, type Place, type Places, pathText } from '../graph/placeholders.ts'
 import { taskRecord, wholeRecord } from '../graph/record.ts'
 import { type Reference, referencedValue } from '../graph/references.ts'
 import { isKeptWhole, keptInput } from '../graph/resolved-input.ts'
+import { ResolvedSize } from '../graph/resolved-size.ts'
 import { ResultFile, type StoredResult } from '../graph/result-file.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
 import { parseMembers } from '../json/large-json.ts'
 import type { TaskStore } from '../store/tasks.ts'
-
-/** Bytes of all values in one input together: a task may have thousands of references. */
-export const MAX_RESOLVED_BYTES = 64 * 1024 * 1024
 
 export interface InputResolverOptions {
   readonly store: TaskStore
@@ -54,40 +53,59 @@ export class InputResolver {
     const field = task.input === task.params ? 'params' : 'input'
     // Only a task of an earlier version, which did not know placeholders, has faults.
     for (const { path, text } of faults) throw invalidInput(`${pathText(field, path)}: ${text}`)
-    const records = new Map<string, Records>()
-    const reading: Promise<void>[] = []
-    for (const { placeholder } of places) {
-      if (placeholder.kind !== 'reference') continue
-      const { id, path } = placeholder.reference
-      const known = records.get(id) ?? this.#recordsOf(task, id)
-      records.set(id, known)
-      const read = known.read(path)
-      if (read !== undefined) reading.push(read)
-    }
-    const work = () => runCooperatively(this.#resolved(task, { places, records, field }, signal))
-    return reading.length === 0 ? work() : Promise.all(reading).then(work)
+    const filling: Filling = { task, field, places, values: [], size: new ResolvedSize(), signal }
+    const sources = this.#sourcesOf(filling)
+    if (sources.some(({ records }) => records.isResultInFile)) return this.#filledFromFiles(filling, sources)
+    return runCooperatively(this.#filled(filling, sources))
   }
 
-  *#resolved(task: Task, { places, records, field }: Found, signal: AbortSignal): Steps<unknown> {
-    const values: unknown[] = []
-    let bytes = 0
-    for (const { path, placeholder } of places) {
-      if (signal.aborted) throw new ExecutionError('cancelled', 'ended before it was executed')
-      const fault = (text: string) => invalidInput(`${pathText(field, path)}: ${text}`)
-      if (placeholder.kind === 'literal') {
-        values.push(placeholder.value)
-      } else if (placeholder.kind === 'parameter') {
-        values.push(parameterOf(task.graph, placeholder.name, fault))
-      } else {
-        const { reference } = placeholder
-        const found = yield* this.#referenced(records.get(reference.id)!, reference, fault)
-        bytes += found.bytes
-        if (bytes > MAX_RESOLVED_BYTES) {
-          throw fault(`the values of the references have more than ${MAX_RESOLVED_BYTES} bytes together`)
-        }
-        values.push(found.value)
-      }
+  /** The tasks that are referenced, each with its places. */
+  #sourcesOf({ task, places }: Filling): Source[] {
+    const sources = new Map<string, { records: Records; positions: number[] }>()
+    for (let i = 0; i < places.length; i++) {
+      const { placeholder } = places[i]!
+      if (placeholder.kind !== 'reference') continue
+      const { id } = placeholder.reference
+      const known = sources.get(id)
+      if (known === undefined) sources.set(id, { records: this.#recordsOf(task, id), positions: [i] })
+      else known.positions.push(i)
     }
+    return [...sources.values()]
+  }
+
+  *#filled(filling: Filling, sources: readonly Source[]): Steps<unknown> {
+    yield* givenValues(filling)
+    for (const source of sources) yield* this.#referencedValues(filling, source)
+    return yield* this.#inputOf(filling)
+  }
+
+  /** As `#filled`. Reads one file after the other and keeps only the values found. */
+  async #filledFromFiles(filling: Filling, sources: readonly Source[]): Promise<unknown> {
+    await runCooperatively(givenValues(filling))
+    for (const source of sources) {
+      throwIfEnded(filling)
+      const { records, positions } = source
+      for (const i of positions) await records.read(referenceAt(filling, i).path)
+      await runCooperatively(this.#referencedValues(filling, source))
+      records.forget()
+    }
+    return await runCooperatively(this.#inputOf(filling))
+  }
+
+  *#referencedValues(filling: Filling, { records, positions }: Source): Steps<void> {
+    for (const i of positions) {
+      throwIfEnded(filling)
+      const fault = faultAt(filling, i)
+      const { value, bytes } = yield* this.#referenced(records, referenceAt(filling, i), fault)
+      const tooLarge = filling.size.add(bytes)
+      if (tooLarge !== undefined) throw fault(tooLarge)
+      filling.values[i] = value
+    }
+  }
+
+  *#inputOf(filling: Filling): Steps<unknown> {
+    const { task, field, places, values, signal } = filling
+    throwIfEnded(filling)
     const input = yield* fill(task.input, places, values)
     if (!isWithinDepth(input)) {
       throw invalidInput(`${field}: nested deeper than ${MAX_JSON_DEPTH} levels with the values of its references`)
@@ -125,12 +143,58 @@ export class InputResolver {
   }
 }
 
-/** What a task with placeholders needs. */
-interface Found {
-  readonly places: readonly Place[]
-  /** Of the tasks that it references, by id. */
-  readonly records: ReadonlyMap<string, Records>
+/** An input in the making. */
+interface Filling {
+  readonly task: Task
   readonly field: string
+  readonly places: readonly Place[]
+  /** By place. */
+  readonly values: unknown[]
+  readonly size: ResolvedSize
+  readonly signal: AbortSignal
+}
+
+/** A task that is referenced. */
+interface Source {
+  readonly records: Records
+  /** The places of its values, counted from 0. */
+  readonly positions: readonly number[]
+}
+
+/** Puts in the values of literals and parameters. */
+function* givenValues(filling: Filling): Steps<void> {
+  const { task, places, values, size } = filling
+  for (let i = 0; i < places.length; i++) {
+    const { placeholder } = places[i]!
+    if (isYieldDue(i)) yield
+    if (placeholder.kind === 'literal') {
+      values[i] = placeholder.value
+    } else if (placeholder.kind === 'parameter') {
+      const { params = {} } = task.graph.options
+      const { name } = placeholder
+      const fault = faultAt(filling, i)
+      // Only whoever edits a state file takes a parameter from a graph.
+      if (!Object.hasOwn(params, name)) throw fault(`the graph has no parameter ${quoted(name)}`)
+      const tooLarge = size.add(yield* parameterBytes(params, name))
+      if (tooLarge !== undefined) throw fault(tooLarge)
+      values[i] = params[name]
+    }
+  }
+}
+
+const faultAt =
+  ({ field, places }: Filling, i: number) =>
+  (text: string) =>
+    invalidInput(`${pathText(field, places[i]!.path)}: ${text}`)
+
+function referenceAt({ places }: Filling, i: number): Reference {
+  const { placeholder } = places[i]!
+  if (placeholder.kind !== 'reference') throw new Error('not the place of a reference')
+  return placeholder.reference
+}
+
+function throwIfEnded({ signal }: Filling): void {
+  if (signal.aborted) throw new ExecutionError('cancelled', 'ended before it was executed')
 }
 
 /** The record of an ended task, as references see it. */
@@ -160,6 +224,16 @@ class Records {
     return this.#reading
   }
 
+  get isResultInFile(): boolean {
+    return this.#task.result instanceof ResultFile
+  }
+
+  /** Frees a result that was read. */
+  forget(): void {
+    this.#reading = undefined
+    this.#stored = undefined
+  }
+
   /** The record as far as `pointer` needs it. */
   at(pointer: string, fault: (text: string) => Error): object {
     if (this.#stored === undefined || !needsResult(pointer)) return this.#record
@@ -183,10 +257,4 @@ async function parsed(json: string): Promise<unknown> {
   const members: [string, unknown][] = []
   await runCooperatively(parseMembers(Buffer.from(json), (name, value) => void members.push([name, value])))
   return Object.fromEntries(members)
-}
-
-/** Only whoever edits a state file takes a parameter from a graph. */
-function parameterOf({ options: { params = {} } }: Graph, name: string, fault: (text: string) => Error): unknown {
-  if (Object.hasOwn(params, name)) return params[name]
-  throw fault(`the graph has no parameter ${quoted(name)}`)
 }

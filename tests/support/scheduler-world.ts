@@ -1,6 +1,7 @@
 /** The real scheduler with the real store and registry, and an executor that follows a script. */
 import { ExecutorRegistry } from '../../control/executors/registry.ts'
 import type { Graph, Task } from '../../control/graph/graph.ts'
+import type { GraphOptions } from '../../control/graph/graph-options.ts'
 import { Scheduler, type SchedulerOptions } from '../../control/scheduler/scheduler.ts'
 import { Counters } from '../../control/store/counters.ts'
 import { TaskStore } from '../../control/store/tasks.ts'
@@ -39,8 +40,8 @@ export class World {
   }
 
   /** `prepare` is called for each task before it may start. */
-  submit(tasks: TaskInput[], prepare: (task: Task) => void = () => {}): Graph {
-    const graph = acceptGraph(this.store, tasks)
+  submit(tasks: TaskInput[], prepare: (task: Task) => void = () => {}, options?: GraphOptions): Graph {
+    const graph = acceptGraph(this.store, tasks, undefined, undefined, options)
     graph.tasks.forEach(prepare)
     this.graphs.push(graph)
     for (const each of graph.tasks) this.#tasks.set(each.id, each)

@@ -8,6 +8,7 @@ import {
   fill,
   findPlaceholders,
   hasPlaceholder,
+  MAX_PLACE_FAULTS,
   MAX_PLACEHOLDERS,
   mentionsPlaceholder,
   mentionsPlaceholderInSteps,
@@ -114,6 +115,12 @@ describe('an object with the name of a placeholder is refused where', () => {
       `expected at most ${MAX_PLACEHOLDERS} placeholders in a task`,
     ])
   })
+})
+
+test('a value with a great number of faults is searched for the first of them only', () => {
+  const { faults } = runSync(findPlaceholders({ list: Array.from({ length: 50_000 }, () => ({ $from: 1 })) }))
+  expect(faults).toHaveLength(MAX_PLACE_FAULTS)
+  expect(pathText('params', faults[0]!.path)).toBe('params.list[0]')
 })
 
 test('a literal is not searched', () => {

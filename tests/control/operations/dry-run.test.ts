@@ -261,6 +261,40 @@ describe('a dry run', () => {
     expect(found.errors).toHaveLength(1_000)
   })
 
+  test('suggests parameters for the first unknown names, and leaves time for I/O', async () => {
+    const letters = (seed: number, length: number) =>
+      Array.from({ length }, (_, i) => String.fromCharCode(97 + ((seed * (i + 7) + i * i) % 26))).join('')
+    const params = Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`${letters(i, 56)}p${i}`, 1]))
+    const names = Object.keys(params).map((name) => `${name}x`)
+    const input = Array.from({ length: 2_000 }, (_, i) => ({ $param: names[i] ?? `${letters(i, 50)}${i}` }))
+    let turns = 0
+    const turning = setInterval(() => turns++, 0)
+    const { errors, truncated } = await world().dry(textOf([task('a', { input })], { params }))
+    clearInterval(turning)
+    expect([errors.length, truncated]).toEqual([1_000, true])
+    expect(errors[0]!.message).toContain('did you mean')
+    expect(errors.filter(({ message }) => message.includes('did you mean'))).toHaveLength(20)
+    expect(turns).toBeGreaterThan(0)
+  })
+
+  test('names the place at which the values of parameters are too large together, as a submission does', async () => {
+    const { dry, refusalOf } = world()
+    const params = { p: 'x'.repeat(1_000_000) }
+    const graphOf = (count: number) =>
+      textOf(
+        [task('a', { input: { outcomes: ['ok'], more: Array.from({ length: count }, () => ({ $param: 'p' })) } })],
+        {
+          params,
+        },
+      )
+    const tooLarge =
+      'task a: input.more[67]: the values of references and parameters have more than 67108864 bytes together'
+    expect(messagesOf(await dry(graphOf(1_500)))).toEqual([tooLarge])
+    expect(await refusalOf(graphOf(68))).toBe(tooLarge)
+    expect(messagesOf(await dry(graphOf(67)))).toEqual([])
+    expect(await refusalOf(graphOf(67))).toBeUndefined()
+  })
+
   test('names at most 10 cycles', async () => {
     const { dry } = world()
     const pairs = Array.from({ length: 11 }, (_, i) => [

@@ -1,6 +1,11 @@
-/** Goal: a chain of tasks that hand a value on gets it to the end, and leaves time for I/O. Method: 10,000 tasks in memory. */
+/**
+ * Goal: values of other tasks and parameters reach a task in bounded memory and time. Method: a chain of 10,000 tasks in
+ * memory; files of results that are read on demand.
+ */
 import { expect, test } from 'bun:test'
+import { ResultFile } from '../../../control/graph/result-file.ts'
 import { World } from '../../support/scheduler-world.ts'
+import { until } from '../../support/until.ts'
 
 const LENGTH = 10_000
 
@@ -23,4 +28,89 @@ test('a chain of references hands its value on, and lets the event loop turn mea
   expect(graph.tasks.every(({ status }) => status === 'success')).toBe(true)
   expect(graph.tasks.at(-1)!.resolvedInput).toEqual({ outcomes: ['ok'], given: `t${LENGTH - 2}` })
   expect(turns).toBeGreaterThan(5)
+})
+
+const SOURCES = Array.from({ length: 20 }, (_, i) => `s${i}`)
+const sources = SOURCES.map((id) => ({ id, type: 'test', input: { outcomes: ['ok'] } }))
+
+/** A task that references two values in the result of each source. */
+const reader = {
+  ...{ id: 'reader', type: 'test', depends_on: SOURCES },
+  input: {
+    outcomes: ['ok'],
+    first: SOURCES.map(($from) => ({ $from, path: '/result/value' })),
+    second: SOURCES.map(($from) => ({ $from, path: '/result/list/0' })),
+  },
+}
+
+const readerHasPlaceholders = (task: { id: string; hasPlaceholders: boolean }) => {
+  task.hasPlaceholders = task.id === 'reader'
+}
+
+test('results in files are read once each, one after the other', async () => {
+  const read: string[] = []
+  let reading = 0
+  let most = 0
+  const world = new World({
+    toKeep: async ({ id }) => new ResultFile(id),
+    async readResult({ name }) {
+      most = Math.max(most, ++reading)
+      await Bun.sleep(1)
+      reading--
+      read.push(name)
+      return { json: JSON.stringify({ value: `of ${name}`, list: [name] }) }
+    },
+  })
+  world.submit([...sources, reader], readerHasPlaceholders)
+  await world.over()
+  expect(world.task('reader').resolvedInput).toEqual({
+    ...{ outcomes: ['ok'], first: SOURCES.map((id) => `of ${id}`), second: SOURCES },
+  })
+  expect([read, most]).toEqual([SOURCES, 1])
+})
+
+test('no further file is read after a cancellation', async () => {
+  const gate = Promise.withResolvers<void>()
+  let reads = 0
+  const world = new World({
+    toKeep: async ({ id }) => new ResultFile(id),
+    async readResult() {
+      reads++
+      await gate.promise
+      return { json: '{"value":1,"list":[1]}' }
+    },
+  })
+  world.submit([...sources, reader], readerHasPlaceholders)
+  await until(
+    () => reads,
+    (count) => count === 1,
+  )
+  world.scheduler.cancel(world.task('reader'))
+  gate.resolve()
+  await world.over()
+  expect([reads, world.task('reader').status]).toEqual([1, 'cancelled'])
+})
+
+test('values of parameters and references count together, before an input is made of them', async () => {
+  const world = new World()
+  const params = { p: 'x'.repeat(1_000_000) }
+  const values = (count: number) => Array.from({ length: count }, () => ({ $param: 'p' }))
+  const inputs: Record<string, unknown> = {
+    many: { outcomes: ['ok'], values: values(1_500) },
+    fits: { outcomes: ['ok'], values: values(67) },
+    both: { outcomes: ['ok'], values: [{ $from: 'a', path: '/input/text' }, ...values(67)] },
+  }
+  const tasks = Object.entries(inputs).map(([id, input]) => ({ id, type: 'test', depends_on: ['a'], input }))
+  world.submit(
+    [{ id: 'a', type: 'test', input: { outcomes: ['ok'], text: 'x'.repeat(200_000) } }, ...tasks],
+    (task) => {
+      task.hasPlaceholders = task.id !== 'a'
+    },
+    { params },
+  )
+  await world.over()
+  const text = 'the values of references and parameters have more than 67108864 bytes together'
+  expect(world.task('many').errorText).toBe(`input.values[67]: ${text}`)
+  expect(world.task('fits').status).toBe('success')
+  expect(world.task('both').errorText).toBe(`input.values[0]: ${text}`)
 })
