@@ -17,22 +17,44 @@ const LOCAL: ReadonlySet<string> = new Set(['os', 'cli-skills'])
 /** Fields of an execution that hold text or a list of texts. Any other value in them may hold an `env` and is hidden whole. */
 const TEXT_FIELDS = ['program', 'args', 'script', 'interpreter'] as const
 
+/** Fields of a placeholder whose value may take its place. */
+const VALUE_FIELDS = ['$literal', 'default'] as const
+
+type Fields = Record<string, unknown>
+
 /**
  * `input` of a task of `type` as it may be shown: itself where it holds no `env`. A runtime task may have it flat or in
- * `execution`; there a value of a wrong type may hold one at any depth, or as JSON in a text, and is hidden whole.
+ * `execution`. What stands in the place of an object with an `env` and is none, such as a list or JSON as a text, may hold
+ * one anywhere, and is hidden whole.
  */
 export function shownInput(type: string, input: unknown): unknown {
-  if (LOCAL.has(type)) return isObject(input) && isGiven(input.env) ? { ...input, env: hiddenEnv(input.env) } : input
-  if (type !== RUNTIME) return input
-  if (!isObject(input)) return mayHoldEnv(input) ? HIDDEN_VALUE : input
+  if (LOCAL.has(type)) return shownAt(input, shownLocal)
+  return type === RUNTIME ? shownAt(input, shownRuntime) : input
+}
+
+/** `value` in the place of an object that `shown` shows. The values of a placeholder there are in the same place. */
+function shownAt(value: unknown, shown: (fields: Fields) => Fields): unknown {
+  if (!isObject(value)) return mayHoldEnv(value) ? HIDDEN_VALUE : value
+  let fields = shown(value)
+  if (!hasPlaceholderName(value)) return fields
+  for (const name of VALUE_FIELDS) {
+    const inner = shownAt(value[name], shown)
+    if (inner !== value[name]) fields = { ...fields, [name]: inner }
+  }
+  return fields
+}
+
+const shownLocal = (input: Fields): Fields => (isGiven(input.env) ? { ...input, env: hiddenEnv(input.env) } : input)
+
+function shownRuntime(input: Fields): Fields {
   const shown = shownFields(input)
   const { execution } = input
-  const shownExecution = isObject(execution) ? shownFields(execution) : mayHoldEnv(execution) ? HIDDEN_VALUE : execution
+  const shownExecution = shownAt(execution, shownFields)
   return shownExecution === execution ? shown : { ...shown, execution: shownExecution }
 }
 
 /** An execution, or an input with the same fields beside others; itself where nothing is hidden. */
-function shownFields(fields: Record<string, unknown>): Record<string, unknown> {
+function shownFields(fields: Fields): Fields {
   const isHidingEnv = isGiven(fields.env)
   const odd = TEXT_FIELDS.filter((name) => isOdd(fields[name]))
   if (!isHidingEnv && odd.length === 0) return fields
@@ -94,27 +116,43 @@ function reportHiddenOf({ id, params, input }: ValidTask, category: string, repo
     ['params', params],
     ['input', input],
   ] as const) {
-    const path = `task ${id}: ${field}`
-    if (value === HIDDEN_VALUE && category === RUNTIME) reportHidden(path)
-    if (!isObject(value)) continue
-    if (category !== RUNTIME) {
-      hiddenVariable(path, value, reportHidden)
-      continue
-    }
-    eachHiddenField(path, value, reportHidden)
-    const { execution } = value
-    if (execution === HIDDEN_VALUE) reportHidden(`${path}.execution`)
-    if (isObject(execution)) eachHiddenField(`${path}.execution`, execution, reportHidden)
+    eachHiddenAt(
+      `task ${id}: ${field}`,
+      value,
+      category === RUNTIME ? eachHiddenOfRuntime : hiddenVariable,
+      reportHidden,
+    )
   }
 }
 
-function eachHiddenField(path: string, fields: Record<string, unknown>, onHidden: (path: string) => void): void {
+type OnHidden = (path: string) => void
+
+/** What `shownAt` hides, where `each` finds what its `shown` hides. */
+function eachHiddenAt(
+  path: string,
+  value: unknown,
+  each: (path: string, fields: Fields, onHidden: OnHidden) => void,
+  onHidden: OnHidden,
+): void {
+  if (value === HIDDEN_VALUE) onHidden(path)
+  if (!isObject(value)) return
+  each(path, value, onHidden)
+  if (!hasPlaceholderName(value)) return
+  for (const name of VALUE_FIELDS) eachHiddenAt(`${path}.${name}`, value[name], each, onHidden)
+}
+
+function eachHiddenOfRuntime(path: string, input: Fields, onHidden: OnHidden): void {
+  eachHiddenField(path, input, onHidden)
+  eachHiddenAt(`${path}.execution`, input.execution, eachHiddenField, onHidden)
+}
+
+function eachHiddenField(path: string, fields: Fields, onHidden: OnHidden): void {
   for (const name of TEXT_FIELDS) if (fields[name] === HIDDEN_VALUE) onHidden(`${path}.${name}`)
   hiddenVariable(path, fields, onHidden)
 }
 
 /** Of several hidden variables the first one: a record hides all of them. */
-function hiddenVariable(path: string, { env }: Record<string, unknown>, onHidden: (path: string) => void): void {
+function hiddenVariable(path: string, { env }: Fields, onHidden: OnHidden): void {
   const variable = nameOfHidden(env)
   if (variable !== undefined) onHidden(variable === '' ? `${path}.env` : `${path}.env.${variable}`)
 }

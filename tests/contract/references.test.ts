@@ -327,6 +327,50 @@ describe('what is put in stays data', () => {
   })
 })
 
+test('values of env below a placeholder for all parameters are in no answer, and are handed to no task', async () => {
+  await using control = await startControl({ flags: ['--runtime-url', 'http://127.0.0.1:1'] })
+  const secret = 'hunter2-0f6e1c'
+  const fields = { command: 'echo', env: { TOKEN: secret } }
+  const execution = { program: 'echo', env: { TOKEN: secret } }
+  const instead = (value: unknown) => ({ $from: 'a', path: '/none', default: value })
+  const inputs = [
+    { type: 'shell', params: { $literal: fields }, path: '/params/$literal/env/TOKEN' },
+    { type: 'shell', params: instead(fields), path: '/params/default/env/TOKEN' },
+    { type: 'cli-skills', params: instead(fields), path: '/resolved_input/env/TOKEN' },
+    {
+      type: 'runtime.command',
+      params: { execution: { $literal: execution } },
+      path: '/params/execution/$literal/env/TOKEN',
+    },
+    { type: 'runtime.command', params: { execution: instead(execution) }, path: '/input/execution/default/env/TOKEN' },
+    { type: 'shell', params: [fields], path: '/params' },
+  ]
+  await using mcp = await connectClient(control.url)
+  for (const { path, ...task } of inputs) {
+    const tasks = [
+      noop('a', 'x'),
+      { id: 'b', depends_on: ['a'], ...task },
+      noop('c', { $from: 'b', path }, { depends_on: ['b'], run_if: 'always' }),
+    ]
+    const response = await control.post({ tasks })
+    expect(response.status).toBe(202)
+    const answer = (await response.json()) as { graph_id: string }
+    expect((await control.ended('c')).error).toBe(
+      `params.message: ${path} of task b is hidden, as all values of env are`,
+    )
+    const shown = [
+      await (await control.fetch('/tasks/b')).text(),
+      await (await control.fetch(`/tasks?graph_id=${answer.graph_id}`)).text(),
+      (await mcp.call('get_task', { task_id: 'b' })).text,
+    ]
+    for (const text of shown) {
+      expect(text).toContain('***')
+      expect(text).not.toContain(secret)
+    }
+    await control.allEnded()
+  }
+})
+
 test('a runtime task that goes on over a restart is followed, with the value of its first attempt', async () => {
   await using pair = await startPair()
   const go = pair.file('go')

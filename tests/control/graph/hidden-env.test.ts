@@ -74,6 +74,48 @@ describe('an input as it is shown', () => {
     },
   )
 
+  test.each(['shell', 'os', 'cli-skills', 'runtime.command'])(
+    'holds no secret in place of the whole parameters of a task of type %s, and is refused when it comes back',
+    (type) => {
+      const env = { A: 'a secret value' }
+      const placeholders: ((value: unknown) => unknown)[] = [
+        (value) => ({ $literal: value }),
+        (value) => ({ $from: 'b', path: '/none', default: value }),
+        (value) => ({ $literal: { $literal: value } }),
+      ]
+      const fields = { command: 'a', env }
+      const values: unknown[] = [fields, { env: 'a secret value' }, [fields], JSON.stringify(fields)]
+      const inputs = [
+        ...placeholders.flatMap((placeholder) => values.map(placeholder)),
+        ...(type === 'runtime.command'
+          ? placeholders.flatMap((placeholder) => values.map((value) => ({ execution: placeholder(value) })))
+          : values.slice(2)),
+        ...(type === 'runtime.command' ? [{ $literal: { execution: { $literal: fields } } }] : []),
+      ]
+      for (const params of inputs) {
+        const task = { id: 'a', type, params }
+        const shown = shownTask(task)
+        expect(JSON.stringify(shown)).not.toContain('a secret value')
+        expect(() => reportHiddenValues([shown], refuse, 0, 1)).toThrow('a record of ours was sent back')
+        expect(() => reportHiddenValues([task], refuse, 0, 1)).not.toThrow()
+      }
+    },
+  )
+
+  test('a placeholder in place of the whole parameters shows where the value comes from, and what is no env', () => {
+    for (const input of [
+      { $param: 'p' },
+      { $from: 'b' },
+      { $from: 'b', default: null },
+      { $literal: { command: 'a' } },
+    ]) {
+      expect(shownInput('os', input)).toBe(input)
+      expect(shownInput('runtime', input)).toBe(input)
+    }
+    const input = { $from: 'b', path: '/x', default: { command: 'a', env: { A: 'x' } } }
+    expect(shownInput('os', input)).toEqual({ ...input, default: { command: 'a', env: { A: '***' } } })
+  })
+
   test('a task without env is not copied', () => {
     const task = { id: 'a', type: 'runtime', params: { script: 'a' } }
     expect(shownTask(task)).toBe(task)
