@@ -12,16 +12,14 @@ import {
 } from '../../shared/contract/adapter-v1.ts'
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
-import { isYieldDue, runSync, type Steps } from '../../shared/steps.ts'
+import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
 import { decodeOptions, decodeTasks } from '../graph/decode.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { graphFieldFaults, isInputField, unknownTaskField } from '../graph/known-fields.ts'
-import { knownAlone } from '../graph/placeholder-review.ts'
-import { hasPlaceholder } from '../graph/placeholders.ts'
+import { literalInput } from '../graph/literal-input.ts'
 import { tooDeep } from '../json/body.ts'
 import { isWithinDepth } from '../json/depth.ts'
-import { withoutNullFields } from '../json/schema-check.ts'
 import { checkInput, type Input, type InputSchemas, refuseUnknownInput } from './input-check.ts'
 import { KINDS, type ResolvedKind, resolveKind } from './kinds.ts'
 import { type DecodedRequest, invalidAction } from './request.ts'
@@ -55,7 +53,7 @@ export function* translate(request: DecodedRequest, options: TranslateOptions): 
   const graph =
     resolved.kind === 'task_graph.submit'
       ? yield* graphOf(request, options)
-      : { tasks: [taskOf(request, resolved, options)], options: NO_GRAPH_OPTIONS }
+      : { tasks: [yield* taskOf(request, resolved, options)], options: NO_GRAPH_OPTIONS }
   const trace: Translation['trace'] = {
     schema_version: SCHEMA_VERSION,
     adapter: request.adapter?.toLowerCase() || 'generic',
@@ -68,11 +66,14 @@ export function* translate(request: DecodedRequest, options: TranslateOptions): 
   return { ...graph, annotate: annotator(request, trace), trace }
 }
 
-function taskOf(request: DecodedRequest, resolved: ResolvedKind, options: TranslateOptions): TaskInput {
+/** Such a task is alone: there is nothing that placeholders in its input could stand for. */
+function* taskOf(request: DecodedRequest, resolved: ResolvedKind, options: TranslateOptions): Steps<TaskInput> {
   const { depends_on, retry, timeout } = request.action
+  const { input, ...tool } = toolOf(request, resolved, options)
   return {
     id: request.action_id || options.newTaskId,
-    ...toolOf(request, resolved, options),
+    ...tool,
+    ...(input !== undefined && { input: yield* literalInput(input) }),
     ...(depends_on !== undefined && { depends_on }),
     ...(retry !== undefined && { retry }),
     ...(timeout !== undefined && { timeout }),
@@ -87,13 +88,9 @@ function toolOf(
 ): TaskInput {
   const given = (action.input ?? {}) as Input
   if (!isWithinDepth(given)) throw tooDeep('action.input')
-  const isOpen = hasPlaceholder(given)
   const checked = () => {
-    const named = isOpen ? (runSync(knownAlone(given)).input as Input) : given
-    if (unknownFields === 'refuse') refuseUnknownInput(kind, inputs[kind], named)
-    const whole = withPreset(given, preset, action.kind)
-    // Of an input with placeholders only the names are known.
-    return isOpen ? withoutNullFields(inputs[kind], whole) : checkInput(kind, inputs[kind], whole)
+    if (unknownFields === 'refuse') refuseUnknownInput(kind, inputs[kind], given)
+    return checkInput(kind, inputs[kind], withPreset(given, preset, action.kind))
   }
   switch (kind) {
     case 'runtime.command':
@@ -133,8 +130,7 @@ const toolName = (kind: ActionKind): string => kind.slice(kind.indexOf('.') + 1)
 
 const inputField = (input: object | undefined) => (input === undefined ? {} : { input })
 
-/** What is neither a text nor absent is a placeholder. */
-const isBlank = (value: unknown): boolean => value == null || (typeof value === 'string' && value.trim() === '')
+const isBlank = (value: unknown): boolean => typeof value !== 'string' || value.trim() === ''
 
 /** `file.read` says what the action is; an input that says another is a mistake that must not pass for either. */
 function withPreset(given: Input, preset: ResolvedKind['preset'], sourceKind: string): Input {

@@ -101,9 +101,3 @@ function* knownInput(
   }
   return { input: yield* fill(input, places, values), isWhole }
 }
-
-/** What is known of an input, of which nobody knows yet what graph it will be in. */
-export function* knownAlone(input: unknown): Steps<KnownInput> {
-  const { places } = yield* findPlaceholders(input)
-  return yield* knownInput(input, places, {}, () => {})
-}

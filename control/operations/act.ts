@@ -103,15 +103,15 @@ function* readAction({ unknownFields, maxBodyBytes }: ActParts, action: Submitte
 /** Checks a graph that is not submitted as if it were, and gives its warnings. */
 function* checkTranslation(parts: ActParts, { tasks, trace, options }: Translation): Steps<readonly SubmitWarning[]> {
   const types = new Set([...parts.executors.types, ...ACTION_TYPES])
-  const isGraph = trace.normalized_kind === 'task_graph.submit'
   // What a single task depends on and uses may join it later, in a graph that the caller puts together.
-  const checked = isGraph
-    ? tasks
-    : tasks.map((task) => ({ ...task, depends_on: task.depends_on?.filter((id) => id === task.id) ?? [] }))
+  const checked =
+    trace.normalized_kind === 'task_graph.submit'
+      ? tasks
+      : tasks.map((task) => ({ ...task, depends_on: task.depends_on?.filter((id) => id === task.id) ?? [] }))
   try {
     const { tasks: valid, edges } = yield* validateGraph(checked, types)
     yield* inRanges(valid.length, (from, to) => reportHiddenValues(valid, refuse, from, to))
-    const known = yield* reviewPlaceholders({ tasks: valid, edges }, options.params, isGraph ? refuse : () => {})
+    const known = yield* reviewPlaceholders({ tasks: valid, edges }, options.params, refuse)
     const reviewed = withKnownInputs(valid.map(reviewedTask), valid, known)
     return yield* reviewGraph(parts, { fields: {}, inputs: valid }, reviewed, refuse)
   } catch (error) {

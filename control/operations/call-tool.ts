@@ -1,7 +1,9 @@
 /** Calls a tool of an MCP server: a graph of one task, whose id is the handle of the call. */
 import type { HandleRecord, McpCallRequest } from '../../shared/contract/mcp.ts'
+import { runCooperatively } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import { handleRecord } from '../graph/handle.ts'
+import { literalInput } from '../graph/literal-input.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import { knownCall } from './named-tasks.ts'
@@ -25,7 +27,7 @@ export async function callTool(parts: CallToolParts, call: ToolCall, origin: Cal
     id: call.id || `mcp-${crypto.randomUUID()}`,
     type: 'mcp',
     tool_name: toolNameOf(call.tool_name, parts.mcpServers),
-    ...(input != null && { input }),
+    ...(input != null && { input: await runCooperatively(literalInput(input)) }),
     ...(timeout != null && { timeout }),
   }
   await submit(parts, { graph: { tasks: [task] } }, origin)

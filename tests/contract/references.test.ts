@@ -113,7 +113,7 @@ describe('a task gets', () => {
     expect((await control.get('b')).params).toEqual({ script, args: [message] })
   })
 
-  test('its value in an action and in a graph of an agent', async () => {
+  test('its value in a graph that is an action, and in a graph of an agent', async () => {
     await using control = await startControl()
     const graph = (id: string) => ({
       params: { greeting: 'hi' },
@@ -129,24 +129,81 @@ describe('a task gets', () => {
     expect([acted.status, await acted.text()]).toEqual([202, expect.stringContaining('"params":{"greeting":"hi"}')])
     await using mcp = await connectClient(control.url)
     await mcp.call('submit_graph', { ...withEdge('tool'), wait_ms: 20_000 })
-    await mcp.call('run_action', {
-      kind: 'mcp.call',
-      tool_name: 'echo',
-      action_id: 'one',
-      input: { message: { $literal: 1 } },
-    })
     for (const id of ['action-b', 'tool-b']) {
       expect((await control.ended(id)).result).toEqual({ tool_name: 'echo', echo: { message: ['success', 'hi'] } })
     }
-    expect((await control.ended('one')).resolved_input).toEqual({ message: 1 })
     const { data } = await mcp.call('get_task', { task_id: 'tool-b' })
     expect(data).toMatchObject({ resolved_input: { message: ['success', 'hi'] } })
-    const alone = { kind: 'os.shell', input: { command: 'echo', args: [{ $from: 'later' }] }, depends_on: ['later'] }
-    const translated = await control.fetch('/adapters/translate', {
+  })
+})
+
+describe('the input of a task without a graph is data, whatever it looks like', () => {
+  const inputs: [string, unknown][] = [
+    ['a reference', { x: { $from: 'q' } }],
+    ['a parameter and a literal', { x: [{ $param: 'p' }, { $literal: { $literal: 1 } }] }],
+    ['a placeholder with other fields', { x: { $from: 'q', other: 1 }, y: { $from: 'q' } }],
+    ['a placeholder as a whole', { $from: 7 }],
+  ]
+  test.each(inputs)('%s', async (_, input) => {
+    await using control = await startControl()
+    const post = async (path: string, body: object) => {
+      const answer = await control.fetch(path, { method: 'POST', body: JSON.stringify(body) })
+      expect([answer.status, await answer.clone().text()]).toEqual([
+        path.endsWith('translate') ? 200 : 202,
+        expect.any(String),
+      ])
+      return (await answer.json()) as { task_graph: { tasks: object[] } }
+    }
+    await using mcp = await connectClient(control.url)
+    await post('/mcp/call', { id: 'call', tool_name: 'builtin/echo', input })
+    const action = { kind: 'mcp.call', tool_name: 'builtin/echo', input }
+    await post('/adapters/actions', { action_id: 'action', action })
+    const { task_graph } = await post('/adapters/translate', { action_id: 'translated', action })
+    await control.submit(task_graph.tasks)
+    expect((await mcp.call('run_action', { ...action, action_id: 'agent' })).isError).toBe(false)
+    const ids = ['call', 'action', 'translated', 'agent']
+    for (const id of ids) {
+      const { result, resolved_input } = await control.ended(id)
+      expect([result, resolved_input]).toEqual([expect.objectContaining({ echo: input }), input])
+    }
+  })
+
+  test('also after restarts before it runs, and in a rerun', async () => {
+    using temp = tempDir()
+    const options = { dataDir: join(temp.path, 'data'), flags: ['--max-concurrency', '1', '--shutdown-timeout', '0s'] }
+    const input = { x: { $from: 'q' } }
+    {
+      await using control = await startControl(options)
+      await control.submit([{ id: 'first', type: 'sleep', params: { duration_ms: 600_000 } }])
+      const body = JSON.stringify({ id: 'call', tool_name: 'builtin/echo', input })
+      expect((await control.fetch('/mcp/call', { method: 'POST', body })).status).toBe(202)
+      control.process.kill('SIGKILL') // the journal has it
+      await control.process.exited
+    }
+    {
+      await using control = await startControl(options)
+      expect((await control.get('call')).status).toBe('pending')
+      await control.stop('SIGTERM') // the state file has it
+    }
+    await using control = await startControl(options)
+    await control.fetch('/tasks/first/cancel', { method: 'POST' })
+    const { result, resolved_input, graph_id } = await control.ended('call')
+    expect([result, resolved_input]).toEqual([expect.objectContaining({ echo: input }), input])
+    const again = await control.fetch(`/graphs/${graph_id}/rerun`, {
       method: 'POST',
-      body: JSON.stringify({ action: alone }),
+      body: JSON.stringify({ from: ['call'] }),
     })
-    expect([translated.status, await translated.text()]).toEqual([200, expect.stringContaining('{"$from":"later"}')])
+    expect(again.status).toBe(202)
+    expect((await control.ended('call')).result).toMatchObject({ echo: input })
+  })
+
+  test('a value of the wrong type is refused as ever', async () => {
+    await using control = await startControl()
+    const action = { kind: 'os.shell', input: { command: 'echo', args: [{ $from: 'later' }] } }
+    for (const path of ['/adapters/translate', '/adapters/actions']) {
+      const answer = await control.fetch(path, { method: 'POST', body: JSON.stringify({ action }) })
+      expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('input.args')])
+    }
   })
 })
 
