@@ -16,7 +16,6 @@ import { InFlight } from './dispatch/in-flight.ts'
 import { KillSender, Kills } from './dispatch/kill.ts'
 import { baseEnvironment, type LaunchSettings } from './dispatch/launch-plan.ts'
 import { LauncherRecords } from './dispatch/launcher-records.ts'
-import { Outputs } from './dispatch/outputs.ts'
 import { ResultFiles } from './dispatch/result-files.ts'
 import { Retention } from './dispatch/retention.ts'
 import { Starts } from './dispatch/start.ts'
@@ -65,11 +64,9 @@ export function buildTaskParts(foundation: Foundation) {
   const ends = new Ends({ store, records, force, results, settings, totals, log })
   const secrets = new Secrets(secretsDirOf(config))
   const starts = new Starts({ host: launchers, settings, cgroups, capabilities, store, records, ends, force, secrets })
-  const limits = { files: config.maxKeptFiles, bytes: config.maxKeptBytes }
-  const outputs = new Outputs({ store, records, limits, log })
   const dispatcher = new Dispatcher({
     ...storage,
-    ...{ ledger, queue, inFlight, records, starts, ends, force, results, outputs, totals, log },
+    ...{ ledger, queue, inFlight, records, starts, ends, force, results, totals, log },
     bootId: bootId(),
     graceMs: config.terminationGraceMs,
     retryMs: config.launchRetryMs,

@@ -31,7 +31,6 @@ import { type FlightRecord, type InFlight, Launch } from './in-flight.ts'
 import { startedProcess } from './launch-ending.ts'
 import { LaunchRetries } from './launch-retries.ts'
 import type { LauncherRecords } from './launcher-records.ts'
-import type { Outputs } from './outputs.ts'
 import type { ResultFiles } from './result-files.ts'
 import type { PreparedLaunch, Starts } from './start.ts'
 import type { Totals } from './totals.ts'
@@ -58,7 +57,6 @@ export interface DispatcherOptions {
   readonly ends: Ends
   readonly force: Force
   readonly results: ResultFiles
-  readonly outputs: Pick<Outputs, 'reduce'>
   readonly totals: Pick<Totals, 'started'>
   readonly bootId: string
   /** Milliseconds between TERM and KILL. */
@@ -164,7 +162,7 @@ export class Dispatcher {
    */
   async #launchAndEnd(record: FlightRecord, prepared: PreparedLaunch): Promise<void> {
     const ending = await this.#retries.run(record, prepared)
-    if (ending !== undefined) await this.#end(record, await this.#reduced(record, ending))
+    if (ending !== undefined) await this.#end(record, ending)
   }
 
   /** Takes over a task that an earlier service launched, and whose launcher may be alive. */
@@ -181,12 +179,7 @@ export class Dispatcher {
   async #endAdopted(record: FlightRecord, launch: Launch): Promise<void> {
     const first = await this.#options.starts.finish(record, launch)
     const ending = await this.#retries.afterFirst(record, first, performance.now())
-    if (ending !== undefined) await this.#end(record, await this.#reduced(record, ending))
-  }
-
-  /** The ending of a task, once its workspace has only its outputs. */
-  #reduced({ task }: FlightRecord, ending: Ending): Ending | Promise<Ending> {
-    return task.outputs === null ? ending : this.#options.outputs.reduce(task, ending)
+    if (ending !== undefined) await this.#end(record, ending)
   }
 
   /** The way back: what launchers and their fork server say about a task. */

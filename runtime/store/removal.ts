@@ -19,9 +19,8 @@ const MAX_LEVEL = 8
 /** One character for each byte of a name. */
 const NAME_ENCODING = 'latin1'
 
-/** Removes `top` and all below it, if it is there. A task may have replaced its directory by anything. */
-export async function removeTree(top: string | Buffer): Promise<void> {
-  const path = Buffer.from(top)
+/** Removes `path` and all below it, if it is there. A task may have replaced its directory by anything. */
+export async function removeTree(path: string): Promise<void> {
   if (!(await isDirectory(path))) return await rm(path, { force: true })
   try {
     await removeDirectory(path, false)
@@ -31,7 +30,7 @@ export async function removeTree(top: string | Buffer): Promise<void> {
   }
 }
 
-async function isDirectory(path: Buffer): Promise<boolean> {
+async function isDirectory(path: string): Promise<boolean> {
   try {
     return (await lstat(path)).isDirectory()
   } catch (error) {
@@ -42,7 +41,7 @@ async function isDirectory(path: Buffer): Promise<boolean> {
 
 const isClosed = (error: unknown): boolean => ['EACCES', 'EPERM'].includes(systemCodeOf(error) ?? '')
 
-async function removeDirectory(path: Buffer, isToOpen: boolean): Promise<void> {
+async function removeDirectory(path: string, isToOpen: boolean): Promise<void> {
   try {
     await flatten(path, isToOpen)
   } catch (error) {
@@ -59,9 +58,9 @@ interface Directory {
 }
 
 /** Leaves no directory deeper than `MAX_LEVEL`, and with `isToOpen` none that is closed. */
-async function flatten(top: Buffer, isToOpen: boolean): Promise<void> {
-  const prefix = Buffer.concat([top, Buffer.from(`/moved-${crypto.randomUUID()}-`)])
-  const found: Directory[] = [{ path: top, level: 0 }]
+async function flatten(top: string, isToOpen: boolean): Promise<void> {
+  const prefix = `${top}/moved-${crypto.randomUUID()}-`
+  const found: Directory[] = [{ path: Buffer.from(top), level: 0 }]
   let moved = 0
   for (let directory = found.pop(); directory !== undefined; directory = found.pop()) {
     if (isToOpen) await chmod(directory.path, OPEN_MODE)
@@ -74,7 +73,7 @@ async function flatten(top: Buffer, isToOpen: boolean): Promise<void> {
         continue
       }
       if (isToOpen) await chmod(path, OPEN_MODE) // moving a directory writes into it
-      const up = Buffer.concat([prefix, Buffer.from(String(moved++))])
+      const up = Buffer.from(`${prefix}${moved++}`)
       await rename(path, up)
       found.push({ path: up, level: 1 })
     }

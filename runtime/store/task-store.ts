@@ -82,8 +82,6 @@ export class LiveTask {
   events: string
   /** The launcher reported that the task printed nothing. */
   isSilent = false
-  /** Patterns of the files that it keeps; null if it keeps all; undefined before its request was read. */
-  outputs: readonly string[] | null | undefined
   /** The change that a caller is being promised: written with the next commit, but not visible yet. */
   promised: Change | undefined
   /** Its end is being written, together with all earlier changes. */
