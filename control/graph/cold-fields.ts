@@ -50,6 +50,7 @@ export interface Handle {
 
 /** State that most tasks never have. `Task` documents each field at its getter. */
 export class ColdFields {
+  isConditionMet = false
   isBackingOff = false
   hasPlaceholders = false
   resolvedInput: unknown = undefined

@@ -278,6 +278,15 @@ export class Task {
     return this.#options.rule?.continue_on_error === true
   }
 
+  /** Its condition was met, and it has not started. */
+  get isConditionMet(): boolean {
+    return this.#cold?.isConditionMet === true
+  }
+
+  set isConditionMet(isMet: boolean) {
+    if (isMet !== this.isConditionMet) this.#ensureCold().isConditionMet = isMet
+  }
+
   /** The task waits between two attempts of a running task and holds no slot. */
   get isBackingOff(): boolean {
     return this.#cold?.isBackingOff === true

@@ -32,6 +32,7 @@ export interface JournaledState extends TaskState {
   readonly process?: ProcessIdentity
   readonly handle_taken?: true
   readonly handle_owner?: string
+  readonly condition_met?: true
   readonly skip_standing?: SkipStanding
   /** Of a deleted task: its failure counts as a success. The state file has no place for its record. */
   readonly continue_on_error?: true
@@ -86,6 +87,7 @@ interface Rest {
   readonly handle_id?: string | undefined
   readonly handle_taken?: true | undefined
   readonly handle_owner?: string | undefined
+  readonly condition_met?: true | undefined
   readonly skip_standing?: SkipStanding | undefined
   readonly continue_on_error?: true | undefined
   readonly record?: HiddenRecord | undefined
@@ -146,8 +148,9 @@ const hasRest = (task: Task): boolean =>
   task.isDeleted || task.result instanceof ResultFile || (task.hasColdFields && hasColdRest(task))
 
 const hasColdRest = (task: Task): boolean => {
-  const { resolvedInput, failure, errorText, progress, attempts, process, handle, reusedFrom } = task
+  const { isConditionMet, resolvedInput, failure, errorText, progress, attempts, process, handle, reusedFrom } = task
   return (
+    isConditionMet ||
     resolvedInput !== undefined ||
     failure !== undefined ||
     errorText !== undefined ||
@@ -183,7 +186,7 @@ function rowOf({ task, ids, seqs }: StateGroup): Row {
 
 function restOf(task: Task): Rest {
   const { result, resolvedInput, failure, errorText, progress, attempts, process } = task
-  const { handle, reusedFrom, isDeleted, skipStanding } = task
+  const { handle, reusedFrom, isDeleted, skipStanding, isConditionMet } = task
   const kept = result instanceof ResultFile ? { result_file: result.name } : { result }
   const handed = handle && {
     handle_id: handle.id,
@@ -193,12 +196,14 @@ function restOf(task: Task): Rest {
   const record = isDeleted && handle !== undefined && !task.isTerminal ? hiddenRecord(task) : undefined
   const deleted = isDeleted || undefined
   const continue_on_error = (isDeleted && task.continuesOnError) || undefined
+  const met = isConditionMet && { condition_met: true as const }
   const skipped = skipStanding && { skip_standing: skipStanding }
   return {
     ...kept,
     resolved_input: resolvedInput,
     error: errorText,
     ...skipped,
+    ...met,
     failure,
     progress,
     attempts,

@@ -43,6 +43,8 @@ export interface StoredExtras {
   readonly handle_owner?: string
   /** The id belongs to the graph (`GraphOptions`). */
   readonly scope?: 'graph'
+  /** Its condition was met, and it has not started. Absent in files of earlier versions, which test it again. */
+  readonly condition_met?: true
   /** How a skipped task counts for its dependents (`Task.skipStanding`). */
   readonly skip_standing?: SkipStanding
   /** Outcomes of dependencies whose records were removed. */
@@ -97,10 +99,11 @@ const settledDependency = ({ id, status, isTerminal, continuesOnError, skipStand
   ...(skipStanding !== undefined && { skip_standing: skipStanding }),
 })
 
-const progressExtras = ({ seq, graph, interruptedAttempts, process, handle, skipStanding }: Task) => ({
+const progressExtras = ({ seq, graph, interruptedAttempts, process, handle, skipStanding, isConditionMet }: Task) => ({
   seq,
   graph_ordinal: graph.ordinal,
   ...(interruptedAttempts > 0 && { interrupted_attempts: interruptedAttempts }),
+  ...(isConditionMet && { condition_met: true as const }),
   ...(skipStanding !== undefined && { skip_standing: skipStanding }),
   ...(process !== undefined && { process }),
   ...(handle?.isTaken && { handle_taken: true as const }),
@@ -213,6 +216,7 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   else task.result = entry.result ?? (entry.result === null && entry.run_status !== undefined ? null : undefined)
   task.resolvedInput = entry.resolved_input ?? undefined
   task.errorText = entry.error ?? undefined
+  task.isConditionMet = entry.condition_met === true
   task.skipStanding = entry.skip_standing
   task.failure = runtime?.error
   task.progress = entry.progress == null ? undefined : [...entry.progress]

@@ -49,10 +49,16 @@ export class Outcomes {
     this.#backoffs = backoffs
     this.#conditions = new ConditionQueue({
       ...{ valueAt, onTested, onDefect },
-      onMet: (task) => ready.push(task),
+      onMet: (task) => this.#conditionMet(task),
       onUnmet: (task, place) => this.#skip(task, `${CONDITION_NOT_MET}${place}`, 'neutral', undefined),
       onFault: (task, failure) => this.#failWithoutAttempt(task, failure),
     })
+  }
+
+  /** The task may wait for long. The value that the condition is about may be gone after a restart. */
+  #conditionMet(task: Task): void {
+    this.#store.apply({ kind: 'condition-met', task, at: Date.now() })
+    this.#ready.push(task)
   }
 
   /** Its condition cannot be tested. The record has a failure only of a task that has started. */
@@ -143,8 +149,7 @@ export class Outcomes {
     const { graph, position, runIf } = task
     const decision = decide(runIf, graph.standings[position]!, graph.missing[position] === 0)
     if (decision === 'run') {
-      // The condition of a task that has started was met.
-      if (task.rule?.when === undefined || task.startedAt !== undefined) this.#ready.push(task)
+      if (task.rule?.when === undefined || wasConditionMet(task)) this.#ready.push(task)
       else this.#conditions.push(task)
     } else if (decision !== 'wait') this.#skip(task, skipText(task, decision, last), decision, report)
   }
@@ -166,6 +171,9 @@ export class Outcomes {
     this.#log.info('graph ended', { ...fields, duration_ms: Date.now() - graph.createdAt })
   }
 }
+
+/** Whether the condition of `task` was met. That of a task that has started was. */
+const wasConditionMet = ({ isConditionMet, startedAt }: Task): boolean => isConditionMet || startedAt !== undefined
 
 /** The error of a task of a graph with rules that is skipped. `last` is the dependency that ended last. */
 function skipText(task: Task, standing: SkipStanding, last: Task | undefined): string {

@@ -12,9 +12,13 @@ const MAX_PROGRESS_ENTRIES = 100
 export function changeTask(change: AttemptChange): void {
   const { task, at } = change
   switch (change.kind) {
+    case 'condition-met':
+      task.isConditionMet = true
+      break
     case 'attempt-started':
       if (task.status !== 'running') moveTo(task, 'running')
       task.isBackingOff = false
+      task.isConditionMet = false
       task.startedAt ??= at
       task.failure = undefined
       if (task.handle !== undefined) break // the attempt of an earlier run continues

@@ -28,6 +28,8 @@ export type Change =
   | { readonly kind: 'graph-recovered'; readonly graph: Graph }
   /** All records of an ended graph were removed, by retention or by a caller. */
   | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
+  /** The condition of a task that has not started was tested, and is met. It is not tested again. */
+  | { readonly kind: 'condition-met'; readonly task: Task; readonly at: number }
   /** An attempt begins to execute. */
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
   /** The values that the placeholders of the input stand for are known: what the executor gets, as the record keeps it. */

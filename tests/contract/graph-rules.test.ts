@@ -1,6 +1,6 @@
 /** Which tasks of a graph run (docs/graphs.md): the fields, what comes of graphs, over restarts and through every door. */
 import { describe, expect, test } from 'bun:test'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import type { ErrorResponse, TaskRecord } from '../../shared/contract/control.ts'
@@ -279,6 +279,43 @@ describe('a condition', () => {
     await control.reached('met', 'running')
     for (const id of ['work', 'met']) await control.fetch(`/tasks/${id}/cancel`, { method: 'POST' })
     expect((await control.ended('end')).error).toBe('task end references choose, which was deleted')
+  })
+
+  test.each([
+    ['journal', '1h'],
+    ['state file', '20ms'],
+  ])('that was met holds for a task that waits for a slot: %s', async (source, interval) => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    const options = { dataDir, flags: ['--max-concurrency', '1', '--persist-interval', interval] }
+    const stateFile = join(dataDir, 'state.json')
+    const isStored = () => existsSync(stateFile) && readFileSync(stateFile, 'utf8').includes('"condition_met":true')
+    const met = { ...after('choose'), when: { $from: 'choose', path: '/status', equals: 'success' } }
+    /** One of the two runs, and the other one waits for its slot. */
+    const runningOf = async (control: Control) => {
+      const both = () => Promise.all([control.get('one'), control.get('two')])
+      const isSplit = (tasks: TaskRecord[]) =>
+        tasks.some(({ status }) => status === 'running') &&
+        tasks.some(({ waiting }) => waiting?.reason === 'concurrency')
+      return (await until(both, isSplit)).find(({ status }) => status === 'running')!.id
+    }
+    {
+      await using control = await startControl(options)
+      await control.submit([noop('choose'), sleeps('one', met), sleeps('two', met)])
+      await runningOf(control)
+      expect((await control.fetch('/tasks/choose', { method: 'DELETE' })).status).toBe(204)
+      if (source === 'state file') await until(isStored, (is) => is)
+      await control.stop('SIGKILL')
+    }
+    {
+      await using control = await startControl(options)
+      await runningOf(control)
+      await control.stop('SIGKILL')
+    }
+    await using control = await startControl(options)
+    const first = await runningOf(control)
+    await control.fetch(`/tasks/${first}/cancel`, { method: 'POST' })
+    await control.reached(first === 'one' ? 'two' : 'one', 'running')
   })
 
   test('reads a result that is in a file', async () => {

@@ -33,6 +33,11 @@ describe('a state in the journal', () => {
   test.each<[string, Partial<Task>, object]>([
     ['pending', { updatedAt: NOW }, { status: 'pending', updated_at: '2026-01-02T03:04:05.678Z' }],
     [
+      'pending, and its condition was met',
+      { updatedAt: NOW, isConditionMet: true },
+      { status: 'pending', condition_met: true, updated_at: '2026-01-02T03:04:05.678Z' },
+    ],
+    [
       'running, the second time',
       { status: 'running', attempt: 2, startedAt: NOW - 500, attemptStartedAt: NOW - 20, updatedAt: NOW },
       {
@@ -120,6 +125,7 @@ describe('a state in the journal', () => {
       attempt: fc.constantFrom(0, 1, 1, 1),
       interruptedAttempts: fc.constantFrom(0, 0, 0, 1),
       isBackingOff: fc.constantFrom(false, false, true),
+      isConditionMet: fc.constantFrom(false, false, true),
       removal: fc.constantFrom(undefined, undefined, undefined, 'deleted'),
       updatedAt: fc.constantFrom(NOW, NOW, NOW + 1),
       startedAt: fc.constantFrom(NOW, NOW, undefined),
