@@ -67,8 +67,11 @@ const answer = ({ graph, ids, warnings }: CheckedGraph, reused: string): string 
 const FIELDS = Object.keys(RerunRequest.properties)
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(FIELDS)
 
+/** What is read in steps: also the names of parameters, of which a body may have millions. */
+const ARRAYS = { from: true, params: {} } as const
+
 function* decodeRequest({ unknownFields }: Pick<RerunParts, 'unknownFields'>, body: Uint8Array): Steps<RerunRequest> {
-  const given = body.length === 0 ? {} : ((yield* decodeJson(body, {})) ?? {})
+  const given = body.length === 0 ? {} : ((yield* decodeJson(body, ARRAYS)) ?? {})
   if (!isObject(given)) throw invalidJson(`expected object, got ${jsonTypeOf(given)}`)
   const check = checkOf(RerunRequest)
   if (!check.accepts(given)) {
@@ -95,13 +98,15 @@ function* selected({ store }: RerunParts, graphId: string, { from, params }: Rer
   const graph = knownGraph(store, graphId)
   if (graph.endedAt === undefined) throw new ServiceError(409, `graph is still running: ${graphId}`)
   const options = withParameters(graph, params ?? {})
-  const named = Array.isArray(from) ? from : []
-  for (const id of named) {
+  const named = new Set<string>()
+  for (const id of Array.isArray(from) ? from : []) {
     if (store.taskIn(graph, id) === undefined) throw badRequest(`graph ${graphId} has no task ${id}`)
+    named.add(id)
+    if (isYieldDue(named.size)) yield
   }
   const all = graph.tasks
   const edges = graph.edges ?? (yield* edgesByName(all))
-  const runs = yield* tasksToRun(all, edges, new Set(named))
+  const runs = yield* tasksToRun(all, edges, named)
   const tasks: Task[] = []
   const reused = new Set<Task>()
   let steps = 0

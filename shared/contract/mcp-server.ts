@@ -5,11 +5,12 @@
 import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { ACTION_KINDS } from './adapter-v1.ts'
 import { count, flag, maybe, oneOf, text, texts, time } from './answer-schema.ts'
-import { GraphFields, type ReusedFrom, type SubmitWarning, TaskInput } from './control.ts'
+import { GraphFields, MAX_PARAMETERS, type ReusedFrom, type SubmitWarning, TaskInput } from './control.ts'
 import { GraphFault, type TaskPlan } from './graph-dry-run.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import type { GraphSummary, GraphTask, RootCause } from './graphs.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
+import { MAX_RERUN_TASKS } from './rerun.ts'
 import { stringMap } from './string-map.ts'
 import { TASK_STATUSES, type TaskStatus } from './task-status.ts'
 import type { Waiting } from './waiting.ts'
@@ -87,13 +88,15 @@ export const RerunGraphInput = Type.Object({
   from: Type.Optional(
     Type.Array(Type.String(), {
       minItems: 1,
-      expected: 'non-empty array of strings',
+      maxItems: MAX_RERUN_TASKS,
+      expected: `array of 1 to ${MAX_RERUN_TASKS} strings`,
       description: 'Ids of tasks that run again although they succeeded, with everything downstream. Default: none.',
     }),
   ),
   params: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      expected: 'object of parameters',
+      maxProperties: MAX_PARAMETERS,
+      expected: `object of at most ${MAX_PARAMETERS} parameters`,
       description: 'New values for parameters of the graph.',
     }),
   ),

@@ -1,20 +1,29 @@
 /** Request and answer of POST /graphs/{id}/rerun. */
 import { type Static, Type } from '@sinclair/typebox'
 import { type Immutable, texts } from './answer-schema.ts'
-import { SubmitResponse } from './control.ts'
+import { MAX_PARAMETERS, SubmitResponse } from './control.ts'
+
+/** Ids that `from` may have. */
+export const MAX_RERUN_TASKS = 100_000
 
 /** What runs again: what did not succeed, and the named tasks; of both everything downstream. */
-const RerunFrom = Type.Union([Type.Literal('failed'), Type.Array(Type.String(), { minItems: 1 }), Type.Null()], {
-  expected: '"failed" or a non-empty array of ids',
-  description:
-    'Ids of tasks that run again, with everything downstream. What did not succeed runs again in any case. Default "failed": nothing else.',
-})
+const RerunFrom = Type.Union(
+  [Type.Literal('failed'), Type.Array(Type.String(), { minItems: 1, maxItems: MAX_RERUN_TASKS }), Type.Null()],
+  {
+    expected: `"failed" or an array of 1 to ${MAX_RERUN_TASKS} ids`,
+    description:
+      'Ids of tasks that run again, with everything downstream. What did not succeed runs again in any case. Default "failed": nothing else.',
+  },
+)
 
 /** Replace values that the graph was submitted with. */
-const RerunParams = Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()], {
-  expected: 'object of parameters',
-  description: 'New values for parameters of the graph. Tasks whose outcomes are reused keep what they had.',
-})
+const RerunParams = Type.Union(
+  [Type.Record(Type.String(), Type.Unknown(), { maxProperties: MAX_PARAMETERS }), Type.Null()],
+  {
+    expected: `object of at most ${MAX_PARAMETERS} parameters`,
+    description: 'New values for parameters of the graph. Tasks whose outcomes are reused keep what they had.',
+  },
+)
 
 export const RerunRequest = Type.Object(
   { from: Type.Optional(RerunFrom), params: Type.Optional(RerunParams) },

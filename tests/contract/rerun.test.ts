@@ -41,6 +41,8 @@ const forget = () => writeFileSync(join(temp.path, 'ran'), '')
 
 const TASKS = () => [step('a'), step('b', 'a'), flaky('c', 'b'), step('d', 'c'), step('e')]
 
+const numbers = (count: number) => Array.from({ length: count }, (_, i) => [`p${i}`, i])
+
 async function run(control: Control, graph: object): Promise<GraphDetails> {
   const response = await control.post(graph)
   expect(response.status).toBe(202)
@@ -181,7 +183,7 @@ describe('a rerun', () => {
     ])
     expect(await refusal(control, graph_id, { params: [] })).toEqual([
       400,
-      'invalid JSON: params: expected object of parameters',
+      'invalid JSON: params: expected object of at most 256 parameters',
     ])
   })
 
@@ -191,7 +193,7 @@ describe('a rerun', () => {
     const { graph_id: id } = source
     expect(await refusal(control, 'none')).toEqual([404, 'graph not found: none'])
     expect(await refusal(control, id, { from: ['x'] })).toEqual([400, `graph ${id} has no task x`])
-    const expected = 'invalid JSON: from: expected "failed" or a non-empty array of ids'
+    const expected = 'invalid JSON: from: expected "failed" or an array of 1 to 100000 ids'
     for (const from of ['all', [], [7], 7]) expect(await refusal(control, id, { from })).toEqual([400, expected])
     expect(await refusal(control, id, { form: 'failed' })).toEqual([400, 'unknown field "form" (did you mean "from"?)'])
     expect(await refusal(control, id, [])).toEqual([400, 'invalid JSON: expected object, got array'])
@@ -212,6 +214,21 @@ describe('a rerun', () => {
       409,
       `task a of graph ${graph_id} was deleted, and task b depends on it: submit the graph again`,
     ])
+  })
+
+  test('with far too many ids or parameters is refused with the limit', async () => {
+    await using control = await startControl({ env: open })
+    const { graph_id: id } = await run(control, { tasks: [step('a')] })
+    const ask = async (body: string): Promise<unknown[]> => {
+      const response = await control.fetch(`/graphs/${id}/rerun`, { method: 'POST', body })
+      return [response.status, ((await response.json()) as { error: string }).error]
+    }
+    const ids = 'invalid JSON: from: expected "failed" or an array of 1 to 100000 ids'
+    expect(await ask(`{"from":[${'"a",'.repeat(1_000_000)}"a"]}`)).toEqual([400, ids])
+    const names = (count: number) => JSON.stringify({ params: Object.fromEntries(numbers(count)) })
+    const few = 'invalid JSON: params: expected object of at most 256 parameters'
+    expect(await ask(names(257))).toEqual([400, few])
+    expect(await ask(names(200_000))).toEqual([400, 'invalid JSON: params: more than 1000 fields'])
   })
 
   test('with an Idempotency-Key is made once, also after a restart', async () => {
@@ -370,6 +387,10 @@ test('rerun_graph does the same for agents', async () => {
   expect((await mcp.call('get_task', { task_id: data.reused[0] })).data).toMatchObject({
     reused_from: { graph_id: source.graph_id, task_id: 'a' },
   })
+  const again = await mcp.call('rerun_graph', { graph_id: data.graph_id, from: [`${data.graph_id}/d`, 'e'] })
+  expect(again.data).toMatchObject({ reused: ['a', 'b', 'c'].map((id) => `${again.data.graph_id}/${id}`) })
+  const other = await mcp.call('rerun_graph', { graph_id: data.graph_id, from: [`${source.graph_id}/d`] })
+  expect(other.text).toContain(`graph ${data.graph_id} has no task ${source.graph_id}/d`)
   const refused = await mcp.call('rerun_graph', { graph_id: data.graph_id })
   expect([refused.isError, refused.text]).toEqual([true, expect.stringContaining('nothing to run')])
 })

@@ -3,6 +3,7 @@ import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { RerunGraphAnswer, RerunGraphInput } from '../../../shared/contract/mcp-server.ts'
 import type { RerunResponse } from '../../../shared/contract/rerun.ts'
 import { rerun } from '../../operations/rerun.ts'
+import type { TaskStore } from '../../store/tasks.ts'
 import { defineTool } from '../tool.ts'
 
 export const rerunGraphTool = defineTool({
@@ -13,7 +14,8 @@ export const rerunGraphTool = defineTool({
   input: RerunGraphInput,
   answer: RerunGraphAnswer,
   async run({ graph_id: source, from, params, idempotency_key }, parts, { traceId }): Promise<RerunGraphAnswer> {
-    const body = new TextEncoder().encode(JSON.stringify({ from, params }))
+    const ids = from && idsIn(parts.store, source, from)
+    const body = new TextEncoder().encode(JSON.stringify({ from: ids, params }))
     const answer = await rerun(parts, source, body, { traceId, key: idempotency_key })
     const { accepted, task_ids, graph_id, reused, warnings } = JSON.parse(answer) as RerunResponse
     const isScoped = parts.store.graph(graph_id)?.isScoped === true
@@ -25,3 +27,11 @@ export const rerunGraphTool = defineTool({
     }
   },
 })
+
+/** The ids in the graph of what a call names: an id in the graph, else `graph_id/task_id`. */
+function idsIn(store: Pick<TaskStore, 'graph' | 'taskIn'>, graphId: string, names: readonly string[]): string[] {
+  const graph = store.graph(graphId)
+  const prefix = `${graphId}/`
+  const isOther = (name: string) => graph === undefined || store.taskIn(graph, name) === undefined
+  return names.map((name) => (name.startsWith(prefix) && isOther(name) ? name.slice(prefix.length) : name))
+}
