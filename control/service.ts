@@ -60,6 +60,7 @@ export class ControlService {
       flush: () => persistence.flush(),
       onFault: (fault) => this.#endAfterFault(fault),
       toKeep: (task, result) => resultFiles.keep(task, result),
+      keepInput: (task, input) => resultFiles.keepInput(task, input),
       readResult: (file) => resultFiles.read(file),
       maxReferenceBytes: this.#config.maxReferenceBytes,
     })

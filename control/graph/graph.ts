@@ -7,6 +7,7 @@
  * tasks use are in separate objects (`cold-fields.ts`). Once a graph is accepted, only `TaskStore.apply` changes its
  * tasks.
  */
+
 import type { AttemptRecord, ProgressEntry, ReusedFrom, RunStatus } from '../../shared/contract/control.ts'
 import type { RunIf } from '../../shared/contract/run-if.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
@@ -18,6 +19,7 @@ import { dependencyCounts, type Edges } from './edges.ts'
 import type { Failure } from './failure.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from './graph-options.ts'
 import { normalizeTool, type ToolRef } from './normalize.ts'
+import type { ResultFile } from './result-file.ts'
 import type { RetryRule } from './retry-rule.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
 
@@ -312,6 +314,15 @@ export class Task {
 
   set resolvedInput(kept: unknown) {
     if (kept !== this.resolvedInput) this.#ensureCold().resolvedInput = kept
+  }
+
+  /** Holds the input of which `resolvedInput` is the digest, until the task has ended. */
+  get inputFile(): ResultFile | undefined {
+    return this.#cold?.inputFile
+  }
+
+  set inputFile(file: ResultFile | undefined) {
+    if (file !== this.inputFile) this.#ensureCold().inputFile = file
   }
 
   /** Attempts that a stop of the service interrupted. They use up no retry. */

@@ -1,7 +1,7 @@
 /**
  * The input that a task with placeholders has got, as its record keeps it. Pure.
  *
- * A large one is kept as its digest: a restart resolves it again, from the same ended tasks.
+ * A large one is kept as its digest, and in a file until the task has ended.
  */
 import { isObject } from '../../shared/json.ts'
 import type { Steps } from '../../shared/steps.ts'
@@ -16,11 +16,11 @@ interface DigestOfInput {
   readonly length: number
 }
 
-/** `input` as the record keeps it. */
-export function* keptInput(input: unknown): Steps<unknown> {
-  if (!isLargeJson(input)) return input
+/** The digest of an input as the record keeps it; undefined if the record keeps the input itself. */
+export function* digestToKeep(input: unknown): Steps<DigestOfInput | undefined> {
+  if (!isLargeJson(input)) return undefined
   const { sha256, bytes } = yield* jsonDigest(input)
-  return { $digest: `sha256:${sha256}`, length: bytes } satisfies DigestOfInput
+  return { $digest: `sha256:${sha256}`, length: bytes }
 }
 
 /** Whether the record keeps the input itself. An input that looks like a digest is resolved again, to the same value. */

@@ -20,8 +20,10 @@ export function checkedEntry(key: string, entry: unknown, refuse: (detail: strin
   if (!(TASK_STATUSES as readonly string[]).includes(task.status ?? '')) {
     throw refuse(`task ${id} has the unknown status ${JSON.stringify(task.status ?? null)}`)
   }
-  if (task.result_file !== undefined && !RESULT_FILE_NAME.test(String(task.result_file))) {
-    throw refuse(`task ${id} names the result file ${JSON.stringify(task.result_file)}`)
+  for (const file of [task.result_file, task.input_file]) {
+    if (file !== undefined && !RESULT_FILE_NAME.test(String(file))) {
+      throw refuse(`task ${id} names the result file ${JSON.stringify(file)}`)
+    }
   }
   if (!isListOrAbsent(task.progress, isObject)) throw refuse(`task ${id} has progress that is no list of entries`)
   if (!isListOrAbsent(task.attempts, isAttempt)) throw refuse(`task ${id} has attempts that are no list of attempts`)

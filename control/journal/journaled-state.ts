@@ -29,6 +29,7 @@ export interface JournaledState extends TaskState {
   readonly graph_ordinal: number
   readonly interrupted_attempts?: number
   readonly resolved_input?: unknown
+  readonly input_file?: string
   readonly process?: ProcessIdentity
   readonly handle_taken?: true
   readonly handle_owner?: string
@@ -78,6 +79,7 @@ interface Rest {
   readonly result?: unknown
   readonly result_file?: string
   readonly resolved_input?: unknown
+  readonly input_file?: string | undefined
   readonly error?: string | undefined
   readonly failure?: Failure | undefined
   readonly progress?: readonly ProgressEntry[] | undefined
@@ -185,7 +187,7 @@ function rowOf({ task, ids, seqs }: StateGroup): Row {
 }
 
 function restOf(task: Task): Rest {
-  const { result, resolvedInput, failure, errorText, progress, attempts, process } = task
+  const { result, resolvedInput, inputFile, failure, errorText, progress, attempts, process } = task
   const { handle, reusedFrom, isDeleted, skipStanding, isConditionMet } = task
   const kept = result instanceof ResultFile ? { result_file: result.name } : { result }
   const handed = handle && {
@@ -201,6 +203,7 @@ function restOf(task: Task): Rest {
   return {
     ...kept,
     resolved_input: resolvedInput,
+    input_file: inputFile?.name,
     error: errorText,
     ...skipped,
     ...met,

@@ -1,5 +1,5 @@
 /**
- * `<data-dir>/results/`: large results, one file each.
+ * `<data-dir>/results/`: large results, and large inputs with values of other tasks, one file each.
  *
  * A file is synced before the state that names it is written. Its name ends with the checksum of its content, which
  * every read verifies. Names of earlier versions lack the checksum; then the content must be JSON. Tasks whose outcomes a
@@ -11,8 +11,10 @@ import { join } from 'node:path'
 import { syncDirectory } from '../../shared/atomic-file.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import { runCooperatively } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { isLargeJson, RESULT_FILE_NAME, ResultFile, type StoredResult } from '../graph/result-file.ts'
+import { jsonText } from '../json/pieces.ts'
 
 export class ResultFiles {
   readonly #directory: string
@@ -30,7 +32,8 @@ export class ResultFiles {
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
     const needed = new Set<string>()
     for (const graph of graphs) {
-      for (const { result } of graph.tasks) {
+      for (const { result, inputFile } of graph.tasks) {
+        if (inputFile !== undefined) needed.add(inputFile.name)
         if (!(result instanceof ResultFile)) continue
         if (needed.has(result.name)) this.share(result)
         needed.add(result.name)
@@ -51,7 +54,28 @@ export class ResultFiles {
 
   async #save(task: Task, result: unknown): Promise<unknown> {
     const json = Buffer.from(JSON.stringify(result))
-    const name = `${task.graph.ordinal}-${task.position}-${task.attempt}-${checksumOf(json)}.json`
+    try {
+      return await this.#write(`${task.graph.ordinal}-${task.position}-${task.attempt}-${checksumOf(json)}.json`, json)
+    } catch (error) {
+      const fields = { trace_id: task.graph.traceId, task_id: task.id, cause: messageOf(error) }
+      this.#log.error('cannot write a large result to its file; it stays in memory', fields)
+      return result
+    }
+  }
+
+  /** Writes a large input to a file until its task has ended. Undefined if the disk refuses. */
+  async keepInput(task: Task, input: unknown): Promise<ResultFile | undefined> {
+    const json = Buffer.from(await runCooperatively(jsonText(input)))
+    try {
+      return await this.#write(`${task.graph.ordinal}-${task.position}-${NO_ATTEMPT}-${checksumOf(json)}.json`, json)
+    } catch (error) {
+      const fields = { trace_id: task.graph.traceId, task_id: task.id, cause: messageOf(error) }
+      this.#log.error('cannot write a large input to its file; later attempts resolve it again', fields)
+      return undefined
+    }
+  }
+
+  async #write(name: string, json: Uint8Array): Promise<ResultFile> {
     const path = join(this.#directory, name)
     try {
       const file = await open(path, 'w', 0o600)
@@ -65,9 +89,7 @@ export class ResultFiles {
       return new ResultFile(name)
     } catch (error) {
       await unlink(path).catch(() => {})
-      const fields = { trace_id: task.graph.traceId, task_id: task.id, cause: messageOf(error) }
-      this.#log.error('cannot write a large result to its file; it stays in memory', fields)
-      return result
+      throw error
     }
   }
 
@@ -127,6 +149,9 @@ export class ResultFiles {
     this.#dropped.push(...files)
   }
 }
+
+/** Stands in the name of a file for the number of the attempt: an input serves all of them. */
+const NO_ATTEMPT = 0
 
 const checksumOf = (bytes: Uint8Array): string => Bun.hash.crc32(bytes).toString(16).padStart(8, '0')
 

@@ -35,6 +35,8 @@ export interface StoredExtras {
   readonly interrupted_attempts?: number
   /** Name of the file that holds the result. */
   readonly result_file?: string
+  /** Name of the file that holds a large `resolved_input`. */
+  readonly input_file?: string
   /** Leading process of the running attempt. */
   readonly process?: ProcessIdentity
   /** The other service has confirmed the attempt (`Handle.isTaken`). */
@@ -99,12 +101,22 @@ const settledDependency = ({ id, status, isTerminal, continuesOnError, skipStand
   ...(skipStanding !== undefined && { skip_standing: skipStanding }),
 })
 
-const progressExtras = ({ seq, graph, interruptedAttempts, process, handle, skipStanding, isConditionMet }: Task) => ({
+const progressExtras = ({
+  seq,
+  graph,
+  interruptedAttempts,
+  inputFile,
+  process,
+  handle,
+  skipStanding,
+  isConditionMet,
+}: Task) => ({
   seq,
   graph_ordinal: graph.ordinal,
   ...(interruptedAttempts > 0 && { interrupted_attempts: interruptedAttempts }),
   ...(isConditionMet && { condition_met: true as const }),
   ...(skipStanding !== undefined && { skip_standing: skipStanding }),
+  ...(inputFile !== undefined && { input_file: inputFile.name }),
   ...(process !== undefined && { process }),
   ...(handle?.isTaken && { handle_taken: true as const }),
   ...(handle?.owner !== undefined && { handle_owner: handle.owner }),
@@ -215,6 +227,7 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   if (entry.result_file !== undefined) task.result = new ResultFile(entry.result_file)
   else task.result = entry.result ?? (entry.result === null && entry.run_status !== undefined ? null : undefined)
   task.resolvedInput = entry.resolved_input ?? undefined
+  task.inputFile = entry.input_file === undefined ? undefined : new ResultFile(entry.input_file)
   task.errorText = entry.error ?? undefined
   task.isConditionMet = entry.condition_met === true
   task.skipStanding = entry.skip_standing

@@ -3,7 +3,7 @@
  *
  * The values come from the parameters of the graph and from ended tasks of it, whose records do not change any more. The
  * first attempt notes its input as a change of the task, so it is on disk before the attempt acts. Later attempts, also
- * after a restart, get the noted input. Only the digest of a large one is noted; it is resolved again.
+ * after a restart, get the noted input. A large one is noted as its digest and kept in a file until the task has ended.
  */
 
 import { HIDDEN_VALUE } from '../../shared/hidden-env.ts'
@@ -16,7 +16,7 @@ import { parameterBytes } from '../graph/parameters.ts'
 import { fill, findPlaceholders, type Place, type Places, pathText } from '../graph/placeholders.ts'
 import { taskRecord, wholeRecord } from '../graph/record.ts'
 import { type Reference, referencedValue } from '../graph/references.ts'
-import { isKeptWhole, keptInput } from '../graph/resolved-input.ts'
+import { digestToKeep, isKeptWhole } from '../graph/resolved-input.ts'
 import { ResolvedSize } from '../graph/resolved-size.ts'
 import { ResultFile, type StoredResult } from '../graph/result-file.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
@@ -27,6 +27,8 @@ export interface InputResolverOptions {
   readonly store: TaskStore
   /** Bytes that the JSON of each referenced value may have. */
   readonly maxReferenceBytes: number
+  /** Writes a large input to a file. Undefined if that fails. */
+  readonly keepInput: (task: Task, input: unknown) => Promise<ResultFile | undefined>
   readonly readResult: (file: ResultFile) => Promise<StoredResult>
 }
 
@@ -42,8 +44,18 @@ export class InputResolver {
    * `invalid_input`, or `cancelled` after `signal`.
    */
   resolve(task: Task, signal: AbortSignal): unknown {
-    const { resolvedInput } = task
+    const { resolvedInput, inputFile } = task
     if (isKeptWhole(resolvedInput)) return resolvedInput
+    return inputFile === undefined ? this.#resolved(task, signal) : this.#fromFile(task, inputFile, signal)
+  }
+
+  /** The input of an earlier attempt. */
+  async #fromFile(task: Task, file: ResultFile, signal: AbortSignal): Promise<unknown> {
+    const stored = await this.#options.readResult(file)
+    return 'lost' in stored ? this.#resolved(task, signal) : parsed(stored.json)
+  }
+
+  #resolved(task: Task, signal: AbortSignal): unknown {
     const found = runCooperatively(findPlaceholders(task.input))
     if (found instanceof Promise) return found.then((places) => this.#fillIn(task, places, signal))
     return this.#fillIn(task, found, signal)
@@ -55,8 +67,13 @@ export class InputResolver {
     for (const { path, text } of faults) throw invalidInput(`${pathText(field, path)}: ${text}`)
     const filling: Filling = { task, field, places, values: [], size: new ResolvedSize(), signal }
     const sources = this.#sourcesOf(filling)
-    if (sources.some(({ records }) => records.isResultInFile)) return this.#filledFromFiles(filling, sources)
-    return runCooperatively(this.#filled(filling, sources))
+    const isReading = sources.some(({ records }) => records.isResultInFile)
+    const filled = isReading
+      ? this.#filledFromFiles(filling, sources)
+      : runCooperatively(this.#filled(filling, sources))
+    return filled instanceof Promise
+      ? filled.then((input) => this.#noted(filling, input))
+      : this.#noted(filling, filled)
   }
 
   /** The tasks that are referenced, each with its places. */
@@ -104,15 +121,32 @@ export class InputResolver {
   }
 
   *#inputOf(filling: Filling): Steps<unknown> {
-    const { task, field, places, values, signal } = filling
+    const { task, field, places, values } = filling
     throwIfEnded(filling)
     const input = yield* fill(task.input, places, values)
     if (!isWithinDepth(input)) {
       throw invalidInput(`${field}: nested deeper than ${MAX_JSON_DEPTH} levels with the values of its references`)
     }
-    if (task.resolvedInput !== undefined) return input
-    const kept = yield* keptInput(input)
-    if (!signal.aborted) this.#options.store.apply({ kind: 'input-resolved', task, at: Date.now(), input: kept })
+    return input
+  }
+
+  /** Notes `input` as that of all attempts, and returns it: a promise if it is large. */
+  #noted({ task, places, signal }: Filling, input: unknown): unknown {
+    if (task.resolvedInput !== undefined || signal.aborted) return input
+    const digest = runCooperatively(digestToKeep(input))
+    if (digest !== undefined)
+      return this.#notedLarge(task, { input, digest, isLasting: !places.some(isReference) }, signal)
+    this.#options.store.apply({ kind: 'input-resolved', task, at: Date.now(), input })
+    return input
+  }
+
+  async #notedLarge(task: Task, { input, digest, isLasting }: LargeInput, signal: AbortSignal): Promise<unknown> {
+    const { store, keepInput } = this.#options
+    const kept = await digest
+    const file = isLasting ? undefined : await keepInput(task, input)
+    if (!signal.aborted)
+      store.apply({ kind: 'input-resolved', task, at: Date.now(), input: kept, ...(file && { file }) })
+    else if (file !== undefined) store.onResultDropped(file)
     return input
   }
 
@@ -154,12 +188,21 @@ interface Filling {
   readonly signal: AbortSignal
 }
 
+interface LargeInput {
+  readonly input: unknown
+  readonly digest: unknown
+  /** Its values are all in the graph, which stays: no file is needed. */
+  readonly isLasting: boolean
+}
+
 /** A task that is referenced. */
 interface Source {
   readonly records: Records
   /** The places of its values, counted from 0. */
   readonly positions: readonly number[]
 }
+
+const isReference = ({ placeholder }: Place): boolean => placeholder.kind === 'reference'
 
 /** Puts in the values of literals and parameters. */
 function* givenValues(filling: Filling): Steps<void> {

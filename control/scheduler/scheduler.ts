@@ -51,6 +51,8 @@ export interface SchedulerOptions {
   readonly onFault?: (fault: string) => void
   /** The value that a task holds for a result: the result itself, or a promise of what stands for a large one. */
   readonly toKeep?: (task: Task, result: unknown) => unknown
+  /** Writes a large input to a file. Default: it is resolved again for each attempt. */
+  readonly keepInput?: InputResolverOptions['keepInput']
   /** Reads what stands for a large result. Default: no result is large. */
   readonly readResult?: InputResolverOptions['readResult']
   /** Bytes that the JSON of a value may have that a task references in another one. Default: any number. */
@@ -83,10 +85,11 @@ export class Scheduler {
     flush,
     onFault,
     toKeep,
+    keepInput = async () => undefined,
     readResult = async ({ name }) => ({ lost: `nothing reads ${name}` }),
     maxReferenceBytes = Number.POSITIVE_INFINITY,
   }: SchedulerOptions) {
-    const inputs = new InputResolver({ store, readResult, maxReferenceBytes })
+    const inputs = new InputResolver({ store, keepInput, readResult, maxReferenceBytes })
     this.#onFault = onFault ?? (() => {})
     this.#store = store
     this.#log = log

@@ -27,6 +27,7 @@ export function changeTask(change: AttemptChange): void {
       break
     case 'input-resolved':
       task.resolvedInput = change.input
+      task.inputFile = change.file
       break
     case 'process-started':
       task.process = change.process
@@ -77,6 +78,7 @@ function moveTo(task: Task, status: TaskStatus): void {
 function end(task: Task, at: number, ending: Ending): void {
   moveTo(task, ending.status)
   task.process = undefined
+  task.inputFile = undefined
   task.isBackingOff = false
   task.finishedAt = at
   if (task.attempts !== undefined && ending.status !== 'skipped') {

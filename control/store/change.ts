@@ -1,10 +1,12 @@
 /** The changes of tasks in memory. All of them pass through `TaskStore.apply`. */
+
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { SkipStanding } from '../graph/conditions.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Graph, Task } from '../graph/graph.ts'
+import type { ResultFile } from '../graph/result-file.ts'
 
 /** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */
 export type Ending =
@@ -33,7 +35,13 @@ export type Change =
   /** An attempt begins to execute. */
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
   /** The values that the placeholders of the input stand for are known: what the executor gets, as the record keeps it. */
-  | { readonly kind: 'input-resolved'; readonly task: Task; readonly at: number; readonly input: unknown }
+  | {
+      readonly kind: 'input-resolved'
+      readonly task: Task
+      readonly at: number
+      readonly input: unknown
+      readonly file?: ResultFile
+    }
   /** The attempt has started a process. */
   | { readonly kind: 'process-started'; readonly task: Task; readonly at: number; readonly process: ProcessIdentity }
   /**

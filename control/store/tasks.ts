@@ -181,8 +181,10 @@ export class TaskStore {
       this.#delete(change.task, change.at)
       return
     }
+    const { inputFile } = change.task
     changeTask(change)
     if (change.kind !== 'ended') return
+    if (inputFile !== undefined) this.onResultDropped(inputFile)
     this.#leave(change.task.graph, change.at)
     if (change.task.isDeleted) this.#forget(change.task)
     this.#endWaiters.notify(change.task)
@@ -216,9 +218,11 @@ export class TaskStore {
     this.#ids.release(task)
     this.hiddenRunning.delete(task)
     if (task.result instanceof ResultFile) this.onResultDropped(task.result)
+    if (task.inputFile !== undefined) this.onResultDropped(task.inputFile)
     if (task.isTerminal && task.reusedFrom === undefined) this.onForgotten(task)
     task.result = undefined
     task.resolvedInput = undefined
+    task.inputFile = undefined
     task.progress = undefined
     task.attempts = undefined
     if (task.graph.visible > 0 || task.graph.live > 0) return

@@ -118,9 +118,14 @@ export const controlLogEvents = {
     when: 'A result of more than 64 KiB could not be written to results/.',
     fields: CAUSE,
   },
+  'cannot write a large input to its file; later attempts resolve it again': {
+    level: 'error',
+    when: 'An input of more than 64 KiB with values of other tasks could not be written to results/.',
+    fields: CAUSE,
+  },
   'a large result is lost': {
     level: 'warn',
-    when: 'The file of a result is missing or damaged.',
+    when: 'The file of a result, or of a large input, is missing or damaged.',
     fields: { ...CAUSE, file: 'Name of the file.' },
   },
   'cannot remove a result': {

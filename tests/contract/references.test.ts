@@ -80,7 +80,8 @@ describe('a task gets', () => {
     await using control = await startControl()
     const large = 'ö"\n'.repeat(40_000)
     const task = await runAfter(control, large, noop('b', message))
-    expect(readdirSync(join(control.dataDir, 'results')).length).toBe(2)
+    const files = readdirSync(join(control.dataDir, 'results'))
+    expect(files.filter((name) => !/^\d+-\d+-0-/.test(name))).toHaveLength(2)
     expect(task).toMatchObject({ status: 'success', result: { message: large } })
     const json = JSON.stringify({ message: large })
     const $digest = `sha256:${createHash('sha256').update(json).digest('hex')}`
@@ -111,6 +112,49 @@ describe('a task gets', () => {
     expect(task).toMatchObject({ status: 'success', attempt: 2, resolved_input: { script, args: ['the value'] } })
     expect(readFileSync(`${go}.values`, 'utf8')).toBe('the value\nthe value\n')
     expect((await control.get('b')).params).toEqual({ script, args: [message] })
+  })
+
+  test('a large value in each attempt, also after a kill of the service, and after the other task was deleted', async () => {
+    using dir = tempDir()
+    const go = join(dir.path, 'go')
+    const dataDir = join(dir.path, 'data')
+    const options = { dataDir, flags: ['--persist-interval', '20ms'], env: { SERVICE_SHELL_POLICY: 'open' } }
+    const script = `wc -c >> ${go}.sizes; test -e ${go}.kill || sleep 300; test -e ${go}`
+    const large = 'x'.repeat(70_000)
+    const sizes = async (count: number) =>
+      await until(
+        () => (existsSync(`${go}.sizes`) ? readFileSync(`${go}.sizes`, 'utf8').trim().split('\n') : []),
+        (lines) => lines.length === count,
+      )
+    {
+      await using control = await startControl(options)
+      await control.submit([
+        noop('a', large),
+        {
+          ...{ id: 'b', type: 'shell', depends_on: ['a'], retry: 1_000, backoff: { initial_ms: 10, max_ms: 10 } },
+          params: { script, stdin: message },
+        },
+      ])
+      await sizes(1)
+      expect((await control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
+      await control.stop('SIGKILL')
+    }
+    writeFileSync(`${go}.kill`, '')
+    await using control = await startControl(options)
+    await until(
+      () => readFileSync(`${go}.sizes`, 'utf8').trim().split('\n').length,
+      (attempts) => attempts > 3,
+    )
+    writeFileSync(go, '')
+    const task = await control.ended('b')
+    expect([task.status, task.error]).toEqual(['success', undefined])
+    expect(task.resolved_input).toMatchObject({ $digest: expect.stringContaining('sha256:') })
+    expect(JSON.stringify(task)).not.toContain('input_file')
+    expect(new Set(readFileSync(`${go}.sizes`, 'utf8').trim().split('\n').map(Number))).toEqual(new Set([large.length]))
+    await until(
+      () => readdirSync(join(dataDir, 'results')),
+      (files) => files.length === 0,
+    )
   })
 
   test('its value in a graph that is an action, and in a graph of an agent', async () => {
