@@ -8,6 +8,7 @@
 import { isGiven, type JsonObject, jsonTypeOf } from '../../shared/json.ts'
 import { pointerFault, pointerValue } from '../../shared/json-pointer.ts'
 import type { Steps } from '../../shared/steps.ts'
+import { jsonInText } from '../json/json-in-text.ts'
 import { jsonBytes, jsonText } from '../json/pieces.ts'
 
 /** The forms of `as`. */
@@ -81,7 +82,7 @@ function* inForm(
     case 'lines':
       return typeof value === 'string' ? { value: linesOf(value) } : `is no text with lines: it is ${typeText(value)}`
     case 'json':
-      return typeof value === 'string' ? parsed(value) : { value }
+      return typeof value === 'string' ? yield* jsonInText(value) : { value }
     default:
       return { value }
   }
@@ -92,14 +93,6 @@ function linesOf(text: string): string[] {
   const lines = text.split(/\r?\n/)
   if (lines.at(-1) === '') lines.pop()
   return lines
-}
-
-function parsed(text: string): { readonly value: unknown } | string {
-  try {
-    return { value: JSON.parse(text) }
-  } catch (error) {
-    return `is not JSON: ${(error as Error).message.replace(/^JSON Parse error: /, '')}`
-  }
 }
 
 const typeText = (value: unknown): string => {

@@ -12,12 +12,15 @@ const record = {
     json: '{"a":[1,null]}',
     bad: '{"a":',
     number: 7,
+    infinite: '{"a":[1,-1e999]}',
+    deep: '['.repeat(800),
+    brackets: `["${'[{'.repeat(300)}\\\\","\\"[",1e308]`,
     none: null,
     list: [1, { 'a/b': 'deep', 'm~n': 2 }],
   },
 }
 
-const standsFor = (object: Record<string, unknown>, maxBytes = 1_000) => {
+const standsFor = (object: Record<string, unknown>, maxBytes = 4_000) => {
   const reference = referenceIn({ $from: 'a', ...object })
   if (typeof reference === 'string') throw new Error(reference)
   const found = runSync(referencedValue(record, reference, maxBytes))
@@ -43,6 +46,11 @@ describe('a reference stands for', () => {
     ['a null as text', { path: '/result/none', as: 'text' }, 'null'],
     ['a list as text', { path: '/result/list', as: 'text' }, '[1,{"a/b":"deep","m~n":2}]'],
     ['text as JSON', { path: '/result/json', as: 'json' }, { a: [1, null] }],
+    [
+      'text as JSON, with brackets in its texts',
+      { path: '/result/brackets', as: 'json' },
+      [`${'[{'.repeat(300)}\\`, '"[', 1e308],
+    ],
     ['a value as JSON', { path: '/result/list', as: 'json' }, record.result.list],
     ['lines', { path: '/result/text', as: 'lines' }, ['one', 'two', '', 'four']],
     ['no lines', { path: '/result/empty', as: 'lines' }, []],
@@ -57,6 +65,8 @@ describe('a reference fails with', () => {
     [{ path: '/result/constructor' }, 'task a has no /result/constructor, and there is no default'],
     [{ path: '/result/list/length' }, 'task a has no /result/list/length, and there is no default'],
     [{ path: '/result/bad', as: 'json' }, '/result/bad of task a is not JSON: Unexpected EOF'],
+    [{ path: '/result/infinite', as: 'json' }, '/result/infinite of task a has a number that is too large'],
+    [{ path: '/result/deep', as: 'json' }, '/result/deep of task a is nested deeper than 200 levels'],
     [{ path: '/result/list', as: 'lines' }, '/result/list of task a is no text with lines: it is an array'],
     [{ path: '/result/number', as: 'lines' }, '/result/number of task a is no text with lines: it is a number'],
     [{ path: '/result/none', as: 'lines' }, '/result/none of task a is no text with lines: it is null'],
