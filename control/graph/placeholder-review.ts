@@ -12,7 +12,7 @@ import { fill, findPlaceholders, type Path, type Place, pathText } from './place
 import type { Report } from './report.ts'
 import { ResolvedSize } from './resolved-size.ts'
 import type { CheckedTasks, ValidTask } from './validate.ts'
-import { whenIn } from './when.ts'
+import { operandFault, whenIn } from './when.ts'
 
 /** The input of a task with all values that are known at submission. */
 export interface KnownInput {
@@ -61,8 +61,9 @@ export function* reviewPlaceholders(
     }
     if (task.when != null) {
       const when = whenIn(task.when)
-      if (typeof when === 'string') report(`task ${id}: ${when}`, id)
-      else references.push({ position, id: when.reference.id })
+      const fault = typeof when === 'string' ? when : yield* operandFault(when)
+      if (fault !== undefined) report(`task ${id}: ${fault}`, id)
+      else if (typeof when !== 'string') references.push({ position, id: when.reference.id })
     }
     if (isYieldDue(position)) yield
   }

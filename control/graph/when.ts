@@ -6,12 +6,12 @@
  * values, `matches` a text with a glob.
  */
 import type { JsonObject } from '../../shared/json.ts'
-import { nearestName } from '../../shared/nearest-name.ts'
+import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import { didYouMean, quoted } from '../../shared/unknown-names.ts'
 import { isWithinDepth } from '../json/depth.ts'
 import { MAX_GLOB_CHARACTERS, matchesGlob } from './glob.ts'
-import { hasPlaceholder } from './placeholders.ts'
+import { findPlaceholders } from './placeholders.ts'
 import { REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'
 
 const TESTS = ['equals', 'not', 'in', 'matches'] as const
@@ -28,10 +28,27 @@ export interface When {
 
 const FIELDS: readonly string[] = [...REFERENCE_FIELDS, ...TESTS]
 
+/** Names of the tests in other systems. */
+const SYNONYMS: Synonyms = {
+  eq: 'equals',
+  is: 'equals',
+  ne: 'not',
+  neq: 'not',
+  not_equal: 'not',
+  not_equals: 'not',
+  is_not: 'not',
+  one_of: 'in',
+  any_of: 'in',
+  glob: 'matches',
+  like: 'matches',
+  pattern: 'matches',
+}
+
 /** The condition that the field `when` of a task holds, or what is wrong with it. */
 export function whenIn(object: Readonly<JsonObject>): When | string {
   const other = Object.keys(object).find((name) => !FIELDS.includes(name))
-  if (other !== undefined) return `when: unknown field ${quoted(other)}${didYouMean(nearestName(other, FIELDS))}`
+  if (other !== undefined)
+    return `when: unknown field ${quoted(other)}${didYouMean(nearestName(other, FIELDS, SYNONYMS))}`
   const reference = referenceIn(object)
   if (typeof reference === 'string') return `when.${reference}`
   // A null is a value to compare with.
@@ -40,7 +57,6 @@ export function whenIn(object: Readonly<JsonObject>): When | string {
   const operand = object[kind]
   const test = testOf(kind, operand)
   if (typeof test === 'string') return `when.${kind}: ${test}`
-  if (hasPlaceholder(operand)) return `when.${kind}: expected a value without placeholders`
   return { reference, test }
 }
 
@@ -50,6 +66,12 @@ export function whenIn(object: Readonly<JsonObject>): When | string {
  */
 export const storedWhen = (when: Readonly<JsonObject>): Readonly<JsonObject> =>
   isWithinDepth(when) ? when : { $from: when.$from }
+
+/** What is wrong with the value that a condition compares with. It may be as large as a graph. */
+export function* operandFault({ test: { kind, operand } }: When): Steps<string | undefined> {
+  const { places, faults } = yield* findPlaceholders(operand)
+  return places.length + faults.length > 0 ? `when.${kind}: expected a value without placeholders` : undefined
+}
 
 function testOf(kind: (typeof TESTS)[number], operand: unknown): Test | string {
   if (kind === 'in') return Array.isArray(operand) ? { kind, operand } : 'expected a list of values'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { MAX_GLOB_CHARACTERS } from '../../../control/graph/glob.ts'
-import { passes, type When, whenIn } from '../../../control/graph/when.ts'
+import { operandFault, passes, type When, whenIn } from '../../../control/graph/when.ts'
 import { runSync } from '../../../shared/steps.ts'
 
 const when = (fields: object) => whenIn({ $from: 'a', ...fields })
@@ -24,6 +24,8 @@ describe('a condition', () => {
     [{}, 'when: expected exactly one of equals, not, in, matches'],
     [{ equals: 1, not: 2 }, 'when: expected exactly one of equals, not, in, matches'],
     [{ equal: 1 }, 'when: unknown field "equal" (did you mean "equals"?)'],
+    [{ eq: 1 }, 'when: unknown field "eq" (did you mean "equals"?)'],
+    [{ not_equals: 1 }, 'when: unknown field "not_equals" (did you mean "not"?)'],
     [{ $from: '', equals: 1 }, 'when.$from: expected the id of a task'],
     [{ path: 'status', equals: 1 }, 'when.path: expected a JSON Pointer, which begins with "/"'],
     [{ as: 'xml', equals: 1 }, 'when.as: expected text, json, lines'],
@@ -33,9 +35,23 @@ describe('a condition', () => {
       { matches: 'a'.repeat(MAX_GLOB_CHARACTERS + 1) },
       `when.matches: expected at most ${MAX_GLOB_CHARACTERS} characters, got ${MAX_GLOB_CHARACTERS + 1}`,
     ],
-    [{ equals: { a: [{ $param: 'b' }] } }, 'when.equals: expected a value without placeholders'],
   ])('%j is none', (fields, fault) => {
     expect(when(fields)).toBe(fault)
+  })
+
+  test.each([
+    [{ equals: { a: [{ $param: 'b' }] } }, 'when.equals: expected a value without placeholders'],
+    [{ in: [1, { $from: 1 }] }, 'when.in: expected a value without placeholders'],
+    [{ in: [1, { from: 'a' }] }, undefined],
+  ])('%j compares with data', (fields, fault) => {
+    expect(runSync(operandFault(when(fields) as When))).toBe(fault!)
+  })
+
+  test('that compares with a million values is looked at in steps', () => {
+    const steps = operandFault(when({ in: new Array(1_000_000).fill(0) }) as When)
+    let count = 0
+    while (!steps.next().done) count++
+    expect(count).toBeGreaterThan(100)
   })
 })
 
