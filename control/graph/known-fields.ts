@@ -72,6 +72,9 @@ const TASK_SYNONYMS: Synonyms = {
 const GRAPH_SYNONYMS: Synonyms = {
   graph_name: 'name',
   title: 'name',
+  parameters: 'params',
+  variables: 'params',
+  vars: 'params',
   tags: 'labels',
 }
 

@@ -44,6 +44,7 @@ describe('an unknown field of a graph is refused', () => {
     [{ tasks: [noop('a', { colour: 'red' })] }, 'unknown field "colour" in task a'],
     [{ tasks: [noop('a', { colour: null })] }, 'unknown field "colour" in task a'],
     [{ tasks: [noop('a')], taks: [] }, 'unknown field "taks" in graph (did you mean "tasks"?)'],
+    [{ tasks: [noop('a')], parameters: {} }, 'unknown field "parameters" in graph (did you mean "params"?)'],
     [{ tasks: [noop('a')], priority: 1 }, 'unknown field "priority" in graph'],
     [
       { tasks: [{ id: 'build', type: 'runtime.command', params: { program: 'true' }, limits: { pids_max: 1 } }] },
