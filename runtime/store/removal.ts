@@ -8,6 +8,7 @@
  * Without root, nothing in a directory of mode 000 can be removed, not even by its owner. In that case all directories
  * are opened on the way.
  */
+import { closeSync, constants, openSync } from 'node:fs'
 import { chmod, lstat, readdir, rename, rm } from 'node:fs/promises'
 import { systemCodeOf } from '../../shared/errors.ts'
 
@@ -51,31 +52,78 @@ async function removeDirectory(path: string, isToOpen: boolean): Promise<void> {
   await rm(path, { recursive: true, force: true })
 }
 
-interface Directory {
-  readonly path: Buffer
-  /** The top is level 0. */
-  readonly level: number
-}
-
 /** Leaves no directory deeper than `MAX_LEVEL`, and with `isToOpen` none that is closed. */
 async function flatten(top: string, isToOpen: boolean): Promise<void> {
-  const prefix = `${top}/moved-${crypto.randomUUID()}-`
-  const found: Directory[] = [{ path: Buffer.from(top), level: 0 }]
+  using root = Directory.open(Buffer.from(top))
+  const prefix = `moved-${crypto.randomUUID()}-`
+  /** Directories that are still to be read, as names from the top. */
+  const found: Buffer[][] = [[]]
   let moved = 0
-  for (let directory = found.pop(); directory !== undefined; directory = found.pop()) {
+  for (let names = found.pop(); names !== undefined; names = found.pop()) {
+    using directory = root.descend(names)
+    if (directory === undefined) continue
     if (isToOpen) await chmod(directory.path, OPEN_MODE)
     for (const entry of await readdir(directory.path, { encoding: NAME_ENCODING, withFileTypes: true })) {
       if (!entry.isDirectory()) continue
-      const path = Buffer.concat([directory.path, Buffer.from(`/${entry.name}`, NAME_ENCODING)])
-      const level = directory.level + 1
-      if (level <= MAX_LEVEL) {
-        found.push({ path, level })
+      const name = Buffer.from(entry.name, NAME_ENCODING)
+      if (names.length < MAX_LEVEL) {
+        found.push([...names, name])
         continue
       }
-      if (isToOpen) await chmod(path, OPEN_MODE) // moving a directory writes into it
+      using inner = isToOpen ? directory.descend([name]) : undefined
+      if (inner !== undefined) await chmod(inner.path, OPEN_MODE) // moving a directory writes into it
       const up = Buffer.from(`${prefix}${moved++}`)
-      await rename(path, up)
-      found.push({ path: up, level: 1 })
+      await rename(directory.at(name), root.at(up))
+      found.push([up])
     }
+  }
+}
+
+/** Missing in node:fs; the same on all architectures. */
+const O_PATH = 0o10000000
+
+/**
+ * An open directory, entered without following a link.
+ *
+ * Another task with the same user may still be in the tree and replace a directory by a link, so that a path leads out of
+ * the tree. Names are therefore relative to descriptors: `/proc/self/fd/N/name`. Systems without that have no sandbox whose
+ * tasks have fewer rights than the service; there the path counts.
+ */
+class Directory implements Disposable {
+  readonly path: Buffer
+  readonly #fd: number | undefined
+
+  private constructor(path: Buffer, fd?: number) {
+    this.path = fd === undefined ? path : Buffer.from(`/proc/self/fd/${fd}`)
+    this.#fd = fd
+  }
+
+  static open(path: Buffer): Directory {
+    if (process.platform !== 'linux') return new Directory(path)
+    return new Directory(path, openSync(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW))
+  }
+
+  /** The path of `name` in it. The last name of a path to rename is not followed. */
+  at(name: Buffer): Buffer {
+    return Buffer.concat([this.path, Buffer.from('/'), name])
+  }
+
+  /** The directory `names` below it, to be closed; undefined if there is none any more. */
+  descend(names: readonly Buffer[]): Directory | undefined {
+    let directory = Directory.open(this.at(Buffer.from('.')))
+    for (const name of names) {
+      using outer = directory
+      try {
+        directory = Directory.open(outer.at(name))
+      } catch (error) {
+        if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(systemCodeOf(error) ?? '')) return undefined
+        throw error
+      }
+    }
+    return directory
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd !== undefined) closeSync(this.#fd)
   }
 }

@@ -1,5 +1,15 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { removeTree } from '../../../runtime/store/removal.ts'
@@ -84,4 +94,37 @@ test('nothing there is fine', async () => {
   using made = scratch()
   await removeTree(made.tree)
   expect(existsSync(made.tree)).toBe(false)
+})
+
+/** Once `begins`, swaps the directory `path` for a link to `outside` and back, again and again, until `isOver`. */
+async function swap(path: string, outside: string, begins: () => boolean, isOver: () => boolean): Promise<void> {
+  const nextTurn = () => new Promise(setImmediate)
+  while (!isOver() && !begins()) await nextTurn()
+  while (!isOver()) {
+    try {
+      renameSync(path, `${path}.aside`)
+      symlinkSync(outside, path)
+      await nextTurn()
+      unlinkSync(path)
+      renameSync(`${path}.aside`, path)
+    } catch {
+      // it was moved or removed meanwhile
+    }
+    await nextTurn()
+  }
+}
+
+test('a directory that is swapped for a link meanwhile leads nowhere', async () => {
+  using made = scratch()
+  const outside = join(made.dir, 'outside')
+  const swapped = join(made.tree, '1/2/3/4/5/6/7/8')
+  const names = Array.from({ length: 500 }, (_, i) => `d${i}`)
+  for (const dir of [swapped, outside]) for (const name of names) mkdirSync(join(dir, name), { recursive: true })
+  let isOver = false
+  const isMoving = () => readdirSync(made.tree).some((name) => name.startsWith('moved-'))
+  const swapping = swap(swapped, outside, isMoving, () => isOver)
+  await removeTree(made.tree).catch(() => {}) // what is swapped may be in the way
+  isOver = true
+  await swapping
+  expect(readdirSync(outside).sort()).toEqual(names.toSorted())
 })
