@@ -8,11 +8,12 @@
 /** Stands for a hidden value. */
 export const HIDDEN_VALUE = '***'
 
-/** `env` with hidden values. An `env` that is not an object is hidden as a whole. */
+/** `env` with hidden values; itself where it has none. An `env` that is not an object is hidden as a whole. */
 export function hiddenEnv(env: unknown): unknown {
   if (env === undefined || env === null) return env
   if (typeof env !== 'object' || Array.isArray(env)) return HIDDEN_VALUE
-  return Object.fromEntries(Object.keys(env).map((name) => [name, HIDDEN_VALUE]))
+  const names = Object.keys(env)
+  return names.length === 0 ? env : Object.fromEntries(names.map((name) => [name, HIDDEN_VALUE]))
 }
 
 /** The first name in `env` whose value is `***`; `""` if `env` itself is; undefined if none is. */

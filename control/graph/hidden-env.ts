@@ -3,7 +3,7 @@
  * Pure.
  */
 import { HIDDEN_VALUE, hiddenEnv, hiddenValueText, nameOfHidden } from '../../shared/hidden-env.ts'
-import { isGiven, isObject } from '../../shared/json.ts'
+import { isObject } from '../../shared/json.ts'
 import { normalizeTool } from './normalize.ts'
 import { hasPlaceholderName, placeholderIn } from './placeholders.ts'
 import type { Report } from './report.ts'
@@ -44,7 +44,10 @@ function shownAt(value: unknown, shown: (fields: Fields) => Fields): unknown {
   return fields
 }
 
-const shownLocal = (input: Fields): Fields => (isGiven(input.env) ? { ...input, env: hiddenEnv(input.env) } : input)
+function shownLocal(input: Fields): Fields {
+  const env = hiddenEnv(input.env)
+  return env === input.env ? input : { ...input, env }
+}
 
 function shownRuntime(input: Fields): Fields {
   const shown = shownFields(input)
@@ -55,13 +58,14 @@ function shownRuntime(input: Fields): Fields {
 
 /** An execution, or an input with the same fields beside others; itself where nothing is hidden. */
 function shownFields(fields: Fields): Fields {
-  const isHidingEnv = isGiven(fields.env)
+  const env = hiddenEnv(fields.env)
+  const isHidingEnv = env !== fields.env
   const odd = TEXT_FIELDS.filter((name) => isOdd(fields[name]))
   if (!isHidingEnv && odd.length === 0) return fields
   return {
     ...fields,
     ...Object.fromEntries(odd.map((name) => [name, HIDDEN_VALUE])),
-    ...(isHidingEnv && { env: hiddenEnv(fields.env) }),
+    ...(isHidingEnv && { env }),
   }
 }
 

@@ -1,6 +1,7 @@
 /** The record of a task, on the wire and in the state file. Absent values are omitted. Pure. */
 import type { RuntimeRecord, TaskRecord } from '../../shared/contract/control.ts'
 import { isoTime } from '../../shared/iso-time.ts'
+import { pointerValue } from '../../shared/json-pointer.ts'
 import type { Task } from './graph.ts'
 import { shownInput } from './hidden-env.ts'
 import { ResultFile } from './result-file.ts'
@@ -15,6 +16,27 @@ export function taskRecord(task: Task): TaskRecord & { readonly result_file?: st
 /** The record as a restart needs it, with the values of `env`. Never for the wire. */
 export const wholeRecord = (task: Task) =>
   recordOf(task, { params: task.params, input: task.input, resolved: task.resolvedInput })
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** The fields of the record that may hold an `env`, with its values. Never for the wire. */
+export const wholeInputs = (task: Task): Fields => ({
+  params: task.params,
+  input: task.input,
+  resolved_input: task.resolvedInput,
+})
+
+/**
+ * Whether `shown`, a record as callers see it, hides a value at `pointer` or below. `whole` are its whole inputs. What is
+ * shown as it is has not been copied.
+ */
+export function hidesAt(shown: Fields, whole: Fields, pointer: string): boolean {
+  if (pointer === '') return Object.entries(whole).some(([name, value]) => shown[name] !== value)
+  const inWhole = pointerValue(whole, pointer)
+  if (!inWhole.found) return false
+  const inShown = pointerValue(shown, pointer)
+  return inShown.found ? inShown.value !== inWhole.value : inWhole.value !== undefined
+}
 
 /**
  * `params`, `input` and `result` are the JSON of the caller and are not copied. For a result in a file, `result_file`

@@ -48,11 +48,14 @@ export function referenceIn(object: Readonly<JsonObject>): Reference | string {
 /** The value of a reference, and bytes of its JSON text; or why there is none. */
 export type Referenced = { readonly value: unknown; readonly bytes: number } | { readonly fault: string }
 
+/** Where the value of a reference is, for an error text. */
+export const placeOf = ({ id, path }: Reference): string => `${path === '' ? 'the record' : path} of task ${id}`
+
 /** What `reference` stands for where `record` is that of the task that it names. */
 export function* referencedValue(record: object, reference: Reference, maxBytes: number): Steps<Referenced> {
   const { id, path, as } = reference
   const pointed = pointerValue(record, path)
-  const place = `${path === '' ? 'the record' : path} of task ${id}`
+  const place = placeOf(reference)
   if (!pointed.found || pointed.value === undefined) {
     if (reference.default === undefined) return { fault: `task ${id} has no ${path}, and there is no default` }
     return { value: reference.default.value, bytes: 0 }

@@ -6,16 +6,14 @@
  * after a restart, get the noted input. A large one is noted as its digest and kept in a file until the task has ended.
  */
 
-import { HIDDEN_VALUE } from '../../shared/hidden-env.ts'
-import { pointerValue } from '../../shared/json-pointer.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import { quoted } from '../../shared/unknown-names.ts'
 import { ExecutionError, invalidInput } from '../executors/executor.ts'
 import type { Task } from '../graph/graph.ts'
 import { parameterBytes } from '../graph/parameters.ts'
 import { fill, findPlaceholders, type Place, type Places, pathText } from '../graph/placeholders.ts'
-import { taskRecord, wholeRecord } from '../graph/record.ts'
-import { type Reference, referencedValue } from '../graph/references.ts'
+import { hidesAt, taskRecord, wholeInputs } from '../graph/record.ts'
+import { placeOf, type Reference, referencedValue } from '../graph/references.ts'
 import { digestToKeep, isKeptWhole } from '../graph/resolved-input.ts'
 import { ResolvedSize } from '../graph/resolved-size.ts'
 import { ResultFile, type StoredResult } from '../graph/result-file.ts'
@@ -168,11 +166,9 @@ export class InputResolver {
 
   *#referenced(records: Records, reference: Reference, fault: (text: string) => Error) {
     const record = records.at(reference.path, fault)
+    if (records.hides(reference.path)) throw fault(`${placeOf(reference)} holds a hidden value of env`)
     const found = yield* referencedValue(record, reference, this.#options.maxReferenceBytes)
     if ('fault' in found) throw fault(found.fault)
-    if (found.value === HIDDEN_VALUE && records.hides(reference.path)) {
-      throw fault(`${reference.path} of task ${reference.id} is hidden, as all values of env are`)
-    }
     return found
   }
 }
@@ -245,6 +241,7 @@ class Records {
   readonly #task: Task
   readonly #readResult: InputResolverOptions['readResult']
   readonly #record: Readonly<Record<string, unknown>>
+  readonly #whole: Readonly<Record<string, unknown>>
   #reading: Promise<void> | undefined
   /** The result, from its file, or why it is lost. */
   #stored: { readonly value: unknown } | { readonly lost: string } | undefined
@@ -255,6 +252,7 @@ class Records {
     // Both may change after the task has ended; a reference has one value for ever.
     const { replaced: _, result_file: __, ...record } = taskRecord(task)
     this.#record = record
+    this.#whole = wholeInputs(task)
   }
 
   /** Reads a result that is in a file, if `pointer` needs it. Undefined if there is nothing to wait for. */
@@ -284,10 +282,9 @@ class Records {
     return { ...this.#record, result: this.#stored.value }
   }
 
-  /** Whether callers see something else at `pointer` than the task has. */
+  /** Whether callers see something else at `pointer`, or below, than the task has. */
   hides(pointer: string): boolean {
-    const whole = pointerValue(wholeRecord(this.#task), pointer)
-    return whole.found && whole.value !== HIDDEN_VALUE
+    return hidesAt(this.#record, this.#whole, pointer)
   }
 }
 

@@ -422,8 +422,7 @@ describe('what is put in stays data', () => {
       await control.submit(tasks)
       const task = await control.ended('b')
       expect(JSON.stringify(await control.list())).not.toContain(env.TOKEN)
-      if (path.endsWith('env')) expect(task.resolved_input).toEqual({ message: { TOKEN: '***' } })
-      else expect(task.error).toBe(`params.message: ${path} of task a is hidden, as all values of env are`)
+      expect(task.error).toBe(`params.message: ${path} of task a holds a hidden value of env`)
     }
   })
 })
@@ -456,9 +455,7 @@ test('values of env below a placeholder for all parameters are in no answer, and
     const response = await control.post({ tasks })
     expect(response.status).toBe(202)
     const answer = (await response.json()) as { graph_id: string }
-    expect((await control.ended('c')).error).toBe(
-      `params.message: ${path} of task b is hidden, as all values of env are`,
-    )
+    expect((await control.ended('c')).error).toBe(`params.message: ${path} of task b holds a hidden value of env`)
     const shown = [
       await (await control.fetch('/tasks/b')).text(),
       await (await control.fetch(`/tasks?graph_id=${answer.graph_id}`)).text(),
@@ -468,6 +465,43 @@ test('values of env below a placeholder for all parameters are in no answer, and
       expect(text).toContain('***')
       expect(text).not.toContain(secret)
     }
+    await control.allEnded()
+  }
+})
+
+test('a reference to a hidden value, or to what holds one, is refused before its form, default and test', async () => {
+  await using control = await startControl({})
+  const a = (params: object) => ({ id: 'a', type: 'shell', params: { command: 'echo', ...params } })
+  const after = { depends_on: ['a'], run_if: 'always' }
+  const reads: [string, object][] = ['', '/params', '/params/env', '/input/env/T', '/params/env/T'].flatMap((path) =>
+    [{}, { as: 'text' }, { as: 'json' }, { as: 'lines' }, { default: 1 }].map((more): [string, object] => [path, more]),
+  )
+  const tasks = reads.flatMap(([path, more], i) => {
+    const reference = { $from: 'a', path, ...more }
+    return [
+      noop(`given-${i}`, reference, after),
+      noop(`equal-${i}`, 'x', { ...after, when: { ...reference, equals: path.endsWith('T') ? '***' : { T: '***' } } }),
+      noop(`other-${i}`, 'x', { ...after, when: { ...reference, not: 'x' } }),
+    ]
+  })
+  await control.submit([a({ env: { T: 'hunter2-0f6e1c' } }), ...tasks])
+  await control.allEnded()
+  for (let i = 0; i < reads.length; i++) {
+    const error = `${reads[i]![0] || 'the record'} of task a holds a hidden value of env`
+    expect((await control.get(`given-${i}`)).error).toBe(`params.message: ${error}`)
+    for (const id of [`equal-${i}`, `other-${i}`]) {
+      expect(await control.get(id)).toMatchObject({ status: 'failed', error: `when: ${error}` })
+    }
+  }
+  // What is shown as it is can be referenced, beside a hidden value too.
+  for (const [params, path, value] of [
+    [{ env: { T: 'x' }, args: ['***'] }, '/params/args', ['***']],
+    [{ env: {} }, '/params', { command: 'echo', env: {} }],
+    [{ env: null }, '/params/env', null],
+    [{ env: { T: 'x' } }, '/params/env/none', 'the default'],
+  ] as const) {
+    await control.submit([a(params), noop('b', { $from: 'a', path, default: 'the default' }, after)])
+    expect((await control.ended('b')).resolved_input).toEqual({ message: value })
     await control.allEnded()
   }
 })
