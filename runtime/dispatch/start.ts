@@ -63,7 +63,7 @@ export class Starts {
         ...{ dir, dirId: taskDirId(dir.task_dir) },
         ...{ cgroup: cgroups?.forTask(task.task_id), mark: force.markOf(task.task_id) },
       }
-      const values = request.secrets && secrets.variables(request.secrets)
+      const values = request.secrets && secrets.variables(request.secrets, request.execution)
       const start = host.prepare(
         launchPlan(request, plan, context, settings),
         taskEnvironment(request, plan, context, settings, values),

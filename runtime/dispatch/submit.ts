@@ -122,10 +122,10 @@ export class Submissions {
   }
 
   /** Whether the task can have its secrets. Their values are read again when it starts. */
-  #checkSecrets({ secrets }: TaskRequest): void {
+  #checkSecrets({ secrets, execution }: TaskRequest): void {
     if (secrets === undefined) return
     try {
-      this.#options.secrets.variables(secrets)
+      this.#options.secrets.variables(secrets, execution)
     } catch (error) {
       throw error instanceof SecretFault ? invalidInput(error.message) : error
     }

@@ -2,7 +2,7 @@
  * The process of the fork server: started, written to, ended by the end of its input. fork-server.h says what it does.
  */
 import type { FileSink, Subprocess } from 'bun'
-import { TASK_MARK } from './task-mark.ts'
+import { TASK_MARK } from '../../shared/runtime-request/task-mark.ts'
 
 export interface ForkServerSurroundings {
   /** Path of the native launcher. */

@@ -5,7 +5,13 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
-import { MAX_STRING_BYTES } from '../../shared/runtime-request/execution.ts'
+import {
+  bytesTogether,
+  type Execution,
+  MAX_STRING_BYTES,
+  MAX_STRINGS_BYTES,
+  variableBytes,
+} from '../../shared/runtime-request/execution.ts'
 import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
 
 /** Mode bits of a file that others can read or change. The group may read it, as systemd and Kubernetes arrange it. */
@@ -24,10 +30,18 @@ export class Secrets {
     this.#directory = directory
   }
 
-  /** Variables with the values of the secrets that `names` gives them. Throws `SecretFault`. */
-  variables(names: SecretNames): Record<string, string> {
-    return Object.fromEntries(
+  /**
+   * Variables with the values of the secrets that `names` gives them, if a program takes them together with its `execution`.
+   * Throws `SecretFault`.
+   */
+  variables(names: SecretNames, execution: Execution): Record<string, string> {
+    const values = Object.fromEntries(
       Object.entries(names).map(([variable, name]) => [variable, this.#valueFor(variable, name)]),
+    )
+    const bytes = bytesTogether(execution, values)
+    if (bytes <= MAX_STRINGS_BYTES) return values
+    throw new SecretFault(
+      `execution and secrets have ${bytes} bytes of arguments and environment and a program takes at most ${MAX_STRINGS_BYTES}`,
     )
   }
 
@@ -41,6 +55,10 @@ export class Secrets {
       // Files of one line usually end with a line break, which is no part of the secret.
       const value = readFileSync(fd, 'utf8').replace(/\r?\n$/, '')
       if (value.includes('\0') || value.includes('\ufffd')) throw refuse(`the secret ${name} is no text`)
+      const bytes = variableBytes(variable, value)
+      if (bytes > MAX_STRING_BYTES) {
+        throw refuse(`has ${bytes} bytes with its name and a program takes at most ${MAX_STRING_BYTES} in one string`)
+      }
       return value
     } finally {
       closeSync(fd)

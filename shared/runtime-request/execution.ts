@@ -61,8 +61,9 @@ function validCommand({ program = '', args = [], script, interpreter = [], env =
   checkProgram('execution.program', program)
   checkStrings('execution.args', args)
   checkEnvironment(env)
-  checkTogether([program, ...args], env)
-  return { kind: 'command', program, args, env }
+  const execution: Execution = { kind: 'command', program, args, env }
+  checkTogether(execution)
+  return execution
 }
 
 function validScript({ program, args = [], script = '', interpreter, env = {} }: ExecutionSpec): Execution {
@@ -76,8 +77,9 @@ function validScript({ program, args = [], script = '', interpreter, env = {} }:
     checkStrings('execution.interpreter', interpreter)
   }
   checkEnvironment(env)
-  checkTogether(interpreter ?? [], env)
-  return { kind: 'script', script, interpreter: interpreter ?? [DEFAULT_INTERPRETER], env }
+  const execution: Execution = { kind: 'script', script, interpreter: interpreter ?? [DEFAULT_INTERPRETER], env }
+  checkTogether(execution)
+  return execution
 }
 
 function checkProgram(path: string, program: string): void {
@@ -102,7 +104,7 @@ export function checkEnvironment(env: Environment, at = 'execution.env'): void {
     if (isBlank(name) || name.includes('=')) {
       throw requestFault(`${at} keys must be non-empty and cannot contain "="`)
     }
-    const bytes = Buffer.byteLength(name) + 1 + Buffer.byteLength(value)
+    const bytes = variableBytes(name, value)
     if (isSound(name) && isSound(value) && value !== HIDDEN_VALUE && bytes <= MAX_STRING_BYTES) continue
     const path = `${at}.${shortened(name)}`
     checkText(`the name of ${path}`, name)
@@ -117,14 +119,25 @@ const tooLong = (path: string, bytes: number) =>
     `${path} has ${bytes} bytes and a program takes at most ${MAX_STRING_BYTES} in one string (write it to a file, or make it part of a script)`,
   )
 
-function checkTogether(strings: readonly string[], env: Environment): void {
-  let bytes = 0
-  for (const string of strings) bytes += Buffer.byteLength(string) + BYTES_PER_STRING
-  for (const [name, value] of Object.entries(env)) {
-    bytes += Buffer.byteLength(name) + 1 + Buffer.byteLength(value) + BYTES_PER_STRING
-  }
+function checkTogether(execution: Execution): void {
+  const bytes = bytesTogether(execution)
   if (bytes <= MAX_STRINGS_BYTES) return
   throw requestFault(
     `execution has ${bytes} bytes of arguments and environment and a program takes at most ${MAX_STRINGS_BYTES} (write them to a file, or make them part of a script)`,
   )
 }
+
+/** What the kernel counts for the arguments and the environment of `execution`, with `more` variables. */
+export function bytesTogether(execution: Execution, more: Environment = {}): number {
+  const strings = execution.kind === 'command' ? [execution.program, ...execution.args] : execution.interpreter
+  let bytes = 0
+  for (const string of strings) bytes += Buffer.byteLength(string) + BYTES_PER_STRING
+  for (const env of [execution.env, more]) {
+    for (const [name, value] of Object.entries(env)) bytes += variableBytes(name, value) + BYTES_PER_STRING
+  }
+  return bytes
+}
+
+/** Bytes of `NAME=value`. */
+export const variableBytes = (name: string, value: string): number =>
+  Buffer.byteLength(name) + 1 + Buffer.byteLength(value)

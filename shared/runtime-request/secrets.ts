@@ -1,5 +1,6 @@
 /** Variables whose values the runtime service looks up when the task starts. Requests hold only names. Pure. */
 import { requestFault } from './fault.ts'
+import { TASK_MARK } from './task-mark.ts'
 import { checkText, isBlank, shortened } from './text.ts'
 
 /** Secrets of one task. */
@@ -23,6 +24,7 @@ export function validSecrets(given: SecretNames = {}, env: Readonly<Record<strin
     }
     const path = `secrets.${shortened(variable)}`
     checkText(`the name of ${path}`, variable)
+    if (variable === TASK_MARK) throw requestFault(`${path} marks the processes of a task and cannot be replaced`)
     if (Object.hasOwn(env, variable)) throw requestFault(`${path} is a variable of execution.env, too`)
     if (!isSecretName(name)) {
       throw requestFault(

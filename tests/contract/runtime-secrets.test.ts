@@ -38,6 +38,7 @@ beforeAll(async () => {
   put('written', VALUE, 0o620)
   put('binary', 'a\0b')
   put('long', 'x'.repeat(200_000))
+  put('nearly-long', 'x'.repeat(131_069))
   mkdirSync(join(secrets.path, 'directory'))
   symlinkSync('token', join(secrets.path, 'link'))
   runtime = await startRuntime({ flags: ['--secrets-dir', secrets.path] })
@@ -142,6 +143,15 @@ describe('a task that asks for a secret that it cannot have is refused, in words
     [{ TOKEN: 'directory' }, 'secrets.TOKEN: the secret directory is not a file'],
     [{ TOKEN: 'binary' }, 'secrets.TOKEN: the secret binary is no text'],
     [{ TOKEN: 'long' }, 'secrets.TOKEN: the secret long has 200000 bytes (at most 131071)'],
+    [
+      { LONGERNAME: 'nearly-long' },
+      'secrets.LONGERNAME: has 131080 bytes with its name and a program takes at most 131071 in one string',
+    ],
+    [
+      Object.fromEntries(Array.from({ length: 16 }, (_, i) => [String.fromCharCode(65 + i), 'nearly-long'])),
+      'execution and secrets have 2097313 bytes of arguments and environment and a program takes at most 1966080',
+    ],
+    [{ TASKMILL_TASK: 'token' }, 'secrets.TASKMILL_TASK marks the processes of a task and cannot be replaced'],
     [{ TOKEN: '../token' }, `secrets.TOKEN: ${NAME_RULE} "../token"`],
     [{ TOKEN: '..' }, `secrets.TOKEN: ${NAME_RULE} ..`],
     [{ TOKEN: '' }, `secrets.TOKEN: ${NAME_RULE} ""`],

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test'
 import { endCgroup, endLeftCgroups, endMarked } from '../../../runtime/dispatch/force.ts'
-import { TASK_MARK } from '../../../runtime/launcher/task-mark.ts'
+import { TASK_MARK } from '../../../shared/runtime-request/task-mark.ts'
 import { memoryLog } from '../../support/memory-log.ts'
 import { isAlive, until } from '../../support/until.ts'
 

@@ -256,7 +256,7 @@ const FAULTS: Readonly<Record<string, readonly [parts: object, message: string][
     ],
     [
       { execution: { kind: 'script', script: 'x', env: { A: 'x'.repeat(100_000), ...manyLong(20) } } },
-      `execution has 2100271 bytes of arguments and environment and a program takes at most ${MAX_STRINGS_BYTES} (write them to a file, or make them part of a script)`,
+      `execution has 2100287 bytes of arguments and environment and a program takes at most ${MAX_STRINGS_BYTES} (write them to a file, or make them part of a script)`,
     ],
   ],
   limits: [

@@ -1,2 +1,0 @@
-/** Environment variable that marks the processes of a task, and its launcher. The other side is setproctitle.h. */
-export const TASK_MARK = 'TASKMILL_TASK'
