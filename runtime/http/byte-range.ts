@@ -11,7 +11,7 @@ export interface ByteRange {
  * that a server may ignore (several parts, another unit, a malformed one). Null if the file has no such part.
  */
 export function byteRangeOf(header: string | null, size: number): ByteRange | null | undefined {
-  const match = /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(header?.replaceAll(/[ \t]/g, '') ?? '')
+  const match = /^bytes=(\d*)-(\d*)$/i.exec(header?.replaceAll(/[ \t]/g, '') ?? '')
   const [first = '', last = ''] = match?.slice(1) ?? []
   if (first === '' && last === '') return undefined
   if (first === '')

@@ -6,7 +6,7 @@ import { ServiceError } from '../../shared/errors.ts'
 import { pathOf } from '../../shared/http-service.ts'
 import { described, json, other } from '../../shared/openapi/route.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
-import { listDirectory } from '../store/directory-list.ts'
+import { DirectoryLists } from '../store/directory-list.ts'
 import { fileStream } from '../store/file-stream.ts'
 import { taskDir } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
@@ -26,6 +26,7 @@ export interface FileRoutes {
 const BASE = '/api/v1/tasks/:id/files'
 
 export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): AnyElysia => {
+  const lists = new DirectoryLists()
   const answer = async (id: string, request: Request, path: string): Promise<Response | DirectoryListing> => {
     const { task_id } = knownTask(store, id)
     const names = namesOf(path)
@@ -36,7 +37,7 @@ export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): A
       app.server?.timeout(request, 0)
       return fileAnswer(entry, request, shown)
     }
-    return await directoryAnswer(entry.fd, shown)
+    return await directoryAnswer(lists, entry.fd, shown)
   }
   return app
     .get(
@@ -75,6 +76,7 @@ export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): A
           400: 'The path is malformed.',
           403: 'The service may not read the file.',
           404: 'There is no such task, no such file, or the path has a symlink.',
+          409: 'A program has a lease on the file: try again in a minute.',
           413: 'The file is larger than 1 GiB: ask for parts of it.',
           416: 'The file has no such part.',
         },
@@ -103,6 +105,8 @@ function opened(entry: WorkspaceEntry, path: string): Opened {
       throw new Refusal('not_found', `a symlink, which is not followed: ${path}`)
     case 'other':
       throw new Refusal('not_found', `neither a file nor a directory: ${path}`)
+    case 'leased':
+      throw new Refusal('conflict', `a program has a lease on this file: try again in a minute: ${path}`)
     case 'closed':
       throw new Refusal('permission_denied', `the service may not read this file of the task: ${path}`)
     default:
@@ -111,8 +115,8 @@ function opened(entry: WorkspaceEntry, path: string): Opened {
 }
 
 /**
- * Bun sends a stream without Content-Length, so the size of the file has a header of its own. To answer HEAD, Elysia reads
- * the stream and counts its bytes.
+ * Bun sends a stream without Content-Length, so the size of the file has a header of its own. HEAD gets no stream: Elysia
+ * would read all of it to count its bytes.
  */
 function fileAnswer({ fd, size }: Extract<Opened, { kind: 'file' }>, request: Request, path: string): Response {
   let isTaken = false
@@ -130,6 +134,7 @@ function fileAnswer({ fd, size }: Extract<Opened, { kind: 'file' }>, request: Re
       ...(range !== undefined && { 'content-range': `bytes ${from}-${to - 1}/${size}` }),
     }
     const status = range === undefined ? 200 : 206
+    if (request.method === 'HEAD') return new Response(null, { status, headers })
     isTaken = true
     return new Response(fileStream(fd, from, to), { status, headers })
   } finally {
@@ -137,9 +142,9 @@ function fileAnswer({ fd, size }: Extract<Opened, { kind: 'file' }>, request: Re
   }
 }
 
-async function directoryAnswer(fd: number, path: string): Promise<DirectoryListing> {
+async function directoryAnswer(lists: DirectoryLists, fd: number, path: string): Promise<DirectoryListing> {
   try {
-    return { path, ...(await listDirectory(fd)) }
+    return { path, ...(await lists.list(fd)) }
   } finally {
     closeSync(fd)
   }

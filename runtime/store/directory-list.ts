@@ -11,8 +11,22 @@ export interface DirectoryList {
   readonly truncated: boolean
 }
 
-/** Lists the directory `fd`. Which entries a list that is cut off has is up to the file system. */
-export async function listDirectory(fd: number): Promise<DirectoryList> {
+/**
+ * Lists one directory at a time, because the runtime reads a directory of any size into memory as a whole. Further lists
+ * wait.
+ */
+export class DirectoryLists {
+  #last: Promise<unknown> = Promise.resolve()
+
+  /** The list of the directory `fd`. Which entries a list that is cut off has is up to the file system. */
+  list(fd: number): Promise<DirectoryList> {
+    const list = this.#last.then(() => listDirectory(fd))
+    this.#last = list.catch(() => undefined)
+    return list
+  }
+}
+
+async function listDirectory(fd: number): Promise<DirectoryList> {
   const names: string[] = []
   for await (const { name } of await opendir(`/proc/self/fd/${fd}`)) {
     names.push(name)

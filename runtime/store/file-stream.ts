@@ -21,11 +21,14 @@ export function fileStream(fd: number, from: number, to: number): ReadableStream
     {
       async pull(controller) {
         try {
-          const chunk = new Uint8Array(Math.min(CHUNK_BYTES, to - position))
-          const { bytesRead } =
-            chunk.length === 0 ? { bytesRead: 0 } : await readAt(fd, chunk, 0, chunk.length, position)
-          position += bytesRead
-          if (bytesRead > 0) return controller.enqueue(chunk.subarray(0, bytesRead))
+          if (position < to) {
+            const chunk = new Uint8Array(Math.min(CHUNK_BYTES, to - position))
+            const { bytesRead } = await readAt(fd, chunk, 0, chunk.length, position)
+            if (bytesRead === 0) throw new Error(`the file became shorter: it ends at byte ${position} of ${to}`)
+            position += bytesRead
+            controller.enqueue(chunk.subarray(0, bytesRead))
+          }
+          if (position < to) return
           controller.close()
           release()
         } catch (error) {

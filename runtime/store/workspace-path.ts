@@ -3,7 +3,8 @@
  *
  * The path is opened one name at a time, each relative to the descriptor of the directory before it and never through a
  * symlink. So a task that replaces a directory by a link meanwhile changes nothing. Every name is opened with O_PATH first,
- * which has no effect on pipes and devices; only a regular file is then opened to be read, through that descriptor.
+ * which has no effect on pipes and devices; only a regular file is then opened to be read, through that descriptor. A task
+ * can hold a lease on its file, for which an open waits 45 seconds; O_NONBLOCK makes it fail at once.
  *
  * Names relative to a descriptor are `/proc/self/fd/N/name`, so this needs Linux.
  */
@@ -18,7 +19,7 @@ const O_PATH = 0o10000000
 export type WorkspaceEntry =
   | { readonly kind: 'file'; readonly fd: number; readonly size: number }
   | { readonly kind: 'directory'; readonly fd: number }
-  | { readonly kind: 'missing' | 'closed' | 'symlink' | 'other' }
+  | { readonly kind: 'missing' | 'closed' | 'leased' | 'symlink' | 'other' }
 
 /** A name that a path may have: not empty, `.` or `..`, without slash and NUL. */
 export const isName = (name: string): boolean => name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name)
@@ -50,12 +51,13 @@ export function openInWorkspace({ task_dir }: TaskDir, names: readonly string[])
 /** The path of `name` in the directory `fd`. */
 export const pathAt = (fd: number, name: string): string => `/proc/self/fd/${fd}/${name}`
 
-const KINDS: Readonly<Record<string, 'missing' | 'closed'>> = {
+const KINDS: Readonly<Record<string, 'missing' | 'closed' | 'leased'>> = {
   ENOENT: 'missing',
   ENOTDIR: 'missing',
   ENAMETOOLONG: 'missing',
   EACCES: 'closed',
   EPERM: 'closed',
+  EAGAIN: 'leased',
 }
 
 function entryOf(fd: number, status: Stats, workspaceUid: number): WorkspaceEntry {
@@ -64,5 +66,6 @@ function entryOf(fd: number, status: Stats, workspaceUid: number): WorkspaceEntr
   if (!status.isFile()) return { kind: 'other' }
   // A task with a user of its own may have linked a file of another user into its workspace.
   if (status.uid !== workspaceUid && workspaceUid !== process.getuid?.()) return { kind: 'closed' }
-  return { kind: 'file', fd: openSync(`/proc/self/fd/${fd}`, constants.O_RDONLY), size: status.size }
+  const readable = openSync(`/proc/self/fd/${fd}`, constants.O_RDONLY | constants.O_NONBLOCK)
+  return { kind: 'file', fd: readable, size: status.size }
 }

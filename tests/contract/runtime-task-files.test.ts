@@ -3,11 +3,11 @@
  * task puts there. Method: tasks that make files, links, pipes and races; the built service is asked for each.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { readdirSync, readlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DirectoryListing } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
-import { refused, script } from '../support/runtime-tasks.ts'
+import { command, refused, script } from '../support/runtime-tasks.ts'
 import { startTokenRuntime, WITH_TOKEN } from '../support/token-runtime.ts'
 import { until } from '../support/until.ts'
 import { RawClient } from './raw-client.ts'
@@ -81,7 +81,50 @@ describe('a file', () => {
   test('answers HEAD with its size', async () => {
     const response = await read('/dist/ten', {}, 'HEAD')
     expect([response.status, response.headers.get('x-file-bytes'), await response.text()]).toEqual([200, '10', ''])
-    expect(response.headers.get('content-length')).toBe('10')
+  })
+
+  test('is not read to answer HEAD', async () => {
+    const id = (await runtime.runScript('truncate -s 500000000 sparse')).task_id
+    const bytesRead = () => Number(/^rchar: (\d+)/.exec(readFileSync(`/proc/${runtime.process.pid}/io`, 'utf8'))?.[1])
+    const before = bytesRead()
+    const response = await runtime.fetch(`/api/v1/tasks/${id}/files/sparse`, { method: 'HEAD' })
+    expect([response.status, response.headers.get('x-file-bytes')]).toEqual([200, '500000000'])
+    expect(bytesRead() - before).toBeLessThan(100_000_000)
+  })
+
+  test('that becomes shorter meanwhile does not end as if it were whole', async () => {
+    const { task_id, artifacts } = await runtime.runScript('truncate -s 500000000 sparse')
+    const response = await runtime.fetch(`/api/v1/tasks/${task_id}/files/sparse`)
+    const reader = response.body!.getReader()
+    await reader.read()
+    truncateSync(join(artifacts.task_dir, 'workspace', 'sparse'), 1)
+    const rest = async () => {
+      while (!(await reader.read()).done);
+    }
+    expect(
+      await rest().then(
+        () => 'ended',
+        () => 'broke off',
+      ),
+    ).toBe('broke off')
+  })
+
+  test.skipIf(Bun.which('perl') === null)('with a lease is refused at once, and the service goes on', async () => {
+    const lease =
+      '$SIG{IO} = "IGNORE"; open(F, ">", "leased"); fcntl(F, 1024, 1) or exit 3; open(R, ">", "ready"); sleep 600'
+    const id = await runtime.submit(command('perl', '-e', lease))
+    const status = async (name: string) => (await runtime.fetch(`/api/v1/tasks/${id}/files/${name}`)).status
+    await until(
+      () => status('ready'),
+      (code) => code === 200,
+    )
+    expect(await refused(await runtime.fetch(`/api/v1/tasks/${id}/files/leased`))).toEqual([
+      409,
+      'conflict',
+      'a program has a lease on this file: try again in a minute: leased',
+    ])
+    await runtime.kill(id)
+    await runtime.ended(id)
   })
 
   test('of a task that runs comes as it is now', async () => {

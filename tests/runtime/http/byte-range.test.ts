@@ -1,7 +1,7 @@
 /** Goal: the parts of a file that a Range header asks for are those of RFC 9110. Method: a table, and random ranges. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { byteRangeOf } from '../../../runtime/http/byte-range.ts'
+import { type ByteRange, byteRangeOf } from '../../../runtime/http/byte-range.ts'
 
 test.each([
   [null, 10, undefined],
@@ -22,7 +22,11 @@ test.each([
   ['bytes=0-1,3-4', 10, undefined],
   ['lines=0-1', 10, undefined],
   ['bytes=a-b', 10, undefined],
-  [`bytes=${'9'.repeat(16)}-`, 10, undefined],
+  ...[16, 400].flatMap((digits): [string, number, ByteRange | null][] => [
+    [`bytes=${'9'.repeat(digits)}-`, 10, null],
+    [`bytes=2-${'9'.repeat(digits)}`, 10, { from: 2, to: 10 }],
+    [`bytes=-${'9'.repeat(digits)}`, 10, { from: 0, to: 10 }],
+  ]),
 ])('%j of %i bytes is %j', (header, size, range) => {
   expect(byteRangeOf(header, size)).toEqual(range as ReturnType<typeof byteRangeOf>)
 })
