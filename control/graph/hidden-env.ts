@@ -24,21 +24,24 @@ type Fields = Record<string, unknown>
 
 /**
  * `input` of a task of `type` as it may be shown: itself where it holds no `env`. A runtime task may have it flat or in
- * `execution`. What stands in the place of an object with an `env` and is none, such as a list or JSON as a text, may hold
- * one anywhere, and is hidden whole.
+ * `execution`; what stands there and is no object, such as a list or JSON as a text, may hold one anywhere, and is hidden
+ * whole. Parameters of other tasks may be any JSON value and are shown as they are.
  */
 export function shownInput(type: string, input: unknown): unknown {
-  if (LOCAL.has(type)) return shownAt(input, shownLocal)
-  return type === RUNTIME ? shownAt(input, shownRuntime) : input
+  if (LOCAL.has(type)) return shownAt(input, shownLocal, false)
+  return type === RUNTIME ? shownAt(input, shownRuntime, true) : input
 }
 
-/** `value` in the place of an object that `shown` shows. The values of a placeholder there are in the same place. */
-function shownAt(value: unknown, shown: (fields: Fields) => Fields): unknown {
-  if (!isObject(value)) return mayHoldEnv(value) ? HIDDEN_VALUE : value
+/**
+ * `value` in the place of an object that `shown` shows. The values of a placeholder there are in the same place.
+ * `hidesOthers`: what is no object is hidden too.
+ */
+function shownAt(value: unknown, shown: (fields: Fields) => Fields, hidesOthers: boolean): unknown {
+  if (!isObject(value)) return hidesOthers && mayHoldEnv(value) ? HIDDEN_VALUE : value
   let fields = shown(value)
   if (!hasPlaceholderName(value)) return fields
   for (const name of VALUE_FIELDS) {
-    const inner = shownAt(value[name], shown)
+    const inner = shownAt(value[name], shown, hidesOthers)
     if (inner !== value[name]) fields = { ...fields, [name]: inner }
   }
   return fields
@@ -52,7 +55,7 @@ function shownLocal(input: Fields): Fields {
 function shownRuntime(input: Fields): Fields {
   const shown = shownFields(input)
   const { execution } = input
-  const shownExecution = shownAt(execution, shownFields)
+  const shownExecution = shownAt(execution, shownFields, true)
   return shownExecution === execution ? shown : { ...shown, execution: shownExecution }
 }
 
@@ -120,12 +123,9 @@ function reportHiddenOf({ id, params, input }: ValidTask, category: string, repo
     ['params', params],
     ['input', input],
   ] as const) {
-    eachHiddenAt(
-      `task ${id}: ${field}`,
-      value,
-      category === RUNTIME ? eachHiddenOfRuntime : hiddenVariable,
-      reportHidden,
-    )
+    const path = `task ${id}: ${field}`
+    if (category === RUNTIME) eachHiddenAt(path, value, eachHiddenOfRuntime, reportHidden)
+    else if (isObject(value)) eachHiddenAt(path, value, hiddenVariable, reportHidden)
   }
 }
 

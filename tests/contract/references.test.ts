@@ -443,7 +443,6 @@ test('values of env below a placeholder for all parameters are in no answer, and
       path: '/params/execution/$literal/env/TOKEN',
     },
     { type: 'runtime.command', params: { execution: instead(execution) }, path: '/input/execution/default/env/TOKEN' },
-    { type: 'shell', params: [fields], path: '/params' },
   ]
   await using mcp = await connectClient(control.url)
   for (const { path, ...task } of inputs) {

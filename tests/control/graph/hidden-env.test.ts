@@ -84,12 +84,13 @@ describe('an input as it is shown', () => {
         (value) => ({ $literal: { $literal: value } }),
       ]
       const fields = { command: 'a', env }
-      const values: unknown[] = [fields, { env: 'a secret value' }, [fields], JSON.stringify(fields)]
+      const objects: unknown[] = [fields, { env: 'a secret value' }]
+      const values = type === 'runtime.command' ? [...objects, [fields], JSON.stringify(fields)] : objects
       const inputs = [
         ...placeholders.flatMap((placeholder) => values.map(placeholder)),
         ...(type === 'runtime.command'
           ? placeholders.flatMap((placeholder) => values.map((value) => ({ execution: placeholder(value) })))
-          : values.slice(2)),
+          : []),
         ...(type === 'runtime.command' ? [{ $literal: { execution: { $literal: fields } } }] : []),
       ]
       for (const params of inputs) {
@@ -99,6 +100,15 @@ describe('an input as it is shown', () => {
         expect(() => reportHiddenValues([shown], refuse, 0, 1)).toThrow('a record of ours was sent back')
         expect(() => reportHiddenValues([task], refuse, 0, 1)).not.toThrow()
       }
+    },
+  )
+
+  test.each([[[1, { env: 'x' }]], ['text'], ['***'], [7]])(
+    'parameters of local tasks may be any value: %j',
+    (params) => {
+      const task = { id: 'a', type: 'shell', params }
+      expect(shownTask(task)).toBe(task)
+      expect(() => reportHiddenValues([task], refuse, 0, 1)).not.toThrow()
     },
   )
 
