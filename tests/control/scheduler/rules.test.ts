@@ -199,11 +199,15 @@ class Run {
     expect(this.model.faults).toEqual([])
     expect(this.model.open).toEqual([])
     if (this.#isForgotten) return
-    const states = this.graph.tasks.map(({ id, status, neverRuns }) => [id, neverRuns ? 'gone' : status])
-    expect(states).toEqual(this.graph.tasks.map(({ id }) => [id, this.model.stateOf(id)]))
+    // A restart knows how a deleted task ended only while a dependent waits for it.
+    const known = this.graph.tasks.filter(({ id, neverRuns }) => !neverRuns || !ENDED.has(this.model.stateOf(id)))
+    const states = known.map(({ id, status, neverRuns }) => [id, neverRuns ? 'gone' : status])
+    expect(states).toEqual(known.map(({ id }) => [id, this.model.stateOf(id)]))
     expect(runSync(graphTotals(this.graph)).state as string).toBe(this.model.state)
   }
 }
+
+const ENDED: ReadonlySet<string> = new Set(['success', 'failed', 'skipped', 'cancelled'])
 
 function frame(kind: 'g' | 't', parts: readonly (string | Uint8Array)[]): Frame {
   const payload = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))
