@@ -1,4 +1,4 @@
-/** Frames that wait to be written with the next sync, and the callers that wait for each of them. */
+/** Frames that the next sync writes, with the callers that wait for them. */
 import type { Waiter } from './group-commit.ts'
 import { FrameBuffer, type FrameKind } from './journal-format.ts'
 import { NotWritten } from './storage-errors.ts'
@@ -12,7 +12,9 @@ export class AppendBuffer {
     return this.#frames.length
   }
 
-  /** Adds a frame. The promise settles when the frame is on disk, or cannot be. `synced` is as in `FrameBuffer.add`. */
+  /**
+   * Adds a frame. Resolves when the frame is on disk, rejects when the disk failed. `synced`: see `FrameBuffer.add`.
+   */
   add(kind: FrameKind, parts: readonly (string | Uint8Array)[], synced: number): Promise<void> {
     this.#frames.add(kind, parts, synced)
     return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }))

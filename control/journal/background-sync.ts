@@ -1,4 +1,4 @@
-/** Syncs a file that lines are appended to, in the background: one sync for all lines of a turn of the event loop. */
+/** Syncs an append-only file in the background. All lines of one turn of the event loop share a sync. */
 import { open } from 'node:fs/promises'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { nextTurn } from '../../shared/steps.ts'
@@ -8,13 +8,13 @@ export class BackgroundSync {
   readonly #onError: (error: unknown) => void
   #isDue = false
 
-  /** `onError` gets the error of the disk. A file that was removed meanwhile is no error. */
+  /** `onError` gets errors of the disk, except that the file is missing. */
   constructor(path: string, onError: (error: unknown) => void) {
     this.#path = path
     this.#onError = onError
   }
 
-  /** To be called after each write. */
+  /** Schedules a sync. Callers call it after each write. */
   async request(): Promise<void> {
     if (this.#isDue) return
     this.#isDue = true

@@ -8,8 +8,8 @@ import { RESULT_FILE_NAME } from '../graph/result-file.ts'
 import { isKnownToService, type StoredTask } from './stored-task.ts'
 
 /**
- * The entry with this `key`, which is the id of the task unless only its graph knows the id. Throws the error that
- * `refuse` makes of a detail if the entry is invalid.
+ * Returns the entry with its id. The `key` is the id of the task, unless only its graph knows the id; then the entry
+ * has the id. Throws `refuse(detail)` if the entry is invalid.
  */
 export function checkedEntry(key: string, entry: unknown, refuse: (detail: string) => Error): StoredTask {
   if (!isTaskShape(entry)) throw refuse(`the entry of task ${key} is not a task`)

@@ -1,17 +1,18 @@
 /**
- * Whether the disk takes writes, and the use of the reserve while it does not.
+ * The state of the disk: whether it takes writes, and who may use the reserve while it does not.
  *
- * The first refused write starts a failure: nothing new is accepted or started, and the space of the reserve serves for
- * the outcomes of running tasks. The failure ends when the journal can be written and the reserve has its space again.
+ * The first refused write starts a failure. During a failure the service accepts and starts nothing, and the space of
+ * the reserve is used for outcomes of running tasks. The failure ends when the journal was written and the reserve
+ * exists again.
  */
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 
-/** Milliseconds before a disk that refused a write, even with the space of the reserve, is asked again. */
+/** Milliseconds between a refused write, for which the reserve was not enough, and the next attempt to write. */
 export const RETRY_MS = 500
 
-/** Milliseconds for which one successful probe answers all further ones. */
+/** Milliseconds for which the result of a successful probe is reused. */
 const PROBE_FRESH_MS = 1_000
 
 export class DiskHealth {
@@ -22,7 +23,7 @@ export class DiskHealth {
   #pausedUntil = 0
   #probedAt = Number.NEGATIVE_INFINITY
 
-  /** `onFailure` is called for every refused write, so that it is repeated later. */
+  /** `onFailure` is called after every refused write. It schedules the next attempt to write. */
   constructor(reserve: DiskReserve, log: Log, onFailure: () => void) {
     this.#reserve = reserve
     this.#log = log
@@ -34,7 +35,7 @@ export class DiskHealth {
     return this.#failure
   }
 
-  /** The disk refused a write a moment ago. To ask it again at once would only take time. */
+  /** Whether the disk refused a write less than `RETRY_MS` ago. Another write would most likely fail too. */
   get isPaused(): boolean {
     return Date.now() < this.#pausedUntil
   }
@@ -48,7 +49,7 @@ export class DiskHealth {
     this.#onFailure()
   }
 
-  /** Calls `write`, and again with the space of the reserve if the disk refuses. Throws the error of the disk. */
+  /** Calls `write`. If that fails, releases the reserve and calls it once more. Throws the error of the disk. */
   writeWithReserve(write: () => void): void {
     try {
       write()
@@ -62,8 +63,8 @@ export class DiskHealth {
   }
 
   /**
-   * Ends a failure, after a successful write. Throws if the disk lacks space for the reserve. Returns whether one
-   * ended.
+   * Called after a successful write. Ends the failure and returns true, if there is one. Throws if the reserve does not
+   * fit.
    */
   recover(): boolean {
     if (this.#failure === undefined) return false

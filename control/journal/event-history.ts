@@ -1,14 +1,16 @@
 /**
- * The past events on disk: `<data-dir>/events-<number>.log`, beside the journal.
+ * The history: past events on disk, in `<data-dir>/events-<number>.log`, beside the journal.
  *
- * A file holds the events with higher numbers than the one in its name, up to the number of the next file. Its bytes
- * are frames as those of the journal, of kind `h`: the payload is `[first,last,count,rows]`, all events of one write of
- * the journal. The history follows from the journal: it is written without a sync, and a start adds what it lacks and
- * removes what the journal does not hold (`recovery.ts`). Before segments of the journal are removed, the history is
- * synced, and a frame without rows marks up to which number the journal was synced by then. If the history cannot be
- * written, all of it is dropped and begins anew, so that there is never a gap within it.
+ * A file holds the events with higher numbers than the one in its name, up to the number of the next file. Files
+ * consist of journal frames of kind `h`. The payload `[first,last,count,rows]` holds the events of one write of the
+ * journal.
  *
- * Nothing of it is in memory but the last bytes and, for each 64 KiB of the newest file, the number found there.
+ * The history is derived from the journal, so it is written without a sync. A start adds the events that it lacks, and
+ * removes those that the journal does not hold (`recovery.ts`). Before a snapshot removes segments of the journal, it
+ * syncs the history and appends a frame without rows: a mark of the number up to which the journal was synced. If the
+ * disk refuses a write, the history is dropped and begins anew, so it never has a gap.
+ *
+ * Memory holds the unwritten bytes and an index of the newest file, with an entry for each 64 KiB.
  */
 import { closeSync, fdatasync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,19 +22,19 @@ import { type EventRow, rangeOf } from './event-rows.ts'
 import { type FoundHistory, historyFileName, keptFrames } from './found-history.ts'
 import { FrameBuffer } from './journal-format.ts'
 
-/** Bytes that wait to be written. More are written at once; fewer cost a system call more often. */
+/** Buffered bytes that trigger a write. A smaller buffer costs more system calls. */
 const BUFFER_BYTES = 64 * 1024
 
 /** Bytes between two entries of the index. */
 const INDEX_STEP_BYTES = 64 * 1024
 
-/** Rows of a frame that a start adds. */
+/** Maximum rows of a frame that `appendAll` writes. */
 const MAX_FRAME_ROWS = 1_000
 
-/** Milliseconds before a disk that refused the history is asked again. */
+/** Milliseconds between a refused write and the next attempt to begin a history. */
 const RETRY_MS = 1_000
 
-/** Where to begin to read for events after `seq`. */
+/** An index entry: events after `seq` begin at `offset`. */
 interface Place {
   readonly seq: number
   readonly offset: number
@@ -41,17 +43,17 @@ interface Place {
 interface HistoryFile {
   /** All events in the file have higher numbers. */
   readonly base: number
-  /** Empty for a file that this run has not written: it is read from its beginning. */
+  /** Empty for files of earlier runs, which are read from the beginning. */
   readonly index: Place[]
 }
 
 export interface EventHistoryOptions {
   readonly dataDir: string
   readonly found: FoundHistory
-  /** The last number to keep of what was found; without one the history begins anew at `lastSeq`. */
+  /** The last number to keep of the found files. Undefined: the history begins anew at `lastSeq`. */
   readonly kept: number | undefined
   readonly lastSeq: number
-  /** Events to keep at least. */
+  /** Minimum number of events to keep. */
   readonly maxEvents: number
   readonly log: Log
 }
@@ -61,11 +63,11 @@ export class EventHistory {
   readonly #maxEvents: number
   readonly #log: Log
   readonly #frames = new FrameBuffer()
-  /** Oldest first. The last one is written. */
+  /** Oldest first. Events are appended to the last one. */
   #files: HistoryFile[]
   /** Undefined while the disk refuses the history. */
   #fd: number | undefined
-  /** Bytes and events of the newest file, with what waits to be written. */
+  /** Bytes and events of the newest file, including buffered ones. */
   #length = 0
   #count = 0
   #last: number
@@ -90,13 +92,13 @@ export class EventHistory {
     return this.#last
   }
 
-  /** Whether all events after `seq` are kept. */
+  /** Whether the history has all events after `seq`. */
   reaches(seq: number): boolean {
     const oldest = this.#files[0]
     return oldest !== undefined && seq >= oldest.base && seq <= this.#last
   }
 
-  /** All events after this number are kept. */
+  /** The history has all events after this number. */
   get oldest(): number {
     return this.#files[0]?.base ?? this.#last
   }
@@ -167,7 +169,7 @@ export class EventHistory {
     }
   }
 
-  /** The disk refused: what is there is removed, as it would have a gap. The journal needs the space more. */
+  /** Removes all files after a failed write. Kept files would have a gap, and the journal needs the space more. */
   #drop(error: unknown): void {
     this.#log.warn('past events cannot be kept: streams can be resumed from now on only', { cause: messageOf(error) })
     this.#retryAt = performance.now() + RETRY_MS
@@ -176,7 +178,7 @@ export class EventHistory {
     this.#removeFiles(this.#files.length)
   }
 
-  /** Adds the events of one write of the journal. Their numbers are higher than all before. */
+  /** Adds the events of one write of the journal. Their numbers are higher than those of all earlier events. */
   append(rows: readonly EventRow[]): void {
     if (rows.length === 0) return
     const { first, last, count } = rangeOf(rows)
@@ -204,7 +206,7 @@ export class EventHistory {
     for (let from = 0; from < rows.length; from += MAX_FRAME_ROWS) this.append(rows.slice(from, from + MAX_FRAME_ROWS))
   }
 
-  /** Writes what waits. */
+  /** Writes the buffered frames. */
   flush(): void {
     const { length } = this.#frames
     if (this.#fd === undefined || length === 0) return
@@ -220,8 +222,8 @@ export class EventHistory {
   }
 
   /**
-   * Resolves when all events so far are on disk, or dropped. Called before the journal forgets them; those up to `synced`
-   * were synced with it. Then begins another file if this one is large, and removes old ones.
+   * Syncs the history. Resolves when all events so far are on disk, or were dropped. Called before the journal removes
+   * segments. The journal was synced up to the number `synced`. Starts a new file if the newest one is large.
    */
   async sync(synced?: number): Promise<void> {
     if (synced !== undefined && synced > this.#marked && this.#fd !== undefined) {
@@ -245,11 +247,11 @@ export class EventHistory {
 
   #rotate(): void {
     this.#startFile()
-    // Each but the newest one holds at least half of what is to be kept.
+    // Each file but the newest one holds at least half of `maxEvents`.
     this.#removeFiles(Math.max(0, this.#files.length - 3))
   }
 
-  /** The events of `range`, some at a time. Throws `HistoryGone` if they are not kept. */
+  /** Yields the events of `range` in parts. Throws `HistoryGone` if the history lacks some of them. */
   async *read(range: EventRange): AsyncGenerator<readonly ServiceEvent[]> {
     const { upTo } = range
     for (let seq = range.after; seq < upTo; ) {
@@ -264,7 +266,7 @@ export class EventHistory {
         seq = part.seq
         if (part.events.length > 0) yield part.events
       }
-      // The next file begins where this one ends. If it does not, this one is damaged.
+      // The next file begins where this one ends. Otherwise this file is damaged.
       if (seq < upTo && (next === undefined || seq < next.base)) throw new HistoryGone()
     }
   }

@@ -1,9 +1,9 @@
 /**
- * Numbers of changes, reserved in blocks on disk: after a crash none is given twice.
+ * Numbers of changes, reserved in blocks on disk, so that no number is used twice, even after a crash.
  *
- * A caller may have seen the number of a change that no start finds any more. So `<data-dir>/event-numbers` holds an
- * upper bound of all numbers that may have been seen, and the next run begins above it. The file is replaced long
- * before the numbers of a block are used up, beside the event loop.
+ * A crash can lose a change whose number a caller has seen. So `<data-dir>/event-numbers` holds an upper bound of all
+ * numbers used so far, and the next run begins above it. The next block is reserved in the background when half of the
+ * current block is left.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,15 +11,15 @@ import { replaceFile } from '../../shared/atomic-file.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 
-/** Numbers of a block. With fewer, the file is replaced often; with more, nothing gets better. */
+/** Numbers of a block. A smaller block would replace the file often. */
 export const BLOCK = 1_000_000
 
-/** Milliseconds before a disk that refused a reservation is asked again. */
+/** Milliseconds between a failed reservation and the next attempt. */
 const RETRY_MS = 5_000
 
 export interface EventNumbersOptions {
   readonly dataDir: string
-  /** The highest number that a start has found on disk. */
+  /** The highest number that recovery found on disk. */
   readonly lastSeq: number
   readonly log: Log
 }
@@ -27,7 +27,7 @@ export interface EventNumbersOptions {
 export class EventNumbers {
   readonly #path: string
   readonly #log: Log
-  /** The numbers of this run are higher. */
+  /** All numbers of this run are higher. */
   readonly start: number
   readonly #lastSeq: number
   #reserved: number
@@ -42,17 +42,17 @@ export class EventNumbers {
     this.#reserved = this.start
   }
 
-  /** No number up to this one is ever given again by a later run. */
+  /** Later runs use higher numbers than this one. */
   get reserved(): number {
     return this.#reserved
   }
 
-  /** An earlier run may have given the number to a change that no start has found. */
+  /** Whether an earlier run may have used the number for a change that a crash lost. */
   isLost(seq: number): boolean {
     return seq > this.#lastSeq && seq < this.start
   }
 
-  /** Reserves more numbers in time. Called for every number that is given. */
+  /** Called for every number that is used. Reserves the next block in time. */
   use(seq: number): void {
     if (seq > this.#reserved - BLOCK / 2 && !this.#isReserving) void this.#reserve(seq + BLOCK)
   }
@@ -74,7 +74,7 @@ export class EventNumbers {
     }
   }
 
-  /** 0 if there is no file, or none of ours: the highest number on disk counts then. */
+  /** Reads the upper bound. Returns 0 if the file is missing or invalid; then the highest number on disk counts. */
   #read(): number {
     let text: string
     try {

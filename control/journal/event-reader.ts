@@ -1,9 +1,9 @@
 /**
  * Reads past events from the files of the history, a block at a time.
  *
- * At most `MAX_READERS` callers hold an open file and a block at the same time; the others wait for their turn before
- * each block. So a thousand clients that resume together need no more memory than a few. A caller that looks for one
- * graph decodes only the frames whose bytes contain the id of the graph.
+ * At most `MAX_READERS` callers have an open file and a block in memory at the same time. The others wait for their
+ * turn before each block. So a thousand clients that resume together need no more memory than four. A caller that wants
+ * one graph decodes only frames whose bytes contain the id of that graph.
  */
 import { open } from 'node:fs/promises'
 import type { ServiceEvent } from '../../shared/contract/events.ts'
@@ -11,16 +11,16 @@ import { nextTurn } from '../../shared/steps.ts'
 import { type EventRow, eventsOf, isOfGraph } from './event-rows.ts'
 import { decodeSegment } from './journal-format.ts'
 
-/** Bytes that are read at a time: decoding them takes about 2 ms. */
+/** Bytes of a block. Decoding a block takes about 2 ms. */
 const READ_BYTES = 128 * 1024
 
-/** Callers that read at the same time. More would only share the processor. */
+/** Concurrent reads. More would not be faster: decoding is bound by the CPU. */
 export const MAX_READERS = 4
 
-/** Bytes of the largest frame that is looked for. A frame has the events of at most some thousand changes. */
+/** Maximum bytes of a frame. Frames hold at most some thousand events. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024
 
-/** The events to resume from are no longer kept. */
+/** Thrown when the history no longer has the wanted events. */
 export class HistoryGone extends Error {}
 
 export interface EventRange {
@@ -28,16 +28,16 @@ export interface EventRange {
   readonly after: number
   /** The number of the last event. */
   readonly upTo: number
-  /** Absent: of all graphs. */
+  /** Absent: events of all graphs. */
   readonly graphId?: string | undefined
   /** Absent: all rows are wanted. */
   readonly isWanted?: ((row: EventRow) => boolean) | undefined
 }
 
 export interface EventPart {
-  /** In order; there may be none. */
+  /** In order. May be empty. */
   readonly events: readonly ServiceEvent[]
-  /** All wanted events up to this number have been read. */
+  /** The part ends with this number. */
   readonly seq: number
 }
 
@@ -51,7 +51,7 @@ export class EventReader {
   #readers = 0
   readonly #waiting: (() => void)[] = []
 
-  /** The events of `range` in the file `path`, from `offset` on. Ends with the file. Throws `HistoryGone` if it is gone. */
+  /** Yields the events of `range` in the file `path`, from `offset` on. Throws `HistoryGone` if the file is missing. */
   async *read(path: string, offset: number, range: EventRange): AsyncGenerator<EventPart> {
     let size = READ_BYTES
     let seq = range.after
@@ -64,7 +64,7 @@ export class EventReader {
         size = READ_BYTES
         yield part
       } else if (size > MAX_FRAME_BYTES) return
-      else size *= 2 // a frame larger than that
+      else size *= 2 // the frame is larger than the block
     }
   }
 
@@ -82,7 +82,7 @@ export class EventReader {
   }
 }
 
-/** The wanted events of the frames in a block, and how many bytes these frames are. Undefined at the end of the file. */
+/** Reads a block. Returns its wanted events and the bytes of its whole frames; undefined at the end of the file. */
 async function partIn(block: Block, range: EventRange): Promise<(EventPart & { bytes: number }) | undefined> {
   const segment = decodeSegment(await bytesOf(block))
   if ('damagedAt' in segment || (segment.wholeBytes === 0 && segment.end === 'whole')) return undefined

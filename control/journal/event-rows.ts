@@ -1,9 +1,10 @@
 /**
- * Events as rows of the history, and back. Pure.
+ * Encodes events as rows of the history, and decodes them. Pure.
  *
- * A row is one event, or an event for each of several consecutive tasks of a graph in the same state: then `ids` and
- * `seqs` are lists. Rows have what an event needs even after its graph was removed, and no results. Times are
- * milliseconds since 1970; those of a task's start and end are milliseconds before the event.
+ * A row holds one event. If consecutive tasks of a graph are in the same state, one row holds an event for each of
+ * them: then `ids` and `seqs` are lists. Rows have all fields of their events, so they can be decoded after the graph
+ * was removed. They do not hold results. `at` is in milliseconds since 1970. The times of start and end are in
+ * milliseconds before `at`.
  */
 import type { ErrorCode, ProgressEntry, ReusedFrom, RunStatus } from '../../shared/contract/control.ts'
 import { MAX_EVENT_ERROR_CHARACTERS, type ServiceEvent, type TaskEventState } from '../../shared/contract/events.ts'
@@ -13,7 +14,7 @@ import { runSync } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { type GraphTotals, graphTotals } from '../graph/graph-summary.ts'
 
-/** What came of a graph. Later deletions of its tasks do not change it. */
+/** The outcome of a graph. Later deletions of tasks do not change it. */
 export type GraphOutcome = Pick<GraphTotals, 'state' | 'counts'>
 
 export function outcomeOf(graph: Graph): GraphOutcome {
@@ -21,7 +22,7 @@ export function outcomeOf(graph: Graph): GraphOutcome {
   return { state, counts }
 }
 
-/** A change that has a number of its own, other than the last change of a task. */
+/** A change with a sequence number of its own. The other changes have the number of their task (`Task.seq`). */
 export type NumberedChange =
   | {
       readonly kind: 'ended'
@@ -37,8 +38,8 @@ export type NumberedChange =
       readonly at: number
     }
   /**
-   * The record was deleted, the start of the service changed the state (its attempt was interrupted), or a rerun reused
-   * the outcome of an earlier task.
+   * `deleted`: the record was deleted. `recovered`: the start of the service changed the state, because the attempt was
+   * interrupted. `reused`: a rerun reused the outcome of an earlier task.
    */
   | {
       readonly kind: 'deleted' | 'recovered' | 'reused'
@@ -66,7 +67,7 @@ type OtherRow = readonly [
 ]
 export type EventRow = TaskRow | OtherRow
 
-/** What an event says of a task, from its record or from the journal. */
+/** The state of a task at one moment, taken from its record or from the journal. */
 export interface TaskMoment {
   readonly at: number
   readonly status: TaskStatus
@@ -79,14 +80,14 @@ export interface TaskMoment {
   readonly progress: ProgressEntry | undefined
 }
 
-/** Tasks in the same state. Of a single task, `ids` and `seqs` are no lists. */
+/** Tasks in the same state. For a single task, `ids` and `seqs` are not lists. */
 interface TaskGroup {
   readonly task: Task
   readonly ids: string | string[]
   readonly seqs: number | number[]
 }
 
-/** The rows of changed tasks, and of other changes, in no order. Nobody sees changes of deleted tasks. */
+/** The rows of changed tasks and of numbered changes, unordered. Deleted tasks have no rows. */
 export function eventRows(groups: readonly TaskGroup[], changes: readonly NumberedChange[]): EventRow[] {
   const rows: EventRow[] = []
   for (const { task, ids, seqs } of groups) {
@@ -108,7 +109,7 @@ const momentOf = (task: Task, at: number): TaskMoment => ({
   progress: task.progress?.at(-1),
 })
 
-/** The row of one state of `task`, the newest or an earlier one. */
+/** The row of `task` at one moment, which may be in the past. */
 export function taskRow(
   task: Task,
   moment: TaskMoment,
@@ -167,7 +168,7 @@ export function rowOfChange(change: NumberedChange): EventRow {
   }
 }
 
-/** The newest state of `task`, as its events have it. */
+/** The newest state of `task` as the fields of an event. */
 export function taskEventState(task: Task): TaskEventState {
   const row = taskRow(task, momentOf(task, task.updatedAt ?? task.createdAt), task.seq)
   return stateOf(row, task.id)
@@ -176,7 +177,7 @@ export function taskEventState(task: Task): TaskEventState {
 /** Whether a row may have events of the graph `graphId`. */
 export const isOfGraph = ([, of]: EventRow, graphId: string): boolean => of === graphId
 
-/** The highest and the lowest number in `rows`, and how many events they are. */
+/** The lowest and the highest number in `rows`, and the number of events. */
 export function rangeOf(rows: readonly EventRow[]): { first: number; last: number; count: number } {
   let first = Number.POSITIVE_INFINITY
   let last = 0

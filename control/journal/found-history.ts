@@ -1,4 +1,4 @@
-/** The files of past events as a start finds them, and what of them it keeps. `event-history.ts` explains the files. */
+/** Finds the files of the history at a start, and decides how much of them to keep (`event-history.ts`). */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { rangeIn } from './event-reader.ts'
@@ -9,12 +9,12 @@ const NAME = /^events-(\d{16})\.log$/
 /** Events in the file have higher numbers than `base`. */
 export const historyFileName = (base: number): string => `events-${String(base).padStart(16, '0')}.log`
 
-/** What a start finds, before it changes anything. */
+/** The history before the start changes anything. */
 export interface FoundHistory {
   readonly bases: readonly number[]
   /** The frames of the newest file, in order. */
   readonly frames: readonly { readonly last: number; readonly count: number; readonly end: number }[]
-  /** The changes up to this number were synced, whatever the journal holds by now. */
+  /** Changes up to this number were synced, even if the journal no longer holds them. */
   readonly synced: number
 }
 
@@ -41,7 +41,7 @@ function framesOf(path: string): FoundHistory['frames'] {
   return frames
 }
 
-/** A file that cannot be read has no events. */
+/** Returns no bytes for a file that cannot be read. */
 function readOrNothing(path: string): Uint8Array {
   try {
     return new Uint8Array(readFileSync(path))
@@ -51,13 +51,13 @@ function readOrNothing(path: string): Uint8Array {
 }
 
 /**
- * The last event to keep of what was found: the last one that is not after `seq`, the highest number that is known to
- * have been synced. Undefined if there is no history.
+ * The number of the last event to keep. Later events than `seq`, the highest number known to be synced, are not kept.
+ * Undefined if there is no history.
  */
 export const lastKept = (found: FoundHistory, seq: number): number | undefined =>
   found.bases.length === 0 ? undefined : (keptFrames(found, seq).at(-1)?.last ?? found.bases.at(-1))
 
-/** The frames with events, up to the first one that has an event after `seq`. */
+/** The frames before the first one with an event after `seq`, without marks. */
 export function keptFrames({ frames }: FoundHistory, seq: number): FoundHistory['frames'] {
   const end = frames.findIndex(({ last }) => last > seq)
   return (end < 0 ? frames : frames.slice(0, end)).filter(({ count }) => count > 0)

@@ -1,13 +1,16 @@
 /**
- * When a start forces a garbage collection while it reads the state file.
+ * Decides when a start forces a garbage collection while it reads the state file.
  *
  * Each entry leaves garbage of five times the size of its task. Without forced collections the heap would grow to three
- * times the size of the tasks. The time of a full collection grows with the heap: about 10 ms for 20,000 tasks, 300 ms
- * for 600,000. So the distance between collections grows with the number of entries read, and the total time stays
+ * times the size of the tasks. A full collection takes time in proportion to the heap: about 10 ms for 20,000 tasks,
+ * 300 ms for 600,000. So the distance between collections grows with the number of entries. The total time stays
  * linear.
  */
 
-/** Entries before the first collection. More raise the peak of memory; fewer make collections that free little. */
+/**
+ * Entries before the first collection. A higher number raises the peak of memory. A lower one causes useless
+ * collections.
+ */
 const MIN_ENTRIES = 20_000
 
 export class GcSchedule {
@@ -22,7 +25,7 @@ export class GcSchedule {
     return true
   }
 
-  /** Whether any collection was due. A small start needs no final one. */
+  /** Whether a collection was due so far. If not, no final collection is needed. */
   get hasCollected(): boolean {
     return this.#collectedAt > 0
   }

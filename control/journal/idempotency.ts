@@ -1,19 +1,19 @@
 /**
  * Idempotency keys: a repeated request with the same `Idempotency-Key` gets the answer of the first one.
  *
- * A key belongs to the route it was sent to and to the bytes of its body. A repeated request waits while the first one
- * is in progress. Only acknowledged requests count: a refusal frees the key. Key and graph are written in one frame of
- * the journal, so a retry after a crash gets its answer, not a 409.
+ * A key belongs to its route and to the bytes of its body. A repeated request waits while the first one is in progress.
+ * A refusal frees the key. The journal has key and graph in one frame, so a retry after a crash gets its answer, not a
+ * 409.
  */
 import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { runCooperatively, type Steps } from '../../shared/steps.ts'
 
 export const KEY_LIFETIME_MS = 24 * 3_600_000
 
-/** Number of keys that are kept. The oldest are dropped first. */
+/** Maximum number of keys. The oldest are dropped first. */
 export const MAX_KEYS = 100_000
 
-/** Total characters of the answers that are kept. The oldest are dropped first. */
+/** Maximum characters of all answers together. The oldest are dropped first. */
 const MAX_ANSWER_CHARACTERS = 64 * 1024 * 1024
 
 const MAX_KEY_CHARACTERS = 255
@@ -41,7 +41,7 @@ export class IdempotencyKeys {
   /** In order of arrival, oldest first. */
   readonly #entries = new Map<string, Entry>()
   #characters = 0
-  /** Rises with every change. A file written at the current revision is up to date. */
+  /** Rises with every change, so the writer of the key file can tell whether the file is up to date. */
   revision = 0
 
   constructor(kept: Iterable<KeptKey> = [], now = Date.now()) {
@@ -50,8 +50,8 @@ export class IdempotencyKeys {
   }
 
   /**
-   * Returns the answer of `make`, or the earlier answer to the same request. `make` receives the key, to store it
-   * together with the graph; undefined if the request has none. Throws 400 for a key that is too long, 422 for another
+   * Returns the answer of `make`, or the earlier answer to the same request. `make` receives the key and stores it with
+   * the graph; undefined if the request has no key. Throws 400 if the key is too long, 422 if it was sent with another
    * body.
    */
   once(
@@ -103,7 +103,7 @@ export class IdempotencyKeys {
     this.revision++
   }
 
-  /** Drops keys that are too old, and the oldest ones until there is room for `room` more. */
+  /** Drops expired keys, then the oldest ones until `room` more fit. */
   #forgetOldest(now: number, room: number): void {
     for (const [name, { kept }] of this.#entries) {
       const isOld = kept !== undefined && kept.at + KEY_LIFETIME_MS <= now

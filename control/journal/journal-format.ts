@@ -2,14 +2,17 @@
  * The bytes of a journal segment. Pure.
  *
  * A segment is a sequence of frames: `<crc32, 8 hex digits> <length, 10 digits> <synced, 10 digits> <kind>\n`, then
- * `length` bytes of payload, then `\n`. The checksum covers the payload. A frame of kind `g` holds one submitted graph.
- * Kind `t` holds states of tasks and numbers of changes. Kind `r` revokes a graph that was refused after it had been
- * written. Kind `h` holds past events, in files of their own (`event-history.ts`).
- * Kind `d` deletes a graph with all of its tasks.
+ * `length` bytes of payload, then `\n`. The checksum covers the payload. The kinds are:
  *
- * `synced` says how many bytes of the segment were known to be on disk when the frame was written. An invalid frame
- * behind the highest such mark was never acknowledged: the process died or the machine lost power while writing it, and
- * the tail is torn. An invalid frame before the mark is damage. Zeros behind the last frame are preallocated
+ * - `g`: a submitted graph
+ * - `t`: states of tasks, and numbered changes
+ * - `r`: revokes a graph that was refused after it had been written
+ * - `d`: deletes a graph with all its tasks
+ * - `h`: past events, in the files of the history (`event-history.ts`)
+ *
+ * `synced` is the number of bytes of the segment known to be on disk when the frame was written. An invalid frame
+ * behind the highest mark is a torn tail: the process or the machine stopped during the write, and nobody got an
+ * answer. An invalid frame before the mark is damage. Zeros behind the last frame are preallocated
  * (`preallocation.ts`).
  */
 
@@ -29,7 +32,7 @@ const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 
 const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdh])$/
 
-/** Bytes of a `FrameBuffer`: initially, and at most while it is empty. */
+/** Bytes of a `FrameBuffer`: at first, and at most while it is empty. */
 const FIRST_BUFFER_BYTES = 64 * 1024
 const MAX_IDLE_BYTES = 4 * 1024 * 1024
 
@@ -101,7 +104,7 @@ export function frameHeader(header: FrameHeader): Uint8Array {
   return bytes
 }
 
-/** Byte by byte: building a string would double the cost of a small frame. */
+/** Writes byte by byte. A string would double the cost of a small frame. */
 function writeHeader(buffer: Uint8Array, at: number, { checksum, length, synced, kind }: FrameHeader): void {
   for (let i = 0; i < 8; i++) buffer[at + i] = HEX_DIGITS.charCodeAt((checksum >>> (28 - 4 * i)) & 15)
   buffer[at + 8] = SPACE
@@ -133,7 +136,7 @@ export type Segment =
   | { readonly frames: readonly Frame[]; readonly wholeBytes: number; readonly end: 'whole' | 'torn' }
   | { readonly damagedAt: number }
 
-/** Decodes a segment. `wholeBytes` is the offset of a torn tail, `damagedAt` that of a damaged frame. */
+/** Decodes a segment. `wholeBytes` is the offset of the torn tail, `damagedAt` the offset of the damaged frame. */
 export function decodeSegment(bytes: Uint8Array): Segment {
   const frames: Frame[] = []
   let at = 0
@@ -166,7 +169,10 @@ function frameAt(bytes: Uint8Array, at: number): (Frame & { readonly synced: num
   return { kind: header[4] as FrameKind, payload, synced: Number(header[3]), end: end + 1 }
 }
 
-/** The highest `synced` mark of valid frames behind `at`, at least `synced`. A header begins behind a line end. */
+/**
+ * The highest `synced` mark of valid frames behind `at`, at least `synced`. Tries every line end as the start of a
+ * frame.
+ */
 function syncedBehind(bytes: Uint8Array, at: number, synced: number): number {
   for (let i = bytes.indexOf(LINE_END, at); i >= 0; i = bytes.indexOf(LINE_END, i + 1)) {
     synced = Math.max(synced, frameAt(bytes, i + 1)?.synced ?? 0)

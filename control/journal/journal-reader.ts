@@ -1,11 +1,11 @@
-/** Reads and checks the segments of the journal at a start. Changes nothing until torn tails are cut off. */
+/** Reads and checks the segments of the journal at a start. Only `cutOff` changes files. */
 import { readdirSync, readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeSegment, type Frame } from './journal-format.ts'
 import { segmentName, segmentNumber } from './segment.ts'
 import { refuseAccess, refuseFile } from './unreadable-file.ts'
 
-/** A frame, and the error for an invalid payload, which names its file. */
+/** A frame. `refuse` makes an error that names the file of the frame. */
 export interface ReadFrame {
   readonly frame: Frame
   readonly refuse: (detail: string) => Error
@@ -59,7 +59,7 @@ function readSegment(path: string): Uint8Array {
   }
 }
 
-/** Cuts the tails off. Returns how many bytes they had. */
+/** Cuts off the tails. Returns their total bytes. */
 export function cutOff(tails: readonly TornTail[]): number {
   for (const { path, length } of tails) truncateSync(path, length)
   return tails.reduce((sum, { torn }) => sum + torn, 0)

@@ -1,17 +1,17 @@
 /**
- * The journal: every change since the state file was written, on disk before anybody is told.
+ * The journal: all changes since the state file was written. A change is on disk before a caller sees it.
  *
- * Frames go to the newest segment in order, with a plain write, and from then on survive the end of the process. `sync`
- * makes them survive the end of the machine: one `fdatasync` serves all callers that wait (`group-commit.ts`). Frames
- * that nobody needs before they are synced are appended: they are buffered and written together when the next sync
- * starts. A snapshot starts with a new segment. Once the state file is in place, the older segments are removed. A
- * large frame is written to a file of its own, which then becomes a segment between the newest one and a new one.
+ * `write` appends a frame to the newest segment at once; the frame survives a kill of the process. `sync` makes frames
+ * survive a power cut; one `fdatasync` serves all waiting callers (`group-commit.ts`). `append` is for frames that are
+ * needed only once they are synced: they are buffered, and the next sync writes them together. A large frame gets a
+ * file of its own, which becomes a segment between the newest one and a new one. A snapshot starts a new segment, and
+ * removes the older ones once the state file is in place.
  *
- * If the disk refuses a write, what was written of it is cut off, callers get a 503, and their changes are dropped.
- * Outcomes of tasks stay in memory and are written once the disk has space again. After a failed sync the journal is
- * distrusted: the kernel may have dropped pages that were never written. Only a new segment and a whole new state file
- * end that. After each sync the journal checks the data directory (`shared/held-directory.ts`). If the directory is
- * lost, only a restart helps.
+ * If the disk refuses a write, the written part is cut off, callers get a 503, and their changes are dropped. Outcomes
+ * of tasks stay in memory and are written once the disk has space again. After a failed sync the journal is distrusted,
+ * because the kernel may have dropped unwritten pages. A new segment and a new state file end the distrust. After each
+ * sync the journal checks the data directory (`shared/held-directory.ts`). If the directory is lost, only a restart
+ * helps.
  */
 import { fdatasync, readdirSync, renameSync, rmSync, unlinkSync } from 'node:fs'
 import { unlink } from 'node:fs/promises'
@@ -27,16 +27,13 @@ import { type LargeFrame, writeLargeFrame } from './large-frame.ts'
 import { Segment, segmentName } from './segment.ts'
 import { orNotWritten } from './storage-errors.ts'
 
-/** Names of the files that large frames are written to. A start removes those that a crash left. */
+/** Names of files with large frames that are not segments yet. A start removes those that a crash left. */
 const LARGE_FRAME_FILE = /^journal-large-\d+\.new$/
 
-/**
- * Bytes of appended frames that wait for a sync. More are written at once: they gain nothing from waiting but use
- * memory.
- */
+/** Maximum bytes of buffered frames. A larger buffer uses memory and saves nothing. */
 const MAX_APPENDED_BYTES = 1024 * 1024
 
-/** Bytes from which a frame gets a file of its own: to copy, sum and write it would hold the event loop for 5 ms. */
+/** Minimum bytes of a large frame. To copy, checksum and write that many would block the event loop for 5 ms. */
 export const LARGE_FRAME_BYTES = 4 * 1024 * 1024
 
 export interface JournalOptions {
@@ -64,13 +61,13 @@ export class Journal {
   readonly #syncFile: (fd: number) => Promise<void>
   #oldestSegment: number
   #segment: Segment
-  /** Older segments that still have to be synced. */
+  /** Older segments with unsynced frames. */
   #unsynced: Segment[] = []
-  /** Bytes of segments with one large frame since the last snapshot started. */
+  /** Bytes of large frames since the last snapshot started. */
   #largeBytes = 0
   /** Number of large frames so far. */
   #largeFrames = 0
-  /** A large frame became a segment, and the directory was not synced since. */
+  /** Whether a large frame became a segment and the directory has not been synced since. */
   #isRenameUnsynced = false
   /** Number of the newest segment when a sync failed; undefined while the journal is trusted. */
   #distrusted: number | undefined
@@ -97,24 +94,26 @@ export class Journal {
     return this.#segment.length + this.#largeBytes
   }
 
-  /** A sync failed, and no snapshot has replaced the journal since. */
+  /** Whether a sync failed and no snapshot has replaced the journal since. */
   get isDistrusted(): boolean {
     return this.#distrusted !== undefined
   }
 
-  /** Why nothing can be acknowledged; undefined if all is well. */
+  /** Why the journal cannot promise anything; undefined if it can. */
   get fault(): Error | undefined {
     if (this.#isClosed) return stoppedError()
     if (this.#lost !== undefined) return this.#lost
     return this.isDistrusted ? new Error('the disk failed to sync') : undefined
   }
 
-  /** The data directory was deleted or replaced, or the journal is closed: no write reaches a restart. */
+  /**
+   * Whether the data directory was deleted or replaced, or the journal is closed. The next start sees no further write.
+   */
   get isLost(): boolean {
     return this.#lost !== undefined || this.#isClosed
   }
 
-  /** The number of its descriptor may belong to another file by now. */
+  /** Whether the segment is closed. Its file descriptor may belong to another file by now. */
   get isClosed(): boolean {
     return this.#isClosed
   }
@@ -133,7 +132,7 @@ export class Journal {
     }
   }
 
-  /** Writes a frame whose payload is `parts`, all of it or nothing. Throws the error of the disk. */
+  /** Writes a frame with the payload `parts`. Throws the error of the disk, and then nothing is written. */
   write(kind: FrameKind, parts: readonly (string | Uint8Array)[]): void {
     this.#writeAppended()
     this.#frame.add(kind, parts, this.#segment.synced)
@@ -141,8 +140,8 @@ export class Journal {
   }
 
   /**
-   * Writes a frame with the next sync. Resolves when the frame is on disk. Rejects with `NotWritten` if the journal
-   * holds nothing of it, and with another error if the frame was written but may not be on disk.
+   * Buffers a frame for the next sync. Resolves when the frame is on disk. Rejects with `NotWritten` if the frame was
+   * not written, and with another error if it was written but may not be on disk.
    */
   append(kind: FrameKind, parts: readonly (string | Uint8Array)[]): Promise<void> {
     const { fault } = this
@@ -161,7 +160,7 @@ export class Journal {
       this.checkDirectory()
       return writeLargeFrame(file, frame, this.#syncFile)
     })
-    const { fault } = this // it may have come meanwhile
+    const { fault } = this // a sync may have failed meanwhile
     if (fault !== undefined) {
       if (this.#lost === undefined) rmSync(file, { force: true })
       throw fault
@@ -170,7 +169,7 @@ export class Journal {
     await this.sync()
   }
 
-  /** Makes `file` the segment after the newest one, and continues in another segment after that. */
+  /** Makes `file` the segment after the newest one, and starts another segment after it. */
   #insertSegment(file: string, size: number): void {
     try {
       this.checkDirectory()
@@ -208,7 +207,7 @@ export class Journal {
     }
   }
 
-  /** Resolves when all that was written before this call is on disk. Rejects if that is not certain. */
+  /** Resolves when everything written before this call is on disk. Rejects if that is uncertain. */
   sync(): Promise<void> {
     const { fault } = this
     return fault === undefined ? this.#commits.wait() : Promise.reject(fault)
@@ -221,7 +220,7 @@ export class Journal {
 
   async #syncSegments(): Promise<void> {
     const older = this.#unsynced
-    const newest = this.#segment // another one may start while this one is synced
+    const newest = this.#segment // a new segment may start during the sync
     const { length } = newest
     this.#unsynced = []
     try {
@@ -240,7 +239,7 @@ export class Journal {
     await syncDirectory(this.#dataDir)
   }
 
-  /** Acknowledges nothing any more until a snapshot holds all that was written until now. */
+  /** Distrusts the journal until a snapshot replaces it. Returns the callers of buffered frames, which are dropped. */
   #syncFailed(error: unknown): readonly Waiter[] {
     if (!this.isLost) {
       if (!this.isDistrusted) {
@@ -253,8 +252,8 @@ export class Journal {
   }
 
   /**
-   * Continues in a new segment. Returns its number once the older segments are on disk, or never will be. An empty
-   * segment in which no sync failed is not replaced.
+   * Starts a new segment, unless the newest one is empty and trusted. Returns the number of the newest segment after a
+   * sync of the older ones, which may fail.
    */
   async startSegment(): Promise<number> {
     this.#writeAppended()
@@ -266,7 +265,9 @@ export class Journal {
     return started
   }
 
-  /** Removes the segments before `number`: a snapshot that began after `number` was started is in place. */
+  /**
+   * Removes the segments before `number`. Called when a snapshot that began after the start of `number` is in place.
+   */
   async dropSegmentsBefore(number: number): Promise<void> {
     for (; this.#oldestSegment < number; this.#oldestSegment++) {
       await unlink(join(this.#dataDir, segmentName(this.#oldestSegment))).catch((error) => {
@@ -277,7 +278,7 @@ export class Journal {
     if (this.#distrusted !== undefined && this.#distrusted < number) this.#distrusted = undefined
   }
 
-  /** Ends all writing: `fault` is set from then on. Removes the newest segment if it is empty. */
+  /** Closes the journal. From then on, `fault` is set. Removes the newest segment if it is empty. */
   async close(): Promise<void> {
     await this.sync().catch(() => {})
     await this.#commits.whenIdle()

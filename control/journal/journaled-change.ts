@@ -1,4 +1,4 @@
-/** Changes that have numbers of their own, as rows of a journal frame (`journaled-state.ts`). Pure. */
+/** Encodes numbered changes as rows of a journal frame (`journaled-state.ts`), and decodes them. Pure. */
 import type { GraphOutcome, NumberedChange } from './event-rows.ts'
 
 export interface JournaledChange {
@@ -7,13 +7,13 @@ export interface JournaledChange {
   readonly seq: number
   /** Milliseconds since 1970. */
   readonly at: number
-  /** Id of the changed task, or of the removed graph, which nothing else on disk may hold any more. */
+  /** Id of the changed task, or of the removed graph. The rest of the disk may not have that graph any more. */
   readonly id?: string
-  /** Of an ended graph. */
+  /** Only of ended graphs. */
   readonly outcome?: GraphOutcome
 }
 
-/** Null stands where the row of a state has the id. */
+/** The second element is null. In the row of a state it is an id. */
 export type ChangeRow = readonly [
   ...[graphOrdinal: number, id: null, seq: number, at: number, kind: JournaledChange['kind']],
   detail?: string | GraphOutcome,

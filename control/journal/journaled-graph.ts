@@ -1,4 +1,4 @@
-/** A submitted graph, its revocation and its deletion, as frames of the journal. Pure. */
+/** Encodes graphs, their revocations and their deletions as frames of the journal, and decodes them. Pure. */
 import { isoTime } from '../../shared/iso-time.ts'
 import { isObject } from '../../shared/json.ts'
 import { parseJson, withoutByteOrderMark } from '../../shared/json-bytes.ts'
@@ -16,14 +16,14 @@ export interface JournaledGraph {
   readonly body: unknown
   /** The key that was sent with the submission, and its answer. */
   readonly idempotency?: KeptKey
-  /** Of a rerun: the tasks that had ended when the graph was accepted, as in a frame of states. */
+  /** In a rerun, the states of tasks that had ended before the graph was accepted, as rows of a frame of kind `t`. */
   readonly reused?: unknown
 }
 
-/** What a frame of a graph holds beside the graph itself. */
+/** The optional fields of `JournaledGraph`. */
 export interface SubmissionExtras {
   readonly idempotency?: KeptKey | undefined
-  /** The payload of `encodeStates` for tasks that have ended already, in parts. */
+  /** The payload of `encodeStates` for tasks that have already ended, in parts. */
   readonly reused?: readonly (string | Uint8Array)[] | undefined
 }
 
@@ -48,7 +48,7 @@ export function encodeGraph(
 /** The graph in a payload. Throws `JsonSyntaxError`. */
 export const decodeGraph = (payload: Uint8Array): JournaledGraph => parseJson(payload) as JournaledGraph
 
-/** The states of its reused tasks, by their ids. Throws the error that `refuse` makes. */
+/** The states of the reused tasks by id. Throws the error that `refuse` makes. */
 export function reusedOutcomes(
   { reused = [] }: JournaledGraph,
   refuse: (detail: string) => Error,
@@ -60,17 +60,19 @@ export function reusedOutcomes(
   }
 }
 
-/** The options of a submitted graph. What an earlier version ignored may have any form. */
+/**
+ * The options of a submitted graph. Invalid ones are dropped: an earlier version may have ignored and accepted them.
+ */
 export const optionsIn = (body: unknown): GraphOptions =>
   (isObject(body) ? graphOptions(body) : undefined) ?? NO_GRAPH_OPTIONS
 
 /** The payload of a frame of kind `r`, which revokes `graph`, or `d`, which deletes it. */
 export const encodeRemoval = ({ ordinal }: Graph): string[] => [JSON.stringify({ graph_ordinal: ordinal })]
 
-/** Bytes searched for the number of a graph. */
+/** Bytes at the start of a payload that contain the number of the graph. */
 const MAX_ORDINAL_BYTES = 64
 
-/** The number of the graph in a payload of kind `g`, `r` or `d`. Reads only its beginning: the rest may be megabytes. */
+/** The number of the graph in a payload of kind `g`, `r` or `d`. Usually decodes only the start of the payload. */
 export function graphOrdinalIn(payload: Uint8Array): number {
   const found = /^\{"graph_ordinal":(\d+)[,}]/.exec(String.fromCharCode(...payload.subarray(0, MAX_ORDINAL_BYTES)))
   return found === null ? decodeGraph(payload).graph_ordinal : Number(found[1])

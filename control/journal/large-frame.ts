@@ -1,12 +1,12 @@
 /**
- * A frame of many bytes, written to a file of its own without blocking the event loop: the checksum is computed in
- * steps, and the file is written and synced beside the loop. The journal then makes the file one of its segments.
+ * Writes a large frame to a file of its own without blocking the event loop. The checksum is computed in steps; threads
+ * write and sync the file. The journal then makes the file one of its segments.
  */
 import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import { type FrameKind, frameHeader, LINE_END } from './journal-format.ts'
 
-/** Bytes of a checksum step, which takes 0.1 ms. */
+/** Bytes of one checksum step. A step takes 0.1 ms. */
 const CHECKSUM_STEP_BYTES = 1024 * 1024
 
 /** Bytes of one write. */
@@ -34,7 +34,7 @@ export async function writeLargeFrame(
     for (const part of [header, ...payload, Uint8Array.of(LINE_END)]) await writeAll(file, part)
     await sync(file.fd)
   } catch (error) {
-    await unlink(path).catch(() => {}) // a file that cannot be removed is removed by the next start
+    await unlink(path).catch(() => {}) // the next start removes a file that stays
     throw error
   } finally {
     await file.close()

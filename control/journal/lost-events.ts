@@ -1,9 +1,9 @@
 /**
- * Events that the history lacks at a start, from what the journal holds.
+ * Makes the events that the history lacks at a start from the content of the journal.
  *
- * The history is written later than the journal, so a crash may have cut off its end: these events have their numbers.
- * Others never got a number, because the crash came before: that a graph was accepted, that it ended, that the end of the
- * service interrupted an attempt, and that a rerun reused an outcome. They get one now.
+ * The history is written after the journal, so a crash can cut off its end. The numbers of those events are in the
+ * journal. Other events have no number yet, because the crash came first: a graph was accepted or ended, a crash
+ * interrupted an attempt, or a rerun reused an outcome. They get numbers now.
  */
 import type { Graph, Task } from '../graph/graph.ts'
 import {
@@ -27,7 +27,7 @@ export class LostEvents {
     this.#graphs = new Map(graphs.map((graph) => [graph.ordinal, graph]))
   }
 
-  /** The rows of what `frames` of states say after the number `kept`, in order. Nothing is known of removed tasks. */
+  /** The rows of the changes in `frames` after the number `kept`, in order. Changes of removed tasks have no rows. */
   rowsAfter(kept: number, frames: readonly Frame[]): EventRow[] {
     const rows = frames.flatMap(({ payload }) => {
       const { states, changes } = decodeStates(new TextDecoder().decode(payload))
@@ -79,18 +79,20 @@ export class LostEvents {
 
 const timeOf = (text: string | undefined): number | undefined => (text === undefined ? undefined : Date.parse(text))
 
-/** Graphs that something is true of, and those for which the journal has a number for it. */
-export interface Told {
+/**
+ * Numbers of the graphs to which something happened, and of those for which the journal has the number of the change.
+ */
+export interface Happened {
   readonly graphs: ReadonlySet<number>
   readonly numbered: ReadonlySet<number>
 }
 
-/** What happened to `graphs`, oldest first, without having got a number. */
+/** The changes of `graphs` that have no number yet, oldest first. */
 export function unnumbered(
   graphs: readonly Graph[],
-  { accepted, changed, ended }: { accepted: Told; changed: readonly Task[]; ended: Told },
+  { accepted, changed, ended }: { accepted: Happened; changed: readonly Task[]; ended: Happened },
 ): ((seq: number, now: number) => NumberedChange)[] {
-  const lacks = ({ graphs, numbered }: Told, { ordinal }: Graph) => graphs.has(ordinal) && !numbered.has(ordinal)
+  const lacks = ({ graphs, numbered }: Happened, { ordinal }: Graph) => graphs.has(ordinal) && !numbered.has(ordinal)
   return [
     ...graphs
       .filter((graph) => lacks(accepted, graph))

@@ -1,4 +1,4 @@
-/** The graphs and ids of tasks that the journal mentions. A start builds all other graphs while it reads the state file. */
+/** The graphs and task ids in the journal. A start builds all other graphs as soon as it has read their entries. */
 import { isObject } from '../../shared/json.ts'
 import type { Frame } from './journal-format.ts'
 import { decodeGraph, optionsIn } from './journaled-graph.ts'
@@ -8,7 +8,7 @@ export class Mentions {
   readonly #ordinals = new Set<number>()
   readonly #ids = new Set<string>()
 
-  /** Adds what a frame mentions. Ignores an invalid frame: the replay refuses it later. */
+  /** Adds the graphs and ids of a frame. Ignores an invalid frame, which the replay refuses later. */
   add({ kind, payload }: Frame): void {
     try {
       if (kind === 't') {
@@ -17,15 +17,15 @@ export class Mentions {
       }
       const { graph_ordinal, body } = decodeGraph(payload)
       this.#ordinals.add(graph_ordinal)
-      if (optionsIn(body).scope === 'graph') return // its ids are nobody else's
+      if (optionsIn(body).scope === 'graph') return // no other graph can have its ids
       const tasks = isObject(body) && Array.isArray(body.tasks) ? body.tasks : []
       for (const task of tasks) if (isObject(task) && typeof task.id === 'string') this.#ids.add(task.id)
     } catch {
-      // The replay says what is wrong.
+      // The replay reports the error.
     }
   }
 
-  /** Whether the journal mentions the graph or one of the ids, which belong to the service. */
+  /** Whether the journal has the graph, or one of these `ids` of the service. */
   has(ordinal: number, ids: Iterable<string>): boolean {
     if (this.#ordinals.has(ordinal)) return true
     for (const id of ids) if (this.#ids.has(id)) return true

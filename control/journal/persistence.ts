@@ -1,10 +1,10 @@
 /**
- * Persistence: writes the changes of the store to disk, and refuses requests that the disk cannot keep.
+ * Persistence: writes the changes of the store to disk, and refuses requests that the disk cannot store.
  *
- * Changed tasks are collected for a moment, and their newest states are written to the journal together. They are
- * written at once before a change becomes visible to anybody, before an attempt acts, and after it has ended (`flush`).
- * Callers that are promised something wait for `durable` or `appendGraph`. A snapshot replaces the journal at intervals
- * in which something changed, and when the journal has grown large (`snapshots.ts`).
+ * Changed tasks are collected for 20 ms, then their newest states are written to the journal together. `flush` writes
+ * them at once: before a caller sees a change, before an attempt acts, and after it has ended. Operations that promise
+ * something wait for `durable` or `appendGraph`. A snapshot replaces the journal at intervals if something changed, and
+ * when the journal is large (`snapshots.ts`).
  */
 import type { Graph, Task } from '../graph/graph.ts'
 import type { Change } from '../store/change.ts'
@@ -17,21 +17,24 @@ import { type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
 import { UnwrittenChanges } from './unwritten-changes.ts'
 
-/** Milliseconds that an invisible change may wait for others before it is written and synced with them. */
+/** Maximum milliseconds between a change and its write. Changes of that time share a write and a sync. */
 const OUTCOME_WAIT_MS = 20
 
 /**
- * Bytes of journal that trigger a snapshot before its interval. With fewer, the state file would be written all the
- * time; with more, a start would replay the journal for seconds.
+ * Bytes of journal that trigger a snapshot before its interval. A smaller limit writes the state file all the time. A
+ * larger one makes a start replay the journal for seconds.
  */
 const MAX_JOURNAL_BYTES = 64 * 1024 * 1024
 
-/** The journal may grow to this many times the size of the state file: writing a large state file for it costs more. */
+/**
+ * The journal may also grow to this many times the size of the state file, because a large state file is costly to
+ * write.
+ */
 const STATE_FILES_OF_JOURNAL = 2
 
 export interface PersistenceOptions extends SnapshotOptions {
   readonly reserve: DiskReserve
-  /** Hears of every change, and of what was written. */
+  /** Is told of every change, and of every write. */
   readonly events: EventFeed
   /** Milliseconds between two snapshots. */
   readonly intervalMs: number
@@ -44,7 +47,7 @@ export class Persistence {
   readonly #snapshots: Snapshots
   readonly #snapshotTimer: Timer
   #writeTimer: Timer | undefined
-  /** When refused callers may trigger the next snapshot. */
+  /** Time from which a refused request may trigger a snapshot. */
   #nextRescue = 0
 
   constructor(options: PersistenceOptions) {
@@ -79,7 +82,7 @@ export class Persistence {
     }
   }
 
-  /** Notes a change that has a number of its own. */
+  /** Adds a numbered change to the next write. */
   noteNumbered(change: NumberedChange): void {
     const { journal, events } = this.#options
     if (journal.isClosed) return
@@ -99,7 +102,7 @@ export class Persistence {
     else this.#writeLater(OUTCOME_WAIT_MS)
   }
 
-  /** One timer at a time: each of two would set two more. */
+  /** Sets the timer unless it is set. Each of two timers would set two more. */
   #writeLater(ms: number): void {
     this.#writeTimer ??= setTimeout(() => this.#writeAndSync(), ms)
   }
@@ -114,7 +117,7 @@ export class Persistence {
     }
   }
 
-  /** Writes what has changed and ends a failure of the disk. Throws while the failure lasts. */
+  /** Writes the changes and ends a failure of the disk. Throws while the failure lasts. */
   #writeAndRecover(): void {
     const { journal } = this.#options
     if (journal.isLost) throw journal.fault
@@ -130,9 +133,7 @@ export class Persistence {
   /** Called when the disk takes writes again after a failure. */
   onWritableAgain: () => void = () => {}
 
-  /**
-   * Writes the newest states of changed tasks. Throws the error of the disk; unwritten tasks stay for the next call.
-   */
+  /** Writes the changes. Throws the error of the disk; then the next call writes the rest. */
   #writeChanged(): void {
     const { journal, events } = this.#options
     events.written(this.#changed.writeWith((states) => this.#disk.writeWithReserve(() => journal.write('t', [states]))))
@@ -141,8 +142,8 @@ export class Persistence {
   }
 
   /**
-   * Writes what has changed. Called before a change becomes visible, so that a kill of the process loses nothing that
-   * was seen. A failure is noted, and the write is repeated later.
+   * Writes the changes. Called before a change becomes visible, so that a kill of the process loses nothing that was
+   * seen. If the write fails, it is repeated later.
    */
   flush(): void {
     if (this.#options.journal.isClosed || this.#disk.isPaused) return
@@ -154,7 +155,7 @@ export class Persistence {
   }
 
   /**
-   * Writes what has changed, or throws. Called before an attempt acts: if its start cannot be written, it must not act.
+   * Writes the changes, or throws. Called before an attempt acts: an attempt whose start is not written must not act.
    */
   flushOrThrow(): void {
     if (this.#options.journal.isLost) throw this.#options.journal.fault
@@ -165,7 +166,7 @@ export class Persistence {
     }
   }
 
-  /** Throws 503 if the disk does not take writes now. Called before a change that a caller is promised. */
+  /** Throws 503 if the disk does not take writes. Called before a change that will be promised to a caller. */
   assertWritable(): void {
     try {
       this.#writeAndRecover()
@@ -175,7 +176,7 @@ export class Persistence {
     this.#assertTrusted()
   }
 
-  /** Throws 503 if no graph can be promised now. Asks the disk only if it refused a write before. */
+  /** Throws 503 if no graph can be promised. Writes only if the disk refused the last write. */
   assertAccepting(): void {
     if (this.#disk.failure !== undefined) this.assertWritable()
     else this.#assertTrusted()
@@ -205,7 +206,7 @@ export class Persistence {
     throw storageUnavailable(fault)
   }
 
-  /** Resolves when every change so far is on disk. Rejects with 503 if that is not certain. */
+  /** Resolves when every change so far is on disk. Rejects with 503 if that is uncertain. */
   async durable(): Promise<void> {
     try {
       this.#writeChanged()
@@ -216,8 +217,9 @@ export class Persistence {
   }
 
   /**
-   * Resolves when a claimed graph, submitted as `body`, is on disk, with all of `extras`. Rejects with 503; then nothing of it counts. The
-   * caller has called `assertAccepting` in the same turn of the event loop.
+   * Writes a claimed graph that was submitted as `body`, with `extras`. Resolves when all of that is on disk. Rejects
+   * with 503; then the graph does not exist after a restart. Callers call `assertAccepting` in the same turn of the
+   * event loop.
    */
   async appendGraph(graph: Graph, body: Uint8Array, extras?: SubmissionExtras): Promise<void> {
     try {
@@ -229,20 +231,20 @@ export class Persistence {
     }
   }
 
-  /** Revokes a graph that was written but not promised to anybody. Otherwise the next start would recover it. */
+  /** Revokes a graph that was written but is refused. Otherwise the next start would recover the graph. */
   revoke(graph: Graph): void {
     const { journal } = this.#options
     try {
       journal.write('r', encodeRemoval(graph))
     } catch (error) {
-      // The graph goes with its segment once a snapshot is in place.
+      // The next snapshot removes the graph together with its segment.
       if (!journal.isLost) this.#disk.noteFailure(error)
     }
   }
 
   /**
-   * Writes that `graph`, which has ended, is deleted with all of its tasks. Throws 503, and then nothing is written. The
-   * caller removes the graph from the store in the same turn of the event loop, then waits for `durable`.
+   * Writes the deletion of an ended graph with all its tasks. Throws 503; then nothing is written. The caller removes
+   * the graph from the store in the same turn of the event loop, then waits for `durable`.
    */
   deleteGraph(graph: Graph): void {
     this.assertWritable()
@@ -255,14 +257,14 @@ export class Persistence {
   }
 
   /**
-   * Takes the last snapshot, or throws: then the journal still holds what the state file lacks. Later requests are
-   * refused with 503 before anything changes.
+   * Takes the last snapshot and closes the journal. Throws if the snapshot fails; then the journal still holds the
+   * changes. Later requests get 503 and change nothing.
    */
   async stop(): Promise<void> {
     clearInterval(this.#snapshotTimer)
     await this.#snapshots.takeLast()
     clearTimeout(this.#writeTimer)
-    this.flush() // changes of requests that came meanwhile
+    this.flush() // requests may have changed something meanwhile
     await this.#options.journal.close()
     await this.#options.history.close()
   }

@@ -1,8 +1,8 @@
 /**
  * Recovery: reads the state file and the journal at a start.
  *
- * Both are read and checked as a whole before anything is changed, and `replay.ts` combines them. A torn tail of a
- * segment is cut off. Any other damage ends the start.
+ * All files are read and checked before any is changed. `replay.ts` combines the state file and the journal. A torn
+ * tail of a segment is cut off. Any other damage ends the start.
  */
 import { join } from 'node:path'
 import { UsageError } from '../../shared/errors.ts'
@@ -26,15 +26,15 @@ import { refuseFile } from './unreadable-file.ts'
 
 export interface Recovered {
   readonly graphs: readonly Graph[]
-  /** Processes of attempts that a crash interrupted. Some may still run. */
+  /** Processes of attempts that a crash interrupted. They may still run. */
   readonly processes: readonly ProcessIdentity[]
   /** Cancelled tasks whose attempts another service may not have ended yet. */
   readonly toKillRemotely: readonly Task[]
   /** Tasks of deleted graphs that another service may not have removed yet. */
   readonly toForget: readonly Task[]
-  /** Oldest first. The later of two with the same name counts. */
+  /** Oldest first. If a key is there twice, the later one counts. */
   readonly idempotencyKeys: readonly KeptKey[]
-  /** The highest numbers given out so far. */
+  /** The highest numbers used so far. */
   readonly lastSeq: number
   readonly lastOrdinal: number
   /** Numbers of the oldest and the newest segment; undefined if there are none. */
@@ -44,30 +44,30 @@ export interface Recovered {
   readonly history: RecoveredHistory
 }
 
-/** The past events, and what they lack. */
+/** The history, and the events that it lacks. */
 export interface RecoveredHistory {
   readonly found: FoundHistory
-  /** The last number to keep of what was found; undefined if the history has to begin anew. */
+  /** The last number to keep of the found files; undefined if the history begins anew. */
   readonly kept: number | undefined
   /** Rows of later events, in order. */
   readonly lost: readonly EventRow[]
-  /** Changes without a number, oldest first: each makes one of a number and the time. */
+  /** Changes without a number, oldest first, as functions that take the number and the time. */
   readonly unnumbered: readonly ((seq: number, now: number) => NumberedChange)[]
 }
 
-/** The files that hold inputs of tasks: the state file and the segments of the journal. */
+/** The files with inputs of tasks: the state file and the segments of the journal. */
 export const filesWithInput = (dataDir: string): string[] => [
   statePath(dataDir),
   ...segmentNumbersIn(dataDir).map((number) => join(dataDir, segmentName(number))),
 ]
 
-/** Throws `UsageError` with the file, the place and a remedy, and then has changed nothing. */
+/** Throws `UsageError`, which names the file, the place and a remedy. Then no file was changed. */
 export async function recover(dataDir: string): Promise<Recovered> {
   const keys = readIdempotencyKeys(dataDir)
   const found = findHistory(dataDir)
   const numbers = segmentNumbersIn(dataDir)
   const hasState = hasSnapshot(dataDir)
-  // A segment is removed only when a state file holds its content: without a state file the first segment must exist.
+  // Segments are removed only when a state file holds their content. So without a state file the first one must exist.
   if (numbers.length > 0 && numbers[0] !== FIRST_SEGMENT && !hasState) throw lostSnapshot(dataDir, numbers[0]!)
   const { frames, tornTails } = readJournal(dataDir, numbers)
   const mentions = new Mentions()
@@ -104,9 +104,8 @@ function recoveredHistory(
 }
 
 /**
- * Reads the state file in parts and builds its graphs meanwhile, so that neither the file nor all entries are in memory
- * at once. If somebody has edited the file, so that it is no longer as `writeSnapshot` writes it, reads it again as a
- * whole.
+ * Reads the state file in parts and builds its graphs meanwhile, so that memory never holds the whole file or all
+ * entries. If the file is not in the form of `writeSnapshot`, because it was edited, reads it again as a whole.
  */
 async function readState({ dataDir, mentions, keys, collections, refuse }: StateParts): Promise<Replay> {
   const replay = new Replay([...keys], collections, mentions)

@@ -2,8 +2,9 @@
  * `<data-dir>/results/`: large results, and large inputs with values of other tasks, one file each.
  *
  * A file is synced before the state that names it is written. Its name ends with the checksum of its content, which
- * every read verifies. Names of earlier versions lack the checksum; then the content must be JSON. Tasks whose outcomes a
- * rerun reuses share a file. A file that no task refers to is removed after the next snapshot, when nothing on disk names it. A start removes those that a crash left.
+ * every read verifies. Names of earlier versions have no checksum; then the content must be JSON. A task and its reused
+ * outcome in a rerun share a file. After the last task has dropped a file, the next snapshot removes it, because the
+ * state file and the journal no longer name it. A start removes unused files that a crash left.
  */
 import { mkdirSync, readdirSync, unlinkSync } from 'node:fs'
 import { open, readFile, unlink } from 'node:fs/promises'
@@ -25,7 +26,7 @@ export class ResultFiles {
   /** Lost files that were logged. */
   readonly #logged = new WeakSet<ResultFile>()
 
-  /** Makes the directory, and removes files that no task of `graphs` refers to. */
+  /** Creates the directory, and removes files that no task of `graphs` refers to. */
   constructor(dataDir: string, graphs: readonly Graph[], log: Log) {
     this.#directory = join(dataDir, 'results')
     this.#log = log
@@ -45,8 +46,7 @@ export class ResultFiles {
   }
 
   /**
-   * Writes a large result to a file. Returns what the task keeps: the file, or the result itself if it is small or if
-   * the disk refuses.
+   * Writes a large result to a file and returns the file. Returns a small result, or one that the disk refuses, itself.
    */
   keep(task: Task, result: unknown): unknown | Promise<unknown> {
     return isLargeJson(result) ? this.#save(task, result) : result
@@ -63,7 +63,7 @@ export class ResultFiles {
     }
   }
 
-  /** Writes a large input to a file until its task has ended. Undefined if the disk refuses. */
+  /** Writes a large input to a file, which is kept until the task has ended. Undefined if the disk refuses. */
   async keepInput(task: Task, input: unknown): Promise<ResultFile | undefined> {
     const json = Buffer.from(await runCooperatively(jsonText(input)))
     try {
@@ -93,7 +93,7 @@ export class ResultFiles {
     }
   }
 
-  /** The result as JSON text, or why it is lost. The first loss of each file is logged. */
+  /** The result as JSON text, or the reason why it is lost. Logs the first failed read of each file. */
   async read(file: ResultFile): Promise<StoredResult> {
     const { name } = file
     try {
@@ -114,12 +114,12 @@ export class ResultFiles {
     return { lost }
   }
 
-  /** Another task refers to `file`, to which one refers already. */
+  /** Adds a task that refers to `file`, to which another task already refers. */
   share({ name }: ResultFile): void {
     this.#sharers.set(name, (this.#sharers.get(name) ?? 0) + 1)
   }
 
-  /** A task does not refer to `file` any more. */
+  /** Removes a task that referred to `file`. */
   drop(file: ResultFile): void {
     const sharers = this.#sharers.get(file.name) ?? 0
     if (sharers === 0) this.#dropped.push(file)
@@ -127,7 +127,7 @@ export class ResultFiles {
     else this.#sharers.set(file.name, sharers - 1)
   }
 
-  /** Removes the files that `takeDropped` returned before a snapshot, once the snapshot is in place. */
+  /** Removes files that `takeDropped` returned. Called once the snapshot after that is in place. */
   async remove(files: readonly ResultFile[]): Promise<void> {
     for (const { name } of files) {
       await unlink(join(this.#directory, name)).catch((error) => {
@@ -137,20 +137,20 @@ export class ResultFiles {
     }
   }
 
-  /** The files that were dropped so far. */
+  /** Returns and forgets the files that no task refers to any more. */
   takeDropped(): ResultFile[] {
     const dropped = this.#dropped
     this.#dropped = []
     return dropped
   }
 
-  /** The snapshot failed: `files` are still named on disk. */
+  /** Takes `files` back after a failed snapshot: the disk still names them. */
   giveBack(files: readonly ResultFile[]): void {
     this.#dropped.push(...files)
   }
 }
 
-/** Stands in the name of a file for the number of the attempt: an input serves all of them. */
+/** Replaces the number of the attempt in the names of input files: all attempts share the input. */
 const NO_ATTEMPT = 0
 
 const checksumOf = (bytes: Uint8Array): string => Bun.hash.crc32(bytes).toString(16).padStart(8, '0')

@@ -1,9 +1,8 @@
 /**
  * One file of the journal: `journal-<number>.log`, open for writing.
  *
- * Writes go to the end of the frames. Behind that end there may be preallocated zeros (`preallocation.ts`). A write
- * that fails half-way is cut off, because half a frame followed by whole ones would read as damage and not as a torn
- * tail.
+ * Writes go to the end of the last frame. Preallocated zeros may follow (`preallocation.ts`). A partial write is cut
+ * off, because half a frame before whole frames would count as damage, not as a torn tail.
  */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,7 +26,7 @@ export class Segment {
   readonly #preallocation: Preallocation
   /** Bytes of frames. */
   length = 0
-  /** How many of these bytes are known to be on disk. */
+  /** Bytes of frames that are known to be on disk. */
   synced = 0
 
   /** Creates the file. Throws if it exists or the disk refuses. */
@@ -61,7 +60,7 @@ export class Segment {
     this.close()
   }
 
-  /** Closes the file as it is. A start accepts zeros behind the last frame. */
+  /** Closes the file with its preallocated zeros, which a start ignores. */
   close(): void {
     closeSync(this.fd)
   }

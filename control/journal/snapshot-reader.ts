@@ -1,9 +1,9 @@
 /**
  * Reads the state file at a start.
  *
- * The order of the file is the order of the tasks. An entry holds the record of a task and what only a restart needs
- * (`stored-task.ts`); files of earlier versions lack the latter and load, too. `readSnapshotLines` reads files as
- * `writeSnapshot` writes them, `readSnapshot` reads any JSON, such as a file that somebody has edited.
+ * The order of the file is the order of the tasks. An entry holds the record of a task, and fields that only a restart
+ * needs (`stored-task.ts`). Files of earlier versions lack those fields and can still be read. `readSnapshotLines`
+ * reads the files of `writeSnapshot`. `readSnapshot` reads any JSON, such as an edited file.
  */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/errors.ts'
@@ -16,8 +16,8 @@ import type { StoredTask } from './stored-task.ts'
 import { refuseAccess, refuseFile } from './unreadable-file.ts'
 
 /**
- * Calls `visit` with each entry of the state file in `dataDir`, in the order of the file; with none if there is no
- * file. A repeated name is visited again: the last one counts, as in every reader of JSON. Throws `UsageError`.
+ * Calls `visit` with each entry of the state file in `dataDir`, in the order of the file. Does nothing if there is no
+ * file. Visits a repeated name each time; the last one counts, as in every reader of JSON. Throws `UsageError`.
  */
 export async function readSnapshot(dataDir: string, visit: (id: string, entry: StoredTask) => void): Promise<void> {
   const path = statePath(dataDir)
@@ -36,13 +36,12 @@ export async function readSnapshot(dataDir: string, visit: (id: string, entry: S
   }
 }
 
-/** The state file does not have an entry a line, so only `readSnapshot` can read it. */
+/** Thrown if the state file does not have one entry per line. `readSnapshot` can read such a file. */
 export class NotLineByLine extends Error {}
 
 /**
- * As `readSnapshot`, with a few megabytes of the file in memory at a time instead of all of it. Reads what
- * `writeSnapshot` writes: an entry a line. Throws `NotLineByLine` for any other file, after it has visited some entries
- * or none.
+ * As `readSnapshot`, for the files of `writeSnapshot`, with one entry per line. Needs a few megabytes of memory instead
+ * of the size of the file. Throws `NotLineByLine` for any other file, maybe after it has visited some entries.
  */
 export function readSnapshotLines(dataDir: string, visit: (id: string, entry: StoredTask) => void): void {
   const path = statePath(dataDir)
@@ -66,7 +65,7 @@ export function readSnapshotLines(dataDir: string, visit: (id: string, entry: St
   if (expected !== 'nothing') throw new NotLineByLine()
 }
 
-/** The one member in a line. */
+/** Parses a line, which holds one member. */
 function entryOf(line: string): [id: string, entry: unknown] {
   let members: [string, unknown][]
   try {
@@ -74,17 +73,15 @@ function entryOf(line: string): [id: string, entry: unknown] {
   } catch {
     throw new NotLineByLine()
   }
-  // A name that stands twice in a line would be one member as well; such a file was not written by us.
+  // The check of the start of the line refuses a repeated name, which parses as one member too.
   if (members.length !== 1 || !line.startsWith(`${JSON.stringify(members[0]![0])}:{`)) throw new NotLineByLine()
   return members[0]!
 }
 
-/** Bytes of the state file that are read at a time. */
+/** Bytes of one read. */
 const READ_BYTES = 1024 * 1024
 
-/**
- * The lines of a file in UTF-8, without their ends. Throws `NotLineByLine` where it is not UTF-8 or has no last end.
- */
+/** Yields the lines of a file. Throws `NotLineByLine` if the file is not UTF-8, or does not end with a line end. */
 function* linesOf(path: string): Generator<string> {
   const fd = openOrRefuse(path)
   try {

@@ -1,8 +1,8 @@
 /**
- * `<data-dir>/state.json`, the state file: one JSON object of task ids and task records, an entry a line. The key of a
- * task that only its graph knows is `<graph_id>/<id>`.
+ * Writes the state file, `<data-dir>/state.json`: a JSON object of task ids and task records, with one entry per line.
+ * The key of a task that only its graph knows is `<graph_id>/<id>`.
  *
- * It is written to a new file, synced and renamed, in steps that let requests run in between.
+ * The content goes to a new file, which is synced and renamed. Writing works in steps, so requests run in between.
  */
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { storedTask } from './stored-task.ts'
 
 export const statePath = (dataDir: string): string => join(dataDir, 'state.json')
 
-/** Whether there is a state file. A symbolic link to a missing file counts, so that reading it fails. */
+/** Whether the state file exists. A symbolic link to a missing file counts, so that the start fails. */
 export const hasSnapshot = (dataDir: string): boolean =>
   lstatSync(statePath(dataDir), { throwIfNoEntry: false }) !== undefined
 
@@ -22,8 +22,8 @@ export const hasSnapshot = (dataDir: string): boolean =>
 const WRITE_BYTES = 256 * 1024
 
 /**
- * Writes the records of `store` to the state file of `dataDir`; returns its size in characters. `beforeRename` is called
- * when all records are read: the new file does not count yet.
+ * Writes the records of `store` to the state file of `dataDir`. Returns its size in characters. `beforeRename` is
+ * called after all records were written, and before the new file replaces the old one.
  */
 export async function writeSnapshot(
   store: TaskStore,
@@ -58,8 +58,8 @@ export async function writeSnapshot(
 }
 
 /**
- * The key of `task`. An id of the service may look like the key of another task; that one then gets a suffix. Its
- * position makes the suffix its own.
+ * The key of `task`. If `<graph_id>/<id>` is also the id of a task of the service, the key gets a suffix, made of the
+ * position of the task in its graph.
  */
 function keyOf(store: TaskStore, task: Task): string {
   if (store.isVisible(task)) return task.id

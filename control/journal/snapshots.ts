@@ -1,7 +1,7 @@
 /**
- * Snapshots: writing the state file, and removing what it replaces.
+ * Snapshots: write the state file, and remove the files that it replaces.
  *
- * A snapshot starts a new segment of the journal, writes the state file and the idempotency keys, and only then removes
+ * A snapshot starts a new segment of the journal, and writes the state file and the idempotency keys. Then it removes
  * the older segments and unused result files. A crash between any two of these steps loses nothing.
  */
 import { messageOf } from '../../shared/errors.ts'
@@ -24,15 +24,17 @@ export interface SnapshotOptions {
   readonly history: EventHistory
   readonly dataDir: string
   readonly log: Log
-  /** Older segments hold changes that the state file lacks. The first snapshot is taken even if nothing changes. */
+  /**
+   * Whether the journal holds changes that the state file lacks. Then the first snapshot is taken even without changes.
+   */
   readonly isStateFileBehind: boolean
 }
 
-/** Access to the states of changed tasks that are not in the journal yet. */
+/** Changes that are not in the journal yet. */
 export interface ChangedStates {
   /** Writes them to the journal. */
   flush(): void
-  /** Adds the state of a task that has not changed, so that the new segment holds it. */
+  /** Adds the state of an unchanged task, so that the new segment holds it. */
   carry(task: Task): void
 }
 
@@ -51,10 +53,10 @@ export class Snapshots {
     this.#writtenSeq = options.isStateFileBehind ? -1 : options.store.seq
   }
 
-  /** Takes a snapshot unless one is in progress. Logs an error; the next snapshot makes up for it. */
+  /** Takes a snapshot unless one is in progress. Logs an error; the next interval tries again. */
   async takeOrLog(): Promise<void> {
     const { log, journal } = this.#options
-    if (this.#underway !== undefined) return // the disk is slow: the next interval will do
+    if (this.#underway !== undefined) return // the disk is slow; the next interval tries again
     if (journal.isLost) return // the journal has logged it
     try {
       await this.#take()
@@ -63,9 +65,9 @@ export class Snapshots {
     }
   }
 
-  /** Takes the last snapshot, after one that may be in progress. Throws if it cannot be written. */
+  /** Waits for a snapshot in progress, then takes the last one. Throws if it cannot be written. */
   async takeLast(): Promise<void> {
-    await this.#underway?.catch(() => {}) // it was logged
+    await this.#underway?.catch(() => {}) // the error was logged
     await this.#take()
   }
 
@@ -82,7 +84,7 @@ export class Snapshots {
   async #takeIfChanged(): Promise<void> {
     const { store, journal, resultFiles } = this.#options
     if (store.seq === this.#writtenSeq && journal.size === 0 && !journal.isDistrusted) return
-    journal.checkDirectory() // do not write into a directory that replaced ours
+    journal.checkDirectory() // prevents a write into a directory that replaced ours
     this.#states.flush()
     const dropped = resultFiles.takeDropped()
     try {
@@ -99,10 +101,10 @@ export class Snapshots {
     const segment = await journal.startSegment()
     // Graphs that were synced with the older segment become visible in this turn. The snapshot must include them.
     await nextTurn()
-    // The state file has no place for deleted tasks that still run: their states are copied to the new segment.
+    // The state file does not hold deleted tasks. Those that still run are copied to the new segment.
     for (const task of store.hiddenRunning) this.#states.carry(task)
     this.#states.flush()
-    // A start adds events that the history lacks from the segments, which are removed below.
+    // A start adds missing events to the history from the segments, which are removed below.
     const { last } = history
     await history.sync(
       await journal.sync().then(
@@ -120,8 +122,8 @@ export class Snapshots {
   }
 
   /**
-   * The state file also holds changes made while it was written. A start finds their events in the journal alone. If the
-   * journal does not take them, the state file still has to replace it.
+   * Writes the changes that were made while the state file was written. The state file holds them too, but a start
+   * finds their events only in the journal. If the journal fails, the state file must still replace it.
    */
   async #journalFirst(): Promise<void> {
     this.#states.flush()

@@ -1,19 +1,19 @@
-/** Errors about changes that the disk does not, or may not, hold. */
+/** Errors for changes that are not on disk, or may not be. */
 import { messageOf, ServiceError } from '../../shared/errors.ts'
 
-/** A request was refused because the disk cannot hold what we would have to acknowledge. Nothing changed. */
+/** The request was refused because the disk takes no writes. Nothing changed. */
 export const storageUnavailable = (cause: unknown): ServiceError =>
   new ServiceError(503, `cannot keep this on disk now: ${messageOf(cause)}; nothing was stored, try again later`, {
     cause,
   })
 
-/** A request was carried out, but its change may not be on disk. */
+/** The request was carried out, but its change may not be on disk. */
 export const durabilityUnknown = (cause: unknown): ServiceError =>
   new ServiceError(503, `this was done, but a crash may undo it: ${messageOf(cause)}; repeat the request later`, {
     cause,
   })
 
-/** An appended frame could not be written: the journal holds nothing of it. `cause` is the error of the disk. */
+/** An appended frame was not written. `cause` is the error of the disk. */
 export class NotWritten extends Error {
   override name = 'NotWritten'
 
@@ -22,7 +22,7 @@ export class NotWritten extends Error {
   }
 }
 
-/** Runs `work`. An error of it becomes the cause of a `NotWritten`. */
+/** Runs `work`. Throws its error as the cause of a `NotWritten`. */
 export async function orNotWritten<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()

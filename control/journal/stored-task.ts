@@ -30,7 +30,7 @@ export interface StoredExtras {
   /** Number of the graph in the order of acceptance. Never reused within a data directory. */
   readonly graph_ordinal: number
   readonly trace_id: string
-  /** The options of its graph. In the state file only the first entry of a graph has them. */
+  /** The options of the graph. In the state file, only the first entry of each graph has them. */
   readonly graph?: GraphOptions
   readonly interrupted_attempts?: number
   /** Name of the file that holds the result. */
@@ -45,7 +45,9 @@ export interface StoredExtras {
   readonly handle_owner?: string
   /** The id belongs to the graph (`GraphOptions`). */
   readonly scope?: 'graph'
-  /** Its condition was met, and it has not started. Absent in files of earlier versions, which test it again. */
+  /**
+   * The condition was met, and the task has not started. Absent in files of earlier versions; then it is tested again.
+   */
   readonly condition_met?: true
   /** How a skipped task counts for its dependents (`Task.skipStanding`). */
   readonly skip_standing?: SkipStanding
@@ -53,11 +55,11 @@ export interface StoredExtras {
   readonly settled_dependencies?: readonly SettledDependency[]
 }
 
-/** What a restart needs to know of a task without a record, on which another task depends. */
+/** The outcome of a dependency whose record was removed. Recovery needs it for the tasks that depend on it. */
 export interface SettledDependency {
   readonly id: string
   readonly outcome: TaskStatus | 'deleted'
-  /** As in its record. */
+  /** As in the record. */
   readonly continue_on_error?: true
   readonly skip_standing?: SkipStanding
 }
@@ -74,7 +76,7 @@ export type StoredTask = Omit<TaskRecord, 'depends_on' | 'retry_on'> & {
 export const isKnownToService = ({ scope, replaced }: Pick<Partial<StoredTask>, 'scope' | 'replaced'>): boolean =>
   scope !== 'graph' && replaced !== true
 
-/** The entry of `task` in the state file. `isFirst` of its graph. */
+/** The entry of `task` in the state file. `isFirst` says whether it is the first entry of its graph. */
 export function storedTask(store: TaskStore, task: Task, isFirst: boolean): StoredTask {
   const { graph } = task
   const settled: SettledDependency[] = []
@@ -148,7 +150,7 @@ export function recoverGraph(
   all.forEach((entry, position) => {
     const task = recoverTask(graph, position, entry)
     graph.addRecovered(task)
-    // Only journals of earlier versions know of replaced tasks that they do not know to have ended.
+    // In journals of earlier versions, a replaced task may lack its end.
     const isDeleted = position >= entries.length || entry.deleted || (entry.replaced && !task.isTerminal)
     if (isDeleted) task.removal = 'deleted'
     else if (entry.replaced) task.removal = 'replaced'
@@ -159,7 +161,7 @@ export function recoverGraph(
     graph.releaseEdges()
     return graph
   }
-  if (graph.hasRules) return graph // all dependents decide again: `Scheduler.resume`
+  if (graph.hasRules) return graph // all dependents decide again in `Scheduler.resume`
   for (const task of graph.tasks) {
     if (task.status !== 'success') continue
     for (let i = 0; i < graph.dependentCount(task); i++) graph.missing[graph.dependent(task, i).position]!--
@@ -167,23 +169,23 @@ export function recoverGraph(
   return graph
 }
 
-/** Whoever edits a state file may remove the entry with the options: the scope must not be lost with it. */
+/** The options in the entries of a graph. If an edit of the file removed them, every entry still has the scope. */
 function optionsOf(entries: readonly StoredTask[]): GraphOptions | undefined {
   const options = entries.find((entry) => entry.graph !== undefined)?.graph
   return entries.some(({ scope }) => scope === 'graph') ? { ...options, scope: 'graph' } : options
 }
 
-/** End of the last task. Undefined if no entry has a time, as in state files of other origin. */
+/** End of the last task. Undefined if no entry has a time, as in state files of other programs. */
 function endOf({ tasks }: Graph): number | undefined {
   const times = tasks.flatMap(({ finishedAt, updatedAt }) => finishedAt ?? updatedAt ?? [])
   return times.length === 0 ? undefined : times.reduce((last, time) => Math.max(last, time))
 }
 
-/** Outcomes of removed dependencies, as the entries of their dependents note them. */
+/** Outcomes of removed dependencies, from the entries of their dependents. */
 const notedOutcomes = (entries: readonly StoredTask[]): ReadonlyMap<string, SettledDependency> =>
   new Map(entries.flatMap((entry) => entry.settled_dependencies ?? []).map((settled) => [settled.id, settled]))
 
-/** A deleted task without a state in the journal gets the outcome that its dependents note. */
+/** A deleted task without a state in the journal gets the outcome that the entries of its dependents hold. */
 const withNotedOutcome = (entry: StoredTask, noted: ReadonlyMap<string, SettledDependency>): StoredTask =>
   entry.deleted && entry.seq === undefined ? { ...entry, ...outcomeOf(noted.get(entry.id)) } : entry
 
@@ -196,7 +198,7 @@ function outcomeOf({ outcome = 'deleted', continue_on_error, skip_standing }: Pa
   }
 }
 
-/** Placeholder entries for dependencies that have no entry. */
+/** Stand-in entries for dependencies that have no entry. */
 function settledDependencies(
   entries: readonly StoredTask[],
   noted: ReadonlyMap<string, SettledDependency>,
@@ -253,20 +255,20 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
     if (task.attempts !== undefined) {
       task.attempts = withAttempt(task.attempts, attemptRecord(task, task.updatedAt, task.failure))
     }
-    task.finishedAt = task.updatedAt ?? task.createdAt // a restart must find the same time again
+    task.finishedAt = task.updatedAt ?? task.createdAt // the same time after every restart
   }
   task.hasPlaceholders = !task.isTerminal && hasPlaceholder(task.input)
   return task
 }
 
-/** A record has its parameters under two names. Two equal objects would take twice the memory, so one is dropped. */
+/** Drops `input` if it equals `params`. A record has its parameters under both names; one object saves memory. */
 function withOneInput(entry: StoredTask): StoredTask {
   const { params, input, ...rest } = entry
   if (params == null || input == null || !Bun.deepEquals(params, input, true)) return entry
   return { ...rest, params } as StoredTask
 }
 
-/** `entry` with a condition that can be written again. */
+/** `entry` with its condition in the form that `storedWhen` writes. */
 export function withStoredWhen<T extends { readonly when?: unknown }>(entry: T): T {
   if (!isObject(entry.when)) return entry
   const when = storedWhen(entry.when)

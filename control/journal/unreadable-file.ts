@@ -5,6 +5,6 @@ import { messageOf, UsageError } from '../../shared/errors.ts'
 export const refuseFile = (what: string, path: string) => (detail: string) =>
   new UsageError(`cannot read the ${what} ${path}: ${detail}; it is left as it is: repair it or move it away`)
 
-/** The system denies access to the file. Does not advise to move it away: its content may be valid. */
+/** The system denies access to the file. The message does not advise to move the file, whose content may be valid. */
 export const refuseAccess = (what: string, path: string, error: unknown) =>
   new UsageError(`cannot read the ${what} ${path}: ${messageOf(error)} (let the user of the service read it)`)

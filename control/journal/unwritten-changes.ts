@@ -1,15 +1,15 @@
-/** Changes that are not in the journal yet: tasks whose newest states are not, and changes with numbers of their own. */
+/** Changes that are not in the journal yet: newest states of tasks, and numbered changes. */
 import type { Task } from '../graph/graph.ts'
 import { type EventRow, eventRows, type NumberedChange } from './event-rows.ts'
 import { encodeStates, groupsOf } from './journaled-state.ts'
 
-/** Changes that may wait, and tasks of one frame. More would make a single write block the event loop. */
+/** Maximum number of waiting changes, and of tasks in a frame. A larger frame would block the event loop. */
 const MAX_UNWRITTEN = 2_048
 
 export class UnwrittenChanges {
   #tasks: Task[] = []
   #changes: NumberedChange[] = []
-  /** Of frames that were written while later ones were refused. */
+  /** Events of written frames that no call of `writeWith` has returned yet, because a later frame was refused. */
   #rows: EventRow[] = []
 
   /** Whether the changes should be written now instead of waiting for more. */
@@ -28,8 +28,9 @@ export class UnwrittenChanges {
   }
 
   /**
-   * Calls `write` with the payload of each frame. If it throws, the changes of that frame and of later ones stay. Returns
-   * the events of all that was written since the last call that returned: events of earlier calls have lower numbers.
+   * Calls `write` with the payload of each frame. If `write` throws, the changes of that frame and of later ones stay.
+   * Returns the events of all frames written since the last call that returned. Their numbers are higher than those of
+   * earlier calls.
    */
   writeWith(write: (states: string) => void): EventRow[] {
     while (this.#tasks.length + this.#changes.length > 0) {

@@ -1,14 +1,14 @@
-/** What a change does to the fields of its task. Everything else that follows from the change is up to `TaskStore`. */
+/** Applies a change to the fields of its task. `TaskStore` does everything else that follows from the change. */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { attemptRecord, interrupted, withAttempt } from '../graph/attempt-record.ts'
 import type { Task } from '../graph/graph.ts'
 import { mayFollow } from '../graph/transitions.ts'
 import type { AttemptChange, Ending } from './change.ts'
 
-/** Entries of `progress` that a task keeps. The oldest are dropped. */
+/** Maximum entries of `progress`. The oldest are dropped. */
 const MAX_PROGRESS_ENTRIES = 100
 
-/** Throws if the status of the task does not allow the change, which would be a defect of ours. */
+/** Throws if the status of the task does not allow the change. That is a defect of the service. */
 export function changeTask(change: AttemptChange): void {
   const { task, at } = change
   switch (change.kind) {

@@ -22,19 +22,19 @@ export type Ending =
 
 /** `at` is in milliseconds since 1970. */
 export type Change =
-  /** All tasks of a claimed graph become visible, as pending. */
+  /** All tasks of a claimed graph become visible. They are pending, or have reused outcomes. */
   | { readonly kind: 'graph-accepted'; readonly graph: Graph }
   /** The last task of a graph ended, or was deleted. Follows the change of that task. */
   | { readonly kind: 'graph-ended'; readonly graph: Graph; readonly at: number }
-  /** A graph of an earlier run of the service is in memory again. Has no number of its own. */
+  /** A start has recovered a graph. This change has no sequence number. */
   | { readonly kind: 'graph-recovered'; readonly graph: Graph }
   /** All records of an ended graph were removed, by retention or by a caller. */
   | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
-  /** The condition of a task that has not started was tested, and is met. It is not tested again. */
+  /** The condition of a pending task was met. It is not tested again. */
   | { readonly kind: 'condition-met'; readonly task: Task; readonly at: number }
   /** An attempt begins to execute. */
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
-  /** The values that the placeholders of the input stand for are known: what the executor gets, as the record keeps it. */
+  /** The placeholders in the input were replaced by values. `input` is what the record keeps, `file` a large input. */
   | {
       readonly kind: 'input-resolved'
       readonly task: Task
@@ -45,10 +45,11 @@ export type Change =
   /** The attempt has started a process. */
   | { readonly kind: 'process-started'; readonly task: Task; readonly at: number; readonly process: ProcessIdentity }
   /**
-   * Another service gets the attempt: it is about to be asked, has confirmed the attempt, or (undefined) refused it.
+   * The attempt is handed over to another service. Comes before the request, and after the service has confirmed the
+   * attempt. `handle` is undefined if the service refused it.
    */
   | { readonly kind: 'handed-over'; readonly task: Task; readonly at: number; readonly handle: Handle | undefined }
-  /** The attempt failed. Another one follows after a backoff. */
+  /** The attempt failed. The next one follows after a backoff. */
   | {
       readonly kind: 'attempt-failed'
       readonly task: Task
@@ -65,7 +66,7 @@ export type Change =
       readonly reason: string
       readonly goesOn?: boolean
     }
-  /** The task is being cancelled. It ends once no process of its attempt runs any more. */
+  /** The task is being cancelled. It ends when all processes of its attempt have ended. */
   | { readonly kind: 'cancel-requested'; readonly task: Task; readonly at: number }
   /** An executor reports progress. */
   | {

@@ -5,7 +5,7 @@ import type { TaskStore } from './tasks.ts'
 
 export class Counters {
   tasksTotal = 0
-  /** Started and not ended, including tasks that wait between two attempts. */
+  /** Tasks that have started and not ended, including those in backoff. */
   tasksRunning = 0
   readonly byType = new Map<string, number>()
   readonly ended: Record<TerminalStatus, number> = {

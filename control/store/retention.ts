@@ -1,8 +1,8 @@
 /**
  * Retention: removes graphs that ended long ago, and the oldest ended graphs when there are too many tasks.
  *
- * A graph is removed as a whole. Its time counts from the end of its last task, and a live graph is never removed.
- * Ended graphs are kept in the order of their ends, so a sweep looks only at the first ones.
+ * A graph is removed as a whole. The retention time begins with the end of its last task. A live graph is never
+ * removed. Ended graphs are in the order of their ends, so a sweep looks only at the first ones.
  */
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -13,7 +13,7 @@ import type { TaskStore } from './tasks.ts'
 /** Maximum milliseconds between two sweeps. */
 const SLOWEST_SWEEP_MS = 60_000
 
-/** Sweeps per retention time. More sweeps keep graphs less long beyond it. */
+/** Sweeps per retention time. A graph is removed at most one sweep interval late. */
 const SWEEPS_PER_RETENTION = 20
 
 export interface RetentionOptions {
@@ -57,7 +57,7 @@ export class Retention {
     }
   }
 
-  /** Throws 413 for a graph of `count` tasks that exceeds the limit on its own. */
+  /** Throws 413 if a graph of `count` tasks exceeds the limit on its own. */
   checkSize(count: number): void {
     const { maxStoredTasks } = this.#options
     if (count <= maxStoredTasks) return
@@ -65,7 +65,7 @@ export class Retention {
     throw new ServiceError(413, `${text} (--max-stored-tasks): split it, or raise the limit`)
   }
 
-  /** Makes room for `count` more tasks. Throws 413 as `checkSize`, 503 as `ensureRoom`. */
+  /** Removes the oldest ended graphs until `count` more tasks fit. Throws 413 as `checkSize`, 503 as `ensureRoom`. */
   makeRoom(count: number, now = Date.now()): void {
     this.checkSize(count)
     const { store, maxStoredTasks } = this.#options

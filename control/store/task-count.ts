@@ -12,7 +12,7 @@ export class TaskCount {
     if (graph.endedAt !== undefined) this.ofEndedGraphs += more
   }
 
-  /** To be called when the last task of `graph` has ended. */
+  /** Called when the last task of `graph` has ended. */
   graphEnded(graph: Graph): void {
     if (!graph.isRetired) this.ofEndedGraphs += graph.visible
   }

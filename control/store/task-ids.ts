@@ -1,21 +1,21 @@
 /**
- * The task that each id belongs to, in the service and in a graph.
+ * Maps ids to tasks, in the service and within graphs.
  *
- * A graph claims the ids of its tasks before it is accepted; nobody sees the graph until then. A claim takes over ids
- * of terminal tasks. Callers see those tasks until the graph is accepted, and again if it is refused. After that only
- * their graph knows them. A scoped graph claims nothing: its ids are its own from the beginning.
+ * A graph claims the ids of its tasks before it is accepted; callers do not see it until then. A claim may take over
+ * ids of terminal tasks. Callers see the previous tasks until the graph is accepted. From then on, only their own graph
+ * knows them. If the graph is refused, the previous tasks keep their ids. A scoped graph claims no ids of the service.
  */
 import { ServiceError } from '../../shared/errors.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { IdMap } from './id-map.ts'
 
-/** Tasks of a graph that is searched from its first task on; a longer search would take more than some µs. */
+/** Maximum tasks of a graph without an index. A linear search of that many tasks takes a few µs. */
 const MAX_SEARCHED_TASKS = 256
 
 export class TaskIds {
-  /** Includes claimed tasks. Without those of scoped graphs. */
+  /** Tasks of the service by id, including claimed ones. */
   readonly #tasks = new IdMap<Task>()
-  /** For each graph that is too large to be searched, the tasks that are found below it only. */
+  /** For each graph with an index, the tasks that only the graph knows. */
   readonly #inGraphs = new Map<Graph, IdMap<Task>>()
   /** For each claimed graph, the terminal tasks that it will replace. */
   readonly #replaced = new Map<Graph, Map<string, Task>>()
@@ -39,7 +39,7 @@ export class TaskIds {
     return graph.tasks.find((task) => task.id === id)
   }
 
-  /** Lets callers find `task` below its graph. */
+  /** Adds `task` to the index of its graph. */
   addInGraph(task: Task): void {
     const { graph } = task
     if (graph.tasks.length <= MAX_SEARCHED_TASKS) return
@@ -51,14 +51,15 @@ export class TaskIds {
     tasks.set(task.id, task)
   }
 
-  /** Nothing of `graph` is seen any more. */
+  /** Drops the index of `graph`. */
   forgetGraph(graph: Graph): void {
     this.#inGraphs.delete(graph)
   }
 
   /**
-   * Claims the ids of the tasks from `from` to `to`, or throws 409 and gives back all ids that `graph` has claimed so
-   * far. The ids of a scoped graph are free, and nobody checks here whether one stands in it twice.
+   * Claims the ids of the tasks from `from` to `to`. Throws 409 if one is taken, and gives back all ids that `graph`
+   * has claimed so far. Ids of a scoped graph cannot be taken. Whether an id is in the graph twice is checked
+   * elsewhere.
    */
   claim(graph: Graph, from: number, to: number): void {
     if (graph.isScoped) {
@@ -121,7 +122,7 @@ export class TaskIds {
     return replaced?.values() ?? []
   }
 
-  /** Gives `task` its id, which a claim has not done. */
+  /** Gives `task` its id without a claim. */
   add(task: Task): void {
     this.#tasks.set(task.id, task)
   }

@@ -1,13 +1,12 @@
-/** Callers that wait for something to happen to a task, or to any task of a graph. */
+/** Callers that wait until a task, or any task of a graph, changes or ends. */
 import type { Graph, Task } from '../graph/graph.ts'
 
 export class TaskWaiters {
   readonly #waiting = new Map<Task | Graph, Set<() => void>>()
 
   /**
-   * Resolves at the next `notify` of one of `subjects`, or when `signal` fires. A graph stands for all of its tasks:
-   * waiting for 100,000 of them costs as much as waiting for one. Adds one listener to `signal`, however many
-   * subjects.
+   * Resolves at the next `notify` of one of `subjects`, or when `signal` fires. A graph stands for all of its tasks: to
+   * wait for 100,000 tasks costs as much as to wait for one. Adds one listener to `signal`, not one per subject.
    */
   wait(subjects: readonly (Task | Graph)[], signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve()
@@ -28,7 +27,7 @@ export class TaskWaiters {
     })
   }
 
-  /** It has happened to `task`. */
+  /** Wakes the callers that wait for `task` or for its graph. */
   notify(task: Task): void {
     if (this.#waiting.size === 0) return
     for (const stop of [...(this.#waiting.get(task) ?? []), ...(this.#waiting.get(task.graph) ?? [])]) stop()

@@ -2,10 +2,10 @@
  * The tasks in memory, and the one function that changes them.
  *
  * `apply` checks that a change is allowed, makes it, numbers it and calls the watchers: counters, retention,
- * persistence. Sequence numbers rise and never repeat. Nothing else writes to a task of an accepted graph.
+ * persistence. Sequence numbers rise and never repeat. Only `apply` changes tasks of accepted graphs.
  *
- * A large graph takes longer to accept than one turn of the event loop. So `claim` reserves its ids in steps, while no
- * caller sees the graph, and `apply` with `graph-accepted` makes all of it visible at once.
+ * To accept a large graph takes longer than one turn of the event loop may. So `claim` reserves its ids in steps, while
+ * callers do not see the graph. Then `apply` with `graph-accepted` makes all of it visible at once.
  */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
@@ -17,7 +17,7 @@ import { TaskCount } from './task-count.ts'
 import { TaskIds } from './task-ids.ts'
 import { TaskWaiters } from './task-waiters.ts'
 
-/** `before` is the status of the task before the change; undefined for a change of a whole graph. */
+/** `before` is the status of the task before the change. It is undefined if a whole graph changed. */
 export type Watcher = (change: Change, seq: number, before: TaskStatus | undefined) => void
 
 export class TaskStore {
@@ -26,22 +26,22 @@ export class TaskStore {
   readonly #endWaiters = new TaskWaiters()
   readonly #changeWaiters = new TaskWaiters()
   #watchers: readonly Watcher[] = []
-  /** Deleted tasks with an attempt that continues. */
+  /** Deleted tasks whose attempts continue. */
   readonly hiddenRunning = new Set<Task>()
   #seq: number
   #ordinal: number
   readonly #count = new TaskCount()
 
-  /** `lastSeq` and `lastOrdinal` are the highest numbers that an earlier run has given out. */
+  /** `lastSeq` and `lastOrdinal` are the highest numbers of earlier runs. */
   constructor({ lastSeq = 0, lastOrdinal = 0 }: { lastSeq?: number; lastOrdinal?: number } = {}) {
     this.#seq = lastSeq
     this.#ordinal = lastOrdinal
   }
 
-  /** Called when a task does not refer to a result file any more. */
+  /** Called when a task no longer refers to a result file. */
   onResultDropped: (file: ResultFile) => void = () => {}
 
-  /** Called once for each ended task, other than reused ones, that callers no longer see: it was deleted or retired. */
+  /** Called once for each ended task that was deleted or retired, except for tasks with reused outcomes. */
   onForgotten: (task: Task) => void = () => {}
 
   /** A number for a new graph. Numbers are never reused. */
@@ -59,7 +59,7 @@ export class TaskStore {
     return this.#count.all
   }
 
-  /** Of these, the number of tasks in graphs that have ended. */
+  /** The part of `taskCount` that is in ended graphs. */
   get endedTaskCount(): number {
     return this.#count.ofEndedGraphs
   }
@@ -69,28 +69,28 @@ export class TaskStore {
     return this.#graphs.values()
   }
 
-  /** The accepted graph with this id; undefined if callers see none of its tasks. */
+  /** The accepted graph with this id. Undefined if callers see none of its tasks. */
   graph(id: string): Graph | undefined {
     const graph = this.#graphs.get(id)
     return graph === undefined || graph.isRetired || graph.visible === 0 ? undefined : graph
   }
 
-  /** The task that callers see under `id`. */
+  /** The task that callers find under `id`. */
   get(id: string): Task | undefined {
     return this.#ids.visible(id)
   }
 
-  /** The task of `graph` that callers see below the graph. */
+  /** The task that callers find under `id` within `graph`. */
   taskIn(graph: Graph, id: string): Task | undefined {
     return this.#ids.inGraph(graph, id)
   }
 
-  /** Visible tasks of `graphs` as of now, by creation and position. Stays valid while the store changes. */
+  /** Visible tasks of `graphs` by creation and position. Leaves out later graphs; the store may change meanwhile. */
   visibleTasks(graphs: Iterable<Graph> = this.graphs): Generator<Task> {
     return this.#tasksOf(graphs, (task) => this.isVisible(task))
   }
 
-  /** As `visibleTasks`, with the tasks that callers see below their graphs only. */
+  /** As `visibleTasks`, including tasks that callers find only within their graphs. */
   recordedTasks(graphs: Iterable<Graph> = this.graphs): Generator<Task> {
     return this.#tasksOf(graphs, (task) => this.hasRecord(task))
   }
@@ -104,17 +104,17 @@ export class TaskStore {
     }
   }
 
-  /** Whether callers see `task` under its id: it is neither deleted nor replaced, and its graph is not scoped. */
+  /** Whether callers find `task` under its id: it is neither deleted nor replaced, and its graph is not scoped. */
   isVisible(task: Task): boolean {
     return !task.isDeleted && this.get(task.id) === task
   }
 
-  /** Whether callers see `task`, under its id or below its graph. */
+  /** Whether callers find `task` under its id or within its graph. */
   hasRecord(task: Task): boolean {
     return !task.isDeleted && !task.graph.isRetired
   }
 
-  /** Whether the claimed `graph` is about to replace tasks. */
+  /** Whether the claimed `graph` replaces tasks when it is accepted. */
   replaces(graph: Graph): boolean {
     return this.#ids.replaces(graph)
   }
@@ -124,22 +124,22 @@ export class TaskStore {
     return this.#ids.whyTaken(id)
   }
 
-  /** Claims the ids of `graph`, or throws 409 and leaves everything as it was. */
+  /** Claims the ids of `graph`. Throws 409 if one is taken; then nothing has changed. */
   *claim(graph: Graph): Steps<void> {
     yield* inRanges(graph.tasks.length, (from, to) => this.#ids.claim(graph, from, to))
   }
 
-  /** As `claim`, in one step, for a small graph. */
+  /** As `claim`, in one step. For small graphs. */
   claimNow(graph: Graph): void {
     this.#ids.claim(graph, 0, graph.tasks.length)
   }
 
-  /** Gives the ids of a claimed graph back: the graph is refused. */
+  /** Gives back the ids of a claimed graph that is refused. */
   unclaim(graph: Graph): void {
     this.#ids.unclaim(graph, graph.tasks.length)
   }
 
-  /** Makes `change` true. Throws if it is not allowed, which would be a defect of ours. */
+  /** Makes `change`. Throws if it is not allowed, which is a defect of the service. */
   apply(change: Change): void {
     const seq = change.kind === 'graph-recovered' ? this.#seq : ++this.#seq
     let before: TaskStatus | undefined
@@ -171,7 +171,7 @@ export class TaskStore {
     if (ended !== undefined) this.apply({ kind: 'graph-ended', graph: ended, at: ended.endedAt! })
   }
 
-  /** A number for what a start changed in tasks that it recovered. */
+  /** A number for a change that recovery made. */
   nextSeq(): number {
     return ++this.#seq
   }
@@ -199,7 +199,7 @@ export class TaskStore {
     this.#endWaiters.notify(task)
   }
 
-  /** One more task of `graph` has ended, or never will. */
+  /** Called when a task of `graph` has ended, or was deleted before it started. */
   #leave(graph: Graph, at: number): void {
     if (--graph.live > 0) return
     graph.endedAt = at
@@ -213,7 +213,7 @@ export class TaskStore {
     task.graph.visible--
   }
 
-  /** Frees the id and the result of a hidden task without a running attempt, and its graph after the last of them. */
+  /** Frees the id and the result of a hidden task without a running attempt. The last task frees the graph. */
   #forget(task: Task): void {
     this.#ids.release(task)
     this.hiddenRunning.delete(task)
@@ -231,7 +231,7 @@ export class TaskStore {
   }
 
   #accept(graph: Graph): void {
-    // A replaced task may have been deleted, or retired, while the graph was being written.
+    // A replaced task may have been deleted or retired while the graph was written to disk.
     for (const task of this.#ids.settle(graph)) if (!task.isDeleted) task.removal = 'replaced'
     graph.acceptedSeq = this.#seq
     graph.visible = graph.tasks.length
@@ -246,11 +246,11 @@ export class TaskStore {
     void runCooperatively(this.#free(graph.tasks))
   }
 
-  /** Frees retired tasks. No caller sees them any more, so this may take several turns of the event loop. */
+  /** Frees retired tasks, in several turns of the event loop. Callers no longer see them. */
   *#free(tasks: readonly Task[]): Steps<void> {
     for (let i = 0; i < tasks.length; i++) {
       const task = tasks[i]!
-      // A task that was deleted before is forgotten already.
+      // Deleted tasks have been freed before.
       if (!task.isDeleted) {
         this.#hide(task)
         this.#forget(task)
@@ -267,7 +267,7 @@ export class TaskStore {
         graph.visible++
       } else if (task.goesOnElsewhere) {
         this.hiddenRunning.add(task)
-        if (!graph.isScoped) this.#ids.addIfFree(task) // earlier versions gave its id away at a restart
+        if (!graph.isScoped) this.#ids.addIfFree(task) // an earlier version may have given its id to another task
       }
     }
     this.#count.add(graph, graph.visible)
@@ -275,7 +275,7 @@ export class TaskStore {
     this.#graphs.set(graph.id, graph)
   }
 
-  /** Calls `watcher` after every change, in order. It must not throw. Returns a function that stops the calls. */
+  /** Calls `watcher` after every change, in order. `watcher` must not throw. Returns a function that ends the calls. */
   watch(watcher: Watcher): () => void {
     this.#watchers = [...this.#watchers, watcher]
     return () => {
