@@ -1,8 +1,8 @@
 /**
  * Executes an action of an agent: translates it to a graph and submits that like any other graph.
  *
- * The journal contains the graph, never the action, so recovery does not depend on adapters. All of this works in steps,
- * because an action may be a graph of 100,000 tasks.
+ * The journal contains the graph, never the action, so recovery does not depend on adapters. All of this works in
+ * steps, because an action may be a graph of 100,000 tasks.
  */
 import type { ActionKind, AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
 import type { SubmitWarning, TaskInput } from '../../shared/contract/control.ts'
@@ -21,15 +21,17 @@ import type { EncodedGraph } from './graph-checks.ts'
 import { type CheckedGraph, type IntakeParts, type Origin, takeInGraph, warningsMember } from './intake.ts'
 import { reviewedTask, reviewGraph, withKnownInputs } from './review.ts'
 
-/** Types of tasks that actions translate to. A translation may name them even if this service cannot run them. */
+/** Task types that actions translate to. A translation may use them even if this service does not execute them. */
 const ACTION_TYPES = ['os', 'runtime', 'mcp', 'cli-skills']
 
 export interface ActParts extends IntakeParts {
-  /** Bytes that the translated graph may have. It repeats annotations for each task, so it can outgrow the action. */
+  /**
+   * Maximum bytes of the translated graph. It repeats annotations for each task, so it can be larger than the action.
+   */
   readonly maxBodyBytes: number
 }
 
-/** A body that nobody has decoded, or the request as a value. */
+/** The body of a request, or the request as a value. */
 export type SubmittedAction = { readonly body: Uint8Array } | { readonly request: AgentActionRequest }
 
 export interface Acted {
@@ -56,7 +58,7 @@ export async function act(
   }
 }
 
-/** As `act`, but the same body with the same key gets the first answer again. An `ActionResponse` as JSON. */
+/** As `act`, but a repeated body with the same key gets the first answer. Returns an `ActionResponse` as JSON. */
 export const actOnce = (
   parts: ActParts & { readonly idempotencyKeys: Pick<IdempotencyKeys, 'once'> },
   body: Uint8Array,
@@ -67,7 +69,7 @@ export const actOnce = (
     async (sent) => (await act(parts, { body }, { ...origin, sent })).json,
   )
 
-/** What `act` would be answered, with nothing accepted: an `ActionResponse` as JSON. Stores nothing. Throws `ServiceError`. */
+/** Translates and checks an action without accepting it. Returns an `ActionResponse` as JSON. Throws `ServiceError`. */
 export async function translateAction(parts: ActParts, body: Uint8Array): Promise<string> {
   return runCooperatively(translation(parts, { body }))
 }
@@ -78,13 +80,13 @@ function* translation(parts: ActParts, action: SubmittedAction): Steps<string> {
 }
 
 interface ReadAction {
-  /** The graph that the action means, as it goes into the journal. */
+  /** The graph of the action, as the journal stores it. */
   readonly encoded: EncodedGraph
   readonly translated: Translation
   answer(accepted: number, warnings: readonly SubmitWarning[]): string
 }
 
-/** The action as a graph, which nobody has checked yet. */
+/** The action as an unchecked graph. */
 function* readAction({ unknownFields, maxBodyBytes }: ActParts, action: SubmittedAction): Steps<ReadAction> {
   const request =
     'body' in action ? yield* decodeRequest(action.body, unknownFields) : checkRequest(action.request, unknownFields)
@@ -100,10 +102,10 @@ function* readAction({ unknownFields, maxBodyBytes }: ActParts, action: Submitte
   }
 }
 
-/** Checks a graph that is not submitted as if it were, and gives its warnings. */
+/** Makes the checks of a submission without submitting the graph. Returns the warnings. */
 function* checkTranslation(parts: ActParts, { tasks, trace, options }: Translation): Steps<readonly SubmitWarning[]> {
   const types = new Set([...parts.executors.types, ...ACTION_TYPES])
-  // What a single task depends on and uses may join it later, in a graph that the caller puts together.
+  // The caller may add the single task to a graph that has its dependencies.
   const checked =
     trace.normalized_kind === 'task_graph.submit'
       ? tasks
@@ -119,11 +121,11 @@ function* checkTranslation(parts: ActParts, { tasks, trace, options }: Translati
   }
 }
 
-/** What a check of POST /tasks has against a graph, as a fault of the action that it came from. */
+/** Turns an error of POST /tasks about the graph into an error about its action. */
 const asActionFault = (error: unknown): unknown =>
   error instanceof ServiceError && error.status === 400 ? invalidAction(error.message) : error
 
-/** Tasks whose texts are encoded together: one by one, small ones would cost more calls than bytes. */
+/** Tasks whose texts are encoded with one call. */
 const TASKS_PER_PART = 64
 
 interface EncodedTranslation extends Required<EncodedGraph> {
@@ -157,7 +159,7 @@ function* encodeGraph({ tasks, options, annotate }: Translation, maxBytes: numbe
     pending += separator + json
     text += separator + (shown === task ? json : JSON.stringify(shown))
     ids += separator + JSON.stringify(task.id ?? '')
-    // A character has at least one byte: what is counted here is never too much.
+    // A character has at least one byte, so the count is never too high.
     if (size + pending.length > maxBytes) throw tooLarge(maxBytes)
     if (i % TASKS_PER_PART === TASKS_PER_PART - 1) flush()
     if (isYieldDue(i)) yield

@@ -1,4 +1,4 @@
-/** The input schema of each action kind, from the executor that executes it. */
+/** The input schema of each kind of action, taken from its executor. */
 import type { InputSchemas } from '../adapter-v1/input-check.ts'
 import { mcpCallInput, taskGraphInput } from '../adapter-v1/inputs.ts'
 import { runtimeCommandInput, runtimeScriptInput } from '../adapter-v1/runtime-request.ts'

@@ -34,13 +34,13 @@ export async function callTool(parts: CallToolParts, call: ToolCall, origin: Cal
   return accepted(knownCall(parts.store, task.id))
 }
 
-/** The answer to the caller, whatever became of the call meanwhile. */
+/** The answer to the caller: the state at the acceptance, even if the call has progressed since. */
 function accepted(task: Task): HandleRecord {
   const { task_id, handle_id, started_at } = handleRecord(task)
   return { task_id, status: 'accepted', handle_id, started_at, progress: [] }
 }
 
-/** Where no server is configured any name is that of the echo; a task would refuse one without a server before it. */
+/** Without configured servers, a bare name belongs to the builtin server. */
 const toolNameOf = (name: string, { hasConfigured }: CallToolParts['mcpServers']): string =>
   hasConfigured || name.includes('/') || PROTOCOL_CALLS.has(name) ? name : `${BUILTIN_SERVER}/${name}`
 

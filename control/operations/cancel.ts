@@ -17,8 +17,8 @@ export interface CancelParts {
 }
 
 /**
- * Cancels one task. Its entry comes first, then those of the tasks downstream that are skipped by it. A task that has ended
- * stays as it is. Throws 404, and 503 when the disk does not take it.
+ * Cancels one task. The first entry is that of the task; those of skipped tasks downstream follow. An ended task does
+ * not change. Throws 404, and 503 if the disk takes no writes.
  */
 export async function cancelTask(
   { store, scheduler, persistence }: CancelParts,
@@ -28,7 +28,7 @@ export async function cancelTask(
   const hadEnded = task.isTerminal
   persistence.assertWritable()
   const skipping = scheduler.cancel(task)
-  // The immediate status: by the time that this is on disk the task may well have stopped.
+  // The status right after the request. The task may have stopped by the time the change is on disk.
   const named = hadEnded ? endedTask(task) : cancelledTask(task)
   const skipped = (await skipping).map(cancelledTask)
   await persistence.durable()
@@ -42,8 +42,8 @@ export interface TaskStatusEntry {
 }
 
 /**
- * Cancels all tasks that are named, of a graph those that have not ended, in slices: their immediate statuses, in order, then
- * those of the tasks downstream that are skipped. As `cancelTask` otherwise.
+ * Cancels the named tasks, or all tasks of a graph that have not ended. The entries are those of the cancelled tasks in
+ * order, then those of skipped tasks downstream. Works in steps. Throws as `cancelTask`.
  */
 export async function cancelTasks(parts: CancelParts, names: TaskNames): Promise<TaskStatusEntry[]> {
   const named = await namedTasks(parts.store, names)
@@ -52,8 +52,8 @@ export async function cancelTasks(parts: CancelParts, names: TaskNames): Promise
 }
 
 /**
- * Cancels all tasks of a graph that have not ended. The entries are those of the tasks that changed: of each task that
- * was cancelled, then of those that were skipped. As `cancelTask` otherwise.
+ * Cancels all tasks of a graph that have not ended. The entries are those of the cancelled tasks, then those of skipped
+ * tasks. Throws as `cancelTask`.
  */
 export async function cancelGraph(parts: CancelParts, id: string): Promise<CancelGraphResponse> {
   const graph = knownGraph(parts.store, id)
@@ -70,7 +70,9 @@ export async function cancelGraph(parts: CancelParts, id: string): Promise<Cance
   }
 }
 
-/** The immediate statuses of `tasks`, then those of the tasks downstream that are skipped; on disk. */
+/**
+ * Cancels `tasks`. Resolves with the entries of these, then of skipped tasks downstream, once the change is on disk.
+ */
 async function cancelAll(
   { scheduler, persistence }: CancelParts,
   tasks: readonly Task[],
@@ -83,12 +85,12 @@ async function cancelAll(
   return statuses
 }
 
-/** The entry of a task that had ended by itself: nothing was asked of it. */
+/** The entry of a task that had already ended. */
 function endedTask({ id, status, failure }: Task): CancelledTask {
   return { task_id: id, status, runtime: { status, ...(failure !== undefined && { error: { code: failure.code } }) } }
 }
 
-/** The entry of a task that is cancelled, will be, or is skipped because another one is. */
+/** The entry of a task that is cancelled, is being cancelled, or is skipped because a dependency was cancelled. */
 function cancelledTask({ id, status }: Pick<Task, 'id' | 'status'>): CancelledTask {
   return {
     task_id: id,

@@ -1,4 +1,4 @@
-/** Says how much executes now, and how much may: in the slots of control, and in its runtime service. */
+/** Reports how many tasks execute and how many may, in the slots of control and in its runtime service. */
 import type { CapacityResponse, RuntimeCapacity } from '../../shared/contract/capacity.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { RemoteCapacity, RemoteCapacityNow } from '../executors/runtime/remote-capacity.ts'

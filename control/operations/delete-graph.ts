@@ -12,8 +12,8 @@ export interface DeleteGraphParts {
 }
 
 /**
- * Resolves once the deletion is on disk: a crash leaves all of the graph or nothing of it. Throws 404; 409 for a graph
- * that has not ended; 503 when the disk does not take it.
+ * Resolves once the deletion is on disk. A crash leaves all of the graph or nothing of it. Throws 404, 409 if the graph
+ * has not ended, and 503 if the disk takes no writes.
  */
 export async function deleteGraph(
   { store, persistence, log }: DeleteGraphParts,

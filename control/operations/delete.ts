@@ -10,7 +10,7 @@ export interface DeleteParts {
   readonly persistence: Pick<Persistence, 'assertWritable' | 'durable'>
 }
 
-/** Resolves once the deletion is on disk. Throws 404, and 503 when the disk does not take it. */
+/** Resolves once the deletion is on disk. Throws 404, and 503 if the disk takes no writes. */
 export async function deleteTask({ store, scheduler, persistence }: DeleteParts, address: TaskAddress): Promise<void> {
   const task = knownTask(store, address)
   persistence.assertWritable()

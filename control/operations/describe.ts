@@ -1,4 +1,4 @@
-/** Describes what the service offers: kinds of actions, types of tasks, skills and MCP servers. */
+/** Describes the service: kinds of actions, types of tasks, skills and MCP servers. */
 import {
   ACTION_KINDS,
   type ActionKind,
@@ -14,7 +14,7 @@ import type { McpServers } from '../mcp-client/servers.ts'
 import { actionInputs } from './action-inputs.ts'
 import type { Readiness } from './readiness.ts'
 
-/** Skills that are named; a model reads them all. */
+/** Maximum number of listed skills. A model reads the whole list. */
 const MAX_NAMED_SKILLS = 200
 
 interface OffersSkills {
@@ -29,12 +29,12 @@ export interface DescribeParts extends OffersSkills {
 
 export interface DescribedKind extends Kind {
   readonly kind: ActionKind
-  /** JSON Schema of its input, where this kind was asked for. */
+  /** JSON Schema of the input. Only if the caller asked for this kind. */
   readonly inputSchema?: object
 }
 
 export interface ServiceDescription {
-  /** Why no graph would be taken in now; undefined when one would. */
+  /** Why the service would refuse a graph now; undefined if it would accept one. */
   readonly notReady: string | undefined
   readonly taskTypes: readonly string[]
   readonly kinds: readonly DescribedKind[]
@@ -42,14 +42,14 @@ export interface ServiceDescription {
   readonly mcpServers: readonly string[]
 }
 
-/** What the contract says of every service. */
+/** Values that the contract fixes for every service. */
 export const describeAdapter = (): AdapterCapabilities => capabilities
 
-/** The kinds of actions, and the skills, as tools for a model. */
+/** Kinds of actions and skills in the form of tools for a model. */
 export const describeTools = async ({ listSkills }: OffersSkills): Promise<AdapterTools> =>
   toolManifest(actionInputs, await listSkills())
 
-/** All kinds that this service can execute, or only the one that is `asked` for, by its name or an alias. Throws 400. */
+/** All kinds that this service can execute, or only the kind with the name or alias `asked`. Throws 400. */
 export async function describeService(
   { executors, mcpServers, readiness, listSkills }: DescribeParts,
   asked: string | undefined,

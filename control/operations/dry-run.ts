@@ -1,9 +1,8 @@
 /**
- * What a submission of a graph would be answered, without its effects: nothing is stored, claimed, evicted or started.
+ * Checks a graph as a submission would, without effects: nothing is stored, claimed, evicted or started.
  *
- * It makes the checks of a submission and collects all faults. A fault hides others only where they cannot be told apart
- * from it: a task with an id of the wrong form is not checked further, nor are the parameters of a task with another
- * field of the wrong form.
+ * A dry run collects all faults. A fault hides others only if they cannot be checked without it: a task with an invalid
+ * id is not checked further, and the parameters of a task with another invalid field are not checked.
  */
 import { type GraphDryRun, type GraphFault, MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
 import { ServiceError } from '../../shared/errors.ts'
@@ -28,7 +27,7 @@ export interface DryRunParts extends GraphCheckParts {
   readonly callbacks: Pick<Callbacks, 'check'>
 }
 
-/** A body that nobody has decoded, or the graph as a value. */
+/** The body of a request, or the graph as a value. */
 export type ExaminedGraph = { readonly body: Uint8Array } | { readonly graph: GraphInput }
 
 export async function dryRun(
@@ -55,7 +54,7 @@ const NO_BODY = new Uint8Array()
 class Faults {
   readonly list: GraphFault[] = []
   isTruncated = false
-  /** A task may name an unknown dependency twice. */
+  /** A set, because a task may name an unknown dependency twice. */
   readonly #reported = new Set<string>()
 
   readonly report: Report = (message, taskId) => {
@@ -70,7 +69,7 @@ class Faults {
 }
 
 interface Examined extends Pick<GraphDryRun, 'warnings' | 'waves' | 'critical_path'> {
-  /** The tasks of which every field has the right form. */
+  /** The tasks whose fields are all valid. */
   readonly tasks: readonly ValidTask[]
   readonly known: KnownInputs
 }
@@ -98,12 +97,12 @@ function* examine(parts: DryRunParts, encoded: EncodedGraph, { report }: Faults)
     return { tasks: reviewed.inputs, known, warnings, ...order }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
-    report(error.message) // nothing is left to check: the body is no graph, or has too many tasks
+    report(error.message) // the body is not a graph, or has too many tasks: nothing else can be checked
     return NOTHING
   }
 }
 
-/** The checks that follow those of the graph itself. */
+/** The checks against the state of the service. */
 function* checkClaim(
   { store, callbacks }: DryRunParts,
   { options }: DecodedGraph,
@@ -134,7 +133,7 @@ function* orderOf(tasks: readonly ValidTask[], edges: Edges): Steps<OrderOfTasks
   return { waves, critical_path: positions.map(idAt) }
 }
 
-/** `found` as JSON. In steps, as a graph may have a million tasks. */
+/** Encodes `found` as JSON. In steps, because a graph may have a million tasks. */
 export function* dryRunJson({ waves, critical_path, ...found }: GraphDryRun): Steps<string> {
   const texts: string[] = []
   for (let i = 0; i < waves.length; i++) {

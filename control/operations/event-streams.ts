@@ -1,4 +1,4 @@
-/** The open streams of events: how many there may be, what keeps them alive, how they end with the service. */
+/** The open event streams: limits their number, keeps them alive, and ends them with the service. */
 import { ServiceError } from '../../shared/errors.ts'
 import { eachByTurns, WRITES_PER_TURN } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
@@ -7,11 +7,11 @@ import { HistoryGone } from '../journal/event-reader.ts'
 import { type EventSink, isKnownNumber, Watch, type WatchParts, type WatchRequest } from './watch.ts'
 import type { RemovedSubject } from './watch-subject.ts'
 
-/** Milliseconds between two looks at what tasks of other services wait for. */
+/** Milliseconds between two queries for the reasons why delegated tasks wait. */
 const LOOK_MS = 1_000
 
 export interface EventStreamsOptions extends WatchParts {
-  /** Streams that may be open at the same time. */
+  /** Maximum number of open streams. */
   readonly maxStreams: number
   /** Fires when the service stops. */
   readonly stopping: AbortSignal
@@ -20,12 +20,12 @@ export interface EventStreamsOptions extends WatchParts {
 export class EventStreams {
   readonly #options: EventStreamsOptions
   readonly #open = new Set<Watch>()
-  /** While a stream is open. */
+  /** Runs while a stream is open. */
   #lookTimer: Timer | undefined
   #isLooking = false
-  /** Streams that were cut because their clients read too slowly. */
+  /** Number of streams that were ended because their clients read too slowly. */
   laggingTotal = 0
-  /** Events that were sent. */
+  /** Number of events sent. */
   sentTotal = 0
 
   constructor(options: EventStreamsOptions) {
@@ -37,7 +37,7 @@ export class EventStreams {
     return this.#open.size
   }
 
-  /** The number up to which an answer is true that is made now of changes that were flushed. */
+  /** The number of the last change that a present answer includes, if the changes were flushed. */
   get position(): number {
     const { store, numbers } = this.#options
     return Math.min(store.seq, numbers.reserved)
@@ -60,10 +60,13 @@ export class EventStreams {
     return watch
   }
 
-  /** Whether the history has an event of what was removed, after the event `after` if that one is still known. */
+  /**
+   * Whether the history has an event of the removed graph or task. Looks behind the event `after` if that is still
+   * kept.
+   */
   async hasPast(removed: RemovedSubject, after: number): Promise<boolean> {
     const { events, history } = this.#options
-    await events.settle().catch(() => {}) // the disk may be at fault; then the removal is no event yet
+    await events.settle().catch(() => {}) // if the disk fails, the removal is no event yet
     const { graphId } = removed
     const from = isKnownNumber(this.#options, after) ? after : history.oldest
     try {
@@ -80,7 +83,7 @@ export class EventStreams {
     this.#lookTimer = undefined
   }
 
-  /** Tells streams what other services say of the tasks that they carry out. */
+  /** Sends changed reasons of delegated tasks to the streams. */
   async #lookElsewhere(): Promise<void> {
     if (this.#isLooking) return
     this.#isLooking = true
@@ -111,7 +114,7 @@ export class EventStreams {
     return sink
   }
 
-  /** The last changes of attempts are still sent. */
+  /** Ends all streams after they have sent the last changes of attempts. */
   async #endAll(): Promise<void> {
     await this.#options.events.settle().catch(() => {})
     await this.#eachOpen((watch) => watch.end())

@@ -1,4 +1,4 @@
-/** Shows one graph: its tasks in order, who waits for whom, what took the longest, why it failed. */
+/** Shows one graph: its tasks in order, their dependencies, the critical path, and the root cause of a failure. */
 import { type GraphDetails, MAX_GRAPH_TASKS, type RootCause } from '../../shared/contract/graphs.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import { examineGraph, type GraphFindings } from '../graph/graph-findings.ts'
@@ -22,20 +22,20 @@ export interface GetGraphParts extends WaitingParts {
   readonly stopping: AbortSignal
 }
 
-/** Characters of a result that is parsed for its last lines. More would hold the event loop for more than 5 ms. */
+/** Maximum characters of a result that is parsed for its last lines. That takes 5 ms of the event loop. */
 const MAX_PARSED_CHARACTERS = 4 * 1024 * 1024
 
-/** A graph as it is now, of which the tasks are still to be shown. */
+/** A graph as of now. Its tasks are formatted later. */
 export interface ShownGraph {
   readonly findings: GraphFindings
-  /** All of the answer but its tasks and edges. */
+  /** The answer without tasks and edges. */
   readonly head: Omit<GraphDetails, 'tasks' | 'edges'>
 }
 
 /**
- * The answer about a graph as JSON, and the number of the event up to which it is true. Waits for the end of the graph
- * first, until the signal of `patience` fires, which is asked for once the graph is known to exist; undefined does not
- * wait. Throws 404, also for a graph removed meanwhile.
+ * Returns the answer as JSON, and the number of the last event that it includes. First waits until the graph has ended
+ * or the signal of `patience` fires; without a signal it does not wait. `patience` is called once the graph is found.
+ * Throws 404, also if the graph is removed meanwhile.
  */
 export async function getGraphJson(
   parts: GetGraphParts & Pick<OperationParts, 'eventStreams'>,
@@ -87,13 +87,13 @@ async function rootCause({ failure }: GraphFindings, reader: ResultReader): Prom
   }
 }
 
-/** Undefined for a result that is lost, or too large. */
+/** Undefined if the result is lost or too large. */
 async function parsedResult(file: ResultFile, reader: ResultReader): Promise<unknown> {
   const result = await reader.read(file)
   return 'lost' in result || result.json.length > MAX_PARSED_CHARACTERS ? undefined : JSON.parse(result.json)
 }
 
-/** Made in steps: the tasks of a large graph take longer to format than a turn may. */
+/** Formats the answer. In steps, because a large graph takes longer than a turn of the event loop may. */
 function* graphJson(head: ShownGraph['head'], { shown }: GraphFindings, waiting: WaitingNow): Steps<string> {
   const now = Date.now()
   const shownIds = new Set<string>()

@@ -1,4 +1,7 @@
-/** Shows one task, or one call of an MCP tool. It flushes the journal first, so that a crash does not undo a state that was shown. */
+/**
+ * Shows one task, or one call of an MCP tool. Flushes the journal first, so that a crash undoes no state that was
+ * shown.
+ */
 import type { HandleRecord } from '../../shared/contract/mcp.ts'
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import type { Task } from '../graph/graph.ts'
@@ -16,7 +19,7 @@ export interface GetParts extends WaitingParts {
   readonly persistence: Pick<Persistence, 'flush'>
 }
 
-/** What the record of a call needs. */
+/** The parts that the record of a call needs. */
 export interface CallParts {
   readonly store: TaskStore
   readonly persistence: Pick<Persistence, 'flush'>
@@ -27,7 +30,7 @@ export interface RecordParts extends GetParts {
   readonly resultFiles: ResultReader
 }
 
-/** What `view` makes of the task, and of why it waits. Throws 404. */
+/** Calls `view` with the task and the reason why it waits. Throws 404. */
 export async function getTask<V>(
   parts: GetParts,
   address: TaskAddress,
@@ -41,8 +44,9 @@ export async function getTask<V>(
 }
 
 /**
- * The record of the task, as JSON. Waits for the end of the task first, until the signal of `patience` fires, which is
- * asked for once the task is known to exist; undefined does not wait. Throws 404, also for a task deleted meanwhile.
+ * Returns the record of the task as JSON. First waits until the task has ended or the signal of `patience` fires;
+ * without a signal it does not wait. `patience` is called once the task is found. Throws 404, also if the task is
+ * deleted meanwhile.
  */
 export async function getRecord(
   parts: RecordParts,
@@ -61,7 +65,7 @@ export function getCall({ store, persistence, resultFiles }: CallParts, handleId
   return callJson(knownCall(store, handleId), resultFiles)
 }
 
-/** The same as a value, for a task that polls the call; undefined if there is no such call. */
+/** As `getCall`, with the record as a value, for tasks that poll the call. Undefined if there is no such call. */
 export async function pollCall(
   { store, resultFiles }: Pick<CallParts, 'store' | 'resultFiles'>,
   handleId: string,

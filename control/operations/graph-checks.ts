@@ -1,6 +1,6 @@
 /**
- * The checks of a submitted graph before its ids are claimed, in the order in which a submission fails them. A submission
- * and a dry run make the same checks; they differ in what becomes of a fault (`graph/report.ts`).
+ * Checks a submitted graph before its ids are claimed. Submissions and dry runs make the same checks in the same order,
+ * and differ in the handling of faults (`graph/report.ts`).
  */
 import type { GraphFields, SubmitWarning, TaskInput } from '../../shared/contract/control.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
@@ -17,10 +17,10 @@ export interface GraphCheckParts extends Reviewer {
   readonly retention: Pick<Retention, 'checkSize'>
 }
 
-/** A graph as a body of POST /tasks, which goes into the journal as it is. */
+/** A graph as the body of POST /tasks. The journal stores this body. */
 export interface EncodedGraph {
   readonly body: Uint8Array
-  /** The graph that `body` holds, where the caller has it as a value: it is not decoded then. */
+  /** The graph in `body` as a value, if the caller has it. Then the body is not decoded. */
   readonly graph?: GraphInput
 }
 
@@ -29,7 +29,7 @@ export type GraphInput = { readonly [F in keyof GraphFields]: GraphFields[F] | u
   readonly tasks: readonly TaskInput[]
 }
 
-/** The tasks of a graph as they were submitted, and as their executors would see them, in the same order. */
+/** The tasks of a graph as submitted, and as their executors see them, in the same order. */
 export interface Reviewable {
   readonly inputs: readonly ValidTask[]
   readonly tasks: readonly ReviewedTask[]
@@ -37,7 +37,7 @@ export interface Reviewable {
 
 export interface Checking<R extends Reviewable> {
   readonly report: Report
-  /** The tasks to review, of a graph whose structure was checked. */
+  /** The tasks to review. Called after the structure of the graph was checked. */
   toReview(decoded: DecodedGraph, checked: CheckedTasks, known: KnownInputs): Steps<R>
 }
 
@@ -49,7 +49,7 @@ export interface GraphCheckFindings<R extends Reviewable> {
   readonly warnings: readonly SubmitWarning[]
 }
 
-/** Throws `ServiceError` for a body that is no graph at all (400) or has too many tasks (413). Reports other faults. */
+/** Throws `ServiceError` 400 if the body is not a graph, 413 if it has too many tasks. Reports other faults. */
 export function* checkGraph<R extends Reviewable>(
   parts: GraphCheckParts,
   { body, graph }: EncodedGraph,

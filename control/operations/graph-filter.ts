@@ -1,23 +1,23 @@
-/** Which graphs a list contains, and after which place in the order of all graphs it continues. */
+/** Selects the graphs of a list, and pages through them with cursors. */
 import type { GraphState } from '../../shared/contract/graph-state.ts'
 import { isYieldDue, STEPS_PER_YIELD, type Steps } from '../../shared/steps.ts'
 import type { Graph } from '../graph/graph.ts'
 import { endState, endStateWithin } from '../graph/graph-summary.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
-/** An absent or empty member excludes nothing. */
+/** Absent and empty members match all graphs. */
 export interface GraphFilter {
   readonly states?: readonly GraphState[]
   readonly name?: string | undefined
-  /** Names and values of labels that the graph must have. */
+  /** Labels that the graph must have. */
   readonly labels?: readonly (readonly [name: string, value: string])[]
-  /** Milliseconds since 1970: graphs that were created then or later. */
+  /** Matches graphs created at this time or later. Milliseconds since 1970. */
   readonly since?: number | undefined
-  /** Milliseconds since 1970: graphs that were created before. */
+  /** Matches graphs created before this time. Milliseconds since 1970. */
   readonly until?: number | undefined
 }
 
-/** Whether the filter wants a graph as far as that shows without its tasks. */
+/** Whether the filter matches `graph`, apart from conditions that need a look at its tasks. */
 function isCandidate({ states = [], name, labels = [], since, until }: GraphFilter, graph: Graph): boolean {
   const { createdAt, options, endedAt } = graph
   if (graph.isRetired || graph.visible === 0) return false
@@ -28,27 +28,27 @@ function isCandidate({ states = [], name, labels = [], since, until }: GraphFilt
   return states.length === 0 || states.some((state) => (state === 'running') === (endedAt === undefined))
 }
 
-/** A graph by the time of its creation and its number. The graph may no longer exist. */
+/** The position of a graph in the list: its creation time and its number. The graph may no longer exist. */
 export interface GraphPlace {
   readonly createdAt: number
   readonly ordinal: number
 }
 
-/** The place of a graph as a cursor. */
+/** The position of a graph as a cursor. */
 export const graphCursor = ({ createdAt, ordinal }: Graph): string => `${createdAt}-${ordinal}`
 
-/** Undefined for a text that is no cursor. */
+/** Undefined if the text is not a cursor. */
 export function graphPlaceOf(cursor: string): GraphPlace | undefined {
   const match = /^(\d{1,15})-(\d{1,15})$/.exec(cursor)
   return match === null ? undefined : { createdAt: Number(match[1]), ordinal: Number(match[2]) }
 }
 
-/** Numbers of graphs are only nearly in the order of their creation: a graph gets its number before it is read. */
+/** Numbers only nearly follow the creation times: a graph gets its number before its body is decoded. */
 const newestFirst = (a: GraphPlace, b: GraphPlace): number => b.createdAt - a.createdAt || b.ordinal - a.ordinal
 
 export interface GraphPageRequest {
   readonly filter: GraphFilter
-  /** Only graphs behind this place; undefined: from the newest on. */
+  /** Start of the page, exclusive. Undefined: the newest graph. */
   readonly after: GraphPlace | undefined
   readonly limit: number
 }
@@ -56,11 +56,11 @@ export interface GraphPageRequest {
 export interface GraphPage {
   /** The newest first. */
   readonly graphs: readonly Graph[]
-  /** Of the next page; undefined on the last. */
+  /** Cursor of the next page; undefined on the last page. */
   readonly nextCursor: string | undefined
 }
 
-/** The next `limit` of the wanted graphs, the newest first. */
+/** Up to `limit` matching graphs, the newest first. */
 export function* graphPage(store: TaskStore, { filter, after, limit }: GraphPageRequest): Steps<GraphPage> {
   const newest = new NewestGraphs(limit + 1)
   const { states = [] } = filter
@@ -71,7 +71,7 @@ export function* graphPage(store: TaskStore, { filter, after, limit }: GraphPage
     if (graph.acceptedSeq > until) break
     if (after !== undefined && newestFirst(after, graph) >= 0) continue
     if (!newest.mayTake(graph) || !isCandidate(filter, graph)) continue
-    // The state of an ended graph takes a look at its tasks, so it comes last.
+    // The state of an ended graph depends on its tasks, so this check comes last.
     if (states.length > 0 && graph.endedAt !== undefined) {
       const isSmall = graph.tasks.length <= STEPS_PER_YIELD
       const state = isSmall ? endStateWithin(graph.tasks, 0, graph.tasks.length) : yield* endState(graph)
@@ -84,11 +84,11 @@ export function* graphPage(store: TaskStore, { filter, after, limit }: GraphPage
   return { graphs: graphs.slice(0, limit), nextCursor: hasMore ? graphCursor(graphs[limit - 1]!) : undefined }
 }
 
-/** The newest of many graphs that come nearly in order, the oldest first. */
+/** Collects the newest of many graphs, which are added nearly in order, the oldest first. */
 class NewestGraphs {
   readonly #size: number
   #graphs: Graph[] = []
-  /** None that is older can be among them. */
+  /** Older graphs than this one cannot be among the newest. Undefined until there are enough graphs. */
   #oldest: GraphPlace | undefined
 
   constructor(size: number) {

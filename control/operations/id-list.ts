@@ -1,7 +1,7 @@
-/** Ids as the text of a JSON array. */
+/** Encodes ids as a JSON array. */
 import { inRanges, type Steps } from '../../shared/steps.ts'
 
-/** Put together in steps: the ids of a large graph take longer than a turn of the event loop may. */
+/** Works in steps, because the ids of a large graph take longer than a turn of the event loop may. */
 export function* idList<T>(items: readonly T[], idOf: (item: T) => string): Steps<string> {
   let ids = ''
   yield* inRanges(items.length, (from, to) => {

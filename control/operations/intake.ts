@@ -1,6 +1,6 @@
 /**
- * Accepts a graph from any verb: decodes and checks it, claims its ids, writes it to disk and starts it. If a check fails,
- * the whole graph is refused.
+ * Accepts a graph for every verb that submits one: decodes and checks it, claims its ids, writes it to disk and starts
+ * it. If a check fails, the whole graph is refused.
  */
 import type { SubmitWarning } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/errors.ts'
@@ -32,46 +32,49 @@ export interface IntakeParts extends GraphCheckParts {
   readonly log: Log
 }
 
-/** Where a graph comes from. */
+/** The request that a graph comes from. */
 export interface Origin {
   readonly traceId: string
-  /** The caller's key, kept with the answer. */
+  /** The idempotency key of the caller. */
   readonly sent?: SentKey | undefined
-  /** Outcomes that some of its tasks have from the beginning. */
+  /** Outcomes that some tasks of the graph already have. */
   readonly reuse?: Reuse | undefined
-  /** Makes the answer. Without it there is none, and nothing to keep. */
+  /** Makes the answer. Absent if the caller needs none. */
   readonly answerOf?: (checked: CheckedGraph) => string
-  /** Fires when the connection of the caller is gone. Read once, at the end: a request makes it when it is first asked. */
+  /**
+   * The request of the caller. Its `signal` fires when the connection is gone. The getter costs time, so it is read
+   * once.
+   */
   readonly caller?: { readonly signal: AbortSignal } | undefined
 }
 
-/** Outcomes of an earlier graph for tasks of a new one; never for all of them. */
+/** Outcomes of an earlier graph for some, but not all, tasks of a new graph. */
 export interface Reuse {
-  /** Gives the outcomes to the tasks of `graph`, which nobody sees yet. Returns them as a frame of the journal has them. */
+  /** Applies the outcomes to tasks of `graph` before callers see it. Returns them as part of the journal frame. */
   apply(graph: Graph): Steps<readonly (string | Uint8Array)[]>
-  /** The graph is accepted, and nothing of it has started. */
+  /** Called when the graph is accepted, before its tasks start. */
   accepted(): void | Promise<void>
 }
 
 export interface CheckedGraph {
   readonly graph: Graph
-  /** The ids of its tasks as a JSON array. */
+  /** The ids of the tasks as a JSON array. */
   readonly ids: string
   readonly warnings: readonly SubmitWarning[]
-  /** The reused outcomes, as a frame of the journal has them. */
+  /** The reused outcomes as part of the journal frame. */
   readonly reused?: readonly (string | Uint8Array)[] | undefined
 }
 
 export interface AcceptedGraph extends CheckedGraph {
-  /** Empty where no answer was to be made. */
+  /** Empty if the caller needs no answer. */
   readonly answer: string
 }
 
 /**
- * Resolves once the graph is on disk. A caller without a key who is gone by then would never know whether to send the graph
- * again, so it is taken back (499). Throws `ServiceError`: 400 for a graph that fails a check, 409 for an id that is in use,
- * 413 for more tasks than may be kept, 503 while stopping, while there is no room or while the disk does not take it; then
- * nothing of it is stored.
+ * Resolves once the graph is on disk. If the caller has disconnected by then and sent no idempotency key, the graph is
+ * revoked (499), because that caller cannot know whether to repeat the request. Throws `ServiceError`, and then nothing
+ * is stored: 400 if a check fails, 409 if an id is in use, 413 if the graph has too many tasks, 503 while the service
+ * stops, has no room, or the disk takes no writes.
  */
 export async function takeInGraph(
   parts: IntakeParts,
@@ -87,8 +90,8 @@ export async function takeInGraph(
     if (graph.options.callback !== undefined) parts.callbacks.check(graph.options.callback, refuse)
     readiness.ensure()
     retention.makeRoom(graph.tasks.length)
-    if (store.replaces(graph)) persistence.assertWritable() // the ends of replaced tasks reach the disk before it
-    graph.createdAt = Date.now() // the checks may have taken a while, and others may have been faster
+    if (store.replaces(graph)) persistence.assertWritable() // writes the ends of replaced tasks before the graph
+    graph.createdAt = Date.now() // other graphs may have been accepted during the checks
     const idempotency = sent && { ...sent, answer, at: graph.createdAt }
     await persistence.appendGraph(graph, encoded.body, { idempotency, reused })
     if (sent === undefined && caller?.signal.aborted) {
@@ -106,7 +109,7 @@ export async function takeInGraph(
   return { graph, ids, warnings, answer }
 }
 
-/** Fast path of `check` for a small valid graph that is not decoded yet; undefined for others. */
+/** Fast path of `check` for small valid graphs that are not decoded yet. Undefined for other graphs. */
 function checkSmall(
   parts: IntakeParts,
   { body, graph: value }: EncodedGraph,
@@ -154,6 +157,6 @@ const newIdentity = (store: TaskStore, traceId: string, options: GraphOptions): 
   options,
 })
 
-/** The member `warnings` of an answer, after others; empty where there are none. */
+/** The member `warnings` of an answer as JSON, after other members. Empty if there are no warnings. */
 export const warningsMember = (warnings: readonly SubmitWarning[]): string =>
   warnings.length === 0 ? '' : `,"warnings":${JSON.stringify(warnings)}`

@@ -14,11 +14,13 @@ export interface ListGraphsParts {
 export interface GraphList {
   /** The newest first. */
   readonly graphs: readonly GraphSummary[]
-  /** Of the next page; undefined on the last. */
+  /** Cursor of the next page; undefined on the last page. */
   readonly nextCursor: string | undefined
 }
 
-/** A page of the wanted graphs. In slices: there may be a million graphs, or a million tasks in one of them. */
+/**
+ * A page of the matching graphs. Works in slices, because there may be a million graphs, or a graph of a million tasks.
+ */
 export async function listGraphs(
   { store, persistence }: ListGraphsParts,
   request: GraphPageRequest,

@@ -5,7 +5,9 @@ import { McpFault } from '../mcp-client/fault.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import { toolList } from '../mcp-client/tools.ts'
 
-/** Asks all servers. Throws 503 when this service stops meanwhile. No tools once `signal` fired: nobody reads them. */
+/**
+ * Asks all servers. Throws 503 if this service stops meanwhile. Returns no tools if `signal` fires: the caller is gone.
+ */
 export async function listTools({ mcpServers }: { mcpServers: McpServers }, signal: AbortSignal): Promise<McpTools> {
   try {
     return toolList(await mcpServers.discover(undefined, signal))

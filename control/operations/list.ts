@@ -1,7 +1,7 @@
 /**
- * Lists tasks: in the order of their creation as JSON records, or the newest first as a caller views them.
+ * Lists tasks: as JSON records in the order of their creation, or through `view` with the newest first.
  *
- * Each part of a list is flushed to the journal before it is shown. Tasks may change while a long list is read.
+ * The journal is flushed before each part of a list is shown. Tasks may change while a long list is read.
  */
 import { isYieldDue, nextTurn, runCooperatively, SLICE_MS, type Steps } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
@@ -29,17 +29,17 @@ export interface ListParts {
 
 export interface ListRequest {
   readonly filter: TaskFilter
-  /** Undefined: all tasks that pass the filter. */
+  /** Undefined: all matching tasks. */
   readonly page: Pick<PageRequest, 'after' | 'limit'> | undefined
 }
 
 /** A JSON array of records. */
 export interface RecordList {
-  /** All of it, or its beginning. */
+  /** The whole array, or its beginning. */
   readonly firstPart: string
-  /** What follows; undefined where the first part is all. */
+  /** The rest of the array; undefined if `firstPart` is the whole array. */
   readonly rest: RestOfList | undefined
-  /** Of the next page; undefined on the last one, and where no page was asked for. */
+  /** Cursor of the next page; undefined on the last page and for lists without pages. */
   readonly nextCursor: string | undefined
 }
 
@@ -53,24 +53,24 @@ export interface Part {
   readonly isLast: boolean
 }
 
-/** How much of a list is made at a time, before others have a turn. */
+/** Limits of a part: its characters, and the milliseconds spent on it in one turn of the event loop. */
 interface PartSize {
   readonly characters: number
   readonly ms: number
 }
 
-/** A part that is handed to the socket at once. */
+/** The size of a chunk that is handed to the socket. */
 const CHUNK: PartSize = { characters: 64 * 1024, ms: SLICE_MS }
 
 /**
- * A page of 1,000 records of 2 KB, which takes a few milliseconds. Such a page is made at once, so pages may be asked for
- * ahead on one connection. A page that takes more than that is made in chunks, as a long list is.
+ * The size of a page that is made in one piece, so that clients can pipeline requests for pages. It is enough for
+ * 1,000 records of 2 KB, which take a few milliseconds. Larger pages are made in chunks, like long lists.
  */
 const PAGE: PartSize = { characters: 2 * 1024 * 1024, ms: 25 }
 
 /**
- * The wanted tasks, oldest first. The rest is made while it is read: a slow reader holds no copy of it. Throws 404 if
- * the list of a whole graph is asked for and there is no such graph.
+ * Lists the matching tasks, oldest first. Records are made while the reader takes them, so a slow reader needs no
+ * memory. Throws 404 if the filter wants all tasks of a graph that does not exist.
  */
 export async function listRecords(parts: ListParts, { filter, page }: ListRequest): Promise<RecordList> {
   const { store } = parts
@@ -117,7 +117,7 @@ class RecordParts implements RestOfList {
         this.#separator = ','
       }
       if (text !== '') return { text, isLast: false }
-      await nextTurn() // none of the tasks of this slice is wanted
+      await nextTurn() // no task of this slice matches
     }
   }
 
@@ -128,21 +128,21 @@ class RecordParts implements RestOfList {
 
 export interface NewestRequest {
   readonly filter: TaskFilter
-  /** Only tasks before this place; undefined: from the newest on. */
+  /** End of the page, exclusive. Undefined: the newest task. */
   readonly before: Place | undefined
   readonly limit: number
 }
 
 export interface NewestTasks<V> {
-  /** How many of all wanted tasks are in which state. */
+  /** Number of matching tasks in each state, on all pages. */
   readonly counts: Readonly<Record<string, number>>
   /** The newest first. */
   readonly tasks: readonly V[]
-  /** Place of the oldest of them; undefined where no older task is wanted. */
+  /** Position of the oldest task of the page; undefined if no older task matches. */
   readonly nextCursor: string | undefined
 }
 
-/** The newest of the wanted tasks, each as `view` shows it. */
+/** Lists the newest matching tasks, each as `view` shows it. */
 export async function listNewest<V>(
   { store, persistence }: Pick<ListParts, 'store' | 'persistence'>,
   request: NewestRequest,
@@ -165,7 +165,10 @@ interface Scan {
   readonly hasMore: boolean
 }
 
-/** The last `limit` of the wanted tasks before a place, and the numbers of all that are wanted. There may be a million. */
+/**
+ * Finds the last `limit` matching tasks before a position, and counts all matching tasks, of which there may be a
+ * million.
+ */
 function* scan(store: TaskStore, { filter, before, limit }: NewestRequest): Steps<Scan> {
   const counts: Record<string, number> = {}
   const ring: Task[] = []

@@ -1,4 +1,4 @@
-/** Reads the output of a task page by page: the texts of its result or, while it runs, the output so far. */
+/** Reads pages of the output of a task: from its result, or, while it runs, from the output so far. */
 import { textOf } from '../../shared/bounded-output.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { badRequest, messageOf, ServiceError } from '../../shared/errors.ts'
@@ -12,7 +12,7 @@ import type { TaskStore } from '../store/tasks.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
 import { type ResultReader, storedValue } from './stored-result.ts'
 
-/** Milliseconds for the other service to say what it has. */
+/** Milliseconds for an answer of the other service. */
 const SO_FAR_TIMEOUT_MS = 5_000
 
 export interface LogsParts {
@@ -25,16 +25,16 @@ export interface LogsParts {
 
 export interface LogsRequest {
   readonly address: TaskAddress
-  /** Undefined: the first of the streams there are. */
+  /** Undefined: the first existing stream. */
   readonly stream: string | undefined
-  /** In characters; counts from the end where it is negative. */
+  /** In characters. A negative offset counts from the end. */
   readonly offset: number
   readonly limit: number
 }
 
 export interface Reader {
   readonly traceId: string
-  /** Fires when nobody waits for the answer any more. */
+  /** Fires when the caller is gone. */
   readonly signal: AbortSignal
 }
 
@@ -42,20 +42,20 @@ export interface Logs {
   readonly status: TaskStatus
   readonly isTerminal: boolean
   readonly stream: string
-  /** All streams there are. */
+  /** All existing streams. */
   readonly streams: readonly string[]
-  /** Undefined where there is no text at all. */
+  /** Undefined if there is no text. */
   readonly page: Page | undefined
 }
 
-/** Throws 404, 400 for a stream that is not there, 503 when the service that executes the task does not answer. */
+/** Throws 404, 400 if the stream does not exist, 503 if the service that executes the task does not answer. */
 export async function readLogs(parts: LogsParts, request: LogsRequest, reader: Reader): Promise<Logs> {
   const { store, persistence, resultFiles } = parts
   const { address, offset, limit } = request
   const task = knownTask(store, address)
   const soFar = task.isTerminal ? undefined : (outputSoFar(task, parts) ?? (await remoteSoFar(task, parts, reader)))
   persistence.flush()
-  const { status, isTerminal, result } = task // it may have ended meanwhile
+  const { status, isTerminal, result } = task // the task may have ended meanwhile
   const known = result instanceof ResultFile ? await storedValue(result, resultFiles) : (result ?? soFar)
   const texts = streamsOf(known, task.progress)
   const streams = [...texts.keys()]
@@ -67,14 +67,14 @@ export async function readLogs(parts: LogsParts, request: LogsRequest, reader: R
   return { status, isTerminal, stream, streams, page: text === undefined ? undefined : page(text, offset, limit) }
 }
 
-/** The output so far of an attempt that this service executes; undefined for others. */
+/** The output so far, if this service executes the attempt. */
 function outputSoFar(task: Task, { scheduler }: LogsParts): Record<string, string> | undefined {
   const output = scheduler.outputOf(task)
   if (output === undefined) return undefined
   return Object.fromEntries(Object.entries(output).map(([name, stream]) => [name, textOf(stream.read(0), true)]))
 }
 
-/** The result so far of an attempt that another service executes; undefined for others. Throws 503 without an answer. */
+/** The result so far, if another service executes the attempt. Throws 503 if that service does not answer. */
 async function remoteSoFar(task: Task, { executors }: LogsParts, { signal, traceId }: Reader): Promise<unknown> {
   const executor = executors.get(task.type)
   if (!task.handle?.isTaken || executor?.resultSoFar === undefined) return undefined
@@ -82,7 +82,7 @@ async function remoteSoFar(task: Task, { executors }: LogsParts, { signal, trace
   try {
     return await executor.resultSoFar(task.handle, { traceId, signal: timely })
   } catch (error) {
-    if (task.isTerminal) return undefined // it has a result of its own now
+    if (task.isTerminal) return undefined // the task has its result now
     const cause = timely.aborted ? `no answer within ${SO_FAR_TIMEOUT_MS} ms` : messageOf(error)
     throw new ServiceError(503, `cannot read the output so far: ${cause}; the task still runs, try again or call wait`)
   }

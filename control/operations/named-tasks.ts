@@ -1,10 +1,10 @@
-/** Finds the tasks of a call: those that it names, or all tasks of a graph. */
+/** Finds the tasks of a call: the named tasks, or all tasks of a graph. */
 import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
-/** 404 for an id that no task, graph or call has that callers see. */
+/** 404: callers see no task, graph or call with this id. */
 export class NotFound extends ServiceError {
   constructor(
     readonly subject: 'task' | 'graph' | 'handle',
@@ -14,26 +14,26 @@ export class NotFound extends ServiceError {
   }
 }
 
-/** How a caller names one task: by its id in the service, or by its id in a graph. */
+/** The address of a task: its id in the service, or its id in a graph. */
 export interface TaskAddress {
   readonly id: string
   readonly graphId?: string
 }
 
-/** How a call names tasks: one of the two. */
+/** The tasks that a call names. One of the members is set. */
 export interface TaskNames {
-  /** Ids of the service, or `graph_id/task_id`. */
+  /** Ids of tasks of the service, or `graph_id/task_id`. */
   readonly task_ids?: string[]
   readonly graph_id?: string
 }
 
 export interface NamedTasks {
   readonly tasks: readonly Task[]
-  /** The graph that all of `tasks` belong to; undefined where tasks were named. */
+  /** The graph, if the call names a graph. */
   readonly graph?: Graph
 }
 
-/** Throws 400 for a call that names none or both, `NotFound` for an unknown id. In slices, as a graph may be large. */
+/** Throws 400 if the call names neither tasks nor a graph, or both. Throws `NotFound`. Works in slices. */
 export async function namedTasks(store: TaskStore, { task_ids, graph_id }: TaskNames): Promise<NamedTasks> {
   if ((task_ids === undefined) === (graph_id === undefined)) throw badRequest('give either task_ids or graph_id')
   if (task_ids !== undefined) {
@@ -52,7 +52,7 @@ function* tasksOf(store: TaskStore, graph: Graph): Steps<Task[]> {
   return tasks
 }
 
-/** What an argument means: the id of a task of the service, else `graph_id/task_id`. */
+/** The address in an argument: the id of a task of the service, or else `graph_id/task_id`. */
 export function addressOf(store: Pick<TaskStore, 'get' | 'graph'>, text: string): TaskAddress {
   if (store.get(text) !== undefined) return { id: text }
   const slash = text.indexOf('/')

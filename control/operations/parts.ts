@@ -28,10 +28,10 @@ export interface OperationParts {
   readonly idempotencyKeys: IdempotencyKeys
   readonly resultFiles: ResultFiles
   readonly eventStreams: EventStreams
-  /** The skills that are offered at this moment. */
+  /** The current skills. */
   readonly listSkills: () => Promise<readonly OfferedSkill[]>
   readonly unknownFields: UnknownFields
-  /** Bytes that a submitted graph may have. */
+  /** Maximum bytes of a submitted graph. */
   readonly maxBodyBytes: number
   /** Fires when the service stops: callers that wait are answered then. */
   readonly stopping: AbortSignal

@@ -1,4 +1,4 @@
-/** Asks executors for the plans of tasks that a remote service would run: a few at a time, within a time limit. */
+/** Asks executors for the plans of delegated tasks. Limits concurrent requests and the total time. */
 import { MAX_DRY_RUN_PLANS, type TaskPlan } from '../../shared/contract/graph-dry-run.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
@@ -6,15 +6,15 @@ import { normalizeTool } from '../graph/normalize.ts'
 import type { KnownInput, KnownInputs } from '../graph/placeholder-review.ts'
 import type { ValidTask } from '../graph/validate.ts'
 
-/** Requests at a time. The remote service has other callers. */
+/** Maximum concurrent requests. The remote service also has other callers. */
 const MAX_CONCURRENT_PLANS = 8
 
-/** Milliseconds for all plans together, so that the answer is ready before its connection times out. */
+/** Milliseconds for all plans together. The answer must be ready before the connection times out. */
 const PLANNING_MS = 10_000
 
 export interface Plans {
   readonly byTask: Readonly<Record<string, TaskPlan>>
-  /** There are more tasks than were asked for. */
+  /** Whether there are more tasks than plans. */
   readonly isTruncated: boolean
 }
 
@@ -56,7 +56,7 @@ async function planOf(
   }
 }
 
-/** There is no plan for what nobody knows yet. */
+/** The values of placeholders are unknown, so there is no plan. */
 const NOT_KNOWN_YET: TaskPlan = { error: 'its parameters have values of other tasks, which are not known yet' }
 
 const NO_ANSWER: TaskPlan = { error: `no answer within ${PLANNING_MS / 1000} s` }

@@ -1,4 +1,4 @@
-/** The present state of what a stream of events is about, for a client that cannot resume it. */
+/** The present state of the subject of an event stream, for clients that cannot resume the stream. */
 import { type EventData, MAX_RESET_GRAPHS, MAX_RESET_TASKS, type TaskEventState } from '../../shared/contract/events.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
@@ -18,7 +18,7 @@ export interface PresentStateParts {
   readonly waiting: Pick<WaitingEvents, 'reasonOf'>
 }
 
-/** In slices, so the state may include changes that were made meanwhile; their events follow. */
+/** Works in slices, so the state may include changes made meanwhile. Their events follow. */
 export async function presentState(
   { store, waiting }: PresentStateParts,
   { graph, task, removed }: WatchSubject,

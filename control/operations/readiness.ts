@@ -1,12 +1,12 @@
-/** Decides whether the service would accept a graph now, for POST, /health and /readyz alike. */
+/** Decides whether the service accepts graphs now, for submissions, /health and /readyz. */
 import { messageOf, ServiceError } from '../../shared/errors.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { Retention } from '../store/retention.ts'
 
 export interface ReadinessOptions {
-  /** True once the service is stopping. */
+  /** Whether the service is stopping. */
   readonly isDraining: () => boolean
-  /** Why the scheduler starts nothing any more; undefined while it works. */
+  /** Why the scheduler has stopped; undefined while it works. */
   readonly schedulerFault: () => string | undefined
   readonly persistence: Pick<Persistence, 'assertAccepting' | 'probe'>
   readonly retention: Pick<Retention, 'ensureRoom'>
@@ -19,16 +19,16 @@ export class Readiness {
     this.#options = options
   }
 
-  /** Throws 503 when no graph can be accepted, whatever its size. Cheap: it goes by what is known and asks no disk. */
+  /** Throws 503 if the service accepts no graph of any size. Uses only known facts, without a write to the disk. */
   ensure(): void {
     const { isDraining, schedulerFault, persistence } = this.#options
-    const fault = schedulerFault() // first: the service stops for it
+    const fault = schedulerFault() // comes first, because it ends the service
     if (fault !== undefined) throw new ServiceError(503, fault)
     if (isDraining()) throw new ServiceError(503, 'the service is stopping and accepts no new graphs')
     persistence.assertAccepting()
   }
 
-  /** Why a graph of one task would be refused now; undefined when it would be accepted. Asks the disk. */
+  /** Why the service would refuse a graph of one task; undefined if it would accept one. Probes the disk. */
   fault(): string | undefined {
     try {
       this.ensure()

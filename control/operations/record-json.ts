@@ -1,4 +1,7 @@
-/** Writes records as JSON, with results from files. All fields but the result have their values of the moment of the call. */
+/**
+ * Encodes records as JSON, with results from files. Fields other than the result have their values at the time of the
+ * call.
+ */
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import type { Task } from '../graph/graph.ts'
 import { handleRecord } from '../graph/handle.ts'
@@ -7,8 +10,8 @@ import { ResultFile } from '../graph/result-file.ts'
 import { jsonWithStored, type ResultReader } from './stored-result.ts'
 
 /**
- * The record of a task. A lost result is reported in `error`, after the task's own error. `waiting` says why it does not
- * execute; only a task without a result waits.
+ * The record of a task. `error` reports a lost result after the error of the task. `waiting` says why the task does not
+ * execute. Only a task without a result waits.
  */
 export function recordJson(task: Task, reader: ResultReader, waiting?: Waiting): string | Promise<string> {
   const { result } = task
@@ -21,7 +24,7 @@ export function recordJson(task: Task, reader: ResultReader, waiting?: Waiting):
   }))
 }
 
-/** The record of a call of an MCP tool. A lost result is reported in `error`, after the call's own error. */
+/** The record of a call of an MCP tool. `error` reports a lost result after the error of the call. */
 export function callJson(task: Task, reader: ResultReader): string | Promise<string> {
   const { result } = task
   const record = handleRecord(task)

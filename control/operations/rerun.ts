@@ -1,10 +1,10 @@
 /**
- * Runs an ended graph again, as a new graph of the same tasks: those that succeeded keep their outcomes, the rest and
- * everything downstream is executed.
+ * Runs an ended graph again as a new graph of the same tasks. Tasks that succeeded keep their outcomes. The other
+ * tasks, and all tasks downstream of them, are executed.
  *
- * The new graph is submitted like any other, with the reused outcomes in its frame of the journal: a crash leaves all of it
- * or nothing. Results in files are shared with the source, so each graph can be removed before the other one. All of
- * this works in steps, because a graph may have 100,000 tasks.
+ * The new graph is submitted like any other. Its journal frame includes the reused outcomes, so a crash leaves all of
+ * it or nothing. Both graphs share result files, so either of them can be removed first. Everything works in steps,
+ * because a graph may have 100,000 tasks.
  */
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { RerunRequest } from '../../shared/contract/rerun.ts'
@@ -37,8 +37,9 @@ export interface RerunParts extends SubmitParts {
 }
 
 /**
- * A `RerunResponse` as JSON, once the new graph is on disk. `body` is a `RerunRequest`; empty for the defaults. Throws 404;
- * 400 for an unknown id; 409 for a graph that has not ended or has nothing to run; and as `takeInGraph` does.
+ * Returns a `RerunResponse` as JSON once the new graph is on disk. `body` is a `RerunRequest`; an empty body stands for
+ * the defaults. Throws 404, 400 for an unknown id, 409 if the graph has not ended or has nothing to run, and the errors
+ * of `takeInGraph`.
  */
 export async function rerun(
   parts: RerunParts,
@@ -67,7 +68,7 @@ const answer = ({ graph, ids, warnings }: CheckedGraph, reused: string): string 
 const FIELDS = Object.keys(RerunRequest.properties)
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(FIELDS)
 
-/** What is read in steps: also the names of parameters, of which a body may have millions. */
+/** Members that are decoded in steps. A body may have millions of parameter names. */
 const ARRAYS = { from: true, params: {} } as const
 
 function* decodeRequest({ unknownFields }: Pick<RerunParts, 'unknownFields'>, body: Uint8Array): Steps<RerunRequest> {
@@ -83,14 +84,14 @@ function* decodeRequest({ unknownFields }: Pick<RerunParts, 'unknownFields'>, bo
   return withoutNulls(given) as RerunRequest
 }
 
-/** A graph that is run again. */
+/** The graph to run again. */
 interface Source {
   readonly graph: Graph
-  /** Of the new graph. */
+  /** The id of the new graph. */
   readonly options: GraphOptions
-  /** Those that the new graph has, too. */
+  /** The tasks that the new graph has too. */
   readonly tasks: readonly Task[]
-  /** Those of them that keep their outcomes. */
+  /** The tasks among `tasks` that keep their outcomes. */
   readonly reused: ReadonlySet<Task>
 }
 
@@ -130,7 +131,7 @@ function* selected({ store }: RerunParts, graphId: string, { from, params }: Rer
   return { graph, options, tasks, reused }
 }
 
-/** The options of `graph` with other values of its parameters. Throws 400 for a name that is no parameter. */
+/** The options of `graph` with new parameter values. Throws 400 for an unknown parameter. */
 function withParameters({ id, options }: Graph, params: Parameters): GraphOptions {
   const names = Object.keys(options.params ?? {})
   for (const name of Object.keys(params)) {
@@ -140,10 +141,10 @@ function withParameters({ id, options }: Graph, params: Parameters): GraphOption
   return options.params === undefined ? options : { ...options, params: { ...options.params, ...params } }
 }
 
-/** Tasks whose texts are encoded together. */
+/** Tasks whose texts are encoded with one call. */
 const TASKS_PER_PART = 64
 
-/** The tasks of `source` as a submission, with the fields of its graph. */
+/** The tasks and the graph fields of `source` as a submission. */
 function* encodeTasks({ options, tasks }: Source): Steps<EncodedGraph> {
   const fields = JSON.stringify(options).slice(1, -1)
   const inputs: TaskInput[] = []
@@ -158,7 +159,7 @@ function* encodeTasks({ options, tasks }: Source): Steps<EncodedGraph> {
   return { body: yield* joined(parts), graph: { ...options, tasks: inputs } }
 }
 
-/** In steps: to copy megabytes takes longer than a turn of the event loop may. */
+/** Joins in steps: to copy megabytes takes longer than a turn of the event loop may. */
 function* joined(parts: readonly Uint8Array[]): Steps<Uint8Array> {
   const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
   let at = 0
@@ -200,7 +201,7 @@ class ReusedOutcomes implements Reuse {
   }
 
   #reuse(task: Task, source: Task, at: number): void {
-    if (source.isDeleted || source.graph.isRetired) throw new NotFound('graph', source.graph.id) // deleted meanwhile
+    if (source.isDeleted || source.graph.isRetired) throw new NotFound('graph', source.graph.id) // it was deleted meanwhile
     if (source.result instanceof ResultFile) {
       this.#parts.resultFiles.share(source.result)
       this.#shared.push(source.result)
@@ -209,17 +210,17 @@ class ReusedOutcomes implements Reuse {
     this.#tasks.push(task)
   }
 
-  /** The graph was refused. */
+  /** Called when the graph was refused. */
   release(): void {
     for (const file of this.#shared) this.#parts.resultFiles.drop(file)
   }
 
   accepted(): void | Promise<void> {
-    return runCooperatively(this.#tell())
+    return runCooperatively(this.#addEvents())
   }
 
-  /** Each reused outcome is an event. It follows the acceptance of the graph, as if the task had ended then. */
-  *#tell(): Steps<void> {
+  /** Adds an event for each reused outcome. It follows the acceptance of the graph, as if the task had ended then. */
+  *#addEvents(): Steps<void> {
     const { store, persistence } = this.#parts
     for (let i = 0; i < this.#tasks.length; i++) {
       const task = this.#tasks[i]!

@@ -1,8 +1,8 @@
 /**
- * Reviews a graph that passed the seven checks, before its ids are claimed: reports unknown fields and unknown parameters,
- * and warns of tasks that are certain to fail.
+ * Reviews a graph that passed all checks, before its ids are claimed. Reports unknown fields and parameters, and warns
+ * of tasks that are certain to fail.
  *
- * Only submissions are reviewed. A graph from disk was accepted before, whatever its fields are.
+ * Only submissions are reviewed. Graphs on disk were accepted earlier and keep their unknown fields.
  */
 import {
   MAX_SUBMIT_WARNINGS,
@@ -27,11 +27,11 @@ export interface Reviewer {
 
 /** The members of a task that a review reads. */
 export type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input'> & {
-  /** Null stands in the input for values that are not known yet: only its names are reviewed. */
+  /** Null replaces unknown values of placeholders; only the names of parameters are reviewed. */
   readonly isPartial?: boolean
 }
 
-/** `tasks`, submitted as `inputs`, with what is known of inputs that have placeholders. */
+/** The `tasks` that were submitted as `inputs`, with the known part of inputs that have placeholders. */
 export const withKnownInputs = (
   tasks: readonly ReviewedTask[],
   inputs: readonly ValidTask[],
@@ -50,7 +50,7 @@ export function reviewedTask({ id, type, tool_name, params, input }: ValidTask):
   return { id, ...normalizeTool(type, tool_name ?? undefined), input: input ?? params ?? undefined }
 }
 
-/** A graph as it was submitted. */
+/** A submitted graph. */
 interface Submitted {
   /** The object that contains the list of tasks. */
   readonly fields: object
@@ -93,14 +93,14 @@ function reportTaskFields(
   }
 }
 
-/** Where a review puts what it finds. */
+/** Collects the findings of a review. */
 export interface ReviewFindings {
   readonly report: Report
   /** At most `MAX_SUBMIT_WARNINGS`. */
   readonly warnings: SubmitWarning[]
 }
 
-/** Reports unknown parameters of tasks `from` to `to`, and adds to the warnings. */
+/** Reports unknown parameters of the tasks `from` to `to`, and adds warnings. */
 export function reviewInputs(
   { executors, unknownFields }: Reviewer,
   tasks: readonly ReviewedTask[],

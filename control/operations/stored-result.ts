@@ -1,4 +1,4 @@
-/** Results that are too large for memory: reads them from their files, as JSON text or as values. */
+/** Reads large results from their files, as JSON text or as values. */
 import { ServiceError } from '../../shared/errors.ts'
 import type { ResultFile } from '../graph/result-file.ts'
 import type { ResultFiles } from '../journal/result-files.ts'
@@ -6,8 +6,8 @@ import type { ResultFiles } from '../journal/result-files.ts'
 export type ResultReader = Pick<ResultFiles, 'read'>
 
 /**
- * The JSON of `record` with the result in `file` as its member `name`. The text of the file is inserted as it is:
- * parsing and formatting megabytes would block the event loop. For a lost result, the JSON of what `reportLoss`
+ * Encodes `record` as JSON, with the result in `file` as its member `name`. Inserts the text of the file, because to
+ * parse and format megabytes would block the event loop. If the result is lost, encodes the record that `reportLoss`
  * returns.
  */
 export async function jsonWithStored<R extends object>(

@@ -1,4 +1,4 @@
-/** Submits a graph and waits for the end of its tasks: one request where there would be two. */
+/** Submits a graph and waits until its tasks have ended, in one request. */
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import type { Persistence } from '../journal/persistence.ts'
@@ -12,9 +12,9 @@ export interface SubmitAndWaitParts extends SubmitParts {
 }
 
 /**
- * The answer to a submission as JSON. Waits for the end of the tasks until the signal of `patience` fires, which is asked
- * for once the graph is on disk, and adds their states; undefined does not wait. A repeated submission gets its first
- * answer with the states of now. Throws as `submit` does.
+ * Returns the answer to a submission as JSON. If `patience` returns a signal, waits until the tasks have ended or the
+ * signal fires, and adds the states of the tasks. `patience` is called once the graph is on disk. A repeated submission
+ * gets its first answer with the present states. Throws as `submit`.
  */
 export async function submitAndWait(
   parts: SubmitAndWaitParts,
@@ -32,7 +32,7 @@ export async function submitAndWait(
   return `${submitted.json.slice(0, -1)},${states}}`
 }
 
-/** In steps, as a graph may have a million tasks. */
+/** Works in steps, because a graph may have a million tasks. */
 function* statesOf(tasks: readonly Task[]): Steps<string> {
   let states = ''
   let allTerminal = true

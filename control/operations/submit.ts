@@ -1,4 +1,4 @@
-/** Submits a graph of tasks. The same graph with the same key gets the first answer again. */
+/** Submits a graph of tasks. If a graph is repeated with the same idempotency key, it gets the first answer. */
 import type { SubmitResponse } from '../../shared/contract/control.ts'
 import type { Task } from '../graph/graph.ts'
 import type { IdempotencyKeys } from '../journal/idempotency.ts'
@@ -10,20 +10,20 @@ export interface SubmitParts extends IntakeParts {
   readonly idempotencyKeys: Pick<IdempotencyKeys, 'once'>
 }
 
-/** A body that nobody has decoded, or the graph as a value. */
+/** The body of a request, or the graph as a value. */
 export type SubmittedGraph = { readonly body: Uint8Array } | { readonly graph: GraphInput }
 
 export interface Submission {
   readonly traceId: string
-  /** The caller's idempotency key. */
+  /** The idempotency key of the caller. */
   readonly key?: string | null | undefined
   readonly caller?: { readonly signal: AbortSignal }
 }
 
-/** What a submission is answered. */
+/** The answer to a submission. */
 export class Submitted {
   readonly #store: TaskStore
-  /** Undefined where the answer is that of an earlier submission. */
+  /** Undefined if the answer is that of an earlier submission. */
   readonly #accepted: AcceptedGraph | undefined
 
   /** `json` is a `SubmitResponse`. */
@@ -47,7 +47,7 @@ export class Submitted {
     }
   }
 
-  /** Its tasks; of an earlier submission those that callers still see. */
+  /** The tasks of the graph. For an earlier submission, the tasks that callers still see. */
   tasks(): readonly Task[] {
     if (this.#accepted !== undefined) return this.#accepted.graph.tasks
     const { graph_id, task_ids } = this.response()
@@ -56,7 +56,7 @@ export class Submitted {
   }
 }
 
-/** Resolves once the graph is on disk. Throws as `takeInGraph` does; 422 for a key that came with another graph. */
+/** Resolves once the graph is on disk. Throws as `takeInGraph`, and 422 if the key was sent with another graph. */
 export async function submit(
   parts: SubmitParts,
   submitted: SubmittedGraph,

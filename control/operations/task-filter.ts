@@ -1,21 +1,21 @@
-/** Which tasks a list contains, and after which place in the order of all tasks it continues. */
+/** Selects the tasks of a list, and pages through them with cursors. */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { ToolRef } from '../graph/normalize.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
-/** An absent or empty member excludes nothing. `graphId` chooses graphs (`graphsOf`), the others tasks (`isWanted`). */
+/** Absent and empty members match all tasks. `graphId` selects graphs (`graphsOf`), the others tasks (`isWanted`). */
 export interface TaskFilter {
   readonly statuses?: readonly TaskStatus[]
   /** A type without a tool matches all tools of the type. */
   readonly tools?: readonly ToolRef[]
   readonly graphId?: string | undefined
-  /** All tasks of the graph `graphId`: also those that callers see below it only. */
+  /** Includes tasks of the graph `graphId` that callers find only within their graph. */
   readonly isWholeGraph?: boolean
 }
 
-/** Whether a list with this filter contains `task`. */
+/** Whether the filter matches `task`. */
 export const isListed = (store: TaskStore, filter: TaskFilter, task: Task): boolean =>
   (filter.isWholeGraph ? store.hasRecord(task) : store.isVisible(task)) && isWanted(filter, task)
 
@@ -26,16 +26,18 @@ export const isWanted = ({ statuses = [], tools = [] }: TaskFilter, task: Task):
 const isOf = ({ type, toolName }: ToolRef, task: Task): boolean =>
   task.type === type && (toolName === undefined || task.toolName === toolName)
 
-/** A task by the number of its graph and its position in the graph. The task may no longer exist. */
+/**
+ * The position of a task in the list: the number of its graph, and its position there. The task may no longer exist.
+ */
 export interface Place {
   readonly ordinal: number
   readonly position: number
 }
 
-/** The place of a task as a cursor. */
+/** The position of a task as a cursor. */
 export const cursorOf = ({ graph, position }: Task): string => `${graph.ordinal}-${position}`
 
-/** Undefined for a text that is no cursor. */
+/** Undefined if the text is not a cursor. */
 export function placeOf(cursor: string): Place | undefined {
   const match = /^(\d{1,15})-(\d{1,9})$/.exec(cursor)
   return match === null ? undefined : { ordinal: Number(match[1]), position: Number(match[2]) }
@@ -49,28 +51,29 @@ export interface PageRequest {
 
 export interface Page {
   readonly tasks: readonly Task[]
-  /** Of the next page; undefined on the last. */
+  /** Cursor of the next page; undefined on the last page. */
   readonly nextCursor: string | undefined
 }
 
-/** The accepted graphs whose tasks `filter` may want. Looks at graphs only, as they may have a million tasks. */
+/** The accepted graphs whose tasks may match. Looks only at graphs, because one may have a million tasks. */
 export function graphsOf(store: TaskStore, { graphId }: TaskFilter): Iterable<Graph> {
   if (graphId === undefined) return store.graphs
   const graph = store.graph(graphId)
   return graph === undefined ? [] : [graph]
 }
 
-/** The tasks that a list with this filter looks at, oldest first. Stays valid while the store changes. */
+/** The tasks to match against the filter, oldest first. The store may change while they are read. */
 export function candidates(store: TaskStore, filter: TaskFilter): Generator<Task> {
   const graphs = graphsOf(store, filter)
   return filter.isWholeGraph ? store.recordedTasks(graphs) : store.visibleTasks(graphs)
 }
 
 /**
- * The next `limit` of the wanted tasks, in the order of their creation.
+ * Returns the next `limit` matching tasks, in the order of their creation.
  *
- * Numbers of graphs are only nearly in that order: a graph that takes long to read gets its number before it is created.
- * So the graph of `after` is searched for. If it is gone, the page starts with graphs of higher numbers.
+ * Numbers of graphs only nearly follow that order, because a graph gets its number before its body is decoded. So the
+ * page starts after the graph of `after`, wherever that is in the order. If that graph is gone, the page starts with
+ * graphs of higher numbers.
  */
 export function* pageOf(store: TaskStore, { filter, after, limit }: PageRequest): Steps<Page> {
   const until = store.seq
@@ -90,11 +93,11 @@ export function* pageOf(store: TaskStore, { filter, after, limit }: PageRequest)
 interface Selection {
   readonly filter: TaskFilter
   readonly limit: number
-  /** Graphs that were accepted after this change are left out. */
+  /** Leaves out graphs that were accepted after this change. */
   readonly until: number
 }
 
-/** A page of the tasks. `from` gives the first position of each graph. */
+/** A page of tasks. `from` returns the first position to look at in each graph. */
 function* tasksOf(store: TaskStore, { filter, limit, until }: Selection, from: (graph: Graph) => number): Steps<Page> {
   const tasks: Task[] = []
   let steps = 0

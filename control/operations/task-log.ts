@@ -1,8 +1,9 @@
 /**
- * The log of a task as bytes: what there is, and on request what comes until the task has ended.
+ * Reads the log of a task as bytes, and follows it on request until the task has ended.
  *
- * The source is the output that the executor of a running attempt keeps anyway, or that another service keeps, or what the
- * attempt reports, or once the task has ended its result. Followers share the bytes of a source; each holds only how far it has read.
+ * The source of a running attempt is the output that its executor holds, the output that another service holds, or the
+ * progress that the attempt reports. The source of an ended task is its result. Followers share the bytes of a source;
+ * each of them holds only its position.
  */
 import { lastLinesStart } from '../../shared/bounded-output.ts'
 import type { ProgressEntry } from '../../shared/contract/control.ts'
@@ -18,43 +19,49 @@ import type { LogsParts, Reader } from './logs.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
 import { storedValue } from './stored-result.ts'
 
-/** Logs that may be followed at the same time. */
+/** Maximum number of concurrent followers. */
 export const MAX_LOG_FOLLOWERS = 10_000
 
-/** Bytes handed on at once. */
+/** Maximum bytes of a chunk. */
 const CHUNK_BYTES = 64 * 1024
 
 export interface TaskLogParts extends LogsParts {
-  /** Fires when the service stops: logs that are followed end then. */
+  /** Fires when the service stops. Ends all followed logs. */
   readonly stopping: AbortSignal
 }
 
 export interface TaskLogRequest {
   readonly stream: LogStream
   readonly start: LogStart
-  /** The attempt that an offset counts in: the output of a newer one is read from its first byte. Undefined: the newest. */
+  /**
+   * The attempt that an offset refers to. A newer attempt is read from its first byte. Undefined: the newest attempt.
+   */
   readonly attempt?: number | undefined
-  /** Until when the log goes on. Undefined: it has what there is. */
+  /** End of following. Undefined: the log ends with the present output. */
   readonly followUntil: 'attempt ended' | 'task ended' | undefined
 }
 
 export interface TaskLog {
-  /** As of the first bytes. */
+  /** The status when the first bytes were read. */
   readonly status: TaskStatus
-  /** The attempt whose output comes first; 0 before the first attempt. */
+  /** The attempt of the first bytes; 0 before the first attempt. */
   readonly attempt: number
-  /** The position of the first byte in that output. */
+  /** The position of the first byte in the output of that attempt. */
   readonly offset: number
-  /** The task wrote more than is kept, as far as is known at the first bytes. */
+  /** Whether output was cut off before the first bytes were read. */
   readonly isTruncated: boolean
-  /** The next bytes; undefined at the end, or once the signal of the reader has fired. Readers must not change them. */
+  /**
+   * The next bytes, which readers must not change. Undefined at the end, and after the signal of the reader has fired.
+   */
   next(): Promise<Uint8Array | undefined>
 }
 
-/** Followers at this moment. */
+/** Present number of followers. */
 let followers = 0
 
-/** Resolves with the first bytes, or the end. Throws 404; 503 for too many followers or a lost source. */
+/**
+ * Resolves when the first bytes, or the end, are known. Throws 404, and 503 for too many followers or a lost source.
+ */
 export async function openTaskLog(
   parts: TaskLogParts,
   address: TaskAddress,
@@ -86,14 +93,14 @@ class TaskLogReader {
   readonly #parts: TaskLogParts
   readonly #task: Task
   readonly #request: TaskLogRequest
-  /** Fires when nobody reads any more, or the service stops. */
+  /** Fires when the reader is gone or the service stops. */
   readonly #ends: AbortSignal
   readonly #traceId: string
-  /** Where the next source begins. */
+  /** Position at which the next source begins. */
   #start: LogStart
-  /** Bytes of earlier texts that were left out. */
+  /** Omitted bytes of earlier texts. */
   #leftOut = 0
-  /** The attempt whose output has been read, or is read now; 0 before that. Reports are one log for all attempts. */
+  /** The attempt that was read last; 0 before the first one. Progress reports of all attempts are one log. */
   #readAttempt = 0
   /** The position of the first byte. */
   offset: number
@@ -109,7 +116,7 @@ class TaskLogReader {
     this.#ends = AbortSignal.any([signal, parts.stopping])
   }
 
-  /** The attempt whose output comes first. */
+  /** The attempt of the first bytes. */
   get attempt(): number {
     return this.#readAttempt === 0 ? this.#task.attempt : this.#readAttempt
   }
@@ -124,7 +131,7 @@ class TaskLogReader {
     }
   }
 
-  /** The output of one attempt after the other. */
+  /** Yields the output of the attempts, one after the other. */
   async *#attempts(): AsyncGenerator<Uint8Array, void, void> {
     const { store, scheduler, persistence } = this.#parts
     const { stream, followUntil } = this.#request
@@ -145,13 +152,13 @@ class TaskLogReader {
       const lines = progressLines(reports)
       if (isOver && this.#readAttempt !== task.attempt) yield* this.#result(lines)
       else yield* this.#text(lines)
-      if (isOver) persistence.flush() // the end of the log tells that the task has ended
+      if (isOver) persistence.flush() // the end of the log shows that the task has ended
       if (isOver || followUntil === undefined) return
       if (reports.length === 0 && output === undefined) await store.whenChanged(task, this.#ends)
     }
   }
 
-  /** The output of an attempt that executes; to its end, where it is followed. */
+  /** Yields the output of an attempt that this service executes. Follows it on request. */
   async *#growing(output: OutputSoFar): AsyncGenerator<Uint8Array, void, void> {
     const { stream, followUntil } = this.#request
     const { attempt } = this.#task
@@ -174,7 +181,7 @@ class TaskLogReader {
     }
   }
 
-  /** Where the output of an attempt begins: an offset counts in that of one attempt only. */
+  /** The first position to read in an attempt. An offset applies to one attempt only. */
   #startOf(attempt: number): LogStart {
     const { attempt: asked = attempt } = this.#request
     return this.#readAttempt !== 0 || asked < attempt ? FIRST_BYTE : this.#start
@@ -186,8 +193,8 @@ class TaskLogReader {
   }
 
   /**
-   * The output of an attempt that another service executes; to its end, where it is followed. False if the service does not
-   * have it. Throws 503 where it does not answer and the task is not followed.
+   * Yields the output of an attempt that another service executes. Follows it on request. Returns false if that service
+   * does not have the attempt. Throws 503 if it does not answer and the log is not followed.
    */
   async *#remote(handle: Handle): AsyncGenerator<Uint8Array, boolean, void> {
     const task = this.#task
@@ -221,7 +228,10 @@ class TaskLogReader {
       ?.readLog?.(handle, { ...request, traceId: this.#traceId, signal: this.#ends })
   }
 
-  /** `lines` and the log that the result holds, or the whole log where the result holds a part and another service has it. */
+  /**
+   * Yields `lines`, then the log in the result. If the result holds only a part, another service may have the whole
+   * log.
+   */
   async *#result(lines: string): AsyncGenerator<Uint8Array, void, void> {
     const { result, handle, attempt } = this.#task
     const value = result instanceof ResultFile ? await storedValue(result, this.#parts.resultFiles) : result
@@ -233,7 +243,7 @@ class TaskLogReader {
     yield* this.#text(lines + text)
   }
 
-  /** A text that follows the texts before it. */
+  /** Yields a text. Its positions continue those of earlier texts. */
   *#text(text: string): Generator<Uint8Array, void, void> {
     if (text === '') return
     const bytes = new TextEncoder().encode(text)
@@ -250,11 +260,11 @@ class TaskLogReader {
 
 const FIRST_BYTE: LogStart = { offset: 0 }
 
-/** The position where reading `bytes` begins. An offset may be beyond their end: the rest is still to come. */
+/** The first position to read in `bytes`. An offset may be behind their end, if more bytes follow. */
 const startIn = (bytes: Uint8Array, start: LogStart): number =>
   'offset' in start ? start.offset : lastLinesStart(bytes, start.tail)
 
-/** The entries after `last`. Only the newest ones are kept, so `last` may be gone, and then all of them are newer. */
+/** The entries after `last`. Tasks keep only the newest entries. If `last` is gone, all entries are newer. */
 function entriesAfter(entries: readonly ProgressEntry[] = [], last: ProgressEntry | undefined): ProgressEntry[] {
   return entries.slice(last === undefined ? 0 : entries.lastIndexOf(last) + 1)
 }

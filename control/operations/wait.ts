@@ -1,10 +1,10 @@
-/** Waits until tasks have ended, the time limit is reached, or the caller has disconnected. */
+/** Waits until tasks have ended, the time is up, or the caller has disconnected. */
 import type { Graph, Task } from '../graph/graph.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { type NamedTasks, namedTasks, type TaskNames } from './named-tasks.ts'
 
-/** Milliseconds between two reports of a wait: clients give up on a call that is silent for minutes. */
+/** Milliseconds between two progress reports. Clients give up on a call that is silent for minutes. */
 export const REPORT_INTERVAL_MS = 3_000
 
 export interface WaitParts {
@@ -14,11 +14,11 @@ export interface WaitParts {
   readonly stopping: AbortSignal
 }
 
-/** Who waits. */
+/** The caller of a wait. */
 export interface Waiter {
-  /** Fires when nobody waits for the answer any more. */
+  /** Fires when the caller is gone. */
   readonly signal: AbortSignal
-  /** Reports to the caller how far the wait is. `progress` must rise. */
+  /** Reports progress to the caller. `progress` must rise. */
   readonly report: (progress: number, total: number, message: string) => void
 }
 
@@ -28,8 +28,8 @@ export interface WaitOptions {
 }
 
 /**
- * What `view` makes of the named tasks when they have ended or the time is up, whichever comes first. Throws 400 and 404 as
- * `namedTasks` does.
+ * Waits until the named tasks have ended or the time is up, then returns what `view` makes of them. Throws as
+ * `namedTasks`.
  */
 export async function wait<V>(
   parts: WaitParts,
@@ -40,7 +40,7 @@ export async function wait<V>(
   return waitForTasks(parts, await namedTasks(parts.store, names), { until, timeoutMs }, waiter, view)
 }
 
-/** As `wait`, for tasks that are known. What `view` sees of them has reached the journal. */
+/** As `wait`, for known tasks. Flushes the journal before it calls `view`. */
 export async function waitForTasks<V>(
   { store, persistence, stopping }: WaitParts,
   { tasks, graph }: NamedTasks,
@@ -73,7 +73,7 @@ export async function waitForTasks<V>(
 const isOver = (tasks: readonly Task[], until: 'all' | 'any'): boolean =>
   until === 'all' ? tasks.every(({ isTerminal }) => isTerminal) : tasks.some(({ isTerminal }) => isTerminal)
 
-/** Waits for one task after the other: there may be many, and the wait ends with the last one whatever the order. */
+/** Waits for one task after the other. That needs one listener at a time, and ends with the last task in any order. */
 export async function allEnded(store: TaskStore, tasks: readonly Task[], ends: AbortSignal): Promise<void> {
   for (const task of tasks) {
     if (ends.aborted) return
@@ -81,7 +81,7 @@ export async function allEnded(store: TaskStore, tasks: readonly Task[], ends: A
   }
 }
 
-/** A loop, because a task that callers no longer see wakes those who wait for its graph, too. */
+/** Waits in a loop, because deleted tasks also wake the callers that wait for the graph. */
 async function anyEnded(
   store: TaskStore,
   tasks: readonly Task[],

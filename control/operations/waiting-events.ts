@@ -16,7 +16,7 @@ import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { isElsewhere, type WaitingParts, waitingNow } from './waiting.ts'
 
-/** Maximum number of changes per look. The next look reports the rest. */
+/** Maximum changes per query. The next query reports the rest. */
 const MAX_TOLD = 500
 
 export interface WaitingEventsParts extends WaitingParts {
@@ -34,9 +34,9 @@ type TaskChanged = Extract<ServiceEvent, { readonly event: 'task_changed' }>
 
 export class WaitingEvents {
   readonly #parts: WaitingEventsParts
-  /** The reasons of the last look, by task. */
+  /** The reasons from the last query, by task. */
   readonly #reasons = new Map<Task, Reason>()
-  /** Many streams get the same events one after the other, so the last results are kept. */
+  /** The last results. Many streams ask for the same events one after the other. */
   #explained: { readonly of: readonly ServiceEvent[]; readonly events: readonly ServiceEvent[] } = {
     of: [],
     events: [],
@@ -57,7 +57,7 @@ export class WaitingEvents {
     return reason ?? waitingOf(task, this.#parts.scheduler.slotUse, Date.now())
   }
 
-  /** The reasons of the last look. */
+  /** The reasons from the last query. */
   get reasons(): Iterable<Reason> {
     return this.#reasons.values()
   }
@@ -70,7 +70,7 @@ export class WaitingEvents {
     return this.#explained.events
   }
 
-  /** Whether the task of the event may wait. Most events need no look at their task. */
+  /** Whether the task of the event may wait. Excludes most events without a look at their task. */
   #mayWait(event: ServiceEvent): event is TaskChanged {
     if (event.event !== 'task_changed' || isTerminal(event.status)) return false
     return event.status === 'pending' || event.run_status === 'accepted' || this.#reasons.size > 0
@@ -81,12 +81,12 @@ export class WaitingEvents {
     const { store } = this.#parts
     const graph = store.graph(event.graph_id)
     const task = graph && store.taskIn(graph, event.task_id)
-    if (task?.seq !== event.seq) return event // the task has changed since
+    if (task?.seq !== event.seq) return event // the task has changed since the event
     const waiting = this.reasonOf(task)
     return waiting === undefined ? event : { ...event, waiting }
   }
 
-  /** Asks the services about their watched tasks. Returns the changes since the last call. */
+  /** Asks other services about their watched tasks. Returns the changes since the last call. */
   async look(isWatched: (task: Task) => boolean): Promise<Reason[]> {
     const tasks = new Set([...this.#parts.scheduler.executing].filter((task) => isElsewhere(task) && isWatched(task)))
     for (const task of this.#reasons.keys()) if (!tasks.has(task)) this.#reasons.delete(task)

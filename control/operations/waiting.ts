@@ -1,7 +1,7 @@
 /**
- * Why tasks wait: by the rules of control, and by what the services say that carry attempts out.
+ * Finds out why tasks wait, from the state of control and from the services that carry out attempts.
  *
- * Nothing is noted for this while tasks run. It is looked up when somebody asks, so it costs the other tasks nothing.
+ * Reasons are computed when a caller asks. They are not tracked while tasks run, so they cost nothing otherwise.
  */
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
@@ -15,7 +15,7 @@ export interface WaitingParts {
   readonly executors: Pick<ExecutorRegistry, 'get'>
 }
 
-/** Why one of the tasks that were asked about waits now; undefined if it executes, or has ended. */
+/** Why a task waits now. Undefined if it executes or has ended. Only for the tasks of the query. */
 export type WaitingNow = (task: Task) => Waiting | undefined
 
 export async function waitingNow({ scheduler, executors }: WaitingParts, tasks: readonly Task[]): Promise<WaitingNow> {
@@ -34,7 +34,7 @@ export async function waitingNow({ scheduler, executors }: WaitingParts, tasks: 
   }
 }
 
-/** Whether another service carries out the attempt of the task. */
+/** Whether another service carries out the attempt of `task`. */
 export const isElsewhere = (task: Task): task is Task & { readonly handle: Handle } =>
   task.status === 'running' && !task.isBackingOff && task.handle !== undefined
 

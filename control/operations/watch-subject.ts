@@ -4,7 +4,7 @@ import type { EventFilter } from '../journal/event-feed.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph, knownTask, NotFound, type TaskAddress } from './named-tasks.ts'
 
-/** At most one member is set. None stands for the whole service. */
+/** At most one member is set. Without any, the subject is the whole service. */
 export interface WatchSubject {
   readonly graph?: Graph
   readonly task?: Task
@@ -18,7 +18,7 @@ export interface RemovedSubject {
   readonly taskId: string | undefined
 }
 
-/** How a caller names a graph or a task. */
+/** The address of a graph or a task. */
 export type WatchAddress = { readonly graphId: string; readonly id?: undefined } | TaskAddress
 
 interface SubjectParts {
@@ -30,8 +30,8 @@ interface SubjectParts {
 }
 
 /**
- * The subject of a stream that a client opens, or resumes after the event `after`. A removed graph or task is a subject
- * only for a client that resumes, and only while the history has later events of it. Throws `NotFound`.
+ * The subject of a stream that a client opens, or resumes after the event `after`. A removed graph or task can be the
+ * subject only of a resumed stream, while the history has later events of it. Throws `NotFound`.
  */
 export async function watchSubject(
   { store, eventStreams }: SubjectParts,

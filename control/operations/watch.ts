@@ -1,12 +1,12 @@
 /**
  * One stream of events for one client.
  *
- * A stream first replays past events from the history, if the client resumes, or begins with the present state if the
- * past is gone (`reset`). In the turn of the event loop in which nothing is left to replay it goes live: from then on
- * the feed hands it each event after its change was synced. So there is neither a gap nor a repetition between the two.
+ * If the client resumes, the stream first replays past events from the history. If these are gone, it begins with the
+ * present state (`reset`). The stream goes live in the same turn of the event loop in which the replay ends. From then
+ * on, the feed delivers each event after its change was synced. So there is neither a gap nor a repetition in between.
  *
- * A live client whose buffer is full is replayed to, as soon as it has read. One that does not read for long gets
- * `lagging`, and the stream ends. No stream holds more than its buffer.
+ * If the buffer of a live client is full, the stream waits until the client has read, then replays the missed events. A
+ * client that does not read for too long gets `lagging`, and the stream ends. No stream holds more than its buffer.
  */
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
@@ -23,21 +23,21 @@ import { filterOf, type WatchSubject } from './watch-subject.ts'
 
 export interface WatchRequest {
   readonly subject: WatchSubject
-  /** The number to resume from; 0 is the oldest that is kept. Undefined: from now on. */
+  /** The number to resume after. 0 stands for the oldest kept event. Undefined: from now on. */
   readonly after: number | undefined
-  /** The stream ends once its graph, or its task, has ended. */
+  /** Whether the stream ends when its graph or task has ended. */
   readonly untilEnded: boolean
 }
 
-/** Where the events go. */
+/** The connection to the client. */
 export interface EventSink {
-  /** The number that a client which has got no event yet may resume from. */
+  /** Sends the number to resume after, for a client that has got no event yet. */
   begin(seq: number): void
-  /** `previous` is the number before the first of them. */
+  /** Sends `events`. `previous` is the number before the first of them. */
   send: (events: readonly ServiceEvent[], previous: number | undefined) => void
   /** Whether the buffer of the client is full. */
   readonly isFull: boolean
-  /** Resolves with true when the client has read its buffer, with false if that takes too long. */
+  /** Resolves with true when the client has read its buffer, or with false if that takes too long. */
   drained(): Promise<boolean>
   end(): void
 }
@@ -61,16 +61,16 @@ export class Watch {
   readonly #onEnd: (isLagging: boolean) => void
   readonly filter: EventFilter
   readonly #unsubscribe: () => void
-  /** Events up to this number were sent, or are not wanted. */
+  /** Events up to this number were sent or are not wanted. */
   #cursor = 0
-  /** The number of the last event that was sent, or the number that the stream was resumed from. */
+  /** The number of the last sent event, or the number that the stream was resumed after. */
   #previous: number | undefined
   #isLive = false
-  /** Whether reasons changed while the stream was not live. */
+  /** Whether reasons have changed while the stream was not live. */
   #hasMissedReasons = false
   #hasEnded = false
 
-  /** `onEnd` is called once, when nothing is sent any more. */
+  /** `onEnd` is called once, after the last event was sent. */
   constructor(parts: WatchParts, request: WatchRequest, sink: EventSink, onEnd: (isLagging: boolean) => void) {
     this.#parts = parts
     this.#request = request
@@ -86,7 +86,7 @@ export class Watch {
   async start(): Promise<void> {
     const { events } = this.#parts
     const { after } = this.#request
-    await events.settle().catch(() => {}) // the disk may be at fault; then the stream begins earlier
+    await events.settle().catch(() => {}) // if the disk fails, the stream begins with an earlier event
     if (this.#hasEnded) return
     this.#previous = after
     this.#cursor = after ?? events.delivered
@@ -99,10 +99,10 @@ export class Watch {
     this.#goLive()
     if (!this.#request.untilEnded || !this.#isOver) return
     await events.settle().catch(() => {})
-    this.end() // its last event was sent before, if it was wanted
+    this.end() // the last wanted event has been sent
   }
 
-  /** Ends the stream after what was sent. */
+  /** Ends the stream. */
   end(isLagging = false): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
@@ -120,7 +120,7 @@ export class Watch {
     return isKnownNumber(this.#parts, after)
   }
 
-  /** Returns with nothing left to replay, in the same turn. */
+  /** Replays until nothing is left, and returns in the same turn of the event loop. */
   async #replay(): Promise<void> {
     const { events } = this.#parts
     while (!this.#hasEnded && this.#cursor < events.delivered) {
@@ -146,7 +146,7 @@ export class Watch {
     this.#cursor = Math.max(this.#cursor, last)
   }
 
-  /** As `#reset`. A removed subject has no state, so all of its kept events follow. */
+  /** As `#reset`, for a removed subject. It has no state, so all its kept events follow. */
   #resetUnknown(after: number): Promise<void> {
     const { events, history } = this.#parts
     const isRemoved = this.#request.subject.removed !== undefined
@@ -154,7 +154,7 @@ export class Watch {
     return this.#reset(`the events after ${after} are not known here any more`, seq)
   }
 
-  /** Sends the present state, which has all changes up to `seq`. What follows continues from there. */
+  /** Sends the present state, which has all changes up to `seq`. Later events follow. */
   async #reset(reason: string, seq = this.#parts.events.delivered): Promise<void> {
     const state = await presentState(this.#parts, this.#request.subject)
     if (this.#hasEnded) return
@@ -174,7 +174,7 @@ export class Watch {
     this.#pauseIfFull()
   }
 
-  /** Sends changed reasons. If the stream is not live, they are sent when it is. */
+  /** Sends changed reasons now, or when the stream goes live. */
   tell(reasons: readonly Reason[]): void {
     if (!this.#isLive) {
       this.#hasMissedReasons = true
@@ -207,7 +207,7 @@ export class Watch {
     void this.#catchUp()
   }
 
-  /** Waits until the client has read, then replays what came meanwhile: a burst is larger than any buffer. */
+  /** Waits until the client has read, then replays the events that came meanwhile. Bursts can exceed any buffer. */
   async #catchUp(): Promise<void> {
     if (!(await this.#sink.drained())) this.#cut()
     await this.#replay()

@@ -1,8 +1,9 @@
 /**
- * Logs of tasks at the runtime service.
+ * Reads and follows logs of tasks at the runtime service.
  *
- * What is there is read in pages, a few at the same time: a page is in memory before it is handed on, so a slow reader
- * holds no connection. What comes after it arrives on one connection for all who follow the same log (`live-log.ts`).
+ * Existing output is read in pages, a few at the same time. A page is in memory before it is handed on, so a slow
+ * reader holds no connection. New output arrives on one connection, which all followers of the log share
+ * (`live-log.ts`).
  */
 import { messageOf } from '../../../shared/errors.ts'
 import { GrowingPause } from '../../../shared/growing-pause.ts'
@@ -15,30 +16,33 @@ import { isAway, type LogRange, type RuntimeService } from './service.ts'
 /** Bytes of a page. */
 export const PAGE_BYTES = 256 * 1024
 
-/** Pages that are read at the same time. */
+/** Maximum concurrent reads of pages. */
 const PARALLEL_PAGES = 16
 
-/** Milliseconds for a page. */
+/** Milliseconds for the read of a page. */
 const PAGE_TIMEOUT_MS = 15_000
 
-/** Logs that may be followed over connections of their own. Followers of others look for new pages now and then. */
+/** Maximum logs with a connection of their own. Followers of further logs poll for new pages. */
 const MAX_LIVE_LOGS = 64
 
-/** Milliseconds between two looks, and before another try after a lost connection. */
+/** Milliseconds between two polls, and before a lost connection is opened again. */
 const PAUSES = { firstMs: 100, longestMs: 2_000 }
 
 export interface RemoteLogRequest extends Pick<LogRequest, 'stream' | 'start' | 'onStart'> {
   readonly traceId: string
   /** Ends the reading. */
   readonly signal: AbortSignal
-  /** Undefined: only what is there. Else until it is true that the task has ended here; the service may be away till then. */
+  /**
+   * Undefined: reads only existing output. Otherwise follows the log until this returns true, also through outages of
+   * the runtime service.
+   */
   readonly untilOver?: () => boolean
 }
 
 export class RemoteLogs {
   readonly #service: Pick<RuntimeService, 'openLog'>
   readonly #live = new Map<string, LiveLog>()
-  /** Pages that are read now, and those that wait for their turn. */
+  /** Number of present reads, and the reads that wait for their turn. */
   #reading = 0
   readonly #queue: (() => void)[] = []
 
@@ -46,7 +50,7 @@ export class RemoteLogs {
     this.#service = service
   }
 
-  /** The bytes of a log. Throws `CallFailed`. */
+  /** Yields the bytes of a log. Throws `CallFailed`. */
   async *read(id: string, request: RemoteLogRequest): AsyncGenerator<Uint8Array, void, void> {
     const { stream, traceId, signal, untilOver } = request
     let range: LogRange = { stream, ...request.start, limit: PAGE_BYTES }
@@ -99,7 +103,7 @@ export class RemoteLogs {
     }
   }
 
-  /** The connection for all who follow this log. Undefined if there are too many for others. */
+  /** The shared connection of the followers of a log. Undefined if other logs use all connections. */
   #enter(id: string, stream: LogRange['stream'], position: number, traceId: string): LiveLog | undefined {
     const key = `${id} ${stream}`
     let live = this.#live.get(key)
@@ -134,7 +138,7 @@ export class RemoteLogs {
   }
 }
 
-/** Shorter if `signal` fires. */
+/** Sleeps until the time is up or `signal` fires. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {

@@ -1,8 +1,8 @@
 /**
- * Removes ended tasks from the runtime service that were deleted, replaced or retired here.
+ * Removes ended tasks from the runtime service after they were deleted, replaced or retired in control.
  *
- * Callers never wait for a removal. A removal that is given up is left to the runtime service's retention. Removals that
- * are not done yet are on disk (`removal-file.ts`) and go on after a restart.
+ * Callers never wait for a removal. If a removal is given up, the retention of the runtime service removes the task.
+ * Unfinished removals are on disk (`removal-file.ts`) and continue after a restart.
  */
 import { join } from 'node:path'
 import { messageOf } from '../../../shared/errors.ts'
@@ -13,16 +13,16 @@ import { type Removal, RemovalFile } from './removal-file.ts'
 import { type Outcome, RetryQueue } from './retry-queue.ts'
 import { isAway, type RuntimeService } from './service.ts'
 
-/** Removals that are remembered. Beyond that the oldest are given up. */
+/** Maximum unfinished removals. The oldest are given up first. */
 export const MAX_REMOVALS = 200_000
 
-/** Milliseconds after which a removal is given up: as long as the runtime service keeps ended tasks by default. */
+/** Milliseconds until a removal is given up. This is the default retention of the runtime service. */
 const GIVE_UP_AFTER_MS = 7 * 24 * 3_600_000
 
-/** Calls at the same time. More would take turns from tasks that are submitted. */
+/** Maximum concurrent calls. More would slow down submissions. */
 const PARALLEL_CALLS = 4
 
-/** Milliseconds of the longest pause between two rounds. */
+/** Maximum milliseconds between two rounds. */
 const MAX_PAUSE_MS = 30_000
 
 const FILE = 'runtime-drops.jsonl'
@@ -39,7 +39,7 @@ export class RemoteRemovals {
   readonly #options: RemoteRemovalsOptions
   readonly #file: RemovalFile
   readonly #queue: RetryQueue<Removal>
-  /** Statuses of refusals that are in the log. */
+  /** Statuses of refusals that were logged. */
   readonly #warned = new Set<number>()
 
   constructor(options: RemoteRemovalsOptions) {
@@ -59,18 +59,19 @@ export class RemoteRemovals {
     })
   }
 
-  /** Removals that are not done yet. */
+  /** Number of unfinished removals. */
   get size(): number {
     return this.#queue.items.size
   }
 
-  /** Goes on with those of an earlier run. */
+  /** Continues the removals of an earlier run. */
   start(): void {
     this.#queue.start()
   }
 
-  /** Has the tasks `ids`, whose owner is `owner`, removed. They are in the file when the caller's code
-   * has ended, unless there are many. */
+  /**
+   * Schedules the removal of the tasks `ids` of `owner`. A few ids are in the file before the caller's answer leaves.
+   */
   add(ids: readonly string[], owner: string | undefined): void {
     const since = Date.now()
     for (const id of ids) {
@@ -91,9 +92,9 @@ export class RemoteRemovals {
 
   #refused(handle_id: string, { statusCode, message }: CallFailed): Outcome {
     if (statusCode === 404) return 'done'
-    // It has not ended there yet, or the service has too much to do.
+    // The task has not ended there yet, or the service is overloaded.
     if (statusCode === 409 || statusCode === 429 || statusCode >= 500) return 'later'
-    // One line stands for all of the same kind: there may be many, as with a service that has no such route.
+    // One line per status, because a service without this route refuses every removal.
     if (!this.#warned.has(statusCode)) {
       this.#options.log.warn('the runtime service does not remove tasks', { handle_id, cause: message })
     }

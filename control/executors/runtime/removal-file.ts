@@ -1,10 +1,10 @@
 /**
- * The file of tasks that the runtime service is still to remove: one JSON array `[id, owner | null, since]` a line.
+ * The file of unfinished removals from the runtime service, with one JSON array `[id, owner | null, since]` per line.
  *
- * A few entries are written before anything else happens, so a deletion that was answered survives SIGKILL. Many are
- * written in the background and in parts, so that neither a caller nor the event loop waits for a hundred thousand.
- * Syncs run in the background. Finished entries stay until the file is rewritten: removing a task twice does no harm. A
- * power cut can lose the last entries; the retention of the runtime service then removes their tasks.
+ * A few entries are written synchronously, so an acknowledged deletion survives SIGKILL. Many entries are written in
+ * the background and in parts, so that neither a caller nor the event loop waits for a hundred thousand of them. Syncs
+ * run in the background. Finished entries stay until the file is rewritten, because to remove a task twice does no
+ * harm. A power cut can lose the last entries; then the retention of the runtime service removes their tasks.
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
@@ -16,14 +16,14 @@ export interface Removal {
   /** The task id in the runtime service. */
   readonly id: string
   readonly owner: string | undefined
-  /** When it was asked for; milliseconds since 1970. */
+  /** Time of the deletion, in milliseconds since 1970. */
   readonly since: number
 }
 
-/** Finished entries that the file may hold before it is rewritten without them. */
+/** Maximum finished entries in the file. With more, the file is rewritten without them. */
 const MAX_FINISHED = 10_000
 
-/** Entries that are written at once: about a millisecond of work. */
+/** Maximum entries of one write, which takes about a millisecond. */
 const PART = 1_000
 
 export class RemovalFile {
@@ -32,23 +32,23 @@ export class RemovalFile {
   readonly #sync: BackgroundSync
   /** Lines in the file. */
   #length = 0
-  /** The last line has no end: the next entry would become a part of it. */
+  /** Whether the last line may lack its end. Then the next entry would become a part of it. */
   #isTorn = false
   /** Entries that are not in the file yet. */
   #unwritten: Removal[] = []
-  /** The last change of the file that was asked for. It does not reject. */
+  /** The last scheduled change of the file. Never rejects. */
   #changing: Promise<void> = Promise.resolve()
-  /** Changes of the file that are not done yet. */
+  /** Number of unfinished changes of the file. */
   #changes = 0
 
-  /** `onError` gets the errors of the disk. A refused entry is lost at the next restart. */
+  /** `onError` gets the errors of the disk. A restart loses entries that the disk refused. */
   constructor(path: string, onError: (error: unknown) => void) {
     this.#path = path
     this.#onError = onError
     this.#sync = new BackgroundSync(path, onError)
   }
 
-  /** The entries of an earlier run, without a torn last line or any other line that is not an entry. */
+  /** The entries of an earlier run. Ignores a torn last line, and other lines that are not entries. */
   read(): Removal[] {
     if (!existsSync(this.#path)) return []
     const text = readFileSync(this.#path, 'utf8')
@@ -63,9 +63,9 @@ export class RemovalFile {
     this.#unwritten.push(removal)
   }
 
-  /** Runs when the caller's code has ended, before its answer leaves. */
+  /** Runs as a microtask, after the code of the caller and before its answer leaves. */
   #takeUnwritten(): void {
-    if (this.#unwritten.length === 0) return // a change that was under way has written them
+    if (this.#unwritten.length === 0) return // another change has written the entries
     if (this.#changes > 0 || this.#unwritten.length > PART) {
       void this.#change(() => this.#appendUnwritten())
       return
@@ -73,7 +73,7 @@ export class RemovalFile {
     const text = `${this.#isTorn ? '\n' : ''}${this.#unwritten.map(lineOf).join('')}`
     this.#length += this.#unwritten.length
     this.#unwritten = []
-    this.#isTorn = true // until all of it is there
+    this.#isTorn = true // until the write is complete
     try {
       appendFileSync(this.#path, text, { mode: 0o600 })
       this.#isTorn = false
@@ -84,7 +84,8 @@ export class RemovalFile {
   }
 
   /**
-   * Leaves out finished entries where there are many; `open` are all that are not finished, also while this goes on.
+   * Rewrites the file if it has many finished entries. `open` are the unfinished entries, including those added
+   * meanwhile.
    */
   compact(open: ReadonlyMap<string, Removal>): Promise<void> {
     return this.#change(async () => {
@@ -104,7 +105,7 @@ export class RemovalFile {
     })
   }
 
-  /** One change after the other. */
+  /** Runs changes one after the other. */
   #change(change: () => Promise<void>): Promise<void> {
     this.#changes++
     this.#changing = this.#changing
@@ -117,19 +118,19 @@ export class RemovalFile {
   }
 
   async #appendUnwritten(): Promise<void> {
-    await nextTurn() // entries come by the thousand
+    await nextTurn() // thousands of entries may arrive in one turn
     const removals = this.#unwritten
     this.#unwritten = []
     await using file = await open(this.#path, 'a', 0o600)
     if (this.#isTorn) await file.appendFile('\n')
-    this.#isTorn = true // until all of it is there
+    this.#isTorn = true // until the write is complete
     this.#length += await writeLines(file, removals.values())
     this.#isTorn = false
     await file.datasync()
   }
 }
 
-/** Writes at the end of `file`; the number of lines. */
+/** Appends lines to `file`. Returns their number. */
 async function writeLines(file: FileHandle, removals: Iterator<Removal>): Promise<number> {
   let length = 0
   for (;;) {
