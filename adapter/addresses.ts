@@ -1,6 +1,6 @@
 /**
- * What an argument of a subcommand names: a task, a graph, or a task in a graph (`GRAPH_ID/TASK_ID`), tried in this order.
- * A task of a graph with ids of its own is known only below its graph.
+ * What an argument of a subcommand names: a task, a graph, or a task in a graph (`GRAPH_ID/TASK_ID`), tried in this
+ * order. A task of a graph with ids of its own is known only below its graph.
  */
 import { CallFailed } from '../shared/http-client.ts'
 
@@ -60,7 +60,7 @@ export const atTask = <T>(argument: string, call: (address: Address) => Promise<
     call,
   )
 
-/** `unknown`, with what is missing in an argument like `/TASK_ID`. Ids of tasks may contain slashes, so it is tried first. */
+/** Adds the missing part to the error `unknown`, if the argument has the form `/TASK_ID` or `GRAPH_ID/`. */
 function explained(argument: string, unknown: CallFailed): CallFailed {
   const missing = argument.startsWith('/') ? 'graph id before' : argument.endsWith('/') ? 'task id after' : undefined
   if (missing === undefined) return unknown

@@ -11,7 +11,7 @@ import { Connection, withPatience } from './connection.ts'
 import type { GraphResult, Jobs } from './jobs.ts'
 import { chain, get, postTasks, wide } from './requests.ts'
 
-/** Graphs from this size on are polled once a millisecond. For smaller ones that would be too coarse. */
+/** Graphs with this many tasks or more are polled once a millisecond. Smaller graphs are polled without a pause. */
 const PAUSE_FROM_TASKS = 10_000
 
 export async function graph(job: Jobs['graph']['input']): Promise<GraphResult> {

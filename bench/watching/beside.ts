@@ -1,8 +1,8 @@
 /**
- * Measures whether clients that watch idle graphs slow down others.
+ * Measures whether clients that watch ended graphs slow down submissions.
  *
- * There are two servers with 1,000 ended graphs each. In one of them, each graph is watched by a client, as an open page
- * does. Ten-task graphs are submitted in slices that alternate between the servers.
+ * Two servers have 1,000 ended graphs each. On one of them, a client watches each graph, as an open page does. Ten-task
+ * graphs are submitted in slices that alternate between the servers.
  */
 import { settleDisk } from '../disk.ts'
 import { median } from '../statistics.ts'
@@ -11,7 +11,7 @@ import type { WatchingWorkload } from './workload.ts'
 
 const CLIENTS = 8
 
-/** What 99 % of the answers may take with watched graphs, by what they take without. */
+/** Goal: the 99th percentile of answer times with watched graphs, as a multiple of that without. */
 const GOAL_RATIO = 1.2
 
 export const beside: WatchingWorkload = {
@@ -33,7 +33,7 @@ export const beside: WatchingWorkload = {
   async run(target, { sizes, load, prober, freshPrefix }) {
     const { manyClients, sliceGraphs, slices, warmUpGraphs } = sizes
     await using unwatched = await target.start()
-    if (unwatched.dataDir === undefined) return {} // a server that runs already cannot be had twice
+    if (unwatched.dataDir === undefined) return {} // a running server cannot be started a second time
     await using watched = await target.start()
     for (const { url } of [unwatched, watched]) {
       const graphs = await submittedGraphs(url, freshPrefix(), manyClients)

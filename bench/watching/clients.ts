@@ -1,19 +1,19 @@
 /**
- * Measures the memory (Pss) of the server for each of 1,000 clients that watch the service: before anything happens, and
- * after some 50 events.
+ * Measures the memory (Pss) of the server per client, with 1,000 clients that watch the service: before the first
+ * event, and after some 50 events.
  *
- * Some clients come and go first, so the code they need is loaded. What the kernel keeps for a connection is not
- * included. The figures are rough, because the garbage collector returns memory at times of its choice.
+ * Some clients connect and disconnect first, so that the server has loaded its code. Memory of the kernel for
+ * connections is not included. The figures are rough, because the garbage collector returns memory late.
  */
 import { KB } from '../measure.ts'
 import { memoryBytes } from '../process-stats.ts'
 import { submittedGraphs } from './submitted.ts'
 import type { WatchingWorkload } from './workload.ts'
 
-/** Kilobytes that a client may cost. */
+/** Goal: kilobytes per client. */
 const GOAL_KB = 20
 
-/** Clients that come and go before. */
+/** Clients that connect and disconnect before the measurement. */
 const EARLIER_CLIENTS = 50
 
 const EVENTS_OF_GRAPH = 3

@@ -1,9 +1,10 @@
 /**
- * Measures how long Debian's chromium takes to draw a graph of 500 tasks: from opening the page, and from the data.
+ * Measures how long Debian's chromium takes to draw a graph of 500 tasks, from the opening of the page and from the
+ * arrival of the data.
  *
- * The page marks both moments (`taskmill:data`, `taskmill:drawn`); that of the floor draws plain boxes and lines. Each
- * page is opened in a new context, without a cache, in a browser that has shown a page before. Browser and server share
- * the cores.
+ * The page marks the arrival (`taskmill:data`) and the drawn graph (`taskmill:drawn`). The page of the floor draws
+ * plain boxes and lines. Each page is opened in a new context, without a cache, in a browser that has shown a page
+ * before. Browser and server share the cores.
  */
 import { existsSync } from 'node:fs'
 import type { Browser, Page } from 'playwright-core'
@@ -14,7 +15,7 @@ import type { WatchingWorkload } from './workload.ts'
 
 const CHROMIUM = '/usr/bin/chromium'
 
-/** Milliseconds from opening the page within which the graph should be drawn. */
+/** Goal: milliseconds from the opening of the page to the drawn graph. */
 const GOAL_MS = 300
 
 const without = existsSync(CHROMIUM) ? '' : ` (not measured: ${CHROMIUM} is missing, apt-get install chromium)`
@@ -37,7 +38,7 @@ export const drawing: WatchingWorkload = {
       const times: Moments[] = []
       for (let i = 0; i < sizes.drawings; i++) {
         const moments = await drawn(browser, `${server.url}/#/graphs/${graphId}`)
-        if (moments === undefined) return {} // an older page, or that of another server
+        if (moments === undefined) return {} // the page has no marks
         times.push(moments)
       }
       return {
@@ -50,7 +51,7 @@ export const drawing: WatchingWorkload = {
   },
 }
 
-/** Submits a graph, and gives its id once it has ended. */
+/** Submits a graph. Resolves with its id once it has ended. */
 async function endedGraph(url: string, tasks: readonly object[]): Promise<string> {
   using connection = await Connection.open(url)
   const { graph_id } = JSON.parse(await connection.expect(202, postTasks(tasks)))
@@ -59,12 +60,12 @@ async function endedGraph(url: string, tasks: readonly object[]): Promise<string
 }
 
 async function openBrowser(): Promise<Browser> {
-  const { chromium } = await import('playwright-core') // a third of a second, which other workloads do without
+  const { chromium } = await import('playwright-core') // takes a third of a second, so only this workload loads it
   const browser = await chromium.launch({
     executablePath: CHROMIUM,
-    // As root it has no sandbox. /dev/shm may be small.
+    // Chromium has no sandbox as root. /dev/shm may be small.
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-    // A signal ends the bench, whose end kills the browser.
+    // On a signal, the bench kills the browser itself.
     ...{ handleSIGINT: false, handleSIGTERM: false, handleSIGHUP: false },
   })
   const page = await browser.newPage()
@@ -90,7 +91,7 @@ async function drawn(browser: Browser, url: string): Promise<Moments | undefined
   }
 }
 
-/** Asks from outside: the policy of the page allows no evaluation in it. Undefined for a page that marks nothing. */
+/** Reads the marks through the debugger, because the policy of the page forbids evaluation. Undefined without marks. */
 async function momentsOf(page: Page): Promise<Moments | undefined> {
   for (const end = performance.now() + MARKED_WITHIN_MS; performance.now() < end; await Bun.sleep(POLL_MS)) {
     const [dataMs, drawnMs] = (await page.evaluate(MARKS)) as (number | null)[]
@@ -99,10 +100,10 @@ async function momentsOf(page: Page): Promise<Moments | undefined> {
   return undefined
 }
 
-/** Milliseconds in which a page has drawn, also on a busy machine. */
+/** Milliseconds until a page counts as failed. A busy machine takes less. */
 const MARKED_WITHIN_MS = 30_000
 
-/** Often enough to go on soon, and so rarely that it does not delay the drawing. */
+/** Milliseconds between two polls. Shorter pauses would delay the drawing. */
 const POLL_MS = 50
 
 const MARKS = `['taskmill:data', 'taskmill:drawn'].map((name) => performance.getEntriesByName(name)[0]?.startTime)`

@@ -1,9 +1,10 @@
 /**
- * The floor of watching: the minimal work of a server whose clients are told of each change.
+ * The floor of watching: the minimal work of a server that sends each change to its clients.
  *
- * As the floor of control with a journal, it uses Bun.serve, JSON.parse, records in memory, and one `fdatasync` for all
- * graphs that arrive together. Once a graph is on disk, its events become one text, which is written to every open stream.
- * It keeps no past events, waits for no slow client, filters nothing in lists, and its page draws plain boxes and lines.
+ * Like the floor of control with a journal, it uses Bun.serve, JSON.parse, records in memory, and one `fdatasync` for
+ * all graphs that arrive together. Once a graph is on disk, its events are encoded as one text, which is written to
+ * every open stream. The floor keeps no past events, does not wait for slow clients, and has no filters in lists. Its
+ * page draws plain boxes and lines.
  *
  * Usage: floor --port N --journal FILE
  */

@@ -1,14 +1,14 @@
 /**
- * Measures the time from a change to each client that watches the service.
+ * Measures the time from a change to the arrival of its event at each client that watches the service.
  *
- * A graph of one no-op task is submitted every few milliseconds: three changes, which 100 clients are told of. A change
- * is told once it is on disk, so this includes the sync. An event says when its change happened in whole milliseconds, so
- * the figures are too high by half a millisecond on average. The generator reads one client after the other, which takes
- * part of the time too; for the floor it does the same.
+ * A graph of one no-op task is submitted every few milliseconds. Each graph makes three changes, and 100 clients get an
+ * event for each. An event is sent once its change is on disk, so the time includes the sync. Times of changes are
+ * whole milliseconds, so the figures are too high by half a millisecond on average. The generator reads one client
+ * after the other, which takes a part of the time, with control and with the floor.
  */
 import type { WatchingWorkload } from './workload.ts'
 
-/** Milliseconds within which a client should hear of a change. */
+/** Goal: milliseconds from a change to a client. */
 const GOAL_MS = 5
 
 export const latency: WatchingWorkload = {

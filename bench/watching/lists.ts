@@ -1,10 +1,10 @@
 /**
- * Measures the first page of a list while the service stores 100,000 tasks. Half of them are in graphs of ten tasks, the
- * others in one graph, which is the newest: its summary counts all of them.
+ * Measures the time for the first page of a list while the service stores 100,000 tasks. Half of them are in graphs of
+ * ten tasks. The others are in one graph, the newest, whose summary counts all its tasks.
  */
 import type { WatchingWorkload } from './workload.ts'
 
-/** Milliseconds within which a page should be answered. */
+/** Goal: milliseconds for a page. */
 const GOAL_MS = 20
 
 const LISTS = { tasks: '/tasks?limit=100', graphs: '/graphs' } as const

@@ -3,24 +3,26 @@
  * figures stay the same.
  */
 export interface WatchingSizes {
-  /** Clients that are told of each change, and the changes. A hundred is the most that control serves without batches. */
+  /**
+   * Clients that get an event for each change, and the changes. With more than 100 clients, control sends in batches.
+   */
   readonly latencyClients: number
   readonly latencyGraphs: number
-  /** Graphs that make a fresh server warm before the clock starts. */
+  /** Graphs that warm up a fresh server before the measurement. */
   readonly warmUpGraphs: number
-  /** Clients whose memory is measured, and that watch graphs in which nothing happens. */
+  /** Clients in the workloads `clients` and `beside`. */
   readonly manyClients: number
-  /** Graphs that these clients hear of: three events each. */
+  /** Graphs in the workload `clients`, with three events each. */
   readonly heardGraphs: number
-  /** Milliseconds of quiet before memory is read: a garbage collection and what it gives back take that long. */
+  /** Milliseconds of rest before memory is read. The garbage collector returns memory in that time. */
   readonly settleMs: number
-  /** Graphs of a slice of submissions, and slices on each of two servers. */
+  /** Graphs per slice of submissions, and slices on each of the two servers. */
   readonly sliceGraphs: number
   readonly slices: number
-  /** Tasks in the service whose lists are asked for: half of them in one graph, the others in graphs of ten. */
+  /** Tasks in the workload `lists`: half of them in one graph, the others in graphs of ten. */
   readonly listedTasks: number
   readonly pages: number
-  /** Tasks of the graph that a browser draws, and how often it does. */
+  /** Tasks of the graph that the browser draws, and the number of drawings. */
   readonly drawnTasks: number
   readonly drawings: number
 }

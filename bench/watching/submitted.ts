@@ -1,11 +1,11 @@
-/** Graphs that a workload needs before it measures. */
+/** Submits graphs that a workload needs before its measurement. */
 import type { SubmitResponse } from '../../shared/contract/control.ts'
 import { openConnections } from '../load/connection.ts'
 import { postTasks, wide } from '../load/requests.ts'
 
 const CLIENTS = 8
 
-/** Submits `count` graphs of one no-op task, and gives their ids. */
+/** Submits `count` graphs of one no-op task. Resolves with their ids. */
 export async function submittedGraphs(url: string, prefix: string, count: number): Promise<string[]> {
   const connections = await openConnections(url, CLIENTS)
   const ids: string[] = []

@@ -1,4 +1,4 @@
-/** What people and programs that watch cost control, and how soon they hear of a change, compared with a floor. */
+/** Compares control with a floor: the cost of clients that watch, and the time from a change to a client. */
 import { join } from 'node:path'
 import type { BenchConfig } from '../config.ts'
 import type { Lifetime } from '../lifetime.ts'
@@ -34,7 +34,7 @@ export const watching = suiteOf({
 async function prepare(config: BenchConfig, lifetime: Lifetime): Promise<ServerTarget[]> {
   const ours = quoted(await copiedProgram('taskmill-control', lifetime))
   const floor = quoted(await compiledHere(join(import.meta.dir, 'floor.ts'), 'watching-floor', lifetime))
-  // No state file is written meanwhile: the suite `control` measures what that does to others.
+  // No state file is written during this suite. The suite `control` measures its effect on requests.
   const command = `${ours} --addr 127.0.0.1:{port} --data-dir {dir} --persist-interval 24h`
   return [
     commandTarget('control', command, KIND, lifetime),

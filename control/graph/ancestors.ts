@@ -1,40 +1,41 @@
 /**
- * Whether the tasks that a task refers to are its ancestors: tasks that it depends on, directly or through others. Pure.
+ * Checks that a task refers only to its ancestors: the tasks that it depends on, directly or through others. Pure.
  *
- * Only tasks with references are looked at. Most references name a direct dependency, which one pass over the
- * dependencies finds. For a task with many other references, its ancestors are searched once. The rest is answered 32
- * referenced tasks at a time: in an order that the dependencies allow, each task collects the bits of the referenced tasks
- * among its ancestors. A pass covers only the part of the order between the first referenced task and the last one that
- * refers to it. So references between neighbours of a long chain are cheap, and so are 100,000 references to one task, or
- * of one task.
+ * Most references name a direct dependency. One pass over the dependencies finds these. For a task with many other
+ * references, a search collects its ancestors once.
+ *
+ * The remaining references are checked in passes, for 32 referenced tasks at a time. A pass gives each of the 32 tasks
+ * a bit. It visits tasks in topological order, and each task collects the bits of its dependencies. A pass begins at
+ * the first of the 32 tasks and ends at the last task that refers to one of them. So references between neighbours of a
+ * long chain are cheap. So are 100,000 references to one task, or from one task.
  */
 import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { Edges } from './edges.ts'
 import { dependencyOrder } from './order.ts'
 import type { Report } from './report.ts'
 
-/** A task refers to another one of its graph. */
+/** A reference from one task to another task of its graph. */
 export interface TaskReference {
-  /** Position of the task that refers to the other. */
+  /** Position of the referring task. */
   readonly position: number
-  /** The id by which it names the other. */
+  /** The id of the referenced task. */
   readonly id: string
 }
 
-/** Referenced tasks of one pass: the bits of a number. */
+/** Referenced tasks of one pass. Each needs a bit of a 32-bit integer. */
 const TASKS_PER_PASS = 32
 
 /**
- * Dependencies that all passes together may follow: less than a second, in steps. A graph needs more only if tens of
- * thousands of tasks refer to as many far ancestors.
+ * Maximum dependencies that all passes together follow. That takes less than a second, in steps. Only a graph with tens
+ * of thousands of references to as many distant ancestors needs more.
  */
 export const MAX_FOLLOWED_DEPENDENCIES = 200_000_000
 
 type Tasks = readonly { readonly id: string }[]
 
 /**
- * Reports, in the order of `references`, an id that no task has, and a task that is no ancestor. References of one task
- * stand together. Without sound edges only the ids are checked.
+ * Reports unknown ids and tasks that are not ancestors, in the order of `references`. The references of each task are
+ * adjacent. If `edges` is undefined, because the graph has invalid dependencies, only the ids are checked.
  */
 export function* checkReferences(
   { tasks, edges }: { readonly tasks: Tasks; readonly edges: Edges | undefined },

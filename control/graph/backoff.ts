@@ -1,12 +1,15 @@
 /** The wait before an attempt. Pure. */
 import type { Backoff } from '../../shared/contract/control.ts'
 
-/** Longer than `max_ms` would leave a service that came back unused; shorter than `initial_ms` hammers one that did not. */
+/**
+ * The backoff of tasks without one. A shorter `initial_ms` would flood a service that is down. A longer `max_ms` would
+ * delay tasks after the service is back.
+ */
 export const DEFAULT_BACKOFF = { initial_ms: 100, factor: 2, max_ms: 10_000, jitter: 0 } as const
 
 /**
- * Milliseconds before attempt `n` (1-based). By default 0, 100, 200, 400 ... at most 10,000. Source: spec, Limits A. The
- * jitter shortens the wait; `spread`, from 0 to 1, is the part of it that counts.
+ * Milliseconds before attempt `n` (1-based). By default 0, 100, 200, 400 ... at most 10,000. Source: spec, Limits A.
+ * The jitter shortens the wait by `jitter * spread` of it. `spread` is random, from 0 to 1.
  */
 export function backoffMs(n: number, backoff: Backoff = {}, spread = 0): number {
   if (n < 2) return 0

@@ -59,8 +59,8 @@ export class Graph {
   readonly typeCounts: TypeCount[] = []
   #edges: Edges
   /**
-   * For each task the number of dependencies that have not succeeded yet; in a graph with rules, that have not ended yet.
-   * The scheduler decrements them.
+   * For each task the number of dependencies that have not succeeded yet; in a graph with rules, that have not ended
+   * yet. The scheduler decrements them.
    */
   missing: Uint32Array
   /** For each task of a graph with rules, the standings of dependencies that have ended (`STANDING_BITS`). */
@@ -252,7 +252,7 @@ export class Task {
     return this.#options.retry
   }
 
-  /** Its rules of which failures are retried, and when; undefined if it has none. */
+  /** Which failures are retried, and the backoff before a retry. Undefined if the task has no such rules. */
   get retries(): RetryRule | undefined {
     return this.#options.retries
   }
@@ -316,7 +316,7 @@ export class Task {
     if (kept !== this.resolvedInput) this.#ensureCold().resolvedInput = kept
   }
 
-  /** Holds the input of which `resolvedInput` is the digest, until the task has ended. */
+  /** The file with a large resolved input, until the task has ended. Then `resolvedInput` is only its digest. */
   get inputFile(): ResultFile | undefined {
     return this.#cold?.inputFile
   }

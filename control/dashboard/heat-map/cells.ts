@@ -1,4 +1,4 @@
-/** The cells of a heat map: where they are, and what is drawn of them. Pure. */
+/** The cells of a heat map: their positions and their SVG paths. Pure. */
 import type { Look } from '../model/looks.ts'
 
 export interface Grid {
@@ -8,7 +8,7 @@ export interface Grid {
   readonly size: number
 }
 
-/** Cells up to each number have this side; more of them are smaller, so that a window shows most of them. */
+/** The size of a cell for up to so many cells. Large graphs get small cells, so that a window shows most of them. */
 const SIZES = [
   { upTo: 1_000, size: 18 },
   { upTo: 4_000, size: 13 },
@@ -24,7 +24,7 @@ export function gridOf(count: number, width: number): Grid {
   return { columns, rows: Math.ceil(count / columns), size }
 }
 
-/** The cell at a point; undefined where there is none. */
+/** The cell at a point; undefined if the point is outside all cells. */
 export function cellAt({ columns, size }: Grid, count: number, x: number, y: number): number | undefined {
   const column = Math.floor(x / size)
   const cell = Math.floor(y / size) * columns + column
@@ -44,7 +44,7 @@ export function cellAfterKey(key: string, cell: number, { columns }: Grid, count
   return next >= 0 && next < count ? next : undefined
 }
 
-/** All cells of one look as one path, and their signs as another: a shape for each state, besides its colour. */
+/** Two SVG paths: the cells with this look, and their signs. A sign shows the state by a shape besides the colour. */
 export function pathsOf(grid: Grid, looks: readonly Look[], look: Look): { cells: string; signs: string } {
   const side = grid.size - SPACE
   let [cells, signs] = ['', '']
