@@ -179,8 +179,11 @@ export const serveSettings = {
   secretsDir: text({
     variable: 'SERVICE_RUNTIME_SECRETS_DIR',
     value: 'directory',
-    help: 'Directory with the secrets that tasks can ask for by name: a file each, which other users may not read. Hidden from tasks in linux_sandbox.',
+    help: 'Directory with the secrets that tasks can ask for by name: a file each. Other users may not read it. Default: the directory of systemd credentials (CREDENTIALS_DIRECTORY). Hidden from tasks in linux_sandbox.',
   }),
+  secretsExcept: paths(
+    'File in the directory of the secrets that no task gets. Those that this service reads itself need not be named.',
+  ),
   sandboxMask: paths('Host path to hide from tasks in linux_sandbox.'),
   sandboxExpose: paths('Host path below a hidden one to show to tasks in linux_sandbox, read-only.'),
   unknownFields: unknownFieldsSetting,

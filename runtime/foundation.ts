@@ -11,6 +11,7 @@ import { isLoopback } from '../shared/http-guard.ts'
 import { ensureListenable, type ListenAddress } from '../shared/http-service.ts'
 import type { Log } from '../shared/log.ts'
 import { keepPrivate } from '../shared/private-files.ts'
+import { openSecrets, type SecretsDirectory } from '../shared/secrets-directory.ts'
 import { type ServiceAccess, serviceAccess } from '../shared/service-access.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 import type { StopSignals } from '../shared/stop-signals.ts'
@@ -46,6 +47,12 @@ const accessOf = (config: ServeConfig, env: Environment, log: Log): ServiceAcces
     log,
   )
 
+const secretsOf = ({ secretsDir, secretsExcept, tokenFile }: ServeConfig, env: Environment): SecretsDirectory =>
+  openSecrets({
+    ...{ secretsDir, credentialsDir: env.CREDENTIALS_DIRECTORY, otherFiles: secretsExcept },
+    ownFiles: { 'token-file': tokenFile },
+  })
+
 /** Nothing but the lock is written before the address is known to be free. */
 function claimDataDir(config: ServeConfig, address: ListenAddress): DataDirectory {
   process.umask(0o077) // requests hold secrets
@@ -58,8 +65,8 @@ function claimDataDir(config: ServeConfig, address: ListenAddress): DataDirector
 /** The launcher for this machine and the paths that sandboxes hide. `tried` resolves with the sandboxes that work. */
 type SandboxTrial = ReturnType<typeof beginSandboxTrial>
 
-function beginSandboxTrial(config: ServeConfig, dataDir: string, log: Log) {
-  const paths = findSandboxPaths({ ...config, dataDir })
+function beginSandboxTrial(config: ServeConfig, dataDir: string, secrets: SecretsDirectory, log: Log) {
+  const paths = findSandboxPaths({ ...config, dataDir, secretsDir: secrets.path })
   keepPrivate(dataDir, databaseFiles(dataDir), log)
   const launcher = launcherProgram(dataDir)
   const isRoot = process.getuid?.() === 0
@@ -122,6 +129,7 @@ export interface Foundation {
   readonly data: DataDirectory
   readonly trial: SandboxTrial
   readonly storage: Storage
+  readonly secrets: SecretsDirectory
   readonly cgroups: TaskCgroups | undefined
   readonly capabilities: ReturnType<typeof provenCapabilities>
   readonly log: Log
@@ -135,10 +143,11 @@ export async function layFoundation(
   signals: StopSignals,
 ): Promise<Foundation> {
   const access = accessOf(config, env, log)
+  const secrets = secretsOf(config, env)
   const data = claimDataDir(config, access.address)
-  const trial = beginSandboxTrial(config, data.path, log)
+  const trial = beginSandboxTrial(config, data.path, secrets, log)
   const storage = openStorage(data.path, log)
   const cgroups = prepareCgroups(config, data.path, log)
   const capabilities = provenCapabilities(trial, cgroups, await signals.unlessStopped(trial.tried))
-  return { config, env, access, data, trial, storage, cgroups, capabilities, log }
+  return { config, env, access, data, trial, storage, secrets, cgroups, capabilities, log }
 }

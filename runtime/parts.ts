@@ -1,6 +1,6 @@
 /** The parts of the service, built on its foundation: tasks, callers, HTTP. `serve.ts` starts and stops them. */
 import { hostname } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import type { AnyElysia } from 'elysia'
 import { CAPABILITY_SNAPSHOT_VERSION } from '../shared/contract/runtime-info.ts'
 import { messageOf, UsageError } from '../shared/errors.ts'
@@ -8,7 +8,6 @@ import { isoTime } from '../shared/iso-time.ts'
 import { bootId } from '../shared/processes.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 import { VERSION } from '../shared/version.ts'
-import type { ServeConfig } from './config.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
 import { Ends } from './dispatch/end.ts'
 import { Force } from './dispatch/force.ts'
@@ -31,7 +30,6 @@ import { serviceUser } from './host/service-user.ts'
 import { startThread } from './host/threads.ts'
 import { runtimeApp } from './http/app.ts'
 import { configSummary } from './http/info.ts'
-import { isWithin } from './intake/is-within.ts'
 import { Complaints } from './launcher/complaints.ts'
 import { ForkServer } from './launcher/fork-server.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
@@ -62,7 +60,7 @@ export function buildTaskParts(foundation: Foundation) {
   const totals = new Totals()
   const force = new Force({ records, cgroups, serviceId: serviceIdOf(dataDir), log })
   const ends = new Ends({ store, records, force, results, settings, totals, log })
-  const secrets = new Secrets(secretsDirOf(config))
+  const secrets = new Secrets(foundation.secrets)
   const starts = new Starts({ host: launchers, settings, cgroups, capabilities, store, records, ends, force, secrets })
   const dispatcher = new Dispatcher({
     ...storage,
@@ -79,15 +77,6 @@ export function buildTaskParts(foundation: Foundation) {
     ...{ settings, ledger, queue, complaints, launchers, inFlight, records, results, totals, ends, starts, secrets },
     ...{ dispatcher, killSender, kills },
   }
-}
-
-/** Absolute; empty without secrets. */
-function secretsDirOf({ secretsDir, tokenFile }: ServeConfig): string {
-  if (secretsDir === '') return ''
-  if (tokenFile !== '' && isWithin(resolve(tokenFile), resolve(secretsDir))) {
-    throw new UsageError(`--token-file ${tokenFile} lies in --secrets-dir, where every task could ask for it`)
-  }
-  return resolve(secretsDir)
 }
 
 function launchSettings({ config, env, trial, capabilities }: Foundation): LaunchSettings {

@@ -6,6 +6,7 @@ import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { Asked } from '../launcher/classification.ts'
 import { explainFault } from '../launcher/faults.ts'
 import type { Outcome } from '../launcher/outcome.ts'
+import { removeSecretFiles } from '../store/secret-files.ts'
 import { letNobodyPass } from '../store/task-dir.ts'
 import type { Change, LiveTask, TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
@@ -89,6 +90,7 @@ export class Ends {
   /** Writes down the end of a task. Resolves once it is durable, and then others see it. */
   async writeDown(task: LiveTask, change: Change): Promise<void> {
     const { store, results, totals, log } = this.#options
+    this.removeSecrets(task)
     this.#closeDirectory(task)
     const row = await store.end(task, change, {
       meanwhile: (ended) => results.prepare(task, ended),
@@ -96,6 +98,15 @@ export class Ends {
     })
     log.info('task ended', endedFields(row))
     totals.ended(row)
+  }
+
+  /** Removes the files with secrets of a task of which nothing runs. Never throws. */
+  removeSecrets(task: LiveTask): void {
+    if (task.secretFiles.length === 0) return
+    const { records, log } = this.#options
+    const fault = removeSecretFiles(records.dirOf(task), task.secretFiles)
+    if (fault === undefined) return
+    log.error('cannot remove the files with the secrets of a task', { task_id: task.task_id, cause: messageOf(fault) })
   }
 
   /** Closes the directory of a task to the other user that worked in it. Never throws. */

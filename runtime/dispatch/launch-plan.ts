@@ -5,6 +5,7 @@ import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import type { Limits } from '../../shared/runtime-request/limits.ts'
 import { TASK_MARK } from '../../shared/runtime-request/task-mark.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
+import type { SecretFile, SecretValues } from '../../shared/secret-values.ts'
 import type { SandboxPaths } from '../host/sandbox-paths.ts'
 import type { TaskCgroup } from '../host/task-cgroups.ts'
 import { ROOT_SCRIPT, ROOT_WORKSPACE } from '../intake/sandbox-view.ts'
@@ -51,9 +52,7 @@ export function launchPlan(
   const isMemoryByCgroup = resource_enforcement.oom_detection
   const seen = pathsSeen(effective_sandbox, dir)
   const workdir = join(seen.workspace, sandbox.workspace_subdir ?? '')
-  // A relative path works although the user of sandboxes may not pass the directories of the host above it.
-  const isRelative = effective_sandbox.profile === 'linux_sandbox' && !effective_sandbox.namespaces?.mount
-  const script = isRelative ? relative(workdir, seen.script) : seen.script
+  const script = fromWorkdir(effective_sandbox, workdir, seen.script)
   return {
     task_id,
     task_dir: dir.task_dir,
@@ -105,6 +104,13 @@ const oneHierarchyOf = ({ pids_path, memory_path }: CgroupV1): TaskCgroup => ({
   ...(pids_path === undefined ? { memory_path: memory_path! } : { pids_path }),
 })
 
+/**
+ * A path as the program gets it. A relative path works although the user of sandboxes may not pass the directories of the
+ * host above it.
+ */
+const fromWorkdir = ({ profile, namespaces }: PlannedSandbox, workdir: string, path: string): string =>
+  profile === 'linux_sandbox' && !namespaces?.mount ? relative(workdir, path) : path
+
 /** Paths of its own files as the task sees them. */
 const pathsSeen = ({ chroot }: PlannedSandbox, dir: TaskDir) =>
   chroot ? { workspace: ROOT_WORKSPACE, script: ROOT_SCRIPT } : { workspace: dir.workspace, script: dir.script_path }
@@ -127,24 +133,32 @@ function launchSandbox(
   }
 }
 
+const NO_SECRETS: SecretValues = { variables: {}, files: [] }
+
 /**
- * The environment of a task. Its own variables override all others, except the mark. `secrets` are variables with the values
- * of its secrets.
+ * The environment of a task. Its own variables override all others, except the mark. `secrets` are the values of its secrets;
+ * the variable of one that is in a file has the path of that.
  */
-export const taskEnvironment = (
-  { execution }: TaskRequest,
+export function taskEnvironment(
+  { execution, sandbox }: TaskRequest,
   { effective_sandbox }: ExecutionPlan,
   { dir, mark }: LaunchContext,
   { baseEnvironment, sandbox: { user } }: LaunchSettings,
-  secrets: Readonly<Record<string, string>> = {},
-): Record<string, string> => ({
-  ...baseEnvironment,
-  ...(effective_sandbox.profile === 'linux_sandbox' && user !== undefined && { USER: user.name }),
-  HOME: pathsSeen(effective_sandbox, dir).workspace,
-  ...execution.env,
-  ...secrets,
-  [TASK_MARK]: mark,
-})
+  { variables, files }: SecretValues = NO_SECRETS,
+): Record<string, string> {
+  const { workspace } = pathsSeen(effective_sandbox, dir)
+  const workdir = join(workspace, sandbox.workspace_subdir ?? '')
+  const pathOf = ({ names }: SecretFile) => fromWorkdir(effective_sandbox, workdir, join(workspace, ...names))
+  return {
+    ...baseEnvironment,
+    ...(effective_sandbox.profile === 'linux_sandbox' && user !== undefined && { USER: user.name }),
+    HOME: workspace,
+    ...execution.env,
+    ...variables,
+    ...Object.fromEntries(files.map((file) => [file.variable, pathOf(file)])),
+    [TASK_MARK]: mark,
+  }
+}
 
 /** The part of the service's environment that tasks may see: PATH and the language. */
 export const baseEnvironment = (

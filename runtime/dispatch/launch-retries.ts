@@ -10,6 +10,7 @@ import { GrowingPause } from '../../shared/growing-pause.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Limits } from '../../shared/runtime-request/limits.ts'
 import type { TaskStore } from '../store/task-store.ts'
+import type { Ends } from './end.ts'
 import { cancelledBeforeStart, type Ending } from './ending.ts'
 import type { FlightRecord } from './in-flight.ts'
 import { gaveUp, launchDelayed, ranOutOfTime, refusalOf } from './launch-refusal.ts'
@@ -22,6 +23,7 @@ const RETRY_PAUSES = { firstMs: 100, longestMs: 2_000 }
 export interface LaunchRetriesOptions {
   readonly starts: Starts
   readonly records: Pick<LauncherRecords, 'remove'>
+  readonly ends: Pick<Ends, 'removeSecrets'>
   readonly store: TaskStore
   readonly bootId: string
   /** Milliseconds for which a launch is tried again. */
@@ -74,7 +76,7 @@ export class LaunchRetries {
 
   /** The task waits from now on, also for the next service. Returns the refused ending where that is not possible. */
   #putBack({ task }: FlightRecord, ending: Ending, isFirst: boolean): Ending | undefined {
-    const { records, store, retryMs, log } = this.#options
+    const { records, ends, store, retryMs, log } = this.#options
     const { task_id } = task
     const refusal = refusalOf(ending)!
     try {
@@ -83,6 +85,7 @@ export class LaunchRetries {
       log.error('cannot remove the record of a launch that was refused', { task_id, cause: messageOf(error) })
       return ending
     }
+    ends.removeSecrets(task) // each launch reads them again
     if (isFirst) log.warn('the machine refuses a launch: it is tried again', { task_id, cause: refusal.message })
     store.note(task, { patch: { launch_boot_id: null }, events: isFirst ? [launchDelayed(refusal, retryMs)] : [] })
     return undefined

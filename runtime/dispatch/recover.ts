@@ -9,6 +9,8 @@
 import { messageOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Log } from '../../shared/log.ts'
+import { secretFileOf } from '../../shared/runtime-request/secrets.ts'
+import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { insufficientResources } from '../ledger/shortfall.ts'
 import type { NewEvent } from '../store/events.ts'
@@ -24,7 +26,7 @@ export interface RecoveryOptions {
   readonly ledger: Ledger
   readonly dispatcher: Pick<Dispatcher, 'add' | 'adopt' | 'endKilled' | 'giveUp'>
   readonly records: Pick<LauncherRecords, 'hasBegun' | 'isLauncherAlive'>
-  readonly ends: Pick<Ends, 'fromOutcome'>
+  readonly ends: Pick<Ends, 'fromOutcome' | 'removeSecrets'>
   readonly kills: Pick<KillSender, 'send'>
   readonly bootId: string
   /** Milliseconds for which a refused launch is tried again. */
@@ -43,15 +45,17 @@ export interface Recovered {
 /** Takes up the tasks of an earlier service. Starts none of them: that is `startWhatFits`. */
 export function recoverTasks(options: RecoveryOptions): Recovered {
   const found: Recovered = { waiting: 0, running: 0, ended: 0 }
+  const withSecrets = new Set(options.store.liveWithSecrets)
   for (const task of [...options.store.live]) {
-    found[takeUpSafely(options, task)]++
+    found[takeUpSafely(options, task, withSecrets.has(task))]++
   }
   return found
 }
 
 /** A task that cannot be taken up must not keep the others, and the service, from going on. */
-function takeUpSafely(options: RecoveryOptions, task: LiveTask): keyof Recovered {
+function takeUpSafely(options: RecoveryOptions, task: LiveTask, hasSecrets: boolean): keyof Recovered {
   try {
+    if (hasSecrets) task.secretFiles = secretFilesOf(options.store.requestOf(task.task_id))
     return task.row.launch_boot_id === null ? waitAgain(options, task) : takeUp(options, task)
   } catch (error) {
     const cause = messageOf(error)
@@ -61,8 +65,17 @@ function takeUpSafely(options: RecoveryOptions, task: LiveTask): keyof Recovered
   }
 }
 
+function secretFilesOf(request: string): readonly (readonly string[])[] {
+  const { secrets = {} } = JSON.parse(request) as TaskRequest
+  return Object.values(secrets).flatMap((use) => {
+    const names = secretFileOf(use)
+    return names === undefined ? [] : [names]
+  })
+}
+
 /** A task that waits for its turn, which may never come: the capacity may have become smaller. */
-function waitAgain({ ledger, dispatcher, store }: RecoveryOptions, task: LiveTask): keyof Recovered {
+function waitAgain({ ledger, dispatcher, store, ends }: RecoveryOptions, task: LiveTask): keyof Recovered {
+  ends.removeSecrets(task) // the earlier service may have been about to launch it
   const { reserved_at, released_at } = task.row
   // The machine had refused its launch, so it waited with a reservation until the earlier service ended.
   if (reserved_at !== null && released_at === null) {

@@ -2,11 +2,11 @@
  * The checks of `sandbox.rootfs` when a task is submitted. The launcher checks again when the task starts.
  */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import { isWithin } from '../../shared/is-within.ts'
 import { shortened } from '../../shared/runtime-request/text.ts'
 import type { PathInfo } from '../host/path-look.ts'
 import { LOOK_TIMEOUT_MS, NoThread, type PathLooks, PathTimeout } from '../host/path-looks.ts'
 import type { SandboxPaths } from '../host/sandbox-paths.ts'
-import { isWithin } from '../intake/is-within.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 
 /**

@@ -3,11 +3,14 @@ import { existsSync } from 'node:fs'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
+import type { SecretValues } from '../../shared/secret-values.ts'
+import { SecretFault } from '../../shared/secrets-directory.ts'
 import type { TaskCgroups } from '../host/task-cgroups.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
 import type { Asked, TaskError } from '../launcher/classification.ts'
 import type { Launched, LauncherHost } from '../launcher/launcher-host.ts'
-import { SecretFault, type Secrets } from '../store/secrets.ts'
+import { writeSecretFiles } from '../store/secret-files.ts'
+import type { Secrets } from '../store/secrets.ts'
 import { isWorkspaceOf, letPass, makeTaskDir, type TaskDir, taskDirId } from '../store/task-dir.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
 import type { Ends } from './end.ts'
@@ -63,15 +66,23 @@ export class Starts {
         ...{ dir, dirId: taskDirId(dir.task_dir) },
         ...{ cgroup: cgroups?.forTask(task.task_id), mark: force.markOf(task.task_id) },
       }
-      const values = request.secrets && secrets.variables(request.secrets, request.execution)
+      const values = request.secrets && secrets.values(request.secrets, request.execution)
       const start = host.prepare(
         launchPlan(request, plan, context, settings),
         taskEnvironment(request, plan, context, settings, values),
       )
+      if (values !== undefined) this.#writeSecretFiles(task, dir, plan, values)
       return { asked: askedOf(request, dir, settings), start }
     } catch (error) {
       return { error: cannotStart(error) }
     }
+  }
+
+  /** The task notes the files first: whatever fails, they are removed with its end. */
+  #writeSecretFiles(task: LiveTask, dir: TaskDir, plan: ExecutionPlan, { files }: SecretValues): void {
+    if (files.length === 0) return
+    task.secretFiles = files.map(({ names }) => names)
+    writeSecretFiles(dir, files, workspaceOwner(plan, this.#options.settings.sandbox.user?.uid))
   }
 
   /** Starts the launcher of a task and returns how the task ended, or that the machine refused it. Never rejects. */

@@ -7,6 +7,7 @@ import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf, ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
+import { SecretFault } from '../../shared/secrets-directory.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
 import type { PathLooks } from '../host/path-looks.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
@@ -19,7 +20,7 @@ import type { DirectoryGuard } from '../store/directory-guard.ts'
 import { unavailable } from '../store/disk-fault.ts'
 import type { NewEvent } from '../store/events.ts'
 import { type Readiness, stopping } from '../store/readiness.ts'
-import { SecretFault, type Secrets } from '../store/secrets.ts'
+import type { Secrets } from '../store/secrets.ts'
 import { letPass, makeTaskDir, removeTaskDirNow, taskDir } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
@@ -125,7 +126,7 @@ export class Submissions {
   #checkSecrets({ secrets, execution }: TaskRequest): void {
     if (secrets === undefined) return
     try {
-      this.#options.secrets.variables(secrets, execution)
+      this.#options.secrets.values(secrets, execution)
     } catch (error) {
       throw error instanceof SecretFault ? invalidInput(error.message) : error
     }

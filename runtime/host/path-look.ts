@@ -2,7 +2,7 @@
 import { lstatSync, readlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
-import { isWithin } from '../intake/is-within.ts'
+import { isWithin } from '../../shared/is-within.ts'
 
 export type PathInfo =
   | { readonly isThere: true; readonly isDirectory: boolean; readonly realPath: string }

@@ -31,6 +31,7 @@ export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): A
     const { task_id } = knownTask(store, id)
     const names = namesOf(path)
     const shown = names.join('/')
+    if (store.liveTask(task_id)?.secretFiles.some((file) => file.join('/') === shown)) throw holdsSecret(shown)
     const entry = opened(openInWorkspace(taskDir(dataDir, task_id), names), shown)
     if (entry.kind === 'file') {
       // No limit: each chunk that the caller takes keeps the connection alive, and a closed connection ends the answer.
@@ -74,7 +75,7 @@ export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): A
         },
         errors: {
           400: 'The path is malformed.',
-          403: 'The service may not read the file.',
+          403: 'The service may not read the file, or it holds a secret.',
           404: 'There is no such task, no such file, or the path has a symlink.',
           409: 'A program has a lease on the file: try again in a minute.',
           413: 'The file is larger than 1 GiB: ask for parts of it.',
@@ -149,6 +150,8 @@ async function directoryAnswer(lists: DirectoryLists, fd: number, path: string):
     closeSync(fd)
   }
 }
+
+const holdsSecret = (path: string) => new Refusal('permission_denied', `this file of the task holds a secret: ${path}`)
 
 const noSuchRange = (path: string, size: number) =>
   new ServiceError(416, `no such part of ${path}: it has ${size} bytes`, {

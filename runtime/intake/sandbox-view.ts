@@ -8,7 +8,7 @@
  * works in. The tmpfs holds the private /dev, /tmp and /dev/shm of the task, the empty directories that cover hidden
  * paths, and, for a task with a rootfs, the new root at `root`.
  */
-import { isWithin } from './is-within.ts'
+import { isWithin } from '../../shared/is-within.ts'
 
 /**
  * One entry of the list. Its words are launcher arguments as they are. The launcher reports a failed entry by its step

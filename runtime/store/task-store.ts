@@ -18,6 +18,7 @@ import {
   lastOrdinal,
   listTasks,
   liveTasks,
+  liveTasksWithSecrets,
   removeTask,
   requestOf,
   type TaskFilter,
@@ -75,6 +76,8 @@ export interface EndHooks {
   readonly beforeSeen?: (row: TaskRow) => void
 }
 
+const NO_FILES: readonly (readonly string[])[] = []
+
 /** A task that has not ended. */
 export class LiveTask {
   row: TaskRow
@@ -82,6 +85,8 @@ export class LiveTask {
   events: string
   /** The launcher reported that the task printed nothing. */
   isSilent = false
+  /** Files in its workspace that hold, or may hold, secrets: the names that lead to each. */
+  secretFiles: readonly (readonly string[])[] = NO_FILES
   /** The change that a caller is being promised: written with the next commit, but not visible yet. */
   promised: Change | undefined
   /** Its end is being written, together with all earlier changes. */
@@ -133,6 +138,11 @@ export class TaskStore {
   /** Tasks that have not ended, in the order of their acceptance. */
   get live(): IterableIterator<LiveTask> {
     return this.#live.values()
+  }
+
+  /** Those whose requests name secrets. */
+  get liveWithSecrets(): LiveTask[] {
+    return liveTasksWithSecrets(this.#db).flatMap((id) => this.#live.get(id) ?? [])
   }
 
   liveTask(id: string): LiveTask | undefined {

@@ -122,6 +122,15 @@ export const requestOf = (db: Database, task_id: string): string | null =>
 export const liveTasks = (db: Database): TaskRow[] =>
   db.query<TaskRow, []>(`${SELECT} where status in ('accepted', 'running') order by ordinal`).all()
 
+/** Ids of tasks that have not ended and whose requests name secrets. In JSON, no text has this part: its quotes are escaped. */
+export const liveTasksWithSecrets = (db: Database): string[] =>
+  db
+    .query<{ task_id: string }, []>(
+      `select task_id from tasks where status in ('accepted', 'running') and instr(request, '"secrets":') > 0`,
+    )
+    .all()
+    .map(({ task_id }) => task_id)
+
 export const lastOrdinal = (db: Database): number =>
   db.query<{ last: number | null }, []>('select max(ordinal) as last from tasks').get()?.last ?? 0
 

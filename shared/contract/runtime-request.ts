@@ -7,6 +7,7 @@
  * `limits.pids_max: expected whole number above 0`.
  */
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import { secretMap } from './secrets.ts'
 import { stringMap } from './string-map.ts'
 
 /** Milliseconds: a year. Longer than any task runs, and far below the limits of kernel timers. */
@@ -151,9 +152,12 @@ export const SubmitTaskRequest = Type.Object(
     execution: Type.Optional(
       Type.Object(ExecutionSpec.properties, { expected: 'object', description: 'What is run. Required.' }),
     ),
-    secrets: textMap(
-      'Environment variables whose values the runtime service has (--secrets-dir): variable to name of the secret.',
-      [{ TOKEN: 'registry-token' }],
+    secrets: Type.Optional(
+      secretMap({
+        description:
+          'Variables whose values the runtime service has (--secrets-dir): variable to name of the secret, or {"name", "file"} to have the value in a file of the workspace and its path in the variable.',
+        examples: [{ TOKEN: 'registry-token' }, { KUBECONFIG: { name: 'cluster', file: '.kube/config' } }],
+      }),
     ),
     limits: part(ResourceLimits.properties, 'What the task may use.'),
     sandbox: part(SandboxPolicy.properties, 'How far the task is fenced in.'),

@@ -2,7 +2,7 @@
 import { type SchemaOptions, Type } from '@sinclair/typebox'
 
 /** Matches every name. The default of `Type.Record`, `^(.*)$`, matches no line break, so values behind such a name go unchecked. */
-const ANY_NAME = '^[^]*$'
+export const ANY_NAME = '^[^]*$'
 
 export const stringMap = (options: SchemaOptions = {}) =>
   Type.Record(Type.String({ pattern: ANY_NAME }), Type.String(), options)

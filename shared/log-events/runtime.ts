@@ -131,6 +131,11 @@ export const runtimeLogEvents = {
     when: 'At the start.',
     fields: { services: 'Number of services.' },
   },
+  'cannot remove the files with the secrets of a task': {
+    level: 'error',
+    when: 'At the end of a task. Its workspace still has values of secrets: remove the files that its `request.json` names in `secrets`.',
+    fields: CAUSE,
+  },
   'control groups of other services checked': { level: 'debug', when: 'At the start.', fields: {} },
   'control groups of services that are gone cannot be removed': { level: 'warn', when: 'At the start.', fields: CAUSE },
   'control groups have no record: no other service removes them if this one is killed': {

@@ -59,8 +59,9 @@ function decoded(schema: TSchema, value: unknown, path: string): unknown {
   if (!hasType(schema, value)) throw invalidJson(`${path}: expected ${schema.expected}, got ${jsonTypeOf(value)}`)
   if (schema.properties !== undefined) return decodedObject(schema, value as Members, path)
   if (schema.patternProperties !== undefined) {
+    const [ofAnyName] = Object.values<TSchema>(schema.patternProperties)
     for (const [key, member] of Object.entries(value as Members)) {
-      if (typeof member !== 'string') throw noText(member, `${path}.${shortened(key)}`)
+      if (typeof member !== 'string') checkMember(ofAnyName!, member, `${path}.${shortened(key)}`)
     }
   }
   if (schema.items !== undefined) {
@@ -81,6 +82,17 @@ function decodedObject(schema: TSchema, value: Members, path: string): Members {
     if (member !== null) members[key] = decoded(properties[key], member, path === '' ? key : `${path}.${key}`)
   }
   return members
+}
+
+/** A member of a map that is no text: the map may allow an object of texts in its place. */
+function checkMember({ anyOf = [], expected }: TSchema, member: unknown, path: string): void {
+  const form = (anyOf as TSchema[]).find(({ properties }) => properties !== undefined)
+  if (form === undefined) throw noText(member, path)
+  if (!isObject(member)) throw invalidJson(`${path}: expected ${expected}, got ${jsonTypeOf(member)}`)
+  refuseUnknown(form, member, path)
+  for (const name in form.properties) {
+    if (typeof member[name] !== 'string') throw noText(member[name] ?? null, `${path}.${name}`)
+  }
 }
 
 const noText = (value: unknown, path: string) => invalidJson(`${path}: expected string, got ${jsonTypeOf(value)}`)

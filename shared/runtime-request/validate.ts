@@ -59,7 +59,12 @@ function validateRequest(given: SubmitTaskRequest, newTaskId: string): TaskReque
   const execution = validExecution(given.execution)
   return {
     ...{ task_id, execution },
-    ...(given.secrets !== undefined && { secrets: validSecrets(given.secrets, execution.env) }),
+    ...(given.secrets !== undefined && {
+      secrets: validSecrets(given.secrets, {
+        env: execution.env,
+        workspaceSubdir: given.sandbox?.workspace_subdir,
+      }),
+    }),
     limits: validLimits(given.limits),
     sandbox: validSandbox(given.sandbox),
     policy: validPolicy(given.policy),

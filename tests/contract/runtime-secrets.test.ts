@@ -25,7 +25,7 @@ const TOKEN = { secrets: { TOKEN: 'token' } }
 
 let secrets: TempDir
 let runtime: Runtime
-const put = (name: string, value: string, mode = 0o600) => {
+const put = (name: string, value: string | Buffer, mode = 0o600) => {
   writeFileSync(join(secrets.path, name), value)
   chmodSync(join(secrets.path, name), mode)
 }
@@ -37,10 +37,13 @@ beforeAll(async () => {
   put('others', VALUE, 0o604)
   put('written', VALUE, 0o620)
   put('binary', 'a\0b')
+  put('odd', Buffer.from([0x61, 0xff, 0x62]))
+  put('huge', 'x'.repeat(1_048_577))
   put('long', 'x'.repeat(200_000))
   put('nearly-long', 'x'.repeat(131_069))
   mkdirSync(join(secrets.path, 'directory'))
   symlinkSync('token', join(secrets.path, 'link'))
+  symlinkSync('/etc/hostname', join(secrets.path, 'outside'))
   runtime = await startRuntime({ flags: ['--secrets-dir', secrets.path] })
 })
 afterAll(async () => {
@@ -124,7 +127,7 @@ describe('a task', () => {
       using shown = tempDir()
       chmodSync(shown.path, 0o755)
       const directory = join(shown.path, 'secrets')
-      mkdirSync(directory)
+      mkdirSync(directory, { mode: 0o700 })
       writeFileSync(join(directory, 'token'), VALUE, { mode: 0o600 })
       await using fenced = await startRuntime({ flags: ['--secrets-dir', directory, '--sandbox-expose', shown.path] })
       const { execution } = script(`${COMPARISON} && ls -A ${directory}`)
@@ -141,8 +144,18 @@ describe('a task that asks for a secret that it cannot have is refused, in words
     [{ TOKEN: 'others' }, 'secrets.TOKEN: the secret others is open to other users (chmod 600 its file)'],
     [{ TOKEN: 'written' }, 'secrets.TOKEN: the secret written is open to other users (chmod 600 its file)'],
     [{ TOKEN: 'directory' }, 'secrets.TOKEN: the secret directory is not a file'],
-    [{ TOKEN: 'binary' }, 'secrets.TOKEN: the secret binary is no text'],
-    [{ TOKEN: 'long' }, 'secrets.TOKEN: the secret long has 200000 bytes (at most 131071)'],
+    [{ TOKEN: 'binary' }, 'secrets.TOKEN: the secret binary has a NUL character, which no variable can hold'],
+    [{ TOKEN: 'odd' }, 'secrets.TOKEN: the secret odd is no UTF-8 text, and a variable holds nothing else'],
+    [
+      { TOKEN: 'outside' },
+      'secrets.TOKEN: the secret outside is a link that leads out of the directory of the secrets',
+    ],
+    [
+      { TOKEN: 'long' },
+      'secrets.TOKEN: has 200006 bytes with its name and a program takes at most 131071 in one string',
+    ],
+    [{ TOKEN: 'huge' }, 'secrets.TOKEN: the secret huge has 1048577 bytes (at most 1048576)'],
+    [{ TOKEN: '__proto__' }, 'secrets.TOKEN: there is no secret __proto__ (no such file in --secrets-dir)'],
     [
       { LONGERNAME: 'nearly-long' },
       'secrets.LONGERNAME: has 131080 bytes with its name and a program takes at most 131071 in one string',
@@ -158,7 +171,12 @@ describe('a task that asks for a secret that it cannot have is refused, in words
     [{ 'A=B': 'token' }, 'secrets keys must be non-empty and cannot contain "="'],
     [{ '': 'token' }, 'secrets keys must be non-empty and cannot contain "="'],
     [{ HERE: 'token' }, 'secrets.HERE is a variable of execution.env, too'],
-    [{ TOKEN: 1 }, 'invalid JSON: secrets.TOKEN: expected string, got number'],
+    [
+      { TOKEN: 1 },
+      'invalid JSON: secrets.TOKEN: expected name of a secret (a string, no placeholder), or object with name and file, got number',
+    ],
+    [{ TOKEN: { $param: 'name' } }, 'unknown field "secrets.TOKEN.$param"'],
+    [{ TOKEN: { name: 'token' } }, 'invalid JSON: secrets.TOKEN.file: expected string, got null'],
     [
       Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`V${i}`, 'token'])),
       'secrets has 65 entries (a task has at most 64)',
@@ -173,7 +191,7 @@ describe('a task that asks for a secret that it cannot have is refused, in words
     expect(await refused(await service.post({ ...COMPARE, ...TOKEN }))).toEqual([
       400,
       'invalid_input',
-      'secrets.TOKEN: this runtime service has no secrets (start it with --secrets-dir)',
+      'secrets.TOKEN: this service has no secrets (start it with --secrets-dir)',
     ])
   })
 })

@@ -42,6 +42,7 @@ test('the defaults', () => {
     sandboxUid: 65_531,
     sandboxPidsMax: 1_024,
     secretsDir: '',
+    secretsExcept: [],
     sandboxMask: [],
     sandboxExpose: [],
     allowedHost: [],

@@ -24,6 +24,7 @@ import type { Sync } from '../../runtime/store/wal-sync.ts'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 import { bootId } from '../../shared/processes.ts'
+import { SecretsDirectory } from '../../shared/secrets-directory.ts'
 import { hostWithout } from './capabilities.ts'
 import { HELD } from './held.ts'
 import { LauncherService } from './launcher-service.ts'
@@ -80,7 +81,7 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
   const force = new Force({ records, cgroups, serviceId: crypto.randomUUID(), log })
   const ends = new Ends({ store, records, force, results, settings, totals, log })
   const { host } = launchers
-  const secrets = new Secrets('')
+  const secrets = new Secrets(new SecretsDirectory(''))
   const capabilities = hostWithout()
   const starts = new Starts({ host, settings, cgroups, capabilities, store, records, ends, force, secrets })
   const dispatcher = new Dispatcher({

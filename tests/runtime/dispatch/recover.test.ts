@@ -3,7 +3,7 @@
  * Method: a real store, launcher and dispatcher; the lock and the outcome of the earlier launch are made by the test.
  */
 import { expect, test } from 'bun:test'
-import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import type { SubmitTaskRequest } from '../../../shared/contract/runtime-request.ts'
@@ -59,3 +59,17 @@ test('tasks that wait for another launch count as waiting', async () => {
     data: { running: false },
   })
 })
+
+test.each([{}, LAUNCHED])(
+  'a file with a secret that a launch left behind is gone while the task waits: %j',
+  async (more) => {
+    await using at = dispatching()
+    await at.accept({ task_id: 'task-1', ...HELLO, secrets: { A: 'a', B: { name: 'b', file: 'd/secrets' } } }, more)
+    const { workspace } = at.dirOf('task-1')
+    mkdirSync(join(workspace, 'd'))
+    writeFileSync(join(workspace, 'd', 'secrets'), 'value')
+    writeFileSync(join(workspace, 'd', 'other'), '')
+    expect(at.recover()).toEqual({ waiting: 1, running: 0, ended: 0 })
+    expect(readdirSync(join(workspace, 'd'))).toEqual(['other'])
+  },
+)

@@ -8,8 +8,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { MAX_SANDBOX_PATHS } from '../../../runtime/host/sandbox-paths.ts'
-import { isWithin } from '../../../runtime/intake/is-within.ts'
 import { type Mount, sandboxView, seenPath, type ViewPaths } from '../../../runtime/intake/sandbox-view.ts'
+import { isWithin } from '../../../shared/is-within.ts'
 
 const DATA = '/data/tasks/1'
 const [workspace, script] = [`${DATA}/workspace`, `${DATA}/script`]
