@@ -5,12 +5,12 @@
  * The first part is a reference (`references.ts`). The second is exactly one test: `equals`, `not` and `in` compare JSON
  * values, `matches` a text with a glob.
  */
+import { MAX_GLOB_CHARACTERS, matchesGlob } from '../../shared/glob.ts'
 import type { JsonObject } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import { didYouMean, quoted } from '../../shared/unknown-names.ts'
 import { isWithinDepth } from '../json/depth.ts'
-import { MAX_GLOB_CHARACTERS, matchesGlob } from './glob.ts'
 import { findPlaceholders } from './placeholders.ts'
 import { REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'
 

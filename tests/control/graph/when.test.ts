@@ -1,8 +1,8 @@
 /** Conditions: which ones are well formed, and which values pass. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { MAX_GLOB_CHARACTERS } from '../../../control/graph/glob.ts'
 import { operandFault, passes, type When, whenIn } from '../../../control/graph/when.ts'
+import { MAX_GLOB_CHARACTERS } from '../../../shared/glob.ts'
 import { runSync } from '../../../shared/steps.ts'
 
 const when = (fields: object) => whenIn({ $from: 'a', ...fields })

@@ -5,7 +5,7 @@
  * the text so far may have led to, as bits. So its time grows with the length of the text times that of the glob divided
  * by 32, whatever they hold: a text of 1 Mi characters and the longest glob take about 0.1 s, in steps.
  */
-import type { Steps } from '../../shared/steps.ts'
+import { runSync, type Steps } from './steps.ts'
 
 /** Characters of a glob. */
 export const MAX_GLOB_CHARACTERS = 1_000
@@ -15,11 +15,43 @@ const CHARACTERS_PER_PAUSE = 32 * 1024
 
 const BITS = 32
 
+/** A glob that is matched often. */
+export class Glob {
+  readonly #length: number
+  readonly #loops: Uint32Array
+  readonly #masks: ReturnType<typeof masksOf>
+
+  constructor(glob: string) {
+    const { signs, loops } = parsed(glob)
+    this.#length = signs.length
+    this.#loops = loops
+    this.#masks = masksOf(signs, wordsFor(signs.length))
+  }
+
+  /** Whether the whole of a short text matches. */
+  matches(text: string): boolean {
+    return runSync(this.steps(text))
+  }
+
+  /** Whether the whole of `text` matches. */
+  steps(text: string): Steps<boolean> {
+    return matching(text, this.#length, this.#loops, this.#masks)
+  }
+}
+
 /** Whether the whole of `text` matches `glob`. */
-export function* matchesGlob(text: string, glob: string): Steps<boolean> {
-  const { signs, loops } = parsed(glob)
-  const words = Math.floor(signs.length / BITS) + 1
-  const masks = masksOf(signs, words)
+export const matchesGlob = (text: string, glob: string): Steps<boolean> => new Glob(glob).steps(text)
+
+/** Words of bits for a place before and behind each of `length` signs. */
+const wordsFor = (length: number): number => Math.floor(length / BITS) + 1
+
+function* matching(
+  text: string,
+  length: number,
+  loops: Uint32Array,
+  masks: ReturnType<typeof masksOf>,
+): Steps<boolean> {
+  const words = wordsFor(length)
   /** Bit `i`: the text so far matches what stands before sign `i`. */
   let places = new Uint32Array(words)
   let next = new Uint32Array(words)
@@ -42,7 +74,7 @@ export function* matchesGlob(text: string, glob: string): Steps<boolean> {
       yield
     }
   }
-  return (places[Math.floor(signs.length / BITS)]! & (1 << (signs.length % BITS))) !== 0
+  return (places[Math.floor(length / BITS)]! & (1 << (length % BITS))) !== 0
 }
 
 /** The signs of `glob` other than `*`, and the places before which a `*` stands, as bits. */

@@ -1,8 +1,8 @@
 /** Globs: a table, the definition as a recursive function against random texts, and texts that trap backtracking. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { MAX_GLOB_CHARACTERS, matchesGlob } from '../../../control/graph/glob.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { MAX_GLOB_CHARACTERS, matchesGlob } from '../../shared/glob.ts'
+import { runSync } from '../../shared/steps.ts'
 
 const matches = (text: string, glob: string) => runSync(matchesGlob(text, glob))
 
