@@ -160,6 +160,20 @@ export const serveSettings = {
     max: 1024 * GIB,
     help: 'Maximum size of the stdout and of the stderr of a task. A task that writes more is ended.',
   }),
+  maxKeptFiles: integer({
+    default: '10000',
+    value: 'number',
+    min: 1,
+    max: 10_000_000,
+    help: 'Maximum number of files that a task with outputs keeps. A task with more fails.',
+  }),
+  maxKeptBytes: integer({
+    default: String(10 * GIB),
+    value: 'bytes',
+    min: 1,
+    max: 1024 * GIB,
+    help: 'Maximum size of all files together that a task with outputs keeps. A task with more fails.',
+  }),
   sandboxUid: integer({
     default: '65531',
     value: 'uid',

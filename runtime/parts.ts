@@ -15,6 +15,7 @@ import { InFlight } from './dispatch/in-flight.ts'
 import { KillSender, Kills } from './dispatch/kill.ts'
 import { baseEnvironment, type LaunchSettings } from './dispatch/launch-plan.ts'
 import { LauncherRecords } from './dispatch/launcher-records.ts'
+import { Outputs } from './dispatch/outputs.ts'
 import { ResultFiles } from './dispatch/result-files.ts'
 import { Retention } from './dispatch/retention.ts'
 import { Starts } from './dispatch/start.ts'
@@ -62,9 +63,11 @@ export function buildTaskParts(foundation: Foundation) {
   const ends = new Ends({ store, records, force, results, settings, totals, log })
   const secrets = new Secrets(foundation.secrets)
   const starts = new Starts({ host: launchers, settings, cgroups, capabilities, store, records, ends, force, secrets })
+  const limits = { files: config.maxKeptFiles, bytes: config.maxKeptBytes }
+  const outputs = new Outputs({ ...storage, dataDir, limits, log })
   const dispatcher = new Dispatcher({
     ...storage,
-    ...{ ledger, queue, inFlight, records, starts, ends, force, results, totals, log },
+    ...{ ledger, queue, inFlight, records, starts, ends, force, results, outputs, totals, log },
     bootId: bootId(),
     graceMs: config.terminationGraceMs,
     retryMs: config.launchRetryMs,

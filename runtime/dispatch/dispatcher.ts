@@ -31,6 +31,7 @@ import { type FlightRecord, type InFlight, Launch } from './in-flight.ts'
 import { startedProcess } from './launch-ending.ts'
 import { LaunchRetries } from './launch-retries.ts'
 import type { LauncherRecords } from './launcher-records.ts'
+import type { Outputs } from './outputs.ts'
 import type { ResultFiles } from './result-files.ts'
 import type { PreparedLaunch, Starts } from './start.ts'
 import type { Totals } from './totals.ts'
@@ -57,6 +58,7 @@ export interface DispatcherOptions {
   readonly ends: Ends
   readonly force: Force
   readonly results: ResultFiles
+  readonly outputs: Pick<Outputs, 'reduce'>
   readonly totals: Pick<Totals, 'started'>
   readonly bootId: string
   /** Milliseconds between TERM and KILL. */
@@ -248,12 +250,17 @@ export class Dispatcher {
     if (records.isThrough(task)) launch.endHeard()
   }
 
-  /** Nothing of the task runs any more. Its reservation is released at once; others see the end when it is durable. */
-  async #end(record: FlightRecord, ending: Ending): Promise<void> {
-    const { ledger, inFlight, ends, totals } = this.#options
+  /**
+   * Nothing of the task runs any more. Once its workspace has only its outputs, its reservation is released; others see the
+   * end when it is durable.
+   */
+  async #end(record: FlightRecord, found: Ending): Promise<void> {
+    const { ledger, inFlight, outputs, ends, totals } = this.#options
     const { task } = record
-    if (ending.started !== undefined && task.row.started_at === null) totals.started()
+    if (found.started !== undefined && task.row.started_at === null) totals.started()
     record.ending()
+    ends.removeSecrets(task) // first: no pattern keeps a file with a secret
+    const ending = task.outputs === null ? found : await outputs.reduce(task, found)
     ledger.release(task.task_id)
     inFlight.remove(record)
     const written = ends.writeDown(task, endChange(task, ending))

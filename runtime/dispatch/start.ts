@@ -54,6 +54,7 @@ export class Starts {
     const { host, settings, cgroups, capabilities, store, records, force, secrets } = this.#options
     try {
       const request = given ?? (JSON.parse(store.requestOf(task.task_id)) as TaskRequest)
+      task.outputs = request.outputs ?? null
       const dir = records.dirOf(task)
       const accepted = JSON.parse(task.row.execution_plan) as ExecutionPlan
       const plan = planWithoutLostDefault(accepted, request.limits, capabilities)

@@ -13,6 +13,7 @@ import type { PathLooks } from '../host/path-looks.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
 import { type PlanSettings, planTask } from '../intake/plan.ts'
 import { acceptableRequest } from '../intake/request.ts'
+import { ensureFiles } from '../intake/workspace-files.ts'
 import { reservationFor } from '../ledger/amounts.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
@@ -136,6 +137,7 @@ export class Submissions {
   #check(request: TaskRequest, rootfs: string | undefined): Admission {
     const { store, ledger, dispatcher, capabilities, planSettings, maxQueuedTasks, sandbox } = this.#options
     const plan = planTask(request, capabilities, planSettings)
+    ensureFiles(request, process.platform)
     if (rootfs !== undefined) checkRootIsShown(plan, rootfs, sandbox)
     const { tenant } = request.control_context
     const asking = { tenant, reservation: reservationFor(request.limits) }

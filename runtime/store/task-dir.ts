@@ -156,12 +156,26 @@ export const removeTaskDirNow = ({ task_dir }: TaskDir): void => rmSync(task_dir
 const trashDir = (dataDir: string): string => join(dataDir, 'trash')
 
 /** Frees the name of a directory without a task at once, and returns its new path. `emptyTrash` removes the files. */
-export function discardTaskDir(dataDir: string, name: string): string {
-  mkdirSync(trashDir(dataDir), { mode: 0o700, recursive: true })
-  const path = join(trashDir(dataDir), crypto.randomUUID())
-  renameSync(join(tasksDir(dataDir), name), path)
-  return path
+export const discardTaskDir = (dataDir: string, name: string): string => discard(dataDir, join(tasksDir(dataDir), name))
+
+/** The same for what is at `path`. */
+export function discard(dataDir: string, path: string | Buffer): string {
+  const aside = join(trashDir(dataDir), crypto.randomUUID())
+  for (let tries = 1; ; tries++) {
+    mkdirSync(trashDir(dataDir), { mode: 0o700, recursive: true })
+    try {
+      renameSync(path, aside)
+      return aside
+    } catch (error) {
+      // The start of the service may just have removed the directory that things are moved to.
+      if (tries === MAX_DISCARD_TRIES || systemCodeOf(error) !== 'ENOENT' || !isThere(path)) throw error
+    }
+  }
 }
+
+const MAX_DISCARD_TRIES = 3
+
+const isThere = (path: string | Buffer): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
 
 export const emptyTrash = (dataDir: string): Promise<void> => removeTree(trashDir(dataDir))
 

@@ -87,6 +87,8 @@ export class LiveTask {
   isSilent = false
   /** Files in its workspace that hold, or may hold, secrets: the names that lead to each. */
   secretFiles: readonly (readonly string[])[] = NO_FILES
+  /** Patterns of the files that it keeps; null if it keeps all; undefined before its request was read. */
+  outputs: readonly string[] | null | undefined
   /** The change that a caller is being promised: written with the next commit, but not visible yet. */
   promised: Change | undefined
   /** Its end is being written, together with all earlier changes. */

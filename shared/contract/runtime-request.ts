@@ -159,6 +159,10 @@ export const SubmitTaskRequest = Type.Object(
         examples: [{ TOKEN: 'registry-token' }, { KUBECONFIG: { name: 'cluster', file: '.kube/config' } }],
       }),
     ),
+    outputs: texts(
+      'Files of the workspace that are kept when the task has ended; the others are removed. * and ? stand for characters of a name, ** for any directories. Default: all are kept.',
+      [['dist/**', 'report.xml']],
+    ),
     limits: part(ResourceLimits.properties, 'What the task may use.'),
     sandbox: part(SandboxPolicy.properties, 'How far the task is fenced in.'),
     policy: part(TaskPolicy.properties, 'What happens where the host cannot do all of this.'),

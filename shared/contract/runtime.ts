@@ -106,6 +106,8 @@ export const ResourceUsage = Type.Object({
   system_cpu_ms: maybe(count('Milliseconds of CPU in the kernel.')),
   max_rss_bytes: maybe(count('Largest resident size of one process, in bytes.')),
   memory_peak_bytes: maybe(count('Largest memory of all processes together, in bytes; only with a memory cgroup.')),
+  kept_files: maybe(count('Files that match outputs; only with outputs.')),
+  kept_bytes: maybe(count('Bytes of these files.')),
 })
 export type ResourceUsage = Static<typeof ResourceUsage>
 

@@ -50,6 +50,16 @@ export const runtimeLogEvents = {
     when: 'A submission failed.',
     fields: CAUSE,
   },
+  'cannot reduce a workspace to the outputs of its task': {
+    level: 'warn',
+    when: 'A task with outputs has ended, and files that it does not keep are still there.',
+    fields: CAUSE,
+  },
+  'cannot remove what a task does not keep before the next start': {
+    level: 'warn',
+    when: 'A task with outputs has ended.',
+    fields: CAUSE,
+  },
   'cannot close the directory of a task': {
     level: 'warn',
     when: 'The sandbox user keeps its access to the directory of a task that has ended.',

@@ -4,7 +4,7 @@
  * Both services apply these rules: the runtime service refuses a faulty request, control warns its caller of the refusal.
  * The order of the checks, each of which covers its whole part before the next begins:
  *  1. the body is JSON (`decode.ts`), 2. every field has its JSON type and a known name (`decode.ts`),
- *  3. task_id, 4. execution, 5. secrets, 6. limits, 7. sandbox, 8. policy, 9. control_context, 10. metadata.
+ *  3. task_id, 4. execution, 5. secrets, 6. outputs, 7. limits, 8. sandbox, 9. policy, 10. control_context, 11. metadata.
  * Of several faults the first in that order is named. The result is a valid body with the same result, so stored requests
  * pass the same rules again. Whether the host can run it, only the runtime service knows (`runtime/intake/plan.ts`).
  */
@@ -22,6 +22,7 @@ import { decodeRequest, decodeValue } from './decode.ts'
 import { type Execution, validExecution } from './execution.ts'
 import { requestFault } from './fault.ts'
 import { type Limits, validLimits } from './limits.ts'
+import { validOutputs } from './outputs.ts'
 import { validSandbox } from './sandbox.ts'
 import { type SecretNames, validSecrets } from './secrets.ts'
 import { checkTextMap } from './text.ts'
@@ -35,6 +36,8 @@ export interface TaskRequest {
   readonly execution: Execution
   /** Absent without any. */
   readonly secrets?: SecretNames
+  /** Absent if all files are kept. */
+  readonly outputs?: readonly string[]
   readonly limits: Limits
   readonly sandbox: PlannedSandbox
   /** Default: the mode of the service. */
@@ -65,6 +68,7 @@ function validateRequest(given: SubmitTaskRequest, newTaskId: string): TaskReque
         workspaceSubdir: given.sandbox?.workspace_subdir,
       }),
     }),
+    ...(given.outputs !== undefined && { outputs: validOutputs(given.outputs) }),
     limits: validLimits(given.limits),
     sandbox: validSandbox(given.sandbox),
     policy: validPolicy(given.policy),

@@ -41,6 +41,8 @@ test('the defaults', () => {
     maxOutputBytes: 1_073_741_824,
     sandboxUid: 65_531,
     sandboxPidsMax: 1_024,
+    maxKeptFiles: 10_000,
+    maxKeptBytes: 10 * 1024 ** 3,
     secretsDir: '',
     secretsExcept: [],
     sandboxMask: [],

@@ -1,0 +1,80 @@
+/** What a task with `outputs` leaves in its workspace: the files that match, once the task has ended. */
+import { messageOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
+import { OutputPatterns } from '../intake/output-patterns.ts'
+import type { DirectoryGuard } from '../store/directory-guard.ts'
+import { type KeptAmount, keepFiles } from '../store/kept-files.ts'
+import { removeTree } from '../store/removal.ts'
+import { discard, taskDir } from '../store/task-dir.ts'
+import type { LiveTask, TaskStore } from '../store/task-store.ts'
+import type { Ending } from './ending.ts'
+
+export interface OutputsOptions {
+  readonly store: Pick<TaskStore, 'requestOf'>
+  readonly directory: Pick<DirectoryGuard, 'look'>
+  /** Absolute. */
+  readonly dataDir: string
+  readonly limits: KeptAmount
+  readonly log: Log
+}
+
+export class Outputs {
+  readonly #options: OutputsOptions
+  /** What is not kept is removed in turn, while other tasks go on. The next start removes the rest. */
+  #removal: Promise<void> = Promise.resolve()
+
+  constructor(options: OutputsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Reduces the workspace, and returns the ending of the task. A task that succeeded and whose outputs cannot be kept has
+   * failed. Never rejects.
+   */
+  async reduce(task: LiveTask, ending: Ending): Promise<Ending> {
+    const { store, directory, dataDir, limits, log } = this.#options
+    const { task_id } = task
+    const discarded: string[] = []
+    try {
+      task.outputs ??= (JSON.parse(store.requestOf(task_id)) as TaskRequest).outputs ?? null
+      // Under the path of a lost directory lie the tasks of another service.
+      if (task.outputs === null || directory.look() !== undefined) return ending
+      const reduced = await keepFiles({
+        dir: taskDir(dataDir, task_id),
+        patterns: new OutputPatterns(task.outputs),
+        limits,
+        discard: (path) => discarded.push(discard(dataDir, path)),
+      })
+      if ('tooMuch' in reduced) return failedBy(ending, tooMuch(reduced.tooMuch, limits))
+      return withKept(ending, reduced.kept)
+    } catch (error) {
+      const cause = messageOf(error)
+      log.warn('cannot reduce a workspace to the outputs of its task', { task_id, cause })
+      return failedBy(ending, { code: 'internal', message: `cannot keep the outputs of the task: ${cause}` })
+    } finally {
+      for (const path of discarded) this.#remove(task_id, path)
+    }
+  }
+
+  #remove(task_id: string, path: string): void {
+    this.#removal = this.#removal
+      .then(() => removeTree(path))
+      .catch((error) => {
+        const cause = messageOf(error)
+        this.#options.log.warn('cannot remove what a task does not keep before the next start', { task_id, cause })
+      })
+  }
+}
+
+/** A task that did not succeed keeps its own error. */
+const failedBy = (ending: Ending, error: NonNullable<Ending['error']>): Ending =>
+  ending.status === 'success' ? { ...ending, status: 'failed', error } : ending
+
+const tooMuch = (kind: keyof KeptAmount, limits: KeptAmount): NonNullable<Ending['error']> => ({
+  code: 'resource_limit_exceeded',
+  message: `outputs has more than ${limits[kind]} ${kind} (--max-kept-${kind}); its workspace stays as it is`,
+})
+
+const withKept = (ending: Ending, { files, bytes }: KeptAmount): Ending =>
+  ending.usage === undefined ? ending : { ...ending, usage: { ...ending.usage, kept_files: files, kept_bytes: bytes } }

@@ -1,0 +1,83 @@
+/**
+ * Finds the files below a directory that match patterns, in steps. The walk holds one open directory for each level, and no
+ * recursion. It enters only directories below which something can match.
+ */
+import type { Steps } from '../../shared/steps.ts'
+import { isMatch, type OutputPatterns, type Places } from '../intake/output-patterns.ts'
+import { type Entry, OpenDirectory } from './open-directory.ts'
+
+/** Levels of directories below the top. What is deeper is not found. */
+export const MAX_LEVELS = 64
+
+/** A directory on the way of the walk. */
+export interface WalkedDirectory {
+  /** Undefined for the top. */
+  readonly parent: WalkedDirectory | undefined
+  readonly name: Buffer
+  readonly directory: OpenDirectory
+}
+
+export interface Visitor {
+  /** A file, or what was one when its directory was read. */
+  file(where: WalkedDirectory, name: Buffer): void
+  /** A directory that matches, of which everything below matches, too. */
+  directory(found: WalkedDirectory): void
+  /** All below a directory was visited. It is closed afterwards. */
+  leave?(left: WalkedDirectory): void
+  /** Whether the walk ends here. */
+  readonly isOver?: boolean
+}
+
+interface Candidate extends Entry {
+  readonly places: Places
+}
+
+interface Level extends WalkedDirectory {
+  readonly candidates: Candidate[]
+}
+
+/** Visits what matches below `top`, which the caller closes. */
+export function* visitMatches(top: OpenDirectory, patterns: OutputPatterns, visitor: Visitor): Steps<void> {
+  const levels: Level[] = []
+  const enter = function* (where: WalkedDirectory, places: Places): Steps<void> {
+    const level: Level = { ...where, candidates: [] }
+    levels.push(level)
+    if (where.parent !== undefined && isMatch(places)) visitor.directory(level)
+    for (const entries of where.directory.entries()) {
+      for (const entry of entries) {
+        const next = patterns.enter(places, entry.name.toString())
+        if (next.length > 0 && entry.kind !== 'other') level.candidates.push({ ...entry, places: next })
+        yield
+      }
+    }
+  }
+  const leave = () => {
+    const left = levels.pop()!
+    visitor.leave?.(left)
+    if (left.directory !== top) left.directory[Symbol.dispose]()
+  }
+  try {
+    yield* enter({ parent: undefined, name: Buffer.of(), directory: top }, patterns.start)
+    for (let level = levels.at(-1); level !== undefined && !visitor.isOver; level = levels.at(-1)) {
+      const candidate = level.candidates.pop()
+      yield
+      if (candidate === undefined) {
+        leave()
+        continue
+      }
+      const { name, kind, places } = candidate
+      const directory = kind === 'file' || levels.length > MAX_LEVELS ? undefined : level.directory.child(name, true)
+      if (directory !== undefined) yield* enter({ parent: level, name, directory }, places)
+      else if (kind !== 'directory' && isMatch(places)) visitor.file(level, name)
+    }
+  } finally {
+    while (levels.length > 0) leave()
+  }
+}
+
+/** Opens the directory at `path`, unless there is none. */
+export function openTop(path: string): OpenDirectory | undefined {
+  const slash = path.lastIndexOf('/')
+  using parent = OpenDirectory.open(path.slice(0, slash))
+  return parent.child(Buffer.from(path.slice(slash + 1)), true)
+}

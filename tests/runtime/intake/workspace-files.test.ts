@@ -1,0 +1,10 @@
+import { expect, test } from 'bun:test'
+import { ensureFiles } from '../../../runtime/intake/workspace-files.ts'
+
+test('files of workspaces need Linux', () => {
+  expect(() => ensureFiles({ outputs: ['a'] }, 'darwin')).toThrow(
+    'outputs needs a runtime service on Linux (this one runs on darwin)',
+  )
+  ensureFiles({ outputs: ['a'] }, 'linux')
+  ensureFiles({}, 'darwin')
+})

@@ -1,0 +1,69 @@
+/** Goal: a large workspace is reduced in steps. The rest is tested with real tasks (`tests/contract/runtime-outputs.test.ts`). */
+import { expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { OutputPatterns } from '../../../runtime/intake/output-patterns.ts'
+import { keepFiles } from '../../../runtime/store/kept-files.ts'
+import { discard, taskDir } from '../../../runtime/store/task-dir.ts'
+import { tempDir } from '../../support/temp.ts'
+
+/** Making files takes long on some disks. */
+const MEMORY = '/dev/shm'
+
+const DIRECTORIES = 100
+const FILES = 100
+
+function workspace() {
+  const temp = tempDir(existsSync(MEMORY) ? MEMORY : undefined)
+  const dir = taskDir(temp.path, 't')
+  for (let d = 0; d < DIRECTORIES; d++) {
+    mkdirSync(join(dir.workspace, `d${d}`), { recursive: true })
+    for (let f = 0; f < FILES; f++) writeFileSync(join(dir.workspace, `d${d}/f${f}`), '')
+  }
+  const discarded: string[] = []
+  const limits = { files: DIRECTORIES * FILES, bytes: 1_000 }
+  const reduce = (...patterns: string[]) =>
+    keepFiles({
+      ...{ dir, limits, patterns: new OutputPatterns(patterns) },
+      discard: (path) => discarded.push(discard(temp.path, path)),
+    })
+  return { ...temp, dir, discarded, reduce, [Symbol.dispose]: () => temp[Symbol.dispose]() }
+}
+
+/** Counts turns of the event loop while `work` goes on, and opened descriptors after it. */
+async function turnsDuring(work: Promise<unknown>): Promise<number> {
+  let turns = 0
+  let isOver = false
+  const count = () => {
+    turns++
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  await work
+  isOver = true
+  return turns
+}
+
+const descriptors = () => readdirSync('/proc/self/fd').length
+
+test.each([
+  ['everything is kept', '**', DIRECTORIES * FILES],
+  ['little is kept', '**/f7', DIRECTORIES],
+])('the event loop turns while %s, and no descriptor stays open', async (_, pattern, files) => {
+  using made = workspace()
+  const before = descriptors()
+  const reducing = made.reduce(pattern)
+  expect(await turnsDuring(reducing)).toBeGreaterThan(3)
+  expect(await reducing).toEqual({ kept: { files, bytes: 0 } })
+  expect(descriptors()).toBe(before)
+  expect(readdirSync(made.dir.workspace).length).toBe(DIRECTORIES)
+  expect(made.discarded.length).toBe(1)
+})
+
+test('twice is as good as once', async () => {
+  using made = workspace()
+  const kept = { kept: { files: FILES, bytes: 0 } }
+  expect([await made.reduce('d1/**'), await made.reduce('d1/**')]).toEqual([kept, kept])
+  expect(readdirSync(made.dir.workspace)).toEqual(['d1'])
+  expect(existsSync(join(made.dir.task_dir, 'kept'))).toBe(false)
+})
