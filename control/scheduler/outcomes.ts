@@ -16,8 +16,8 @@ import { lossReasonOf, skipReason } from '../graph/transitions.ts'
 import type { Ending } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { Attempt, AttemptOutcome } from './attempt.ts'
-import type { BackoffQueue } from './backoff-queue.ts'
 import { ConditionQueue, type ConditionQueueOptions } from './condition-queue.ts'
+import type { DueQueue } from './due-queue.ts'
 import { EndedTasks } from './ended-tasks.ts'
 import type { ReadyQueue } from './ready-queue.ts'
 import type { SkipReport } from './skip-report.ts'
@@ -26,7 +26,7 @@ export interface OutcomesOptions {
   readonly store: TaskStore
   readonly log: Log
   readonly ready: ReadyQueue
-  readonly backoffs: BackoffQueue
+  readonly backoffs: DueQueue<Task>
   readonly valueAt: ConditionQueueOptions['valueAt']
   /** Called after the condition of a task was tested, with what follows from it still to be done. */
   readonly onTested: () => void
@@ -38,7 +38,7 @@ export class Outcomes {
   readonly #store: TaskStore
   readonly #log: Log
   readonly #ready: ReadyQueue
-  readonly #backoffs: BackoffQueue
+  readonly #backoffs: DueQueue<Task>
   readonly #conditions: ConditionQueue
   readonly endedTasks = new EndedTasks((dependent, ended, report) => this.#tell(dependent, ended, report))
 

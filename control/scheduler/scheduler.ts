@@ -22,7 +22,7 @@ import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Arrivals } from './arrivals.ts'
 import { Attempts } from './attempts.ts'
-import { BackoffQueue } from './backoff-queue.ts'
+import { DueQueue } from './due-queue.ts'
 import { InputResolver, type InputResolverOptions } from './input-resolver.ts'
 import { Outcomes } from './outcomes.ts'
 import { ReadyQueue } from './ready-queue.ts'
@@ -68,7 +68,11 @@ export class Scheduler {
     () => this.#step(),
     (error) => this.#break(error),
   )
-  readonly #backoffs = new BackoffQueue(this.#ready, () => this.#turns.take())
+  /** Tasks that wait for their next attempt. They hold no slots. */
+  readonly #backoffs = new DueQueue<Task>(
+    (task) => this.#ready.push(task),
+    () => this.#turns.take(),
+  )
   readonly #outcomes: Outcomes
   readonly #arrivals: Arrivals
   readonly #attempts: Attempts

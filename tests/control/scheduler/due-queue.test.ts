@@ -1,7 +1,8 @@
-/** Goal: a waiting task is given back when it is due, not before, and never lost. Method: short waits on the real clock. */
+/** Goal: a waiting task is given back when it is due, not before, never lost, and not once it was removed. Method: short waits on the real clock. */
 import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import type { Task } from '../../../control/graph/graph.ts'
-import { BackoffQueue } from '../../../control/scheduler/backoff-queue.ts'
+import { DueQueue } from '../../../control/scheduler/due-queue.ts'
 import { graphOf } from '../../support/graph.ts'
 import { until } from '../../support/until.ts'
 
@@ -11,10 +12,12 @@ const tasksOf = (count: number) =>
 /** A queue whose due tasks are taken as soon as it says so. */
 function takenFrom() {
   const taken: { task: Task; at: number }[] = []
-  const ready = { push: (task: Task) => void taken.push({ task, at: performance.now() }) }
-  const queue = new BackoffQueue(ready, () => {
-    while (queue.step());
-  })
+  const queue = new DueQueue<Task>(
+    (task) => void taken.push({ task, at: performance.now() }),
+    () => {
+      while (queue.step());
+    },
+  )
   return { queue, taken }
 }
 
@@ -109,5 +112,29 @@ describe('a task that waits', () => {
     )
     expect(taken).toEqual([])
     expect(queue.step()).toBe(false)
+  })
+
+  test('does not come once it was removed, and the others keep their order', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.record({ delay: fc.integer({ min: -1_000, max: -1 }), isRemoved: fc.boolean() }), {
+          maxLength: 60,
+        }),
+        (all) => {
+          const taken: number[] = []
+          const queue = new DueQueue<number>(
+            (i) => void taken.push(i),
+            () => {},
+          )
+          const dues = all.map(({ delay }, i) => queue.add(i, delay))
+          for (const [i, { isRemoved }] of all.entries()) if (isRemoved) queue.remove(dues[i]!)
+          for (const [i, { isRemoved }] of all.entries()) if (isRemoved) queue.remove(dues[i]!) // changes nothing
+          while (queue.step());
+          queue.stop()
+          const kept = [...all.keys()].filter((i) => !all[i]!.isRemoved)
+          expect(taken).toEqual(kept.toSorted((a, b) => dues[a]!.dueAt - dues[b]!.dueAt || a - b))
+        },
+      ),
+    )
   })
 })
