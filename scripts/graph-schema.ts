@@ -5,7 +5,10 @@
  * It is stricter than the service in one respect: fields that a task must have to succeed are required, where the service
  * only warns.
  */
+
+import { approvalParams } from '../control/executors/approval.ts'
 import { actionInputs } from '../control/operations/action-inputs.ts'
+import { APPROVAL_TYPE } from '../shared/contract/approval.ts'
 import { TaskGraph, TaskInput } from '../shared/contract/control.ts'
 import { publicSchema } from '../shared/openapi/public-schema.ts'
 import { FREE_FIELDS } from '../shared/unknown-names.ts'
@@ -16,7 +19,10 @@ type Schema = Readonly<Record<string, unknown>>
 const EXTENSIONS = { '^x[-_]': true }
 
 /** Types without a tool name in front; an executor of one's own may add others. */
-const CATEGORIES = ['os', 'runtime', 'mcp', 'cli-skills']
+const CATEGORIES = ['os', 'runtime', 'mcp', 'cli-skills', APPROVAL_TYPE]
+
+/** Types whose parameters do not depend on a tool, and the names of their schemas. */
+const UNTOOLED = { 'cli-skills': 'cli.run', [APPROVAL_TYPE]: APPROVAL_TYPE }
 
 const TOOLS = Object.keys(actionInputs)
   .filter((kind) => /^(os|runtime)\./.test(kind))
@@ -78,11 +84,15 @@ export function graphFileSchema(): Schema {
             // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
             then: parameters(kind),
           })),
-          // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-          { if: { required: ['type'], properties: { type: { const: 'cli-skills' } } }, then: parameters('cli.run') },
+          ...Object.entries(UNTOOLED).map(([type, kind]) => ({
+            if: { required: ['type'], properties: { type: { const: type } } },
+            // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+            then: parameters(kind),
+          })),
         ],
       },
       placeholder: PLACEHOLDER,
+      [APPROVAL_TYPE]: closed(publicSchema(approvalParams.schema), FREE_FIELDS),
       ...Object.fromEntries(
         [...TOOLS.map(({ kind }) => kind), 'cli.run' as const].map((kind) => [
           kind,

@@ -1,7 +1,7 @@
 /**
  * Sends callbacks for graphs that ask for them.
  *
- * The end of a graph and each failed task cause a callback. The callback is written to its file once the change is on
+ * The end of a graph, each failed task and each approval that waits for its answer cause a callback. The callback is written to its file once the change is on
  * disk, and then delivered. If the service is killed in between, the next start finds the graph without its callback
  * and creates the callback again. So each callback is delivered at least once, under the same id.
  */
@@ -16,6 +16,7 @@ import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { graphTotals } from '../graph/graph-summary.ts'
 import type { Report } from '../graph/report.ts'
+import { onAnswer } from '../graph/waiting.ts'
 import type { EventHistory } from '../journal/event-history.ts'
 import { HistoryGone } from '../journal/event-reader.ts'
 import type { EventRow } from '../journal/event-rows.ts'
@@ -114,6 +115,9 @@ export class Callbacks {
     } else if (change.kind === 'ended' && change.task.status === 'failed') {
       const { callback } = change.task.graph.options
       if (callback !== undefined) this.#taskFailed(change.task, callback)
+    } else if (change.kind === 'approval-asked') {
+      const { callback } = change.task.graph.options
+      if (callback !== undefined) this.#approvalAsked(change.task, callback)
     }
   }
 
@@ -129,7 +133,7 @@ export class Callbacks {
     }
   }
 
-  /** As `#makeUp`, for failed tasks. Returns the ended graphs without a callback. */
+  /** As `#makeUp`, for failed tasks and approvals. Returns the ended graphs without a callback. */
   *#makeUpForTasks(graphs: readonly Graph[]): Steps<Graph[]> {
     const ended: Graph[] = []
     for (let i = 0; i < graphs.length; i++) {
@@ -138,6 +142,7 @@ export class Callbacks {
       if (callback !== undefined) {
         for (let t = 0; t < graph.tasks.length; t++) {
           if (graph.tasks[t]!.status === 'failed') this.#taskFailed(graph.tasks[t]!, callback)
+          else if (graph.tasks[t]!.askedAt !== undefined) this.#approvalAsked(graph.tasks[t]!, callback)
           if (isYieldDue(t)) yield
         }
         if (graph.endedAt !== undefined && !this.#known.has(idOf(graph, 'graph_ended'))) ended.push(graph)
@@ -154,6 +159,17 @@ export class Callbacks {
       ...{ seq, task_id: id, error: errorText.slice(0, MAX_EVENT_ERROR_CHARACTERS) },
       ...(failure?.code !== undefined && { code: failure.code }),
       attempt,
+    }))
+  }
+
+  #approvalAsked(task: Task, callback: GraphCallback): void {
+    if (task.isDeleted || !eventsOf(callback).includes('approval_asked')) return
+    const { seq, id: task_id } = task
+    const { detail: message, until } = onAnswer(task) ?? {}
+    void this.#callBack(task.graph, callback, 'approval_asked', `-${task.position}`, () => ({
+      ...{ seq, task_id },
+      ...(message !== undefined && { message }),
+      ...(until !== undefined && { until }),
     }))
   }
 

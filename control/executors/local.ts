@@ -4,6 +4,7 @@
  */
 import type { Log } from '../../shared/log.ts'
 import type { ControlConfig } from '../config.ts'
+import { approval } from './approval.ts'
 import { CliSkillsExecutor } from './cli-skills.ts'
 import type { Executor } from './executor.ts'
 import { dns } from './os/dns.ts'
@@ -35,6 +36,7 @@ export function localExecutors({ config, env, skills, log }: LocalExecutorsOptio
   return [
     new OsExecutor([shell(commands), file(root), http(root), dns(), tcp, sleep, noop]),
     new CliSkillsExecutor({ ...commands, skills }),
+    approval,
   ]
 }
 

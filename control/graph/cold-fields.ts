@@ -53,6 +53,7 @@ export interface Handle {
 /** State that most tasks never have. `Task` documents each field at its getter. */
 export class ColdFields {
   isConditionMet = false
+  askedAt: number | undefined = undefined
   isBackingOff = false
   hasPlaceholders = false
   resolvedInput: unknown = undefined

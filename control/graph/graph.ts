@@ -289,6 +289,15 @@ export class Task {
     if (isMet !== this.isConditionMet) this.#ensureCold().isConditionMet = isMet
   }
 
+  /** When an approval that waits for its answer was asked for, in milliseconds since 1970. */
+  get askedAt(): number | undefined {
+    return this.#cold?.askedAt
+  }
+
+  set askedAt(at: number | undefined) {
+    if (at !== this.askedAt) this.#ensureCold().askedAt = at
+  }
+
   /** The task waits between two attempts of a running task and holds no slot. */
   get isBackingOff(): boolean {
     return this.#cold?.isBackingOff === true

@@ -1,6 +1,7 @@
 /** Why a task waits. Pure. */
 import { MAX_WAITING_TASKS, type Waiting } from '../../shared/contract/waiting.ts'
 import { isoTime } from '../../shared/iso-time.ts'
+import { expiryOf, shortMessage } from './approval.ts'
 import { standingOf } from './conditions.ts'
 import type { Task } from './graph.ts'
 import { nextBackoffMs } from './retry-rule.ts'
@@ -18,7 +19,7 @@ export interface SlotUse {
  * knows more.
  */
 export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
-  if (task.status === 'pending') return onDependencies(task) ?? onSlot(slots)
+  if (task.status === 'pending') return onDependencies(task) ?? onAnswer(task) ?? onSlot(slots)
   if (task.status !== 'running' || !task.isBackingOff) return undefined
   const until = endOfBackoff(task)
   if (until === undefined || until <= now) return onSlot(slots)
@@ -27,7 +28,8 @@ export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | un
   return { reason: 'backoff', until: isoTime(until), detail: `attempt ${attempt + 1} of ${last} follows` }
 }
 
-function onDependencies(task: Task): Waiting | undefined {
+/** The dependencies that `task` waits for; undefined if it waits for none. */
+export function onDependencies(task: Task): Waiting | undefined {
   const { graph } = task
   const missing = graph.missing[task.position] ?? 0
   if (missing === 0) return undefined
@@ -47,6 +49,22 @@ function isAwaited({ runIf }: Task, dependency: Task): boolean {
   const standing = standingOf(dependency)
   return standing === undefined || (runIf === 'success' && standing !== 'good' && standing !== 'neutral')
 }
+
+/** The answer that an approval waits for; undefined for a task that was not asked for. */
+export function onAnswer(task: Task): Waiting | undefined {
+  const { askedAt, timeout } = task
+  if (askedAt === undefined) return undefined
+  const until = expiryOf(askedAt, timeout)
+  const detail = shortMessage(task)
+  return {
+    reason: 'approval',
+    ...(until !== undefined && until <= MAX_TIME_MS && { until: isoTime(until) }),
+    ...(detail !== undefined && { detail }),
+  }
+}
+
+/** The end of the year 9999: later times have no RFC 3339 form. */
+const MAX_TIME_MS = 253_402_300_799_999
 
 function onSlot({ taken, count, hold }: SlotUse): Waiting {
   const detail = hold ?? `${taken} of ${count} slots are taken (--max-concurrency)`

@@ -8,6 +8,7 @@ import { addDescriptionRoutes } from '../../shared/openapi/serve.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../store/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
+import { addApprovalRoutes } from './approvals.ts'
 import { addCapacityRoute } from './capacity.ts'
 import { addDashboardRoutes } from './dashboard.ts'
 import { addEventRoutes } from './events.ts'
@@ -40,6 +41,7 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   const errorBody = (error: Error): ErrorResponse => ({ error: error.message })
   const app: AnyElysia = httpService({ log, guard, errorBody, maxBodyBytes, unknownFields })
   addTaskRoutes(app, parts)
+  addApprovalRoutes(app, parts)
   addGraphRoutes(app, parts)
   addLogRoutes(app, parts, streamLimits)
   addEventRoutes(app, parts, streamLimits)

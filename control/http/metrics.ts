@@ -81,6 +81,12 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     samples: ({ scheduler }) => [{ value: scheduler.queueLength }],
   },
   {
+    name: 'service_control_approvals_waiting',
+    type: 'gauge',
+    help: 'Tasks that wait until somebody approves or rejects them.',
+    samples: ({ scheduler }) => [{ value: scheduler.approvalsWaiting }],
+  },
+  {
     name: 'service_control_event_streams',
     type: 'gauge',
     help: 'Event streams that are open.',

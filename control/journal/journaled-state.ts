@@ -34,6 +34,7 @@ export interface JournaledState extends TaskState {
   readonly handle_taken?: true
   readonly handle_owner?: string
   readonly condition_met?: true
+  readonly asked_at?: number
   readonly skip_standing?: SkipStanding
   /** Only of deleted tasks, whose records are not in the state file. */
   readonly continue_on_error?: true
@@ -90,6 +91,7 @@ interface Rest {
   readonly handle_taken?: true | undefined
   readonly handle_owner?: string | undefined
   readonly condition_met?: true | undefined
+  readonly asked_at?: number | undefined
   readonly skip_standing?: SkipStanding | undefined
   readonly continue_on_error?: true | undefined
   readonly record?: HiddenRecord | undefined
@@ -152,9 +154,21 @@ const hasRest = (task: Task): boolean =>
   task.isDeleted || task.result instanceof ResultFile || (task.hasColdFields && hasColdRest(task))
 
 const hasColdRest = (task: Task): boolean => {
-  const { isConditionMet, resolvedInput, failure, errorText, progress, attempts, process, handle, reusedFrom } = task
+  const {
+    isConditionMet,
+    askedAt,
+    resolvedInput,
+    failure,
+    errorText,
+    progress,
+    attempts,
+    process,
+    handle,
+    reusedFrom,
+  } = task
   return (
     isConditionMet ||
+    askedAt !== undefined ||
     resolvedInput !== undefined ||
     failure !== undefined ||
     errorText !== undefined ||
@@ -190,7 +204,7 @@ function rowOf({ task, ids, seqs }: StateGroup): Row {
 
 function restOf(task: Task): Rest {
   const { result, resolvedInput, inputFile, failure, errorText, progress, attempts, process } = task
-  const { handle, reusedFrom, isDeleted, skipStanding, isConditionMet } = task
+  const { handle, reusedFrom, isDeleted, skipStanding, isConditionMet, askedAt } = task
   const kept = result instanceof ResultFile ? { result_file: result.name } : { result }
   const handed = handle && {
     handle_id: handle.id,
@@ -209,6 +223,7 @@ function restOf(task: Task): Rest {
     error: errorText,
     ...skipped,
     ...met,
+    asked_at: askedAt,
     failure,
     progress,
     attempts,

@@ -310,7 +310,7 @@ const goesOnElsewhere = ({ status, handle_id }: StoredTask) =>
 function withoutState(entry: StoredTask): Partial<StoredTask> {
   const { status, run_status, attempt, interrupted_attempts, process, handle_id, handle_taken, handle_owner, ...rest } =
     entry
-  const { result, result_file, resolved_input, input_file, condition_met, error, skip_standing, ...others } = rest
-  const { runtime, progress, attempts, updated_at, started_at, finished_at, ...identity } = others
+  const { result, result_file, resolved_input, input_file, condition_met, asked_at, ...more } = rest
+  const { error, skip_standing, runtime, progress, attempts, updated_at, started_at, finished_at, ...identity } = more
   return identity
 }

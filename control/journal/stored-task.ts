@@ -49,6 +49,8 @@ export interface StoredExtras {
    * The condition was met, and the task has not started. Absent in files of earlier versions; then it is tested again.
    */
   readonly condition_met?: true
+  /** When an approval that waits for its answer was asked for, in milliseconds since 1970. */
+  readonly asked_at?: number
   /** How a skipped task counts for its dependents (`Task.skipStanding`). */
   readonly skip_standing?: SkipStanding
   /** Outcomes of dependencies whose records were removed. */
@@ -112,11 +114,13 @@ const progressExtras = ({
   handle,
   skipStanding,
   isConditionMet,
+  askedAt,
 }: Task) => ({
   seq,
   graph_ordinal: graph.ordinal,
   ...(interruptedAttempts > 0 && { interrupted_attempts: interruptedAttempts }),
   ...(isConditionMet && { condition_met: true as const }),
+  ...(askedAt !== undefined && { asked_at: askedAt }),
   ...(skipStanding !== undefined && { skip_standing: skipStanding }),
   ...(inputFile !== undefined && { input_file: inputFile.name }),
   ...(process !== undefined && { process }),
@@ -232,6 +236,7 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   task.inputFile = entry.input_file === undefined ? undefined : new ResultFile(entry.input_file)
   task.errorText = entry.error ?? undefined
   task.isConditionMet = entry.condition_met === true
+  task.askedAt = entry.asked_at ?? undefined
   task.skipStanding = entry.skip_standing
   task.failure = runtime?.error
   task.progress = entry.progress == null ? undefined : [...entry.progress]

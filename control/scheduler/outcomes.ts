@@ -5,8 +5,10 @@
  * and its dependents hear of that. In a graph without rules a success makes them ready, and all other outcomes skip them.
  * In a graph with rules each of them decides for itself (`conditions.ts`).
  */
+import type { ApprovalResult } from '../../shared/contract/approval.ts'
 import { CONDITION_NOT_MET, NO_DEPENDENCY_FAILED } from '../../shared/contract/run-if.ts'
 import type { Log } from '../../shared/log.ts'
+import { rejection } from '../graph/approval.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import { decide, type SkipStanding, STANDING_BITS, standingOf } from '../graph/conditions.ts'
 import type { Failure } from '../graph/failure.ts'
@@ -25,7 +27,8 @@ import type { SkipReport } from './skip-report.ts'
 export interface OutcomesOptions {
   readonly store: TaskStore
   readonly log: Log
-  readonly ready: ReadyQueue
+  /** Gets the tasks that may run. */
+  readonly ready: Pick<ReadyQueue, 'push'>
   readonly backoffs: DueQueue<Task>
   readonly valueAt: ConditionQueueOptions['valueAt']
   /** Called after the condition of a task was tested, with what follows from it still to be done. */
@@ -37,7 +40,7 @@ export interface OutcomesOptions {
 export class Outcomes {
   readonly #store: TaskStore
   readonly #log: Log
-  readonly #ready: ReadyQueue
+  readonly #ready: Pick<ReadyQueue, 'push'>
   readonly #backoffs: DueQueue<Task>
   readonly #conditions: ConditionQueue
   readonly endedTasks = new EndedTasks((dependent, ended, report) => this.#tell(dependent, ended, report))
@@ -51,7 +54,7 @@ export class Outcomes {
       ...{ valueAt, onTested, onDefect },
       onMet: (task) => this.#conditionMet(task),
       onUnmet: (task, place) => this.#skip(task, `${CONDITION_NOT_MET}${place}`, 'neutral', undefined),
-      onFault: (task, failure) => this.#failWithoutAttempt(task, failure),
+      onFault: (task, failure) => this.failWithoutAttempt(task, failure),
     })
   }
 
@@ -61,10 +64,20 @@ export class Outcomes {
     this.#ready.push(task)
   }
 
-  /** Its condition cannot be tested. The record has a failure only of a task that has started. */
-  #failWithoutAttempt(task: Task, failure: Failure): void {
+  /**
+   * Nothing is executed: its condition cannot be tested, or it waits for an answer that does not come. The record has a
+   * failure only of a task that has started.
+   */
+  failWithoutAttempt(task: Task, failure: Failure): void {
     this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
     this.failed(task, { failure, isFinal: true })
+  }
+
+  /** Ends an approval that was asked for. */
+  answered(task: Task, answer: ApprovalResult): void {
+    this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
+    if (answer.approved) this.#end(task, { status: 'success', result: answer })
+    else this.failed(task, { failure: rejection(answer), result: answer, isFinal: true })
   }
 
   take({ task, handle, output }: Attempt, outcome: AttemptOutcome): void {

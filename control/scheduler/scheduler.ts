@@ -5,21 +5,25 @@
  * (a task is ready, a task is lost) and takes a turn, which repeats `#step` until nothing is left to do (`turns.ts`). There
  * is no recursion and no polling: a chain of 100,000 tasks is a loop.
  *
- * `attempts.ts` starts attempts, `outcomes.ts` applies their outcomes.
+ * `attempts.ts` starts attempts, `outcomes.ts` applies their outcomes. Tasks that a caller decides about wait apart
+ * (`approvals.ts`).
  *
  * An error of an executor fails its attempt and nothing else (`attempt.ts`). Any other error here is a defect of the
  * service, after which the states in memory may contradict each other. The scheduler then starts no more attempts, `fault`
  * contains the reason, and `onFault` is called.
  */
+import type { ApprovalResult } from '../../shared/contract/approval.ts'
 import { messageOf, stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import type { OutputSoFar } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
+import { isApproval, unanswered } from '../graph/approval.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import { Approvals } from './approvals.ts'
 import { Arrivals } from './arrivals.ts'
 import { Attempts } from './attempts.ts'
 import { DueQueue } from './due-queue.ts'
@@ -73,6 +77,7 @@ export class Scheduler {
     (task) => this.#ready.push(task),
     () => this.#turns.take(),
   )
+  readonly #approvals: Approvals
   readonly #outcomes: Outcomes
   readonly #arrivals: Arrivals
   readonly #attempts: Attempts
@@ -97,8 +102,17 @@ export class Scheduler {
     this.#onFault = onFault ?? (() => {})
     this.#store = store
     this.#log = log
+    this.#approvals = new Approvals({
+      resolveInput: (task, signal) => inputs.resolve(task, signal),
+      onAsked: (task) => store.apply({ kind: 'approval-asked', task, at: Date.now() }),
+      onFault: (task, failure) => this.#outcomes.failWithoutAttempt(task, failure),
+      onExpired: (task) => this.#outcomes.failWithoutAttempt(task, unanswered(task.timeout!)),
+      wake: () => this.#turns.take(),
+      onDefect: (error) => this.#break(error),
+    })
+    const ready = { push: (task: Task) => (isApproval(task) ? this.#approvals : this.#ready).push(task) }
     this.#outcomes = new Outcomes({
-      ...{ store, log, ready: this.#ready, backoffs: this.#backoffs },
+      ...{ store, log, ready, backoffs: this.#backoffs },
       valueAt: (task, reference, field) => inputs.valueOf(task, reference, field),
       onTested: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
@@ -125,6 +139,11 @@ export class Scheduler {
   get slotUse(): SlotUse {
     const { slotUse } = this.#attempts
     return this.#fault === undefined ? slotUse : { ...slotUse, hold: this.#fault }
+  }
+
+  /** Approvals that wait for an answer. */
+  get approvalsWaiting(): number {
+    return this.#approvals.count
   }
 
   /** Tasks whose attempts execute. */
@@ -175,10 +194,20 @@ export class Scheduler {
     if (task.status === 'cancelling' && task.handle !== undefined) this.killRemote(task, task.handle)
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
     if (wasPending) {
+      this.#approvals.withdraw(task)
       this.#outcomes.endedTasks.add(task)
       if (task.graph.live === 0) this.#outcomes.graphEnded(task.graph)
     }
     this.#turns.take()
+  }
+
+  /** Ends an approval with the answer of a caller; false if it does not wait for one. */
+  answer(task: Task, answer: ApprovalResult): boolean {
+    if (!this.#approvals.isAsked(task)) return false
+    this.#approvals.withdraw(task)
+    this.#outcomes.answered(task, answer)
+    this.#turns.take()
+    return true
   }
 
   /**
@@ -231,6 +260,7 @@ export class Scheduler {
       return
     }
     if (task.handle !== undefined) this.killRemote(task, task.handle)
+    this.#approvals.withdraw(task)
     this.#outcomes.cancelled(task, report)
   }
 
@@ -245,6 +275,7 @@ export class Scheduler {
    */
   async stop(graceMs: number): Promise<void> {
     this.#attempts.startNoMore()
+    this.#approvals.stop()
     this.#backoffs.stop()
     const interrupt = setTimeout(() => this.interrupt(), graceMs)
     await this.#attempts.idle()
@@ -261,8 +292,9 @@ export class Scheduler {
     const hasTold = this.#outcomes.endedTasks.step()
     const hasArrived = this.#arrivals.step()
     const hasQueued = this.#backoffs.step()
+    const hasAsked = this.#approvals.step()
     const hasStarted = this.#attempts.startNext()
-    return hasTold || hasArrived || hasQueued || hasStarted
+    return hasTold || hasArrived || hasQueued || hasAsked || hasStarted
   }
 
   /** Stops for good after a defect. */
@@ -270,6 +302,7 @@ export class Scheduler {
     if (this.#fault !== undefined) return
     this.#fault = `the scheduler has stopped: ${messageOf(error)}`
     this.#turns.stop()
+    this.#approvals.stop()
     this.#backoffs.stop()
     this.#log.error('the scheduler has stopped because of a defect: no task is started any more', {
       cause: stackOf(error),

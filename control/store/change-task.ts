@@ -15,15 +15,19 @@ export function changeTask(change: AttemptChange): void {
     case 'condition-met':
       task.isConditionMet = true
       break
+    case 'approval-asked':
+      task.askedAt = at
+      break
     case 'attempt-started':
       if (task.status !== 'running') moveTo(task, 'running')
       task.isBackingOff = false
       task.isConditionMet = false
-      task.startedAt ??= at
+      task.startedAt ??= task.askedAt ?? at
       task.failure = undefined
       if (task.handle !== undefined) break // the attempt of an earlier run continues
       task.attempt++
-      task.attemptStartedAt = at
+      task.attemptStartedAt = task.askedAt ?? at
+      task.askedAt = undefined
       break
     case 'input-resolved':
       task.resolvedInput = change.input

@@ -32,7 +32,9 @@ export type Change =
   | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
   /** The condition of a pending task was met. It is not tested again. */
   | { readonly kind: 'condition-met'; readonly task: Task; readonly at: number }
-  /** An attempt begins to execute. */
+  /** An approval waits for the answer of a caller from now on. */
+  | { readonly kind: 'approval-asked'; readonly task: Task; readonly at: number }
+  /** An attempt begins to execute. An approval that was asked for: it is about to end. */
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
   /** The placeholders in the input were replaced by values. `input` is what the record keeps, `file` a large input. */
   | {

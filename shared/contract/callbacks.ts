@@ -1,10 +1,10 @@
 /** Callbacks of graphs: what a submission may ask for, and what is sent. */
 import { type Static, Type } from '@sinclair/typebox'
-import { count, maybe, oneOf, text } from './answer-schema.ts'
+import { count, maybe, oneOf, text, time } from './answer-schema.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 
 /** What a graph may be called back for. */
-export const CALLBACK_EVENTS = ['graph_ended', 'task_failed'] as const
+export const CALLBACK_EVENTS = ['graph_ended', 'task_failed', 'approval_asked'] as const
 export type CallbackEvent = (typeof CALLBACK_EVENTS)[number]
 
 export const MAX_CALLBACK_URL_CHARACTERS = 2_048
@@ -52,5 +52,13 @@ export const CALLBACK_BODIES = {
     error: text('The error of the task; at most 1000 characters.'),
     code: maybe(text('Its runtime.error.code.')),
     attempt: count('Number of the last attempt.'),
+  }),
+  /** For each approval that waits for its answer from now on. */
+  approval_asked: Type.Object({
+    event: Type.Literal('approval_asked'),
+    ...common,
+    task_id: text('Id of the task.'),
+    message: maybe(text('What is to be decided; the beginning of a long message.')),
+    until: maybe(time('When the time for an answer is over.')),
   }),
 } as const

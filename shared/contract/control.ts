@@ -90,7 +90,11 @@ export type Backoff = Immutable<Static<typeof Backoff>>
 /** A submitted task. Later checks cover empty `id` and `type`, and the rules for `retry`. */
 export const TaskInput = Type.Object({
   id: orNull(Type.String(), 'string', 'Non-empty and unique within the graph.'),
-  type: orNull(Type.String(), 'string', 'The executor: a category (os) or a legacy type (shell, file, http ...).'),
+  type: orNull(
+    Type.String(),
+    'string',
+    'The executor: a category (os), a legacy type (shell, file, http ...), or approval: a task that waits until somebody approves or rejects it.',
+  ),
   tool_name: orNull(Type.String(), 'string', 'The tool of the category: shell, file, http, dns, tcp, sleep, noop.'),
   params: Type.Optional(
     Type.Unknown({

@@ -91,7 +91,7 @@ export const EVENT_KINDS = {
     }),
   ),
   task_changed: kind(
-    'A task changed: it started, reported progress, failed an attempt, is being cancelled, or ended, or its outcome was reused. Changes within a few milliseconds are one event.',
+    'A task changed: it started, reported progress, failed an attempt, waits for an approval from now on, is being cancelled, or ended, or its outcome was reused. Changes within a few milliseconds are one event.',
     Type.Object({ graph_id: graphId, ...TaskEventState.properties }),
   ),
   task_waiting: kind(

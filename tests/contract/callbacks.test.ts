@@ -82,6 +82,41 @@ test('each failed task is called back for, where that is asked for, and nothing 
   expect(receiver.received.map(({ data }) => data.event)).toEqual(['task_failed', 'task_failed', 'graph_ended'])
 })
 
+test('each approval that waits for its answer is called back for, also by the start after a kill', async () => {
+  using temp = tempDir()
+  const dataDir = join(temp.path, 'data')
+  await using receiver = startReceiver()
+  const callback = { url: receiver.url, events: ['approval_asked'] }
+  const message = 'x'.repeat(600)
+  const tasks = [
+    { id: 'sure', type: 'approval', params: { message }, timeout: 3_600_000 },
+    { id: 'mute', type: 'approval' },
+    { id: 'later', type: 'approval', depends_on: ['mute'] },
+  ]
+  await using first = await startControl({ ...ANY, dataDir })
+  const graph_id = await graphIdOf(await first.post({ name: 'release', callback, tasks }))
+  const received = (await receiver.has(2)).map(({ data }) => data)
+  const { waiting } = await first.get('sure')
+  const common = { event: 'approval_asked', graph_id, name: 'release', seq: expect.any(Number) }
+  expect(received).toEqual([
+    { ...common, task_id: 'sure', message: `${'x'.repeat(499)}…`, until: waiting!.until! },
+    { ...common, task_id: 'mute' },
+  ])
+  await using stream = await EventStreamClient.open(`${first.url}/graphs/${graph_id}/events?after=0`)
+  const isOfSure = (event: object) => 'task_id' in event && event.task_id === 'sure'
+  expect((await stream.once((events) => events.some(isOfSure))).find(isOfSure)!.seq).toBe(Number(received[0]!.seq))
+  await first.stop('SIGKILL')
+  writeFileSync(join(dataDir, 'callbacks.jsonl'), '') // as if the service had not come that far
+  await using second = await startControl({ ...ANY, dataDir })
+  expect((await receiver.has(4)).slice(2).map(({ data }) => data)).toEqual(received)
+  await until(
+    () => second.get('mute'),
+    ({ waiting }) => waiting?.reason === 'approval',
+  )
+  await second.fetch('/tasks/mute/approve', { method: 'POST', body: '{"who": "ada"}' })
+  expect((await receiver.has(5)).at(-1)!.data.task_id).toBe('later')
+})
+
 describe('seq is the number of the event', () => {
   const tasks = [noop, { id: 'b', type: 'shell', params: { script: 'exit 3' }, retry: 1 }]
   /** The numbers of the event that `b` failed, and of the event that its graph ended. */
@@ -369,7 +404,7 @@ describe('refused at submission', () => {
       ...[400, 'unknown field "callback.event" in graph (did you mean "callback.events"?)'],
     ])
     expect(await refused({ url, events: ['ended'] })).toEqual([
-      ...[400, 'invalid JSON: callback.events: expected names of graph_ended, task_failed'],
+      ...[400, 'invalid JSON: callback.events: expected names of graph_ended, task_failed, approval_asked'],
     ])
   })
 })

@@ -4,11 +4,13 @@
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { describedControl, describedRuntime } from '../../scripts/described-apps.ts'
+import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { OpenApiDocument } from '../../shared/openapi/document.ts'
 import { type DescribedRoute, describedRoutes } from '../../shared/openapi/route.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { DescribedService } from '../support/described.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { until } from '../support/until.ts'
 
 setDefaultTimeout(30_000)
 
@@ -96,6 +98,33 @@ describe('real answers of control', () => {
     for (const id of ['slow', 'ok', 'bad']) await service.ask('POST /tasks/{id}/cancel', { values: { id } })
     await service.ask('GET /tasks/{id}', { values: { id: 'slow' } })
     await service.ask('DELETE /tasks/{id}', { values: { id: 'ok' } })
+  })
+
+  test('to approvals', async () => {
+    const tasks = ['yes', 'no'].map((id) => ({ id, type: 'approval', params: { message: 'Go?' }, timeout: 60_000 }))
+    const who = post({ who: 'ada', why: 'so it is' })
+    const paths = ['/tasks/{id}', '/graphs/{id}/tasks/{task_id}'] as const
+    for (const path of paths) {
+      const scope = path.startsWith('/graphs') && { scope: 'graph' }
+      const { body } = await service.ask('POST /tasks', post({ tasks, ...scope }))
+      const { graph_id } = body as { graph_id: string }
+      const valuesOf = (id: string) => (scope ? { id: graph_id, task_id: id } : { id })
+      for (const [id, verb] of [
+        ['yes', 'approve'],
+        ['no', 'reject'],
+      ] as const) {
+        const values = valuesOf(id)
+        await until(
+          async () => ((await service.ask(`GET ${path}`, { values })).body as TaskRecord).waiting?.reason,
+          (reason) => reason === 'approval',
+        )
+        await service.ask(`POST ${path}/${verb}`, { values, ...post({ who: '' }) })
+        await service.ask(`POST ${path}/${verb}`, { values, ...post({ who: 'x'.repeat(70_000) }) })
+        await service.ask(`POST ${path}/${verb}`, { values, ...who })
+        await service.ask(`POST ${path}/${verb}`, { values, ...post({ who: 'bob' }) })
+        await service.ask(`POST ${path}/${verb}`, { values: valuesOf('nobody'), ...who })
+      }
+    }
   })
 
   test('to graphs as a whole', async () => {

@@ -127,7 +127,7 @@ describe.each(ERAS)('era %s', (era) => {
       'invalid input: tasks: expected array of tasks, got string',
     )
     expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'nope' }] })).toBe(
-      'unknown task type: nope (available: cli-skills, mcp, os, runtime) or a short form: dns, file, http, noop, shell, sleep, tcp',
+      'unknown task type: nope (available: approval, cli-skills, mcp, os, runtime) or a short form: dns, file, http, noop, shell, sleep, tcp',
     )
     expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'noop', depends_on: ['b'] }] })).toBe(
       'task a depends on unknown task b',
@@ -352,7 +352,7 @@ test('capabilities say what there is, and the input of a kind', async () => {
   await using mcp = await startMcpControl({ odd: oddServer() })
   await using agent = await connectClient(mcp.control.url)
   const { data } = await agent.call('capabilities')
-  expect(data.task_types).toEqual(['cli-skills', 'mcp', 'os', 'runtime'])
+  expect(data.task_types).toEqual(['approval', 'cli-skills', 'mcp', 'os', 'runtime'])
   expect(data.mcp_servers).toEqual(['builtin', 'odd'])
   expect(data.limits.wait_ms).toBe(50_000)
   expect(data.action_kinds.map(({ kind }: { kind: string }) => kind)).toContain('mcp.call')

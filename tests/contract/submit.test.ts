@@ -243,7 +243,7 @@ describe('check 7: every task type must be a registered executor type', () => {
     'an unknown type is named with the sorted list of registered types: %s',
     async (type) => {
       expect(await refused({ tasks: [{ id: 'a', type }] })).toStartWith(
-        `unknown task type: ${type} (available: cli-skills, mcp, os, runtime) or a short form: dns, file, http, noop, shell, sleep, tcp`,
+        `unknown task type: ${type} (available: approval, cli-skills, mcp, os, runtime) or a short form: dns, file, http, noop, shell, sleep, tcp`,
       )
     },
   )

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { runClient } from '../support/client.ts'
 import { startControl } from '../support/control.ts'
+import { until } from '../support/until.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 const GRAPHS = join(ROOT, 'examples/graphs')
@@ -21,7 +22,7 @@ const page = readFileSync(join(ROOT, 'docs/graphs.md'), 'utf8')
 const readme = readFileSync(join(ROOT, 'examples/README.md'), 'utf8')
 
 test('each file is known here', () => {
-  expect(readdirSync(GRAPHS).toSorted()).toEqual(Object.keys(ENDS).toSorted())
+  expect(readdirSync(GRAPHS).toSorted()).toEqual([...Object.keys(ENDS), 'approval.json'].toSorted())
 })
 
 test.each(Object.entries(ENDS))('%s is shown, and ends as the page says', async (name, { state, others }) => {
@@ -34,6 +35,36 @@ test.each(Object.entries(ENDS))('%s is shown, and ends as the page says', async 
   expect(data.state).toBe(state)
   const ended = data.tasks.filter(({ status }) => status !== 'success').map(({ id, status }) => [id, status])
   expect(Object.fromEntries(ended)).toEqual(others)
+})
+
+const approval = join(GRAPHS, 'approval.json')
+
+test('approval.json is shown', () => {
+  expect(page).toContain(`\`\`\`json\n${readFileSync(approval, 'utf8')}\`\`\`\n`)
+  expect(readme).toContain('`graphs/approval.json`')
+})
+
+test.each([
+  ['approve', 'success', 'carry-out', 'apologise', 'carried out, as agreed with ada\n'],
+  ['reject', 'failed', 'apologise', 'carry-out', 'not carried out: not on a Friday\n'],
+])('approval.json ends as the page says after %s', async (verb, state, taken, notTaken, stdout) => {
+  await using control = await startControl()
+  const submitted = await runClient(['submit', approval], { url: control.url })
+  const { graph_id } = submitted.envelope.data as { graph_id: string }
+  const recordOf = async (id: string) =>
+    (await (await control.fetch(`/graphs/${graph_id}/tasks/${id}`)).json()) as TaskRecord
+  const { waiting } = await until(
+    () => recordOf('sure'),
+    ({ waiting }) => waiting?.reason === 'approval',
+  )
+  expect(waiting?.detail).toContain('2. migrate the database')
+  const answer = ['--who', 'ada', '--why', 'not on a Friday']
+  expect((await runClient([verb, `${graph_id}/sure`, ...answer], { url: control.url })).exitCode).toBe(0)
+  const { exitCode, envelope: watched } = await runClient(['watch', graph_id], { url: control.url })
+  expect([exitCode, watched.data?.state]).toEqual([state === 'success' ? 0 : 1, state])
+  expect((await recordOf(taken)).result).toMatchObject({ stdout })
+  expect((await recordOf(notTaken)).status).toBe('skipped')
+  expect((await recordOf('release')).status).toBe('success')
 })
 
 test('map.json hands the outputs of tasks to others', async () => {

@@ -29,6 +29,7 @@ export class GraphModel {
   readonly #states = new Map<string, State>()
   readonly #skippedAs = new Map<string, Counts>()
   readonly #deleted = new Set<string>()
+  readonly #asked = new Set<string>()
   #isCancelled = false
 
   constructor(tasks: readonly ModelTask[]) {
@@ -104,7 +105,7 @@ export class GraphModel {
   /** The errors with which a task may be skipped now, and how it counts then. */
   skips(id: string): ReadonlyMap<string, Counts> {
     const allowed = new Map<string, Counts>()
-    if (this.stateOf(id) !== 'waiting' || this.#isCancelled) return allowed
+    if (this.stateOf(id) !== 'waiting' || this.#isCancelled || this.#asked.has(id)) return allowed
     if (this.#dependenciesAllow(id)) {
       const { when } = this.#task(id)
       if (when !== undefined && !this.#isMet(id)) allowed.set(`condition not met: ${when.$from}${when.path}`, 'neutral')
@@ -130,6 +131,24 @@ export class GraphModel {
   #because(dependency: string): string {
     const state = this.stateOf(dependency)
     return `dependency ${dependency} ${state === 'gone' ? 'deleted' : state}`
+  }
+
+  /** An approval waits for its answer: it may run, and is not skipped any more. */
+  asked(id: string): void {
+    if (!this.mayStart(id)) this.#fault(id, 'was asked for')
+    if (this.#asked.has(id)) this.#fault(id, 'was asked for twice')
+    this.#asked.add(id)
+  }
+
+  /**
+   * How an approval ends that is answered, or not in time. `error` is undefined after it was approved. One with a condition
+   * that cannot be tested fails without being asked for.
+   */
+  answered(id: string, error: string | undefined): void {
+    const failsUnasked = error !== undefined && this.#cannotBeTested(id)
+    if (!this.#asked.has(id) && !failsUnasked) this.#fault(id, 'was answered')
+    this.started(id)
+    this.ended(id, error === undefined ? 'success' : 'failed', error)
   }
 
   started(id: string): void {

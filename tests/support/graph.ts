@@ -8,7 +8,7 @@ import type { TaskInput } from '../../shared/contract/control.ts'
 import { runSync } from '../../shared/steps.ts'
 
 /** Types that these graphs may name; `test` is for executors of the tests' own. */
-const TYPES: ReadonlySet<string> = new Set(['os', 'runtime', 'mcp', 'test'])
+const TYPES: ReadonlySet<string> = new Set(['approval', 'os', 'runtime', 'mcp', 'test'])
 
 let graphs = 0
 

@@ -78,7 +78,10 @@ describe('a refusal says which field, and what it may be', () => {
     [{ callback: { url: 'a' } }, 'callback.url: expected an http: or https: address'],
     [{ callback: { url: `http://${'a'.repeat(2_042)}` } }, 'callback.url: expected at most 2048 characters, got 2049'],
     [{ callback: { url: 'http://a', events: 'x' } }, 'callback.events: expected array of strings'],
-    [{ callback: { url: 'http://a', events: ['x'] } }, 'callback.events: expected names of graph_ended, task_failed'],
+    [
+      { callback: { url: 'http://a', events: ['x'] } },
+      'callback.events: expected names of graph_ended, task_failed, approval_asked',
+    ],
   ])('%j', (fields, fault) => {
     expect(graphOptions(fields)).toBeUndefined()
     expect(graphOptionsFault(fields)).toBe(fault)

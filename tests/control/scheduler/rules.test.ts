@@ -6,6 +6,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import { isApproval } from '../../../control/graph/approval.ts'
 import type { Graph, Task } from '../../../control/graph/graph.ts'
 import { graphTotals } from '../../../control/graph/graph-summary.ts'
 import { checkedEntry } from '../../../control/journal/checked-entry.ts'
@@ -27,7 +28,10 @@ import { after, task, World } from '../../support/scheduler-world.ts'
 import { type Script, ScriptedExecutor } from '../../support/scripted-executor.ts'
 import { until } from '../../support/until.ts'
 
-type RuledTask = ModelTask & TaskInput & { id: string; depends_on: string[]; input: Script }
+type RuledTask = ModelTask & TaskInput & { id: string; depends_on: string[]; input: Script; ends?: ApprovalEnd }
+
+/** How an approval ends. */
+type ApprovalEnd = 'approved' | 'rejected' | 'expires'
 
 const randomRule = fc.record(
   {
@@ -39,6 +43,12 @@ const randomRule = fc.record(
   },
   { requiredKeys: [] },
 )
+
+/** For most tasks undefined: they are no approvals. */
+const randomEnd = fc.option(fc.constantFrom<ApprovalEnd>('approved', 'approved', 'rejected', 'expires'), {
+  nil: undefined,
+  freq: 2,
+})
 
 const randomScript = fc.record({
   turns: fc.nat(3),
@@ -59,19 +69,23 @@ const ruledGraph = (maxTasks: number) =>
   fc
     .tuple(
       randomGraph({ type: 'test', maxTasks }),
-      fc.array(fc.tuple(randomScript, randomRule, fc.nat(), randomTest), { minLength: maxTasks, maxLength: maxTasks }),
+      fc.array(fc.tuple(randomScript, randomRule, fc.nat(), randomTest, randomEnd), {
+        minLength: maxTasks,
+        maxLength: maxTasks,
+      }),
     )
     .map(([tasks, more]) =>
       tasks.map((each, i): RuledTask => {
-        const [input, rule, pick, test] = more[i]!
+        const [input, rule, pick, test, ends] = more[i]!
         const { length } = each.depends_on
         const when = { $from: each.depends_on[pick % length]!, path: '/status', ...test }
-        return { ...each, ...rule, input, ...(length > 0 && test !== undefined && { when }) } as RuledTask
+        const asks = ends && { type: 'approval', input: {}, ends, retry: 1, ...(ends === 'expires' && { timeout: 1 }) }
+        return { ...each, ...rule, input, ...(length > 0 && test !== undefined && { when }), ...asks } as RuledTask
       }),
     )
 
 interface Interference {
-  readonly action: 'cancel' | 'delete' | 'cancel-graph' | 'restart' | 'snapshot'
+  readonly action: 'answer' | 'cancel' | 'delete' | 'cancel-graph' | 'restart' | 'snapshot'
   readonly afterTurns: number
   readonly pick: number
 }
@@ -86,6 +100,7 @@ class Run {
   readonly model: GraphModel
   readonly #executor = new ScriptedExecutor()
   readonly #ids: readonly string[]
+  readonly #ends: ReadonlyMap<string, ApprovalEnd>
   #store = new TaskStore()
   #scheduler = this.#newScheduler()
   graph: Graph
@@ -100,6 +115,7 @@ class Run {
   constructor(tasks: readonly RuledTask[]) {
     this.model = new GraphModel(tasks)
     this.#ids = tasks.map(({ id }) => id)
+    this.#ends = new Map(tasks.flatMap(({ id, ends }) => (ends === undefined ? [] : [[id, ends]])))
     const body = new TextEncoder().encode(JSON.stringify({ tasks }))
     this.graph = acceptGraph(this.#store, JSON.parse(JSON.stringify(tasks)))
     this.#frames = [frame('g', encodeGraph(this.graph, body))]
@@ -120,7 +136,10 @@ class Run {
       if (!('task' in change)) return
       const { id } = change.task
       this.#changed.add(change.task)
-      if (change.kind === 'attempt-started' && before === 'pending') model.started(id)
+      if (change.kind === 'approval-asked') model.asked(id)
+      else if (change.kind === 'ended' && isApproval(change.task) && wasAnswered(change.task))
+        model.answered(id, change.task.errorText)
+      else if (change.kind === 'attempt-started' && before === 'pending' && !isApproval(change.task)) model.started(id)
       else if (change.kind === 'ended') model.ended(id, change.task.status, change.task.errorText)
       else if (change.kind === 'deleted') model.deleted(id)
     })
@@ -137,8 +156,17 @@ class Run {
       const open = this.graph.tasks.filter(({ isTerminal, neverRuns }) => !isTerminal && !neverRuns)
       await runCooperatively(this.#scheduler.cancelAll(open, () => {}))
     } else if (found === undefined || found.isDeleted) return
+    else if (action === 'answer') this.#answer(found)
     else if (action === 'delete') this.#scheduler.delete(found)
     else void this.#scheduler.cancel(found)
+  }
+
+  /** Answers an approval as its script says, if it waits for that. */
+  #answer(task: Task): void {
+    const end = this.#ends.get(task.id)
+    if (end === undefined || end === 'expires') return
+    if (this.#scheduler.answer(task, { approved: end === 'approved', who: 'ada', at: 'now' }))
+      expect(task.status).toBe(end === 'approved' ? 'success' : 'failed')
   }
 
   #flush(): void {
@@ -190,7 +218,10 @@ class Run {
 
   async over(): Promise<void> {
     await until(
-      () => this.#isForgotten || this.graph.live === 0,
+      () => {
+        for (const each of this.graph.tasks) if (!each.isTerminal) this.#answer(each)
+        return this.#isForgotten || this.graph.live === 0
+      },
       (isOver) => isOver,
     )
   }
@@ -208,6 +239,9 @@ class Run {
 }
 
 const ENDED: ReadonlySet<string> = new Set(['success', 'failed', 'skipped', 'cancelled'])
+
+/** Whether an ended approval was answered, or was not in time. */
+const wasAnswered = ({ status }: Task): boolean => status === 'success' || status === 'failed'
 
 function frame(kind: 'g' | 't', parts: readonly (string | Uint8Array)[]): Frame {
   const payload = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))
@@ -227,8 +261,12 @@ describe('a graph with rules', () => {
     await fc.assert(
       fc.asyncProperty(ruledGraph(16), async (tasks) => {
         const run = await ran(tasks)
-        const scripts = new Map(tasks.map(({ id, input }) => [id, input]))
-        const alone = GraphModel.run(tasks, (id) => (scripts.get(id)!.outcomes!.length > 0 ? 'failed' : 'success'))
+        const byId = new Map(tasks.map((each) => [each.id, each]))
+        const alone = GraphModel.run(tasks, (id) => {
+          const { ends, input } = byId.get(id)!
+          const isLost = ends === undefined ? input.outcomes!.length > 0 : ends !== 'approved'
+          return isLost ? 'failed' : 'success'
+        })
         expect([alone.faults, alone.open, alone.state]).toEqual([[], [], run.model.state])
         const ends = ({ stateOf }: GraphModel) => tasks.map(({ id }) => [id, stateOf(id)])
         expect(ends(bound(run.model))).toEqual(ends(bound(alone)))
@@ -238,7 +276,7 @@ describe('a graph with rules', () => {
   })
 
   test('obeys the model when tasks and the graph are cancelled, and tasks are deleted', async () => {
-    const doings = interferences('cancel', 'delete', 'cancel', 'delete', 'cancel-graph')
+    const doings = interferences('answer', 'cancel', 'delete', 'cancel', 'delete', 'cancel-graph')
     await fc.assert(
       fc.asyncProperty(ruledGraph(16), doings, async (tasks, actions) => void (await ran(tasks, actions))),
       { numRuns: 200 },
@@ -246,7 +284,7 @@ describe('a graph with rules', () => {
   })
 
   test('obeys the model over restarts from a state file, a journal, or both', async () => {
-    const doings = interferences('restart', 'restart', 'snapshot', 'cancel', 'delete', 'cancel-graph')
+    const doings = interferences('restart', 'restart', 'snapshot', 'answer', 'cancel', 'delete', 'cancel-graph')
     await fc.assert(
       fc.asyncProperty(ruledGraph(16), doings, async (tasks, actions) => void (await ran(tasks, actions))),
       { numRuns: 200 },

@@ -1,0 +1,62 @@
+/** /tasks/{id}/approve and /reject: the answer to a task that waits for it. The same below /graphs/{id}/tasks. */
+import type { AnyElysia } from 'elysia'
+import { ApprovalAnswer, MAX_APPROVAL_ANSWER_BYTES } from '../../shared/contract/approval.ts'
+import { TaskRecord } from '../../shared/contract/control.ts'
+import { readBody } from '../../shared/http-service.ts'
+import { described, json } from '../../shared/openapi/route.ts'
+import { answerWithBody } from '../operations/answer-approval.ts'
+import type { OperationParts } from '../operations/parts.ts'
+import { TASK_PLACES, type TaskPlace } from './task-places.ts'
+
+/** The two answers. */
+const VERBS = [
+  {
+    verb: 'approve',
+    approved: true,
+    summary: 'Approve',
+    description: 'The approval succeeds with result.approved true, and the tasks that depend on it run.',
+    example: { who: 'ada', why: 'The plan is sound.' },
+  },
+  {
+    verb: 'reject',
+    approved: false,
+    summary: 'Reject',
+    description: 'The approval fails with code denied, without further attempts.',
+    example: { who: 'ada', why: 'Not on a Friday.' },
+  },
+] as const
+
+export function addApprovalRoutes(app: AnyElysia, parts: OperationParts): void {
+  for (const place of TASK_PLACES) for (const verb of VERBS) addRoute(app, parts, place, verb)
+}
+
+function addRoute(
+  app: AnyElysia,
+  parts: OperationParts,
+  { path, noun, params, errors, addressIn }: TaskPlace,
+  { verb, approved, summary, description, example }: (typeof VERBS)[number],
+): void {
+  app.post(
+    `${path}/${verb}`,
+    async ({ params, request }) => {
+      const body = await readBody(app, request, MAX_APPROVAL_ANSWER_BYTES)
+      return answerWithBody(parts, addressIn(params), approved, body)
+    },
+    described({
+      section: 'Tasks',
+      summary: `${summary} ${noun}`,
+      description: `${description} The same answer again gets the record again.`,
+      params,
+      body: ApprovalAnswer,
+      example,
+      answers: { 200: json(TaskRecord, 'The answer is on disk: the record of the task.') },
+      errors: {
+        ...errors,
+        400: 'The body is invalid.',
+        409: 'The task is no approval, cannot be answered yet, or has another answer or end.',
+        413: 'The body is too large.',
+        503: 'The service cannot store the answer.',
+      },
+    }),
+  )
+}

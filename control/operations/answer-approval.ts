@@ -1,0 +1,106 @@
+/** Approves or rejects a task that waits for it, and answers with its record once that is on disk. */
+import { APPROVAL_TYPE, ApprovalAnswer, type ApprovalResult } from '../../shared/contract/approval.ts'
+import { badRequest, ServiceError } from '../../shared/errors.ts'
+import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
+import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
+import { runSync } from '../../shared/steps.ts'
+import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
+import { answerIn, isApproval, isSameAnswer } from '../graph/approval.ts'
+import type { Task } from '../graph/graph.ts'
+import { onDependencies } from '../graph/waiting.ts'
+import type { Persistence } from '../journal/persistence.ts'
+import { decodeJson, invalidJson } from '../json/body.ts'
+import { checkOf } from '../json/schema-check.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { knownTask, type TaskAddress } from './named-tasks.ts'
+import { recordJson } from './record-json.ts'
+import type { ResultReader } from './stored-result.ts'
+
+export interface AnswerParts {
+  readonly store: TaskStore
+  readonly scheduler: Pick<Scheduler, 'answer' | 'fault'>
+  readonly persistence: Pick<Persistence, 'assertWritable' | 'durable'>
+}
+
+/** Whether the caller approves, and who and why. */
+export type Answer = Omit<ApprovalResult, 'at'>
+
+/**
+ * Ends the approval. Throws 404; 409 for a task that is no approval, cannot be answered yet, or has another answer or end;
+ * 503 when the disk does not take it. The same answer again changes nothing.
+ */
+export async function answerApproval(
+  { store, scheduler, persistence }: AnswerParts,
+  address: TaskAddress,
+  answer: Answer,
+): Promise<Task> {
+  const task = knownTask(store, address)
+  if (!isApproval(task)) throw conflict(task, `is no approval: its type is ${task.type}`)
+  if (task.isTerminal) {
+    ensureSame(task, answer)
+  } else {
+    if (scheduler.fault !== undefined) throw new ServiceError(503, scheduler.fault)
+    persistence.assertWritable()
+    const { approved, who, why } = answer
+    const result = { approved, who, ...(why !== undefined && { why }), at: new Date().toISOString() }
+    if (!scheduler.answer(task, result)) throw conflict(task, `cannot be answered yet: ${whyNotYet(task)}`)
+  }
+  await persistence.durable()
+  return task
+}
+
+/** As `answerApproval`, with `who` and `why` from the body of a request. The record of the task, as JSON. */
+export async function answerWithBody(
+  parts: AnswerParts & { readonly resultFiles: ResultReader; readonly unknownFields: UnknownFields },
+  address: TaskAddress,
+  approved: boolean,
+  body: Uint8Array,
+): Promise<string> {
+  const { who, why } = decodeAnswer(body, parts.unknownFields)
+  const task = await answerApproval(parts, address, { approved, who, ...(why != null && { why }) })
+  return await recordJson(task, parts.resultFiles)
+}
+
+const conflict = ({ id }: Task, text: string) => new ServiceError(409, `task ${id} ${text}`)
+
+function ensureSame(task: Task, answer: Answer): void {
+  const given = answerIn(task.result)
+  if (given === undefined) throw conflict(task, `has ended without an answer: ${task.errorText ?? task.status}`)
+  if (isSameAnswer(given, answer)) return
+  throw conflict(task, `was ${given.approved ? 'approved' : 'rejected'} by ${given.who} at ${given.at}`)
+}
+
+function whyNotYet(task: Task): string {
+  const { tasks = [] } = onDependencies(task) ?? {}
+  return tasks.length > 0 ? `it depends on ${tasks.join(', ')}` : 'it is about to be asked for'
+}
+
+const FIELDS = Object.keys(ApprovalAnswer.properties)
+const KNOWN_FIELDS: ReadonlySet<string> = new Set([...FIELDS, ...FREE_FIELDS])
+
+/** What other systems call the fields. */
+const SYNONYMS: Synonyms = {
+  by: 'who',
+  user: 'who',
+  name: 'who',
+  approver: 'who',
+  reason: 'why',
+  comment: 'why',
+  message: 'why',
+}
+
+function decodeAnswer(body: Uint8Array, unknownFields: UnknownFields): ApprovalAnswer {
+  const given = runSync(decodeJson(body, {}))
+  if (!isObject(given)) throw invalidJson(`expected object, got ${jsonTypeOf(given)}`)
+  const answer = withoutNulls(given)
+  const name = unknownFields === 'refuse' ? firstUnknown(answer, KNOWN_FIELDS) : undefined
+  if (name !== undefined) {
+    throw badRequest(`unknown field ${quoted(name)}${didYouMean(nearestName(name, FIELDS, SYNONYMS))}`)
+  }
+  if (answer.who === undefined) throw badRequest(`who is required: the name of whoever answers the ${APPROVAL_TYPE}`)
+  const check = checkOf(ApprovalAnswer)
+  if (check.accepts(answer)) return answer
+  const { path, expected } = check.faultOf(answer)
+  throw invalidJson(`${path}: expected ${expected}`)
+}
