@@ -5,6 +5,7 @@ import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { VERSION } from '../shared/version.ts'
 import { controlClient } from './client.ts'
 import { act } from './commands/act.ts'
+import { approve } from './commands/approve.ts'
 import { cancel } from './commands/cancel.ts'
 import { capabilities } from './commands/capabilities.ts'
 import { check } from './commands/check.ts'
@@ -21,6 +22,7 @@ import { knownCommand } from './commands/known-command.ts'
 import { list } from './commands/list.ts'
 import { logs } from './commands/logs.ts'
 import { mcp } from './commands/mcp.ts'
+import { reject } from './commands/reject.ts'
 import { rerun } from './commands/rerun.ts'
 import { run } from './commands/run.ts'
 import { schema } from './commands/schema.ts'
@@ -47,6 +49,8 @@ const COMMANDS: Commands = {
   graphs,
   graph,
   logs,
+  approve,
+  reject,
   cancel,
   delete: deleteByIds,
   act,

@@ -31,6 +31,10 @@ const SYNONYMS = {
   validate: 'check',
   lint: 'check',
   plan: 'check',
+  accept: 'approve',
+  confirm: 'approve',
+  deny: 'reject',
+  decline: 'reject',
   retry: 'rerun',
   restart: 'rerun',
 } as const

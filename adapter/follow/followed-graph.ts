@@ -56,7 +56,9 @@ export class FollowedGraph {
   readonly #tasks = new Map<string, FollowedTask>()
   #state: GraphState = 'running'
   #acceptedAt: number
+  /** Undefined after a change, as `#asking`. */
   #shown: TaskProgress[] | undefined
+  #asking: readonly string[] | undefined
 
   constructor(graphId: string, expectations: ReadonlyMap<string, Expectation>, now: number) {
     this.graphId = graphId
@@ -103,6 +105,7 @@ export class FollowedGraph {
   #delete(id: string): void {
     this.#tasks.delete(id)
     this.#shown = undefined
+    this.#asking = undefined
   }
 
   #set(
@@ -134,6 +137,7 @@ export class FollowedGraph {
     }
     this.#tasks.set(id, task)
     this.#shown = undefined
+    this.#asking = undefined
   }
 
   /** Why it waits, or what it reports while it runs. */
@@ -143,6 +147,12 @@ export class FollowedGraph {
     const awaited = dependsOn.filter((id) => !isTerminal(this.#tasks.get(id)?.state.status ?? 'pending'))
     if (awaited.length > 0) return waitingWords({ reason: 'dependencies', tasks: awaited })
     return state.waiting?.reason === 'dependencies' ? '' : said // they have ended since
+  }
+
+  /** The ids of the tasks that wait for an approval, in the order of the graph. */
+  get asking(): readonly string[] {
+    this.#asking ??= [...this.#tasks.values()].flatMap(({ progress: { phase, id } }) => (phase === 'asking' ? id : []))
+    return this.#asking
   }
 
   progress(now: number, notice: string): GraphProgress {

@@ -36,7 +36,7 @@ export async function showGraph(request: ShowRequest): Promise<Answer> {
   const timeUp = new AbortController()
   const timer = timeoutMs > 0 ? setTimeout(() => timeUp.abort(new TimeIsOver()), timeoutMs) : undefined
   const follower = new Follower(client, graph, AbortSignal.any([interruption, timeUp.signal]))
-  const picture = showing(newView(request), graph, follower)
+  const picture = showing(newView(request), graph, () => follower.notice || approvalNotice(request, graph))
   try {
     await follower.follow()
     return { data: graph.data(), exitCode: graph.wentAsMeant ? EXIT.success : EXIT.error }
@@ -56,26 +56,40 @@ export async function showGraph(request: ShowRequest): Promise<Answer> {
  * Shell commands that follow and cancel the graph. A token is never printed: the commands refer to its variable. Ids of graphs
  * are harmless, unless the service is not ours.
  */
-function commandsFor({ graphId, client: { baseUrl }, env }: ShowRequest): string {
+function commandsFor(request: ShowRequest): string {
+  return `To follow it: ${commandFor(request, 'watch')}\nTo stop it:   ${commandFor(request, 'cancel')}`
+}
+
+/** The shell command of a subcommand for the graph, or for a task of it. */
+function commandFor({ graphId, client: { baseUrl }, env }: ShowRequest, verb: string, taskId?: string): string {
   const id = /^[\w.-]+$/.test(graphId) ? graphId : 'GRAPH_ID'
+  const subject = taskId === undefined ? id : `${id}/${taskId}`
   const token = env.SERVICE_TOKEN ? `SERVICE_TOKEN="$SERVICE_TOKEN" ` : ''
   const isDefault = baseUrl === serviceUrlSetting.default && !env.SERVICE_URL
   const address = isDefault ? [] : ['--url', baseUrl]
-  const command = (verb: string) => `${token}${commandLine(thisProgram(env.PATH), verb, id, ...address)}`
-  return `To follow it: ${command('watch')}\nTo stop it:   ${command('cancel')}`
+  return `${token}${commandLine(thisProgram(env.PATH), verb, subject, ...address)}`
+}
+
+/** How to answer the first task that waits for an approval; empty if none does. */
+function approvalNotice(request: ShowRequest, graph: FollowedGraph): string {
+  const [first, ...others] = graph.asking
+  if (first === undefined) return ''
+  const more = others.length === 0 ? '' : `; ${others.length} more wait for approval`
+  return `To approve: ${commandFor(request, 'approve', first)} (or reject)${more}`
 }
 
 /** Draws frames until `close`, which draws the last one. */
-function showing(view: LiveView, graph: FollowedGraph, follower: Follower): { close(): void } {
+function showing(view: LiveView, graph: FollowedGraph, noticeOf: () => string): { close(): void } {
   const isTerminal = view instanceof TerminalView
   let last: object | undefined
   let lastNotice = ''
   const draw = () => {
-    const progress = graph.progress(Date.now(), follower.notice)
+    const notice = noticeOf()
+    const progress = graph.progress(Date.now(), notice)
     // Without a terminal only changes are worth a line.
-    if (!isTerminal && progress.tasks === last && follower.notice === lastNotice) return
+    if (!isTerminal && progress.tasks === last && notice === lastNotice) return
     last = progress.tasks
-    lastNotice = follower.notice
+    lastNotice = notice
     view.show(progress)
   }
   const timer = setInterval(draw, FRAME_MS)

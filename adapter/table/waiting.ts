@@ -13,6 +13,7 @@ const MAX_NAMED_TASKS = 3
 
 /** Empty for a task that does not wait. */
 export function waitingWords({ reason, tasks = [], until = '', detail }: WaitingReason = {}): string {
+  if (reason === 'approval') return detail === undefined ? 'waits for approval' : `waits for approval: ${detail}`
   if (detail !== undefined) return detail
   switch (reason) {
     case 'dependencies':

@@ -39,6 +39,7 @@ const SPINNER_STEP_MS = 80
 
 const LOOKS: Readonly<Record<Phase, { symbol: string; style: Style }>> = {
   waiting: { symbol: '·', style: 'dim' },
+  asking: { symbol: '?', style: 'yellow' },
   running: { symbol: '', style: 'cyan' },
   retrying: { symbol: '↻', style: 'yellow' },
   success: { symbol: '✓', style: 'green' },
@@ -112,7 +113,7 @@ function layOut(rows: readonly Row[], nowMs: number, columns: number): Layout {
 function taskLine({ task, id, saying }: Row, nowMs: number, layout: Layout, paint: Paint): string {
   const { symbol } = LOOKS[task.phase]
   const style = styleOf(task)
-  const isActive = task.phase === 'running' || task.phase === 'retrying'
+  const isActive = task.phase === 'running' || task.phase === 'retrying' || task.phase === 'asking'
   const hasRun = isActive || task.phase === 'success' || task.phase === 'failed'
   const idStyle = isActive ? 'bold' : hasRun ? 'plain' : 'dim'
   const spin = SPINNER[Math.floor(nowMs / SPINNER_STEP_MS) % SPINNER.length]!
@@ -170,8 +171,9 @@ function choose(
   const hidden = countPhases(tasks)
   for (const { phase } of shown) hidden[phase]--
   const active = hidden.running + hidden.retrying
-  const ended = tasks.length - shown.length - active - hidden.waiting
-  const words = [count(ended, 'ended'), count(hidden.waiting, 'waiting'), count(active, 'running')]
+  const waiting = hidden.waiting + hidden.asking
+  const ended = tasks.length - shown.length - active - waiting
+  const words = [count(ended, 'ended'), count(waiting, 'waiting'), count(active, 'running')]
   return { shown, hidden: words.filter((text) => text !== '').join(', ') }
 }
 
@@ -201,7 +203,7 @@ function urgencyOf({ phase, isSurprise, endMs = 0 }: TaskProgress): number {
 }
 
 function countPhases(tasks: readonly TaskProgress[]): Record<Phase, number> {
-  const counts = { waiting: 0, running: 0, retrying: 0, success: 0, failed: 0, skipped: 0, cancelled: 0 }
+  const counts = { waiting: 0, asking: 0, running: 0, retrying: 0, success: 0, failed: 0, skipped: 0, cancelled: 0 }
   for (const { phase } of tasks) counts[phase]++
   return counts
 }
@@ -216,11 +218,12 @@ const COUNTS_COLUMNS = '   20/20  12.34s  10 running · 1 failed on purpose · 2
 function barLine({ tasks, nowMs }: GraphProgress, columns: number, paint: Paint): string {
   const by = countPhases(tasks)
   const active = by.running + by.retrying
-  const ended = tasks.length - active - by.waiting
+  const ended = tasks.length - active - by.waiting - by.asking
   const barColumns = Math.min(MAX_BAR_COLUMNS, Math.max(0, columns - COUNTS_COLUMNS))
   const filled = Math.round((ended / Math.max(1, tasks.length)) * barColumns)
   const counts: [Style, string][] = [
     ['cyan', count(active, 'running')],
+    ['yellow', count(by.asking, 'to approve')],
     ['red', count(by.failed, failedWords(tasks))],
     ['yellow', count(by.skipped, 'skipped')],
     ['yellow', count(by.cancelled, 'cancelled')],

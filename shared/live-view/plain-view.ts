@@ -33,7 +33,8 @@ export class PlainView implements LiveView {
   close(): void {}
 }
 
-function stateOf({ phase, attempt, reason, isReused }: TaskProgress): string {
+function stateOf({ phase, attempt, reason, isReused, detail }: TaskProgress): string {
+  if (phase === 'asking') return detail || phase
   const tries = isReused ? ' (reused)' : attempt > 1 ? ` (attempt ${attempt})` : ''
   return `${phase}${tries}${reason === '' ? '' : `: ${reason}`}`
 }

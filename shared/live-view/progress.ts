@@ -2,8 +2,8 @@
 import { isMeantEnd } from '../contract/run-if.ts'
 import type { TaskStatus } from '../contract/task-status.ts'
 
-/** `retrying` is the pause between two attempts. */
-export type Phase = 'waiting' | 'running' | 'retrying' | 'success' | 'failed' | 'skipped' | 'cancelled'
+/** `retrying` is the pause between two attempts. `asking`: somebody has to approve or reject the task. */
+export type Phase = 'waiting' | 'asking' | 'running' | 'retrying' | 'success' | 'failed' | 'skipped' | 'cancelled'
 
 /** What is known of a task before it runs. */
 export interface ShownTask {
@@ -20,6 +20,7 @@ export interface ShownTask {
 export interface TaskState {
   readonly status: TaskStatus
   readonly run_status?: string | undefined
+  readonly waiting?: { readonly reason?: string | undefined } | undefined
   readonly attempt?: number | undefined
   readonly error?: string | undefined
   /** A failure counts as a success. */
@@ -82,7 +83,7 @@ function phaseOf(state: TaskState | undefined): Phase {
   if (state === undefined) return 'waiting'
   switch (state.status) {
     case 'pending':
-      return 'waiting'
+      return state.waiting?.reason === 'approval' ? 'asking' : 'waiting'
     case 'running':
       return state.run_status === 'accepted' ? 'retrying' : 'running'
     case 'cancelling':
@@ -92,7 +93,9 @@ function phaseOf(state: TaskState | undefined): Phase {
   }
 }
 
-export const hasEnded = (phase: Phase): boolean => phase !== 'waiting' && phase !== 'running' && phase !== 'retrying'
+const OPEN: ReadonlySet<Phase> = new Set(['waiting', 'asking', 'running', 'retrying'])
+
+export const hasEnded = (phase: Phase): boolean => !OPEN.has(phase)
 
 function isSurprise({ expect, attempts }: ShownTask, state: TaskState): boolean {
   if (!hasEnded(phaseOf(state))) return false

@@ -42,6 +42,17 @@ describe('a frame', () => {
     ])
   })
 
+  test('marks a task that waits for an approval, also where there is no room for all tasks', () => {
+    const asking = task('sure', { phase: 'asking', detail: 'waits for approval: Go?' })
+    const lines = renderFrame('', { nowMs: 1, tasks: [asking] }, { columns: 80, rows: 24 }, noColours)
+    expect(lines[2]).toMatch(/^ \? sure +waits for approval: Go\?/)
+    expect(lines.at(-1)).toContain(' 0/1  0.00s  1 to approve')
+    const tasks = [...Array.from({ length: 50 }, (_, i) => task(`t${i}`)), asking, { ...asking, id: 'other' }]
+    const few = renderFrame('', { nowMs: 1, tasks }, { columns: 80, rows: 6 }, noColours).join('\n')
+    expect(few).toMatch(/\? sure [\s\S]*\? other /)
+    expect(few).toContain('… and 50 waiting')
+  })
+
   test('says that an outcome was reused', () => {
     const tasks = [task('a', { phase: 'success', attempt: 2, isReused: true })]
     const [line] = renderFrame('', { nowMs: 1, tasks }, { columns: 80, rows: 24 }, noColours).slice(2)

@@ -1,0 +1,40 @@
+/** What `taskmill approve` and `taskmill reject` have in common: they answer a task that waits for an approval. */
+import { userInfo } from 'node:os'
+import type { ApprovalAnswer } from '../../shared/contract/approval.ts'
+import { UsageError } from '../../shared/errors.ts'
+import { text } from '../../shared/flags.ts'
+import { atTask } from '../addresses.ts'
+import { defineCommand } from './command.ts'
+import { onlyIdOf } from './ids.ts'
+import { shown } from './shown.ts'
+
+export const answerCommand = (verb: 'approve' | 'reject', summary: string) =>
+  defineCommand({
+    summary,
+    usage: 'ID [--who NAME] [--why TEXT]',
+    settings: {
+      who: text({ value: 'NAME', help: 'Who answers, for the record. Default: your user name.' }),
+      why: text({ value: 'TEXT', help: 'The reason, for the record.' }),
+    },
+    maxArguments: 1,
+    async run({ values: { who, why }, positionals, client, env }) {
+      const id = onlyIdOf(positionals, 'task id')
+      const answer: ApprovalAnswer = { who: who || userName(env), ...(why !== '' && { why }) }
+      const body = new TextEncoder().encode(JSON.stringify(answer))
+      const { answer: record } = await atTask(id, ({ path }) =>
+        client.call({ method: 'POST', path: `${path}/${verb}`, body }),
+      )
+      return shown('task', record)
+    },
+  })
+
+/** The name of the user whose process this is. Throws `UsageError` for a user without one. */
+function userName({ USER, LOGNAME }: Readonly<Record<string, string | undefined>>): string {
+  try {
+    return userInfo().username // throws for a user that the system has no entry of
+  } catch {
+    const name = USER || LOGNAME
+    if (name) return name
+    throw new UsageError('your user has no name: say with --who NAME who answers')
+  }
+}

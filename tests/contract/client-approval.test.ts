@@ -1,0 +1,91 @@
+/** `taskmill approve` and `reject`, and what `run` says of a task that waits for them. Source: docs/client.md. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { userInfo } from 'node:os'
+import { builtProgram } from '../../scripts/build.ts'
+import { runClient } from '../support/client.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { testEnvironment } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+let control: Control
+const client = (args: readonly string[], stdin?: string) =>
+  runClient(args, { url: control.url, ...(stdin !== undefined && { stdin }) })
+
+beforeAll(async () => {
+  control = await startControl()
+})
+afterAll(() => control.dispose())
+
+const asked = (path: string) =>
+  until(
+    async () => (await (await control.fetch(path)).json()) as { waiting?: { reason: string } },
+    ({ waiting }) => waiting?.reason === 'approval',
+  )
+
+test('approve answers in the name of the user, reject with a name and a reason', async () => {
+  const { graph_id } = await control.submit([
+    { id: 'a', type: 'approval', params: { message: 'Go?' } },
+    { id: 'b', type: 'approval' },
+  ])
+  for (const id of ['a', 'b']) await asked(`/tasks/${id}`)
+  const table = (await client(['graph', graph_id, '-o', 'table'])).stdout
+  expect(table).toMatch(/^a +pending .* waits for approval: Go\?$/m)
+  expect((await client(['get', 'b', '-o', 'table'])).stdout).toMatch(/^waiting +waits for approval$/m)
+
+  const approved = await client(['approve', 'a'])
+  expect(approved.exitCode).toBe(0)
+  expect(approved.envelope.data).toMatchObject({
+    ...{ id: 'a', status: 'success' },
+    result: { approved: true, who: userInfo().username },
+  })
+  const rejected = await client(['reject', `${graph_id}/b`, '--who', 'Ada L.', '--why', 'not today'])
+  expect(rejected.envelope.data).toMatchObject({ status: 'failed', error: 'rejected by Ada L.: not today' })
+  expect((await client(['reject', 'b', '--who', 'Ada L.', '--why', 'not today'])).exitCode).toBe(0)
+  const other = await client(['approve', 'b'])
+  expect([other.exitCode, other.envelope.error?.status_code]).toEqual([1, 409])
+})
+
+test('both refuse what is no task', async () => {
+  expect((await client(['approve'])).exitCode).toBe(2)
+  expect((await client(['approve', 'a', 'b'])).exitCode).toBe(2)
+  expect((await client(['reject', 'nobody'])).envelope.error?.status_code).toBe(404)
+})
+
+test('run shows what is to be decided, and the command that answers', async () => {
+  const tasks = [
+    { id: 'plan', type: 'noop', params: { message: 'first this\nthen \u001b[31mthat' } },
+    {
+      id: "it's $HOME",
+      type: 'approval',
+      depends_on: ['plan'],
+      params: { message: { $from: 'plan', path: '/result/message' } },
+    },
+  ]
+  const child = Bun.spawn([await builtProgram('taskmill'), 'run'], {
+    env: testEnvironment({ SERVICE_URL: control.url }),
+    stdin: new TextEncoder().encode(JSON.stringify({ tasks })),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  let said = ''
+  const reading = (async () => {
+    for await (const chunk of child.stderr.pipeThrough(new TextDecoderStream())) said += chunk
+  })()
+  const command = /To approve: (.+) \(or reject\)$/m
+  await until(
+    () => said,
+    (text) => command.test(text),
+  )
+  expect(said).toMatch(/it's \$HOME: waits for approval: first this.*then .*that$/m)
+  expect(said).not.toContain('\u001b')
+  // The command is as a shell takes it.
+  const env = testEnvironment({})
+  const answer = Bun.spawn(['sh', '-c', `${command.exec(said)![1]} --why 'as it should be'`], { env, stdout: 'pipe' })
+  expect(await answer.exited).toBe(0)
+  expect(await child.exited).toBe(0)
+  await reading
+  const { data } = JSON.parse(await new Response(child.stdout).text())
+  expect(data.tasks.map(({ status }: { status: string }) => status)).toEqual(['success', 'success'])
+})
