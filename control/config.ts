@@ -140,7 +140,13 @@ export const controlSettings = {
     variable: 'SERVICE_CALLBACK_POLICY',
     default: 'public',
     choices: ['public', 'any'],
-    help: 'Which addresses the callbacks of graphs may go to. public refuses loopback, private, link-local, reserved and multicast addresses, also those that a name resolves to.',
+    help: 'Which addresses the callbacks of graphs may go to. public refuses loopback, private, link-local, metadata, reserved and multicast addresses, also those that a name resolves to.',
+  }),
+  httpPolicy: choice({
+    variable: 'SERVICE_HTTP_POLICY',
+    default: 'any',
+    choices: ['public', 'any'],
+    help: 'Which addresses http tasks may connect to. public refuses the same addresses as for callbacks, also those of redirects, and uses no proxy.',
   }),
   callbackSecretFile: text({
     variable: 'SERVICE_CALLBACK_SECRET_FILE',

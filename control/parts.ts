@@ -40,6 +40,7 @@ import { type McpServerConfig, readMcpConfig } from './mcp-client/config.ts'
 import { ProcessRecord } from './mcp-client/process-record.ts'
 import { McpServers } from './mcp-client/servers.ts'
 import { pollCall } from './operations/get.ts'
+import { AddressGuard, type AddressGuards } from './outbound/address-guard.ts'
 import { Counters } from './store/counters.ts'
 import { Retention } from './store/retention.ts'
 import { TaskStore } from './store/tasks.ts'
@@ -70,7 +71,12 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     host.log,
   )
   const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
-  const executors = new ExecutorRegistry(localExecutors({ config, env: host.env, skills, log: host.log }), host.log)
+  const addressGuards = {
+    callbacks: new AddressGuard({ policy: config.callbackPolicy, flag: 'callback-policy' }),
+    http: new AddressGuard({ policy: config.httpPolicy, flag: 'http-policy' }),
+  }
+  const local = localExecutors({ config, env: host.env, skills, httpGuard: addressGuards.http, log: host.log })
+  const executors = new ExecutorRegistry(local, host.log)
   const callbackSecret = readSecret(config.callbackSecretFile)
   const mcpConfigs = readMcpConfig(config.mcpConfig, host.env)
   const { keep: keepDataDir } = claimDataDirectory(config.dataDir, LOCK_FILES.control)
@@ -87,13 +93,24 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   const storage = storageParts(config, recovered, host.log)
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
-    ...{ store: storage.store, dataDir: config.dataDir, policy: config.callbackPolicy, log: host.log },
+    ...{ store: storage.store, dataDir: config.dataDir, guard: addressGuards.callbacks, log: host.log },
     ...{ durable: () => storage.persistence.durable(), history: storage.history, secret: callbackSecret },
   })
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
   executors.register(new McpExecutor({ servers: mcp.servers, poll: (handleId) => pollCall(storage, handleId) }))
   const listSkills = () => skills.listSkills()
-  const parts = { access, callbacks, executors, keepDataDir, listSkills, mcp, runtime, serviceId, storage }
+  const parts = {
+    access,
+    addressGuards,
+    callbacks,
+    executors,
+    keepDataDir,
+    listSkills,
+    mcp,
+    runtime,
+    serviceId,
+    storage,
+  }
   return { parts, earlierRun: earlierRunOf(recovered) }
 }
 
@@ -115,6 +132,7 @@ const earlierRunOf = ({ graphs, segments, cutBytes, processes, toKillRemotely, t
 
 export interface Parts {
   readonly access: ServiceAccess
+  readonly addressGuards: AddressGuards
   readonly callbacks: Callbacks
   readonly executors: ExecutorRegistry
   /** To be called once the service listens. Until then a start that fails leaves no new data directory behind. */

@@ -67,7 +67,7 @@ export class ControlService {
   }
 
   #newApp(): ReturnType<typeof controlApp> {
-    const { access, callbacks, executors, listSkills, mcp, runtime, storage } = this.#parts
+    const { access, addressGuards, callbacks, executors, listSkills, mcp, runtime, storage } = this.#parts
     const { log, startedAt } = this.#host
     const { maxBodyBytes, unknownFields } = this.#config
     const { store, persistence, retention, idempotencyKeys, resultFiles, counters, events, history, numbers } = storage
@@ -85,7 +85,7 @@ export class ControlService {
     })
     const parts: OperationParts = {
       ...{ store, scheduler, executors, persistence, retention, readiness, idempotencyKeys, resultFiles, eventStreams },
-      ...{ callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, stopping, log },
+      ...{ addressGuards, callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, stopping, log },
       runtimeCapacity: runtime.capacity,
     }
     const streamLimits = { keepAliveMs: this.#config.eventKeepAlive, slowClientMs: this.#config.slowClientTimeout }

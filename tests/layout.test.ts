@@ -27,7 +27,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['journal'],
     ['store'],
     ['graph', 'config.ts'],
-    ['json'],
+    ['json', 'outbound'],
   ],
   runtime: [
     ['main.ts'],

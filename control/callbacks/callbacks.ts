@@ -5,7 +5,6 @@
  * disk, and then delivered. If the service is killed in between, the next start finds the graph without its callback
  * and creates the callback again. So each callback is delivered at least once, under the same id.
  */
-import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { CALLBACK_EVENTS, type CallbackEvent, type GraphCallback } from '../../shared/contract/callbacks.ts'
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
@@ -20,12 +19,11 @@ import { onAnswer } from '../graph/waiting.ts'
 import type { EventHistory } from '../journal/event-history.ts'
 import { HistoryGone } from '../journal/event-reader.ts'
 import type { EventRow } from '../journal/event-rows.ts'
+import { type AddressGuard, AddressRefused } from '../outbound/address-guard.ts'
 import type { Change } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { CallbackFile, type Delivery } from './callback-file.ts'
 import { Deliveries } from './deliveries.ts'
-import { type CallbackPolicy, hostOf, NotAllowed } from './post.ts'
-import { isPublicAddress } from './public-address.ts'
 
 export const CALLBACKS_FILE = 'callbacks.jsonl'
 
@@ -39,7 +37,8 @@ export interface CallbacksOptions {
   /** Resolves when every change so far is on disk. */
   readonly durable: () => Promise<void>
   readonly dataDir: string
-  readonly policy: CallbackPolicy
+  /** Decides which addresses may be called. */
+  readonly guard: AddressGuard
   readonly secret: string | undefined
   readonly log: Log
 }
@@ -60,10 +59,10 @@ export class Callbacks {
   /** Reads the callbacks of an earlier run. */
   constructor(options: CallbacksOptions) {
     this.#options = options
-    const { dataDir, log, policy, secret } = options
+    const { dataDir, guard, log, secret } = options
     const onError = (error: unknown) => log.error('cannot note the state of a callback', { cause: messageOf(error) })
     this.#file = new CallbackFile(join(dataDir, CALLBACKS_FILE), onError)
-    this.#deliveries = new Deliveries({ file: this.#file, policy, secret, log, onOver: () => this.#shrink() })
+    this.#deliveries = new Deliveries({ file: this.#file, guard, secret, log, onOver: () => this.#shrink() })
     const { waiting, over } = this.#file.read()
     this.#known = over
     this.#earlier = [...waiting.values()]
@@ -87,9 +86,12 @@ export class Callbacks {
     }
     if (url.username !== '' || url.password !== '')
       report('invalid JSON: callback.url: expected an address without user and password')
-    const host = hostOf(url)
-    const isRefused = host === 'localhost' || (isIP(host) !== 0 && !isPublicAddress(host))
-    if (this.#options.policy === 'public' && isRefused) report(`callback.url: ${new NotAllowed(host, [host]).message}`)
+    try {
+      this.#options.guard.check(url)
+    } catch (error) {
+      if (!(error instanceof AddressRefused)) throw error
+      report(`callback.url: ${error.message}`)
+    }
   }
 
   /** Delivers the callbacks of an earlier run, and from now on those of new changes. */

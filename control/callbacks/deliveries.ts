@@ -7,8 +7,9 @@
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { VERSION } from '../../shared/version.ts'
+import type { AddressGuard } from '../outbound/address-guard.ts'
 import type { CallbackFile, Delivery } from './callback-file.ts'
-import { type CallbackPolicy, post } from './post.ts'
+import { post } from './post.ts'
 
 /** Maximum number of waiting callbacks. Beyond it, the oldest are given up. */
 export const MAX_WAITING = 10_000
@@ -31,7 +32,7 @@ export const pauseBeforeTry = (n: number): number => Math.min(FIRST_PAUSE_MS * 2
 
 export interface DeliveryOptions {
   readonly file: CallbackFile
-  readonly policy: CallbackPolicy
+  readonly guard: AddressGuard
   /** Key of the signature. Undefined: callbacks are not signed. */
   readonly secret: string | undefined
   readonly log: Log
@@ -149,7 +150,7 @@ export class Deliveries {
 
   /** Why the try failed; undefined if the receiver accepted the callback. */
   async #send({ id, event, url, body }: Delivery): Promise<string | undefined> {
-    const { policy, secret } = this.#options
+    const { guard, secret } = this.#options
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(TRY_TIMEOUT_MS)])
     const headers = {
       'Content-Type': 'application/json',
@@ -159,7 +160,7 @@ export class Deliveries {
       ...(secret !== undefined && { 'X-Taskmill-Signature': signatureOf(body, secret, Math.floor(Date.now() / 1000)) }),
     }
     try {
-      const status = await post({ url, body, headers, policy, signal })
+      const status = await post({ url, body, headers, guard, signal })
       return status >= 200 && status <= 299 ? undefined : `answered ${status}`
     } catch (error) {
       return messageOf(error)

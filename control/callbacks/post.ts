@@ -1,46 +1,34 @@
 /**
  * One POST to an address from an untrusted caller.
  *
- * `post` resolves the host name, checks the address, and connects to the checked address. So a name that resolves to a
- * private address a moment later (DNS rebinding) gains nothing. `fetch` cannot do that, so `post` speaks HTTP over its
- * own socket. It follows no redirect, uses no proxy, and reads only the status of the answer.
+ * `post` connects to an address that the guard has checked. So a name that resolves to a private address a moment later
+ * (DNS rebinding) gains nothing. It follows no redirect, uses no proxy, and reads only the status of the answer. It speaks
+ * HTTP over its own socket: Bun limits the number of simultaneous `fetch` requests, which slow http tasks may use up.
  */
-import { lookup } from 'node:dns/promises'
 import { connect as connectPlain, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { unlessAborted } from '../../shared/unless-aborted.ts'
-import { isPublicAddress } from './public-address.ts'
-
-/** `public` allows only addresses of the public internet. */
-export type CallbackPolicy = 'public' | 'any'
+import { type AddressGuard, portOf } from '../outbound/address-guard.ts'
 
 /** Bytes of an answer that are searched for its status line. */
 const MAX_ANSWER_BYTES = 16 * 1024
-
-/** The address must not be called. */
-export class NotAllowed extends Error {
-  override name = 'NotAllowed'
-  constructor(host: string, addresses: readonly string[]) {
-    const which = addresses.includes(host) ? host : `${host} (${addresses.join(', ')})`
-    super(`${which} is no public address (allow it with --callback-policy any)`)
-  }
-}
 
 export interface Post {
   readonly url: string
   readonly body: string
   readonly headers: Readonly<Record<string, string>>
-  readonly policy: CallbackPolicy
+  readonly guard: AddressGuard
   /** Cancels the request, also during the DNS lookup. */
   readonly signal: AbortSignal
 }
 
-/** Returns the status of the answer. Throws `NotAllowed`, or the error of the connection. */
-export async function post({ url: text, body, headers, policy, signal }: Post): Promise<number> {
+/** Returns the status of the answer. Throws `AddressRefused`, or the error of the connection. */
+export async function post({ url: text, body, headers, guard, signal }: Post): Promise<number> {
   const url = new URL(text)
-  const host = hostOf(url)
+  const host = url.hostname.replace(/^\[|\]$/g, '')
   const gaveUp = () => new Error('no answer in time')
-  const address = await unlessAborted(addressOf(host, policy), signal, gaveUp)
+  const addresses = await unlessAborted(guard.addressesFor(url, signal), signal, gaveUp)
+  const address = addresses[Math.floor(Math.random() * addresses.length)]!
   const lines = [
     `POST ${url.pathname}${url.search} HTTP/1.1`,
     `Host: ${url.host}`,
@@ -50,17 +38,6 @@ export async function post({ url: text, body, headers, policy, signal }: Post): 
   ]
   const answer = statusOf({ url, host, address, request: `${lines.join('\r\n')}\r\n\r\n${body}` }, signal)
   return unlessAborted(answer, signal, gaveUp)
-}
-
-/** The host of a URL. An IPv6 address has no brackets. */
-export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '')
-
-/** An allowed address of `host`. Throws `NotAllowed`. */
-async function addressOf(host: string, policy: CallbackPolicy): Promise<string> {
-  const addresses = isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host]
-  const allowed = policy === 'any' ? addresses : addresses.filter(isPublicAddress)
-  if (allowed.length > 0) return allowed[Math.floor(Math.random() * allowed.length)]!
-  throw new NotAllowed(host, addresses)
 }
 
 interface Exchange {
@@ -73,7 +50,7 @@ interface Exchange {
 function statusOf({ url, host, address, request }: Exchange, signal: AbortSignal): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   const isTls = url.protocol === 'https:'
-  const to = { host: address, port: Number(url.port) || (isTls ? 443 : 80) }
+  const to = { host: address, port: portOf(url) }
   const socket = isTls ? connectTls({ ...to, ...(isIP(host) === 0 && { servername: host }) }) : connectPlain(to)
   const end = () => void socket.destroy()
   signal.addEventListener('abort', end, { once: true })

@@ -4,6 +4,7 @@
  */
 import type { Log } from '../../shared/log.ts'
 import type { ControlConfig } from '../config.ts'
+import type { AddressGuard } from '../outbound/address-guard.ts'
 import { approval } from './approval.ts'
 import { CliSkillsExecutor } from './cli-skills.ts'
 import type { Executor } from './executor.ts'
@@ -25,16 +26,18 @@ export interface LocalExecutorsOptions {
   readonly config: ControlConfig
   readonly env: Environment
   readonly skills: SkillsDirectory
+  /** Decides which addresses http tasks may connect to. */
+  readonly httpGuard: AddressGuard
   readonly log: Log
 }
 
 /** The executors of this machine, by category. Add a custom executor to this list: docs/executors.md. */
-export function localExecutors({ config, env, skills, log }: LocalExecutorsOptions): Executor[] {
+export function localExecutors({ config, env, skills, httpGuard, log }: LocalExecutorsOptions): Executor[] {
   const root = new FileRoot(config.fileRoot === '' ? undefined : config.fileRoot)
   const policy = shellPolicy(env.SERVICE_SHELL_POLICY, log)
   const commands = { policy, killGraceMs: config.killGrace, env: taskEnvironment(env) } as const
   return [
-    new OsExecutor([shell(commands), file(root), http(root), dns(), tcp, sleep, noop]),
+    new OsExecutor([shell(commands), file(root), http({ root, guard: httpGuard }), dns(), tcp, sleep, noop]),
     new CliSkillsExecutor({ ...commands, skills }),
     approval,
   ]

@@ -1,6 +1,7 @@
 /** /metrics: what happened since the service started; JSON, or text for Prometheus where `Accept` prefers it. */
 import type { AnyElysia } from 'elysia'
 import { MetricsResponse } from '../../shared/contract/control.ts'
+import { ADDRESS_CLASSES } from '../../shared/egress/address-class.ts'
 import { described, json } from '../../shared/openapi/route.ts'
 import {
   type Metric,
@@ -11,11 +12,12 @@ import {
   TEXT_TYPE,
 } from '../../shared/prometheus.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import type { AddressGuard } from '../outbound/address-guard.ts'
 import type { Counters } from '../store/counters.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
 
-type MetricParts = Pick<OperationParts, 'scheduler' | 'eventStreams' | 'callbacks'>
+type MetricParts = Pick<OperationParts, 'scheduler' | 'eventStreams' | 'callbacks' | 'addressGuards'>
 
 export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: MetricParts): AnyElysia =>
   app.get(
@@ -42,6 +44,9 @@ const asJson = ({ tasksTotal, tasksRunning, ended, byType }: Counters): MetricsR
   tasks_failed: ended.failed,
   by_type: Object.fromEntries(byType),
 })
+
+const refusals = (purpose: string, { refusedByClass }: AddressGuard) =>
+  [...refusedByClass].map(([addressClass, value]) => ({ labels: { for: purpose, class: addressClass }, value }))
 
 interface Sources extends MetricParts {
   readonly counters: Counters
@@ -117,5 +122,15 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     type: 'gauge',
     help: 'Callbacks that are not delivered yet; at most 10000 wait.',
     samples: ({ callbacks }) => [{ value: callbacks.waitingCount }],
+  },
+  {
+    name: 'service_control_addresses_refused_total',
+    type: 'counter',
+    help: 'Connections refused by --callback-policy and --http-policy, by the class of the address.',
+    labels: { for: 'callback, http', class: ADDRESS_CLASSES.filter((one) => one !== 'public').join(', ') },
+    samples: ({ addressGuards: { callbacks, http } }) => [
+      ...refusals('callback', callbacks),
+      ...refusals('http', http),
+    ],
   },
 ]

@@ -9,6 +9,7 @@ import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import type { Persistence } from '../journal/persistence.ts'
 import type { ResultFiles } from '../journal/result-files.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
+import type { AddressGuards } from '../outbound/address-guard.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Retention } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
@@ -25,6 +26,7 @@ export interface OperationParts {
   readonly retention: Retention
   readonly readiness: Readiness
   readonly callbacks: Callbacks
+  readonly addressGuards: AddressGuards
   readonly idempotencyKeys: IdempotencyKeys
   readonly resultFiles: ResultFiles
   readonly eventStreams: EventStreams

@@ -5,7 +5,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { isPublicAddress } from '../../control/callbacks/public-address.ts'
+import { type AddressClass, classOf } from '../../shared/egress/address-class.ts'
+import { parseIp } from '../../shared/egress/ip-address.ts'
 import { testCertificate } from '../support/certificate.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
@@ -378,15 +379,17 @@ test('agents submit graphs with a callback, too', async () => {
 })
 
 describe('refused at submission', () => {
-  const local = (host: string) => `callback.url: ${host} is no public address (allow it with --callback-policy any)`
+  const remedy = 'allow it with --callback-policy any'
+  const local = (host: string, is: AddressClass | `${string}, ${AddressClass}`) =>
+    `callback.url: ${host} (${is}) is no public address (${remedy})`
   test.each([
-    ['http://127.0.0.1:1/x', local('127.0.0.1')],
-    ['http://0x7f.1/', local('127.0.0.1')],
-    ['http://2130706433/', local('127.0.0.1')],
-    ['http://localhost/', local('localhost')],
-    ['https://[::1]/', local('::1')],
-    ['http://[::ffff:169.254.169.254]/', local('::ffff:a9fe:a9fe')],
-    ['http://192.168.0.1/', local('192.168.0.1')],
+    ['http://127.0.0.1:1/x', local('127.0.0.1', 'loopback')],
+    ['http://0x7f.1/', local('127.0.0.1', 'loopback')],
+    ['http://2130706433/', local('127.0.0.1', 'loopback')],
+    ['http://localhost/', local('localhost', '127.0.0.1, loopback')],
+    ['https://[::1]/', local('::1', 'loopback')],
+    ['http://[::ffff:169.254.169.254]/', local('169.254.169.254', 'metadata')],
+    ['http://192.168.0.1/', local('192.168.0.1', 'private')],
     ['http://user:secret@example.com/', 'invalid JSON: callback.url: expected an address without user and password'],
     ['ftp://example.com/', 'invalid JSON: callback.url: expected an http: or https: address'],
     ['http://', 'invalid JSON: callback.url: expected an http: or https: address'],
@@ -413,7 +416,7 @@ describe('refused at submission', () => {
 const localName = await (async () => {
   for (const name of ['ip6-localhost', 'ip6-loopback', hostname()]) {
     const addresses = await lookup(name, { all: true }).catch(() => [])
-    if (addresses.length > 0 && !addresses.some(({ address }) => isPublicAddress(address))) return name
+    if (addresses.length > 0 && addresses.every(({ address }) => classOf(parseIp(address)!) !== 'public')) return name
   }
   return undefined
 })()

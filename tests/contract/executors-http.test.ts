@@ -213,6 +213,14 @@ describe('redirects', () => {
     expect(body).not.toContain('sesame')
   })
 
+  test('keep a Host header within an origin, and send another origin its own', async () => {
+    const headers = { host: 'virtual.example' }
+    expect(echoOf(await run({ url: url('/to?url=/echo'), headers })).headers.host).toBe('virtual.example')
+    const to = `http://127.0.0.1:${other.port}/`
+    const body = bodyOf(await run({ url: url(`/to?url=${encodeURIComponent(to)}`), headers }))
+    expect(JSON.parse(body).host).toBe(`127.0.0.1:${other.port}`)
+  })
+
   test('back to the first origin bring no credentials back', async () => {
     const back = `http://127.0.0.1:${server.port}/echo`
     await using detour = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => Response.redirect(back) })

@@ -1,4 +1,4 @@
-/** A certificate for 127.0.0.1 from a certificate authority that nobody trusts. OpenSSL makes both. */
+/** A certificate for an address or a name from a certificate authority that nobody trusts. OpenSSL makes both. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -9,7 +9,8 @@ export interface TestCertificate {
   readonly authorityPath: string
 }
 
-export function testCertificate(directory: string): TestCertificate {
+/** `subject` is what the certificate is for, such as `DNS:mill.example`. */
+export function testCertificate(directory: string, subject = 'IP:127.0.0.1'): TestCertificate {
   const file = (name: string) => join(directory, name)
   const openssl = (...args: string[]) => {
     const { exitCode, stderr } = Bun.spawnSync(['openssl', ...args])
@@ -25,7 +26,7 @@ export function testCertificate(directory: string): TestCertificate {
   ].map(file) as [string, string, string, string, string]
   openssl('req', '-x509', ...newKey, '-keyout', authorityKey, '-out', authority, '-subj', '/CN=test', '-days', '2')
   openssl('req', ...newKey, '-keyout', key, '-out', request, '-subj', '/CN=test')
-  writeFileSync(file('names'), 'subjectAltName=IP:127.0.0.1\n')
+  writeFileSync(file('names'), `subjectAltName=${subject}\n`)
   const signer = ['-CA', authority, '-CAkey', authorityKey, '-CAcreateserial']
   openssl('x509', '-req', '-in', request, ...signer, '-out', certificate, '-days', '2', '-extfile', file('names'))
   return {

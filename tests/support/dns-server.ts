@@ -1,7 +1,9 @@
-/** A DNS server for one test, on a free loopback port. It answers from a table, or never. */
+/** A DNS server for one test, on a loopback port. It answers from a table, or never. */
 import { createSocket, type RemoteInfo } from 'node:dgram'
 
 export interface Zone {
+  /** IPv4 addresses of the first, second … answer; the last answer repeats. */
+  readonly a?: readonly (readonly string[])[]
   readonly txt?: readonly (readonly string[])[]
   readonly cname?: string
   readonly mx?: readonly { readonly exchange: string; readonly priority: number }[]
@@ -18,19 +20,22 @@ export interface DnsServer extends AsyncDisposable {
   readonly asked: readonly string[]
 }
 
-const TYPES = { cname: 5, mx: 15, txt: 16 } as const
+const TYPES = { a: 1, cname: 5, mx: 15, txt: 16 } as const
 const NXDOMAIN = 3
 
-/** A name without an entry in `zones` does not exist; one without the record asked for has none of it. */
-export async function startDnsServer(zones: Readonly<Record<string, Zone>>): Promise<DnsServer> {
+/** A name without an entry in `zones` does not exist; one without the record asked for has none of it. Default port: a free one. */
+export async function startDnsServer(zones: Readonly<Record<string, Zone>>, port = 0): Promise<DnsServer> {
   const asked: string[] = []
+  const addressesGiven = new Map<string, number>()
   const socket = createSocket('udp4')
   socket.on('message', (query: Buffer, from: RemoteInfo) => {
     const { name, type, end } = questionOf(query)
     asked.push(name)
     const zone = zones[name]
     if (zone?.isSilent) return
-    const answers = zone === undefined ? [] : answersOf(zone, type)
+    const given = addressesGiven.get(name) ?? 0
+    if (type === TYPES.a) addressesGiven.set(name, given + 1)
+    const answers = zone === undefined ? [] : answersOf(zone, type, given)
     const header = Buffer.alloc(12)
     query.copy(header, 0, 0, 2)
     header.writeUInt16BE(0x8180 | (zone === undefined ? NXDOMAIN : (zone.rcode ?? 0)), 2)
@@ -38,7 +43,7 @@ export async function startDnsServer(zones: Readonly<Record<string, Zone>>): Pro
     header.writeUInt16BE(answers.length, 6)
     socket.send(Buffer.concat([header, query.subarray(12, end), ...answers]), from.port, from.address)
   })
-  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => socket.bind(port, '127.0.0.1', resolve))
   return {
     address: `127.0.0.1:${socket.address().port}`,
     asked,
@@ -56,8 +61,12 @@ function questionOf(query: Buffer): { name: string; type: number; end: number } 
   return { name: labels.join('.'), type: query.readUInt16BE(at + 1), end: at + 5 }
 }
 
-function answersOf(zone: Zone, type: number): Buffer[] {
+function answersOf(zone: Zone, type: number, given: number): Buffer[] {
   switch (type) {
+    case TYPES.a:
+      return (zone.a?.[Math.min(given, zone.a.length - 1)] ?? []).map((address) =>
+        record(type, Buffer.from(address.split('.').map(Number))),
+      )
     case TYPES.txt:
       return (zone.txt ?? []).map((parts) =>
         record(

@@ -1,6 +1,7 @@
 /**
  * Makes one HTTP request: `{status_code, body, headers, truncated}`. A status of 400 or more fails the task and keeps
- * the result. With `save_to` a body goes to a file instead: `{..., body: "", saved_to, bytes_written}`.
+ * the result. With `save_to` a body goes to a file instead: `{..., body: "", saved_to, bytes_written}`. Each URL, also that
+ * of a redirect, passes the guard of addresses.
  */
 import { constants } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
@@ -9,6 +10,8 @@ import { readBounded } from '../../../shared/bounded-output.ts'
 import { faultText } from '../../../shared/connection-fault.ts'
 import { stringMap } from '../../../shared/contract/string-map.ts'
 import { messageOf } from '../../../shared/errors.ts'
+import { type AddressGuard, AddressRefused } from '../../outbound/address-guard.ts'
+import { pinnedFetch } from '../../outbound/pinned-fetch.ts'
 import { ExecutionError, type ExecutorContext, invalidInput } from '../executor.ts'
 import { ToolParams } from '../params.ts'
 import { asExecutionError } from './file.ts'
@@ -80,11 +83,25 @@ export interface HttpResult {
   readonly bytes_written?: number
 }
 
-export const http = (root: FileRoot): OsTool => ({
+export interface HttpOptions {
+  /** Where `save_to` may write. */
+  readonly root: FileRoot
+  /** Decides which addresses may be connected to. */
+  readonly guard: AddressGuard
+}
+
+export const http = (options: HttpOptions): OsTool => ({
   name: 'http',
   params: httpParams,
-  checkInput: (input) => void requestOf(httpParams.parse(input)),
-  execute: (input, context) => request(httpParams.parse(input), root, context),
+  checkInput(input) {
+    const { method, url } = requestOf(httpParams.parse(input))
+    try {
+      options.guard.check(url)
+    } catch (error) {
+      throw asFailure(error, method, url)
+    }
+  },
+  execute: (input, context) => request(httpParams.parse(input), options, context),
 })
 
 /** The initial request. Throws `invalid_input`. */
@@ -102,14 +119,14 @@ function requestOf(params: Static<typeof httpParams.schema>): Request {
 
 async function request(
   params: Static<typeof httpParams.schema>,
-  root: FileRoot,
+  { root, guard }: HttpOptions,
   context: ExecutorContext,
 ): Promise<HttpResult> {
   const first = requestOf(params)
   const { url, method } = first
   context.begin()
   try {
-    const response = await follow(first, context.signal)
+    const response = await follow(first, guard, context.signal)
     const head = { status_code: response.status, headers: Object.fromEntries(response.headers) }
     if (params.save_to !== undefined && response.status < 400) {
       const bytes_written = await save(response, root, params.save_to)
@@ -124,11 +141,20 @@ async function request(
     const details = { status_code: response.status }
     throw new ExecutionError('external_failure', `http status ${response.status}`, { result, details })
   } catch (error) {
-    if (error instanceof ExecutionError) throw error
-    throw new ExecutionError('external_failure', `${method} ${withoutCredentials(url)}: ${faultText(error)}`, {
-      cause: error,
-    })
+    throw asFailure(error, method, url)
   }
+}
+
+function asFailure(error: unknown, method: string, url: URL): ExecutionError {
+  if (error instanceof ExecutionError) return error
+  const what = `${method} ${withoutCredentials(url)}`
+  if (error instanceof AddressRefused) return denied(what, error)
+  return new ExecutionError('external_failure', `${what}: ${faultText(error)}`, { cause: error })
+}
+
+function denied(what: string, refusal: AddressRefused): ExecutionError {
+  const { message, host, addresses } = refusal
+  return new ExecutionError('denied', `${what}: ${message}`, { cause: refusal, details: { host, addresses } })
 }
 
 type Request = {
@@ -139,13 +165,16 @@ type Request = {
 }
 
 /**
- * Sends the request and follows redirects like a browser: the method may change, and credentials stay with their
- * origin.
+ * Sends the request and follows redirects like a browser: the method may change. Credentials and a `Host` header
+ * stay with their origin.
  */
-async function follow(first: Request, signal: AbortSignal): Promise<Response> {
+async function follow(first: Request, guard: AddressGuard, signal: AbortSignal): Promise<Response> {
   let { url, method, headers, body } = first
   for (let redirects = 0; ; redirects++) {
-    const response = await fetch(url, { method, headers, body, signal, redirect: 'manual' })
+    const response = await pinnedFetch(guard, url, { method, headers, body, signal }).catch((error) => {
+      if (redirects === 0 || !(error instanceof AddressRefused)) throw error
+      throw denied(`${first.method} ${withoutCredentials(first.url)}: redirected to ${withoutCredentials(url)}`, error)
+    })
     const location = response.headers.get('location')
     if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response
     await response.body?.cancel()
@@ -155,7 +184,7 @@ async function follow(first: Request, signal: AbortSignal): Promise<Response> {
     const next = urlOf(location, url)
     if (next.origin !== url.origin) {
       headers = new Headers(headers)
-      for (const secret of ['authorization', 'cookie', 'proxy-authorization']) headers.delete(secret)
+      for (const own of ['authorization', 'cookie', 'proxy-authorization', 'host']) headers.delete(own)
     }
     const becomesGet = response.status === 303 ? method !== 'HEAD' : response.status < 303 && method === 'POST'
     if (becomesGet) {

@@ -10,6 +10,7 @@ import {
   pauseBeforeTry,
   signatureOf,
 } from '../../../control/callbacks/deliveries.ts'
+import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { freePort } from '../../support/free-port.ts'
 import { memoryLog } from '../../support/memory-log.ts'
 import { tempDir } from '../../support/temp.ts'
@@ -35,7 +36,8 @@ function world() {
   const file = new CallbackFile(path, (error) => {
     throw error
   })
-  const deliveries = new Deliveries({ file, policy: 'any', secret: undefined, log, onOver: () => {} })
+  const guard = new AddressGuard({ policy: 'any', flag: 'callback-policy' })
+  const deliveries = new Deliveries({ file, guard, secret: undefined, log, onOver: () => {} })
   return {
     ...{ deliveries, file, lines },
     open: () => new CallbackFile(path, () => {}),

@@ -19,6 +19,7 @@ import { sleep } from '../../../control/executors/os/sleep.ts'
 import { tcp } from '../../../control/executors/os/tcp.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { SkillsDirectory } from '../../../control/executors/skills.ts'
+import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { ChecksumExecutor } from '../../../examples/executors/checksum.ts'
 import { markedProcesses } from '../../../shared/processes.ts'
 import { type DnsServer, startDnsServer } from '../../support/dns-server.ts'
@@ -74,7 +75,16 @@ beforeAll(async () => {
   const root = new FileRoot(temp.path)
   const commands = { policy: 'open', killGraceMs: 20, env: { PATH: process.env.PATH ?? '/usr/bin:/bin' } } as const
   const skills = new SkillsDirectory(join(temp.path, 'skills'))
-  const tools = [shell(commands), file(root), http(root), dns({ servers: [names.address] }), tcp, sleep, noop]
+  const guard = new AddressGuard({ policy: 'any', flag: 'http-policy' })
+  const tools = [
+    shell(commands),
+    file(root),
+    http({ root, guard }),
+    dns({ servers: [names.address] }),
+    tcp,
+    sleep,
+    noop,
+  ]
   executors = new ExecutorRegistry([
     new OsExecutor(tools),
     new CliSkillsExecutor({ ...commands, skills }),

@@ -19,6 +19,7 @@ import { McpServers } from '../../../control/mcp-client/servers.ts'
 import { EventStreams } from '../../../control/operations/event-streams.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
 import { WaitingEvents } from '../../../control/operations/waiting-events.ts'
+import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/store/counters.ts'
 import { Retention } from '../../../control/store/retention.ts'
@@ -65,7 +66,12 @@ afterAll(async () => {
 
 const readiness = new Readiness({ isDraining: () => false, schedulerFault: () => undefined, persistence, retention })
 const stopping = new AbortController().signal
+const addressGuards = {
+  callbacks: new AddressGuard({ policy: 'public', flag: 'callback-policy' }),
+  http: new AddressGuard({ policy: 'any', flag: 'http-policy' }),
+}
 const parts = {
+  addressGuards,
   ...{
     store,
     scheduler,
@@ -82,7 +88,7 @@ const parts = {
     }),
   },
   callbacks: new Callbacks({
-    ...{ store, history, dataDir: dir.path, policy: 'public', secret: undefined, log },
+    ...{ store, history, dataDir: dir.path, guard: addressGuards.callbacks, secret: undefined, log },
     durable: () => persistence.durable(),
   }),
   runtimeCapacity: new RemoteCapacity({ resources: () => Promise.reject(new Error('away')) }),

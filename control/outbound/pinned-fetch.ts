@@ -1,0 +1,51 @@
+/**
+ * `fetch` for URLs of callers. Under the policy `public` it connects to an address that the guard has checked.
+ *
+ * The URL that Bun gets has the address as its host. The `Host` header names the host, and TLS asks for and verifies its
+ * name. Redirects are not followed, as each needs a check of its own. No proxy is used: it would look up the name itself.
+ */
+
+import { neverConnected } from '../../shared/connection-fault.ts'
+import { hostOf } from '../../shared/egress/host.ts'
+import { systemCodeOf } from '../../shared/errors.ts'
+import type { AddressGuard } from './address-guard.ts'
+
+export interface PinnedRequest {
+  readonly method: string
+  readonly headers: Headers
+  /** Sent once more to the next address if there was no connection to the first. */
+  readonly body: string | null
+  readonly signal: AbortSignal
+  readonly tls?: { readonly ca: string }
+}
+
+/** Addresses of one name that are tried, one after the other. */
+const MAX_TRIED_ADDRESSES = 8
+
+/** Throws `AddressRefused`, or what `fetch` throws. */
+export async function pinnedFetch(guard: AddressGuard, url: URL, request: PinnedRequest): Promise<Response> {
+  const init = { ...request, redirect: 'manual' } as const
+  if (guard.policy === 'any') return fetch(url, init)
+  const addresses = (await guard.addressesFor(url, request.signal)).slice(0, MAX_TRIED_ADDRESSES)
+  const host = hostOf(url.hostname)!
+  const headers = new Headers(request.headers)
+  if (!headers.has('host')) headers.set('host', url.host)
+  const tls = { ...request.tls, ...('name' in host && { serverName: host.name }) }
+  for (const [i, address] of addresses.entries()) {
+    try {
+      return await fetch(pinned(url, address), { ...init, headers, tls, proxy: false })
+    } catch (error) {
+      const isLast = i === addresses.length - 1
+      if (isLast || request.signal.aborted || !isUnreachable(error)) throw error
+    }
+  }
+  throw new Error('no address was tried') // addressesFor returns at least one
+}
+
+const isUnreachable = (error: unknown): boolean => neverConnected(error) || systemCodeOf(error) === 'ENETUNREACH'
+
+function pinned(url: URL, address: string): URL {
+  const pinnedUrl = new URL(url)
+  pinnedUrl.hostname = address.includes(':') ? `[${address}]` : address
+  return pinnedUrl
+}
