@@ -1,16 +1,16 @@
 /**
- * Globs over text: `*` stands for any characters, also none and line ends, `?` for one. Pure.
+ * Globs: `*` matches any characters, including none and line ends; `?` matches one character. Pure.
  *
- * A glob is matched in one pass over the text, without backtracking: the pass keeps the set of all places in the glob that
- * the text so far may have led to, as bits. So its time grows with the length of the text times that of the glob divided
- * by 32, whatever they hold: a text of 1 Mi characters and the longest glob take about 0.1 s, in steps.
+ * A glob is a state machine, which is simulated in one pass over the text, without backtracking. The set of active
+ * states is kept as bits. So the time is proportional to the length of the text times the length of the glob divided by
+ * 32, for every text and glob. A text of 1 Mi characters and the longest glob take about 0.1 s, in steps.
  */
 import { runSync, type Steps } from './steps.ts'
 
-/** Characters of a glob. */
+/** Maximum characters of a glob. */
 export const MAX_GLOB_CHARACTERS = 1_000
 
-/** Characters of the text between two pauses, with a glob of one word of bits; fewer with a longer one. */
+/** Characters of the text per step, for a glob of up to 32 states. Longer globs get shorter steps. */
 const CHARACTERS_PER_PAUSE = 32 * 1024
 
 const BITS = 32
@@ -42,7 +42,7 @@ export class Glob {
 /** Whether the whole of `text` matches `glob`. */
 export const matchesGlob = (text: string, glob: string): Steps<boolean> => new Glob(glob).steps(text)
 
-/** Words of bits for a place before and behind each of `length` signs. */
+/** Words of 32 bits for the states of a glob with `length` signs: one before each sign, and one at the end. */
 const wordsFor = (length: number): number => Math.floor(length / BITS) + 1
 
 function* matching(
@@ -52,7 +52,7 @@ function* matching(
   masks: ReturnType<typeof masksOf>,
 ): Steps<boolean> {
   const words = wordsFor(length)
-  /** Bit `i`: the text so far matches what stands before sign `i`. */
+  /** Active states. Bit `i`: the text so far matches the part of the glob before sign `i`. */
   let places = new Uint32Array(words)
   let next = new Uint32Array(words)
   places[0] = 1
@@ -77,7 +77,7 @@ function* matching(
   return (places[Math.floor(length / BITS)]! & (1 << (length % BITS))) !== 0
 }
 
-/** The signs of `glob` other than `*`, and the places before which a `*` stands, as bits. */
+/** The signs of `glob` other than `*`, and the states that loop because of a `*`, as bits. */
 function parsed(glob: string): { readonly signs: readonly string[]; readonly loops: Uint32Array } {
   const signs: string[] = []
   const loops = new Uint32Array(Math.floor(glob.length / BITS) + 1)
@@ -88,7 +88,7 @@ function parsed(glob: string): { readonly signs: readonly string[]; readonly loo
   return { signs, loops }
 }
 
-/** For each character the signs that it matches, as bits. */
+/** For each character the matching signs, as bits. */
 function masksOf(signs: readonly string[], words: number) {
   const ofOthers = new Uint32Array(words)
   const byCharacter = new Map<string, Uint32Array>()

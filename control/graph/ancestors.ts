@@ -63,7 +63,7 @@ const TOO_MANY_FAR_REFERENCES =
 
 const UNKNOWN = -1
 
-/** The position of the task that each reference names, or `UNKNOWN`. */
+/** For each reference the position of the referenced task, or `UNKNOWN`. */
 function* positionsOf(tasks: Tasks, references: readonly TaskReference[]): Steps<Int32Array> {
   const positions = new Map<string, number>()
   yield* inRanges(tasks.length, (from, to) => {
@@ -83,7 +83,7 @@ function* directDependencies(
   named: Int32Array,
 ): Steps<Uint8Array> {
   const isDirect = new Uint8Array(references.length)
-  /** For each task the last one that was found to depend on it. */
+  /** For each task the last task that was found to depend on it. */
   const dependent = new Int32Array(dependenciesStart.length - 1).fill(-1)
   let steps = 0
   let current = -1
@@ -131,7 +131,7 @@ function* farAncestors(edges: Edges, far: FarReferences): Steps<boolean> {
   return rest.length === 0 || (yield* collectBits(edges, far, rest, maxFollowed - followed))
 }
 
-/** Marks those of `open` that name an ancestor of the task at `position`. Returns how many steps that took. */
+/** Marks the references of `open` that name an ancestor of the task at `position`. Returns the number of steps. */
 function* searchFrom(
   { dependenciesStart, dependencies }: Edges,
   position: number,
@@ -158,7 +158,7 @@ function* searchFrom(
   return steps
 }
 
-/** Marks those of `open` that name an ancestor. False if that would take more than `maxFollowed` steps. */
+/** Marks the references of `open` that name an ancestor. False if that would take more than `maxFollowed` steps. */
 function* collectBits(
   edges: Edges,
   { references, named, isSound }: FarReferences,
@@ -173,7 +173,7 @@ function* collectBits(
   })
   const ranks = Uint32Array.from(open, (i) => rank[named[i]!]!)
   const byRank = Uint32Array.from(open, (_, k) => k).sort((a, b) => ranks[a]! - ranks[b]!)
-  /** For each task the referenced ones of this pass among its ancestors, and its own bit if it is one. */
+  /** For each task the bits of this pass: of referenced tasks among its ancestors, and of the task itself. */
   const bits = new Uint32Array(order.length)
   let followed = 0
   for (let next = 0; next < byRank.length; ) {

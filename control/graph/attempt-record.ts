@@ -18,7 +18,7 @@ export interface AttemptOutput {
   readonly tail?: string
 }
 
-/** Fields of results that hold output, the most telling about a failure first. */
+/** Fields of results that hold output. The field that explains a failure best comes first. */
 const STREAMS = ['stderr', 'output', 'stdout', 'body'] as const
 
 /**
@@ -62,7 +62,7 @@ export function attemptRecord(
   }
 }
 
-/** `records` and `record`, unless the last one is of the same attempt, which has ended already. */
+/** Appends `record` to `records`, unless the last record is of the same attempt. */
 export function withAttempt(records: readonly AttemptRecord[] = [], record: AttemptRecord): readonly AttemptRecord[] {
   return records.at(-1)?.attempt === record.attempt ? records : [...records, record].slice(-MAX_ATTEMPT_RECORDS)
 }

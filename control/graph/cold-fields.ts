@@ -1,8 +1,8 @@
 /**
  * Fields that few tasks use, in objects of their own that a task allocates on first use.
  *
- * There may be a million tasks, and an undefined field takes as much memory as any other. With all fields in the task
- * itself, 100,000 tasks that use none of these would take 23.5 MB of heap instead of 20.3 MB.
+ * There may be a million tasks, and an undefined field takes as much memory as any other. With these fields in the task
+ * itself, 100,000 tasks that use none of them would take 23.5 MB of heap instead of 20.3 MB.
  */
 
 import type { AttemptRecord, ProgressEntry, ReusedFrom } from '../../shared/contract/control.ts'
@@ -44,9 +44,9 @@ export function taskOptions(task: ValidTask): TaskOptions {
 export interface Handle {
   /** The id of the attempt in that service. */
   readonly id: string
-  /** The service has confirmed that it has the attempt. Until then that is unknown: its answer may have been lost. */
+  /** Whether the service has confirmed the attempt. Otherwise its answer may have been lost. */
   readonly isTaken: boolean
-  /** The owner that the service knows the attempt by, where ending the attempt requires it. */
+  /** The owner of the attempt in that service, if the service requires it to end the attempt. */
   readonly owner?: string | undefined
 }
 

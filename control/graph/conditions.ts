@@ -1,9 +1,10 @@
 /**
- * Whether a task runs, given how the tasks that it depends on ended. Pure.
+ * Decides whether a task runs, from the ends of its dependencies. Pure.
  *
- * An ended task counts for its dependents as one of four standings. A task collects the standings of its dependencies
- * as bits, in any order, and decides after each of them. Only graphs with rules (`run_if`, `when`, `continue_on_error`) need
- * this: in all others a task runs once all of its dependencies have succeeded, and is skipped by the first that did not.
+ * An ended task has one of four standings for its dependents. A task collects the standings of its dependencies as
+ * bits, in any order, and decides after each of them. Only graphs with rules (`run_if`, `when`, `continue_on_error`)
+ * need this. In other graphs a task runs once all its dependencies have succeeded, and is skipped when one of them has
+ * not.
  */
 import type { RunIf } from '../../shared/contract/run-if.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
@@ -36,7 +37,7 @@ export function runRule({
 }
 
 /**
- * How an ended task counts for its dependents.
+ * The standing of an ended task for its dependents.
  *
  * - `good`: it succeeded, or failed with `continue_on_error`.
  * - `neutral`: it was skipped because of its own `run_if` or `when`.
@@ -49,13 +50,13 @@ export type Standing = 'good' | 'neutral' | 'bad' | 'cancelled'
 export const SKIP_STANDINGS = ['neutral', 'bad', 'cancelled'] as const satisfies readonly Standing[]
 export type SkipStanding = (typeof SKIP_STANDINGS)[number]
 
-/** What decides about the standing of a task. */
+/** The facts that determine the standing of a task. */
 export interface Standable {
   readonly status: TaskStatus
-  /** It was deleted before it ran. */
+  /** Whether the task was deleted before it ran. */
   readonly neverRuns: boolean
   readonly continuesOnError: boolean
-  /** Of a skipped task; undefined means `bad`. */
+  /** The standing of a skipped task; undefined means `bad`. */
   readonly skipStanding: SkipStanding | undefined
 }
 
@@ -80,10 +81,10 @@ export function standingOf({ status, neverRuns, continuesOnError, skipStanding }
 /** The bit of each standing in the standings that a task has collected. */
 export const STANDING_BITS: Readonly<Record<Standing, number>> = { good: 1, neutral: 2, bad: 4, cancelled: 8 }
 
-/** What becomes of a pending task: it waits, it runs, or it is skipped with a standing. */
+/** The decision about a pending task: it waits, it runs, or it is skipped with a standing. */
 export type Decision = 'wait' | 'run' | SkipStanding
 
-/** `standings` of the dependencies that have ended, as bits. `haveAllEnded` is true for a task without dependencies. */
+/** `standings` are those of the ended dependencies, as bits. `haveAllEnded` is true for a task without dependencies. */
 export function decide(runIf: RunIf, standings: number, haveAllEnded: boolean): Decision {
   const has = (standing: Standing) => (standings & STANDING_BITS[standing]) !== 0
   if (runIf === 'success') {

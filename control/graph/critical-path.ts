@@ -1,4 +1,6 @@
-/** The critical path of a graph: the chain of dependent tasks that took the longest. Pure; linear in tasks and edges. */
+/**
+ * The critical path of a graph: the chain of dependent tasks that took the longest. Pure; linear in tasks and edges.
+ */
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { Edges } from './edges.ts'
 
@@ -10,15 +12,16 @@ export interface CriticalPath {
 }
 
 /**
- * `order` is that of `dependencyOrder`. `durationOf` gives the milliseconds that a task has taken so far; undefined for
- * a task that never started, which no path contains. Of equal paths, the one that ends earliest in `order`.
+ * `order` comes from `dependencyOrder`. `durationOf` returns the milliseconds that a task has taken so far, or
+ * undefined for a task that never started. No path contains such a task. Of equal paths, the one that ends first in
+ * `order` counts.
  */
 export function* criticalPath(
   { dependenciesStart, dependencies }: Pick<Edges, 'dependenciesStart' | 'dependencies'>,
   order: Uint32Array,
   durationOf: (position: number) => number | undefined,
 ): Steps<CriticalPath> {
-  /** The longest path that ends with each task; NaN if it never started. */
+  /** For each task the length of the longest path that ends with it; NaN if the task never started. */
   const longest = new Float64Array(order.length).fill(Number.NaN)
   const previous = new Int32Array(order.length).fill(-1)
   let end = -1

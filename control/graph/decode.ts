@@ -1,8 +1,8 @@
 /**
  * Check 1: the body of POST /tasks is JSON of the right shape. Pure.
  *
- * Every fault becomes `invalid JSON: <detail>`, and the detail names the field. The body `null`, and a list of tasks that is
- * absent or `null`, are an empty graph, which check 2 refuses.
+ * Every fault becomes `invalid JSON: <detail>`, and the detail names the field. The body `null`, and a list of tasks
+ * that is absent or `null`, are an empty graph, which check 2 refuses.
  */
 import { TaskInput } from '../../shared/contract/control.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
@@ -16,19 +16,19 @@ import { type Report, refuse } from './report.ts'
 
 const taskCheck = checkOf(TaskInput)
 
-/** Compiles the check of tasks, so that the first graph does not wait for it. */
+/** Compiles the check of tasks before the first graph needs it. */
 export const prepareDecoding = (): void => void taskCheck.compile()
 
-/** Whether the fields of `task` have the right types. Fields that it needs may be missing. */
+/** Whether the fields of `task` have the right types. Required fields may be missing. */
 export const isTaskShape = (task: unknown): task is TaskInput => taskCheck.accepts(task)
 
-/** The tasks of a graph whose forms were checked. */
+/** The tasks of a graph after the check of their forms. */
 export interface ShapedTasks {
-  /** Without the fields of the wrong form, and without tasks that are no objects or have an id of the wrong form. */
+  /** The tasks without invalid fields. Lacks tasks that are not objects or have an invalid id. */
   readonly tasks: TaskInput[]
-  /** Tasks that lack a field because of its form. */
+  /** Tasks that lack a field because it was invalid. */
   readonly incomplete: ReadonlySet<TaskInput>
-  /** Elements of the submitted list. */
+  /** Number of elements of the submitted list. */
   readonly submitted: number
 }
 
@@ -41,7 +41,7 @@ export interface DecodedGraph extends ShapedTasks {
 /** Throws if there are too many tasks, before any of them is checked. */
 type CheckSize = (count: number) => void
 
-/** Throws 400 for a body that is no graph at all, and what `checkSize` throws. Reports other faults. */
+/** Throws 400 if the body is not a graph, and the errors of `checkSize`. Reports other faults. */
 export function* decodeGraph(
   body: Uint8Array,
   checkSize: CheckSize = () => {},
@@ -50,7 +50,7 @@ export function* decodeGraph(
   return yield* checkGraphShape(yield* decodeJson(body, { tasks: true }), checkSize, report)
 }
 
-/** As `decodeGraph`, for a body that is a JSON value already. */
+/** As `decodeGraph`, for a parsed body. */
 export function* checkGraphShape(graph: unknown, checkSize: CheckSize, report: Report = refuse): Steps<DecodedGraph> {
   if (isObject(graph)) {
     if (!hasFewFields(graph)) report(tooManyFields(''))
@@ -68,7 +68,7 @@ export function* checkGraphShape(graph: unknown, checkSize: CheckSize, report: R
   return { fields, ...shaped, options: decodeOptions(fields, '', report) }
 }
 
-/** The fields of a graph beside its tasks. `at` is where in the body the graph stands, for errors. */
+/** The fields of a graph beside its tasks. `at` is the path of the graph in the body, for errors. */
 export function decodeOptions(fields: object, at = '', report: Report = refuse): GraphOptions {
   const options = graphOptions(fields)
   if (options !== undefined) return options
@@ -91,8 +91,8 @@ export function hasFewFields(object: object): boolean {
 const tooManyFields = (at: string): string => invalidJsonText(tooManyFieldsText(at, MAX_FIELDS))
 
 /**
- * The tasks of a parsed body. `at` is the path of the graph in the body, for errors; empty if the body is the graph. Throws
- * 400.
+ * The tasks of a parsed body. `at` is the path of the graph in the body, for errors; empty if the body is the graph.
+ * Throws 400.
  */
 export function* decodeTasks(graph: unknown, at = ''): Steps<TaskInput[]> {
   const { tasks } = yield* checkShapes(submittedTasks(graph, at), pathOfTasks(at), refuse)
@@ -134,7 +134,7 @@ function* checkShapes(submitted: readonly unknown[], path: string, report: Repor
 export const isWellShaped = (task: unknown): task is TaskInput =>
   isTaskShape(task) && isWithinDepth(task.params) && isWithinDepth(task.input) && isWithinDepth(task.when)
 
-/** Reports the fields of the wrong form. Returns the task without them; undefined if its id is one of them. */
+/** Reports invalid fields. Returns the task without them; undefined if the id is invalid. */
 function wellShapedPart(task: unknown, at: string, report: Report): TaskInput | undefined {
   if (!isObject(task)) {
     report(invalidJsonText(`${at}: expected object, got ${jsonTypeOf(task)}`))

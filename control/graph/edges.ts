@@ -1,7 +1,7 @@
 /**
  * The dependencies of a graph, by positions of the tasks. Pure; linear in tasks and dependencies.
  *
- * This is the only place that assembles edges: in steps for a new graph, at once for a small graph and for a graph from disk.
+ * Only this file assembles edges: in steps for a new graph, in one go for a small graph and for a graph from disk.
  */
 import { inRanges, type Steps } from '../../shared/steps.ts'
 
@@ -14,7 +14,7 @@ export interface Edges {
   readonly dependents: Uint32Array
 }
 
-/** A task as far as its edges go. */
+/** The fields of a task that edges need. */
 export interface Dependent {
   readonly depends_on?: readonly string[] | null | undefined
 }
@@ -32,12 +32,12 @@ export function dependenciesStartOf(tasks: readonly Dependent[]): Uint32Array {
   return start
 }
 
-/** Fills in `start` what tasks `from` to `to` add; those before them must be filled in already. */
+/** Fills `start` for the tasks `from` to `to`. The entries before `from` must be filled. */
 export function fillDependenciesStart(start: Uint32Array, tasks: readonly Dependent[], from: number, to: number): void {
   for (let i = from; i < to; i++) start[i + 1] = start[i]! + (tasks[i]!.depends_on?.length ?? 0)
 }
 
-/** The edges, or undefined where `positionOf` knows no position for a dependency. */
+/** The edges. Undefined if `positionOf` does not know a dependency. */
 export function edgesAtOnce(
   tasks: readonly Dependent[],
   dependenciesStart: Uint32Array,
@@ -51,7 +51,7 @@ export function edgesAtOnce(
   return assembly.edges
 }
 
-/** The edges. `positionOf` gives the position of a dependency of the task at position `of`, or throws. */
+/** The edges. `positionOf` returns the position of a dependency of the task at position `of`, or throws. */
 export function* edgesInSteps(
   tasks: readonly Dependent[],
   dependenciesStart: Uint32Array,
@@ -65,20 +65,20 @@ export function* edgesInSteps(
   return assembly.edges
 }
 
-/** How many dependencies each task has, repeated ones counted. */
+/** The number of dependencies of each task, including repeated ones. */
 export function dependencyCounts({ dependenciesStart }: Pick<Edges, 'dependenciesStart'>): Uint32Array {
   const counts = new Uint32Array(dependenciesStart.length - 1)
   for (let i = 0; i < counts.length; i++) counts[i] = dependenciesStart[i + 1]! - dependenciesStart[i]!
   return counts
 }
 
-/** Works over dependencies rather than tasks: one task may have most of them. */
+/** Loops over dependencies, not over tasks, because one task may have most of the dependencies. */
 class Assembly {
   readonly edges: Edges
   readonly edgeCount: number
   readonly #tasks: readonly Dependent[]
   readonly #positionOf: (id: string, of: number) => number | undefined
-  /** The task whose dependencies are next: the first ones in `resolve`, the last ones in `place`. */
+  /** The task of the next dependency. `resolve` goes forward, `place` goes backward. */
   #task = 0
 
   constructor(
@@ -97,7 +97,7 @@ class Assembly {
     }
   }
 
-  /** Finds dependencies `from` to `to`, in order, and counts the dependents. False where one has no position. */
+  /** Resolves the dependencies `from` to `to` in order, and counts the dependents. False if one has no position. */
   resolve(from: number, to: number): boolean {
     const { dependenciesStart, dependencies, dependentsStart } = this.edges
     for (let e = from; e < to; e++) {
@@ -111,14 +111,14 @@ class Assembly {
     return true
   }
 
-  /** Makes of the counts where each list of dependents ends. Filled from its end, it leaves where it starts. */
+  /** Turns the counts into the ends of the lists of dependents. `place` fills each list from its end to its start. */
   startLists(): void {
     const { dependentsStart } = this.edges
     for (let i = 1; i < dependentsStart.length; i++) dependentsStart[i]! += dependentsStart[i - 1]!
     this.#task = this.#tasks.length - 1
   }
 
-  /** Puts the dependents of dependencies `from` to `to`, counted from the end, into their lists. */
+  /** Adds the dependents of the dependencies `from` to `to`, counted from the end, to their lists. */
   place(from: number, to: number): void {
     const { dependenciesStart, dependencies, dependentsStart, dependents } = this.edges
     const last = this.edgeCount - 1

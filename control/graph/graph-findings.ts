@@ -1,6 +1,6 @@
 /**
- * What the answer about one graph needs to know: its totals, the order of its tasks, who waits for whom, the critical path,
- * the first failure. Pure; linear in tasks and dependencies.
+ * Examines one graph for the answer about it: totals, order of the tasks, edges, critical path, first failure. Pure;
+ * linear in tasks and dependencies.
  */
 import { MAX_GRAPH_EDGES, MAX_GRAPH_TASKS } from '../../shared/contract/graphs.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
@@ -15,15 +15,15 @@ export interface GraphFindings {
   readonly graph: Graph
   readonly totals: GraphTotals
   readonly edges: Edges
-  /** The tasks of the answer, each after those that it depends on. */
+  /** The tasks of the answer in topological order. */
   readonly shown: readonly Task[]
-  /** There are further tasks. */
+  /** Whether the graph has more tasks than the answer. */
   readonly isTruncated: boolean
   readonly criticalPath: CriticalPath
   readonly failure: { readonly task: Task; readonly skipped: number } | undefined
 }
 
-/** `now` in milliseconds since 1970. */
+/** `now` is in milliseconds since 1970. */
 export function* examineGraph(graph: Graph, now: number): Steps<GraphFindings> {
   const { tasks } = graph
   const totals = yield* graphTotals(graph)
@@ -41,11 +41,11 @@ export function durationOf({ startedAt, finishedAt, isDeleted }: Task, now: numb
   return startedAt === undefined || isDeleted ? undefined : Math.max(0, (finishedAt ?? now) - startedAt)
 }
 
-/** As `durationOf`, but a reused outcome took no time in this graph. */
+/** As `durationOf`, but undefined for a reused outcome, which took no time in this graph. */
 const durationHere = (task: Task, now: number): number | undefined =>
   task.reusedFrom === undefined ? durationOf(task, now) : undefined
 
-/** The edges of a graph that has freed them. */
+/** Builds the edges again. An ended graph has freed them. */
 export function* edgesByName(tasks: readonly Task[]): Steps<Edges> {
   const positions = new Map<string, number>()
   const dependents: Dependent[] = []
@@ -60,7 +60,7 @@ export function* edgesByName(tasks: readonly Task[]): Steps<Edges> {
   return yield* edgesInSteps(dependents, dependenciesStart, (id) => positions.get(id)!)
 }
 
-/** The first tasks of `order`, so that with a task all of its dependencies are shown. */
+/** The first tasks of `order`. They include all dependencies of each of them. */
 function* shownOf(
   tasks: readonly Task[],
   order: Uint32Array,

@@ -1,8 +1,8 @@
 /**
  * The optional fields of a graph beside `tasks`. Pure.
  *
- * A submission whose fields are wrong is refused with the name of the field. Most graphs have none of the fields and
- * share one object.
+ * An invalid field refuses the submission, with an error that names the field. Most graphs have none of these fields
+ * and share one object.
  */
 import {
   CALLBACK_EVENTS,
@@ -21,11 +21,11 @@ import { isObject } from '../../shared/json.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { type Parameters, parametersFault } from './parameters.ts'
 
-/** As submitted; absent fields are left out. */
+/** As submitted. Absent fields are omitted. */
 export interface GraphOptions {
   readonly name?: string
   readonly labels?: Readonly<Record<string, string>>
-  /** The ids of the tasks belong to the graph. Absent: to the service. */
+  /** `graph`: ids of tasks belong to the graph. Absent: they belong to the service. */
   readonly scope?: 'graph'
   readonly params?: Parameters
   readonly callback?: GraphCallback
@@ -38,7 +38,7 @@ export const GRAPH_OPTIONS = Object.keys(GraphFields.properties) as (keyof Graph
 
 const check = checkOf(GraphFields)
 
-/** The options among `fields`; undefined if one of them is wrong. */
+/** The options among `fields`. Undefined if one of them is invalid. */
 export function graphOptions(fields: object): GraphOptions | undefined {
   const given = fields as Readonly<Record<string, unknown>>
   if (GRAPH_OPTIONS.every((name) => given[name] == null)) return NO_GRAPH_OPTIONS
@@ -46,7 +46,7 @@ export function graphOptions(fields: object): GraphOptions | undefined {
   return Object.fromEntries(GRAPH_OPTIONS.filter((name) => given[name] != null).map((name) => [name, given[name]]))
 }
 
-/** What is wrong with the options among `fields`, for which `graphOptions` gives undefined. */
+/** The fault of the options among `fields`, for which `graphOptions` returns undefined. */
 export function graphOptionsFault(fields: object): string {
   const { name, labels, scope, params, callback } = fields as Readonly<Record<string, unknown>>
   return (
@@ -68,7 +68,7 @@ function nameFault(name: unknown): string | undefined {
 const scopeFault = (scope: unknown): string | undefined =>
   scope == null || scope === 'graph' ? undefined : 'scope: expected "graph"'
 
-/** Characters of a label that an error repeats. */
+/** Maximum characters of a label in an error. */
 const MAX_SHOWN_LABEL = 100
 
 function labelsFault(labels: unknown): string | undefined {

@@ -1,4 +1,4 @@
-/** What a graph as a whole amounts to: its state, the number of its tasks in each state, its times. Pure. */
+/** Summarizes a graph: its state, the number of its tasks in each state, its times. Pure. */
 
 import type { GraphState } from '../../shared/contract/graph-state.ts'
 import type { GraphCounts, GraphSummary } from '../../shared/contract/graphs.ts'
@@ -9,7 +9,7 @@ import type { Graph, Task } from './graph.ts'
 
 type EndState = Exclude<GraphState, 'running'>
 
-/** The state of a graph that has ended, without counting its tasks. */
+/** The state of an ended graph. Does not count all its tasks. */
 export function* endState({ tasks }: Graph): Steps<EndState> {
   let state: EndState = 'success'
   yield* inRanges(tasks.length, (from, to) => {
@@ -18,7 +18,7 @@ export function* endState({ tasks }: Graph): Steps<EndState> {
   return state
 }
 
-/** As if the graph had only the tasks from `from` to `to`, and others that amount to `state`. */
+/** Combines `state`, that of the tasks before `from`, with the tasks from `from` to `to`. */
 export function endStateWithin(
   tasks: readonly Task[],
   from: number,
@@ -38,16 +38,18 @@ export function endStateWithin(
   return result
 }
 
-/** Whether the rules of the graph provide for this end: a failure with `continue_on_error`, a skip for its own `run_if`. */
+/** Whether the rules of the task allow this end: a failure with `continue_on_error`, a skip because of its `run_if`. */
 const isMeant = ({ status, continuesOnError, skipStanding }: Task): boolean =>
   (status === 'failed' && continuesOnError) || (status === 'skipped' && skipStanding === 'neutral')
 
-/** The tasks of a graph that were not deleted, added up. */
+/** The totals of the tasks that were not deleted. */
 export interface GraphTotals {
   readonly taskCount: number
   readonly counts: GraphCounts
   readonly state: GraphState
-  /** When its first task started, of those whose outcomes are not reused; undefined until then. Milliseconds since 1970, as are all times here. */
+  /**
+   * Start of the first task without a reused outcome; undefined until then. All times are in milliseconds since 1970.
+   */
   readonly startedAt: number | undefined
 }
 

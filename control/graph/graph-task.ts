@@ -25,7 +25,7 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
     reusedFrom,
   } = task
   const durationMs = durationOf(task, now)
-  const error = errorText ?? failure?.message // between two attempts only the failure of the last one is known
+  const error = errorText ?? failure?.message // between two attempts, only `failure` is set
   return {
     id,
     type,
@@ -46,7 +46,7 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
   }
 }
 
-/** What people wrote about the task: nothing where it is too long for a list of many tasks. */
+/** The member `annotations`. Absent if they are too long for a list of many tasks. */
 export function shortAnnotations({ annotations }: Task): Pick<GraphTask, 'annotations'> {
   if (annotations === undefined) return {}
   let characters = 0

@@ -2,10 +2,11 @@
  * A graph and its tasks in memory.
  *
  * Dependencies never leave a graph, so the graph is the unit of ownership. `Graph` and `Task` refer to each other and
- * share this file. The graph holds the edges, by position of the tasks, and only while one of its tasks is live. There
- * may be a million tasks: times are numbers (milliseconds since 1970), absent values are undefined, and fields that few
- * tasks use are in separate objects (`cold-fields.ts`). Once a graph is accepted, only `TaskStore.apply` changes its
- * tasks.
+ * share this file. The graph holds the edges, by positions of tasks, while at least one of its tasks is live. Once a
+ * graph is accepted, only `TaskStore.apply` changes its tasks.
+ *
+ * There may be a million tasks. So times are numbers (milliseconds since 1970), absent values are undefined, and fields
+ * that few tasks use are in separate objects (`cold-fields.ts`).
  */
 
 import type { AttemptRecord, ProgressEntry, ReusedFrom, RunStatus } from '../../shared/contract/control.ts'
@@ -52,7 +53,7 @@ export class Graph {
   readonly traceId: string
   /** Milliseconds since 1970. Set again when the graph is written to disk: lists are in the order of these times. */
   createdAt: number
-  /** What was submitted beside the tasks. */
+  /** The submitted fields beside the tasks. */
   readonly options: GraphOptions
   readonly tasks: Task[] = []
   /** Number of tasks of each type. There are few types; a map would cost more than the rest of a small graph. */
@@ -65,19 +66,19 @@ export class Graph {
   missing: Uint32Array
   /** For each task of a graph with rules, the standings of dependencies that have ended (`STANDING_BITS`). */
   standings: Uint8Array = NO_STANDINGS
-  /** A task has a rule of when it runs, or of what its failure means. Other graphs do without `standings`. */
+  /** Whether a task has a rule (`run_if`, `when`, `continue_on_error`). Other graphs need no `standings`. */
   hasRules = false
   /** Number of tasks that have not ended. */
   live = 0
-  /** When the last task ended, in milliseconds since 1970; undefined while one has not. */
+  /** End of the last task, in milliseconds since 1970; undefined while a task is live. */
   endedAt: number | undefined = undefined
-  /** Retention or a caller removed the graph; no caller sees it any more. */
+  /** Whether retention or a caller removed the graph. Callers no longer see it. */
   isRetired = false
   /** Number of tasks that are not deleted. */
   visible = 0
   /** Sequence number of the change that accepted the graph; 0 for a recovered graph. */
   acceptedSeq = 0
-  /** Callers see the tasks of the graph. False while the graph is being submitted. */
+  /** Whether callers see the graph. False while the graph is being submitted. */
   isAccepted = false
 
   constructor({ id, ordinal, traceId, createdAt, options = NO_GRAPH_OPTIONS }: GraphIdentity, edges: Edges) {
@@ -90,7 +91,7 @@ export class Graph {
     this.missing = dependencyCounts(edges)
   }
 
-  /** The ids of its tasks are its own: callers find them below the graph only. */
+  /** Whether ids of tasks belong to the graph: callers find the tasks only within the graph. */
   get isScoped(): boolean {
     return this.options.scope === 'graph'
   }
@@ -133,7 +134,7 @@ export class Graph {
     return this.tasks.filter(({ position }) => this.missing[position] === 0)
   }
 
-  /** Number of dependents of `task`; one that names `task` twice counts twice. 0 once the graph has ended. */
+  /** Number of dependents of `task`. A dependent that names `task` twice counts twice. 0 once the graph has ended. */
   dependentCount({ position }: Task): number {
     const { dependentsStart } = this.#edges
     return (dependentsStart[position + 1] ?? 0) - (dependentsStart[position] ?? 0)
@@ -197,8 +198,8 @@ export class Task {
   /** The number of the last attempt; 0 before the first. */
   attempt = 0
   /**
-   * What became of its record. A deleted task stays as long as its outcome decides about others of its graph. A
-   * replaced one has ended, and another graph has taken its id.
+   * Why callers no longer find the task under its id. A deleted task stays in memory while other tasks of its graph
+   * need its outcome. A replaced task has ended, and another graph has taken its id.
    */
   removal: 'replaced' | 'deleted' | undefined = undefined
 
@@ -210,7 +211,9 @@ export class Task {
   result: unknown = undefined
   /** Sequence number of the last change of the task; 0 before the first one after acceptance. */
   seq = 0
-  /** Its newest state is not in the journal yet. For `UnwrittenChanges` alone: a set of such tasks would cost more. */
+  /**
+   * Whether the newest state is not in the journal yet. Only for `UnwrittenChanges`: a set of tasks would cost more.
+   */
   isUnwritten = false
   #cold: ColdFields | undefined = undefined
 
@@ -225,17 +228,17 @@ export class Task {
     this.#options = taskOptions(input)
   }
 
-  /** Nobody sees its record. */
+  /** Whether the record was deleted. */
   get isDeleted(): boolean {
     return this.removal === 'deleted'
   }
 
-  /** Its record is seen below its graph only, as another task has its id. */
+  /** Whether another task has taken the id. Callers find this task only within its graph. */
   get isReplaced(): boolean {
     return this.removal === 'replaced'
   }
 
-  /** How a caller names the task where there is no path: `graph_id/task_id` if only its graph knows its id. */
+  /** The name of the task in answers to callers: its id, or `graph_id/task_id` if only its graph knows the id. */
   get address(): string {
     return this.graph.isScoped || this.isReplaced ? `${this.graph.id}/${this.id}` : this.id
   }
@@ -266,7 +269,7 @@ export class Task {
     return this.#options.annotations
   }
 
-  /** When it runs, and what its failure means; undefined for most tasks. */
+  /** When the task runs, and the effect of its failure. Undefined for most tasks. */
   get rule(): RunRule | undefined {
     return this.#options.rule
   }
@@ -275,12 +278,12 @@ export class Task {
     return this.#options.rule?.run_if ?? 'success'
   }
 
-  /** Its failure counts as a success for its dependents, and does not fail the graph. */
+  /** Whether a failure counts as a success for dependents and for the graph. */
   get continuesOnError(): boolean {
     return this.#options.rule?.continue_on_error === true
   }
 
-  /** Its condition was met, and it has not started. */
+  /** Whether the condition was met. False again after the start. */
   get isConditionMet(): boolean {
     return this.#cold?.isConditionMet === true
   }
@@ -298,7 +301,7 @@ export class Task {
     if (at !== this.askedAt) this.#ensureCold().askedAt = at
   }
 
-  /** The task waits between two attempts of a running task and holds no slot. */
+  /** Whether the running task waits between two attempts. Then it holds no slot. */
   get isBackingOff(): boolean {
     return this.#cold?.isBackingOff === true
   }
@@ -307,7 +310,7 @@ export class Task {
     if (isBackingOff !== this.isBackingOff) this.#ensureCold().isBackingOff = isBackingOff
   }
 
-  /** Its input has placeholders, so the executor gets another one (`resolvedInput`). */
+  /** Whether the input has placeholders. Then the executor gets `resolvedInput`. */
   get hasPlaceholders(): boolean {
     return this.#cold?.hasPlaceholders === true
   }
@@ -316,7 +319,7 @@ export class Task {
     if (has !== this.hasPlaceholders) this.#ensureCold().hasPlaceholders = has
   }
 
-  /** What the executor gets in place of an input with placeholders, as `keptInput` keeps it, once it is known. */
+  /** The input with values instead of placeholders, in the form of `keptInput`. Undefined until the first attempt. */
   get resolvedInput(): unknown {
     return this.#cold?.resolvedInput
   }
@@ -369,7 +372,7 @@ export class Task {
     if (text !== this.errorText) this.#ensureCold().errorText = text
   }
 
-  /** How the skipped task counts for its dependents; undefined means `bad`, and stands in graphs without rules. */
+  /** The standing of a skipped task. Undefined means `bad`, as in all graphs without rules. */
   get skipStanding(): SkipStanding | undefined {
     return this.#cold?.skipStanding
   }
@@ -386,7 +389,7 @@ export class Task {
     if (entries !== this.progress) this.#ensureCold().progress = entries
   }
 
-  /** How the last attempts ended, newest last. Undefined until an attempt ends that another one follows. */
+  /** Records of the last attempts, newest last. Undefined until a first attempt was followed by another one. */
   get attempts(): readonly AttemptRecord[] | undefined {
     return this.#cold?.attempts
   }
@@ -413,7 +416,7 @@ export class Task {
     if (handle !== this.handle) this.#ensureCold().handle = handle
   }
 
-  /** Where the outcome of the task comes from, if a rerun reused it. */
+  /** The task whose outcome a rerun reused for this one. */
   get reusedFrom(): ReusedFrom | undefined {
     return this.#cold?.reusedFrom
   }
@@ -433,14 +436,14 @@ export class Task {
   }
 
   /**
-   * The last attempt, of an earlier run, still runs in another service. The task will follow it instead of starting
-   * another.
+   * Whether an attempt from an earlier run of control continues in another service. The task follows that attempt
+   * instead of starting another.
    */
   get goesOnElsewhere(): boolean {
     return this.status === 'pending' && this.handle !== undefined
   }
 
-  /** Its record was deleted before it ran. */
+  /** Whether the record was deleted before the task ran. */
   get neverRuns(): boolean {
     return this.status === 'pending' && this.isDeleted && this.handle === undefined
   }
@@ -458,7 +461,7 @@ export class Task {
     return this.attempt - this.interruptedAttempts
   }
 
-  /** Undefined until the task has started; a skipped one never does. */
+  /** Undefined until the task has started. A skipped task never starts. */
   get runStatus(): RunStatus | undefined {
     if (this.startedAt === undefined) return undefined
     switch (this.status) {

@@ -1,6 +1,6 @@
 /**
- * The values of `env` in tasks that start a program: hidden where tasks are shown, refused where a hidden one comes back.
- * Pure.
+ * Hides the values of `env` in tasks that start programs where tasks are shown, and refuses hidden values in
+ * submissions. Pure.
  */
 import { HIDDEN_VALUE, hiddenEnv, hiddenValueText, nameOfHidden } from '../../shared/hidden-env.ts'
 import { isObject } from '../../shared/json.ts'
@@ -14,18 +14,22 @@ const RUNTIME = 'runtime'
 /** Categories whose tools start programs of this machine. They take `env` beside their other parameters. */
 const LOCAL: ReadonlySet<string> = new Set(['os', 'cli-skills'])
 
-/** Fields of an execution that hold text or a list of texts. Any other value in them may hold an `env` and is hidden whole. */
+/**
+ * Fields of an execution that hold text or a list of texts. Any other value in them may hold an `env` and is hidden
+ * whole.
+ */
 const TEXT_FIELDS = ['program', 'args', 'script', 'interpreter'] as const
 
-/** Fields of a placeholder whose value may take its place. */
+/** Fields of a placeholder that may hold its value. */
 const VALUE_FIELDS = ['$literal', 'default'] as const
 
 type Fields = Record<string, unknown>
 
 /**
- * `input` of a task of `type` as it may be shown: itself where it holds no `env`. A runtime task may have it flat or in
- * `execution`; what stands there and is no object, such as a list or JSON as a text, may hold one anywhere, and is hidden
- * whole. Parameters of other tasks may be any JSON value and are shown as they are.
+ * The `input` of a task of `type` as it may be shown. Returns `input` itself if it holds no `env`. The `env` of a
+ * runtime task is at the top or in `execution`. If either is not an object, such as a list or JSON as text, it may hold
+ * an `env` anywhere, so all of it is hidden. Other tasks may have any JSON value as a parameter, which is shown
+ * unchanged.
  */
 export function shownInput(type: string, input: unknown): unknown {
   if (LOCAL.has(type)) return shownAt(input, shownLocal, false)
@@ -33,8 +37,8 @@ export function shownInput(type: string, input: unknown): unknown {
 }
 
 /**
- * `value` in the place of an object that `shown` shows. The values of a placeholder there are in the same place.
- * `hidesOthers`: what is no object is hidden too.
+ * `value` as it may be shown, where an object is expected that `shown` handles. If `value` is a placeholder, so are the
+ * values in it. With `hidesOthers`, values that are not objects are hidden.
  */
 function shownAt(value: unknown, shown: (fields: Fields) => Fields, hidesOthers: boolean): unknown {
   if (!isObject(value)) return hidesOthers && mayHoldEnv(value) ? HIDDEN_VALUE : value
@@ -59,7 +63,7 @@ function shownRuntime(input: Fields): Fields {
   return shownExecution === execution ? shown : { ...shown, execution: shownExecution }
 }
 
-/** An execution, or an input with the same fields beside others; itself where nothing is hidden. */
+/** Shows an execution, or an input with the same fields. Returns the object itself if nothing is hidden. */
 function shownFields(fields: Fields): Fields {
   const env = hiddenEnv(fields.env)
   const isHidingEnv = env !== fields.env
@@ -77,17 +81,17 @@ const mayHoldEnv = (value: unknown): boolean => typeof value === 'string' || !is
 /** Neither a scalar nor a list of scalars. */
 const isOdd = (value: unknown): boolean => !isScalar(value) && !(Array.isArray(value) && value.every(isScalar))
 
-/** A scalar, or a placeholder for one that holds no value of its own. */
+/** Whether `value` is a scalar, or a placeholder for one that holds no value itself. */
 const isScalar = (value: unknown): boolean => typeof value !== 'object' || value === null || isBarePlaceholder(value)
 
-/** A parameter, or a value of another task whose default is a scalar. Such an object says where a value comes from. */
+/** Whether `value` refers to a parameter, or to a value of another task with a scalar as default. */
 function isBarePlaceholder(value: object): boolean {
   const placeholder = isObject(value) && hasPlaceholderName(value) ? placeholderIn(value) : undefined
   if (typeof placeholder !== 'object' || placeholder.kind === 'literal') return false
   return placeholder.kind === 'parameter' || typeof placeholder.reference.default?.value !== 'object'
 }
 
-/** A submitted task as it may be shown; itself where nothing is to be hidden. */
+/** A submitted task as it may be shown. Returns the task itself if nothing is hidden. */
 export function shownTask<Submitted extends Pick<ValidTask, 'params' | 'input'> & { type?: string | null }>(
   task: Submitted,
 ): Submitted {
@@ -103,7 +107,7 @@ export function shownTask<Submitted extends Pick<ValidTask, 'params' | 'input'> 
   }
 }
 
-/** Reports values that were sent hidden in `tasks` from `from` to `to`. */
+/** Reports hidden values in the submitted `tasks` from `from` to `to`. */
 export function reportHiddenValues(tasks: readonly ValidTask[], report: Report, from: number, to: number): void {
   let type = '' // most tasks are of the type of the one before
   let category: string | undefined
@@ -131,7 +135,7 @@ function reportHiddenOf({ id, params, input }: ValidTask, category: string, repo
 
 type OnHidden = (path: string) => void
 
-/** What `shownAt` hides, where `each` finds what its `shown` hides. */
+/** Finds the values that `shownAt` would hide. `each` stands for `shown`. */
 function eachHiddenAt(
   path: string,
   value: unknown,
@@ -155,7 +159,7 @@ function eachHiddenField(path: string, fields: Fields, onHidden: OnHidden): void
   hiddenVariable(path, fields, onHidden)
 }
 
-/** Of several hidden variables the first one: a record hides all of them. */
+/** Reports only the first hidden variable, because a record hides all of them. */
 function hiddenVariable(path: string, { env }: Fields, onHidden: OnHidden): void {
   const variable = nameOfHidden(env)
   if (variable !== undefined) onHidden(variable === '' ? `${path}.env` : `${path}.env.${variable}`)

@@ -68,7 +68,7 @@ const TASK_SYNONYMS: Synonyms = {
   ignore_errors: 'continue_on_error',
 }
 
-/** What other systems call the fields of a graph. */
+/** Names of the fields of a graph in other systems. */
 const GRAPH_SYNONYMS: Synonyms = {
   graph_name: 'name',
   title: 'name',
@@ -78,23 +78,23 @@ const GRAPH_SYNONYMS: Synonyms = {
   tags: 'labels',
 }
 
-/** Whether a field decides what a task does. Others are known and ignored, or unknown. */
+/** Whether a field affects the task. Other fields are known and ignored, or unknown. */
 export const isInputField = (name: string): boolean => Object.hasOwn(TaskInput.properties, name)
 
-/** The first field of a task that is unknown; undefined where there is none. */
+/** The first unknown field of a task; undefined if all are known. */
 export const unknownTaskField = (task: object): string | undefined => firstUnknown(task, TASK_FIELDS)
 
-/** All such fields. */
+/** All unknown fields of a task. */
 export const unknownTaskFields = (task: object): string[] => allUnknown(task, TASK_FIELDS)
 
-/** The first field beside `tasks` that is unknown; undefined where there is none. */
+/** The first unknown field beside `tasks`; undefined if all are known. */
 export const unknownGraphField = (graph: object): string | undefined => firstUnknown(graph, GRAPH_FIELDS)
 
-/** What an unknown field of a task probably means: a parameter of its tool (`params.limits`) or a field of the task. */
+/** The probable meaning of an unknown field: a parameter of the tool (`params.limits`) or a field of the task. */
 export const nearestTaskField = (name: string, parameters: readonly string[]): string | undefined =>
   parameters.includes(name) ? `params.${name}` : nearestName(name, INPUT_FIELDS, TASK_SYNONYMS)
 
-/** What is wrong with the names of the fields beside `tasks`. */
+/** The fault of an unknown field beside `tasks`. */
 export function graphFieldFaults(graph: object): string[] {
   const unknown = allUnknown(graph, GRAPH_FIELDS).map((name) => {
     const nearest = nearestName(name, GRAPH_INPUT_FIELDS, GRAPH_SYNONYMS)

@@ -1,12 +1,12 @@
-/** Input that is data, whatever it looks like, for a task of a graph, whose placeholders are read. Pure. */
+/** Protects input that is plain data from being read as placeholders. Pure. */
 import { isObject, type JsonObject } from '../../shared/json.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import { fill, findPlaceholders, hasPlaceholderName, MAX_PLACEHOLDERS } from './placeholders.ts'
 import { setMember } from './plain-json.ts'
 
 /**
- * `input` with a `$literal` around each object that would be a placeholder, so that a task gets `input` itself. The
- * graph means the same wherever it is read: in a journal, in a rerun and in another service.
+ * Wraps each object in `input` that would be a placeholder in a `$literal`, so that the task gets `input` itself. The
+ * graph has the same meaning in the journal, in a rerun and in another service.
  */
 export function* literalInput(input: unknown): Steps<unknown> {
   const { places, faults } = yield* findPlaceholders(input)

@@ -1,13 +1,13 @@
-/** The texts that a task leaves, and pages of them. Pure. */
+/** Texts in the outcome of a task, and pages of them. Pure. */
 import type { ProgressEntry } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/json.ts'
 
-/** Members of results that are texts for people, most telling first. */
+/** Members of results with texts for people, most important first. */
 const TEXTS = ['stdout', 'stderr', 'output', 'body', 'content', 'text']
 
 /**
- * The texts of a result by name, the most telling first; then what the task reported; `result`, which is all of it as
- * JSON, comes last.
+ * The texts of a result by name, the most important first. Then the progress that the task reported. `result`, the
+ * whole result as JSON, comes last.
  */
 export function streamsOf(result: unknown, progress: readonly ProgressEntry[] = []): Map<string, string> {
   const streams = textsOf(result)
@@ -23,7 +23,7 @@ function textsOf(result: unknown): Map<string, string> {
       const text = name === 'content' ? contentText(result.content) : result[name]
       if (typeof text === 'string') streams.set(name, text)
     }
-    // An empty stdout tells less than stderr.
+    // A nonempty stderr is more important than an empty stdout.
     if (streams.get('stdout') === '' && streams.get('stderr')) {
       streams.delete('stdout')
       streams.set('stdout', '')
@@ -32,23 +32,23 @@ function textsOf(result: unknown): Map<string, string> {
   return streams
 }
 
-/** What an executor reported, a line for each message; data where it reported no message. */
+/** Progress reports as lines. A report without a message becomes its data as JSON. */
 export const progressLines = (entries: readonly ProgressEntry[]): string =>
   entries.map(({ message, data }) => `${message ?? JSON.stringify(data ?? null)}\n`).join('')
 
-/** The streams that each task has as a log. */
+/** The streams of the log of every task. */
 export const LOG_STREAMS = ['stdout', 'stderr'] as const
 export type LogStream = (typeof LOG_STREAMS)[number]
 
 export interface LogText {
   readonly text: string
-  /** The task wrote more than its result holds. */
+  /** Whether the task wrote more than its result holds. */
   readonly isTruncated: boolean
 }
 
 /**
- * The log that `result` holds. `stdout` of a result without such a text is the most telling text that it has, else the
- * result as JSON.
+ * The log in `result`. If the result has no `stdout`, its most important text stands for it, or else the result as
+ * JSON.
  */
 export function logTextOf(result: unknown, stream: LogStream): LogText {
   const texts = textsOf(result)
@@ -75,7 +75,7 @@ export interface Page {
   readonly next_offset?: number
 }
 
-/** At most `limit` characters from `offset`, which counts from the end where it is negative. No character is cut in two. */
+/** Up to `limit` characters from `offset`. A negative offset counts from the end. No surrogate pair is split. */
 export function page(text: string, offset: number, limit: number): Page {
   const total = text.length
   let from = Math.min(Math.max(offset < 0 ? total + offset : offset, 0), total)

@@ -1,4 +1,4 @@
-/** One form for every way to name a tool: a category and a tool name. Pure. */
+/** Normalizes the names of tools to a category and a tool name. Pure. */
 
 /** Types of the older task form; each is a tool of the category `os`. */
 export const LEGACY_OS_TYPES: ReadonlySet<string> = new Set(['shell', 'file', 'http', 'dns', 'tcp', 'sleep', 'noop'])
@@ -12,15 +12,15 @@ export interface ToolRef {
   readonly toolName: string | undefined
 }
 
-/** Made once: this is asked twice for every task. */
+/** A cache: every task needs its tool twice. */
 const LEGACY_TOOLS: ReadonlyMap<string, ToolRef> = new Map(
   [...LEGACY_OS_TYPES].map((toolName) => [toolName, { type: 'os', toolName }]),
 )
 
-/** Pairs of a type and a tool that are kept. Names of MCP tools are the callers' own: there may be any number of them. */
+/** Maximum entries of the cache. Callers choose the names of MCP tools, so there may be any number of them. */
 const MAX_KNOWN_PAIRS = 1_000
 
-/** By type, then by tool name: tasks with the same tool share one object. */
+/** Tools by type, then by tool name. Tasks with the same tool share one object. */
 const known = new Map<string, Map<string | undefined, ToolRef>>()
 let knownPairs = 0
 

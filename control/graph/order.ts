@@ -1,8 +1,11 @@
-/** Finds an order that the dependencies allow, or a cycle. Pure; linear in tasks and edges, without recursion. */
+/** Finds a topological order, or a cycle. Pure; linear in tasks and edges, without recursion. */
 import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
 import { dependencyCounts, type Edges } from './edges.ts'
 
-/** Null when the graph is acyclic, else the positions of one cycle: each depends on the next, the last on the first. */
+/**
+ * Null if the graph is acyclic. Otherwise the positions of one cycle: each task depends on the next, the last on the
+ * first.
+ */
 export function* findCycle(edges: Edges): Steps<number[] | null> {
   const { dependentsStart, dependents } = edges
   if (dependents.length === 0) return null
@@ -24,8 +27,8 @@ export function* findCycle(edges: Edges): Steps<number[] | null> {
 }
 
 /**
- * The positions of an acyclic graph, each after those that it depends on: as submitted, but a task that stands before a
- * dependency comes right after it. An order that is already valid stays.
+ * The positions of an acyclic graph in topological order. It is the submitted order, except that a task before one of
+ * its dependencies moves right behind it. A submitted order that is topological stays unchanged.
  */
 export function* dependencyOrder({
   dependenciesStart,
@@ -35,7 +38,7 @@ export function* dependencyOrder({
   const order = new Uint32Array(count)
   const isPlaced = new Uint8Array(count)
   const nextDependency = dependenciesStart.slice(0, count)
-  /** Tasks that wait for the last of them, each a dependent of the next. */
+  /** Visited tasks that are not placed yet. Each is a dependent of the next. */
   const path: number[] = []
   let placed = 0
   let steps = 0
@@ -58,7 +61,7 @@ export function* dependencyOrder({
   return order
 }
 
-/** Tasks with `missing > 0` wait for each other. Walking from any of them to one it waits for must come round. */
+/** Tasks with `missing > 0` wait for each other, so a walk from task to dependency must return to a visited task. */
 function* cycleAmong({ dependentsStart, dependents }: Edges, missing: Uint32Array): Steps<number[]> {
   const waitsFor = new Int32Array(missing.length).fill(-1)
   for (let task = 0; task < missing.length; task++) {

@@ -1,7 +1,7 @@
 /**
- * Parameters: values that a graph has under names, and its tasks use as `{"$param": name}`. Pure.
+ * Parameters: named values of a graph, which its tasks use as `{"$param": name}`. Pure.
  *
- * A graph declares them in its field `params`, with their values. A null means that the value is still to be given.
+ * A graph declares them with their values in its field `params`. Null means that the parameter has no value yet.
  */
 import { MAX_PARAMETERS, MAX_PARAMETERS_CHARACTERS, PARAMETER_NAME } from '../../shared/contract/control.ts'
 import { isObject, type JsonObject } from '../../shared/json.ts'
@@ -16,7 +16,7 @@ export type Parameters = Readonly<JsonObject>
 
 const NAME = new RegExp(PARAMETER_NAME)
 
-/** What is wrong with the field `params` of a graph; undefined where nothing is. */
+/** The fault of the field `params` of a graph; undefined if it is valid. */
 export function parametersFault(params: unknown): string | undefined {
   if (params == null) return undefined
   if (!isObject(params)) return 'params: expected object of parameters'
@@ -34,24 +34,24 @@ export function parametersFault(params: unknown): string | undefined {
     : undefined
 }
 
-/** A text for each parameter without a value. */
+/** One error text for each parameter without a value. */
 export const missingParameters = (params: Parameters): string[] =>
   Object.keys(params).flatMap((name) => (params[name] === null ? [`graph needs parameter ${name}`] : []))
 
-/** Names for which the nearest parameter is looked for, in one graph: it takes up to 3 ms for each. */
+/** Maximum unknown names in one graph that get a suggestion. A suggestion takes up to 3 ms. */
 const MAX_SUGGESTIONS = 20
 
-/** The texts for names that are no parameters of a graph. */
+/** The error texts for unknown parameters. */
 export class UnknownParameters {
   readonly #params: Parameters
-  /** For the first unknown names. */
+  /** The texts, with suggestions, for the first unknown names. */
   readonly #texts = new Map<string, string>()
 
   constructor(params: Parameters) {
     this.#params = params
   }
 
-  /** Undefined where `name` is a parameter. */
+  /** Undefined if `name` is a parameter. */
   textOf(name: string): string | undefined {
     if (Object.hasOwn(this.#params, name)) return undefined
     const known = this.#texts.get(name)
@@ -64,10 +64,10 @@ export class UnknownParameters {
   }
 }
 
-/** Bytes of the JSON of parameters that tasks use. */
+/** Sizes of used parameters as JSON, in bytes. */
 const knownBytes = new WeakMap<Parameters, Map<string, number>>()
 
-/** Bytes of the JSON of the parameter `name`, which `params` has. Counted once. */
+/** The size of the existing parameter `name`. Computed once. */
 export function* parameterBytes(params: Parameters, name: string): Steps<number> {
   const counted = knownBytes.get(params) ?? new Map<string, number>()
   knownBytes.set(params, counted)

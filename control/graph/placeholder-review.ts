@@ -1,9 +1,9 @@
 /**
- * Reviews the placeholders and conditions of a submitted graph: whether they are well formed, and what they name exists.
- * Pure.
+ * Reviews the placeholders and conditions of a submitted graph: whether they are well formed, and whether the
+ * parameters and tasks that they name exist. Pure.
  *
- * Parameters and literals are known at submission, values of other tasks are not. So the review also gives each input as
- * far as it is known, for the checks of the executors.
+ * Values of parameters and literals are known at submission, values of other tasks are not. The review also returns the
+ * known part of each input, for the checks of the executors.
  */
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import { checkReferences, type TaskReference } from './ancestors.ts'
@@ -14,10 +14,10 @@ import { ResolvedSize } from './resolved-size.ts'
 import type { CheckedTasks, ValidTask } from './validate.ts'
 import { operandFault, whenIn } from './when.ts'
 
-/** The input of a task with all values that are known at submission. */
+/** The input of a task with all values known at submission. */
 export interface KnownInput {
   readonly input: unknown
-  /** False if values of other tasks are missing, for which null stands. */
+  /** False if null replaces values of other tasks. */
   readonly isWhole: boolean
 }
 
@@ -74,7 +74,7 @@ export function* reviewPlaceholders(
 /** The field that the executor of a task gets. */
 const executedField = ({ input }: ValidTask): 'params' | 'input' => (input == null ? 'params' : 'input')
 
-/** `onTooLarge` gets the place at which the values become too large; they are not known from there on. */
+/** `onTooLarge` gets the place at which the values exceed the limit. Values from there on are left out. */
 function* knownInput(
   input: unknown,
   places: readonly Place[],

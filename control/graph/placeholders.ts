@@ -1,10 +1,10 @@
 /**
- * Placeholders: objects in `params` and `input` of a task that stand for another value when the task starts. Pure.
+ * Placeholders: objects in `params` and `input` of a task that are replaced by values when the task starts. Pure.
  *
- * There are three: `{"$from": id, ...}` is a value of an ended task (`references.ts`), `{"$param": name}` a parameter of the
- * graph (`parameters.ts`), and `{"$literal": value}` is `value` itself, whatever that looks like. An object with one of these
- * three names and any other name beside it is a mistake. What is filled in is never searched again, so a value from outside
- * stays data, and texts are never put together.
+ * There are three kinds. `{"$from": id, ...}` is a value of an ended task (`references.ts`). `{"$param": name}` is a
+ * parameter of the graph (`parameters.ts`). `{"$literal": value}` is `value` itself, even if it looks like a
+ * placeholder. An object with one of these names and an unexpected other name is an error. Inserted values are never
+ * searched for placeholders, and never joined with other text, so they stay data.
  */
 
 import { MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
@@ -21,19 +21,19 @@ export type Placeholder =
   | { readonly kind: 'parameter'; readonly name: string }
   | { readonly kind: 'literal'; readonly value: unknown }
 
-/** Names and indexes that lead from a value to a value in it. */
+/** The path from a value to a value inside it. */
 export type Path = readonly (string | number)[]
 
-/** Where a value has a placeholder. */
+/** A placeholder and its path. */
 export interface Place {
   readonly path: Path
   readonly placeholder: Placeholder
 }
 
-/** An object that is no placeholder, though it has the name of one. */
+/** An object that is not a valid placeholder, though it has the name of one. */
 export interface PlaceFault {
   readonly path: Path
-  /** Completes `params.args[1]: `. */
+  /** The error text after `params.args[1]: `. */
   readonly text: string
 }
 
@@ -45,7 +45,7 @@ export interface Places {
 /** Placeholders of one task. */
 export const MAX_PLACEHOLDERS = 10_000
 
-/** Faults of one task that are looked for: a dry run names one less in a whole graph, and says that there are more. */
+/** Maximum faults of one task. A dry run lists one less in total, so it knows whether there are more. */
 export const MAX_PLACE_FAULTS = MAX_DRY_RUN_ERRORS + 1
 
 const NAMES = ['$from', '$param', '$literal'] as const
@@ -53,7 +53,7 @@ const NAMES = ['$from', '$param', '$literal'] as const
 /** Whether `object` is meant to be a placeholder. */
 export const hasPlaceholderName = (object: object): boolean => NAMES.some((name) => Object.hasOwn(object, name))
 
-/** Whether `value`, which is within the depth that a task may have, has a placeholder. */
+/** Whether `value` has a placeholder. `value` must be within the depth limit of a task. */
 export function hasPlaceholder(value: unknown, levels = MAX_JSON_DEPTH): boolean {
   if (value === null || typeof value !== 'object' || levels === 0) return false
   if (Array.isArray(value)) return value.some((member) => hasPlaceholder(member, levels - 1))
@@ -62,14 +62,14 @@ export function hasPlaceholder(value: unknown, levels = MAX_JSON_DEPTH): boolean
   return false
 }
 
-/** Bytes searched at a time: about 0.1 ms. */
+/** Bytes searched per step, which takes about 0.1 ms. */
 const BYTES_PER_SEARCH = 1024 * 1024
 
-/** How a name that begins with `$` may begin in the text of JSON. */
+/** The beginnings of a name with `$` in the text of JSON. */
 const PLAIN_START = Buffer.from('"$')
 const ESCAPED_START = Buffer.from('\\u0024')
 
-/** Whether the text of a graph may have a placeholder. Graphs without any pay only this search. */
+/** Whether the text of a graph may have a placeholder. Graphs without placeholders pay only for this search. */
 export function mentionsPlaceholder(body: Uint8Array): boolean {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   return bytes.includes(PLAIN_START) || bytes.includes(ESCAPED_START)
@@ -85,7 +85,7 @@ export function* mentionsPlaceholderInSteps(body: Uint8Array): Steps<boolean> {
   return false
 }
 
-/** A container whose members are being looked at. `keys` is undefined for an array. */
+/** A container whose members are being visited. `keys` is undefined for an array. */
 interface Open {
   readonly container: object
   readonly keys: readonly string[] | undefined
@@ -93,7 +93,7 @@ interface Open {
   next: number
 }
 
-/** The placeholders in `value`, in its order, up to the limits. */
+/** The placeholders in `value`, in the order of its members, up to the limits. */
 export function* findPlaceholders(value: unknown): Steps<Places> {
   const places: Place[] = []
   const faults: PlaceFault[] = []
@@ -132,7 +132,7 @@ export function* findPlaceholders(value: unknown): Steps<Places> {
   return { places, faults }
 }
 
-/** The placeholder that `object` is, or what is wrong with it. */
+/** Parses a placeholder. Returns the fault if it is invalid. */
 export function placeholderIn(object: Readonly<JsonObject>): Placeholder | string {
   const name = NAMES.find((each) => Object.hasOwn(object, each))!
   const known: readonly string[] = name === '$from' ? REFERENCE_FIELDS : [name]
@@ -149,7 +149,7 @@ export function placeholderIn(object: Readonly<JsonObject>): Placeholder | strin
   return typeof reference === 'string' ? reference : { kind: 'reference', reference }
 }
 
-/** `value` with `values` in the places of the placeholders. Only what leads to a place is copied. */
+/** Replaces the placeholders in `value` by `values`. Copies only the containers on the paths. */
 export function* fill(value: unknown, places: readonly Place[], values: readonly unknown[]): Steps<unknown> {
   const copies = new Map<object, JsonObject>()
   const copyOf = (original: unknown): JsonObject => {
@@ -176,7 +176,7 @@ export function* fill(value: unknown, places: readonly Place[], values: readonly
   return places.length === 0 ? value : copyOf(value)
 }
 
-/** Characters of a path in an error text; a longer one is cut. */
+/** Maximum characters of a path in an error text. */
 const MAX_PATH_CHARACTERS = 200
 
 /** A path for an error text: `params.args[1]`. */

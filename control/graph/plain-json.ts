@@ -1,31 +1,31 @@
 /**
- * Copies of what executors return, as plain JSON. Pure.
+ * Copies the return values of executors as plain JSON. Pure.
  *
- * An executor may return anything: a BigInt, a getter that throws, a cycle, a small graph of shared references that is
- * huge as JSON. The copy is what `JSON.stringify` and `JSON.parse` would make of it (`toJSON` is called, functions are left
- * out), made in bounded work: every value is read once and counted, shared ones as often as they are reached. So whatever
- * reads the copy later, such as the journal, cannot fail, and a later change of the original changes nothing.
+ * An executor may return any value: a BigInt, a getter that throws, a cycle, shared references that are huge as JSON.
+ * The copy equals the result of `JSON.parse(JSON.stringify(value))`: `toJSON` is called, functions are left out. The
+ * work is bounded, because every visit of a value counts. Code that reads the copy later, such as the journal, cannot
+ * fail. Later changes of the original have no effect.
  */
 import { messageOf } from '../../shared/errors.ts'
 
 export interface JsonLimits {
-  /** Levels of arrays and objects. */
+  /** Maximum levels of arrays and objects. */
   readonly levels: number
-  /** Values in all arrays and objects together. */
+  /** Maximum values in all arrays and objects together. */
   readonly values: number
-  /** Characters of all names and texts together. */
+  /** Maximum characters of all names and texts together. */
   readonly characters: number
 }
 
-/** The value cannot be kept as JSON; the message completes "the result cannot be kept: ". */
+/** Thrown if the value cannot be kept as JSON. The message follows "the result cannot be kept: ". */
 export class NotPlainJson extends Error {
   override name = 'NotPlainJson'
 }
 
-/** Copies of frozen objects that hold only scalars: tasks that share a result share its copy, and a row in the journal. */
+/** Copies of frozen objects of scalars. Tasks that share such a result share its copy, and a row in the journal. */
 const copiesOfFrozen = new WeakMap<object, object>()
 
-/** A plain copy of `value`; undefined for what JSON leaves out, such as a function. Throws `NotPlainJson`, nothing else. */
+/** A plain copy of `value`; undefined for values that JSON omits, such as functions. Throws only `NotPlainJson`. */
 export function plainJson(value: unknown, limits: JsonLimits): unknown {
   if (typeof value === 'boolean' || value === null || value === undefined) return value
   if (typeof value === 'object') {
@@ -43,10 +43,10 @@ export function plainJson(value: unknown, limits: JsonLimits): unknown {
   }
 }
 
-/** A limit was met, or a value has no form in JSON. */
+/** Thrown if a limit is exceeded, or if a value has no form in JSON. */
 class Refusal extends Error {}
 
-/** Names that the place of a fault has; deeper ones are cut. */
+/** Maximum names in the path of a fault. Deeper names are cut. */
 const MAX_NAMES_IN_PLACE = 6
 
 const MAX_TEXT_IN_MESSAGE = 100
@@ -58,14 +58,14 @@ class Copying {
   readonly #limits: JsonLimits
   #values = 0
   #characters = 0
-  /** The names that lead to the value being read. */
+  /** The path of the current value. */
   readonly #path: (string | number)[] = []
 
   constructor(limits: JsonLimits) {
     this.#limits = limits
   }
 
-  /** `usage.cpu: `, or nothing for the whole value. */
+  /** The prefix of an error, such as `usage.cpu: `. Empty for the whole value. */
   get place(): string {
     const names = this.#path.slice(0, MAX_NAMES_IN_PLACE).map((name) => shortened(String(name)))
     if (names.length === 0) return ''
@@ -101,7 +101,7 @@ class Copying {
     if (Array.isArray(value)) return this.#copyArray(value, depth)
     if (value instanceof String || value instanceof Number || value instanceof Boolean || value instanceof BigInt)
       return this.copy(value.valueOf(), '', depth)
-    // The list of its names alone may be more than the memory holds.
+    // The list of the names alone may exceed the memory.
     if (ArrayBuffer.isView(value)) this.#checkCount(value.byteLength)
     const names = Object.keys(value)
     this.#countValues(names.length)
@@ -149,13 +149,13 @@ class Copying {
   }
 }
 
-/** An own `__proto__` is a name like any other. */
+/** Sets an own property, also for the name `__proto__`. */
 export function setMember(copy: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== '__proto__') copy[name] = value
   else Object.defineProperty(copy, name, { value, writable: true, enumerable: true, configurable: true })
 }
 
-/** Whether `original` can never change, so that one copy serves for ever. */
+/** Whether `original` can never change, so that its copy can be shared. */
 function isFrozenAndFlat(original: object | null, copy: unknown): copy is object {
   if (original === null || copy === null || typeof copy !== 'object' || !Object.isFrozen(original)) return false
   return Object.entries(Object.getOwnPropertyDescriptors(original)).every(

@@ -13,13 +13,13 @@ export function taskRecord(task: Task): TaskRecord & { readonly result_file?: st
   return recordOf(task, { params, input, resolved: shownInput(task.type, task.resolvedInput) })
 }
 
-/** The record as a restart needs it, with the values of `env`. Never for the wire. */
+/** The record for the disk, with the values of `env`. Never for the wire. */
 export const wholeRecord = (task: Task) =>
   recordOf(task, { params: task.params, input: task.input, resolved: task.resolvedInput })
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** The fields of the record that may hold an `env`, with its values. Never for the wire. */
+/** The fields of the record that may hold an `env`, with the values. Never for the wire. */
 export const wholeInputs = (task: Task): Fields => ({
   params: task.params,
   input: task.input,
@@ -27,8 +27,8 @@ export const wholeInputs = (task: Task): Fields => ({
 })
 
 /**
- * Whether `shown`, a record as callers see it, hides a value at `pointer` or below. `whole` are its whole inputs. What is
- * shown as it is has not been copied.
+ * Whether `shown`, a record for callers, hides a value at `pointer` or below. `whole` has the inputs with all values.
+ * Parts without hidden values are the same objects in both.
  */
 export function hidesAt(shown: Fields, whole: Fields, pointer: string): boolean {
   if (pointer === '') return Object.entries(whole).some(([name, value]) => shown[name] !== value)
@@ -39,8 +39,8 @@ export function hidesAt(shown: Fields, whole: Fields, pointer: string): boolean 
 }
 
 /**
- * `params`, `input` and `result` are the JSON of the caller and are not copied. For a result in a file, `result_file`
- * has its name, for the state file and the journal. On the wire the result itself is inserted.
+ * `params`, `input` and `result` are not copied. For a result in a file, `result_file` has the name of the file, for
+ * the state file and the journal. On the wire, the result itself is inserted.
  */
 function recordOf(
   task: Task,

@@ -1,8 +1,8 @@
 /**
  * References: `{"$from": id, "path": pointer, "default": value, "as": form}` stands for a value of another task. Pure.
  *
- * The pointer leads into the record of the other task, as callers see it. The value is put in as it is, or in the form that
- * `as` asks for. `default` counts where the record has nothing at the pointer, also if it is null.
+ * The pointer leads into the record of the other task, as callers see it. The value is inserted unchanged, or in the
+ * form `as`. If the record has no value at the pointer, `default` is used, which may be null.
  */
 
 import { isGiven, type JsonObject, jsonTypeOf } from '../../shared/json.ts'
@@ -15,7 +15,7 @@ import { jsonBytes, jsonText } from '../json/pieces.ts'
 const FORMS = ['text', 'json', 'lines'] as const
 
 export interface Reference {
-  /** The id of the task that has the value. */
+  /** The id of the referenced task. */
   readonly id: string
   /** A JSON Pointer into the record of that task. */
   readonly path: string
@@ -25,10 +25,10 @@ export interface Reference {
 
 export const REFERENCE_FIELDS = ['$from', 'path', 'default', 'as'] as const
 
-/** Where a reference leads if it names no path. */
+/** The default of `path`. */
 const DEFAULT_PATH = '/result'
 
-/** The reference that an object with no other fields is, or what is wrong with it. */
+/** Parses a reference. Returns the fault if it is invalid. */
 export function referenceIn(object: Readonly<JsonObject>): Reference | string {
   const { $from: id, path, as } = object
   if (typeof id !== 'string' || id === '') return '$from: expected the id of a task'
@@ -45,13 +45,13 @@ export function referenceIn(object: Readonly<JsonObject>): Reference | string {
   }
 }
 
-/** The value of a reference, and bytes of its JSON text; or why there is none. */
+/** The value of a reference with the bytes of its JSON, or the reason why there is no value. */
 export type Referenced = { readonly value: unknown; readonly bytes: number } | { readonly fault: string }
 
-/** Where the value of a reference is, for an error text. */
+/** The place of a referenced value, for error texts. */
 export const placeOf = ({ id, path }: Reference): string => `${path === '' ? 'the record' : path} of task ${id}`
 
-/** What `reference` stands for where `record` is that of the task that it names. */
+/** The value of `reference`. `record` is the record of the referenced task. */
 export function* referencedValue(record: object, reference: Reference, maxBytes: number): Steps<Referenced> {
   const { id, path, as } = reference
   const pointed = pointerValue(record, path)
@@ -72,7 +72,7 @@ export function* referencedValue(record: object, reference: Reference, maxBytes:
 
 const TOO_LARGE = Symbol('too large')
 
-/** `value` in the form of `as`, or what it is instead. */
+/** `value` in the form `as`. Returns the actual form if `value` does not have the required one. */
 function* inForm(
   value: unknown,
   as: Reference['as'],
@@ -91,7 +91,7 @@ function* inForm(
   }
 }
 
-/** The lines of `text`, without their ends. A line end at the end of the text begins no further line. */
+/** The lines of `text` without line ends. A line end at the end of `text` does not start another line. */
 function linesOf(text: string): string[] {
   const lines = text.split(/\r?\n/)
   if (lines.at(-1) === '') lines.pop()

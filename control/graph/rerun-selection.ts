@@ -1,4 +1,4 @@
-/** Which tasks of an ended graph a rerun executes again. Pure; linear in tasks and edges. */
+/** Selects the tasks of an ended graph that a rerun executes again. Pure; linear in tasks and edges. */
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { Edges } from './edges.ts'
 import type { Task } from './graph.ts'

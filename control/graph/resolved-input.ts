@@ -1,16 +1,16 @@
 /**
- * The input that a task with placeholders has got, as its record keeps it. Pure.
+ * The resolved input of a task with placeholders, as its record keeps it. Pure.
  *
- * A large one is kept as its digest, and in a file until the task has ended.
+ * The record keeps only the digest of a large input. The input itself is in a file until the task has ended.
  */
 import { isObject } from '../../shared/json.ts'
 import type { Steps } from '../../shared/steps.ts'
 import { jsonDigest } from '../json/pieces.ts'
 import { isLargeJson } from './result-file.ts'
 
-/** Stands for a large input. */
+/** The digest of a large input. */
 interface DigestOfInput {
-  /** `sha256:` and hexadecimal digits, of the JSON text. */
+  /** `sha256:` and the hexadecimal hash of the JSON text. */
   readonly $digest: string
   /** Bytes of the JSON text. */
   readonly length: number
@@ -23,5 +23,7 @@ export function* digestToKeep(input: unknown): Steps<DigestOfInput | undefined> 
   return { $digest: `sha256:${sha256}`, length: bytes }
 }
 
-/** Whether the record keeps the input itself. An input that looks like a digest is resolved again, to the same value. */
+/**
+ * Whether the record keeps the input itself. An input that looks like a digest is resolved again, with the same result.
+ */
 export const isKeptWhole = (kept: unknown): boolean => kept !== undefined && !(isObject(kept) && '$digest' in kept)

@@ -1,17 +1,17 @@
 /**
- * Bytes of the values in one input together. Pure.
+ * Limits the total bytes of the values in one input. Pure.
  *
- * A task may name a large value thousands of times. So the values of references and parameters are counted where they stand,
- * before an input is made of them. Those of literals are part of what was submitted.
+ * A task may refer to a large value thousands of times. So every use of a reference or parameter counts, before the
+ * input is built. Literals do not count, because they are part of the submission.
  */
 
-/** Bytes of JSON that references and parameters of one task may stand for together. */
+/** Maximum bytes of JSON of all references and parameters of one task together. */
 export const MAX_RESOLVED_BYTES = 64 * 1024 * 1024
 
 export class ResolvedSize {
   #bytes = 0
 
-  /** Counts a value of `bytes` bytes. Returns what is wrong if there are too many now. */
+  /** Adds a value of `bytes` bytes. Returns the fault if the limit is exceeded. */
   add(bytes: number): string | undefined {
     this.#bytes += bytes
     return this.#bytes > MAX_RESOLVED_BYTES

@@ -1,6 +1,6 @@
 /** Large results, which are kept in files instead of memory, journal and snapshots. Pure. */
 
-/** Characters of JSON from which a result is kept in a file. */
+/** Minimum characters of JSON of a result that is kept in a file. */
 export const LARGE_RESULT_CHARACTERS = 64 * 1024
 
 /** A reference to a result in a file of the data directory. */
@@ -11,13 +11,13 @@ export class ResultFile {
 /** Names of result files: graph, position, attempt, checksum. No other file is opened or removed. */
 export const RESULT_FILE_NAME = /^\d+-\d+-\d+(?:-([0-9a-f]{8}))?\.json$/
 
-/** A result from a file as JSON text, or why it is lost. */
+/** A result from a file as JSON text, or the reason why it is lost. */
 export type StoredResult = { readonly json: string } | { readonly lost: string }
 
 /** Assumed characters of a number, a boolean or null. */
 const SCALAR_CHARACTERS = 4
 
-/** Whether `value` has at least `limit` characters as JSON, about. Stops counting at the limit. */
+/** Whether `value` has about `limit` characters or more as JSON. Stops counting at the limit. */
 export function isLargeJson(value: unknown, limit = LARGE_RESULT_CHARACTERS): boolean {
   if (typeof value === 'string') return value.length + 2 >= limit
   if (value === null || typeof value !== 'object') return SCALAR_CHARACTERS >= limit

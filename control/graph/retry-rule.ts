@@ -1,4 +1,4 @@
-/** Which failures of a task are followed by another attempt, and after how long. Pure. */
+/** Decides which failures are retried, and computes the wait before a retry. Pure. */
 import type { Backoff, ErrorCode } from '../../shared/contract/control.ts'
 import { backoffMs } from './backoff.ts'
 
@@ -20,7 +20,7 @@ export function retryRule({
   return { ...(retry_on != null && { retry_on }), ...(backoff != null && { backoff }) }
 }
 
-/** A task as far as its next attempt goes. */
+/** The fields of a task that determine its next attempt. */
 interface Retried {
   readonly id: string
   readonly graph: { readonly id: string }
@@ -28,13 +28,13 @@ interface Retried {
   readonly usedAttempts: number
 }
 
-/** Whether a failure with this code is followed by another attempt, if attempts are left. */
+/** Whether a failure with this code is retried if attempts are left. */
 export const isRetriedFor = ({ retries }: Pick<Retried, 'retries'>, code: ErrorCode): boolean =>
   retries?.retry_on?.includes(code) ?? true
 
 /**
- * Milliseconds between the last attempt of `task` and the next one. A jitter follows from the ids and the number of the
- * attempt: it differs between tasks that fail together, and whoever asks for the wait of a task gets the same one.
+ * Milliseconds between the last attempt of `task` and the next one. The jitter is derived from the ids and the number
+ * of the attempt. So it differs between tasks that fail together, and every query for the wait gets the same result.
  */
 export function nextBackoffMs({ id, graph, retries, usedAttempts }: Retried): number {
   const { backoff } = retries ?? {}
@@ -42,5 +42,5 @@ export function nextBackoffMs({ id, graph, retries, usedAttempts }: Retried): nu
   return backoffMs(usedAttempts + 1, backoff, isSpread ? spreadOf(`${graph.id}/${id}/${usedAttempts}`) : 0)
 }
 
-/** A number from 0 to 1 that looks like a random one. */
+/** A pseudo-random number from 0 to 1. */
 const spreadOf = (seed: string): number => Bun.hash.crc32(seed) / 2 ** 32

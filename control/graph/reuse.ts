@@ -1,4 +1,4 @@
-/** A task of an earlier graph in a new one: its definition, and its outcome. Pure. */
+/** Reuses the definition and the outcome of a task in a rerun. Pure. */
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { STANDING_BITS } from './conditions.ts'
 import type { Task } from './graph.ts'
@@ -14,8 +14,8 @@ export function taskInput(task: Task): TaskInput {
 }
 
 /**
- * Gives `task` the outcome of `source`, which succeeded. `task` belongs to a graph that is not accepted yet. Its attempt
- * in another service stays with `source`. `at` in milliseconds since 1970.
+ * Gives `task` the outcome of `source`, which succeeded. The graph of `task` is not accepted yet. `source` keeps its
+ * attempt in another service. `at` is in milliseconds since 1970.
  */
 export function reuseOutcome(task: Task, source: Task, at: number): void {
   const { graph } = task

@@ -1,10 +1,13 @@
-/** Why a graph failed: the task that failed first, what it took with it, and how to learn more. Pure. */
+/** Explains why a graph failed: the first failed task, the tasks skipped because of it, commands for more. Pure. */
 import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
 import { attemptOutput } from './attempt-record.ts'
 import type { Edges } from './edges.ts'
 import type { Task } from './graph.ts'
 
-/** The task that failed first, without `continue_on_error`; undefined if none did. Of several within a millisecond, the one that changed first. */
+/**
+ * The task that failed first, without `continue_on_error`; undefined if none did. Of several in the same millisecond,
+ * the one that changed first.
+ */
 export function* firstFailure(tasks: readonly Task[]): Steps<Task | undefined> {
   let first: Task | undefined
   yield* inRanges(tasks.length, (from, to) => {
@@ -22,8 +25,10 @@ const isBefore = (a: Task, b: Task): boolean => {
   return endOfA < endOfB || (endOfA === endOfB && a.seq < b.seq)
 }
 
-/** Number of tasks that were skipped because of `lost`: those that depend on it, and those that depend on them. A skip
- * that the graph provides for does not count. */
+/**
+ * Number of tasks downstream that were skipped because of `lost`. A skip that the rules of the task allow does not
+ * count.
+ */
 export function* skippedBy(
   lost: number,
   tasks: readonly Task[],
@@ -52,14 +57,14 @@ export function* skippedBy(
 export const failureTail = ({ attempts }: Task, result: unknown): string | undefined =>
   attempts?.at(-1)?.tail ?? attemptOutput(result).tail
 
-/** What a shell takes as it is. */
+/** Text that a shell does not interpret. */
 const PLAIN_WORD = /^[\w.:@%+=,/-]+$/
 
-/** What a terminal would obey, and what no command line can hold. */
+/** Control characters, which a terminal would interpret or a command line cannot contain. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what this is about
 const CONTROL_CHARACTER = /[\u0000-\u001f\u007f-\u009f]/
 
-/** The commands of the client that tell more about a task that failed. Names of tasks come from callers: they are quoted. */
+/** Commands of the client that show more about a failed task. Ids come from callers, so they are quoted. */
 export function commandsAfterFailure({ id, graph }: Task): string[] {
   const graphCommand = `taskmill graph ${graph.id}`
   if (CONTROL_CHARACTER.test(id)) return [graphCommand]

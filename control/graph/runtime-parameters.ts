@@ -7,5 +7,5 @@ const { program, args, script, interpreter, env } = ExecutionSpec.properties
 /** The fields of `execution`, whatever its kind. */
 export const executionFields = { program, args, script, interpreter, env }
 
-/** All that a runtime task may name: the fields of a whole request, and those of `execution` beside them. */
+/** The parameters of a runtime task: the fields of a request, and the fields of `execution` at the same level. */
 export const runtimeParameters: TObject = Type.Object({ ...executionFields, ...SubmitTaskRequest.properties })

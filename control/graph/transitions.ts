@@ -1,4 +1,4 @@
-/** Which state may follow which, and what an ending means for those who depend on it. Pure. */
+/** The allowed transitions between states, and the effect of an end on dependents. Pure. */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 
 const MAY_FOLLOW: Readonly<Record<TaskStatus, { readonly [To in TaskStatus]?: true }>> = {
@@ -14,10 +14,10 @@ const MAY_FOLLOW: Readonly<Record<TaskStatus, { readonly [To in TaskStatus]?: tr
 
 export const mayFollow = (from: TaskStatus, to: TaskStatus): boolean => MAY_FOLLOW[from][to] === true
 
-/** How a dependency can be lost: it ended without success, or its record was deleted before it ran. */
+/** The ways to lose a dependency: it ended without success, or its record was deleted before it ran. */
 export type LossReason = 'failed' | 'skipped' | 'cancelled' | 'deleted'
 
-/** How a task was lost that ended without success, or that will never run. */
+/** How a task was lost that ended without success or will never run. */
 export const lossReasonOf = (task: { readonly isTerminal: boolean; readonly status: TaskStatus }): LossReason =>
   task.isTerminal ? (task.status as LossReason) : 'deleted'
 

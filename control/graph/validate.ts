@@ -1,8 +1,8 @@
 /**
  * Checks 2 to 7 of POST /tasks, in the order of the specification. Pure.
  *
- * Each check covers the whole graph before the next one begins, and reports faults in the order of the list. The time is
- * linear in tasks and dependencies. The checks work in ranges and without recursion.
+ * Each check covers the whole graph before the next one begins, and reports faults in the order of the list. The time
+ * is linear in tasks and dependencies. The checks work in ranges and without recursion.
  */
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
@@ -21,10 +21,10 @@ import { LEGACY_OS_TYPES, normalizeTool } from './normalize.ts'
 import { findCycle } from './order.ts'
 import { type Report, refuse } from './report.ts'
 
-/** Ids of a cycle that its error text names; a longer one is cut. */
+/** Maximum ids of a cycle in its error text. */
 const MAX_CYCLE_IDS = 8
 
-/** Cycles that are reported. Each is found in a pass over the graph. */
+/** Maximum reported cycles. Each takes a pass over the graph. */
 const MAX_CYCLES = 10
 
 /** A graph that passed all checks: the tasks have ids and registered types, and `edges` has no cycle. */
@@ -35,26 +35,26 @@ export interface ValidGraph {
 
 export type ValidTask = TaskInput & { readonly id: string; readonly type: string }
 
-/** The graph ready to be run. Throws 400 with the text of the check that failed. */
+/** The valid graph. Throws 400 with the text of the failed check. */
 export function* validateGraph(tasks: TaskInput[], registeredTypes: ReadonlySet<string>): Steps<ValidGraph> {
   const shaped = { tasks, incomplete: new Set<TaskInput>(), submitted: tasks.length }
   const { edges } = yield* checkTasks(shaped, registeredTypes, refuse)
   return { tasks: tasks as ValidTask[], edges: edges! }
 }
 
-/** What the checks leave of a graph. */
+/** The part of a graph that passed the checks. */
 export interface CheckedTasks {
-  /** Those that have an id. Tasks with a fault may lack a type. */
+  /** The tasks that have an id. Tasks with a fault may lack a type. */
   readonly tasks: readonly ValidTask[]
   /** Undefined if a check of ids or dependencies has found a fault. */
   readonly edges: Edges | undefined
 }
 
 /**
- * Checks 2 to 7 of a graph that passed check 1, or of what that left of it.
+ * Makes checks 2 to 7 of a graph, or of the part of it that passed check 1.
  *
- * The first pass combines the checks that need one task at a time. Only if it finds a fault, each of these checks gets its
- * own pass, in order. A pass over 100,000 tasks takes 2 to 3 ms.
+ * The first pass combines the checks that look at one task at a time. If it finds a fault, each of these checks gets a
+ * pass of its own, in order. A pass over 100,000 tasks takes 2 to 3 ms.
  */
 export function* checkTasks(
   { tasks, incomplete, submitted }: ShapedTasks,
@@ -90,7 +90,7 @@ function areSound(
   for (let i = from; i < to; i++) {
     const task = tasks[i]!
     if (!hasFields(task)) return false
-    // Most are of the type of the one before.
+    // Most tasks have the type of the task before.
     if (task.type !== known && !isKnownType(task.type, registeredTypes)) return false
     known = task.type
   }
@@ -115,7 +115,7 @@ function reportFields({ id, type, retry }: TaskInput, isIncomplete: boolean, rep
     report('task id is required')
     return
   }
-  // No path could name it, because it has no UTF-8 form.
+  // The id has no UTF-8 form, so it could not be part of a path.
   if (!id.isWellFormed()) report(`task ${id}: id has half of a character (a lone surrogate)`, id)
   if (!type && !isIncomplete) report(`task ${id}: type is required`, id)
   if (!isRetry(retry)) report(`task ${id}: retry must be a non-negative integer`, id)
@@ -125,7 +125,7 @@ const isRetry = (retry: TaskInput['retry']): boolean => retry == null || (Number
 
 const hasId = (task: TaskInput): task is ValidTask => !!task.id
 
-/** Whether a task of the right shape has what every task needs. */
+/** Whether a task of the right shape has all required fields. */
 export function hasFields(task: TaskInput): task is ValidTask {
   const { id, type, retry } = task
   return !!id && id.isWellFormed() && !!type && isRetry(retry)
@@ -136,7 +136,7 @@ interface Ids {
   readonly repeated: ReadonlySet<string>
 }
 
-/** Check 4. */
+/** Check 4: unique ids. */
 function* checkIds(tasks: readonly ValidTask[], report: Report): Steps<Ids> {
   const positions = new Map<string, number>()
   const repeated = new Set<string>()
@@ -153,7 +153,7 @@ function* checkIds(tasks: readonly ValidTask[], report: Report): Steps<Ids> {
   return { positions, repeated }
 }
 
-/** Checks 5 and 6. The edges, or undefined if there was a fault. */
+/** Checks 5 and 6: known dependencies, no cycle. Returns the edges; undefined if there was a fault. */
 function* checkEdges(
   tasks: readonly ValidTask[],
   starts: Uint32Array,
@@ -175,7 +175,7 @@ function* checkEdges(
   return undefined
 }
 
-/** The dependencies of `tasks` without those that are faults themselves, or belong to an id that several tasks have. */
+/** The dependencies of `tasks` that are no faults themselves. Leaves out ids that several tasks have. */
 function* soundDependencies(tasks: readonly ValidTask[], { positions, repeated }: Ids): Steps<Dependent[]> {
   const sound: Dependent[] = []
   yield* inRanges(tasks.length, (from, to) => {
@@ -189,7 +189,7 @@ function* soundDependencies(tasks: readonly ValidTask[], { positions, repeated }
   return sound
 }
 
-/** Check 6. Of each cycle, the dependencies are taken out before the next one is looked for. */
+/** Check 6: no cycle. Removes the dependencies of each found cycle before the search for the next one. */
 function* reportCycles(
   tasks: readonly ValidTask[],
   dependents: Dependent[],
@@ -208,7 +208,7 @@ function* reportCycles(
   }
 }
 
-/** Whether the dependencies of one of `tasks` had the wrong form. */
+/** Whether a task of `tasks` had invalid dependencies. */
 const lacksDependencies = (tasks: ReadonlySet<TaskInput>): boolean =>
   [...tasks].some(({ depends_on }) => depends_on === undefined)
 
@@ -234,7 +234,7 @@ function unknownTypeText(type: string, registeredTypes: ReadonlySet<string>): st
   return `unknown task type: ${type} (available: ${available})${orShort}${didYouMean(nearest)}`
 }
 
-/** What other systems call types of tasks. */
+/** Names of task types in other systems. */
 const TYPE_SYNONYMS: Synonyms = {
   bash: 'shell',
   cli: 'cli-skills',

@@ -6,17 +6,17 @@ import { standingOf } from './conditions.ts'
 import type { Task } from './graph.ts'
 import { nextBackoffMs } from './retry-rule.ts'
 
-/** What the scheduler has to say about tasks that only wait for their turn. */
+/** The state of the scheduler, for tasks that wait only for a slot. */
 export interface SlotUse {
   readonly taken: number
   readonly count: number
-  /** Why no task is started at all, as after a defect or while the disk is full; undefined otherwise. */
+  /** Why no task starts at all, as after a defect or while the disk is full; undefined otherwise. */
   readonly hold: string | undefined
 }
 
 /**
- * Undefined if the task has ended, or its attempt executes; where another service carries the attempt out, that service
- * knows more.
+ * Why `task` waits. Undefined if it has ended or its attempt executes. If another service carries out the attempt, that
+ * service knows more.
  */
 export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
   if (task.status === 'pending') return onDependencies(task) ?? onAnswer(task) ?? onSlot(slots)
@@ -44,7 +44,7 @@ export function onDependencies(task: Task): Waiting | undefined {
   return { reason: 'dependencies', tasks, ...(!isAll && { detail: `${missing} tasks have to ${verb} first` }) }
 }
 
-/** A dependency that has failed is named as well, until the task is skipped because of it. */
+/** Whether the task still waits for `dependency`. True for a failed one until the task is skipped because of it. */
 function isAwaited({ runIf }: Task, dependency: Task): boolean {
   const standing = standingOf(dependency)
   return standing === undefined || (runIf === 'success' && standing !== 'good' && standing !== 'neutral')
@@ -71,7 +71,7 @@ function onSlot({ taken, count, hold }: SlotUse): Waiting {
   return { reason: 'concurrency', detail }
 }
 
-/** The end of the last attempt, and the pause after it. */
+/** The end of the last attempt plus the backoff, in milliseconds since 1970. */
 function endOfBackoff(task: Task): number | undefined {
   const failedAt = Date.parse(task.attempts?.at(-1)?.finished_at ?? '')
   return Number.isNaN(failedAt) ? undefined : failedAt + nextBackoffMs(task)

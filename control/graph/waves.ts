@@ -1,8 +1,11 @@
-/** The waves of a graph: each task is in the first wave after those of its dependencies. Pure; linear in tasks and edges. */
+/**
+ * The waves of a graph: each task is in the first wave after those of its dependencies. Pure; linear in tasks and
+ * edges.
+ */
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { Edges } from './edges.ts'
 
-/** The ids of the tasks by waves, in each in the order of the graph. `order` is that of `dependencyOrder`. */
+/** The ids of the tasks of each wave, in the order of the graph. `order` comes from `dependencyOrder`. */
 export function* wavesOf(
   { dependenciesStart, dependencies }: Pick<Edges, 'dependenciesStart' | 'dependencies'>,
   order: Uint32Array,

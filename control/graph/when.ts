@@ -1,9 +1,9 @@
 /**
- * Conditions: `"when": {"$from": id, "path": pointer, "equals": value}` lets a task run only if a value of an ended task is as
- * the condition says. Pure.
+ * Conditions: `"when": {"$from": id, "path": pointer, "equals": value}` lets a task run only if a value of an ended
+ * task passes a test. Pure.
  *
- * The first part is a reference (`references.ts`). The second is exactly one test: `equals`, `not` and `in` compare JSON
- * values, `matches` a text with a glob.
+ * The first part is a reference (`references.ts`). The second part is exactly one test: `equals`, `not` and `in`
+ * compare JSON values, `matches` compares a text with a glob.
  */
 import { MAX_GLOB_CHARACTERS, matchesGlob } from '../../shared/glob.ts'
 import type { JsonObject } from '../../shared/json.ts'
@@ -44,14 +44,14 @@ const SYNONYMS: Synonyms = {
   pattern: 'matches',
 }
 
-/** The condition that the field `when` of a task holds, or what is wrong with it. */
+/** Parses the field `when` of a task. Returns the fault if it is invalid. */
 export function whenIn(object: Readonly<JsonObject>): When | string {
   const other = Object.keys(object).find((name) => !FIELDS.includes(name))
   if (other !== undefined)
     return `when: unknown field ${quoted(other)}${didYouMean(nearestName(other, FIELDS, SYNONYMS))}`
   const reference = referenceIn(object)
   if (typeof reference === 'string') return `when.${reference}`
-  // A null is a value to compare with.
+  // Null is a value to compare with.
   const [kind, ...more] = TESTS.filter((name) => Object.hasOwn(object, name))
   if (kind === undefined || more.length > 0) return `when: expected exactly one of ${TESTS.join(', ')}`
   const operand = object[kind]
@@ -61,13 +61,13 @@ export function whenIn(object: Readonly<JsonObject>): When | string {
 }
 
 /**
- * The field `when` of a stored task. Earlier versions accepted one of any depth, which nothing can write again. It loses its
- * test, so its task fails.
+ * The field `when` of a stored task. Earlier versions accepted conditions of any depth, and those that are too deep
+ * cannot be written again. Such a condition loses its test, so the task fails.
  */
 export const storedWhen = (when: Readonly<JsonObject>): Readonly<JsonObject> =>
   isWithinDepth(when) ? when : { $from: when.$from }
 
-/** What is wrong with the value that a condition compares with. It may be as large as a graph. */
+/** The fault of the value that a condition compares with. The value may be as large as a graph. */
 export function* operandFault({ test: { kind, operand } }: When): Steps<string | undefined> {
   const { places, faults } = yield* findPlaceholders(operand)
   return places.length + faults.length > 0 ? `when.${kind}: expected a value without placeholders` : undefined
@@ -81,7 +81,7 @@ function testOf(kind: (typeof TESTS)[number], operand: unknown): Test | string {
   return `expected at most ${MAX_GLOB_CHARACTERS} characters, got ${operand.length}`
 }
 
-/** Whether `value` passes `test`; undefined if it is no text, and only a text can pass. */
+/** Whether `value` passes `test`. Undefined if the test needs a text and `value` is not one. */
 export function* passes({ kind, operand }: Test, value: unknown): Steps<boolean | undefined> {
   switch (kind) {
     case 'equals':

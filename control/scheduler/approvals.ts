@@ -1,10 +1,10 @@
 /**
  * Tasks that wait until a caller approves or rejects them.
  *
- * Such a task never has a slot: a hundred thousand may wait while one other task executes. Once it may run, the values of
- * its placeholders are determined, and that it is asked for is noted with the time as a change of the task. So its timeout
- * counts from then on, also over a restart. The answer, the timeout or a cancel ends it. Placeholders are resolved one task
- * after the other, because a value may have to be read from a file.
+ * Such a task never has a slot: a hundred thousand may wait while one other task executes. Once it may run, the values
+ * of its placeholders are determined, and that it is asked for is noted with the time as a change of the task. So its
+ * timeout counts from then on, also over a restart. The answer, the timeout or a cancel ends it. Placeholders are
+ * resolved one task after the other, because a value may have to be read from a file.
  */
 import { checkApproval } from '../executors/approval.ts'
 import { copyFailure } from '../executors/plain-copies.ts'

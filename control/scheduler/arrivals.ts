@@ -2,7 +2,7 @@
 import type { Graph, Task } from '../graph/graph.ts'
 import { Fifo } from './fifo.ts'
 
-/** Tasks of a new graph queued per step: about as much work as starting one. */
+/** Tasks of a new graph that one step queues. That is about as much work as to start one task. */
 const ROOTS_PER_STEP = 16
 
 /** The roots of a graph, and the index of the next one to queue. */
@@ -21,7 +21,7 @@ export class Arrivals {
     this.#arrivals.push({ roots: graph.roots(), next: 0 })
   }
 
-  /** Passes on a few roots of a graph; false when nothing is left to do. */
+  /** Queues a few roots of a graph. Returns false when no roots are left. */
   step(): boolean {
     const arrival = this.#arrivals.peek()
     if (arrival === undefined) return false

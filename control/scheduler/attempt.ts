@@ -1,8 +1,8 @@
 /**
  * One attempt at a task: calls the executor, enforces the timeout, forwards a cancel, and determines the outcome.
  *
- * The first reason to stop wins. Once the signal has fired, the outcome no longer depends on what the executor returns or
- * throws. The slot becomes free when the executor has returned, because nothing of the attempt runs after that.
+ * The first reason to stop wins. Once the signal has fired, the outcome no longer depends on what the executor returns
+ * or throws. The slot becomes free when the executor has returned, because nothing of the attempt runs after that.
  */
 import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -34,24 +34,24 @@ export type AttemptOutcome =
       readonly failure: Failure
       readonly result?: unknown
       readonly tail?: string
-      /** Every further attempt would fail the same way. */
+      /** Whether every further attempt would fail the same way. */
       readonly isFinal?: boolean
     }
-  /** Stopped by a cancel or by the stop of the service. The scheduler decides what that means for the task. */
+  /** A cancel or the stop of the service stopped the attempt. The scheduler decides the state of the task. */
   | { readonly kind: 'stopped'; readonly result?: unknown; readonly tail?: string }
-  /** Its start could not be written to the journal: it has done nothing, and is tried again once writing works. */
+  /** The start could not be written to the journal. The attempt did nothing, and starts again once writing works. */
   | { readonly kind: 'unrecorded' }
 
-/** What an attempt needs from the scheduler; one for all attempts. */
+/** The functions and settings that attempts need from the scheduler. All attempts share one object. */
 export interface AttemptHost {
   readonly log: Log
-  /** Milliseconds after a stop at which an executor that has not returned is abandoned. */
+  /** Milliseconds between a stop and the abandonment of an executor that has not returned. */
   readonly abandonAfterMs: number
-  /** Tells the attempts of this data directory from those of others. */
+  /** Identifies the data directory, so that attempts of other directories are not confused with ours. */
   readonly serviceId: string
-  /** Puts all changes so far on record, or throws: then the attempt must not act. */
+  /** Writes all changes to the journal, or throws. Then the attempt must not act. */
   flushOrThrow(): void
-  /** The input of a task with placeholders, with their values. A promise only if that takes long. Throws `ExecutionError`. */
+  /** Resolves the placeholders in the input. Returns a promise only if that takes long. Throws `ExecutionError`. */
   resolveInput(task: Task, signal: AbortSignal): unknown
   startedProcess(task: Task, pid: number): void
   handedOver(task: Task, handle: Handle | undefined): void
@@ -64,22 +64,22 @@ export interface AttemptHost {
  */
 const FIRST_LOOK_MS = 1_000
 
-/** The longest delay that a timer takes; a longer one would fire at once. */
+/** The longest delay of a timer. A timer with a longer delay would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 export class Attempt implements ExecutorContext {
   readonly task: Task
   readonly attempt: number
   readonly handle: Handle | undefined
-  /** Its start could not be written to the journal, so it has done nothing. */
+  /** Whether the start could not be written to the journal. Then the attempt did nothing. */
   #isUnrecorded = false
-  /** Why a value that the executor reported cannot be kept. */
+  /** Error of a reported value that cannot be kept. */
   #fault: string | undefined
-  /** The attempt has, or may have, done something that others can see. */
+  /** Whether the attempt may have had effects. */
   hasBegun = false
-  /** Exit code and last lines for its record; undefined where the task keeps no records of its attempts. */
+  /** Exit code and last lines for the attempt record. Undefined if the task keeps no records of its attempts. */
   output: AttemptOutput | undefined
-  /** What readers may see of it while it executes. */
+  /** The output so far, for readers. */
   outputSoFar: OutputSoFar | undefined
   readonly #executor: Executor
   readonly #host: AttemptHost
@@ -87,7 +87,7 @@ export class Attempt implements ExecutorContext {
   #stopReason: StopReason | undefined
   #timer: Timer | undefined
 
-  /** The executor was not called, because the input was not known. */
+  /** Whether the input could not be resolved. Then the executor was not called. */
   #isUncalled = false
   #giveUp: (() => void) | undefined
   #isGivenUp = false
@@ -101,8 +101,8 @@ export class Attempt implements ExecutorContext {
   }
 
   /**
-   * Its executor has not ended what it handed over: it had no reason to but the stop of the service, did not return, or
-   * was not called.
+   * Whether the attempt may continue in another service: the executor was stopped only because this service stops, did
+   * not return, or was not called.
    */
   get mayGoOn(): boolean {
     return this.#stopReason === 'interrupted' || this.#isGivenUp || this.#isUncalled
@@ -165,14 +165,17 @@ export class Attempt implements ExecutorContext {
     if (report !== undefined) this.#host.progress(this.task, this.attempt, report.value.message, report.value.data)
   }
 
-  /** Undefined for a value that cannot be kept. Nothing is thrown, as nobody may catch it: the attempt fails at its end. */
+  /**
+   * Undefined for a value that cannot be kept. Does not throw, because executors may not catch it; the attempt fails
+   * later.
+   */
   #keep<T>(kept: PlainCopy<T>): { readonly value: T } | undefined {
     if ('value' in kept) return kept
     this.#fault ??= kept.fault
     return undefined
   }
 
-  /** Tells the executor to end what it started. Only the first reason counts, but `interrupted` always bounds the wait. */
+  /** Stops the executor. Only the first reason counts, but `interrupted` always limits the wait for the executor. */
   stop(reason: StopReason): void {
     const isFirst = this.#stopReason === undefined
     if (isFirst) {
@@ -184,7 +187,7 @@ export class Attempt implements ExecutorContext {
     setTimeout(() => this.#giveUp?.(), this.#host.abandonAfterMs).unref()
   }
 
-  /** Runs the attempt. The outcome is no promise where the executor answers at once. */
+  /** Runs the attempt. Returns a promise of the outcome only if the executor does not answer at once. */
   run(): AttemptOutcome | Promise<AttemptOutcome> {
     try {
       const answer = this.task.hasPlaceholders ? this.#executeResolved() : this.#executor.execute(this.task, this)
@@ -206,7 +209,7 @@ export class Attempt implements ExecutorContext {
             (error) => done(this.#failed(error)),
           )
         } catch (error) {
-          done(this.#failed(error)) // a promise of the executor's own making, whose `then` throws
+          done(this.#failed(error)) // `then` of a foreign promise threw
         }
       })
     } catch (error) {
@@ -214,7 +217,7 @@ export class Attempt implements ExecutorContext {
     }
   }
 
-  /** Without a promise where the input is known at once, so that a chain of such tasks leaves time for I/O. */
+  /** Returns no promise if the input is known at once, so that a chain of such tasks leaves time for I/O. */
   #executeResolved(): unknown {
     const uncalled = (error: unknown) => {
       this.#isUncalled = true
@@ -245,13 +248,13 @@ export class Attempt implements ExecutorContext {
     this.#stopAfter(this.handle === undefined ? timeout : Math.max(0, this.#timeLeftMs) + FIRST_LOOK_MS)
   }
 
-  /** The timeout counts from the start of the attempt, also when that was in an earlier run of the service. */
+  /** The timeout begins with the start of the attempt, even if that was in an earlier run of the service. */
   get #timeLeftMs(): number {
     const { timeout = 0, attemptStartedAt = 0 } = this.task
     return timeout - (Date.now() - attemptStartedAt)
   }
 
-  /** An earlier run of the service has ended the attempt for its timeout, and was killed before it could say so. */
+  /** Whether an earlier run ended the attempt because of its timeout, and was killed before it recorded that. */
   #wasTimedOut({ code }: Failure): boolean {
     const { timeout = 0 } = this.task
     const isOverdue = timeout > 0 && this.#timeLeftMs <= 0
@@ -285,7 +288,7 @@ export class Attempt implements ExecutorContext {
     return { kind: 'failure', failure, ...outputOf(result, tail), ...(this.#isUncalled && { isFinal: true }) }
   }
 
-  /** The executor made a mistake. `error` is what it threw, if it threw. */
+  /** The outcome after a defect of the executor. `error` is the thrown value, if it threw one. */
   #broke(failure: Failure, error?: unknown): AttemptOutcome {
     this.log.error('executor broke', { error: failure.message, ...(error !== undefined && { cause: stackOf(error) }) })
     return { kind: 'failure', failure }

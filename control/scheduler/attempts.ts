@@ -1,8 +1,8 @@
 /**
- * Starts attempts where slots are free, and hands their outcomes on.
+ * Starts attempts in free slots, and passes on their outcomes.
  *
- * Only executing attempts hold a slot (`slots.ts`). An attempt whose start cannot be written to the journal does nothing:
- * its task is held until writing works again, and no other attempt starts meanwhile.
+ * Only executing attempts hold a slot (`slots.ts`). If the start of an attempt cannot be written to the journal, the
+ * attempt does nothing. Its task is held until writing works again, and no other attempt starts meanwhile.
  */
 import type { Log } from '../../shared/log.ts'
 import type { OutputSoFar, StopReason } from '../executors/executor.ts'
@@ -28,7 +28,7 @@ export interface AttemptsOptions {
   readonly outcomes: Outcomes
   readonly flush: () => void
   readonly toKeep: (task: Task, result: unknown) => unknown
-  /** Called after the outcome of an attempt was applied, with what follows from it still to be done. */
+  /** Called after the outcome of an attempt was applied. Its consequences are queued. */
   readonly onEnd: () => void
   /** Called with an error that is a defect of the service. */
   readonly onDefect: (error: unknown) => void
@@ -64,7 +64,7 @@ export class Attempts {
     this.#slots = new Slots(options.maxConcurrency)
   }
 
-  /** What a task that only waits for a slot waits for. */
+  /** The use of slots, for the reasons of waiting tasks. */
   get slotUse(): SlotUse {
     const hold = this.#held.length > 0 ? 'no attempt starts while the journal cannot be written' : undefined
     return { ...this.#slots.use, hold: this.#isStopping ? 'the service is stopping' : hold }
@@ -80,7 +80,7 @@ export class Attempts {
     return this.#slots.attemptOf(task)
   }
 
-  /** The output of the attempt of `task` that executes; undefined where its executor shows none. */
+  /** The output of the executing attempt of `task`. Undefined if its executor shows none. */
   outputOf(task: Task): OutputSoFar | undefined {
     return this.of(task)?.outputSoFar
   }
@@ -90,7 +90,7 @@ export class Attempts {
     for (let task = this.#held.shift(); task !== undefined; task = this.#held.shift()) this.#ready.push(task)
   }
 
-  /** Starts nothing any more. */
+  /** Starts no more attempts. */
   startNoMore(): void {
     this.#isStopping = true
   }
@@ -99,17 +99,17 @@ export class Attempts {
     this.#slots.stopAll(reason)
   }
 
-  /** Resolves when nothing executes. */
+  /** Resolves when no attempt executes. */
   idle(): Promise<void> {
     return this.#slots.idle()
   }
 
-  /** Kills an attempt of `task` in the service that executes it. No attempt of ours may wait for it. */
+  /** Kills an attempt of `task` in another service. No attempt in this service may wait for that one. */
   killRemote(task: Task, handle: Handle): void {
     this.#executors.get(task.type)?.killRemote?.(task, handle)
   }
 
-  /** Starts one attempt if a slot is free; false if there is nothing to start. */
+  /** Starts one attempt. Returns false if no slot is free or no task is ready. */
   startNext(): boolean {
     if (this.#isStopping || this.#held.length > 0 || !this.#slots.hasFree) return false
     const task = this.#ready.shift()
@@ -156,17 +156,17 @@ export class Attempts {
     this.#slots.free(task)
     const isOver = task.status === 'cancelling' || outcome.kind === 'failure'
     if (isOver && attempt.mayGoOn && task.handle !== undefined) this.killRemote(task, task.handle)
-    // A cancel was promised to a caller: it holds even if the attempt succeeded in the end.
+    // A caller was told that the task is cancelled. So it is, even if the attempt succeeded.
     if (task.status === 'cancelling')
       this.#outcomes.cancelled(task, undefined, 'result' in outcome ? outcome.result : undefined, attempt.output)
     else this.#outcomes.take(attempt, outcome)
     if (task.status === 'pending' && outcome.kind === 'unrecorded') this.#held.push(task)
-    if (attempt.hasBegun) this.#flush() // so that a crash does not repeat the attempt
+    if (attempt.hasBegun) this.#flush() // prevents that a crash repeats the attempt
     this.#onEnd()
   }
 }
 
-/** Exit code and last lines in the outcome of an attempt. */
+/** The exit code and the last lines of an outcome. */
 const outputOf = (outcome: AttemptOutcome): AttemptOutput =>
   'result' in outcome || 'tail' in outcome
     ? attemptOutput(outcome.result, 'tail' in outcome ? outcome.tail : undefined)

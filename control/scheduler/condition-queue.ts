@@ -1,8 +1,8 @@
 /**
- * Tests the conditions (`when`) of tasks that may run as far as their dependencies go, one after the other.
+ * Tests the conditions (`when`) of tasks whose dependencies let them run, one after the other.
  *
- * A condition is tested once, before the first attempt of its task: a value may have to be read from a file. The loop
- * works in time slices, so 100,000 conditions hold up nothing.
+ * A condition is tested once, before the first attempt of the task, because its value may be in a file. The loop works
+ * in time slices, so 100,000 conditions do not block the event loop.
  */
 import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/steps.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
@@ -16,10 +16,10 @@ export interface ConditionQueueOptions {
   /** The value of a reference in the field `field` of `task`. Throws `invalid_input`. */
   readonly valueAt: (task: Task, reference: Reference, field: string) => Promise<unknown>
   readonly onMet: (task: Task) => void
-  /** `place` names the task and the value that the condition is about. */
+  /** `place` names the task and the value that the condition refers to. */
   readonly onUnmet: (task: Task, place: string) => void
   readonly onFault: (task: Task, failure: Failure) => void
-  /** Called after one of the three above, with what follows from it still to be done. */
+  /** Called after each of the three callbacks above. Their consequences are queued. */
   readonly onTested: () => void
   /** Called with an error that is a defect of the service. */
   readonly onDefect: (error: unknown) => void
@@ -50,7 +50,7 @@ export class ConditionQueue {
     let sliceEnd = performance.now() + SLICE_MS
     for (let task = this.#waiting.shift(); task !== undefined; task = this.#waiting.shift()) {
       const verdict = await this.#test(task)
-      // Cancelled or deleted meanwhile.
+      // The task was cancelled or deleted meanwhile.
       if (task.status === 'pending' && !task.isDeleted) {
         this.#pass(task, verdict)
         this.#options.onTested()

@@ -1,21 +1,21 @@
 /**
- * Things that wait for their time, in a binary heap: the one that is due first is on top.
+ * Items with a due time, in a binary heap with the item that is due first on top.
  *
- * One timer serves all of them. With a timer for each task, 50,000 tasks that failed at once became ready in one turn and
- * held up other requests for 0.6 s.
+ * One timer serves all items. With a timer per task, 50,000 tasks that failed at once became ready in one turn of the
+ * event loop, which blocked requests for 0.6 s.
  */
 
-/** `order` is the order in which things came, for those that are due at the same time. */
+/** `order` is the order of arrival. It decides between items that are due at the same time. */
 type Waiting<T> = { readonly item: T; readonly dueAt: number; readonly order: number; at: number }
 
-/** What `add` returns, to be able to remove the thing before it is due. */
+/** An item in the queue, for `remove`. */
 export type Due<T> = Readonly<Waiting<T>>
 
 const isBefore = (a: Waiting<unknown>, b: Waiting<unknown>): boolean =>
   a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.order < b.order)
 
 export class DueQueue<T> {
-  /** The children of the element at `i` are at `2i + 1` and `2i + 2`, and not before it. Elements know where they are. */
+  /** The heap. The children of element `i` are at `2i + 1` and `2i + 2`, and are not due before it. `at` is `i`. */
   readonly #heap: Waiting<T>[] = []
   readonly #onDue: (item: T) => void
   readonly #wake: () => void
@@ -24,7 +24,7 @@ export class DueQueue<T> {
   #timerDueAt = Number.POSITIVE_INFINITY
   #isStopped = false
 
-  /** `wake` is called when something is due; it should call `step`, which passes it to `onDue`. */
+  /** Calls `wake` when an item is due. `wake` must call `step`, which passes the item to `onDue`. */
   constructor(onDue: (item: T) => void, wake: () => void) {
     this.#onDue = onDue
     this.#wake = wake
@@ -39,15 +39,15 @@ export class DueQueue<T> {
     return waiting
   }
 
-  /** It is not due any more. Nothing happens if it has left the queue. */
+  /** Removes an item. Does nothing if the item has left the queue. */
   remove(due: Due<T>): void {
     if (this.#heap[due.at] === due) this.#take(due.at)
   }
 
-  /** Passes on one thing that is due, or sets the timer for the next one; false when none is due. */
+  /** Passes on one due item. If none is due, sets the timer for the next one and returns false. */
   step(): boolean {
     const first = this.#heap[0]
-    if (first === undefined) return false // asked at every step, seldom needed
+    if (first === undefined) return false // the usual case
     if (first.dueAt > performance.now()) {
       this.#arm(first.dueAt)
       return false
@@ -57,7 +57,7 @@ export class DueQueue<T> {
     return true
   }
 
-  /** Forgets everything; nothing is due any more. */
+  /** Removes all items. */
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
@@ -70,7 +70,7 @@ export class DueQueue<T> {
     waiting.at = at
   }
 
-  /** Puts `waiting` at `at`, or above where it is due before its parents. */
+  /** Puts `waiting` at `from`, or above the parents that are due later. */
   #rise(waiting: Waiting<T>, from: number): void {
     let at = from
     for (let parent = (at - 1) >> 1; at > 0 && isBefore(waiting, this.#heap[parent]!); parent = (at - 1) >> 1) {
@@ -80,7 +80,7 @@ export class DueQueue<T> {
     this.#put(waiting, at)
   }
 
-  /** Removes the element at `at`. The last one takes its place, and from there goes down or up. */
+  /** Removes the element at `at`. The last element takes its place, and moves down or up from there. */
   #take(at: number): void {
     const heap = this.#heap
     heap[at]!.at = -1
@@ -112,5 +112,5 @@ export class DueQueue<T> {
   }
 }
 
-/** The longest delay that a timer takes; after it the timer is set again. */
+/** The longest delay of a timer. For a longer wait, the timer is set again. */
 const MAX_TIMER_MS = 2 ** 31 - 1

@@ -1,19 +1,19 @@
 /**
- * Tells the dependents of ended tasks about that, one by one.
+ * Notifies the dependents of ended tasks, one by one.
  *
- * A dependent that is skipped for it has ended too, so its own dependents are told: a cascade. It takes a step in each of
- * the scheduler's steps. So the end of a task with 100,000 dependents, or of a chain of 100,000, delays no request and
- * needs no recursion. A task whose record is deleted before it runs counts as ended. In a graph without rules a success
- * needs no step: its dependents only count down (`outcomes.ts`).
+ * A dependent that is skipped has ended too, so its dependents are notified next: the skip cascade. Each step of the
+ * scheduler notifies one dependent. So the end of a task with 100,000 dependents, or of a chain of 100,000 tasks,
+ * delays no request and needs no recursion. A task whose record is deleted before it runs counts as ended. In a graph
+ * without rules, a success needs no step, because its dependents only count down (`outcomes.ts`).
  */
 import type { Task } from '../graph/graph.ts'
 import { Fifo } from './fifo.ts'
 import type { SkipReport } from './skip-report.ts'
 
-/** An ended task, and how many of its dependents were told. */
+/** An ended task, and the number of notified dependents. */
 type Ended = { readonly task: Task; readonly report: SkipReport | undefined; next: number }
 
-/** Tells the pending task `dependent` that `ended` has ended. Tasks that are skipped by that belong to the same report. */
+/** Notifies the pending task `dependent` of the end of `ended`. Skipped tasks are added to the report. */
 type Tell = (dependent: Task, ended: Task, report: SkipReport | undefined) => void
 
 export class EndedTasks {
@@ -30,16 +30,16 @@ export class EndedTasks {
     this.#ended.push({ task, report, next: 0 })
   }
 
-  /** Tells no task until `letGo` is called as often as this. */
+  /** Pauses the notifications until `release` has been called as often as `hold`. */
   hold(): void {
     this.#holds++
   }
 
-  letGo(): void {
+  release(): void {
     this.#holds--
   }
 
-  /** Tells one dependent, if it waits; false when nothing is left to do. */
+  /** Notifies one dependent if it is pending. Returns false when none is left. */
   step(): boolean {
     const ended = this.#ended.peek()
     if (ended === undefined || this.#holds > 0) return false

@@ -19,7 +19,7 @@ export class Fifo<T> {
     if (this.#head === this.#items.length) return undefined
     const item = this.#items[this.#head]
     this.#items[this.#head++] = undefined as T
-    // Moving the rest costs as much as was taken since the last time.
+    // The rest is at most as long as the taken part, so the cost per element is constant.
     if (this.#head >= 1024 && this.#head * 2 >= this.#items.length) {
       this.#items = this.#items.slice(this.#head)
       this.#head = 0

@@ -1,9 +1,10 @@
 /**
  * Resolves the inputs of tasks with placeholders, when their attempts start.
  *
- * The values come from the parameters of the graph and from ended tasks of it, whose records do not change any more. The
- * first attempt notes its input as a change of the task, so it is on disk before the attempt acts. Later attempts, also
- * after a restart, get the noted input. A large one is noted as its digest and kept in a file until the task has ended.
+ * The values come from the parameters of the graph and from its ended tasks, whose records no longer change. The first
+ * attempt records the resolved input as a change of the task, so the input is on disk before the attempt acts. Later
+ * attempts get the same input, also after a restart. For a large input, the record holds its digest, and a file holds
+ * the input until the task has ended.
  */
 
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
@@ -23,7 +24,7 @@ import type { TaskStore } from '../store/tasks.ts'
 
 export interface InputResolverOptions {
   readonly store: TaskStore
-  /** Bytes that the JSON of each referenced value may have. */
+  /** Maximum bytes of each referenced value as JSON. */
   readonly maxReferenceBytes: number
   /** Writes a large input to a file. Undefined if that fails. */
   readonly keepInput: (task: Task, input: unknown) => Promise<ResultFile | undefined>
@@ -38,8 +39,8 @@ export class InputResolver {
   }
 
   /**
-   * The input of `task` with the values of its placeholders; a promise if a value is in a file or large. Throws
-   * `invalid_input`, or `cancelled` after `signal`.
+   * Resolves the input of `task`. Returns a promise if a value is in a file or large. Throws `invalid_input`, or
+   * `cancelled` after `signal` has fired.
    */
   resolve(task: Task, signal: AbortSignal): unknown {
     const { resolvedInput, inputFile } = task
@@ -61,7 +62,7 @@ export class InputResolver {
 
   #fillIn(task: Task, { places, faults }: Places, signal: AbortSignal): unknown {
     const field = task.input === task.params ? 'params' : 'input'
-    // Only a task of an earlier version, which did not know placeholders, has faults.
+    // Faults are possible only in tasks of an earlier version, which had no placeholders.
     for (const { path, text } of faults) throw invalidInput(`${pathText(field, path)}: ${text}`)
     const filling: Filling = { task, field, places, values: [], size: new ResolvedSize(), signal }
     const sources = this.#sourcesOf(filling)
@@ -74,7 +75,7 @@ export class InputResolver {
       : this.#noted(filling, filled)
   }
 
-  /** The tasks that are referenced, each with its places. */
+  /** The referenced tasks, each with the places of its values. */
   #sourcesOf({ task, places }: Filling): Source[] {
     const sources = new Map<string, { records: Records; positions: number[] }>()
     for (let i = 0; i < places.length; i++) {
@@ -94,7 +95,7 @@ export class InputResolver {
     return yield* this.#inputOf(filling)
   }
 
-  /** As `#filled`. Reads one file after the other and keeps only the values found. */
+  /** As `#filled`, for values in files. Reads one file after the other, and keeps only the referenced values. */
   async #filledFromFiles(filling: Filling, sources: readonly Source[]): Promise<unknown> {
     await runCooperatively(givenValues(filling))
     for (const source of sources) {
@@ -128,7 +129,7 @@ export class InputResolver {
     return input
   }
 
-  /** Notes `input` as that of all attempts, and returns it: a promise if it is large. */
+  /** Records `input` for all attempts, and returns it. Returns a promise if it is large. */
   #noted({ task, places, signal }: Filling, input: unknown): unknown {
     if (task.resolvedInput !== undefined || signal.aborted) return input
     const digest = runCooperatively(digestToKeep(input))
@@ -148,7 +149,7 @@ export class InputResolver {
     return input
   }
 
-  /** What `reference` in the field `field` of `task` stands for. Throws `invalid_input`. */
+  /** The value of `reference` in the field `field` of `task`. Throws `invalid_input`. */
   async valueOf(task: Task, reference: Reference, field: string): Promise<unknown> {
     const records = this.#recordsOf(task, reference.id)
     await records.read(reference.path)
@@ -159,7 +160,7 @@ export class InputResolver {
   #recordsOf(task: Task, id: string): Records {
     const other = this.#options.store.taskIn(task.graph, id)
     if (other === undefined) throw invalidInput(`task ${task.id} references ${id}, which was deleted`)
-    // A skipped dependency has not waited for all of its own.
+    // A skipped dependency may have been skipped before its own dependencies had ended.
     if (!other.isTerminal) throw invalidInput(`task ${task.id} references ${id}, which has not ended`)
     return new Records(other, this.#options.readResult)
   }
@@ -173,12 +174,12 @@ export class InputResolver {
   }
 }
 
-/** An input in the making. */
+/** An input during its resolution. */
 interface Filling {
   readonly task: Task
   readonly field: string
   readonly places: readonly Place[]
-  /** By place. */
+  /** The values of the places. */
   readonly values: unknown[]
   readonly size: ResolvedSize
   readonly signal: AbortSignal
@@ -187,20 +188,20 @@ interface Filling {
 interface LargeInput {
   readonly input: unknown
   readonly digest: unknown
-  /** Its values are all in the graph, which stays: no file is needed. */
+  /** Whether all values come from the graph itself, so that no file is needed. */
   readonly isLasting: boolean
 }
 
-/** A task that is referenced. */
+/** A referenced task. */
 interface Source {
   readonly records: Records
-  /** The places of its values, counted from 0. */
+  /** Indexes of the places of its values. */
   readonly positions: readonly number[]
 }
 
 const isReference = ({ placeholder }: Place): boolean => placeholder.kind === 'reference'
 
-/** Puts in the values of literals and parameters. */
+/** Fills in the values of literals and parameters. */
 function* givenValues(filling: Filling): Steps<void> {
   const { task, places, values, size } = filling
   for (let i = 0; i < places.length; i++) {
@@ -212,7 +213,7 @@ function* givenValues(filling: Filling): Steps<void> {
       const { params = {} } = task.graph.options
       const { name } = placeholder
       const fault = faultAt(filling, i)
-      // Only whoever edits a state file takes a parameter from a graph.
+      // A parameter can be missing only after an edit of the state file.
       if (!Object.hasOwn(params, name)) throw fault(`the graph has no parameter ${quoted(name)}`)
       const tooLarge = size.add(yield* parameterBytes(params, name))
       if (tooLarge !== undefined) throw fault(tooLarge)
@@ -249,13 +250,13 @@ class Records {
   constructor(task: Task, readResult: InputResolverOptions['readResult']) {
     this.#task = task
     this.#readResult = readResult
-    // Both may change after the task has ended; a reference has one value for ever.
+    // Both may change after the end of the task. The value of a reference must not.
     const { replaced: _, result_file: __, ...record } = taskRecord(task)
     this.#record = record
     this.#whole = wholeInputs(task)
   }
 
-  /** Reads a result that is in a file, if `pointer` needs it. Undefined if there is nothing to wait for. */
+  /** Reads the result from its file, if `pointer` needs it. Undefined if no read is needed. */
   read(pointer: string): Promise<void> | undefined {
     const { result } = this.#task
     if (!(result instanceof ResultFile) || !needsResult(pointer)) return undefined
@@ -269,20 +270,20 @@ class Records {
     return this.#task.result instanceof ResultFile
   }
 
-  /** Frees a result that was read. */
+  /** Frees a result that was read from its file. */
   forget(): void {
     this.#reading = undefined
     this.#stored = undefined
   }
 
-  /** The record as far as `pointer` needs it. */
+  /** The part of the record that `pointer` needs. */
   at(pointer: string, fault: (text: string) => Error): object {
     if (this.#stored === undefined || !needsResult(pointer)) return this.#record
     if ('lost' in this.#stored) throw fault(`task ${this.#task.id}: ${this.#stored.lost}`)
     return { ...this.#record, result: this.#stored.value }
   }
 
-  /** Whether callers see something else at `pointer`, or below, than the task has. */
+  /** Whether the record for callers hides a value at `pointer` or below. */
   hides(pointer: string): boolean {
     return hidesAt(this.#record, this.#whole, pointer)
   }
@@ -291,7 +292,7 @@ class Records {
 const needsResult = (pointer: string): boolean =>
   pointer === '' || pointer === '/result' || pointer.startsWith('/result/')
 
-/** The value of `json`, which is the text of a result. The members of an object are parsed one by one. */
+/** Parses the text of a result. Parses the members of an object one by one. */
 async function parsed(json: string): Promise<unknown> {
   if (!json.startsWith('{')) return JSON.parse(json)
   const members: [string, unknown][] = []

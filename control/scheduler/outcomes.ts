@@ -1,9 +1,9 @@
 /**
- * Applies the outcome of an attempt to its task and to the tasks that depend on it.
+ * Applies the outcome of an attempt to its task and to the dependents of the task.
  *
- * A failed attempt is followed by another one after a backoff while retries are left. Any other outcome ends the task,
- * and its dependents hear of that. In a graph without rules a success makes them ready, and all other outcomes skip them.
- * In a graph with rules each of them decides for itself (`conditions.ts`).
+ * If retries are left, another attempt follows a failed one after a backoff. Any other outcome ends the task and
+ * notifies its dependents. In a graph without rules, a success makes dependents ready, and any other end skips them. In
+ * a graph with rules, each dependent decides by its rules (`conditions.ts`).
  */
 import type { ApprovalResult } from '../../shared/contract/approval.ts'
 import { CONDITION_NOT_MET, NO_DEPENDENCY_FAILED } from '../../shared/contract/run-if.ts'
@@ -31,7 +31,7 @@ export interface OutcomesOptions {
   readonly ready: Pick<ReadyQueue, 'push'>
   readonly backoffs: DueQueue<Task>
   readonly valueAt: ConditionQueueOptions['valueAt']
-  /** Called after the condition of a task was tested, with what follows from it still to be done. */
+  /** Called after the test of a condition. Its consequences are queued. */
   readonly onTested: () => void
   /** Called with an error that is a defect of the service. */
   readonly onDefect: (error: unknown) => void
@@ -58,15 +58,15 @@ export class Outcomes {
     })
   }
 
-  /** The task may wait for long. The value that the condition is about may be gone after a restart. */
+  /** Records that the condition was met. The task may wait for long, and its value may be gone after a restart. */
   #conditionMet(task: Task): void {
     this.#store.apply({ kind: 'condition-met', task, at: Date.now() })
     this.#ready.push(task)
   }
 
   /**
-   * Nothing is executed: its condition cannot be tested, or it waits for an answer that does not come. The record has a
-   * failure only of a task that has started.
+   * Ends a task whose condition cannot be tested, or that got no answer in time. Only a task that has started has a
+   * failure in its record.
    */
   failWithoutAttempt(task: Task, failure: Failure): void {
     this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
@@ -100,7 +100,7 @@ export class Outcomes {
     this.#store.apply({ kind: 'attempt-interrupted', task, at: Date.now(), reason, goesOn })
   }
 
-  /** Another attempt follows after its backoff, or the task has failed. */
+  /** Schedules another attempt after a backoff, or ends the task as failed. */
   failed(task: Task, outcome: FailedAttempt, output?: AttemptOutput): void {
     const { failure, result } = outcome
     if (isRetried(task, outcome)) {
@@ -120,14 +120,14 @@ export class Outcomes {
     this.#end(task, { status: 'failed', error, failure, ...present('result', result), ...present('output', output) })
   }
 
-  /** Ends a task that was to be cancelled. Tasks that are skipped by it go into `report`. */
+  /** Ends a task as cancelled. Adds the tasks that are skipped because of it to `report`. */
   cancelled(task: Task, report?: SkipReport, result?: unknown, output?: AttemptOutput): void {
     const failure: Failure = { code: 'cancelled', message: 'task cancelled' }
     const ending = { status: 'cancelled', error: failure.message, failure, ...present('result', result) } as const
     this.#end(task, { ...ending, ...present('output', output) }, report)
   }
 
-  /** A pending task without dependencies may run, unless its rule forbids it. */
+  /** Queues a pending task without dependencies, or skips it because of its rule. */
   arrived(task: Task): void {
     if (task.rule === undefined) this.#ready.push(task)
     else this.#decide(task)
@@ -145,7 +145,10 @@ export class Outcomes {
     if (task.graph.live === 0) this.graphEnded(task.graph)
   }
 
-  /** Tells the pending task `dependent` that its dependency `ended` has ended; in a graph without rules, not in success. */
+  /**
+   * Notifies the pending task `dependent` of the end of `ended`. In a graph without rules, only of ends without
+   * success.
+   */
   #tell(dependent: Task, ended: Task, report: SkipReport | undefined): void {
     const { graph, position } = dependent
     if (!graph.hasRules) {
@@ -157,7 +160,7 @@ export class Outcomes {
     this.#decide(dependent, ended, report)
   }
 
-  /** Queues or skips a task of a graph with rules, if it has not to wait. `last` is the dependency that ended last. */
+  /** Queues or skips a task of a graph with rules, unless it must wait. `last` is the dependency that ended last. */
   #decide(task: Task, last?: Task, report?: SkipReport): void {
     const { graph, position, runIf } = task
     const decision = decide(runIf, graph.standings[position]!, graph.missing[position] === 0)
@@ -177,7 +180,7 @@ export class Outcomes {
     }
   }
 
-  /** To be called when the last task of `graph` has ended, or was deleted. */
+  /** Called when the last task of `graph` has ended or was deleted. */
   graphEnded(graph: Graph): void {
     graph.releaseEdges()
     const fields = { trace_id: graph.traceId, graph_id: graph.id, tasks: graph.tasks.length }
@@ -185,10 +188,10 @@ export class Outcomes {
   }
 }
 
-/** Whether the condition of `task` was met. That of a task that has started was. */
+/** Whether the condition of `task` was met. A task that has started met its condition. */
 const wasConditionMet = ({ isConditionMet, startedAt }: Task): boolean => isConditionMet || startedAt !== undefined
 
-/** The error of a task of a graph with rules that is skipped. `last` is the dependency that ended last. */
+/** The error of a skipped task in a graph with rules. `last` is the dependency that ended last. */
 function skipText(task: Task, standing: SkipStanding, last: Task | undefined): string {
   const { graph, runIf } = task
   if (runIf === 'success') {
@@ -202,14 +205,14 @@ function skipText(task: Task, standing: SkipStanding, last: Task | undefined): s
   return skipReason(cause.id, lossReasonOf(cause))
 }
 
-/** How an attempt failed. `isFinal` if no other one can end better. */
+/** The failure of an attempt. With `isFinal`, further attempts would fail too. */
 export type FailedAttempt = Pick<Extract<AttemptOutcome, { kind: 'failure' }>, 'failure' | 'result' | 'isFinal'>
 
-/** Whether another attempt follows one of `task` that failed. */
+/** Whether another attempt follows a failed attempt of `task`. */
 export const isRetried = (task: Task, { isFinal = false, failure }: FailedAttempt): boolean =>
   !isFinal && attemptsLeft(task) > 0 && isRetriedFor(task, failure.code)
 
-/** Attempts that may still follow the last one. */
+/** Number of attempts left. */
 const attemptsLeft = (task: Task): number => task.retry + 1 - task.usedAttempts
 
 /** The fields that identify an attempt in the log. */

@@ -1,4 +1,4 @@
-/** Records what attempts report while they execute: processes, handles in other services, progress. */
+/** Records the reports of executing attempts: processes, handles in other services, progress. */
 import { identify } from '../../shared/processes.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { AttemptHost } from './attempt.ts'
@@ -9,7 +9,7 @@ type Reports = Pick<AttemptHost, 'startedProcess' | 'handedOver' | 'progress'>
 export const reportsTo = (store: TaskStore, flush: () => void): Reports => ({
   startedProcess(task, pid) {
     const process = identify(pid)
-    if (process === undefined) return // ended already, or a platform without process start times
+    if (process === undefined) return // it has already ended, or the platform has no process start times
     store.apply({ kind: 'process-started', task, at: Date.now(), process })
     flush()
   },
@@ -18,7 +18,7 @@ export const reportsTo = (store: TaskStore, flush: () => void): Reports => ({
   },
   progress(task, attempt, message, data) {
     const isExecuting = (task.status === 'running' && !task.isBackingOff) || task.status === 'cancelling'
-    if (task.attempt !== attempt || !isExecuting) return // reported after the executor returned
+    if (task.attempt !== attempt || !isExecuting) return // the report came after the executor had returned
     const report = { ...(message !== undefined && { message }), ...(data !== undefined && { data }) }
     store.apply({ kind: 'progress', task, at: Date.now(), ...report })
   },

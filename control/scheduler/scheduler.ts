@@ -1,16 +1,16 @@
 /**
  * Runs tasks when their dependencies have succeeded.
  *
- * The scheduler reacts to events: a graph arrives, an attempt ends, a backoff is over. Each event queues its consequences
- * (a task is ready, a task is lost) and takes a turn, which repeats `#step` until nothing is left to do (`turns.ts`). There
- * is no recursion and no polling: a chain of 100,000 tasks is a loop.
+ * The scheduler reacts to events: a graph arrives, an attempt ends, a backoff is over. Each event queues its
+ * consequences (a task is ready, a task is lost) and takes a turn, which repeats `#step` until nothing is left to do
+ * (`turns.ts`). There is no recursion and no polling: a chain of 100,000 tasks is a loop.
  *
  * `attempts.ts` starts attempts, `outcomes.ts` applies their outcomes. Tasks that a caller decides about wait apart
  * (`approvals.ts`).
  *
  * An error of an executor fails its attempt and nothing else (`attempt.ts`). Any other error here is a defect of the
- * service, after which the states in memory may contradict each other. The scheduler then starts no more attempts, `fault`
- * contains the reason, and `onFault` is called.
+ * service, after which the states in memory may contradict each other. The scheduler then starts no more attempts,
+ * `fault` contains the reason, and `onFault` is called.
  */
 import type { ApprovalResult } from '../../shared/contract/approval.ts'
 import { messageOf, stackOf } from '../../shared/errors.ts'
@@ -37,29 +37,29 @@ import { Turns } from './turns.ts'
 export interface SchedulerOptions {
   readonly store: TaskStore
   readonly executors: ExecutorRegistry
-  /** Attempts that may execute at the same time. */
+  /** Maximum concurrent attempts. */
   readonly maxConcurrency: number
   readonly log: Log
-  /** Milliseconds after which a stopped attempt is abandoned if its executor has not returned. */
+  /** Milliseconds until a stopped attempt is abandoned whose executor has not returned. */
   readonly abandonAfterMs: number
-  /** Tells the attempts of this data directory from those of others. */
+  /** Identifies the data directory, so that attempts of other directories are not confused with ours. */
   readonly serviceId: string
   /**
-   * Writes all changes so far to the journal, or throws. Called before an attempt acts. Call `startAgain` once writing works
-   * again.
+   * Writes all changes so far to the journal, or throws. Called before an attempt acts. Call `startAgain` once writing
+   * works again.
    */
   readonly flushOrThrow: () => void
   /** Writes all changes so far to the journal. A failure is retried later. */
   readonly flush: () => void
   /** Called once, when a defect has stopped the scheduler for good: the service should end. See `Scheduler.fault`. */
   readonly onFault?: (fault: string) => void
-  /** The value that a task holds for a result: the result itself, or a promise of what stands for a large one. */
+  /** Returns the value that the task keeps: the result itself, or a promise of a reference to a large result. */
   readonly toKeep?: (task: Task, result: unknown) => unknown
-  /** Writes a large input to a file. Default: it is resolved again for each attempt. */
+  /** Writes a large input to a file. Default: each attempt resolves the input again. */
   readonly keepInput?: InputResolverOptions['keepInput']
-  /** Reads what stands for a large result. Default: no result is large. */
+  /** Reads a large result. Default: no result is large. */
   readonly readResult?: InputResolverOptions['readResult']
-  /** Bytes that the JSON of a value may have that a task references in another one. Default: any number. */
+  /** Maximum bytes of a referenced value as JSON. Default: no limit. */
   readonly maxReferenceBytes?: number
 }
 
@@ -135,7 +135,7 @@ export class Scheduler {
     return this.#ready.length
   }
 
-  /** What a task that only waits for a slot waits for. */
+  /** The use of slots, for the reasons of waiting tasks. */
   get slotUse(): SlotUse {
     const { slotUse } = this.#attempts
     return this.#fault === undefined ? slotUse : { ...slotUse, hold: this.#fault }
@@ -151,12 +151,12 @@ export class Scheduler {
     return this.#attempts.executing
   }
 
-  /** The output of the attempt of `task` that executes; undefined where its executor shows none. */
+  /** The output of the executing attempt of `task`. Undefined if its executor shows none. */
   outputOf(task: Task): OutputSoFar | undefined {
     return this.#attempts.outputOf(task)
   }
 
-  /** Why nothing is started any more, until the service is restarted; undefined while all is well. */
+  /** Why no attempt starts until the service is restarted; undefined if there was no defect. */
   get fault(): string | undefined {
     return this.#fault
   }
@@ -167,15 +167,15 @@ export class Scheduler {
     this.#turns.take()
   }
 
-  /** To be called when the journal can be written again: attempts that could not be recorded start now. */
+  /** Called when the journal can be written again. Starts the attempts that could not be recorded. */
   startAgain(): void {
     this.#attempts.releaseHeld()
     this.#turns.take()
   }
 
   /**
-   * Runs a recovered graph. Dependents of tasks that were lost in the earlier run may still have to be skipped. In a graph
-   * with rules all dependents decide again.
+   * Runs a recovered graph. A crash may have cut off a skip cascade, so the dependents of all lost tasks are notified
+   * again. In a graph with rules, all dependents decide again.
    */
   resume(graph: Graph): void {
     for (const task of graph.tasks) {
@@ -187,10 +187,12 @@ export class Scheduler {
     this.add(graph)
   }
 
-  /** Deletes the record of `task`. A pending task never runs and its dependents are skipped; a running task goes on. */
+  /**
+   * Deletes the record of `task`. A pending task never runs, and its dependents are skipped. A running task continues.
+   */
   delete(task: Task): void {
     const wasPending = task.status === 'pending' && !task.goesOnElsewhere
-    // The caller of the cancel was promised an end, and a restart would not know of it: state files omit deleted tasks.
+    // State files omit deleted tasks, so a restart would not end the attempt, as its caller was told.
     if (task.status === 'cancelling' && task.handle !== undefined) this.killRemote(task, task.handle)
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
     if (wasPending) {
@@ -211,8 +213,8 @@ export class Scheduler {
   }
 
   /**
-   * Cancels `task`. Resolves with the tasks downstream that are skipped now. An executing task is `cancelling` until its
-   * attempt has ended, and its dependents are skipped only then. A task that has ended stays as it is.
+   * Cancels `task`. Resolves with the tasks downstream that are skipped now. An executing task is `cancelling` until
+   * its attempt has ended, and its dependents are skipped only then. An ended task does not change.
    */
   cancel(task: Task): Promise<Task[]> {
     const report = new SkipReport()
@@ -223,9 +225,10 @@ export class Scheduler {
   }
 
   /**
-   * Cancels all of `tasks` as `cancel` does; `skipped` resolves with the tasks that are skipped by it. `onCancelled` is
-   * called right after each task. Pending tasks come first: a slot that becomes free between two steps must not start one.
-   * No dependent is told meanwhile: one that is to be cancelled too must not run because of another one.
+   * Cancels all `tasks` as `cancel` does. `skipped` resolves with the tasks that are skipped because of that.
+   * `onCancelled` is called right after each task. Pending tasks come first, so that a slot that becomes free between
+   * two steps starts none of them. No dependent is notified meanwhile, because it may be cancelled too and must not run
+   * before that.
    */
   *cancelAll(tasks: readonly Task[], onCancelled: (task: Task) => void): Steps<{ readonly skipped: Promise<Task[]> }> {
     const report = new SkipReport()
@@ -244,7 +247,7 @@ export class Scheduler {
       })
       yield* inRanges(started.length, (from, to) => started.slice(from, to).forEach(cancel))
     } finally {
-      this.#outcomes.endedTasks.letGo()
+      this.#outcomes.endedTasks.release()
     }
     report.closed()
     this.#turns.take()
@@ -264,13 +267,13 @@ export class Scheduler {
     this.#outcomes.cancelled(task, report)
   }
 
-  /** Kills an attempt of `task` in the service that executes it. No attempt of ours may wait for it. */
+  /** Kills an attempt of `task` in another service. No attempt in this service may wait for that one. */
   killRemote(task: Task, handle: Handle): void {
     this.#attempts.killRemote(task, handle)
   }
 
   /**
-   * Starts nothing any more and resolves when nothing executes. Attempts may finish within `graceMs`; the rest are
+   * Starts no more attempts, and resolves when none executes. Attempts may finish within `graceMs`. The others are
    * ended, and their tasks are pending again.
    */
   async stop(graceMs: number): Promise<void> {
@@ -282,12 +285,12 @@ export class Scheduler {
     clearTimeout(interrupt)
   }
 
-  /** While stopping: interrupts all attempts instead of waiting for them. */
+  /** Interrupts all attempts. Called while the service stops. */
   interrupt(): void {
     this.#attempts.stopAll('interrupted')
   }
 
-  /** Does a little of the work that the last events left; false when nothing is left. */
+  /** Does a small part of the queued work. Returns false when none is left. */
   #step(): boolean {
     const hasTold = this.#outcomes.endedTasks.step()
     const hasArrived = this.#arrivals.step()

@@ -1,13 +1,13 @@
-/** Collects the tasks that are skipped because of one cancel, for a caller that waits for the last of them. */
+/** Collects the tasks that are skipped because of one cancel. */
 import type { Task } from '../graph/graph.ts'
 
 export class SkipReport {
   readonly #skipped: Task[] = []
   readonly #done = Promise.withResolvers<Task[]>()
-  /** Ended tasks whose dependents are still being told; one more until `close`. */
+  /** Number of ended tasks whose dependents are still being notified, plus one until `close`. */
   #open = 1
 
-  /** Resolves with the skipped tasks once the last one is known. */
+  /** Resolves with the skipped tasks once all are known. */
   get skipped(): Promise<Task[]> {
     return this.#done.promise
   }

@@ -1,4 +1,4 @@
-/** The slots: limits how many attempts execute at the same time. Tasks in backoff or with open dependencies hold none. */
+/** Limits the number of concurrent attempts. Tasks in backoff or with open dependencies hold no slot. */
 import type { StopReason } from '../executors/executor.ts'
 import type { Task } from '../graph/graph.ts'
 import type { Attempt, AttemptOutcome } from './attempt.ts'
@@ -6,7 +6,7 @@ import type { Attempt, AttemptOutcome } from './attempt.ts'
 export class Slots {
   readonly #count: number
   readonly #attempts = new Map<Task, Attempt>()
-  /** The attempt that is being started. Most executors answer at once, and their attempts never take a slot. */
+  /** The attempt that is being started. If its executor answers at once, it never takes a slot. */
   #starting: Attempt | undefined
   #whenIdle: (() => void) | undefined
 
@@ -14,7 +14,7 @@ export class Slots {
     this.#count = count
   }
 
-  /** Attempts that hold a slot, and how many may. */
+  /** Number of attempts with a slot, and number of slots. */
   get use(): { readonly taken: number; readonly count: number } {
     return { taken: this.#attempts.size, count: this.#count }
   }
@@ -46,7 +46,7 @@ export class Slots {
     this.#attempts.set(attempt.task, attempt)
   }
 
-  /** To be called for each attempt at its end, whether or not it took a slot. */
+  /** Called at the end of each attempt, with or without a slot. */
   free(task: Task): void {
     if (this.#attempts.size === 0) return
     this.#attempts.delete(task)

@@ -1,14 +1,14 @@
 /**
  * Works in turns that leave time for I/O.
  *
- * A turn takes steps until nothing is left to do or its time is over. Then it yields to I/O and continues. A request for a
- * turn during a step does not start a second turn.
+ * A turn takes steps until nothing is left to do or its time is over. Then it yields to I/O and continues. A request
+ * for a turn during a step does not start a second turn.
  */
 
-/** Milliseconds of work before a turn gives way to I/O. */
+/** Maximum milliseconds of a turn. */
 const TURN_MS = 5
 
-/** Steps between two looks at the clock within a turn. */
+/** Steps between two readings of the clock. */
 const STEPS_PER_LOOK = 32
 
 export class Turns {
@@ -18,7 +18,7 @@ export class Turns {
   #isScheduled = false
   #isStopped = false
 
-  /** `step` does a little work; false when nothing is left to do. What it throws ends the turn. */
+  /** `step` does a small part of the work. It returns false when none is left. If it throws, the turn ends. */
   constructor(step: () => boolean, onError: (error: unknown) => void) {
     this.#step = step
     this.#onError = onError
@@ -44,12 +44,12 @@ export class Turns {
     }
   }
 
-  /** No turn is taken any more. */
+  /** Takes no more turns. */
   stop(): void {
     this.#isStopped = true
   }
 
-  /** True once nothing is left to do, false when the time of the turn is up. */
+  /** Returns true when no work is left, false when the time of the turn is up. */
   #work(): boolean {
     const until = performance.now() + TURN_MS
     while (performance.now() < until) {
