@@ -1,7 +1,7 @@
 /** How full the service is: its slots, and its runtime service. A line for the bar on top, and a panel. */
 import type { ComponentChildren } from 'preact'
 import type { CapacityResponse, RuntimeCapacity } from '../../../shared/contract/capacity.ts'
-import { bytesText } from '../model/amounts.ts'
+import { bytesText, countText } from '../model/amounts.ts'
 import { Ago, Note } from './parts.tsx'
 
 type Slots = CapacityResponse['slots']
@@ -63,7 +63,7 @@ function Reservations({ runtime: { runtime_id, capacity, reserved, queued = 0 } 
         used={reserved.task_slots}
         count={capacity.task_slots}
         amountText={String}
-        more={queued === 0 ? 'nothing is queued' : `${queued.toLocaleString()} queued`}
+        more={queued === 0 ? 'nothing is queued' : `${countText(queued)} queued`}
       />
       {capacity.memory_bytes !== undefined && (
         <MeterRow
@@ -79,7 +79,7 @@ function Reservations({ runtime: { runtime_id, capacity, reserved, queued = 0 } 
           name="Processes"
           used={reserved.pids ?? 0}
           count={capacity.pids}
-          amountText={(count) => count.toLocaleString()}
+          amountText={countText}
           more="reserved"
         />
       )}

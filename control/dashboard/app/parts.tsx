@@ -1,7 +1,7 @@
 /** Small parts that several places use: a bar of states, an id, a time, a copy button, a dialog, a note. */
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { agoText, idParts } from '../model/amounts.ts'
+import { agoText, idParts, timeText } from '../model/amounts.ts'
 import { barParts, countsSentence } from '../model/counts.ts'
 import { LOOK_WORDS } from '../model/looks.ts'
 import type { Counts } from '../model/wire.ts'
@@ -28,7 +28,7 @@ export function Id({ text }: { text: string }) {
 }
 
 export const Ago = ({ time, now }: { time: string; now: number }) => (
-  <time dateTime={time} title={new Date(time).toLocaleString()}>
+  <time dateTime={time} title={timeText(time)}>
     {agoText(time, now)}
   </time>
 )

@@ -1,6 +1,8 @@
 /** The service itself: whether it is ready, how full it is, what it has done since its start. */
+
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import type { HealthResponse, MetricsResponse } from '../../../shared/contract/control.ts'
+import { countText } from '../model/amounts.ts'
 import { CapacityPanel } from './capacity.tsx'
 import { Note } from './parts.tsx'
 import { useJson } from './use-json.ts'
@@ -47,7 +49,7 @@ export function ServicePage({ now, capacity }: { now: number; capacity: Capacity
                 .map(([type, count]) => (
                   <div class="fact" key={type}>
                     <dt>{type}</dt>
-                    <dd>{count.toLocaleString()}</dd>
+                    <dd>{countText(count)}</dd>
                   </div>
                 ))}
             </dl>
@@ -60,7 +62,7 @@ export function ServicePage({ now, capacity }: { now: number; capacity: Capacity
 
 const Tile = ({ name, value }: { name: string; value: number }) => (
   <div class="tile">
-    <span class="value">{value.toLocaleString()}</span>
+    <span class="value">{countText(value)}</span>
     <span class="name">{name}</span>
   </div>
 )

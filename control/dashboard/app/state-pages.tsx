@@ -1,5 +1,7 @@
 /** The tasks of a graph in one state, read page by page: for graphs of which the page has only the first tasks. */
+
 import { useCallback, useEffect, useState } from 'preact/hooks'
+import { countText } from '../model/amounts.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import type { GraphPlace } from '../model/place.ts'
 import type { GraphTask } from '../model/wire.ts'
@@ -33,7 +35,7 @@ export function StatePages({ watch, place, state, now }: StatePagesProps) {
           Refresh
         </button>
         <span class="quiet" role="status">
-          {tasks.length.toLocaleString()} read
+          {countText(tasks.length)} read
           {tasks.length >= MAX_READ_TASKS && ', the most that the page reads'}
         </span>
       </div>

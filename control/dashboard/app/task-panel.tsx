@@ -2,7 +2,7 @@
 import type { TaskRecord } from '../../../shared/contract/control.ts'
 import { LogView } from '../log/log-view.tsx'
 import { StyledText } from '../log/styled-text.tsx'
-import { agoText, durationText } from '../model/amounts.ts'
+import { agoText, durationText, timeText } from '../model/amounts.ts'
 import { endMs } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { hasEnded, LOOK_WORDS, lookOf, typeWord, waitingSentence } from '../model/looks.ts'
@@ -120,7 +120,7 @@ function Overview({
           <>
             <Fact name="Started">
               <time dateTime={task.started_at} title={task.started_at}>
-                {new Date(task.started_at).toLocaleString()}
+                {timeText(task.started_at)}
               </time>{' '}
               <span class="quiet">{agoText(task.started_at, now)}</span>
             </Fact>

@@ -2,8 +2,10 @@
  * A cell for each task that the page has, in their order, with the colour and the sign of its state; and for each state how
  * many tasks there are in all, which leads to them. It shows at a glance how far a graph is that is too large to draw.
  */
+
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { StateIcon } from '../app/state-icon.tsx'
+import { countText } from '../model/amounts.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { BAR_ORDER, LOOK_WORDS, type Look, lookOf, typeWord } from '../model/looks.ts'
 import { type GraphPlace, hashOf } from '../model/place.ts'
@@ -39,7 +41,7 @@ export function HeatMap({ watch, place, onSelect }: HeatMapProps) {
         {BAR_ORDER.filter((status) => (summary.counts[status] ?? 0) > 0).map((status) => (
           <a key={status} class="button small" href={hashOf({ ...place, view: 'table', state: status })}>
             <StateIcon look={status} word="" />
-            {summary.counts[status]!.toLocaleString()} {LOOK_WORDS[status]}
+            {countText(summary.counts[status]!)} {LOOK_WORDS[status]}
           </a>
         ))}
       </div>

@@ -2,8 +2,10 @@
  * The log of a task. It follows while one is at its end, and stops when one scrolls up. It renders colours and no other
  * escape sequence; what a task wrote is text.
  */
+
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ApiError, textOf as chunksOf, request } from '../app/api.ts'
+import { countText } from '../model/amounts.ts'
 import { type LogLine, LogLines, MAX_LINES, type StreamName, textOf } from './log-lines.ts'
 import { StyledPieces } from './styled-text.tsx'
 
@@ -164,8 +166,8 @@ export function LogView({ path, version, name }: { path: string; version: unknow
       >
         {(dropped > 0 || lines.length >= MAX_LINES) && (
           <p class="log-note">
-            The page shows the newest {MAX_LINES.toLocaleString()} lines, numbered from the first that it read. Download
-            has all of them.
+            The page shows the newest {countText(MAX_LINES)} lines, numbered from the first that it read. Download has
+            all of them.
           </p>
         )}
         {shown.map(({ number, stream, pieces }) => (

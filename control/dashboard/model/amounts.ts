@@ -1,4 +1,7 @@
-/** Durations, times, bytes and ids in the form that people read. */
+/**
+ * Durations, times, numbers and ids in the form that people read. Without the formats of the browser: their first use
+ * costs a page some 20 ms before its first frame.
+ */
 
 /** `85 ms`, `4.2 s`, `3 m 07 s`, `2 h 05 m`, `3 d 4 h`. */
 export function durationText(ms: number): string {
@@ -31,6 +34,17 @@ export function agoText(time: string, nowMs: number): string {
   if (seconds < 3_600) return `${Math.floor(seconds / 60)} m ago`
   return seconds < 86_400 ? `${Math.floor(seconds / 3_600)} h ago` : `${Math.floor(seconds / 86_400)} d ago`
 }
+
+/** The time on the clock of the reader: `2026-03-01 14:05:09`. Empty for what is no time. */
+export function timeText(time: string | number): string {
+  const date = new Date(time)
+  if (Number.isNaN(date.getTime())) return ''
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+}
+
+/** `12,000`. */
+export const countText = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ',')
 
 /** `900 B`, `64 KiB`, `1.5 GiB`. */
 export function bytesText(bytes: number): string {

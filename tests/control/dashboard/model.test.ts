@@ -1,7 +1,15 @@
 /** The small rules of the page. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { agoText, bytesText, clockText, durationText, idParts } from '../../../control/dashboard/model/amounts.ts'
+import {
+  agoText,
+  bytesText,
+  clockText,
+  countText,
+  durationText,
+  idParts,
+  timeText,
+} from '../../../control/dashboard/model/amounts.ts'
 import { barParts } from '../../../control/dashboard/model/counts.ts'
 import { criticalPath } from '../../../control/dashboard/model/critical-path.ts'
 import { lookOf, typeWord, waitingSentence, worstLook } from '../../../control/dashboard/model/looks.ts'
@@ -35,6 +43,12 @@ test('times that pass, times ago, bytes', () => {
   const ago = (seconds: number) => agoText(time(0), seconds * 1_000)
   expect([2, 42, 190, 7_300, 200_000].map(ago)).toEqual(['just now', '42 s ago', '3 m ago', '2 h ago', '2 d ago'])
   expect([900, 65_536, 1.5 * 2 ** 30].map(bytesText)).toEqual(['900 B', '64 KiB', '1.5 GiB'])
+})
+
+test('numbers and times have the same form everywhere', () => {
+  expect([0, 999, 1_000, 12_000, 1_234_567].map(countText)).toEqual(['0', '999', '1,000', '12,000', '1,234,567'])
+  expect(timeText(new Date(2026, 2, 1, 4, 5, 9).getTime())).toBe('2026-03-01 04:05:09')
+  expect(timeText('no time')).toBe('')
 })
 
 test('the parts of an id are the whole id', () => {
