@@ -8,6 +8,7 @@ import { useLayoutEffect, useMemo, useState } from 'preact/hooks'
 import { markDrawn } from '../app/marks.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { worstLook } from '../model/looks.ts'
+import type { GraphTask } from '../model/wire.ts'
 import { boxesOf } from './boxes.ts'
 import { heightOf, leftOf, topOf, widthOf } from './geometry.ts'
 import { kinOf } from './kin.ts'
@@ -16,9 +17,14 @@ import { Lines } from './lines.tsx'
 import { MiniMap } from './mini-map.tsx'
 import { neighbour } from './neighbour.ts'
 import { GroupBox, TaskBox } from './task-box.tsx'
+import { useGrowing } from './use-growing.ts'
 import { useView } from './use-view.ts'
+import { isInPart } from './window.ts'
 
 const ZOOM_STEP = 1.25
+
+/** The first frame has the boxes that one sees. Each frame after it has so many more, until all are there. */
+const LATER_BOXES = 100
 
 /** Below the first, a box shows its state and id only, below the second its state only. */
 const DETAIL_SCALE = 0.6
@@ -46,8 +52,10 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
   const lit = useMemo(() => (focusBox === undefined ? undefined : kinOf(focusBox, boxEdges)), [focusBox, boxEdges])
   const tasksOf = useMemo(() => boxes.map(({ members }) => members.map((at) => tasks[at]!)), [boxes, tasks])
   const looks = useMemo(() => tasksOf.map(worstLook), [tasksOf])
-  const startBox = Math.max(0, looks.indexOf(looks.includes('failed') ? 'failed' : 'running'))
-  const { frame, canvas, scale, zoom, fit, onPointerDown } = useView(layout, selectedBox, startBox)
+  const startBox = selectedBox ?? Math.max(0, looks.indexOf(looks.includes('failed') ? 'failed' : 'running'))
+  const { frame, canvas, scale, firstPart, zoom, fit, onPointerDown } = useView(layout, selectedBox, startBox)
+  const laterBoxes = useGrowing(scale !== undefined, boxes.length, LATER_BOXES)
+  const isActive = useMemo(() => tasksOf.map((some) => some.some(isActiveTask)), [tasksOf])
   const isCritical = useMemo(() => tasksOf.map((some) => some.some(({ id }) => critical.has(id))), [tasksOf, critical])
 
   const onClick = (event: MouseEvent) => {
@@ -112,12 +120,13 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
               <Lines
                 layout={layout}
                 edges={boxEdges}
-                isActive={tasksOf.map((some) => some.some(({ status }) => status === 'running' || status === 'failed'))}
+                isActive={isActive}
                 isCritical={isCritical}
                 lit={lit}
                 pointed={focusBox}
               />
               {boxes.map(({ key, label, members }, box) => {
+                if (box >= laterBoxes && firstPart !== undefined && !isInPart(layout, box, firstPart)) return null
                 const place = {
                   box,
                   x: leftOf(layout.layerOf[box]!),
@@ -147,6 +156,8 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
     </div>
   )
 }
+
+const isActiveTask = ({ status }: GraphTask): boolean => status === 'running' || status === 'failed'
 
 /** The box on which something happened. */
 function boxAt(event: Event): number | undefined {

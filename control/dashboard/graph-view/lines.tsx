@@ -2,6 +2,7 @@
  * The lines between boxes: a few paths, however many lines there are. All of them are one path, which never changes; those
  * that matter now are drawn again on top of it.
  */
+import { memo } from 'preact/compat'
 import { useMemo } from 'preact/hooks'
 import type { Boxes } from './boxes.ts'
 import { heightOf, pathOf, widthOf } from './geometry.ts'
@@ -18,7 +19,7 @@ export interface LinesProps {
   readonly pointed: number | undefined
 }
 
-export function Lines({ layout, edges, isActive, isCritical, lit, pointed }: LinesProps) {
+export const Lines = memo(function Lines({ layout, edges, isActive, isCritical, lit, pointed }: LinesProps) {
   const paths = useMemo(() => layout.lines.map((line) => pathOf(line, layout.layerOf[line.from]!)), [layout])
   const all = useMemo(() => paths.join(''), [paths])
   const implied = useMemo(() => impliedAt(pointed, edges, layout), [pointed, edges, layout])
@@ -33,7 +34,7 @@ export function Lines({ layout, edges, isActive, isCritical, lit, pointed }: Lin
       {implied !== '' && <path class="lit implied" d={implied} />}
     </svg>
   )
-}
+})
 
 /** The edges of a box that the drawing leaves out because longer paths imply them. */
 function impliedAt(box: number | undefined, edges: Boxes['edges'], layout: Layout): string {

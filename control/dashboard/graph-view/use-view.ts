@@ -1,7 +1,8 @@
 /** Scale and place of what one sees of the drawing: fit, zoom, drag. */
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { BOX_HEIGHT, BOX_WIDTH, heightOf, leftOf, topOf, widthOf } from './geometry.ts'
+import { heightOf, widthOf } from './geometry.ts'
 import type { Layout } from './layout.ts'
+import { type Part, partAround } from './window.ts'
 
 const LEAST_SCALE = 0.1
 const MOST_SCALE = 1.5
@@ -14,19 +15,25 @@ const PART_SCALE = 0.65
 
 const WHEEL_STEP = 1.1
 
-/** `startBox` is in the middle of what one sees first, if no box is selected. */
+/** `startBox` is in the middle of what one sees first. */
 export function useView(layout: Layout, selectedBox: number | undefined, startBox: number) {
   const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLDivElement>(null)
   /** Undefined until the frame has been measured: nothing is drawn before, so nothing is drawn twice. */
   const [scale, setScale] = useState<number>()
+  /** What one sees first. */
+  const [firstPart, setFirstPart] = useState<Part>()
   const wholeScale = useCallback(() => {
     const { clientWidth = 1, clientHeight = 1 } = frame.current ?? {}
     return Math.min(1, clientWidth / widthOf(layout), clientHeight / heightOf(layout))
   }, [layout])
   useLayoutEffect(() => {
+    if (scale !== undefined) return
     const whole = wholeScale()
-    setScale((before) => before ?? (whole < LEAST_FIRST_SCALE ? PART_SCALE : whole))
+    const first = whole < LEAST_FIRST_SCALE ? PART_SCALE : whole
+    const { clientWidth = 0, clientHeight = 0 } = frame.current ?? {}
+    setScale(first)
+    setFirstPart(partAround(layout, startBox, clientWidth / first, clientHeight / first))
   }, [wholeScale])
   const zoom = useCallback((by: number) => {
     const element = frame.current
@@ -56,10 +63,9 @@ export function useView(layout: Layout, selectedBox: number | undefined, startBo
   const isDrawn = scale !== undefined
   useLayoutEffect(() => {
     const element = frame.current
-    if (element === null || scale === undefined || selectedBox !== undefined || layout.rows === 0) return
-    const middle = (length: number, at: number) => (at + length / 2) * scale
-    element.scrollLeft = middle(BOX_WIDTH, leftOf(layout.layerOf[startBox]!)) - element.clientWidth / 2
-    element.scrollTop = middle(BOX_HEIGHT, topOf(layout.rowOf[startBox]!)) - element.clientHeight / 2
+    if (element === null || scale === undefined || firstPart === undefined) return
+    element.scrollLeft = firstPart.left * scale
+    element.scrollTop = firstPart.top * scale
   }, [isDrawn])
   useEffect(() => {
     if (selectedBox === undefined || !isDrawn) return
@@ -69,7 +75,7 @@ export function useView(layout: Layout, selectedBox: number | undefined, startBo
   }, [selectedBox, isDrawn])
   const fit = useCallback(() => setScale(Math.max(LEAST_SCALE, wholeScale())), [wholeScale])
   const onPointerDown = useCallback((event: PointerEvent) => drag(frame.current, event), [])
-  return { frame, canvas, scale, zoom, fit, onPointerDown }
+  return { frame, canvas, scale, firstPart, zoom, fit, onPointerDown }
 }
 
 /** Moves what one sees along with the mouse until its button is released. */

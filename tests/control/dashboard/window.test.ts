@@ -1,0 +1,44 @@
+/** Goal: the first frame of a drawing has what a window shows, wherever it looks. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { heightOf, leftOf, topOf, widthOf } from '../../../control/dashboard/graph-view/geometry.ts'
+import { layOut } from '../../../control/dashboard/graph-view/layout.ts'
+import { isInPart, partAround } from '../../../control/dashboard/graph-view/window.ts'
+
+/** A chain of `columns` boxes, each with `rows` others beside it. */
+const grid = (columns: number, rows: number) => {
+  const count = columns * rows
+  return layOut(
+    count,
+    Array.from({ length: count - rows }, (_, box) => [box, box + rows] as const),
+  )
+}
+
+test('the part is inside the drawing, or begins at its corner, and shows the box that it is around', () => {
+  const size = fc.integer({ min: 1, max: 12 })
+  const length = fc.integer({ min: 200, max: 3_000 })
+  fc.assert(
+    fc.property(size, size, length, length, fc.nat(), (columns, rows, width, height, at) => {
+      const layout = grid(columns, rows)
+      const box = at % (columns * rows)
+      const part = partAround(layout, box, width, height)
+      expect(part.left).toBeGreaterThanOrEqual(0)
+      expect(part.top).toBeGreaterThanOrEqual(0)
+      expect(part.left + width).toBeLessThanOrEqual(Math.max(width, widthOf(layout)))
+      expect(part.top + height).toBeLessThanOrEqual(Math.max(height, heightOf(layout)))
+      expect(isInPart(layout, box, part)).toBe(true)
+    }),
+  )
+})
+
+test('a box is in a part as soon as an edge of it is, and a part without the box has nothing of it', () => {
+  const layout = grid(3, 3)
+  const [left, top] = [leftOf(layout.layerOf[4]!), topOf(layout.rowOf[4]!)]
+  const inside = (x: number, y: number) => isInPart(layout, 4, { left: x, top: y, width: 10, height: 10 })
+  expect(inside(left - 9, top - 9)).toBe(true)
+  expect(inside(left - 10, top)).toBe(false)
+  expect(inside(left, top - 10)).toBe(false)
+  expect(inside(left + 175, top + 43)).toBe(true)
+  expect(inside(left + 176, top)).toBe(false)
+  expect(inside(left, top + 44)).toBe(false)
+})
