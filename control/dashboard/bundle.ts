@@ -7,23 +7,32 @@ import { join } from 'node:path'
 
 export interface Bundle {
   readonly script: string
+  /** A small script that runs before the page is painted. */
+  readonly early: string
   readonly style: string
+  /** HTML of the page before anything is read. */
+  readonly shell: string
 }
 
 export function dashboardBundle(): Bundle {
-  // As a process: a macro must return at once, and `Bun.build` does not.
+  return {
+    script: built('app/main.tsx', 'esm'),
+    early: built('app/early.ts', 'iife'),
+    style: readFileSync(join(import.meta.dir, 'app/style.css'), 'utf8'),
+    shell: bun(['app/print-shell.tsx']).trim(),
+  }
+}
+
+const built = (entry: string, format: 'esm' | 'iife'): string =>
+  bun(['build', '--minify', '--target=browser', `--format=${format}`, entry])
+
+/** Output of Bun with these arguments. As a process: a macro must return at once, and `Bun.build` does not. */
+function bun(words: readonly string[]): string {
   const { stdout, stderr, exitCode } = Bun.spawnSync({
-    cmd: [
-      process.execPath,
-      'build',
-      '--minify',
-      '--target=browser',
-      '--format=esm',
-      join(import.meta.dir, 'app/main.tsx'),
-    ],
+    cmd: [process.execPath, ...words],
     cwd: import.meta.dir,
     env: { ...process.env, NODE_ENV: 'production' },
   })
   if (exitCode !== 0) throw new Error(`cannot bundle the dashboard: ${stderr}`)
-  return { script: stdout.toString(), style: readFileSync(join(import.meta.dir, 'app/style.css'), 'utf8') }
+  return stdout.toString()
 }

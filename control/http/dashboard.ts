@@ -68,7 +68,7 @@ export function addDashboardRoutes(app: AnyElysia): void {
 
 async function preparePage(): Promise<Page> {
   // In a module of its own, so that a start does not load it.
-  const { script, style } = (await import('./dashboard-bundle.ts')).bundle
+  const { script, early, style, shell } = (await import('./dashboard-bundle.ts')).bundle
   const assets = new Map<string, Asset>()
   const add = async (name: string, content: string, type: string): Promise<string> => {
     const plain = new TextEncoder().encode(content)
@@ -81,11 +81,12 @@ async function preparePage(): Promise<Page> {
     assets.set(file, { headers, plain, zipped: new Uint8Array(await promisify(gzip)(plain)) })
     return `/assets/${file}`
   }
-  const [scriptPath, stylePath] = [
-    await add('dashboard.js', script, 'text/javascript'),
-    await add('dashboard.css', style, 'text/css'),
-  ]
-  return { html: pageOf(scriptPath, stylePath), assets }
+  const paths = {
+    script: await add('dashboard.js', script, 'text/javascript'),
+    early: await add('early.js', early, 'text/javascript'),
+    style: await add('dashboard.css', style, 'text/css'),
+  }
+  return { html: pageOf(paths, shell), assets }
 }
 
 /** The sign of the page: a box that two others wait for. */
@@ -94,16 +95,18 @@ const ICON =
   "fill='none' stroke='%236a6fe0' stroke-width='1.5'/><g fill='%236a6fe0'><rect x='1' y='6' width='4' height='4' rx='1'/>" +
   "<rect x='10.5' y='2' width='4' height='4' rx='1'/><rect x='10.5' y='10' width='4' height='4' rx='1'/></g></svg>"
 
-const pageOf = (scriptPath: string, stylePath: string): string => `<!doctype html>
-<html lang="en">
+/** The early script stands before the style sheet: it would wait for it. */
+const pageOf = (paths: { script: string; early: string; style: string }, shell: string): string => `<!doctype html>
+<html lang="en" class="at-graphs">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>taskmill</title>
 <link rel="icon" href="${ICON}">
-<link rel="stylesheet" href="${stylePath}">
-<script type="module" src="${scriptPath}"></script>
+<script src="${paths.early}"></script>
+<link rel="stylesheet" href="${paths.style}">
+<script type="module" src="${paths.script}"></script>
 </head>
-<body><noscript>The dashboard needs JavaScript. The HTTP interface does not: GET /graphs.</noscript></body>
+<body>${shell}<noscript>The dashboard needs JavaScript. The HTTP interface does not: GET /graphs.</noscript></body>
 </html>
 `

@@ -72,6 +72,56 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test.each([
+      ['#/graphs', 'light', 1280],
+      ['#/graphs', 'dark', 390],
+      ['#/graphs/some', 'dark', 1280],
+    ] as const)(
+      'the frame of %s is painted before the script runs, which takes it over, %s, %d wide',
+      async (hash, colorScheme, width) => {
+        const page = await browser.open('about:blank', { colorScheme, viewport: { width, height: 800 } })
+        const held = Promise.withResolvers<void>()
+        await page.route('**/assets/dashboard-*.js', async (route) => {
+          await held.promise
+          await route.continue()
+        })
+        const asked: string[] = []
+        await page.route('**/graphs*', (route) => void asked.push(new URL(route.request().url()).pathname)) // never answered
+        await page.route('**/graphs/*', (route) => void asked.push(new URL(route.request().url()).pathname))
+        await page.goto(`${control.url}/${hash}`, { waitUntil: 'commit' })
+        await page.locator('.top .brand').waitFor()
+        const painted = `performance.getEntriesByName('first-contentful-paint').length`
+        await until(
+          () => page.evaluate(painted),
+          (count) => count === 1,
+        )
+        expect(await violations(page)).toEqual([])
+        await page.evaluate(`void (globalThis.painted = document.querySelector('main'))`)
+        const shown = async () => ({
+          // A picture leaves an empty style behind.
+          html: await page.evaluate(`document.querySelector('.page').outerHTML.replaceAll(' style=""', '')`),
+          list: await page.locator('.graph-list').isVisible(),
+          picture: (await page.screenshot()).toBase64(),
+        })
+        const before = await shown()
+        held.resolve()
+        const keys = page.getByRole('dialog', { name: 'Keys' })
+        await until(
+          () => page.keyboard.press('?').then(() => keys.count()),
+          (count) => count === 1,
+        )
+        await page.keyboard.press('Escape')
+        await keys.waitFor({ state: 'detached' })
+        expect(await page.evaluate(`document.querySelector('main') === globalThis.painted`)).toBe(true)
+        const after = await shown()
+        expect(after.list).toBe(before.list)
+        expect(after.list).toBe(width > 760 || hash === '#/graphs')
+        if (hash === '#/graphs') expect(after).toEqual(before)
+        expect(asked.sort()).toEqual(hash === '#/graphs' ? ['/graphs'] : ['/graphs', '/graphs/some']) // each once
+        await closed(page)
+      },
+    )
+
     test('the drawing follows each task, and the list follows each graph', async () => {
       using gate = new Gate()
       const { page } = await openGraph([gate.task('first'), { id: 'then', type: 'noop', depends_on: ['first'] }], {
@@ -331,9 +381,13 @@ describe.skipIf(withoutChromium !== undefined)(
         ...{ id: `t${index}`, type: 'noop' },
         ...(index >= 20 && { depends_on: [`t${index - 20}`, `t${index - 11 - (index % 7)}`] }),
       }))
-      const { page } = await openGraph(tasks)
-      await page.locator('.box.look-success', { hasText: 't499' }).waitFor()
-      expect(await page.locator('.box').count()).toBe(500)
+      const { page, graphId } = await openGraph(tasks)
+      const allAreDrawn = () =>
+        until(
+          () => page.locator('.box').count(),
+          (count) => count === 500,
+        )
+      await allAreDrawn()
       const elements = await page.evaluate(`document.querySelectorAll('.graph-view *').length`)
       expect(elements).toBeLessThan(5 * 500 + 100) // each costs time before the first frame
       const marks = `['taskmill:data', 'taskmill:drawn'].map((name) => performance.getEntriesByName(name).map((mark) => mark.startTime))`
@@ -346,8 +400,32 @@ describe.skipIf(withoutChromium !== undefined)(
       await page.keyboard.press('t')
       await page.locator('.task-table').waitFor()
       await page.evaluate(`location.hash = location.hash.split('?')[0]`)
-      await page.locator('.box.look-success', { hasText: 't499' }).waitFor()
-      expect(await page.locator('.box').count()).toBe(500)
+      await allAreDrawn()
+      // The first frame has the boxes that one sees, around the selected one, and few more.
+      await page.addInitScript(`
+        const mark = performance.mark.bind(performance)
+        performance.mark = (name) => {
+          if (name === 'taskmill:drawn') {
+            const frame = document.querySelector('.graph-frame').getBoundingClientRect()
+            const places = [...document.querySelectorAll('.box')].map((box) => box.getBoundingClientRect())
+            const isSeen = ({ left, right, top, bottom }) =>
+              right > frame.left && left < frame.right && bottom > frame.top && top < frame.bottom
+            globalThis.first = { count: places.length, seen: places.filter(isSeen).length }
+          }
+          return mark(name)
+        }`)
+      await page.goto(`${control.url}/#/graphs/${graphId}?task=t250`)
+      await page.reload()
+      const first = (await until(
+        () => page.evaluate('globalThis.first'),
+        (found) => found !== undefined,
+      )) as { count: number; seen: number }
+      await box(page, 't250').and(page.locator('[aria-pressed=true]')).waitFor()
+      expect(first.seen).toBeGreaterThan(20)
+      expect(first.count).toBeLessThan(first.seen + 150)
+      await allAreDrawn()
+      const seenOfAll = await page.evaluate(`(performance.mark('taskmill:drawn'), globalThis.first)`)
+      expect(seenOfAll).toEqual({ count: 500, seen: first.seen })
       await closed(page)
     })
 

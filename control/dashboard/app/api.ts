@@ -1,7 +1,6 @@
-/**
- * How the page asks control. With a token, every request carries it; streams are read by `fetch` for that reason. The
- * token is kept for the tab only.
- */
+/** How the page asks control. With a token, every request carries it; streams are read by `fetch` for that reason. */
+import { takeEarly } from './early-work.ts'
+import { tokenHeaders } from './token.ts'
 
 /** An answer that is an error, with the text of the service. Status 0: there was no answer. */
 export class ApiError extends Error {
@@ -12,8 +11,6 @@ export class ApiError extends Error {
   }
 }
 
-const TOKEN_KEY = 'taskmill-token'
-
 let onUnauthorized: () => void = () => {}
 
 /** `ask` is called when an answer says that a token is needed, or that the one given is wrong. */
@@ -21,15 +18,13 @@ export const whenUnauthorized = (ask: () => void): void => {
   onUnauthorized = ask
 }
 
-export const keepToken = (token: string): void => sessionStorage.setItem(TOKEN_KEY, token)
-
 /** Returns the answer without reading its body. Throws `ApiError`, also if the service cannot be reached. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
-  const token = sessionStorage.getItem(TOKEN_KEY)
-  const headers = { ...init.headers, ...(token !== null && { authorization: `Bearer ${token}` }) }
+  const headers = { ...init.headers, ...tokenHeaders() }
+  const early = init.method === undefined ? takeEarly(path) : undefined
   let response: Response
   try {
-    response = await fetch(path, { ...init, headers })
+    response = await (early ?? fetch(path, { ...init, headers }))
   } catch (error) {
     if (init.signal?.aborted) throw error
     throw new ApiError(0, 'the service cannot be reached')

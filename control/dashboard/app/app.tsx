@@ -1,14 +1,14 @@
 /** The whole page: the bar on top, the list of graphs, and the place where one is. */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
-import { GRAPH_VIEWS, hashOf, type Place, placeOf, TASK_TABS } from '../model/place.ts'
+import { GRAPH_VIEWS, placeOf, TASK_TABS } from '../model/place.ts'
 import { whenUnauthorized } from './api.ts'
 import { CapacityLine } from './capacity.tsx'
 import { KeysDialog, SearchDialog, TokenForm } from './dialogs.tsx'
 import { Empty } from './empty.tsx'
+import { Frame, Welcome } from './frame.tsx'
 import { GraphListView, shownGraphs } from './graph-list.tsx'
 import { GraphPage } from './graph-page.tsx'
-import type { LiveState } from './live.ts'
 import { Note } from './parts.tsx'
 import { ServicePage } from './service-page.tsx'
 import { SubmitForm } from './submit-form.tsx'
@@ -17,8 +17,6 @@ import { useGraphList } from './use-graph-list.ts'
 import { useJson } from './use-json.ts'
 import { useNow } from './use-now.ts'
 import { usePlace } from './use-place.ts'
-
-const LIVE_WORDS: Readonly<Record<LiveState, string>> = { live: 'live', connecting: 'connecting …', paused: 'paused' }
 
 /** Milliseconds between two looks at the capacity of the service, while a graph runs and while none does. */
 const CAPACITY_EVERY_MS = 2_000
@@ -36,8 +34,8 @@ export function App() {
   const [needsToken, setNeedsToken] = useState(false)
   useLayoutEffect(() => whenUnauthorized(() => setNeedsToken(true)), []) // before the first answer can come
   const graphId = place.at === 'graph' ? place.graphId : undefined
+  const graphState = useGraph(graphId, sessions) // asked for first
   const listState = useGraphList(graphId === undefined, sessions)
-  const graphState = useGraph(graphId, sessions)
   const [query, setQuery] = useState('')
   const [dialog, setDialog] = useState<'search' | 'keys'>()
   const [asked, setAsked] = useState<'graph' | 'task'>()
@@ -54,6 +52,10 @@ export function App() {
   const capacityTurn = Math.floor(now / (isSeen ? CAPACITY_EVERY_MS : IDLE_CAPACITY_EVERY_MS))
   const isRead = listed !== undefined || watch !== undefined
   const { value: capacity } = useJson<CapacityResponse>(isRead ? '/runtime' : undefined, capacityTurn)
+
+  useLayoutEffect(() => {
+    document.documentElement.className = `at-${place.at}`
+  }, [place.at])
 
   // The list does not follow while one graph is open, so it is read anew when that one ends.
   const openState = watch === undefined ? undefined : `${graphId} ${watch.summary.state}`
@@ -108,33 +110,14 @@ export function App() {
   const live = graphId === undefined ? listState.live : graphState.live
   const isEmpty = listed?.length === 0 && graphId === undefined
   return (
-    <div class={`page at-${place.at}`}>
-      <button type="button" class="small skip" onClick={() => document.querySelector('main')?.focus()}>
-        Skip to the content
-      </button>
-      <header class="top">
-        <a class="brand" href="#/graphs">
-          taskmill
-        </a>
-        {place.at === 'graphs' && !isEmpty && <h1 class="for-readers">Graphs</h1>}
-        <nav aria-label="Places">
-          <TopLink place={{ at: 'graphs' }} isHere={place.at === 'graphs' || place.at === 'graph'} text="Graphs" />
-          <TopLink place={{ at: 'service' }} isHere={place.at === 'service'} text="Service" />
-        </nav>
-        <span class="room" />
-        {capacity !== undefined && <CapacityLine capacity={capacity} />}
-        <button type="button" class="small" onClick={() => setDialog('search')}>
-          Search <kbd>/</kbd>
-        </button>
-        <a class="button primary small" href="#/submit">
-          Submit
-        </a>
-        <span class={`stream ${live}`} role="status">
-          {LIVE_WORDS[live]}
-        </span>
-      </header>
-      <div class="below">
-        {!isEmpty && (
+    <Frame
+      at={place.at}
+      live={live}
+      capacity={capacity !== undefined && <CapacityLine capacity={capacity} />}
+      hasTitle={place.at === 'graphs' && !isEmpty}
+      onSearch={() => setDialog('search')}
+      list={
+        !isEmpty && (
           <GraphListView
             state={listState}
             graphs={graphs}
@@ -143,43 +126,42 @@ export function App() {
             selectedId={graphId}
             now={now}
           />
-        )}
-        <main tabIndex={-1}>
-          {place.at === 'graphs' && (isEmpty ? <Empty /> : <Welcome isRead={listed !== undefined} />)}
-          {place.at === 'submit' && (
-            <SubmitForm onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })} />
+        )
+      }
+      dialogs={
+        <>
+          {dialog === 'search' && (
+            <SearchDialog graphs={listed ?? []} watch={watch} onClose={() => setDialog(undefined)} />
           )}
-          {place.at === 'service' && <ServicePage now={now} capacity={capacity} />}
-          {place.at === 'graph' && watch !== undefined && (
-            <GraphPage watch={watch} place={place} now={now} go={go} asked={asked} onAsk={setAsked} />
-          )}
-          {place.at === 'graph' && watch === undefined && <Missing fault={graphState.fault} graphId={place.graphId} />}
-        </main>
-      </div>
-      {dialog === 'search' && <SearchDialog graphs={listed ?? []} watch={watch} onClose={() => setDialog(undefined)} />}
-      {dialog === 'keys' && <KeysDialog onClose={() => setDialog(undefined)} />}
-    </div>
+          {dialog === 'keys' && <KeysDialog onClose={() => setDialog(undefined)} />}
+        </>
+      }
+    >
+      {place.at === 'graphs' && (isEmpty ? <Empty /> : <Choose isRead={listed !== undefined} />)}
+      {place.at === 'submit' && (
+        <SubmitForm onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })} />
+      )}
+      {place.at === 'service' && <ServicePage now={now} capacity={capacity} />}
+      {place.at === 'graph' && watch !== undefined && (
+        <GraphPage watch={watch} place={place} now={now} go={go} asked={asked} onAsk={setAsked} />
+      )}
+      {place.at === 'graph' && watch === undefined && <Missing fault={graphState.fault} graphId={place.graphId} />}
+    </Frame>
   )
 }
 
-const TopLink = ({ place, isHere, text }: { place: Place; isHere: boolean; text: string }) => (
-  <a href={hashOf(place)} aria-current={isHere ? 'page' : undefined}>
-    {text}
-  </a>
-)
-
-const Welcome = ({ isRead }: { isRead: boolean }) => (
-  <div class="welcome">
+const Choose = ({ isRead }: { isRead: boolean }) => (
+  <Welcome>
     {isRead && (
       <Note kind="quiet">
         Choose a graph. <kbd>j</kbd> and <kbd>k</kbd> go from graph to graph, <kbd>?</kbd> shows all keys.
       </Note>
     )}
-  </div>
+  </Welcome>
 )
 
 const Missing = ({ fault, graphId }: { fault: { status: number; message: string } | undefined; graphId: string }) => (
-  <div class="welcome">
+  <Welcome>
     {fault === undefined && <Note kind="quiet">Reading the graph …</Note>}
     {fault?.status === 404 && (
       <Note kind="fault">
@@ -187,7 +169,7 @@ const Missing = ({ fault, graphId }: { fault: { status: number; message: string 
       </Note>
     )}
     {fault !== undefined && fault.status !== 404 && <Note kind="fault">{fault.message}. Trying again.</Note>}
-  </div>
+  </Welcome>
 )
 
 /** Calls `onKey` for keys that are not typed into a field. It says whether the key meant something. */

@@ -5,10 +5,10 @@ import { lookOf } from '../model/looks.ts'
 import { hashOf } from '../model/place.ts'
 import { search } from '../model/search.ts'
 import type { GraphSummary } from '../model/wire.ts'
-import { keepToken } from './api.ts'
 import { searchText } from './graph-list.tsx'
 import { Dialog, Id, Note } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
+import { keepToken } from './token.ts'
 
 /** Results of each kind. */
 const MAX_RESULTS = 12

@@ -1,9 +1,10 @@
 /** The list of graphs, newest first, each with a bar of the states of its tasks. */
 import { useLayoutEffect } from 'preact/hooks'
-import { clockText, durationText } from '../model/amounts.ts'
+import { clockText, countText, durationText, timeText } from '../model/amounts.ts'
 import { endedCount } from '../model/counts.ts'
 import { search } from '../model/search.ts'
 import type { GraphSummary } from '../model/wire.ts'
+import { ListFrame, UnreadList } from './frame.tsx'
 import { markDrawn } from './marks.ts'
 import { Ago, Id, Note, StateBar } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
@@ -36,37 +37,27 @@ export function GraphListView({ state, graphs, query, onQuery, selectedId, now }
     if (isRead && selectedId === undefined) markDrawn()
   }, [isRead, selectedId])
   return (
-    <nav class="graph-list" aria-label="Graphs">
-      <div class="list-tools">
-        <input
-          type="search"
-          placeholder="Filter by name, label, state"
-          aria-label="Filter graphs"
-          value={query}
-          onInput={(event) => onQuery(event.currentTarget.value)}
-        />
-        <button
-          type="button"
-          class="small"
-          onClick={state.refresh}
-          title={`read at ${new Date(state.readAt).toLocaleTimeString()}`}
-        >
-          Refresh
-        </button>
-      </div>
+    <ListFrame
+      query={query}
+      onQuery={onQuery}
+      onRefresh={state.refresh}
+      {...(isRead && { readAt: timeText(state.readAt) })}
+    >
       {fault !== undefined && fault.status !== 401 && <Note kind="fault">{fault.message}. Trying again.</Note>}
-      {list === undefined && fault === undefined && <Note kind="quiet">Reading the graphs …</Note>}
+      {!isRead && fault === undefined && <UnreadList />}
       {list !== undefined && graphs.length === 0 && query !== '' && <Note kind="quiet">No graph matches.</Note>}
-      <Windowed
-        items={graphs}
-        rowHeight={ROW_HEIGHT}
-        keyOf={({ graph_id }) => graph_id}
-        label="Graphs, newest first"
-        shownIndex={graphs.findIndex(({ graph_id }) => graph_id === selectedId)}
-        onEnd={list?.nextCursor === undefined ? undefined : loadOlder}
-        render={(graph) => <Row graph={graph} isSelected={graph.graph_id === selectedId} now={now} />}
-      />
-    </nav>
+      {isRead && (
+        <Windowed
+          items={graphs}
+          rowHeight={ROW_HEIGHT}
+          keyOf={({ graph_id }) => graph_id}
+          label="Graphs, newest first"
+          shownIndex={graphs.findIndex(({ graph_id }) => graph_id === selectedId)}
+          onEnd={list.nextCursor === undefined ? undefined : loadOlder}
+          render={(graph) => <Row graph={graph} isSelected={graph.graph_id === selectedId} now={now} />}
+        />
+      )}
+    </ListFrame>
   )
 }
 
@@ -94,7 +85,7 @@ function Row({ graph, isSelected, now }: { graph: GraphSummary; isSelected: bool
       </span>
       <span class="graph-row-bottom">
         <span>
-          {endedCount(counts).toLocaleString()} of {task_count.toLocaleString()} {task_count === 1 ? 'task' : 'tasks'}
+          {countText(endedCount(counts))} of {countText(task_count)} {task_count === 1 ? 'task' : 'tasks'}
         </span>
         <Ago time={created_at} now={now} />
       </span>

@@ -1,9 +1,10 @@
 /** One graph: its state in a line, why it failed, its views, and the task that is selected. */
+import { memo } from 'preact/compat'
 import { useCallback, useMemo, useState } from 'preact/hooks'
 import type { RerunResponse } from '../../../shared/contract/rerun.ts'
 import { GraphView } from '../graph-view/graph-view.tsx'
 import { HeatMap } from '../heat-map/heat-map.tsx'
-import { agoText, durationText } from '../model/amounts.ts'
+import { agoText, countText, durationText, timeText } from '../model/amounts.ts'
 import { endedCount } from '../model/counts.ts'
 import { criticalPath } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
@@ -43,7 +44,8 @@ export interface GraphPageProps {
   readonly onAsk: (what: 'graph' | 'task' | undefined) => void
 }
 
-export function GraphPage({ watch, place, now, go, asked, onAsk }: GraphPageProps) {
+/** Kept while nothing of it changes: the bar on top and the list change more often. */
+export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked, onAsk }: GraphPageProps) {
   const { summary, tasks, edges } = watch
   const critical = useMemo(() => criticalPath(tasks, edges, now), [tasks, edges])
   const task = useTask(watch, place.taskId, now)
@@ -102,8 +104,8 @@ export function GraphPage({ watch, place, now, go, asked, onAsk }: GraphPageProp
         </nav>
         {watch.isTruncated && (
           <Note kind="quiet">
-            Drawn are the first {tasks.length.toLocaleString()} of {summary.task_count.toLocaleString()} tasks. The
-            counts are those of all; on the <a href={hashOf({ ...place, view: 'map' })}>map</a> they lead to the tasks.
+            Drawn are the first {countText(tasks.length)} of {countText(summary.task_count)} tasks. The counts are those
+            of all; on the <a href={hashOf({ ...place, view: 'map' })}>map</a> they lead to the tasks.
           </Note>
         )}
         {place.view === 'graph' && (
@@ -152,7 +154,7 @@ export function GraphPage({ watch, place, now, go, asked, onAsk }: GraphPageProp
       )}
     </div>
   )
-}
+})
 
 /** Milliseconds between two looks at a task that is not among those that the page has. */
 const DISTANT_TASK_EVERY_MS = 2_000
@@ -200,10 +202,10 @@ function Head({ watch, now, onCancel, onRerun }: HeadProps) {
         <strong>{LOOK_WORDS[state]}</strong>
         <span>{timeOf(summary, now)}</span>
         <span>
-          {endedCount(counts).toLocaleString()} of {task_count.toLocaleString()} done
+          {countText(endedCount(counts))} of {countText(task_count)} done
         </span>
         {left !== undefined && <span class="quiet">{left}</span>}
-        <span class="quiet" title={new Date(summary.created_at).toLocaleString()}>
+        <span class="quiet" title={timeText(summary.created_at)}>
           submitted {agoText(summary.created_at, now)}
         </span>
         {Object.entries(labels ?? {}).map(([key, value]) => (

@@ -3,11 +3,8 @@ import { useCallback, useEffect } from 'preact/hooks'
 import { type GraphList, listAfterEvents, listOf, withOlder } from '../model/graph-list.ts'
 import type { GraphSummary } from '../model/wire.ts'
 import { request, seqOf } from './api.ts'
+import { LIST_PATH } from './early-work.ts'
 import { type Followed, useFollowed } from './use-followed.ts'
-
-/** Graphs of one page of the list. */
-const PAGE_SIZE = 100
-const FIRST_PAGE = `/graphs?limit=${PAGE_SIZE}`
 
 export interface ListState extends Omit<Followed<GraphList>, 'state' | 'change'> {
   readonly list: GraphList | undefined
@@ -20,7 +17,7 @@ export interface ListState extends Omit<Followed<GraphList>, 'state' | 'change'>
  */
 export function useGraphList(isFollowing: boolean, sessionKey: number): ListState {
   const events = isFollowing ? '/events' : undefined
-  const source = { path: FIRST_PAGE, events, read: readList, after: listAfterEvents }
+  const source = { path: LIST_PATH, events, read: readList, after: listAfterEvents }
   const { state: list, change, ...followed } = useFollowed<GraphList>(source, sessionKey)
   const { refresh } = followed
 
@@ -35,7 +32,7 @@ export function useGraphList(isFollowing: boolean, sessionKey: number): ListStat
     const cursor = list?.nextCursor
     if (cursor === undefined) return
     change((before) => ({ ...before, nextCursor: undefined })) // one request at a time
-    const response = await request(`${FIRST_PAGE}&cursor=${encodeURIComponent(cursor)}`)
+    const response = await request(`${LIST_PATH}&cursor=${encodeURIComponent(cursor)}`)
     const graphs = (await response.json()) as GraphSummary[]
     change((before) => withOlder(before, graphs, nextCursorOf(response)))
   }, [list?.nextCursor, change])

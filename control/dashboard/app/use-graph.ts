@@ -4,6 +4,7 @@ import { afterEvents, type GraphWatch, watchOf, withCounts, withReasons } from '
 import { asksWhy } from '../model/waiting.ts'
 import type { GraphDetail, GraphSummary } from '../model/wire.ts'
 import { getJson, seqOf } from './api.ts'
+import { graphPath } from './early-work.ts'
 import { type Followed, useFollowed } from './use-followed.ts'
 
 /** Milliseconds without an event before the page asks why tasks wait. */
@@ -20,7 +21,7 @@ export interface GraphState extends Pick<Followed<GraphWatch>, 'fault' | 'live'>
 }
 
 export function useGraph(graphId: string | undefined, sessionKey: number): GraphState {
-  const path = graphId === undefined ? undefined : `/graphs/${encodeURIComponent(graphId)}`
+  const path = graphId === undefined ? undefined : graphPath(graphId)
   const events = path === undefined ? undefined : `${path}/events`
   const source = { path, events, read: readGraph, after: afterEvents, renewed: withKeptShape }
   const { state: watch, fault, live, change } = useFollowed<GraphWatch>(source, sessionKey)

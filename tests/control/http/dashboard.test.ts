@@ -27,13 +27,21 @@ test('the page names its script and style sheet, and allows nothing else', async
   expect(html).not.toMatch(/<script[^>]*>[^<]/)
 })
 
-test('the script is small, and both files may be kept for ever', async () => {
-  const [style, script] = await assetsOf()
-  expect([style, script].map((path) => path?.replace(/[0-9a-f]{16}/, 'HASH'))).toEqual([
+test('the page has its frame, and nothing in it that its policy refuses', async () => {
+  const html = await (await get('/')).text()
+  expect(html).toContain('<main tabindex="-1">')
+  expect(html).toContain('Reading the graphs …')
+  expect(html).not.toMatch(/ (style|on\w+)=/)
+})
+
+test('the scripts are small, and all files may be kept for ever', async () => {
+  const assets = await assetsOf()
+  expect(assets.map((path) => path.replace(/[0-9a-f]{16}/, 'HASH'))).toEqual([
+    '/assets/early-HASH.js',
     '/assets/dashboard-HASH.css',
     '/assets/dashboard-HASH.js',
   ])
-  for (const path of [style!, script!]) {
+  for (const path of assets) {
     const zipped = await get(path, { 'accept-encoding': 'br, gzip' })
     expect(zipped.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
     expect(zipped.headers.get('content-encoding')).toBe('gzip')

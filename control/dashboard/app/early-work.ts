@@ -1,0 +1,56 @@
+/** What `early.ts` does for the script of the page: it asks for what the page reads first, and sees when its frame is painted. */
+import { tokenHeaders } from './token.ts'
+
+/** Graphs of one page of the list. */
+const PAGE_SIZE = 100
+
+/** The first page of the list of graphs. */
+export const LIST_PATH = `/graphs?limit=${PAGE_SIZE}`
+
+export const graphPath = (graphId: string): string => `/graphs/${encodeURIComponent(graphId)}`
+
+/** Milliseconds after which the page no longer waits for its first frame. */
+const PAINT_WITHIN_MS = 200
+
+interface EarlyWork {
+  readonly answers: Map<string, Promise<Response>>
+  readonly framePainted: Promise<void>
+}
+
+/** Both scripts of the page see it. */
+const shared = globalThis as { taskmillEarly?: EarlyWork }
+
+export function beginEarly(paths: readonly string[]): void {
+  const answers = paths.map((path): [string, Promise<Response>] => {
+    const answer = fetch(path, { headers: tokenHeaders() })
+    answer.catch(() => {}) // whoever takes it is told
+    return [path, answer]
+  })
+  shared.taskmillEarly = { answers: new Map(answers), framePainted: firstFrame() }
+}
+
+/** A page that is hidden has no frames. */
+const firstFrame = (): Promise<void> =>
+  new Promise((resolve) => {
+    if (document.visibilityState === 'hidden') resolve()
+    setTimeout(resolve, PAINT_WITHIN_MS)
+    const onFrame = () => {
+      if (document.querySelector('main') === null) requestAnimationFrame(onFrame)
+      else setTimeout(resolve) // the frame is the work of this turn
+    }
+    requestAnimationFrame(onFrame)
+  })
+
+/** The early answer for `path`, which nobody gets again. Undefined if there is none. */
+export function takeEarly(path: string): Promise<Response> | undefined {
+  const answer = shared.taskmillEarly?.answers.get(path)
+  shared.taskmillEarly?.answers.delete(path)
+  return answer
+}
+
+export const framePainted = (): Promise<void> => shared.taskmillEarly?.framePainted ?? Promise.resolve()
+
+/** Nobody gets the answers that are left: they grow old. */
+export function endEarly(): void {
+  delete shared.taskmillEarly
+}

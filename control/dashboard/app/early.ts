@@ -1,0 +1,10 @@
+/**
+ * Runs before the page is painted, and before its script has arrived: the frame of the page looks as its place needs it, and
+ * what that place shows is asked for.
+ */
+import { placeOf } from '../model/place.ts'
+import { beginEarly, graphPath, LIST_PATH } from './early-work.ts'
+
+const place = placeOf(location.hash)
+document.documentElement.className = `at-${place.at}`
+beginEarly([...(place.at === 'graph' ? [graphPath(place.graphId)] : []), LIST_PATH])

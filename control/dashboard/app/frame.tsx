@@ -1,0 +1,117 @@
+/**
+ * The frame of the page: the bar on top, the list beside, the place for the rest. No component here has state, so the HTML of
+ * the page has the frame too (`print-shell.tsx`): it is painted before the script runs, which then takes it over.
+ */
+import type { ComponentChildren } from 'preact'
+import { hashOf, type Place } from '../model/place.ts'
+import type { LiveState } from './live.ts'
+
+const LIVE_WORDS: Readonly<Record<LiveState, string>> = { live: 'live', connecting: 'connecting …', paused: 'paused' }
+
+export interface FrameProps {
+  readonly at: Place['at']
+  readonly live: LiveState
+  /** How full the service is, in the bar on top. */
+  readonly capacity?: ComponentChildren
+  /** The list of graphs. Absent where there is none. */
+  readonly list: ComponentChildren
+  readonly hasTitle: boolean
+  readonly onSearch?: () => void
+  readonly children: ComponentChildren
+  readonly dialogs?: ComponentChildren
+}
+
+export const Frame = ({ at, live, capacity, list, hasTitle, onSearch, children, dialogs }: FrameProps) => (
+  <div class="page">
+    <button type="button" class="small skip" onClick={() => document.querySelector('main')?.focus()}>
+      Skip to the content
+    </button>
+    <header class="top">
+      <a class="brand" href="#/graphs">
+        taskmill
+      </a>
+      {hasTitle && <h1 class="for-readers">Graphs</h1>}
+      <nav aria-label="Places">
+        <TopLink to="graphs" isHere={at === 'graphs' || at === 'graph'} text="Graphs" />
+        <TopLink to="service" isHere={at === 'service'} text="Service" />
+      </nav>
+      <span class="room" />
+      {capacity}
+      <button type="button" class="small" onClick={onSearch}>
+        Search <kbd>/</kbd>
+      </button>
+      <a class="button primary small" href="#/submit">
+        Submit
+      </a>
+      <span class={`stream ${live}`} role="status">
+        {LIVE_WORDS[live]}
+      </span>
+    </header>
+    <div class="below">
+      {list}
+      <main tabIndex={-1}>{children}</main>
+    </div>
+    {dialogs}
+  </div>
+)
+
+const TopLink = ({ to, isHere, text }: { to: 'graphs' | 'service'; isHere: boolean; text: string }) => (
+  <a class={`to-${to}`} href={hashOf({ at: to })} aria-current={isHere ? 'page' : undefined}>
+    {text}
+  </a>
+)
+
+export interface ListFrameProps {
+  readonly query: string
+  readonly onQuery?: (query: string) => void
+  readonly onRefresh?: () => void
+  /** When the list was read last, for people. */
+  readonly readAt?: string
+  readonly children: ComponentChildren
+}
+
+export const ListFrame = ({ query, onQuery, onRefresh, readAt, children }: ListFrameProps) => (
+  <nav class="graph-list" aria-label="Graphs">
+    <div class="list-tools">
+      <input
+        type="search"
+        placeholder="Filter by name, label, state"
+        aria-label="Filter graphs"
+        value={query}
+        onInput={(event) => onQuery?.(event.currentTarget.value)}
+      />
+      <button type="button" class="small" onClick={onRefresh} title={readAt && `read at ${readAt}`}>
+        Refresh
+      </button>
+    </div>
+    {children}
+  </nav>
+)
+
+/** Stands where the rows of the list will be. */
+export const UnreadList = () => (
+  <div class="unread-rows">
+    <p class="for-readers" role="status">
+      Reading the graphs …
+    </p>
+  </div>
+)
+
+/** What is beside the list where no graph is open. */
+export const Welcome = ({ children }: { children?: ComponentChildren }) => <div class="welcome">{children}</div>
+
+/** The page before anything is read. */
+export const Shell = () => (
+  <Frame
+    at="graphs"
+    live="connecting"
+    hasTitle
+    list={
+      <ListFrame query="">
+        <UnreadList />
+      </ListFrame>
+    }
+  >
+    <Welcome />
+  </Frame>
+)
