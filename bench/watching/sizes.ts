@@ -25,6 +25,8 @@ export interface WatchingSizes {
   /** Tasks of the graph that the browser draws, and the number of drawings. */
   readonly drawnTasks: number
   readonly drawings: number
+  /** Graphs in the list of a page that is opened. */
+  readonly openedGraphs: number
 }
 
 export const FULL: WatchingSizes = {
@@ -40,6 +42,7 @@ export const FULL: WatchingSizes = {
   pages: 100,
   drawnTasks: 500,
   drawings: 5,
+  openedGraphs: 1_000,
 }
 
 export const QUICK: WatchingSizes = {
@@ -55,4 +58,5 @@ export const QUICK: WatchingSizes = {
   pages: 10,
   drawnTasks: 50,
   drawings: 1,
+  openedGraphs: 20,
 }
