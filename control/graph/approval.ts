@@ -13,11 +13,17 @@ interface Asked {
 /** Whether a caller decides about the task, and no executor runs it. */
 export const isApproval = ({ type }: Pick<Asked, 'type'>): boolean => type === APPROVAL_TYPE
 
-/** The beginning of the message of an approval that was asked for; undefined if it has none. */
-export function shortMessage({ input, resolvedInput }: Pick<Asked, 'input' | 'resolvedInput'>): string | undefined {
+/** The message of an approval that was asked for; undefined if it has none. */
+export function messageOf({ input, resolvedInput }: Pick<Asked, 'input' | 'resolvedInput'>): string | undefined {
   const asked = resolvedInput ?? input
   const message = isObject(asked) ? asked.message : undefined
-  if (typeof message !== 'string' || message === '') return undefined
+  return typeof message === 'string' && message !== '' ? message : undefined
+}
+
+/** The beginning of it. */
+export function shortMessage(asked: Pick<Asked, 'input' | 'resolvedInput'>): string | undefined {
+  const message = messageOf(asked)
+  if (message === undefined) return undefined
   if (message.length <= MAX_WAITING_MESSAGE_CHARACTERS) return message
   return `${message.slice(0, MAX_WAITING_MESSAGE_CHARACTERS - 1).toWellFormed()}…`
 }

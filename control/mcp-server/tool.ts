@@ -8,8 +8,9 @@ import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
 import { checkOf } from '../json/schema-check.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { Waiter } from '../operations/wait.ts'
+import type { Asker } from './question.ts'
 
-export interface ToolContext extends Waiter {
+export interface ToolContext extends Waiter, Asker {
   readonly traceId: string
 }
 
@@ -24,7 +25,7 @@ export interface Tool<I extends TObject = TObject> {
   readonly isReadOnly?: boolean
   /** It may undo or overwrite something. */
   readonly isDestructive?: boolean
-  /** Throws `ServiceError`, whose text the model gets. */
+  /** Its answer, or `NeedsAnswers`. Throws `ServiceError`, whose text the model gets. */
   run(input: Static<I>, parts: OperationParts, context: ToolContext): Promise<object>
 }
 

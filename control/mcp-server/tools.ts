@@ -1,5 +1,6 @@
 /** The tools of `POST /mcp`, in the order in which they are listed. Few: hosts put long lists of tools aside. */
 import type { Tool } from './tool.ts'
+import { answerApprovalTool } from './tools/answer-approval.ts'
 import { cancelTool } from './tools/cancel.ts'
 import { capabilitiesTool } from './tools/capabilities.ts'
 import { getGraphTool } from './tools/get-graph.ts'
@@ -22,6 +23,7 @@ export const TOOLS: readonly Tool[] = [
   getGraphTool,
   listGraphsTool,
   getLogsTool,
+  answerApprovalTool,
   cancelTool,
   capabilitiesTool,
 ]

@@ -71,8 +71,16 @@ export function waitAnswer(tasks: readonly Task[]): WaitAnswer {
     counts,
     tasks: shown.map((task) => viewWithResult(task, room)),
     ...(tasks.length > shown.length && { tasks_omitted: tasks.length - shown.length }),
-    ...(!allTerminal && { next: 'call wait again with the same ids: the tasks go on meanwhile' }),
+    ...(!allTerminal && { next: nextStep(tasks) }),
   }
+}
+
+const AGAIN = 'call wait again with the same ids: the tasks go on meanwhile'
+
+function nextStep(tasks: readonly Task[]): string {
+  const asking = tasks.find(({ askedAt }) => askedAt !== undefined)
+  if (asking === undefined) return AGAIN
+  return `task ${asking.address} waits for an approval: get_task shows its message; when the user has decided, call answer_approval. Then ${AGAIN}`
 }
 
 const URGENCY: Readonly<Record<Task['status'], number>> = {

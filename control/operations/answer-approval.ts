@@ -1,7 +1,7 @@
 /** Approves or rejects a task that waits for it, and answers with its record once that is on disk. */
 import { APPROVAL_TYPE, ApprovalAnswer, type ApprovalResult } from '../../shared/contract/approval.ts'
 import { badRequest, ServiceError } from '../../shared/errors.ts'
-import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
+import { isObject, type JsonObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { runSync } from '../../shared/steps.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
@@ -36,7 +36,7 @@ export async function answerApproval(
   answer: Answer,
 ): Promise<Task> {
   const task = knownTask(store, address)
-  if (!isApproval(task)) throw conflict(task, `is no approval: its type is ${task.type}`)
+  if (!isApproval(task)) throw notApproval(task)
   if (task.isTerminal) {
     ensureSame(task, answer)
   } else {
@@ -44,7 +44,7 @@ export async function answerApproval(
     persistence.assertWritable()
     const { approved, who, why } = answer
     const result = { approved, who, ...(why !== undefined && { why }), at: new Date().toISOString() }
-    if (!scheduler.answer(task, result)) throw conflict(task, `cannot be answered yet: ${whyNotYet(task)}`)
+    if (!scheduler.answer(task, result)) throw notYet(task)
   }
   await persistence.durable()
   return task
@@ -57,18 +57,33 @@ export async function answerWithBody(
   approved: boolean,
   body: Uint8Array,
 ): Promise<string> {
-  const { who, why } = decodeAnswer(body, parts.unknownFields)
-  const task = await answerApproval(parts, address, { approved, who, ...(why != null && { why }) })
+  const given = runSync(decodeJson(body, {}))
+  if (!isObject(given)) throw invalidJson(`expected object, got ${jsonTypeOf(given)}`)
+  const task = await answerApproval(parts, address, { approved, ...checkedAnswer(given, parts.unknownFields) })
   return await recordJson(task, parts.resultFiles)
 }
+
+/** Throws the 409 that any answer would get now. */
+export function ensureOpen(task: Task): void {
+  if (!isApproval(task)) throw notApproval(task)
+  if (task.isTerminal) throw hasEnded(task)
+  if (task.askedAt === undefined) throw notYet(task)
+}
+
+const notApproval = (task: Task) => conflict(task, `is no approval: its type is ${task.type}`)
+const notYet = (task: Task) => conflict(task, `cannot be answered yet: ${whyNotYet(task)}`)
 
 const conflict = ({ id }: Task, text: string) => new ServiceError(409, `task ${id} ${text}`)
 
 function ensureSame(task: Task, answer: Answer): void {
   const given = answerIn(task.result)
-  if (given === undefined) throw conflict(task, `has ended without an answer: ${task.errorText ?? task.status}`)
-  if (isSameAnswer(given, answer)) return
-  throw conflict(task, `was ${given.approved ? 'approved' : 'rejected'} by ${given.who} at ${given.at}`)
+  if (given === undefined || !isSameAnswer(given, answer)) throw hasEnded(task)
+}
+
+function hasEnded(task: Task): ServiceError {
+  const given = answerIn(task.result)
+  if (given === undefined) return conflict(task, `has ended without an answer: ${task.errorText ?? task.status}`)
+  return conflict(task, `was ${given.approved ? 'approved' : 'rejected'} by ${given.who} at ${given.at}`)
 }
 
 function whyNotYet(task: Task): string {
@@ -90,9 +105,8 @@ const SYNONYMS: Synonyms = {
   message: 'why',
 }
 
-function decodeAnswer(body: Uint8Array, unknownFields: UnknownFields): ApprovalAnswer {
-  const given = runSync(decodeJson(body, {}))
-  if (!isObject(given)) throw invalidJson(`expected object, got ${jsonTypeOf(given)}`)
+/** `who` and `why` of an answer. Throws 400. */
+export function checkedAnswer(given: JsonObject, unknownFields: UnknownFields): Pick<Answer, 'who' | 'why'> {
   const answer = withoutNulls(given)
   const name = unknownFields === 'refuse' ? firstUnknown(answer, KNOWN_FIELDS) : undefined
   if (name !== undefined) {
@@ -100,7 +114,7 @@ function decodeAnswer(body: Uint8Array, unknownFields: UnknownFields): ApprovalA
   }
   if (answer.who === undefined) throw badRequest(`who is required: the name of whoever answers the ${APPROVAL_TYPE}`)
   const check = checkOf(ApprovalAnswer)
-  if (check.accepts(answer)) return answer
+  if (check.accepts(answer)) return { who: answer.who, ...(answer.why != null && { why: answer.why }) }
   const { path, expected } = check.faultOf(answer)
   throw invalidJson(`${path}: expected ${expected}`)
 }

@@ -70,7 +70,8 @@ export async function waitForTasks<V>(
   return view(tasks)
 }
 
-const isOver = (tasks: readonly Task[], until: 'all' | 'any'): boolean =>
+/** Whether there is nothing more to wait for. */
+export const isOver = (tasks: readonly Task[], until: 'all' | 'any'): boolean =>
   until === 'all' ? tasks.every(({ isTerminal }) => isTerminal) : tasks.some(({ isTerminal }) => isTerminal)
 
 /** Waits for one task after the other. That needs one listener at a time, and ends with the last task in any order. */

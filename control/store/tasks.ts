@@ -25,6 +25,7 @@ export class TaskStore {
   readonly #graphs = new Map<string, Graph>()
   readonly #endWaiters = new TaskWaiters()
   readonly #changeWaiters = new TaskWaiters()
+  readonly #askWaiters = new TaskWaiters()
   #watchers: readonly Watcher[] = []
   /** Deleted tasks whose attempts continue. */
   readonly hiddenRunning = new Set<Task>()
@@ -183,6 +184,7 @@ export class TaskStore {
     }
     const { inputFile } = change.task
     changeTask(change)
+    if (change.kind === 'approval-asked') this.#askWaiters.notify(change.task)
     if (change.kind !== 'ended') return
     if (inputFile !== undefined) this.onResultDropped(inputFile)
     this.#leave(change.task.graph, change.at)
@@ -294,6 +296,11 @@ export class TaskStore {
    */
   whenAnyEnds(subjects: readonly (Task | Graph)[], signal: AbortSignal): Promise<void> {
     return this.#endWaiters.wait(subjects, signal)
+  }
+
+  /** Resolves when the next of `subjects` waits for an approval from now on, or when `signal` fires. */
+  whenAnyAsked(subjects: readonly (Task | Graph)[], signal: AbortSignal): Promise<void> {
+    return this.#askWaiters.wait(subjects, signal)
   }
 
   /** Resolves after the next change of `task`, or when `signal` fires. */

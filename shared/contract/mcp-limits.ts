@@ -6,6 +6,9 @@ export const MAX_TOOL_WAIT_MS = 50_000
 /** Task ids in one call. */
 export const MAX_NAMED_TASKS = 1_000
 
+/** Approvals that one call of `wait` asks the user about. */
+export const MAX_APPROVAL_QUESTIONS = 5
+
 /** Tasks shown in one answer. The others are only counted. */
 export const MAX_SHOWN_TASKS = 100
 

@@ -53,7 +53,7 @@ export const SubmitGraphInput = Type.Object({
       type: Type.Optional(
         Type.String({
           description:
-            'The tool itself (shell, file, http, dns, tcp, sleep, noop), or a category with a tool_name: os, mcp, cli-skills, runtime. Required.',
+            'The tool itself (shell, file, http, dns, tcp, sleep, noop), or a category with a tool_name: os, mcp, cli-skills, runtime. approval waits until the user approves (params.message says what). Required.',
           examples: ['shell'],
         }),
       ),
@@ -225,6 +225,15 @@ export const GetLogsInput = Type.Object({
   ),
 })
 
+export const AnswerApprovalInput = Type.Object({
+  task_id: taskId,
+  approved: Type.Optional(
+    Type.Boolean({ expected: 'boolean', description: 'What the user has decided. Ignored if the host asks the user.' }),
+  ),
+  who: Type.Optional(filledText('Who has decided: the name of the user. Needed with approved.')),
+  why: Type.Optional(Type.String({ expected: 'string', description: 'The reason that the user has given.' })),
+})
+
 export const CancelInput = Type.Object({
   task_ids: taskIds,
   graph_id: graphId('Cancel all tasks of this graph that have not ended. Use it instead of task_ids.'),
@@ -254,6 +263,14 @@ export const TaskView = Type.Object({
   duration_ms: maybe(count('Duration of the last attempt.')),
 })
 export type TaskView = Static<typeof TaskView>
+
+/** Short: every tool makes the list longer that models read. */
+export const AnswerApprovalAnswer = Type.Object({
+  id: text('Id of the task.'),
+  status: Type.String({ description: 'success if approved, failed if rejected.' }),
+  result: Type.Unknown({ description: 'approved, who, why, at.' }),
+})
+export type AnswerApprovalAnswer = Static<typeof AnswerApprovalAnswer>
 
 const statusCounts = Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
   description: 'Tasks per state.',

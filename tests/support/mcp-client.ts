@@ -1,5 +1,10 @@
 /** Connects the client of the official SDK to one of our services. */
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import {
+  Client,
+  type ElicitRequest,
+  type ElicitResult,
+  StreamableHTTPClientTransport,
+} from '@modelcontextprotocol/client'
 
 export const ERAS = ['legacy', 'auto'] as const
 
@@ -15,12 +20,17 @@ export interface ConnectedClient extends AsyncDisposable {
   call(name: string, args?: Record<string, unknown>, options?: Parameters<Client['callTool']>[1]): Promise<Answer>
 }
 
+/** `onElicit` answers for the person who uses the host. Without it the host cannot ask. */
 export async function connectClient(
   url: string,
   mode: (typeof ERAS)[number] = 'auto',
   headers: Record<string, string> = {},
+  onElicit?: (params: ElicitRequest['params']) => ElicitResult,
 ): Promise<ConnectedClient> {
-  const client = new Client({ name: 'tests', version: '1' }, { versionNegotiation: { mode } })
+  const capabilities = onElicit && { elicitation: { form: {} } }
+  const options = { versionNegotiation: { mode }, ...(capabilities && { capabilities }) }
+  const client = new Client({ name: 'tests', version: '1' }, options)
+  if (onElicit !== undefined) client.setRequestHandler('elicitation/create', ({ params }) => onElicit(params))
   await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', url), { requestInit: { headers } }))
   // The client checks structured content against the schema of the answer, once it knows that.
   await client.listTools()
