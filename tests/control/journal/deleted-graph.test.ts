@@ -4,25 +4,14 @@
  * copy of the files, also of those between two steps of a deletion and of a snapshot.
  */
 import { expect, test } from 'bun:test'
-import { copyFileSync, readdirSync, readFileSync, truncateSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import type { Graph } from '../../../control/graph/graph.ts'
-import { DiskReserve } from '../../../control/journal/disk-reserve.ts'
-import { IdempotencyKeys } from '../../../control/journal/idempotency.ts'
-import { Journal } from '../../../control/journal/journal.ts'
-import { Persistence } from '../../../control/journal/persistence.ts'
 import { recover } from '../../../control/journal/recovery.ts'
-import { ResultFiles } from '../../../control/journal/result-files.ts'
-import { Snapshots } from '../../../control/journal/snapshots.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
-import { silentLog } from '../../../shared/log.ts'
 import { runSync } from '../../../shared/steps.ts'
-import { newEvents } from '../../support/events.ts'
+import { crashedCopy, type DurableStore, durableStore, isStateFile, lastSegment } from '../../support/durable-store.ts'
 import { graphOf } from '../../support/graph.ts'
-import { tempDir } from '../../support/temp.ts'
-
-const log = silentLog()
 
 /** Ids of the visible tasks of each graph. */
 type Seen = Readonly<Record<string, readonly string[]>>
@@ -35,45 +24,13 @@ const seenOf = (graphs: Iterable<Graph>): Seen =>
       .map(([id, tasks]) => [id, tasks.map((task) => task.id)]),
   )
 
-function world() {
-  const dir = tempDir()
-  const store = new TaskStore()
-  const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log, syncFile: async () => {} })
-  const options = {
-    ...{ store, journal, dataDir: dir.path, log, intervalMs: 3_600_000, isStateFileBehind: false },
-    idempotencyKeys: new IdempotencyKeys(),
-    resultFiles: new ResultFiles(dir.path, [], log),
-    ...newEvents(dir.path, journal),
-  }
-  const persistence = new Persistence({ ...options, reserve: new DiskReserve(dir.path) })
-  const snapshots = new Snapshots(options, { flush: () => persistence.flush(), carry: () => {} })
-  const end = async () => {
-    await persistence.stop()
-    dir[Symbol.dispose]()
-  }
-  return { dir: dir.path, store, persistence, snapshots, [Symbol.asyncDispose]: end }
-}
-type World = ReturnType<typeof world>
-
-const filesIn = (dir: string) => readdirSync(dir).filter((name) => /^(state\.json|journal-.*\.log)$/.test(name))
-const lastSegment = (dir: string) =>
-  filesIn(dir)
-    .filter((name) => name.startsWith('journal'))
-    .sort()
-    .at(-1)!
-
 /** What a start finds in copies of the files of `dirs`; of two with the same name, the later one counts. */
 async function found(dirs: readonly string[], cutBytes = 0): Promise<Seen> {
-  using copy = tempDir()
-  for (const dir of dirs) for (const name of filesIn(dir)) copyFileSync(join(dir, name), join(copy.path, name))
-  if (cutBytes > 0) {
-    const path = join(copy.path, lastSegment(copy.path))
-    truncateSync(path, readFileSync(path).length - cutBytes)
-  }
+  using copy = crashedCopy(dirs, isStateFile, cutBytes)
   return seenOf((await recover(copy.path)).graphs)
 }
 
-async function submit({ store, persistence }: World, ids: readonly string[]): Promise<void> {
+async function submit({ store, persistence }: DurableStore, ids: readonly string[]): Promise<void> {
   const tasks = ids.map((id, i) => ({ id, type: 'test', ...(i > 0 && { depends_on: [ids[0]!] }) }))
   const graph = graphOf(tasks)
   try {
@@ -85,7 +42,7 @@ async function submit({ store, persistence }: World, ids: readonly string[]): Pr
   store.apply({ kind: 'graph-accepted', graph })
 }
 
-function endAll({ store }: World, graph: Graph, at: number): void {
+function endAll({ store }: DurableStore, graph: Graph, at: number): void {
   for (const task of graph.tasks) {
     if (task.isTerminal) continue
     store.apply({ kind: 'attempt-started', task, at })
@@ -94,7 +51,7 @@ function endAll({ store }: World, graph: Graph, at: number): void {
 }
 
 /** A deletion as the operation does it, with a start after each of its steps. */
-async function deleteGraph(w: World, graph: Graph, cut: number): Promise<void> {
+async function deleteGraph(w: DurableStore, graph: Graph, cut: number): Promise<void> {
   const { dir, store, persistence } = w
   persistence.flush()
   const before = seenOf(store.graphs)
@@ -109,9 +66,8 @@ async function deleteGraph(w: World, graph: Graph, cut: number): Promise<void> {
 }
 
 /** A snapshot, with a start from the new state file and the older segments, which it removes last. */
-async function snapshot({ dir, store, snapshots }: World): Promise<void> {
-  using before = tempDir()
-  for (const name of filesIn(dir)) copyFileSync(join(dir, name), join(before.path, name))
+async function snapshot({ dir, store, snapshots }: DurableStore): Promise<void> {
+  using before = crashedCopy([dir], isStateFile)
   await snapshots.takeLast()
   expect(await found([before.path, dir])).toEqual(seenOf(store.graphs))
 }
@@ -128,7 +84,7 @@ const step = fc.oneof(
 test('whenever the service is killed, a deleted graph is wholly there or wholly gone', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
-      await using w = world()
+      await using w = durableStore()
       for (const given of steps) {
         const graphs = [...w.store.graphs].filter(({ isRetired, visible }) => !isRetired && visible > 0)
         if (given.kind === 'submit') await submit(w, given.ids)
@@ -147,7 +103,7 @@ test('whenever the service is killed, a deleted graph is wholly there or wholly 
 }, 120_000)
 
 test('the key of a deleted graph still gets its first answer after a restart', async () => {
-  await using w = world()
+  await using w = durableStore()
   const tasks = [{ id: 'a', type: 'test' }]
   const graph = graphOf(tasks)
   runSync(w.store.claim(graph))
@@ -158,7 +114,6 @@ test('the key of a deleted graph still gets its first answer after a restart', a
   w.store.apply({ kind: 'graph-accepted', graph })
   endAll(w, graph, 1_000)
   await deleteGraph(w, graph, 0)
-  using copy = tempDir()
-  for (const name of filesIn(w.dir)) copyFileSync(join(w.dir, name), join(copy.path, name))
+  using copy = crashedCopy([w.dir], isStateFile)
   expect((await recover(copy.path)).idempotencyKeys).toHaveLength(1)
 })

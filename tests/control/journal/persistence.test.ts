@@ -5,16 +5,11 @@
 import { describe, expect, test } from 'bun:test'
 import { closeSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { DiskReserve } from '../../../control/journal/disk-reserve.ts'
-import { IdempotencyKeys } from '../../../control/journal/idempotency.ts'
 import { Journal } from '../../../control/journal/journal.ts'
-import { Persistence } from '../../../control/journal/persistence.ts'
 import { recover } from '../../../control/journal/recovery.ts'
-import { ResultFiles } from '../../../control/journal/result-files.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { runSync } from '../../../shared/steps.ts'
-import { newEvents } from '../../support/events.ts'
+import { durableStore } from '../../support/durable-store.ts'
 import { graphOf } from '../../support/graph.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
@@ -23,20 +18,12 @@ const log = silentLog()
 
 /** A disk of the test: it syncs, or fails to. */
 function world() {
-  const dir = tempDir()
   const disk = { isBroken: false }
   const syncFile = async () => {
     if (disk.isBroken) throw new Error('EIO: i/o error, fdatasync')
   }
-  const store = new TaskStore()
-  const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log, syncFile })
-  const persistence = new Persistence({
-    ...{ store, journal, dataDir: dir.path, log, intervalMs: 3_600_000, isStateFileBehind: false },
-    ...newEvents(dir.path, journal),
-    idempotencyKeys: new IdempotencyKeys(),
-    resultFiles: new ResultFiles(dir.path, [], log),
-    reserve: new DiskReserve(dir.path),
-  })
+  const durable = durableStore(syncFile)
+  const { dir, store, persistence } = durable
   /** As POST /tasks does it. */
   const submit = async (id: string): Promise<'kept' | number> => {
     const tasks = [{ id, type: 'test' }]
@@ -54,13 +41,12 @@ function world() {
   }
   /** What a start would find now. */
   const found = async () => {
-    const { graphs } = await recover(dir.path)
+    const { graphs } = await recover(dir)
     return graphs.flatMap((graph) => graph.tasks.filter((task) => !task.isDeleted).map(({ id }) => id)).sort()
   }
   const end = async () => {
     disk.isBroken = false
-    if (!journal.isClosed) await persistence.stop()
-    dir[Symbol.dispose]()
+    await durable[Symbol.asyncDispose]()
   }
   return { dir, disk, store, persistence, submit, found, [Symbol.asyncDispose]: end }
 }
@@ -96,7 +82,7 @@ describe('a sync that fails', () => {
     const before = openDescriptors()
     for (let i = 0; i < 200; i++) await w.submit(`refused-${i}`)
     expect(openDescriptors()).toBeLessThanOrEqual(before + 2)
-    expect(readdirSync(w.dir.path).filter((name) => name.startsWith('journal-')).length).toBeLessThan(5)
+    expect(readdirSync(w.dir).filter((name) => name.startsWith('journal-')).length).toBeLessThan(5)
   })
 
   test('of a cancel or delete says that it was done and may be undone', async () => {
@@ -127,12 +113,12 @@ describe('why nothing is accepted', () => {
 
 test('many probes are one write to the disk', async () => {
   await using w = world()
-  const before = statSync(w.dir.path, { bigint: true }).mtimeNs
+  const before = statSync(w.dir, { bigint: true }).mtimeNs
   w.persistence.probe()
-  const after = statSync(w.dir.path, { bigint: true }).mtimeNs
+  const after = statSync(w.dir, { bigint: true }).mtimeNs
   expect(after).toBeGreaterThan(before)
   w.persistence.probe()
-  expect(statSync(w.dir.path, { bigint: true }).mtimeNs).toBe(after)
+  expect(statSync(w.dir, { bigint: true }).mtimeNs).toBe(after)
 })
 
 describe('distrust', () => {
@@ -164,7 +150,7 @@ describe('after the stop', () => {
     const task = w.store.get('task')!
     await w.persistence.stop()
     // One of these has the number of the descriptor that the journal had.
-    const paths = Array.from({ length: 8 }, (_, i) => join(w.dir.path, `other-${i}`))
+    const paths = Array.from({ length: 8 }, (_, i) => join(w.dir, `other-${i}`))
     const others = paths.map((path) => openSync(path, 'w'))
     expect(() => w.persistence.assertWritable()).toThrow('the service is stopping; nothing was stored')
     expect(() => w.persistence.flushOrThrow()).toThrow('the service is stopping')

@@ -4,53 +4,23 @@
  * also of a torn frame.
  */
 import { expect, test } from 'bun:test'
-import { copyFileSync, readdirSync, readFileSync, truncateSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Graph } from '../../../control/graph/graph.ts'
 import { ResultFile } from '../../../control/graph/result-file.ts'
 import { reuseOutcome } from '../../../control/graph/reuse.ts'
-import { DiskReserve } from '../../../control/journal/disk-reserve.ts'
 import { rowOfChange } from '../../../control/journal/event-rows.ts'
-import { IdempotencyKeys } from '../../../control/journal/idempotency.ts'
-import { Journal } from '../../../control/journal/journal.ts'
 import { encodeStates, groupsOf } from '../../../control/journal/journaled-state.ts'
-import { Persistence } from '../../../control/journal/persistence.ts'
 import { recover } from '../../../control/journal/recovery.ts'
-import { ResultFiles } from '../../../control/journal/result-files.ts'
-import { Snapshots } from '../../../control/journal/snapshots.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
-import { silentLog } from '../../../shared/log.ts'
+import type { TaskStore } from '../../../control/store/tasks.ts'
 import { runSync } from '../../../shared/steps.ts'
-import { newEvents } from '../../support/events.ts'
+import { crashedCopy, durableStore } from '../../support/durable-store.ts'
 import { acceptGraph, graphOf, taskIn } from '../../support/graph.ts'
-import { tempDir } from '../../support/temp.ts'
 
-const log = silentLog()
 const TASKS = () => [
   { id: 'a', type: 'test', params: { env: 1 } },
   { id: 'file', type: 'test', depends_on: ['a'] },
   { id: 'failed', type: 'test', depends_on: ['a', 'a', 'file'] },
   { id: 'last', type: 'test', depends_on: ['failed'] },
 ]
-
-function world() {
-  const dir = tempDir()
-  const store = new TaskStore()
-  const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log, syncFile: async () => {} })
-  const options = {
-    ...{ store, journal, dataDir: dir.path, log, intervalMs: 3_600_000, isStateFileBehind: false },
-    idempotencyKeys: new IdempotencyKeys(),
-    resultFiles: new ResultFiles(dir.path, [], log),
-    ...newEvents(dir.path, journal),
-  }
-  const persistence = new Persistence({ ...options, reserve: new DiskReserve(dir.path) })
-  const snapshots = new Snapshots(options, { flush: () => persistence.flush(), carry: () => {} })
-  const end = async () => {
-    await persistence.stop()
-    dir[Symbol.dispose]()
-  }
-  return { dir: dir.path, store, persistence, snapshots, [Symbol.asyncDispose]: end }
-}
 
 /** An ended graph of which two tasks succeeded. */
 function source(store: TaskStore): Graph {
@@ -78,24 +48,14 @@ function copyOf(of: Graph): { graph: Graph; reused: string[] } {
 
 /** What a start finds in copies of the files. */
 async function found(dir: string, cutBytes = 0) {
-  using copy = tempDir()
-  const files = readdirSync(dir).filter((name) => /\.(json|log)$|^events|^event-numbers/.test(name))
-  for (const name of files) copyFileSync(join(dir, name), join(copy.path, name))
-  if (cutBytes > 0) {
-    const segment = files
-      .filter((name) => name.startsWith('journal'))
-      .sort()
-      .at(-1)!
-    const path = join(copy.path, segment)
-    truncateSync(path, readFileSync(path).length - cutBytes)
-  }
+  using copy = crashedCopy([dir], (name) => /\.(json|log)$|^event-numbers/.test(name), cutBytes)
   const { graphs, history } = await recover(copy.path)
   const untold = history.unnumbered.map((numbered, i) => rowOfChange(numbered(1_000_000 + i, 0)))
   return { graphs, untold: untold.filter((row) => JSON.stringify(row).includes('reused_from')).map((row) => row[2]) }
 }
 
 test('a rerun is there with its reused outcomes, or not at all, and its events are told once', async () => {
-  await using w = world()
+  await using w = durableStore()
   const { store, persistence } = w
   const earlier = source(store)
   const { graph, reused } = copyOf(earlier)

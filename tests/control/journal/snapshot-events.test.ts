@@ -6,19 +6,12 @@
 import { expect, test } from 'bun:test'
 import { copyFileSync, cpSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { DiskReserve } from '../../../control/journal/disk-reserve.ts'
 import { EventHistory } from '../../../control/journal/event-history.ts'
-import { IdempotencyKeys } from '../../../control/journal/idempotency.ts'
-import { Journal } from '../../../control/journal/journal.ts'
-import { Persistence } from '../../../control/journal/persistence.ts'
 import { recover } from '../../../control/journal/recovery.ts'
-import { ResultFiles } from '../../../control/journal/result-files.ts'
-import { Snapshots } from '../../../control/journal/snapshots.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
 import type { ServiceEvent } from '../../../shared/contract/events.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { runSync } from '../../../shared/steps.ts'
-import { newEvents } from '../../support/events.ts'
+import { durableStore } from '../../support/durable-store.ts'
 import { graphOf } from '../../support/graph.ts'
 import { tempDir } from '../../support/temp.ts'
 
@@ -40,17 +33,8 @@ async function eventsAfterAStart(dataDir: string): Promise<ServiceEvent[]> {
 
 /** A service without doors, with a graph of one running task. */
 async function world() {
-  const dir = tempDir()
-  const store = new TaskStore()
-  const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log })
-  const { history, ...events } = newEvents(dir.path, journal)
-  const options = {
-    ...{ store, journal, dataDir: dir.path, log, intervalMs: 3_600_000, isStateFileBehind: false },
-    idempotencyKeys: new IdempotencyKeys(),
-    resultFiles: new ResultFiles(dir.path, [], log),
-    ...{ history, ...events },
-  }
-  const persistence = new Persistence({ ...options, reserve: new DiskReserve(dir.path) })
+  const durable = durableStore()
+  const { store, persistence } = durable
   const tasks = [{ id: 'a', type: 'test' }]
   const graph = graphOf(tasks)
   runSync(store.claim(graph))
@@ -59,16 +43,12 @@ async function world() {
   const task = graph.tasks[0]!
   store.apply({ kind: 'attempt-started', task, at: 1 })
   const end = () => store.apply({ kind: 'ended', task, at: 2, ending: { status: 'success', result: 1 } })
-  const close = async () => {
-    await persistence.stop()
-    dir[Symbol.dispose]()
-  }
-  return { dir: dir.path, store, task, options, history, persistence, end, [Symbol.asyncDispose]: close }
+  return { ...durable, task, end }
 }
 
 test('what happens while the state file is written is in the history of the next start', async () => {
   await using w = await world()
-  const { history, options, persistence } = w
+  const { history, snapshots } = w
   const sync = history.sync.bind(history)
   // The snapshot syncs the history right before it writes the state file.
   history.sync = async (last) => {
@@ -76,7 +56,6 @@ test('what happens while the state file is written is in the history of the next
     await sync(last)
     w.end()
   }
-  const snapshots = new Snapshots(options, { flush: () => persistence.flush(), carry: () => {} })
   await snapshots.takeLast()
   using copy = tempDir()
   cpSync(w.dir, copy.path, { recursive: true })

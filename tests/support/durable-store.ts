@@ -1,0 +1,61 @@
+/** A store whose changes go to a journal in a temporary directory, and what a crash leaves there. */
+import { copyFileSync, readdirSync, readFileSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import { DiskReserve } from '../../control/journal/disk-reserve.ts'
+import { IdempotencyKeys } from '../../control/journal/idempotency.ts'
+import { Journal } from '../../control/journal/journal.ts'
+import { Persistence } from '../../control/journal/persistence.ts'
+import { ResultFiles } from '../../control/journal/result-files.ts'
+import { Snapshots } from '../../control/journal/snapshots.ts'
+import { TaskStore } from '../../control/store/tasks.ts'
+import { silentLog } from '../../shared/log.ts'
+import { newEvents } from './events.ts'
+import { type TempDir, tempDir } from './temp.ts'
+
+export type DurableStore = ReturnType<typeof durableStore>
+
+/** Snapshots are taken only when a test asks for one. `syncFile` stands for the disk. */
+export function durableStore(syncFile: (fd: number) => Promise<void> = async () => {}) {
+  const temp = tempDir()
+  const dir = temp.path
+  const log = silentLog()
+  const store = new TaskStore()
+  const journal = new Journal({ dataDir: dir, oldestSegment: 1, firstSegment: 1, log, syncFile })
+  const options = {
+    ...{ store, journal, dataDir: dir, log, intervalMs: 3_600_000, isStateFileBehind: false },
+    idempotencyKeys: new IdempotencyKeys(),
+    resultFiles: new ResultFiles(dir, [], log),
+    ...newEvents(dir, journal),
+  }
+  const persistence = new Persistence({ ...options, reserve: new DiskReserve(dir) })
+  const snapshots = new Snapshots(options, { flush: () => persistence.flush(), carry: () => {} })
+  const end = async () => {
+    if (!journal.isClosed) await persistence.stop()
+    temp[Symbol.dispose]()
+  }
+  return { dir, store, history: options.history, persistence, snapshots, [Symbol.asyncDispose]: end }
+}
+
+/** The state file and the segments of the journal. */
+export const isStateFile = (name: string): boolean => /^(state\.json|journal-.*\.log)$/.test(name)
+
+export const lastSegment = (dir: string): string =>
+  readdirSync(dir)
+    .filter((name) => /^journal-\d+\.log$/.test(name))
+    .sort()
+    .at(-1)!
+
+/**
+ * Copies of the files in `dirs` for which `isCopied` is true; of two with the same name, the later one counts. Without the
+ * last `cutBytes` bytes of the newest segment.
+ */
+export function crashedCopy(dirs: readonly string[], isCopied: (name: string) => boolean, cutBytes = 0): TempDir {
+  const copy = tempDir()
+  for (const dir of dirs)
+    for (const name of readdirSync(dir).filter(isCopied)) copyFileSync(join(dir, name), join(copy.path, name))
+  if (cutBytes > 0) {
+    const path = join(copy.path, lastSegment(copy.path))
+    truncateSync(path, readFileSync(path).length - cutBytes)
+  }
+  return copy
+}
