@@ -8,9 +8,10 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { messageOf, ServiceError, systemCodeOf, UsageError } from './errors.ts'
 import type { Guard } from './http-guard.ts'
+import { joinedBytes } from './joined-bytes.ts'
 import type { Log } from './log.ts'
 import { checkQuery, type QueryParameters } from './query-parameters.ts'
-import { runCooperatively, type Steps } from './steps.ts'
+import { runCooperatively } from './steps.ts'
 import { TRACE_HEADER, traceIdFrom } from './trace.ts'
 import type { UnknownFields } from './unknown-names.ts'
 
@@ -184,18 +185,7 @@ async function bodyInChunks(request: Request, maxBytes: number): Promise<Uint8Ar
     if (size > maxBytes) throw bodyTooLarge(maxBytes)
     chunks.push(chunk)
   }
-  return chunks.length === 1 ? chunks[0]! : runCooperatively(joined(chunks, size))
-}
-
-function* joined(chunks: readonly Uint8Array[], size: number): Steps<Uint8Array> {
-  const body = new Uint8Array(size)
-  let at = 0
-  for (const chunk of chunks) {
-    body.set(chunk, at)
-    at += chunk.byteLength
-    yield
-  }
-  return body
+  return chunks.length === 1 ? chunks[0]! : runCooperatively(joinedBytes(chunks))
 }
 
 const bodyTooLarge = (maxBytes: number) =>

@@ -9,6 +9,7 @@
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { RerunRequest } from '../../shared/contract/rerun.ts'
 import { badRequest, ServiceError } from '../../shared/errors.ts'
+import { joinedBytes } from '../../shared/joined-bytes.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
@@ -156,19 +157,7 @@ function* encodeTasks({ options, tasks }: Source): Steps<EncodedGraph> {
     yield
   }
   parts.push(Buffer.from(']}'))
-  return { body: yield* joined(parts), graph: { ...options, tasks: inputs } }
-}
-
-/** Joins in steps: to copy megabytes takes longer than a turn of the event loop may. */
-function* joined(parts: readonly Uint8Array[]): Steps<Uint8Array> {
-  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const part of parts) {
-    all.set(part, at)
-    at += part.length
-    yield
-  }
-  return all
+  return { body: yield* joinedBytes(parts), graph: { ...options, tasks: inputs } }
 }
 
 class ReusedOutcomes implements Reuse {
