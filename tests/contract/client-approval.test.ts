@@ -10,8 +10,7 @@ import { until } from '../support/until.ts'
 setDefaultTimeout(60_000)
 
 let control: Control
-const client = (args: readonly string[], stdin?: string) =>
-  runClient(args, { url: control.url, ...(stdin !== undefined && { stdin }) })
+const client = (args: readonly string[], stdin?: string) => runClient(args, { url: control.url, stdin })
 
 beforeAll(async () => {
   control = await startControl()

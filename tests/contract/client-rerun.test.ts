@@ -9,8 +9,7 @@ setDefaultTimeout(60_000)
 
 let control: Control
 let temp: TempDir
-const client = (args: readonly string[], stdin?: string) =>
-  runClient(args, { url: control.url, ...(stdin !== undefined && { stdin }) })
+const client = (args: readonly string[], stdin?: string) => runClient(args, { url: control.url, stdin })
 
 beforeAll(async () => {
   temp = tempDir()

@@ -19,7 +19,8 @@ export interface ClientOptions {
   /** SERVICE_URL. */
   readonly url?: string
   readonly env?: Readonly<Record<string, string>>
-  readonly stdin?: string
+  /** Default: empty. */
+  readonly stdin?: string | undefined
   readonly cwd?: string
 }
 
