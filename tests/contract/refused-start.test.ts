@@ -48,7 +48,8 @@ describe.each(SERVICES)('a start of $name', ({ program, serve, addressFlag }) =>
     const dataDir = join(dir.path, 'data')
     const command = [await builtProgram(program), ...startAt('127.0.0.1:0').argv, '--data-dir', dataDir]
     const child = Bun.spawn(command, { env: testEnvironment(), stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
-    while (!existsSync(dataDir)) await Bun.sleep(0)
+    // Polls without a pause, because the signal should come between the creation of the directory and the first request.
+    while (!existsSync(dataDir) && child.exitCode === null) await Bun.sleep(0)
     child.kill('SIGTERM')
     expect([await child.exited, child.signalCode]).toEqual([0, null])
     const hasListened = (await new Response(child.stdout).text()).includes('"listening"')

@@ -125,7 +125,7 @@ test('at whatever moment a kill, the wall time and the end of a task meet, its r
   const one = async (i: number) => {
     const id = await runtime.submit(bodies[i % bodies.length]!)
     if (i % 3 !== 0) {
-      await Bun.sleep((i * 7) % 60) // the moments differ; any of them is good
+      await Bun.sleep((i * 7) % 60) // the moment of the kill varies: before, during and after the life of the task
       expect((await runtime.kill(id)).status).toBe(200)
     }
     const task = await runtime.ended(id)

@@ -63,7 +63,7 @@ describe('read: 15 s for the whole request, dripping included', () => {
     const body = JSON.stringify({ task_id: 'in-parts', ...script('true') })
     for (const part of (post(body.length) + body).match(/[\s\S]{1,7}/g)!) {
       client.send(part)
-      await Bun.sleep(10)
+      await Bun.sleep(10) // parts without a pause would arrive as one
     }
     await until(
       () => client.received,

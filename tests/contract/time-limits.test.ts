@@ -63,7 +63,7 @@ describe('read: 15 s for the whole request', () => {
     const body = '{"tasks":[{"id":"in-parts","type":"noop"}]}'
     for (const part of (post(body.length) + body).match(/[\s\S]{1,7}/g)!) {
       client.send(part)
-      await Bun.sleep(10)
+      await Bun.sleep(10) // parts without a pause would arrive as one
     }
     await until(
       () => client.received,

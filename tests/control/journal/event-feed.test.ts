@@ -91,7 +91,7 @@ test('beyond 100 listeners, events come in at most ten batches a second', async 
   for (let seq = 1; seq <= count; seq++) {
     feed.changed(seq, 'g')
     feed.written([deleted(seq)])
-    await Bun.sleep(5)
+    await Bun.sleep(5) // the interval between events: batches are limited by time
   }
   await until(
     () => batches.flat(),

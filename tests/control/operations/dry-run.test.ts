@@ -22,7 +22,7 @@ import type { GraphCallback } from '../../../shared/contract/callbacks.ts'
 import type { GraphDryRun } from '../../../shared/contract/graph-dry-run.ts'
 import { ServiceError } from '../../../shared/errors.ts'
 import { silentLog } from '../../../shared/log.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { nextTurn, runSync } from '../../../shared/steps.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 import { until } from '../../support/until.ts'
 
@@ -332,7 +332,7 @@ describe('plans of delegated tasks', () => {
     execute: () => null,
     async plan({ input }) {
       most = Math.max(most, ++asking)
-      await Bun.sleep(1)
+      await nextTurn() // requests beyond the limit would be sent in this turn
       asking--
       if (input === 'refuse') throw invalidInput('no such host')
       if (input === 'break') throw new Error('broke')

@@ -10,6 +10,7 @@ import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { ServiceError } from '../../../shared/errors.ts'
 import { silentLog } from '../../../shared/log.ts'
+import { nextTurn } from '../../../shared/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 
@@ -20,15 +21,19 @@ function world() {
     ...{ abandonAfterMs: 60_000, serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
   })
   acceptGraph(store, [{ id: 'a', type: 'test' }])
+  const asked = Promise.withResolvers<void>()
   const synced = Promise.withResolvers<void>()
   const disk = { isFull: false }
   const persistence = {
     assertWritable() {
       if (disk.isFull) throw new ServiceError(503, 'the disk is full')
     },
-    durable: () => synced.promise,
+    durable() {
+      asked.resolve()
+      return synced.promise
+    },
   }
-  return { parts: { store, scheduler, persistence }, disk, sync: () => synced.resolve() }
+  return { parts: { store, scheduler, persistence }, disk, asked: asked.promise, sync: () => synced.resolve() }
 }
 type World = ReturnType<typeof world>
 
@@ -39,12 +44,13 @@ const PROMISES: Readonly<Record<string, (parts: World['parts'], id: string) => P
 }
 
 test.each(Object.keys(PROMISES))('%s is answered once it is on disk', async (name) => {
-  const { parts, sync } = world()
+  const { parts, asked, sync } = world()
   let isAnswered = false
   const answer = PROMISES[name]!(parts, 'a').then(() => {
     isAnswered = true
   })
-  await Bun.sleep(1)
+  await asked
+  await nextTurn()
   expect(isAnswered).toBe(false)
   sync()
   await answer

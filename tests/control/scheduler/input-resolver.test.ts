@@ -4,6 +4,7 @@
  */
 import { expect, test } from 'bun:test'
 import { ResultFile } from '../../../control/graph/result-file.ts'
+import { nextTurn } from '../../../shared/steps.ts'
 import { World } from '../../support/scheduler-world.ts'
 import { until } from '../../support/until.ts'
 
@@ -55,7 +56,7 @@ test('results in files are read once each, one after the other', async () => {
     toKeep: async ({ id }) => new ResultFile(id),
     async readResult({ name }) {
       most = Math.max(most, ++reading)
-      await Bun.sleep(1)
+      await nextTurn()
       reading--
       read.push(name)
       return { json: JSON.stringify({ value: `of ${name}`, list: [name] }) }

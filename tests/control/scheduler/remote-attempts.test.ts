@@ -22,15 +22,22 @@ describe('an attempt that another service carries out', () => {
     readonly type = 'test'
     readonly boundsItsStop = true
     readonly killed: string[] = []
+    readonly #stopped = Promise.withResolvers<void>()
     readonly #isDeaf: boolean
 
     constructor({ isDeaf = false } = {}) {
       this.#isDeaf = isDeaf
     }
 
+    /** Resolves when an attempt is told to stop. */
+    get stopped(): Promise<void> {
+      return this.#stopped.promise
+    }
+
     execute(_: ExecutableTask, context: ExecutorContext): Promise<unknown> {
       const { signal } = context
       context.handOver(HANDLE)
+      signal.addEventListener('abort', () => this.#stopped.resolve())
       return new Promise((resolve) => {
         if (!this.#isDeaf) signal.addEventListener('abort', () => setImmediate(resolve))
       })
@@ -75,7 +82,7 @@ describe('an attempt that another service carries out', () => {
     const executor = new Elsewhere({ isDeaf: true })
     const { scheduler, a } = running(executor, { timeout: status === 'failed' ? 1 : 0 })
     if (status === 'cancelled') await scheduler.cancel(a)
-    else await Bun.sleep(5) // it has timed out: nobody can see that from outside
+    else await executor.stopped
     await scheduler.stop(0)
     expect(a.status).toBe(status as TaskStatus)
     expect(executor.killed).toEqual(['there'])

@@ -162,7 +162,7 @@ test('while the service is away, new ones do not start further rounds', async ()
   const rounds: number[] = []
   for (let i = 0; rounds.length < 3; i++) {
     removals.add([`task-${i}`], undefined)
-    await Bun.sleep(1)
+    await Bun.sleep(1) // the interval between removals, which is shorter than the one between rounds
     if (at.asked.length > (rounds.at(-1) ?? 0)) rounds.push(at.asked.length)
   }
   expect(at.asked.length).toBeLessThanOrEqual(3 * 4)
