@@ -1,57 +1,41 @@
 /**
- * Group commit: all that changes in one turn of the event loop, or during a sync, is one transaction with one sync.
+ * Group commit: all changes of one turn of the event loop, or of the time of a sync, share one transaction and one
+ * sync.
  *
- * There are two kinds of changes. A *request* (a task to accept) is durable or refused: when its transaction or its
- * sync fails, it is undone and its promise rejects, so that nothing is half accepted. A *fact* (a process started,
- * ended) has happened whether the disk takes it or not: it is kept and retried until it is written.
+ * There are two kinds of changes (`pending-change.ts`). A *request*, such as a task to accept, is durable or refused.
+ * If its transaction or its sync fails, the change is undone and its promise rejects. A *fact*, such as the end of a
+ * process, has happened even if the disk does not take it. It is kept and retried until it is written.
  *
- * What a failed sync has lost, no later sync brings back, even if that succeeds. So after a failure SQLite moves its
- * log into the database and syncs that.
+ * A later sync does not write the data that a failed sync has lost, even if it succeeds. So after a failure SQLite
+ * moves its log into the database and syncs that.
  *
- * Once the data directory is lost (`directory-guard.ts`) nothing is written any more. Requests are refused, and facts
- * wait for ever, as only the next service can know what is kept.
- *
- * A change is a function that runs its statements in the open transaction. It may run again after a rollback, so it
- * must do nothing else.
+ * Once the data directory is lost (`directory-guard.ts`), nothing is written. Requests are refused, and facts wait for
+ * ever, because only the next service can know what is kept.
  */
 import type { Database } from 'bun:sqlite'
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { DirectoryGuard } from './directory-guard.ts'
 import { isDamage, isDiskFault, unavailable } from './disk-fault.ts'
+import { factsOf, type PendingChange, type RequestHooks, refuse } from './pending-change.ts'
+import { inTransaction } from './transaction.ts'
 import { UnhurriedFacts } from './unhurried-facts.ts'
 import type { Sync } from './wal-sync.ts'
 
 /** Milliseconds between two attempts while the disk takes nothing. Every new request attempts at once. */
 export const RETRY_MS = 500
 
-interface Change {
-  readonly apply: () => void
-  /** Takes back what was committed. Requests have it, facts do not. */
-  readonly undo?: (() => void) | undefined
-  /** Called when the effect of `undo` is durable. Must not throw. */
-  readonly undone?: (() => void) | undefined
-  /** Work to do during the sync: called after the commit, before the promise resolves. Must not throw. */
-  readonly meanwhile?: (() => void) | undefined
-  readonly resolve: () => void
-  readonly reject: (error: unknown) => void
-  /** The disk refused it once, and it has to be written again. */
-  hasFailed?: true
-}
-
-export type RequestHooks = Pick<Change, 'meanwhile' | 'undone'>
-
 export class GroupCommit {
   readonly #db: Database
   readonly #sync: Sync
   readonly #directory: Pick<DirectoryGuard, 'look' | 'lost'>
   readonly #log: Log
-  #waiting: Change[] = []
+  #waiting: PendingChange[] = []
   readonly #unhurried = new UnhurriedFacts(() => this.flush())
   /** Committed but not synced: a power cut would lose them. */
-  #unsynced: Change[] = []
+  #unsynced: PendingChange[] = []
   /** The changes that the current sync covers. */
-  #syncing: readonly Change[] | undefined
+  #syncing: readonly PendingChange[] | undefined
   /** A sync has failed, so the content of the log cannot be relied on. */
   #isLogDistrusted = false
   #isScheduled = false
@@ -104,12 +88,12 @@ export class GroupCommit {
     this.#waiting = []
     const lost = this.#directory.look()
     if (lost !== undefined) {
-      this.#waiting = changes.filter(({ undo }) => undo === undefined)
+      this.#waiting = factsOf(changes)
       refuse(changes, lost)
       return
     }
     try {
-      this.#commit(changes)
+      inTransaction(this.#db, changes)
     } catch (error) {
       if (isDiskFault(error) && !isDamage(error)) this.#keepFacts(changes, error)
       else this.#oneByOne(changes, error)
@@ -137,7 +121,7 @@ export class GroupCommit {
     this.#synced(changes)
   }
 
-  #add(change: Pick<Change, 'apply' | 'undo' | 'undone' | 'meanwhile'>): Promise<void> {
+  #add(change: Pick<PendingChange, 'apply' | 'undo' | 'undone' | 'meanwhile'>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.push({ ...change, resolve, reject })
     this.#schedule()
@@ -154,7 +138,7 @@ export class GroupCommit {
     })
   }
 
-  #committed(changes: readonly Change[]): void {
+  #committed(changes: readonly PendingChange[]): void {
     this.#unsynced.push(...changes)
     if (this.#isLogDistrusted) this.#moveLog()
     else this.#syncLater()
@@ -177,7 +161,7 @@ export class GroupCommit {
     this.#sync.later().then(() => done(this.#isLogDistrusted ? this.#fault : undefined), done)
   }
 
-  #synced(changes: readonly Change[]): void {
+  #synced(changes: readonly PendingChange[]): void {
     const lost = this.#directory.look()
     if (lost !== undefined) {
       this.#takeBack(changes)
@@ -189,17 +173,17 @@ export class GroupCommit {
   }
 
   /** Undoes requests in the database of a lost directory, so that a service which opens it later does not know them. */
-  #takeBack(changes: readonly Change[]): void {
+  #takeBack(changes: readonly PendingChange[]): void {
     const undoing = changes.flatMap(({ undo }) => (undo === undefined ? [] : { apply: undo }))
     if (undoing.length === 0) return
     try {
-      this.#commit(undoing)
+      inTransaction(this.#db, undoing)
     } catch (error) {
       this.#log.error('cannot take back what was refused', { cause: messageOf(error) })
     }
   }
 
-  #syncFailed(changes: readonly Change[], error: unknown): void {
+  #syncFailed(changes: readonly PendingChange[], error: unknown): void {
     this.#isLogDistrusted = true
     this.#unsynced.unshift(...changes)
     this.#refuseRequests(error)
@@ -216,7 +200,7 @@ export class GroupCommit {
       this.#waiting.push({ apply: undo, resolve: undone, reject: () => {} })
       reject(unavailable(error))
     }
-    this.#unsynced = this.#unsynced.filter(({ undo }) => undo === undefined)
+    this.#unsynced = factsOf(this.#unsynced)
   }
 
   /** Makes SQLite move its log into the database, and sync that. */
@@ -235,24 +219,12 @@ export class GroupCommit {
     this.#synced(changes)
   }
 
-  #commit(changes: readonly Pick<Change, 'apply'>[]): void {
-    this.#db.query('begin immediate').run() // prepared once, unlike with `db.run`
-    try {
-      for (const { apply } of changes) apply()
-      this.#db.query('commit').run()
-    } catch (error) {
-      // SQLite rolls back by itself after some faults; then there is no transaction any more.
-      if (this.#db.inTransaction) this.#db.run('rollback')
-      throw error
-    }
-  }
-
   /** One of `changes` is faulty. The others are committed one by one, in their order. */
-  #oneByOne(changes: readonly Change[], found: unknown): void {
-    const damaged: Change[] = []
+  #oneByOne(changes: readonly PendingChange[], found: unknown): void {
+    const damaged: PendingChange[] = []
     for (const [i, change] of changes.entries()) {
       try {
-        this.#commit([change])
+        inTransaction(this.#db, [change])
       } catch (error) {
         if (isDamage(error)) {
           damaged.push(change)
@@ -271,8 +243,8 @@ export class GroupCommit {
     if (damaged.length > 0) this.#keepFacts(damaged, found)
   }
 
-  #keepFacts(changes: readonly Change[], error: unknown): void {
-    const facts = changes.filter(({ undo }) => undo === undefined)
+  #keepFacts(changes: readonly PendingChange[], error: unknown): void {
+    const facts = factsOf(changes)
     for (const fact of facts) fact.hasFailed = true
     this.#waiting.unshift(...facts)
     this.#waitForDisk(error)
@@ -309,12 +281,5 @@ export class GroupCommit {
     this.#retry = undefined
     this.#log.info('the database can be written again')
     this.onRecovered()
-  }
-}
-
-/** Answers the requests among `changes` with 503. */
-function refuse(changes: readonly Change[], error: unknown): void {
-  for (const { undo, reject } of changes) {
-    if (undo !== undefined) reject(unavailable(error))
   }
 }
