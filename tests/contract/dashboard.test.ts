@@ -306,6 +306,53 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test('a task that waits for approval is marked, shows its message, and is answered with a name and a reason', async () => {
+      const text = `${'step\n'.repeat(60)}<b>not bold</b>`
+      const { page } = await openGraph(
+        [
+          { id: 'plan', type: 'noop', params: { message: text } },
+          {
+            ...{ id: 'sure', type: 'approval', depends_on: ['plan'], timeout: 3_600_000 },
+            params: { message: { $from: 'plan', path: '/result/message' } },
+          },
+          { id: 'second', type: 'approval', depends_on: ['sure'] },
+          { id: 'done', type: 'noop', depends_on: ['second'], run_if: 'always' },
+        ],
+        { body: { scope: 'graph' } },
+      )
+      await page.locator('.box.look-asking', { hasText: 'sure' }).click()
+      await page.getByText('Nothing runs: sure waits for approval: step step').waitFor()
+      const card = page.getByRole('region', { name: 'Approval' })
+      await card.getByText('<b>not bold</b>').waitFor()
+      await card.getByText(/left to answer/).waitFor()
+      expect(await violations(page)).toEqual([])
+      await card.getByRole('button', { name: 'Approve' }).click()
+      const dialog = page.getByRole('dialog', { name: 'Approve sure' })
+      expect(await dialog.getByRole('button', { name: 'Approve the task' }).isDisabled()).toBe(true)
+      await dialog.getByLabel('Your name').fill('\u0007')
+      await dialog.getByRole('button', { name: 'Approve the task' }).click()
+      await dialog.getByRole('alert').waitFor()
+      expect(await violations(page)).toEqual([])
+      await dialog.getByLabel('Your name').fill('Ada')
+      await dialog.getByLabel('Reason, if you like').fill('it is sound')
+      await dialog.getByRole('button', { name: 'Approve the task' }).click()
+      await page.locator('.box.look-success', { hasText: 'sure' }).waitFor()
+      await card.waitFor({ state: 'detached' })
+      await page.getByRole('link', { name: 'Output' }).click()
+      await page.getByText('it is sound').waitFor()
+      // The name is known by now.
+      await page.locator('.box.look-asking', { hasText: 'second' }).click()
+      await page.getByRole('link', { name: 'Overview' }).click()
+      await card.getByText('May it go on?').waitFor()
+      await card.getByRole('button', { name: 'Reject' }).click()
+      await page.getByRole('button', { name: 'Not now' }).click()
+      await card.getByRole('button', { name: 'Reject' }).click()
+      await page.getByRole('button', { name: 'Reject the task' }).click()
+      await page.getByText('rejected by Ada').first().waitFor()
+      await page.locator('.box.look-success', { hasText: 'done' }).waitFor()
+      await closed(page)
+    })
+
     test('a page that is open for long does not grow', async () => {
       const page = await browser.open(`${control.url}/#/graphs`)
       await page.locator('.stream.live').waitFor()

@@ -9,6 +9,7 @@ import { hasEnded, LOOK_WORDS, lookOf, typeWord, waitingSentence } from '../mode
 import { type GraphPlace, hashOf, TASK_TABS } from '../model/place.ts'
 import { waitingOf } from '../model/waiting.ts'
 import type { GraphTask } from '../model/wire.ts'
+import { ApprovalCard } from './approval-card.tsx'
 import { JsonTree } from './json-tree.tsx'
 import { CopyButton, Id, Note } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
@@ -29,9 +30,9 @@ export interface TaskPanelProps {
 
 export function TaskPanel({ watch, task, place, now, onCancel, onRerun, onClose }: TaskPanelProps) {
   const path = `/graphs/${encodeURIComponent(watch.summary.graph_id)}/tasks/${encodeURIComponent(task.id)}`
-  const version = `${task.status} ${task.attempt ?? 0}`
-  const { value: record, fault } = useJson<TaskRecord>(path, version)
   const look = lookOf(task)
+  const version = `${look} ${task.attempt ?? 0}`
+  const { value: record, fault } = useJson<TaskRecord>(path, version)
   return (
     <section class="task-panel" aria-label={`Task ${task.id}`}>
       <header>
@@ -64,6 +65,9 @@ export function TaskPanel({ watch, task, place, now, onCancel, onRerun, onClose 
       </nav>
       <div class={`tab-body tab-${place.tab}`}>
         {fault !== undefined && place.tab !== 'log' && <Note kind="fault">{fault.message}</Note>}
+        {place.tab === 'overview' && look === 'asking' && (
+          <ApprovalCard id={task.id} path={path} record={record} waiting={task.waiting!} now={now} />
+        )}
         {place.tab === 'overview' && <Overview task={task} record={record} watch={watch} place={place} now={now} />}
         {place.tab === 'log' && <LogView path={`${path}/logs`} version={task.attempt ?? 0} name={task.id} />}
         {place.tab === 'input' && record?.resolved_input !== undefined && (
@@ -112,7 +116,7 @@ function Overview({
       <dl class="facts">
         <Fact name="State">
           {LOOK_WORDS[look]}
-          {waiting !== undefined && <span class="waiting">{waiting}</span>}
+          {waiting !== undefined && look !== 'asking' && <span class="waiting">{waiting}</span>}
         </Fact>
         <Fact name="Type">{typeWord(task)}</Fact>
         {task.code !== undefined && <Fact name="Kind of failure">{task.code}</Fact>}

@@ -67,6 +67,7 @@ const SIGNS: Readonly<Partial<Record<Look, (side: number) => string>>> = {
   cancelling: (side) => dot(side, side / 2),
   tolerated: (side) => `l${side} ${side}`,
   unneeded: (side) => `m${side / 4} ${side / 2}h${side / 2}`,
+  asking: (side) => `m${side / 2} 0v${side}m${-side / 2} ${-side / 2}h${side}`,
   backoff: (side) => `m${side / 2} 0v${side}`,
 }
 

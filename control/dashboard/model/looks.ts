@@ -3,15 +3,17 @@ import { isMeantEnd } from '../../../shared/contract/run-if.ts'
 import type { GraphTask } from './wire.ts'
 
 /**
- * A look has a colour, a shape and a word of its own. `backoff`: running, between two attempts. `tolerated`: failed, which
- * does not matter. `unneeded`: skipped, because there was nothing to do.
+ * A look has a colour, a shape and a word of its own. `backoff`: running, between two attempts. `asking`: pending, until
+ * somebody approves or rejects it. `tolerated`: failed, which does not matter. `unneeded`: skipped, because there was nothing
+ * to do.
  */
-export type Look = GraphTask['status'] | 'backoff' | 'tolerated' | 'unneeded'
+export type Look = GraphTask['status'] | 'backoff' | 'asking' | 'tolerated' | 'unneeded'
 
 export const LOOK_WORDS: Readonly<Record<Look, string>> = {
   pending: 'waiting',
   running: 'running',
   backoff: 'waits to retry',
+  asking: 'waits for approval',
   cancelling: 'cancelling',
   success: 'succeeded',
   failed: 'failed',
@@ -29,6 +31,7 @@ export type Looking = Pick<GraphTask, 'status' | 'waiting' | 'continue_on_error'
 
 export function lookOf(task: Looking): Look {
   if (task.status === 'running' && task.waiting?.reason === 'backoff') return 'backoff'
+  if (task.status === 'pending' && task.waiting?.reason === 'approval') return 'asking'
   if (!isMeantEnd(task)) return task.status
   return task.status === 'failed' ? 'tolerated' : 'unneeded'
 }
@@ -45,6 +48,7 @@ export function waitingSentence(task: GraphTask, nowMs: number): string | undefi
   const { waiting } = task
   if (waiting === undefined || hasEnded(task.status)) return undefined
   const { reason, tasks, until, detail } = waiting
+  if (reason === 'approval') return `waits for approval${detail === undefined ? '' : `: ${shortLine(detail)}`}`
   if (detail !== undefined) return detail
   if (reason === 'dependencies') {
     const names = tasks ?? []
@@ -60,9 +64,18 @@ export function waitingSentence(task: GraphTask, nowMs: number): string | undefi
   return `waits: ${reason}`
 }
 
+/** Characters of a message in a sentence. */
+const MAX_LINE_CHARACTERS = 80
+
+function shortLine(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim()
+  return line.length <= MAX_LINE_CHARACTERS ? line : `${line.slice(0, MAX_LINE_CHARACTERS - 1)}…`
+}
+
 /** Looks of several tasks in order: the first that one of them has is what one has to know. */
 const WORST_FIRST = [
   'failed',
+  'asking',
   'running',
   'backoff',
   'cancelling',
@@ -78,6 +91,7 @@ const WORST_FIRST = [
 export function worstLook(tasks: readonly Looking[]): Look {
   if (tasks.length === 1) return lookOf(tasks[0]!)
   const looks = new Set(tasks.map(lookOf))
-  if (looks.has('pending') && looks.has('success') && !looks.has('failed')) return 'running'
+  const isAlarming = looks.has('failed') || looks.has('asking')
+  if (looks.has('pending') && looks.has('success') && !isAlarming) return 'running'
   return WORST_FIRST.find((look) => looks.has(look)) ?? 'pending'
 }

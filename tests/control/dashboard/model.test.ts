@@ -132,6 +132,10 @@ test('why a task waits, in words', () => {
   expect(waits({ reason: 'concurrency' })).toBe('waits for a free slot')
   expect(waits({ reason: 'backoff', until: time(3) })).toBe('tries again in 3 s')
   expect(waits({ reason: 'runtime', detail: 'waiting for memory_bytes' })).toBe('waiting for memory_bytes')
+  expect(waits({ reason: 'approval' })).toBe('waits for approval')
+  expect(waits({ reason: 'approval', detail: `go\n  on ${'x'.repeat(90)}` })).toBe(
+    `waits for approval: go on ${'x'.repeat(73)}…`,
+  )
   expect(waits(undefined)).toBeUndefined()
   expect([typeWord({ type: 'os', tool_name: 'shell' }), typeWord({ type: 'mcp', tool_name: 'a/b' })]).toEqual([
     'shell',
@@ -145,6 +149,13 @@ test('ends that the rules of a graph provide for have looks of their own', () =>
   expect(lookAt({ status: 'skipped', error: 'dependency a failed' })).toBe('skipped')
   expect(lookAt({ status: 'skipped', error: NO_DEPENDENCY_FAILED })).toBe('unneeded')
   expect(lookAt({ status: 'success', continue_on_error: true })).toBe('success')
+})
+
+test('a task that waits for an approval has a look of its own', () => {
+  const asking = { status: 'pending', waiting: { reason: 'approval' } } as const
+  expect([lookOf(asking), lookOf({ ...asking, status: 'success' })]).toEqual(['asking', 'success'])
+  expect(worstLook([{ status: 'success' }, asking, { status: 'running' }])).toBe('asking')
+  expect(worstLook([{ status: 'failed' }, asking])).toBe('failed')
 })
 
 test('of several tasks, the one that needs attention gives the look', () => {
