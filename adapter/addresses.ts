@@ -1,12 +1,12 @@
 /**
- * What an argument of a subcommand names: a task, a graph, or a task in a graph (`GRAPH_ID/TASK_ID`), tried in this
- * order. A task of a graph with ids of its own is known only below its graph.
+ * Resolves an argument of a subcommand to a task, a graph, or a task in a graph (`GRAPH_ID/TASK_ID`), tried in this
+ * order. A task of a scoped graph is known only within its graph.
  */
 import { CallFailed } from '../shared/http-client.ts'
 
 export interface Address {
   readonly kind: 'task' | 'graph'
-  /** The path of its routes: `/tasks/a`, `/graphs/g`, `/graphs/g/tasks/a`. */
+  /** The start of its routes: `/tasks/a`, `/graphs/g`, `/graphs/g/tasks/a`. */
   readonly path: string
 }
 
@@ -15,7 +15,7 @@ const NOT_FOUND = 404
 /** An older service has the path of a graph, but not every method on it. */
 const METHOD_NOT_ALLOWED = 405
 
-/** Everything that `argument` may name, in the order in which it is tried. */
+/** The possible addresses of `argument`, in the order in which they are tried. */
 export function addressesOf(argument: string): readonly Address[] {
   const encoded = encodeURIComponent(argument)
   const slash = argument.indexOf('/')
@@ -48,11 +48,11 @@ async function atFirst<T>(
   throw explained(argument, unknown!)
 }
 
-/** The same for everything that `argument` may name. */
+/** Calls `call` at the possible addresses of `argument`. */
 export const atAddress = <T>(argument: string, call: (address: Address) => Promise<T>) =>
   atFirst(argument, addressesOf(argument), call)
 
-/** The same for the tasks that `argument` may name. */
+/** Calls `call` at the possible addresses of tasks. */
 export const atTask = <T>(argument: string, call: (address: Address) => Promise<T>) =>
   atFirst(
     argument,

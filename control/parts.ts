@@ -1,5 +1,6 @@
 /**
- * Builds the parts of the control service from the inside out: what executes tasks, what the disk holds, what keeps it there.
+ * Builds the parts of the control service from the inside out: what executes tasks, what the disk holds, what keeps it
+ * there.
  *
  * Building takes the lock of the data directory and reads it. It starts no process and opens no socket.
  */
@@ -45,7 +46,7 @@ import { Counters } from './store/counters.ts'
 import { Retention } from './store/retention.ts'
 import { TaskStore } from './store/tasks.ts'
 
-/** What the service needs from its process. */
+/** Things that the service needs from its process. */
 export interface Host {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
@@ -57,8 +58,8 @@ export interface Host {
 }
 
 /**
- * Takes the data directory and recovers what it holds. Throws `UsageError` for what the user has to change, `StartStopped`
- * when a signal arrives meanwhile.
+ * Takes the data directory and recovers what it holds. Throws `UsageError` for what the user has to change,
+ * `StartStopped` when a signal arrives meanwhile.
  */
 export async function buildParts(config: ControlConfig, host: Host): Promise<{ parts: Parts; earlierRun: EarlierRun }> {
   const access = serviceAccess(
@@ -191,7 +192,7 @@ function mcpParts(
   return { servers, processes }
 }
 
-/** What executes tasks of type `runtime`. `token` is what this service wants of its own callers. */
+/** The executor of `runtime` tasks. `token` is the one that callers of this service send. */
 function runtimeParts(config: ControlConfig, token: string | undefined, { env, log }: Host) {
   const { SERVICE_RUNTIME_TOKEN, SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = env
   const { dataDir, runtimeUrl: url, runtimeAwayTimeout: awayMs } = config

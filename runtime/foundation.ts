@@ -1,6 +1,6 @@
 /**
- * What the service stands on: its address and callers, the data directory, the store, and what this host can do. Claimed, opened
- * and tried at the start.
+ * What the service stands on: its address and callers, the data directory, the store, and what this host can do.
+ * Claimed, opened and tried at the start.
  */
 import { resolve } from 'node:path'
 import { claimDataDirectory, type DataDirectory } from '../shared/data-directory.ts'
@@ -109,7 +109,7 @@ function prepareCgroups(config: ServeConfig, dataDir: string, log: Log): TaskCgr
   return cgroups
 }
 
-/** What this host can enforce, once the trial of the sandbox is over. */
+/** The capabilities of this host. Called after the trial of the sandbox. */
 const provenCapabilities = (
   { launcher, isRoot }: SandboxTrial,
   cgroups: TaskCgroups | undefined,
@@ -121,7 +121,7 @@ const provenCapabilities = (
     ...tried,
   })
 
-/** What the parts below are built from. */
+/** The inputs of the functions below. */
 export interface Foundation {
   readonly config: ServeConfig
   readonly env: Environment

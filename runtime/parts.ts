@@ -115,7 +115,7 @@ function launcherHost(
   return new ForkServer({ program: launcher.command[0], ...descriptors, directoryLockFd: data.lockFd, env }, log)
 }
 
-/** What callers may ask for. */
+/** The parts that serve the requests of callers. */
 export type CallerParts = ReturnType<typeof buildCallerParts>
 
 export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {

@@ -26,7 +26,7 @@ const LAST_ANSWERS_MS = 1_000
 export const serve = (config: ServeConfig, env: Environment): Promise<number | undefined> =>
   startService('runtime', config.logLevel, (process) => start(config, env, process))
 
-/** What runs, and has to be stopped. */
+/** The running parts, which have to be stopped. */
 interface Service {
   readonly foundation: Foundation
   readonly tasks: TaskParts

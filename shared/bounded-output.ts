@@ -16,8 +16,8 @@ const NO_BYTES: Uint8Array = new Uint8Array(0)
 const NEWLINE = 10
 
 /**
- * The first bytes of a stream, in one buffer, which readers share. What was given out does not change when more arrives: a
- * larger buffer is another one.
+ * The first bytes of a stream, in one buffer, which readers share. What was given out does not change when more
+ * arrives: a larger buffer is another one.
  */
 export class BoundedOutput {
   readonly #maxBytes: number
@@ -36,7 +36,7 @@ export class BoundedOutput {
     return this.#isTruncated
   }
 
-  /** Nothing more will arrive. What is read after this call is then complete. */
+  /** Ends the output. Bytes read after this call are complete. */
   get isComplete(): boolean {
     return this.#isComplete
   }
@@ -83,7 +83,7 @@ export class BoundedOutput {
   }
 }
 
-/** Where the last `count` lines of `bytes` begin. A last line may lack its end. */
+/** The start of the last `count` lines of `bytes`. The last line may lack its end. */
 export function lastLinesStart(bytes: Uint8Array, count: number): number {
   let start = bytes.length
   if (count === 0) return start

@@ -2,17 +2,17 @@
  * The command line and the environment, read from one table of settings.
  *
  * citty parses. By itself it accepts unknown flags, reads `-name` as four letters and keeps only the last of repeated
- * flags, so `canonicalArgv` checks and respells the arguments first; both together take 1 to 2 ms of a start. Every flag
- * takes `--name value`, `--name=value` and Go's `-name value`, some also a letter; an unknown flag, a missing value or a malformed one is a
- * `UsageError` of one line. A flag beats its environment variable, which beats the default. The same table gives `--help`
- * and the tables of the documentation.
+ * flags, so `canonicalArgv` checks and respells the arguments first; both together take 1 to 2 ms of a start. Every
+ * flag takes `--name value`, `--name=value` and Go's `-name value`, some also a letter; an unknown flag, a missing
+ * value or a malformed one is a `UsageError` of one line. A flag beats its environment variable, which beats the
+ * default. The same table gives `--help` and the tables of the documentation.
  */
 import { parseArgs } from 'citty'
 import { formatDuration, parseDurationMs } from './duration.ts'
 import { UsageError } from './errors.ts'
 import { nearestName } from './nearest-name.ts'
 
-/** One setting. `parse` turns its text into a `T`, or says what it expected. */
+/** A setting. `parse` turns its text into a `T`, or returns the expected form. */
 export interface Setting<T> {
   readonly help: string
   readonly variable?: string
@@ -33,7 +33,7 @@ export interface Setting<T> {
   readonly absent: T
 }
 
-/** What `parse` returns for a text that it refuses. `what` completes the sentence `expected ...`. */
+/** The return value of `parse` for an invalid text. `what` completes the sentence `expected ...`. */
 export class Expected {
   constructor(readonly what: string) {}
 }

@@ -1,5 +1,5 @@
 /**
- * Those who wait until something has grown: an output, a log.
+ * Callers that wait until an output or a log has grown.
  *
  * They are told a few at a time, so that thousands of them do not block the event loop. Whoever wants to be told again
  * waits again, so a source that grows quickly does not tell a slow reader twice.

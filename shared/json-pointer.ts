@@ -1,8 +1,8 @@
 /**
  * JSON Pointer (RFC 6901): names a place in a JSON value, such as `/result/items/0`. Pure.
  *
- * A pointer sees what the JSON text of the value would show: own properties of objects, and elements of arrays by index.
- * It never reaches `length`, `constructor` or anything else of a prototype.
+ * A pointer sees what the JSON text of the value would show: own properties of objects, and elements of arrays by
+ * index. It never reaches `length`, `constructor` or anything else of a prototype.
  */
 
 /** Characters of a pointer. Names of fields are rarely longer than a few dozen, and an error repeats the pointer. */
@@ -14,7 +14,7 @@ const INDEX = /^(?:0|[1-9]\d*)$/
 /** A `~` that begins neither `~0` nor `~1`. */
 const LOOSE_TILDE = /~(?![01])/
 
-/** What is wrong with `pointer`; undefined where it is well formed. */
+/** The fault of `pointer`; undefined if it is well formed. */
 export function pointerFault(pointer: string): string | undefined {
   if (pointer.length > MAX_POINTER_CHARACTERS) {
     return `expected at most ${MAX_POINTER_CHARACTERS} characters, got ${pointer.length}`

@@ -1,9 +1,10 @@
 /**
  * A local process with its descendants, as a process group.
  *
- * The child leads its own session and process group (`setsid`), so one signal reaches it and its descendants, except those
- * that leave the group. `finished` resolves once the leader has ended, the rest of the group was killed and the output was
- * read. A process that left the group is not killed. It may keep the output open, which is then read only for a moment.
+ * The child leads its own session and process group (`setsid`), so one signal reaches it and its descendants, except
+ * those that leave the group. `finished` resolves once the leader has ended, the rest of the group was killed and the
+ * output was read. A process that left the group is not killed. It may keep the output open, which is then read only
+ * for a moment.
  */
 import { closeSync } from 'node:fs'
 import type { Subprocess } from 'bun'
@@ -45,7 +46,7 @@ export interface FinishedGroup {
 export interface ProcessGroup {
   /** The leader's pid, which is also the id of the group. */
   readonly pid: number
-  /** What it has written so far. */
+  /** The output so far. */
   readonly stdout: BoundedOutput
   /** Undefined if the streams are merged. */
   readonly stderr: BoundedOutput | undefined
@@ -122,7 +123,10 @@ export function startGroup(options: GroupOptions): ProcessGroup {
   }
 }
 
-/** stdout and stderr can share a pipe of ours, but not one of Bun's. Without ours, a shell merges them and execs the command. */
+/**
+ * stdout and stderr can share a pipe of ours, but not one of Bun's. Without ours, a shell merges them and execs the
+ * command.
+ */
 const mergedByShell = (command: readonly string[]): string[] => ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', ...command]
 
 const endingOf = (child: Subprocess): Ending =>

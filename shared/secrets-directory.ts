@@ -1,11 +1,11 @@
 /**
- * The secrets of a service: one file each, in a directory of the operator. Nothing keeps their values: they are read anew
- * whenever a task starts.
+ * The secrets of a service: one file each, in a directory of the operator. Nothing keeps their values: they are read
+ * anew whenever a task starts.
  *
- * Whoever may write the directory or a file in it decides what tasks get, and whoever may read it has all secrets. So both
- * must belong to root or to the user of the service, and be closed to others. The group may read: systemd and Kubernetes
- * grant access so. A link may not lead out of the directory. A file of the service itself, such as its token, is no
- * secret of tasks.
+ * Whoever may write the directory or a file in it decides what tasks get, and whoever may read it has all secrets. So
+ * both must belong to root or to the user of the service, and be closed to others. The group may read: systemd and
+ * Kubernetes grant access so. A link may not lead out of the directory. A file of the service itself, such as its
+ * token, is no secret of tasks.
  */
 import {
   type BigIntStats,
@@ -26,7 +26,7 @@ import { isSecretName } from './runtime-request/secrets.ts'
 /** Bytes of one secret. */
 export const MAX_SECRET_BYTES = 1024 * 1024
 
-/** How often a file is read that changes meanwhile. */
+/** Maximum reads of a file that changes meanwhile. */
 const MAX_READS = 3
 
 /** Mode bits with which others can read or change, or the group can change. */
@@ -49,8 +49,8 @@ export interface SecretsSettings {
 }
 
 /**
- * The secrets of a service. Throws `UsageError` if `--secrets-dir` cannot be used, or holds a file of the service. Systemd
- * credentials are checked when a secret is read: nobody asked for them to be secrets of tasks.
+ * The secrets of a service. Throws `UsageError` if `--secrets-dir` cannot be used, or holds a file of the service.
+ * Systemd credentials are checked when a secret is read: nobody asked for them to be secrets of tasks.
  */
 export function openSecrets({ secretsDir, credentialsDir = '', ownFiles, otherFiles = [] }: SecretsSettings) {
   const own = Object.values(ownFiles).filter((path) => path !== '')
@@ -98,7 +98,7 @@ export class SecretsDirectory {
     }
   }
 
-  /** What is wrong with asking for `name`, given the `names` there are: a text that continues `secrets.X: `. */
+  /** The fault of a request for the secret `name`, of which `names` exist. The text follows `secrets.X: `. */
   whyUnknown(name: string, names: ReadonlySet<string>): string | undefined {
     if (this.path === '') return NO_SECRETS
     return names.has(name) ? undefined : unknownText(name)

@@ -1,4 +1,4 @@
-/** Where a service listens and who may call it, from its settings. */
+/** The address and the token of a service, from its settings. */
 import { createGuard, type Guard, isLoopback } from './http-guard.ts'
 import { type ListenAddress, parseListenAddress } from './http-service.ts'
 import type { Log, LogFields } from './log.ts'

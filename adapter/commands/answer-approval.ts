@@ -1,4 +1,4 @@
-/** What `taskmill approve` and `taskmill reject` have in common: they answer a task that waits for an approval. */
+/** The common part of `taskmill approve` and `taskmill reject`: the answer to a task that waits for an approval. */
 import { userInfo } from 'node:os'
 import type { ApprovalAnswer } from '../../shared/contract/approval.ts'
 import { UsageError } from '../../shared/errors.ts'

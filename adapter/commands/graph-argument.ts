@@ -19,13 +19,16 @@ export const graphSettings = {
 }
 
 export interface GivenGraph {
-  /** JSON. Of a file in JSON the very bytes: the service judges them. */
+  /** The graph as JSON. A JSON file is passed on unchanged: the service checks it. */
   readonly bytes: Uint8Array
-  /** Where it comes from, for people. */
+  /** The name of the source, for people. */
   readonly name: string
 }
 
-/** Throws `UsageError` for arguments that contradict each other or the graph, `CallFailed` for a file that cannot be read. */
+/**
+ * Throws `UsageError` for arguments that contradict each other or the graph, `CallFailed` for a file that cannot be
+ * read.
+ */
 export async function graphOf(
   positionals: readonly string[],
   values: { readonly file: string; readonly format: string; readonly set: readonly string[] },

@@ -11,7 +11,7 @@ export function knownCommand(name: string, commands: Commands): Command {
   throw new UsageError(`unknown subcommand "${name}" (${remedy})`)
 }
 
-/** What other programs call the same. */
+/** Names of the subcommands in other programs. */
 const SYNONYMS = {
   ps: 'list',
   ls: 'list',

@@ -44,7 +44,7 @@ export const logs = defineCommand({
     return {
       data,
       exitCode: EXIT.success,
-      // What was followed has been shown.
+      // Followed output has already been shown.
       table: async (look) => (follow ? [] : (await import('../table/log.ts')).logLines(data, look)),
     }
   },

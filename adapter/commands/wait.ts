@@ -1,9 +1,9 @@
 /**
  * `taskmill wait`: returns when all tasks have ended, or at the deadline.
  *
- * The service holds each request until its task or graph has ended (`?wait_ms`), so the answer comes without a polling delay. All
- * tasks have to end, so their order does not matter. A service without `wait_ms` answers at once and is then polled every
- * `--interval`.
+ * The service holds each request until its task or graph has ended (`?wait_ms`), so the answer comes without a polling
+ * delay. All tasks have to end, so their order does not matter. A service without `wait_ms` answers at once and is then
+ * polled every `--interval`.
  */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
@@ -71,12 +71,12 @@ export const wait = defineCommand({
 
 export const exitCodeOf = ({ all_terminal }: WaitData) => (all_terminal ? EXIT.success : EXIT.waitTimedOut)
 
-/** What the last look at an argument has shown. */
+/** The last known state of an argument. */
 interface Seen {
   readonly isOpen: boolean
-  /** Whether it has ended otherwise than in success. */
+  /** Whether it ended without success. */
   readonly hasFailed: boolean
-  /** Of a very large graph only the first ones. */
+  /** The tasks of a graph. Only the first ones of a very large graph. */
   readonly tasks: WaitData['tasks']
 }
 

@@ -1,7 +1,7 @@
-/** What a person wrote about a task in its annotations: what it does, and how it is meant to end. Pure. */
+/** Annotations of tasks for people: the title of a task, and its expected end. Pure. */
 import type { ShownTask } from '../../shared/live-view/progress.ts'
 
-/** It changes what `run` and `watch` show and their exit code, not how the task runs. */
+/** Affects the output and the exit code of `run` and `watch`, not the execution of the task. */
 export type Expectation = Partial<Pick<ShownTask, 'title' | 'expect' | 'attempts'>>
 
 /** The annotations `title`, `expect` and `attempts`. Values of other types are left out: a file may have any. */

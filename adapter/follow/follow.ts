@@ -1,6 +1,6 @@
 /**
- * Follows a graph until it has ended: reads it once, then its events. After a lost connection or a restart of the service it
- * resumes after the last event. A service without events is polled with `wait_ms`.
+ * Follows a graph until it has ended: reads it once, then its events. After a lost connection or a restart of the
+ * service it resumes after the last event. A service without events is polled with `wait_ms`.
  */
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
@@ -35,7 +35,7 @@ export class Follower {
     this.#outage = new Outage(signal)
   }
 
-  /** What is wrong with the connection; empty if nothing is. */
+  /** The fault of the connection; empty if there is none. */
   get notice(): string {
     return this.#outage.notice
   }

@@ -3,8 +3,8 @@ import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 import { type Expectation, expectationOf } from './expectation.ts'
 
 /**
- * The bytes to submit: `bytes` with `"scope": "graph"`, so that the same file can be run again and again. A file that has a
- * scope, or is no JSON object, is left as it is; the service judges it.
+ * The bytes to submit: `bytes` with `"scope": "graph"`, so that the same file can be run again and again. A file that
+ * has a scope, or is no JSON object, is left as it is; the service judges it.
  */
 export function withScope(bytes: Uint8Array): Uint8Array {
   const text = new TextDecoder().decode(bytes)
@@ -16,7 +16,7 @@ export function withScope(bytes: Uint8Array): Uint8Array {
   return new TextEncoder().encode(`${text.slice(0, begin)}"scope": "graph"${comma}${text.slice(begin)}`)
 }
 
-/** What the annotations of each task say for people. */
+/** The annotations for people, by task. */
 export function expectationsIn(bytes: Uint8Array): Map<string, Expectation> {
   const graph = jsonOrUndefined(new TextDecoder().decode(bytes))
   const tasks = isObject(graph) && Array.isArray(graph.tasks) ? graph.tasks : []

@@ -1,6 +1,5 @@
 /**
- * Retries while the service is unreachable: growing pauses, a notice for people, and a limit after which a person would look
- * at the service.
+ * Retries while the service is unreachable: with growing pauses, a notice for people, and a time limit.
  */
 import { faultText } from '../../shared/connection-fault.ts'
 import { GrowingPause } from '../../shared/growing-pause.ts'
@@ -17,7 +16,7 @@ export class Outage {
   readonly #onBegin: (notice: string) => void
   readonly #pause = new GrowingPause(PAUSES)
   #since: number | undefined
-  /** What is wrong with the connection; empty if nothing is. */
+  /** The fault of the connection; empty if there is none. */
   notice = ''
 
   /** `onBegin` is called once per outage. */
@@ -26,14 +25,16 @@ export class Outage {
     this.#onBegin = onBegin
   }
 
-  /** The service has answered. */
+  /** Ends the outage, because the service has answered. */
   over(): void {
     this.#pause.reset()
     this.#since = undefined
     this.notice = ''
   }
 
-  /** Waits before the next try. Throws `error` if another try cannot help, or the reason of the signal once it fires. */
+  /**
+   * Waits before the next try. Throws `error` if another try cannot help, or the reason of the signal once it fires.
+   */
   async lost(error: unknown): Promise<void> {
     this.#signal.throwIfAborted()
     if (error instanceof CallFailed && isFinal(error)) throw error

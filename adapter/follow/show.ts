@@ -19,7 +19,7 @@ export interface ShowRequest {
   readonly client: ServiceClient
   readonly graphId: string
   readonly title: string
-  /** What the file of the graph says of its tasks. */
+  /** The annotations for people in the file of the graph. */
   readonly expectations: ReadonlyMap<string, Expectation>
   /** 0: no limit. */
   readonly timeoutMs: number
@@ -53,8 +53,8 @@ export async function showGraph(request: ShowRequest): Promise<Answer> {
 }
 
 /**
- * Shell commands that follow and cancel the graph. A token is never printed: the commands refer to its variable. Ids of graphs
- * are harmless, unless the service is not ours.
+ * Shell commands that follow and cancel the graph. A token is never printed: the commands refer to its variable. Ids of
+ * graphs are harmless, unless the service is not ours.
  */
 function commandsFor(request: ShowRequest): string {
   return `To follow it: ${commandFor(request, 'watch')}\nTo stop it:   ${commandFor(request, 'cancel')}`
@@ -70,7 +70,7 @@ function commandFor({ graphId, client: { baseUrl }, env }: ShowRequest, verb: st
   return `${token}${commandLine(thisProgram(env.PATH), verb, subject, ...address)}`
 }
 
-/** How to answer the first task that waits for an approval; empty if none does. */
+/** The commands to answer the first task that waits for an approval; empty if none waits. */
 function approvalNotice(request: ShowRequest, graph: FollowedGraph): string {
   const [first, ...others] = graph.asking
   if (first === undefined) return ''

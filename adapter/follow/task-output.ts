@@ -1,8 +1,8 @@
 /**
  * Reads the output of a task, both streams at the same time.
  *
- * A followed stream is read one attempt at a time. The headers of each answer say which attempt it is and at which byte it
- * begins, so the client can ask for the rest after a lost connection.
+ * A followed stream is read one attempt at a time. The headers of each answer say which attempt it is and at which byte
+ * it begins, so the client can ask for the rest after a lost connection.
  */
 import { BoundedOutput } from '../../shared/bounded-output.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
@@ -69,7 +69,7 @@ export class TaskOutput {
   }
 }
 
-/** One stream, and how far it has been read. */
+/** A stream and the position up to which it was read. */
 class OutputStream {
   readonly #client: ServiceClient
   readonly #name: string

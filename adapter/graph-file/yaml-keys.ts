@@ -1,9 +1,9 @@
 /**
- * Finds keys that a YAML mapping has twice, and tags. Bun's parser keeps the last value of such a key and ignores most tags, so
- * a slip of the indentation would lose a field in silence. Pure.
+ * Finds keys that a YAML mapping has twice, and tags. Bun's parser keeps the last value of such a key and ignores most
+ * tags, so a slip of the indentation would lose a field in silence. Pure.
  *
- * The text is known to be YAML, so a scan of lines is enough: it follows block mappings by their column, skips scalars, and
- * reads flow collections by their brackets. It gives up on explicit keys (`? key`), which no graph needs.
+ * The text is known to be YAML, so a scan of lines is enough: it follows block mappings by their column, skips scalars,
+ * and reads flow collections by their brackets. It gives up on explicit keys (`? key`), which no graph needs.
  */
 
 export interface KeyFault {
@@ -83,7 +83,7 @@ class KeyScan {
     this.#entry(line, column)
   }
 
-  /** What begins at `column`: items of sequences, then a key or a value. */
+  /** Reads the node at `column`: items of sequences, then a key or a value. */
   #entry(line: string, column: number): void {
     let dash: number | undefined
     let at = column
@@ -136,7 +136,7 @@ class KeyScan {
     return { text: text.startsWith('*') ? undefined : text, end: start + colon + 1 }
   }
 
-  /** Where the node begins whose anchor and tag are at `at`. */
+  /** The start of the node after the anchor and tag at `at`. */
   #withoutProperties(line: string, at: number): number {
     let start = at + line.slice(at).search(/\S|$/)
     for (;;) {
@@ -167,7 +167,9 @@ class KeyScan {
     while (this.#row + 1 < this.#lines.length && isInside(this.#lines[this.#row + 1]!)) this.#row++
   }
 
-  /** From the quote at `at` of the current line. Returns the place behind the other one, which may be on a later line. */
+  /**
+   * From the quote at `at` of the current line. Returns the place behind the other one, which may be on a later line.
+   */
   #skipQuoted(at: number): number {
     const quote = this.#lines[this.#row]![at]
     let i = at + 1

@@ -83,7 +83,7 @@ async function finalStates(states: readonly ServiceState[], options: Options): P
 const probedAgain = async (state: ServiceState): Promise<ServiceState> =>
   isMissing(state) ? { ...state, probe: await probe(state.service.target) } : state
 
-/** What the starters of one call share. */
+/** State that the starters of one call share. */
 interface StartContext {
   readonly docker: Docker
   /** Runs `docker compose up` in the first call; later calls share its result. */

@@ -1,9 +1,9 @@
 /**
  * Runs docker commands with our environment, captured output and a time limit.
  *
- * The docker command only asks its daemon, so killing one that hangs ends nothing else. Each command leads a process group,
- * because wrappers and plug-ins run below it. Commands under way end with the client. A process that docker leaves behind
- * on purpose (podman's monitor of a container) may keep the output open; we do not wait for it.
+ * The docker command only asks its daemon, so killing one that hangs ends nothing else. Each command leads a process
+ * group, because wrappers and plug-ins run below it. Commands under way end with the client. A process that docker
+ * leaves behind on purpose (podman's monitor of a container) may keep the output open; we do not wait for it.
  */
 import { formatDuration } from '../../shared/duration.ts'
 import { messageOf } from '../../shared/errors.ts'
@@ -17,7 +17,7 @@ export interface DockerRun {
   /** The last 64 KiB of each stream. */
   readonly stdout: string
   readonly stderr: string
-  /** What went wrong, with docker's own last line. Empty if nothing did. */
+  /** The error, with the last line of docker. Empty if there was none. */
   readonly fault: string
   /** Commands to try, for known faults. */
   readonly hints: readonly string[]

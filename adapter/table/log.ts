@@ -2,7 +2,7 @@
 import { visibleLines } from '../../shared/visible-text.ts'
 import type { Look } from './look.ts'
 
-/** What it wrote to standard output, then to standard error. On a terminal lines are broken, not cut. */
+/** Standard output, then standard error. On a terminal, lines are broken, not cut. */
 export const logLines = (
   { stdout, stderr, truncated }: { readonly stdout: string; readonly stderr: string; readonly truncated: boolean },
   { paint }: Look,

@@ -1,6 +1,6 @@
 /** Why a task waits, in words. Pure. */
 
-/** What the service says. Newer services may have other reasons. */
+/** The reason in the answer of the service. Newer services may have other reasons. */
 export interface WaitingReason {
   readonly reason?: string | undefined
   readonly tasks?: readonly string[] | undefined

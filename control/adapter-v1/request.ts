@@ -17,7 +17,7 @@ type Action = NonNullable<AgentActionRequest['action']>
 /** A request in which nothing is null and no field has the wrong type. What was not given is absent. */
 export type DecodedRequest = Omit<AgentActionRequest, 'action'> & { readonly action: Action & { kind: string } }
 
-/** Where a request may hold a graph, which may be large. */
+/** The paths of graphs in a request. Graphs may be large. */
 const GRAPHS: LongArrays = { action: { input: { tasks: true, task_graph: { tasks: true } } } }
 
 const requestCheck = checkOf(AgentActionRequest)
@@ -39,7 +39,7 @@ export function checkRequest(given: unknown, unknownFields: UnknownFields): Deco
   return { ...request, action: { ...action, kind: action.kind } }
 }
 
-/** What other interfaces for tools call the fields of an action. */
+/** Names of the fields of an action in other interfaces. */
 const ACTION_SYNONYMS: Synonyms = {
   ...{ arguments: 'input', args: 'input', params: 'input', parameters: 'input', tool: 'tool_name', type: 'kind' },
   ...{ dependencies: 'depends_on', retries: 'retry', max_retries: 'retry', id: 'action_id' },

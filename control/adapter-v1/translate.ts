@@ -1,5 +1,6 @@
 /**
- * An action to a graph of tasks and a trace of how it was understood. Pure: the same request and id give the same graph.
+ * An action to a graph of tasks and a trace of how it was understood. Pure: the same request and id give the same
+ * graph.
  *
  * Actions become tasks of the newer form (`type` and `tool_name`, parameters in `input`). Annotations say on whose
  * behalf; those of the adapter win over a task's own, and these over `metadata`.
@@ -35,7 +36,7 @@ export interface TranslateOptions {
 export interface Translation {
   /** Without the annotations of the adapter, which are the same for all and may be long. */
   readonly tasks: TaskInput[]
-  /** Of a submitted graph. */
+  /** The options of a submitted graph. */
   readonly options: GraphOptions
   /** The task with all of its annotations. */
   readonly annotate: (task: TaskInput) => TaskInput

@@ -8,7 +8,7 @@ export interface WaitBounds {
   readonly limitMs: number
   /** Beginning of the error message: the operation. */
   readonly what: string
-  /** What is missing at the limit, for the error message: `answer`, `connection`. */
+  /** The missing thing, for the error message: `answer`, `connection`. */
   readonly missing: string
   /** Releases resources of the wait. Called once, at its end. */
   readonly release: () => void

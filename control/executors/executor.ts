@@ -2,8 +2,8 @@
  * What runs a task of one type.
  *
  * An executor gets a task and a context. It returns the result, directly or as a promise, or throws. It owns what it
- * starts: when `context.signal` aborts, it ends everything before it returns or throws. The scheduler knows why the signal
- * aborted and words the failure. An executor that returns a plain value costs no promise.
+ * starts: when `context.signal` aborts, it ends everything before it returns or throws. The scheduler knows why the
+ * signal aborted and words the failure. An executor that returns a plain value costs no promise.
  */
 import type { TObject } from '@sinclair/typebox'
 import type { BoundedOutput } from '../../shared/bounded-output.ts'
@@ -18,7 +18,7 @@ export type StopReason = 'timeout' | 'cancelled' | 'interrupted'
 /** The streams of a running attempt, under the names that they have in its result: `stdout`, `stderr`, `output`. */
 export type OutputSoFar = Readonly<Record<string, BoundedOutput>>
 
-/** What an executor may know of a task. */
+/** The fields of a task that executors may use. */
 export interface ExecutableTask {
   readonly id: string
   readonly type: string
@@ -37,21 +37,21 @@ export interface ExecutorContext {
   /** 1-based. */
   readonly attempt: number
   readonly traceId: string
-  /** Its lines carry the trace id, task id and attempt. */
+  /** A log whose lines carry the trace id, task id and attempt. */
   readonly log: OpenLog
   /** Unique name of this attempt within the service. Its processes have it in their environment as TASKMILL_ATTEMPT. */
   readonly attemptId: string
   /** Call it before the first visible effect. From then on the attempt number is on disk. */
   begin(): void
   /**
-   * The handle that this attempt recorded with `handOver` before the service restarted: follow it. The attempt keeps its
-   * number. Undefined for an attempt that starts now.
+   * The handle that this attempt recorded with `handOver` before the service restarted: follow it. The attempt keeps
+   * its number. Undefined for an attempt that starts now.
    */
   readonly handle: Handle | undefined
   /**
-   * Records that a remote service runs the attempt. Call it before `begin`, with the id that the request will carry, and
-   * again once the remote service has accepted it. Such an attempt continues when this service stops. Undefined records
-   * that the remote service does not have the attempt.
+   * Records that a remote service runs the attempt. Call it before `begin`, with the id that the request will carry,
+   * and again once the remote service has accepted it. Such an attempt continues when this service stops. Undefined
+   * records that the remote service does not have the attempt.
    */
   handOver(handle: Handle | undefined): void
   /** Call it if an attempt from before a restart is still running. Its timeout counts again from then on. */
@@ -66,16 +66,18 @@ export interface ExecutorContext {
   progress(message?: string, data?: unknown): void
 }
 
-/** What a hook returns, directly or as a promise: a replacement, or nothing to change nothing. */
+/**
+ * The return value of a hook, directly or as a promise. Undefined changes nothing; any other value is a replacement.
+ */
 // biome-ignore lint/suspicious/noConfusingVoidType: a hook that only observes returns nothing
 type Instead<T> = T | void | Promise<T | void>
 
 /**
- * Hooks around an execution. All are optional, are awaited, and get the same context, whose signal they must respect. An
- * error that a hook throws fails the attempt, as if the execution had thrown it.
+ * Hooks around an execution. All are optional, are awaited, and get the same context, whose signal they must respect.
+ * An error that a hook throws fails the attempt, as if the execution had thrown it.
  *
- * If `beforeExecute` did not throw, exactly one of `afterExecute` and `onError` runs, even if the signal has aborted. So
- * they can release what `beforeExecute` acquired.
+ * If `beforeExecute` did not throw, exactly one of `afterExecute` and `onError` runs, even if the signal has aborted.
+ * So they can release what `beforeExecute` acquired.
  */
 export interface ExecutorHooks {
   /** Throws to refuse the task, or returns a replacement of the input. Runs before the execution. */
@@ -95,14 +97,14 @@ export interface ForgottenTask extends ExecutableTask {
   readonly handle: Handle | undefined
 }
 
-/** Where the reading of an output begins: at a byte, or at its last lines. */
+/** The first byte to read in an output, or the number of its last lines. */
 export type LogStart = { readonly offset: number } | { readonly tail: number }
 
 /** Which output of a delegated attempt is read. */
 export interface LogRequest {
   readonly stream: 'stdout' | 'stderr'
   readonly start: LogStart
-  /** Told the position of the first byte, before it is yielded. */
+  /** Called with the position of the first byte, before the byte is yielded. */
   readonly onStart: (offset: number) => void
   /** Undefined: only what is there. Else the reading goes on until the attempt has ended, or this is true. */
   readonly untilOver: (() => boolean) | undefined
@@ -113,9 +115,15 @@ export interface LogRequest {
 
 /** Extra methods of executors that delegate to a remote service. */
 export interface HandingOver {
-  /** The executor limits by itself how long it takes to return after the signal. The scheduler does not abandon it earlier. */
+  /**
+   * The executor limits by itself how long it takes to return after the signal. The scheduler does not abandon it
+   * earlier.
+   */
   readonly boundsItsStop?: boolean
-  /** Kills a delegated attempt that nobody follows, at once or as soon as the remote service is reachable. Must not throw. */
+  /**
+   * Kills a delegated attempt that nobody follows, at once or as soon as the remote service is reachable. Must not
+   * throw.
+   */
   killRemote?(task: ExecutableTask, handle: Handle): void
   /**
    * The result so far of a running attempt. Throws `ExecutionError` if the remote service does not answer.
@@ -127,11 +135,13 @@ export interface HandingOver {
    */
   readLog?(handle: Handle, request: LogRequest): AsyncIterable<Uint8Array>
   /**
-   * What delegated attempts wait for in the remote service, in words, by id of their handles; those that execute are left
-   * out. Resolves within a moment, whether or not the remote service answers. Must not throw.
+   * What delegated attempts wait for in the remote service, in words, by id of their handles; those that execute are
+   * left out. Resolves within a moment, whether or not the remote service answers. Must not throw.
    */
   waitingFor?(handles: readonly Handle[]): Promise<ReadonlyMap<string, string>>
-  /** What the remote service would do with a task. Nothing is kept there. Throws `ExecutionError` with its refusal. */
+  /**
+   * Asks the remote service for the plan of a task. The service stores nothing. Throws its refusal as `ExecutionError`.
+   */
   plan?(
     task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout'>,
     call: { readonly traceId: string; readonly signal: AbortSignal },
@@ -155,7 +165,9 @@ export interface ToolParameters {
 export interface InputReview {
   /** The parameters of a tool. Undefined accepts any parameter. */
   parametersOf?(toolName: string | undefined): ToolParameters | undefined
-  /** Throws the `ExecutionError` that every attempt would fail with. The task is accepted, with a warning in the answer. */
+  /**
+   * Throws the `ExecutionError` that every attempt would fail with. The task is accepted, with a warning in the answer.
+   */
   checkInput?(toolName: string | undefined, input: unknown): void
 }
 

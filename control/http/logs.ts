@@ -14,7 +14,7 @@ import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 /** Most lines of `tail`. */
 export const MAX_TAIL_LINES = 100_000
 
-/** Told of a reader who waits for output, or has some to take. */
+/** Is told when a reader waits for output, and when it has output to read. */
 interface Patience {
   waits(): void
   takes(): void

@@ -6,7 +6,10 @@ import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-se
 import { described, empty, json } from '../../shared/openapi/route.ts'
 import type { OperationParts } from '../operations/parts.ts'
 
-/** Bytes of one message. It is parsed in one go, so a larger one would block other requests; POST /tasks takes larger graphs. */
+/**
+ * Bytes of one message. It is parsed in one go, so a larger one would block other requests; POST /tasks takes larger
+ * graphs.
+ */
 export const MAX_MCP_BODY_BYTES = 4 * 1024 * 1024
 
 /** Seconds without a byte after which an answer is given up: longer than a tool may wait. */
@@ -29,7 +32,7 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
       handler ??= load()
       const { serve } = await handler
       const body = parsed(bytes)
-      // What is no JSON is answered by the protocol, which wants to see for itself.
+      // The protocol handler parses the body and answers a body that is not JSON.
       if (body === undefined) return serve(withBody(request, bytes), undefined, traceIdOf(set))
       return serve(request, body, traceIdOf(set))
     },

@@ -1,6 +1,8 @@
-/** How deeply a JSON value is nested. Pure. */
+/** Limits the nesting of JSON values. Pure. */
 
-/** Levels of arrays and objects that a value may have. Deeper values exhaust the stack of the functions that walk them. */
+/**
+ * Levels of arrays and objects that a value may have. Deeper values exhaust the stack of the functions that walk them.
+ */
 export const MAX_JSON_DEPTH = 200
 
 /** Whether `value` has at most `levels` levels of arrays and objects. */

@@ -52,7 +52,7 @@ export function* jsonPieces(value: unknown): Generator<string, void, void> {
 
 /** Bytes of the JSON text of `value`; undefined if there are more than `maxBytes`, as soon as that is known. */
 export function* jsonBytes(value: unknown, maxBytes: number): Steps<number | undefined> {
-  // Its quotes and escapes only add to it, and a character has at least one byte.
+  // A lower bound: a character has at least one byte, and quotes and escapes add more.
   if (typeof value === 'string' && value.length > maxBytes) return undefined
   let bytes = 0
   for (const piece of jsonPieces(value)) {
@@ -74,7 +74,7 @@ export function* jsonText(value: unknown): Steps<string> {
 }
 
 export interface JsonDigest {
-  /** Of the JSON text in UTF-8, in hexadecimal digits. */
+  /** Hash of the JSON text in UTF-8, in hexadecimal digits. */
   readonly sha256: string
   readonly bytes: number
 }

@@ -24,7 +24,7 @@ const CLOSE_ARRAY: number = 0x5d
 
 const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
-/** What `skipValue` returns where a yield is due. */
+/** Return value of `skipValue` when a yield is due. */
 export const UNFINISHED = -1
 
 /** A position in the bytes that moves over the structure around the members of a container. */
@@ -32,7 +32,7 @@ export class Scan {
   at: number
   /** Number of fields of the object that `skipValue` has passed or is inside of. */
   fields = 0
-  /** Where `skipValue` stopped for a yield inside a value, and the depth there. */
+  /** The position at which `skipValue` stopped for a yield, and the depth there. */
   #unfinishedAt: number | undefined
   #depth = 0
 

@@ -1,4 +1,4 @@
-/** What is wrong with an answer of a server. The SDK drops an answer that it cannot read, and its caller waits for ever. Pure. */
+/** Finds invalid answers of a server. The SDK drops such answers, and their callers would wait for ever. Pure. */
 import { Type } from '@sinclair/typebox'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { checkOf } from '../json/schema-check.ts'
@@ -11,7 +11,9 @@ export const isAnswer = (value: unknown): value is Record<string, unknown> =>
   value.method === undefined &&
   (value.jsonrpc === '2.0' || 'result' in value || 'error' in value)
 
-/** Says what is wrong with `answer`, for whose sake a call fails; undefined if `isRight`, the SDK's own check, takes it. */
+/**
+ * Says what is wrong with `answer`, for whose sake a call fails; undefined if `isRight`, the SDK's own check, takes it.
+ */
 export const answerFault = (
   answer: Readonly<Record<string, unknown>>,
   isRight: (value: unknown) => boolean,

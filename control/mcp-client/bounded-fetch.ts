@@ -52,7 +52,7 @@ export class BoundedFetch {
     if (id !== undefined) this.#open.set(id, controller)
     const signal = init.signal ? AbortSignal.any([init.signal, controller.signal]) : controller.signal
     try {
-      // How long an answer may take is the task's timeout; Bun would give up after five minutes.
+      // The timeout of the task limits the wait. Bun alone would give up after five minutes.
       const response = await fetch(url, { ...init, signal, timeout: false } as RequestInit)
       const isResumption = init.method === 'GET' && new Headers(init.headers).has('last-event-id')
       if (isResumption && response.status === METHOD_NOT_ALLOWED) {
@@ -144,7 +144,7 @@ function asMessage(body: unknown): Message | undefined {
   return isObject(value) ? value : undefined
 }
 
-/** What an error says that is meant for no request. */
+/** The message of an error that belongs to no request. */
 function errorTextOf(message: unknown): string | undefined {
   const error = isObject(message) && isObject(message.error) ? message.error : {}
   return typeof error.message === 'string' ? error.message : undefined

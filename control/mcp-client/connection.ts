@@ -1,9 +1,9 @@
 /**
  * A connection to one server: from the handshake, in whichever era of the protocol the server speaks, to its end.
  *
- * The newer era is asked for first (`server/discover`). A server that does not know the question is of the older one and
- * gets the handshake of that (`initialize`); one that ends over the question is started once more and gets it right away.
- * A connection that is lost is never mended: whoever needs the server opens another one.
+ * The newer era is asked for first (`server/discover`). A server that does not know the question is of the older one
+ * and gets the handshake of that (`initialize`); one that ends over the question is started once more and gets it right
+ * away. A connection that is lost is never mended: whoever needs the server opens another one.
  */
 import type { Client, Tool, Transport } from '@modelcontextprotocol/client'
 import { VERSION } from '../../shared/version.ts'
@@ -34,13 +34,13 @@ const NEVER_MS = 2 ** 31 - 1
 export type Era = 'modern' | 'legacy'
 
 export interface ConnectionOptions extends Omit<StdioTransportOptions, 'server'> {
-  /** What is known of the server; undefined: to be found out. */
+  /** The generation of the protocol that the server is known to speak; undefined before the first connection. */
   readonly era: Era | undefined
   /** Ends the opening. */
   readonly signal: AbortSignal
 }
 
-/** What a server reports while it works. */
+/** A progress report of a server. */
 export interface Progress {
   readonly progress: number
   readonly total?: number | undefined
@@ -59,11 +59,11 @@ export interface ToolResult {
   readonly isError?: boolean
 }
 
-/** What a server offers. */
+/** The tools of a server. */
 export interface ToolList {
   /** Each by a name of its own. */
   readonly tools: readonly Tool[]
-  /** What had to be left out, in words. */
+  /** A sentence on the tools that were left out. */
   readonly fault: string | undefined
 }
 
@@ -111,7 +111,7 @@ export class McpConnection {
     const client = new sdk.Client(
       { name: 'taskmill', version: VERSION },
       {
-        // Nobody here can answer a server's questions, so it is told of no capability.
+        // This client cannot answer requests of servers, so it declares no capabilities.
         capabilities: {},
         versionNegotiation: {
           mode: 'auto',
@@ -179,7 +179,7 @@ export class McpConnection {
     }
   }
 
-  /** What the tool answered, which may be that it failed. Throws `McpFault`. */
+  /** Resolves with the answer of the tool, which may be a failure. Throws `McpFault`. */
   async call(tool: string, args: Record<string, unknown>, { signal, onProgress }: CallOptions): Promise<ToolResult> {
     this.#openCalls++
     try {
@@ -221,7 +221,7 @@ export class McpConnection {
   }
 }
 
-/** Of tools with the same name the first counts. A schema that is too deep could not be shown to anybody. */
+/** Of tools with the same name, the first counts. Leaves out schemas that are too deep to be shown. */
 function usable(listed: readonly Tool[], server: string): ToolList {
   const byName = new Map<string, Tool>()
   for (const tool of listed) if (!byName.has(tool.name)) byName.set(tool.name, tool)
@@ -253,7 +253,7 @@ function transportTo(
     fetch: bounded.fetch,
     requestInit: { headers: { ...server.headers } },
   })
-  // Whoever connects keeps the handlers that are there already.
+  // The client keeps handlers that are set before it connects.
   transport.onmessage = (message) => {
     if ('id' in message && !('method' in message)) bounded.answered(message.id)
   }

@@ -10,7 +10,7 @@ export interface FaultContext {
   readonly server: McpServerConfig
   /** Whether it was one that we have started, and is there no more. */
   readonly isGone: () => boolean
-  /** What is known about why the server is gone; empty when nothing is. */
+  /** The known reason why the server is gone. Empty if unknown. */
   readonly explain: () => string
 }
 
@@ -50,7 +50,7 @@ function placeOf(url: string): string {
   return origin + pathname
 }
 
-/** What servers answer to a session that they do not know, as after their restart. */
+/** Answers of servers to an unknown session, as after a restart of the server. */
 const SESSION_GONE = new Set<number | undefined>([400, 404, 410])
 
 const GONE = new Set<unknown>(['CONNECTION_CLOSED', 'NOT_CONNECTED'])

@@ -1,9 +1,9 @@
-/** What an MCP server, or the way to it, did wrong: with the code that a task's failure gets. */
+/** A fault of an MCP server or of the connection to it, with the error code for the task. */
 import type { ErrorCode } from '../../shared/contract/control.ts'
 
 export class McpFault extends Error {
   override name = 'McpFault'
-  /** What the server answered, where it did. */
+  /** The answer of the server, if there was one. */
   readonly result: unknown
   /** The connection is of no use any more: `unheard` if the server surely did nothing, `unknown` if it may have. */
   readonly lost: 'unheard' | 'unknown' | undefined

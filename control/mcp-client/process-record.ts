@@ -12,7 +12,7 @@ export class ProcessRecord {
   readonly #path: string
   readonly #log: Log
   readonly #running = new Map<number, ProcessIdentity>()
-  /** What an earlier run has left on record. */
+  /** The processes that an earlier run recorded. */
   readonly earlier: readonly ProcessIdentity[]
 
   constructor(dataDir: string, log: Log) {
@@ -52,7 +52,7 @@ export class ProcessRecord {
   }
 }
 
-/** What cannot be read is no record. */
+/** The recorded processes. None if the file cannot be read or parsed. */
 function readRecord(path: string): ProcessIdentity[] {
   try {
     const record: unknown = JSON.parse(readFileSync(path, 'utf8'))

@@ -109,7 +109,7 @@ export class McpServer {
     return connection
   }
 
-  /** Nobody gets this connection any more. */
+  /** Retires this connection: later calls get another one. */
   #abandon(connection: McpConnection): void {
     connection.retire()
     if (this.#opened !== connection) return

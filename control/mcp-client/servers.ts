@@ -24,10 +24,10 @@ export interface ToolCall {
 
 export type CallAnswer = { readonly server: string; readonly tool: string } & ToolResult
 
-/** What servers that we start need of the service. */
+/** The parts of the service that local servers need. */
 export interface McpServersOptions {
   readonly killGraceMs: number
-  /** What every program of ours gets to see of an environment. */
+  /** The environment variables that every started program gets. */
   readonly env: Readonly<Record<string, string>>
   /** The mark of the data directory. */
   readonly serviceId: string
@@ -92,7 +92,7 @@ export class McpServers {
     }
   }
 
-  /** What the tool answered; an echo at once. Throws `McpFault`. */
+  /** Resolves with the answer of the tool. The builtin echo answers at once. Throws `McpFault`. */
   call({ server, tool, args }: ToolCall, options: CallOptions): EchoResult | Promise<CallAnswer> {
     const [given, name] = server === undefined ? this.#split(tool) : [server, tool]
     const isBuiltin = given === BUILTIN_SERVER || (given === undefined && name === ECHO)

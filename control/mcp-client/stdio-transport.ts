@@ -24,14 +24,14 @@ import { MAX_MESSAGE_BYTES } from './limits.ts'
 /** Bytes that wait until the program reads its standard input. More means that it does not. */
 export const MAX_UNSENT_BYTES = 16 * 1024 * 1024
 
-/** Of all that a server may tell without being asked, what somebody here listens to. */
+/** The notifications of servers that this client handles. */
 const WANTED_NOTIFICATIONS = new Set(['notifications/progress', 'notifications/tools/list_changed'])
 
 export interface StdioTransportOptions {
   readonly server: StdioServerConfig
-  /** What every program gets to see of an environment; its own comes on top. */
+  /** The environment variables that every program gets. Configured ones are added. */
   readonly env: Readonly<Record<string, string>>
-  /** By what a restart knows it: its TASKMILL_ATTEMPT. */
+  /** The value of TASKMILL_ATTEMPT, by which a restart finds the process. */
   readonly mark: string
   /** Milliseconds between TERM and KILL. */
   readonly killGraceMs: number
@@ -42,7 +42,7 @@ export interface StdioTransportOptions {
   readonly log: Log
 }
 
-/** What the transport needs of the SDK. */
+/** The parts of the SDK that the transport needs. */
 export interface AnswerRules {
   /** Whether it takes `value` for an answer. */
   readonly isRight: (value: unknown) => boolean
@@ -215,7 +215,7 @@ export class StdioTransport implements Transport {
     return this.#isClosing
   }
 
-  /** What there is to say about a program that did not do what was asked of it. */
+  /** The exit status and the last output of a failed program, for error messages. */
   explain(): string {
     const parts = [this.#fault ?? this.#endingText()]
     if (this.#strayLine !== undefined) parts.push(`it wrote to its standard output: ${this.#strayLine}`)

@@ -1,9 +1,9 @@
 /**
  * `POST /mcp`: the service as an MCP server, by the official SDK, in both eras of the protocol.
  *
- * Each request has a server object of its own and nothing is kept between requests: there are no sessions, an agent only
- * remembers ids of tasks. A failed tool call is an answer with `isError`, so that the model reads it; protocol errors are
- * for malformed calls.
+ * Each request has a server object of its own and nothing is kept between requests: there are no sessions, an agent
+ * only remembers ids of tasks. A failed tool call is an answer with `isError`, so that the model reads it; protocol
+ * errors are for malformed calls.
  */
 import {
   CLIENT_CAPABILITIES_META_KEY,
@@ -154,7 +154,7 @@ const formsFor = ({ questions }: NeedsAnswers) =>
     }),
   )
 
-/** What a model reads of a call that failed. */
+/** The text about a failed call, for the model. */
 function refusalText(error: unknown): string {
   if (error instanceof NotFound) {
     return `${error.message} (${error.subject === 'graph' ? 'list_graphs' : 'list_tasks'} shows what there is)`

@@ -21,9 +21,9 @@ export interface Tool<I extends TObject = TObject> {
   readonly description: string
   readonly input: I
   readonly answer: TObject
-  /** It changes nothing. */
+  /** Whether the tool changes nothing. */
   readonly isReadOnly?: boolean
-  /** It may undo or overwrite something. */
+  /** Whether the tool may undo or overwrite something. */
   readonly isDestructive?: boolean
   /** Its answer, or `NeedsAnswers`. Throws `ServiceError`, whose text the model gets. */
   run(input: Static<I>, parts: OperationParts, context: ToolContext): Promise<object>
@@ -32,7 +32,9 @@ export interface Tool<I extends TObject = TObject> {
 /** Infers the type of the input of `run` from the schema. */
 export const defineTool = <I extends TObject>(tool: Tool<I>): Tool => tool as unknown as Tool
 
-/** Levels of a field: those of `params`, and a list of tasks around them. Formatting deeper values overflows the stack. */
+/**
+ * Levels of a field: those of `params`, and a list of tasks around them. Formatting deeper values overflows the stack.
+ */
 const MAX_FIELD_LEVELS = MAX_JSON_DEPTH + 2
 
 /** Characters of a string that an error repeats. */

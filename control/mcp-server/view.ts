@@ -53,7 +53,7 @@ export function viewWithResult(task: Task, room: ResultRoom): TaskView {
   return { ...view, result_omitted: `call get_logs with {"task_id": ${JSON.stringify(task.address)}}` }
 }
 
-/** How many of `tasks` are in which state. */
+/** The number of `tasks` in each state. */
 export function statusCounts(tasks: Iterable<Task>): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { status } of tasks) counts[status] = (counts[status] ?? 0) + 1

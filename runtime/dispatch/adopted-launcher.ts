@@ -1,7 +1,7 @@
 /** The launcher of a task that an earlier service started. */
 import type { Launcher, LauncherEnd } from '../launcher/launcher-host.ts'
 
-/** Nothing reports its end, so its lock is checked. */
+/** Checks the lock of the launcher, because no message reports its end. */
 export class AdoptedLauncher implements Launcher {
   readonly #isAlive: () => boolean
   readonly #gone = Promise.withResolvers<LauncherEnd>()

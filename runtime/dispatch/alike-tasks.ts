@@ -20,7 +20,7 @@ export class AlikeTasks<T> {
   readonly asking: Asking
   /** The tenant whose quota counts, if one does. */
   readonly lane: string | undefined
-  /** What holds the first task, as far as the current search has found out. */
+  /** The cause that holds the first task, if the current search knows it. */
   hold: Hold | null = null
   #entries: Entry<T>[] = []
   #front = 0
@@ -40,7 +40,7 @@ export class AlikeTasks<T> {
     return this.#entries[this.#front]!.ticket
   }
 
-  /** How often the first task was overtaken. */
+  /** Number of times that the first task was overtaken. */
   get overtaken(): number {
     return this.#marks
   }

@@ -68,7 +68,7 @@ export interface DispatcherOptions {
   readonly log: Log
 }
 
-/** What is written down with a reservation, before the launch. */
+/** The change that is recorded with a reservation, before the launch. */
 export interface Reserved {
   readonly patch: { readonly launch_boot_id: string; readonly reserved_at: number; readonly released_at: null }
   readonly events: readonly NewEvent[]
@@ -251,8 +251,8 @@ export class Dispatcher {
   }
 
   /**
-   * Nothing of the task runs any more. Once its workspace has only its outputs, its reservation is released; others see the
-   * end when it is durable.
+   * Nothing of the task runs any more. Once its workspace has only its outputs, its reservation is released; others see
+   * the end when it is durable.
    */
   async #end(record: FlightRecord, found: Ending): Promise<void> {
     const { ledger, inFlight, outputs, ends, totals } = this.#options

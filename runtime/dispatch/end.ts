@@ -43,7 +43,7 @@ export class Ends {
     this.#options = options
   }
 
-  /** How the task of a launch ended, once that is over. Never rejects. */
+  /** Resolves with the end of the task when the launch is over. Never rejects. */
   async afterLaunch(record: FlightRecord, launch: Launch): Promise<Ending> {
     // The launcher says that the outcome is there before it syncs that: what we commit now is as durable, and sooner.
     const { exitCode, error } = await launch.over
@@ -55,7 +55,7 @@ export class Ends {
     return await this.#fromRecord(record, launch, exitCode)
   }
 
-  /** What the outcome of a task says, where there is one. Throws when that, or the request, cannot be read. */
+  /** The outcome of a task, if there is one. Throws if the outcome or the request cannot be read. */
   fromOutcome(task: LiveTask): Ending | undefined {
     const { outcome } = this.#options.records.read(task)
     return outcome === undefined ? undefined : this.#classified(task, outcome)

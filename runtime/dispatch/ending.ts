@@ -1,4 +1,4 @@
-/** What the end of a task changes in its row and its events. Pure. */
+/** Computes the changes of the row and the events of a task at its end. Pure. */
 import type { ErrorInfo, ResourceUsage } from '../../shared/contract/runtime.ts'
 import type { RuntimeEnd } from '../../shared/contract/runtime-status.ts'
 import { hasEvent, type NewEvent } from '../store/events.ts'
@@ -6,7 +6,7 @@ import type { Change, LiveTask } from '../store/task-store.ts'
 
 const TIMEOUT_TRIGGERED = 'timeout_triggered'
 
-/** How a task ended, from its launcher or from what the service found. Times are milliseconds since 1970. */
+/** The end of a task, as its launcher reported it or the service found it. Times are milliseconds since 1970. */
 export interface Ending {
   readonly status: RuntimeEnd
   readonly error?: ErrorInfo | undefined

@@ -72,7 +72,7 @@ export class Launch {
   }
 }
 
-/** One task in flight. */
+/** A task in flight. */
 export class FlightRecord {
   readonly task: LiveTask
   #phase: Phase = { name: 'reserved' }

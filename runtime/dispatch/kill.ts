@@ -114,7 +114,7 @@ export class Kills {
       throw new Refusal('permission_denied', `kill requires owner '${wanted}'`, { header: 'x-service-owner' })
     }
     if (task === undefined) return
-    // It was just accepted, and will be in the queue or in flight in a moment.
+    // The task was just accepted, and will be in the queue or in flight in a moment.
     if (!task.isEnding && !queue.has(taskId) && !inFlight.has(taskId)) await nextTurn()
     let kill = this.#underWay.get(taskId)
     if (kill === undefined) {

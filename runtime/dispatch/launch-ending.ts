@@ -1,4 +1,4 @@
-/** How a task ended, from the outcome of its launcher, or from what we know without one. */
+/** Determines how a task ended, from the outcome of its launcher or from other facts. */
 import type { Limits } from '../../shared/runtime-request/limits.ts'
 import { type Asked, classify } from '../launcher/classification.ts'
 import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
@@ -36,7 +36,7 @@ export const launchFailed = (message: string, details?: object): Ending => ({
   finishedAt: Date.now(),
 })
 
-/** What is known about a task that has no outcome. */
+/** The known facts about a task without an outcome. */
 export interface Unfinished {
   readonly task: { readonly row: TaskRow }
   readonly phase: LaunchedPhase

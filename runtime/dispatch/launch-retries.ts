@@ -91,7 +91,7 @@ export class LaunchRetries {
     return undefined
   }
 
-  /** That the task is about to be launched is durable before it is. */
+  /** Makes the intent to launch durable before the launch. */
   async #launchAgain(record: FlightRecord): Promise<Ending> {
     const { starts, store, bootId } = this.#options
     const { task } = record

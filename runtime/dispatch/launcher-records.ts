@@ -1,4 +1,4 @@
-/** What launchers have written down about tasks, and whether they are still at work. Reads the directories of tasks. */
+/** Reads the records of launchers in the directories of tasks, and whether the launchers are alive. */
 import { readlinkSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { isLauncherAlive, readRecord, removeRecord, requestKill, type TaskRecord } from '../launcher/launcher-files.ts'

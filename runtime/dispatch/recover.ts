@@ -1,5 +1,5 @@
 /**
- * What a start finds of an earlier service: tasks that wait, run, have ended, or are gone.
+ * Recovers the tasks of an earlier service: they wait, run, have ended, or are gone.
  *
  * Tasks outlive their service. A living launcher is known by the lock it holds. A launcher that is done is known by its
  * outcome, which counts whatever has happened since, even a reboot. A task with neither is lost, with two exceptions.
@@ -34,7 +34,7 @@ export interface RecoveryOptions {
   readonly log: Log
 }
 
-/** How many tasks were found, for the log. */
+/** Numbers of recovered tasks, for the log. */
 export interface Recovered {
   /** For their turn, or for another launch after the machine refused one. */
   waiting: number

@@ -94,7 +94,7 @@ export class Starts {
     return await this.finish(record, launched)
   }
 
-  /** How the task of a launch under way ended, or that the machine refused it. Never rejects. */
+  /** Resolves with the end of the task of a launch, or with the refusal of the machine. Never rejects. */
   async finish(record: FlightRecord, launch: Launch): Promise<Ending> {
     const ending = await this.#options.ends.afterLaunch(record, launch)
     // The next launch needs the lock of the task, which this launcher holds until it is gone.

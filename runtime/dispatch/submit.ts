@@ -1,7 +1,7 @@
 /**
  * Turns a request into an accepted task. The steps are those of the specification, in its order: validate, plan,
- * capacity and quota, queue length, duplicate id. A refused request leaves nothing behind, on disk or in the ledger. A dry
- * run takes the same steps and stops before anything is kept.
+ * capacity and quota, queue length, duplicate id. A refused request leaves nothing behind, on disk or in the ledger. A
+ * dry run takes the same steps and stops before anything is kept.
  */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf, ServiceError } from '../../shared/errors.ts'
@@ -193,7 +193,7 @@ export class Submissions {
   }
 }
 
-/** What the checks of a request found. */
+/** The results of the checks of a request. */
 interface Admission {
   readonly plan: ExecutionPlan
   readonly asking: Asking

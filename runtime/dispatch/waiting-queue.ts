@@ -22,7 +22,7 @@ import type { Asking, Ledger } from '../ledger/ledger.ts'
 import { AlikeTasks } from './alike-tasks.ts'
 
 /**
- * How often a task may be overtaken by tasks that compete with it.
+ * Maximum number of times that competing tasks may overtake a task.
  *
  * Lower: the runtime is idle more often, as slots stay free until the large task fits. At 0 no task overtakes. Higher:
  * a large task waits longer under a steady stream of small ones. With the default of four slots and tasks of a second,
@@ -60,7 +60,7 @@ export class WaitingQueue<T extends WaitingTask> {
     return this.#standing.has(taskId)
   }
 
-  /** What keeps a task from starting now; undefined where it does not wait. Looked up only when somebody asks. */
+  /** The cause that keeps a task from starting now; undefined if it does not wait. Computed on request. */
   waitsFor(taskId: string): WaitingFor | undefined {
     const standing = this.#standing.get(taskId)
     if (standing === undefined) return undefined

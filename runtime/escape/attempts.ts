@@ -6,7 +6,7 @@ export type Verdict = (typeof VERDICTS)[number]
 export interface Attempt {
   readonly name: string
   readonly verdict: Verdict
-  /** What the attempt did and how it ended, for people. */
+  /** The action of the attempt and its end, for people. */
   readonly detail: string
 }
 
@@ -23,7 +23,10 @@ function parseLine(line: string): Attempt {
   return { name, verdict: known, detail }
 }
 
-/** An attempt that the program can make. An attempt with `isAlone` may end the whole sandbox, so it gets its own sandbox. */
+/**
+ * An attempt that the program can make. An attempt with `isAlone` may end the whole sandbox, so it gets its own
+ * sandbox.
+ */
 export interface Listed {
   readonly name: string
   readonly isAlone: boolean

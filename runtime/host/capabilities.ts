@@ -1,5 +1,5 @@
 /**
- * What this host can enforce: as values for plans, and as the manifest for callers.
+ * The capabilities of this host, as values for plans and as the manifest for callers.
  *
  * Determined once, at start. A missing capability has a reason and a remedy.
  */

@@ -1,5 +1,5 @@
 /**
- * How much all tasks may reserve together: what the machine has, within the cgroup limits of the service.
+ * The capacity for the reservations of all tasks: the resources of the machine within the cgroup limits of the service.
  *
  * The limit of each ancestor cgroup applies to the service, too, so the smallest counts. A flag overrides what was
  * found. What cannot be found out is not limited by the ledger.

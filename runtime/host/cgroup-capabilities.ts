@@ -1,4 +1,4 @@
-/** What the cgroups of a service can do, as values for plans. */
+/** The capabilities of the cgroups of a service, as values for plans. */
 import { AVAILABLE, type Capability, type CapabilitySet, missing } from '../intake/capability-set.ts'
 import type { Controller } from './cgroup-files.ts'
 import type { TaskCgroups } from './task-cgroups.ts'

@@ -15,7 +15,7 @@ export function placeOf(path: string, mountInfo = readFileSync('/proc/self/mount
   for (const line of mountInfo.split('\n')) {
     const [mount = '', source = ''] = line.split(' - ')
     const point = unescaped(mount.split(' ')[4] ?? '')
-    // Of two mounts at one place the later one is visible.
+    // Of two mounts at the same path, the later one is visible.
     if (point !== '' && isWithin(path, point) && point.length >= place.path.length)
       place = { path: point, type: source.split(' ')[0] ?? '' }
   }

@@ -1,5 +1,5 @@
 /**
- * Where the cgroup of this process is in the file system, by controller.
+ * The paths of the cgroup of this process in the file system, by controller.
  *
  * A controller belongs to one hierarchy: to one of version 1 if a line of /proc/self/cgroup names it, otherwise to the
  * one of version 2, which may be mounted without any controller. /proc/self/mountinfo says where a hierarchy is

@@ -54,7 +54,7 @@ function isLeft(name: string): boolean {
   return pid !== undefined && namespace === pidNamespace() && !isThere(Number(pid))
 }
 
-/** Any user can make a directory of that name in /tmp, and then it is theirs. */
+/** Checks the owner, because any user can create a directory of that name in /tmp. */
 function remove(path: string): void {
   try {
     const { uid } = lstatSync(path)

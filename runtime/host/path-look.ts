@@ -1,4 +1,4 @@
-/** What a thread finds out about a path (`path-looks.ts`), and that thread. */
+/** The facts about a path, and the thread that finds them (`path-looks.ts`). */
 import { lstatSync, readlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'

@@ -176,7 +176,7 @@ export class PathLooks<Answer = PathInfo> {
       }
     }
     thread.onerror = ({ message }) => {
-      // It may still answer, which must not count as the answer to another look.
+      // The thread may still answer. Its answer must not count for another look.
       thread.onmessage = null
       thread.onerror = null
       thread.terminate()

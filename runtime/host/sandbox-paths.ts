@@ -19,7 +19,7 @@ const RESOLVER = '/etc/resolv.conf'
  */
 export const MAX_SANDBOX_PATHS = 128
 
-/** What each task has of its own, and the file by which the launcher forbids further user namespaces. */
+/** The paths that each task has of its own, and the file with which the launcher forbids further user namespaces. */
 const INDISPENSABLE = ['/dev', '/proc', '/proc/sys/user/max_user_namespaces']
 
 export interface SandboxPaths {
@@ -63,9 +63,9 @@ export function findSandboxPaths({
 }
 
 /**
- * The token file or the secrets of the service: a task that runs as the user of the service could read them, and with the
- * token run tasks without a sandbox. A path below /dev or /proc (`/dev/fd/3`, /dev/shm) needs no mask: each sandbox has
- * its own.
+ * The token file or the secrets of the service: a task that runs as the user of the service could read them, and with
+ * the token run tasks without a sandbox. A path below /dev or /proc (`/dev/fd/3`, /dev/shm) needs no mask: each sandbox
+ * has its own.
  */
 function ownMask(path: string): string[] {
   return path === '' || /^\/(dev|proc)\//.test(resolve(path)) ? [] : [resolve(path)]

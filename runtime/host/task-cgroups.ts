@@ -25,7 +25,7 @@ import { enableDownTo, topOf } from './cgroup-v2.ts'
 import { ownCgroup } from './own-cgroup.ts'
 import { killEach } from './pidfd.ts'
 
-/** Where the processes of a task are counted and limited. The directories do not exist yet; their parents do. */
+/** The cgroups that count and limit the processes of a task. They do not exist yet; their parents do. */
 export type TaskCgroup =
   | { readonly version: 2; readonly path: string }
   /** Either controller may be missing. */

@@ -1,7 +1,7 @@
 /** Threads of `serve` for calls that may never return: workers that run the same program (`main.ts`). */
 import type { LookThread } from './path-looks.ts'
 
-/** What a thread does with each path that it is sent. */
+/** The work of a thread for each path. */
 export type ThreadRole = 'look' | 'sweep'
 
 /** Starts a thread that answers each path. It does not keep the process alive. */

@@ -85,7 +85,7 @@ export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): A
     )
 }
 
-/** What comes after `files/` in the path of a request. The server resolves `.` and `..` in a path, also escaped ones. */
+/** The rest of the path after `files/`. The server has resolved `.` and `..`, also escaped ones. */
 const restOf = (path: string): string => /^\/api\/v1\/tasks\/[^/]*\/files\/(.*)$/.exec(path)?.[1] ?? '..'
 
 function namesOf(path: string): string[] {
@@ -116,8 +116,8 @@ function opened(entry: WorkspaceEntry, path: string): Opened {
 }
 
 /**
- * Bun sends a stream without Content-Length, so the size of the file has a header of its own. HEAD gets no stream: Elysia
- * would read all of it to count its bytes.
+ * Bun sends a stream without Content-Length, so the size of the file has a header of its own. HEAD gets no stream:
+ * Elysia would read all of it to count its bytes.
  */
 function fileAnswer({ fd, size }: Extract<Opened, { kind: 'file' }>, request: Request, path: string): Response {
   let isTaken = false

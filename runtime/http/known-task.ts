@@ -1,4 +1,4 @@
-/** What the routes of one task have in common. */
+/** The common part of the routes of one task. */
 import { Refusal } from '../refusal.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'

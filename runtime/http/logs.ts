@@ -57,7 +57,7 @@ export const addLogRoute = (app: AnyElysia, { store, dataDir }: LogRoutes): AnyE
     }),
   )
 
-/** Where a log is read: from a byte on, or its last lines; so many bytes of it. */
+/** The part of a log to read: from a byte on, or its last lines, and a maximum of bytes. */
 function logRangeOf({ offset, tail, limit }: Record<string, string | undefined>) {
   if (offset !== undefined && tail !== undefined) throw invalidInput('offset and tail exclude each other')
   return {

@@ -38,7 +38,7 @@ export const addMetricsRoute = (app: AnyElysia, { totals, resources }: MetricsSo
     }),
   )
 
-/** What the metrics are measured from. */
+/** The sources of the metrics. */
 interface Measured {
   readonly totals: Totals
   readonly resources: ResourcesSnapshot

@@ -1,5 +1,6 @@
 /**
- * What the host of the service can do, as values: determined once at start (`host/`), read for every task (`plan.ts`).
+ * The capabilities of the host, as values. `host/` determines them once at the start, `plan.ts` reads them for every
+ * task.
  *
  * A missing capability has a reason and a remedy. Names are those of the capability manifest where it has one.
  */

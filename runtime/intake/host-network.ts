@@ -7,7 +7,7 @@
  */
 import type { PlannedSandbox } from '../../shared/contract/runtime.ts'
 
-/** Who may submit tasks to a service: every caller that can connect, or only callers with its token. */
+/** The callers that may submit tasks: every caller that can connect, or only callers with the token. */
 export const ACCESS = ['open', 'token'] as const
 export type Access = (typeof ACCESS)[number]
 
@@ -15,11 +15,11 @@ export type Access = (typeof ACCESS)[number]
 export const CONTROL_ACCESS = ['unknown', ...ACCESS] as const
 
 export interface ServiceAccess {
-  /** Of this service. */
+  /** Access to this service. */
   readonly runtime: Access
   /** Whether every user of the host can read the token file of this service. Default: false. */
   readonly isTokenFilePublic?: boolean
-  /** Of the control service on the same machine. */
+  /** Access to the control service on the same machine. */
   readonly control: (typeof CONTROL_ACCESS)[number]
 }
 
@@ -33,7 +33,7 @@ export interface OpenService {
   readonly isCertain: boolean
 }
 
-/** What a task in a sandbox shares with the host. */
+/** The parts of the host that a task in a sandbox can use. */
 export interface Shared {
   readonly network: boolean
   /** The files of the host, as the user of the service, who can read the token file. */
@@ -49,7 +49,7 @@ export const sharedWithHost = ({ profile, namespaces }: PlannedSandbox, isRoot: 
 })
 
 /**
- * What would keep the token of this service from the task besides a mount namespace, each as an imperative clause.
+ * Measures, besides a mount namespace, that hide the token of this service from the task, each as an imperative clause.
  * Undefined where the task cannot read the token. The network of the task does not matter: another task may connect
  * with the token that this one prints.
  */

@@ -27,7 +27,7 @@ import {
 } from './host-network.ts'
 import { Shortages } from './shortages.ts'
 
-/** What all plans of a service share, besides the capabilities of its host. */
+/** The settings that all plans of a service share, besides the capabilities of its host. */
 export interface PlanSettings {
   /** For tasks that name no mode. */
   readonly capability_mode: CapabilityMode

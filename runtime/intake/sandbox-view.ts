@@ -4,9 +4,9 @@
  * The launcher makes its mount namespace private, opens every source, then applies the list in order
  * (launcher/c/sandbox/view.h). It does not know which paths are hidden. Every decision is made here.
  *
- * Absolute paths are paths of the host. Other names are paths in a tmpfs that the launcher mounts over the host's /dev and
- * works in. The tmpfs holds the private /dev, /tmp and /dev/shm of the task, the empty directories that cover hidden
- * paths, and, for a task with a rootfs, the new root at `root`.
+ * Absolute paths are paths of the host. Other names are paths in a tmpfs that the launcher mounts over the host's /dev
+ * and works in. The tmpfs holds the private /dev, /tmp and /dev/shm of the task, the empty directories that cover
+ * hidden paths, and, for a task with a rootfs, the new root at `root`.
  */
 import { isWithin } from '../../shared/is-within.ts'
 
@@ -21,7 +21,9 @@ export type Mount =
   | readonly [op: 'tmpfs', target: string, options: string]
   /** Creates a directory and its parents. `mode` is octal. */
   | readonly [op: 'dir', target: string, mode: string]
-  /** Creates a mount point for the bind of `source`, with its parents: a directory or an empty file, as the source is. */
+  /**
+   * Creates a mount point for the bind of `source`, with its parents: a directory or an empty file, as the source is.
+   */
   | readonly [op: 'mountpoint', source: string, target: string]
   /** Sets the flags of the mount at `target`. */
   | readonly [op: 'remount', target: string, flags: string]
@@ -39,7 +41,8 @@ export type Mount =
   | readonly [op: 'proc', target: string]
   /**
    * Bind-mounts each entry of the directory `source` into `target`, without the names in `except`. Later masks of host
-   * paths apply to the same paths below `target`, or to nothing if they are outside `source`. Fails if `source` is masked.
+   * paths apply to the same paths below `target`, or to nothing if they are outside `source`. Fails if `source` is
+   * masked.
    */
   | readonly [op: 'bind-entries', source: string, target: string, except: string]
   /** Makes `target` the root and detaches the old root. */
@@ -71,7 +74,7 @@ export const ROOT_SCRIPT = '/script'
  */
 const TMPFS_OPTIONS = 'mode=0755,size=512m,nr_inodes=65536'
 
-/** What programs expect in /dev on every system. A host may lack some of the devices. */
+/** The devices that programs expect in /dev. A host may lack some of them. */
 const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty']
 const LINKS = {
   fd: '/proc/self/fd',
@@ -236,7 +239,9 @@ function memoryOf(kind: Kind): string | undefined {
   return kind === 'tmp' || kind === 'dev' || kind === 'shm' ? IN_MEMORY[kind] : undefined
 }
 
-/** Creates covers, and the mount points of places in the tmpfs. `top` is the directory of the root there, if it has one. */
+/**
+ * Creates covers, and the mount points of places in the tmpfs. `top` is the directory of the root there, if it has one.
+ */
 function mountpoints(places: readonly NestedPlace[], top: string | undefined): Mount[] {
   return places.flatMap((place): Mount[] => {
     const { kind, path, source, outer, memory } = place

@@ -192,7 +192,7 @@ const UNBEGUN: StepWords = {
 }
 
 export interface Explanation {
-  /** One line: what failed, why, the remedy. */
+  /** A line with the failed step, the cause and the remedy. */
   readonly message: string
   readonly details: { readonly step: string; readonly errno: string; readonly remedy?: string }
 }

@@ -129,7 +129,7 @@ class ForkedLauncher implements Launcher {
   readonly #gone = Promise.withResolvers<LauncherEnd>()
   #launch = 0
   #tries = 0
-  /** What another request needs. Undefined once the task has begun. */
+  /** The data to repeat the request. Undefined once the task has begun. */
   #retry: Retry | undefined
   /** Until when the lock is checked, as nobody will tell that it is free. Undefined while the fork server will. */
   #watchedUntilMs: number | undefined

@@ -1,5 +1,5 @@
 /**
- * What launchers and their fork server report to the service: one FIFO for all, one line for each event.
+ * Reads the reports of launchers and their fork server from one FIFO, one line per event.
  *
  * The FIFO stays when the service ends. As long as a launcher has it open, it keeps up to 64 KB of lines for the next
  * service; otherwise they are lost. So a line is only a hint to read a record now. A starting service reads all records

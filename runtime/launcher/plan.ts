@@ -1,4 +1,4 @@
-/** What a launcher is asked to do, as values. */
+/** The work of a launcher, as values. */
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import type { TaskCgroup } from '../host/task-cgroups.ts'
 import type { ViewPaths } from '../intake/sandbox-view.ts'
@@ -8,8 +8,8 @@ export const SANDBOX_FEATURES = [...NAMESPACES, 'seccomp'] as const
 export type SandboxFeature = (typeof SANDBOX_FEATURES)[number]
 
 /**
- * The sandbox of a task. With any features, the task has no capabilities, gains none by execve, and is never root. Without
- * `mount` the task sees the files of the host as they are, and the paths are ignored.
+ * The sandbox of a task. With any features, the task has no capabilities, gains none by execve, and is never root.
+ * Without `mount` the task sees the files of the host as they are, and the paths are ignored.
  */
 export interface LaunchSandbox extends ViewPaths {
   readonly features: readonly SandboxFeature[]

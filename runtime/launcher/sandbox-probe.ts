@@ -1,6 +1,6 @@
 /**
- * Finds out which sandboxes this host allows: the launcher sets up one after the other, runs nothing in it and reports the
- * step that failed (c/sandbox/probe.h).
+ * Finds out which sandboxes this host allows: the launcher sets up one after the other, runs nothing in it and reports
+ * the step that failed (c/sandbox/probe.h).
  *
  * Takes some milliseconds, once for each start of a service.
  */
@@ -8,7 +8,7 @@ import { launcherArguments } from './arguments.ts'
 import type { LauncherProgram } from './embedded.ts'
 import { SANDBOX_FEATURES, type SandboxFeature } from './plan.ts'
 
-/** What is tried: no feature, all together, each alone, a view with a rootfs, and all of it without root. */
+/** The trials: no feature, all together, each alone, a view with a rootfs, and all of these without root. */
 export const PROBED = ['none', 'whole', ...SANDBOX_FEATURES, 'chroot', 'rootless'] as const
 export type Probed = (typeof PROBED)[number]
 

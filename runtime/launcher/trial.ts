@@ -1,4 +1,4 @@
-/** What this host can do for tasks, by trial, as values for plans. For the service and for doctor. */
+/** Tries what this host can do for tasks. Returns values for plans. Used by the service and by doctor. */
 
 import { cgroupCapabilities } from '../host/cgroup-capabilities.ts'
 import type { TaskCgroups } from '../host/task-cgroups.ts'

@@ -18,7 +18,7 @@ export const UNLIMITED = Number.MAX_SAFE_INTEGER
 
 export const NOTHING: Amounts = { task_slots: 0, memory_bytes: 0, pids: 0 }
 
-/** What a task with these limits takes: a slot, and the most memory and pids that it may use. */
+/** The reservation of a task with these limits: a slot, and the maximum memory and pids. */
 export const reservationFor = ({ memory_bytes, pids_max }: ResourceLimits): Reservation => ({
   task_slots: 1,
   ...(memory_bytes !== undefined && { memory_bytes }),
@@ -68,7 +68,7 @@ export function shortOf(asked: Reservation, limits: Amounts, reserved: Amounts =
   return pids > 0 && pids > limits.pids - reserved.pids ? 'pids' : null
 }
 
-/** What is left of a capacity, for the wire: never below 0, and absent where there is no limit. */
+/** The rest of a capacity, for the wire: never below 0, and absent without a limit. */
 export function available(capacity: Capacity, reserved: Amounts): Capacity {
   const { memory_bytes, pids } = capacity
   return {

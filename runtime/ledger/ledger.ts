@@ -86,7 +86,7 @@ export class Ledger {
     return missing === null ? null : { resource: missing }
   }
 
-  /** What keeps a task from starting now, or null. */
+  /** The cause that keeps a task from starting now, or null. */
   holdOn({ tenant, reservation }: Asking): Hold | null {
     const quota = this.#quotaOf(tenant)
     if (quota !== undefined && shortOf(reservation, quota, this.reservedBy(tenant!)) !== null) return 'quota'

@@ -1,4 +1,4 @@
-/** What each tenant may use at a time: `--tenant-quota NAME=slots:N[,memory:BYTES][,pids:N]`, repeatable. Pure. */
+/** Quotas of tenants: `--tenant-quota NAME=slots:N[,memory:BYTES][,pids:N]`, repeatable. Pure. */
 import type { Capacity } from '../../shared/contract/runtime-info.ts'
 import { Expected } from '../../shared/flags.ts'
 
@@ -40,7 +40,7 @@ export function parseTenantQuotas(text: string): TenantQuotas | Expected {
   return quotas as Map<string, Capacity>
 }
 
-/** What is wrong with one counter, such as `memory:1024`, or null. */
+/** The fault of one counter, such as `memory:1024`, or null. */
 function addCounter(quota: Partial<Capacity>, text: string): string | null {
   const [, key = text, digits = ''] = /^([^:]*):(.*)$/.exec(text) ?? []
   if (!isCounter(key)) return `${JSON.stringify(key)} is none of ${Object.keys(COUNTERS).join(', ')}`

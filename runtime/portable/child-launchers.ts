@@ -16,7 +16,7 @@ import { openTaskDirectory } from '../launcher/launcher-files.ts'
 import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost } from '../launcher/launcher-host.ts'
 import type { LaunchPlan } from '../launcher/plan.ts'
 
-/** What all launchers of a service share. */
+/** Settings that all launchers of a service share. */
 interface LaunchSurroundings {
   readonly program: LauncherProgram
   /** Descriptor of the FIFO for lines to the service. */
@@ -27,7 +27,7 @@ interface LaunchSurroundings {
 
 type Launch =
   | { readonly launcher: RunningLauncher }
-  /** It could not be started, for a reason that lies in the task or the machine. */
+  /** Thrown if a launcher could not be started because of the task or the machine. */
   | { readonly error: TaskError }
 
 interface RunningLauncher {

@@ -1,4 +1,4 @@
-/** What the portable launcher could not do: a step of fault.h, and the system's errno. */
+/** A failed step of the portable launcher: its number in fault.h, and the errno. */
 import { constants } from 'node:os'
 import { systemCodeOf } from '../../shared/errors.ts'
 

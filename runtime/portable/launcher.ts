@@ -162,7 +162,7 @@ function exitCodeOf({ ending, reason }: Outcome): number {
   return ending.how === 'signaled' ? EXIT_SIGNAL_BASE + ending.signal : ending.exit_code
 }
 
-/** One line on standard error, whatever the text contains. */
+/** Prints one line on standard error, even if the text has line ends. */
 function complain(text: string): void {
   writeSync(2, `taskmill-launcher: ${text.replace(/\p{Cc}/gu, '?')}\n`)
 }

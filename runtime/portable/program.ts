@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { attempt, Fault } from './fault.ts'
 
-/** Where to search without PATH. */
+/** The directories to search without PATH. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin'
 
 /** Errors after which the search goes on in the next directory. */

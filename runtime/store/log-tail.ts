@@ -1,4 +1,4 @@
-/** Where the last lines of an output file begin. */
+/** Finds the start of the last lines of an output file. */
 import { close, fstat, read } from 'node:fs'
 import { promisify } from 'node:util'
 import { lastLinesStart } from '../../shared/bounded-output.ts'

@@ -1,9 +1,9 @@
 /**
  * An open directory of a task, whose entries are named relative to its descriptor.
  *
- * Another task with the same user may replace a directory by a link at any moment. So every directory is opened by one name,
- * relative to the descriptor of the one before it and never through a link: no path can lead out of the tree. Names are
- * bytes, as not all are valid text. `/proc/self/fd/N/name` names an entry, so this needs Linux.
+ * Another task with the same user may replace a directory by a link at any moment. So every directory is opened by one
+ * name, relative to the descriptor of the one before it and never through a link: no path can lead out of the tree.
+ * Names are bytes, as not all are valid text. `/proc/self/fd/N/name` names an entry, so this needs Linux.
  *
  * Directories are read some hundred names at a time, since the runtime would read one with 400,000 entries as a whole.
  */
@@ -16,7 +16,7 @@ import { loadLibc } from '../../shared/libc.ts'
 const O_PATH = 0o10000000
 const NO_LINK = constants.O_NOFOLLOW
 
-/** What the service needs to read a directory and to move what is in it. */
+/** The mode with which the service can read a directory and move its entries. */
 const OPEN_MODE = 0o700
 
 /** An entry as the directory describes it. `kind` is only a hint: another entry may be there by now. */
@@ -85,7 +85,7 @@ export class OpenDirectory implements Disposable {
     }
   }
 
-  /** Its entries, some hundred at a time. */
+  /** The entries, some hundred at a time. */
   *entries(): Generator<readonly Entry[], void, void> {
     const read = getdents()
     if (read === null) return yield entriesAtOnce(this.fd)

@@ -21,7 +21,7 @@ const FRESH_MS = 1_000
  */
 const BESIDE_REQUEST_BYTES = 128 * 1024
 
-/** How often a request is written: to the directory of its task, to the log of the database, to the database. */
+/** Copies of a request on disk: in the directory of its task, in the log of the database, in the database. */
 const COPIES = 3
 
 export class Readiness {

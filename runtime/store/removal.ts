@@ -17,7 +17,7 @@ const OPEN_MODE = 0o700
 /** Levels below the top that rm removes efficiently. */
 const MAX_LEVEL = 8
 
-/** One character for each byte of a name. */
+/** Decodes each byte of a name as one character. */
 const NAME_ENCODING = 'latin1'
 
 /** Removes `path` and all below it, if it is there. A task may have replaced its directory by anything. */
@@ -85,9 +85,9 @@ const O_PATH = 0o10000000
 /**
  * An open directory, entered without following a link.
  *
- * Another task with the same user may still be in the tree and replace a directory by a link, so that a path leads out of
- * the tree. Names are therefore relative to descriptors: `/proc/self/fd/N/name`. Systems without that have no sandbox whose
- * tasks have fewer rights than the service; there the path counts.
+ * Another task with the same user may still be in the tree and replace a directory by a link, so that a path leads out
+ * of the tree. Names are therefore relative to descriptors: `/proc/self/fd/N/name`. Systems without that have no
+ * sandbox whose tasks have fewer rights than the service; there the path counts.
  */
 class Directory implements Disposable {
   readonly path: Buffer

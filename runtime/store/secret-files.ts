@@ -1,10 +1,11 @@
 /**
- * Files with secrets in the workspace of a task. They are there before the program starts, and are removed once the task has
- * ended, so that no value outlives its task on disk.
+ * Files with secrets in the workspace of a task. They are there before the program starts, and are removed once the
+ * task has ended, so that no value outlives its task on disk.
  *
- * Another task with the same user may be in the workspace and replace a directory by a link. So each name is opened relative
- * to the descriptor of the directory before it, and no link is followed. A file is made anew (O_EXCL), and belongs to the
- * service until its value is complete. Names relative to a descriptor are `/proc/self/fd/N/name`, so this needs Linux.
+ * Another task with the same user may be in the workspace and replace a directory by a link. So each name is opened
+ * relative to the descriptor of the directory before it, and no link is followed. A file is made anew (O_EXCL), and
+ * belongs to the service until its value is complete. Names relative to a descriptor are `/proc/self/fd/N/name`, so
+ * this needs Linux.
  */
 import {
   chmodSync,
@@ -39,8 +40,9 @@ const DIRECTORY_MODE = 0o700
 const ALL_RIGHTS = 0o700
 
 /**
- * Puts each value into its file, and makes the directories that lead there. `owner` is the user of the task, if that is not
- * the user of the service. Throws `SecretFault` for a place that is taken. Of a failure nothing is left but directories.
+ * Puts each value into its file, and makes the directories that lead there. `owner` is the user of the task, if that is
+ * not the user of the service. Throws `SecretFault` for a place that is taken. Of a failure nothing is left but
+ * directories.
  */
 export function writeSecretFiles(dir: TaskDir, files: readonly SecretFile[], owner: number | undefined): void {
   for (const [i, file] of files.entries()) {
@@ -113,8 +115,8 @@ function makeFile(parent: number, name: string, value: Buffer, owner: number | u
 }
 
 /**
- * Removes what stands at the paths, whatever the task made of it; a directory stays. Returns the first error, after trying
- * all.
+ * Removes what stands at the paths, whatever the task made of it; a directory stays. Returns the first error, after
+ * trying all.
  */
 export function removeSecretFiles(dir: TaskDir, paths: readonly (readonly string[])[]): unknown {
   let fault: unknown
@@ -128,7 +130,7 @@ export function removeSecretFiles(dir: TaskDir, paths: readonly (readonly string
   return fault
 }
 
-/** What the task has removed or replaced itself is no error. */
+/** Ignores files that the task has removed or replaced. */
 const GONE: readonly string[] = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR']
 
 function removeSecretFile({ task_dir }: TaskDir, names: readonly string[]): void {

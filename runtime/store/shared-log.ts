@@ -36,7 +36,7 @@ export class SharedLog {
   readonly #key: string
   #users = 0
   #isClosed = false
-  /** Nothing more will be written. */
+  /** Ends the log: no more output follows. */
   #isComplete = false
   /** Reads that start with the next turn of the event loop, by position. */
   readonly #joinable = new Map<number, Promise<Uint8Array>>()

@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { count, maybe, oneOf, text, time } from './answer-schema.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 
-/** What a graph may be called back for. */
+/** The events that trigger a callback. */
 export const CALLBACK_EVENTS = ['graph_ended', 'task_failed', 'approval_asked'] as const
 export type CallbackEvent = (typeof CALLBACK_EVENTS)[number]
 

@@ -1,4 +1,4 @@
-/** What control can execute at a time, and what its runtime service can: the answer of GET /runtime. */
+/** The answer of GET /runtime: the capacity of control and of its runtime service. */
 import { type Static, Type } from '@sinclair/typebox'
 import { count, maybe, oneOf, text, time } from './answer-schema.ts'
 import { Capacity } from './runtime-info.ts'

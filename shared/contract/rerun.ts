@@ -6,7 +6,7 @@ import { MAX_PARAMETERS, SubmitResponse } from './control.ts'
 /** Ids that `from` may have. */
 export const MAX_RERUN_TASKS = 100_000
 
-/** What runs again: what did not succeed, and the named tasks; of both everything downstream. */
+/** The request to run a graph again: tasks without success, the named tasks, and all tasks downstream of them. */
 const RerunFrom = Type.Union(
   [Type.Literal('failed'), Type.Array(Type.String(), { minItems: 1, maxItems: MAX_RERUN_TASKS }), Type.Null()],
   {

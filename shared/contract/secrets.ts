@@ -13,7 +13,7 @@ export const SecretInFile = Type.Object(
   { additionalProperties: false },
 )
 
-/** What the value of a variable is made of. */
+/** The parts of the value of a variable. */
 export const SecretUse = Type.Union([SecretName, SecretInFile], {
   expected: 'name of a secret (a string, no placeholder), or object with name and file',
 })

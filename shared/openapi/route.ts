@@ -1,9 +1,9 @@
 /**
- * The description of a route, declared where the route is added. `/openapi.json`, `/docs` and the tables of `docs/` are made
- * from it, and tests check real answers against it.
+ * The description of a route, declared where the route is added. `/openapi.json`, `/docs` and the tables of `docs/` are
+ * made from it, and tests check real answers against it.
  *
- * Only `query` takes part in a request: the route accepts the parameters in it and no others. The rest is carried along as
- * `detail`, so describing a route costs no request anything.
+ * Only `query` takes part in a request: the route accepts the parameters in it and no others. The rest is carried along
+ * as `detail`, so describing a route costs no request anything.
  */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 
@@ -26,7 +26,7 @@ export interface RouteDescription<Q extends TProperties = TProperties> {
   readonly section: string
   /** A few words in the imperative, unique in the service: the name of the operation is made from it. */
   readonly summary: string
-  /** What else a caller has to know. */
+  /** Further notes for callers. */
   readonly description?: string
   /** Parameters of the path: name to a sentence. */
   readonly params?: Readonly<Record<string, string>>
@@ -116,7 +116,10 @@ interface AppRoute {
   readonly hooks: unknown
 }
 
-/** The routes of an app with their descriptions, in the order in which they were added. Leaves out the 405 of other methods. */
+/**
+ * The routes of an app with their descriptions, in the order in which they were added. Leaves out the 405 of other
+ * methods.
+ */
 export const describedRoutes = (app: { readonly routes: readonly AppRoute[] }): DescribedRoute[] =>
   app.routes
     .filter(({ method }) => method !== 'ALL')

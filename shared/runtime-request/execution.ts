@@ -1,8 +1,9 @@
 /**
- * What is to be run. The fields of a command and those of a script exclude each other; blank ones count as absent. Pure.
+ * What is to be run. The fields of a command and those of a script exclude each other; blank ones count as absent.
+ * Pure.
  *
- * The kernel takes the strings of a program and its environment only up to a size, and answers E2BIG or worse beyond it.
- * What it can never take is refused here, while there is somebody to tell.
+ * The kernel takes the strings of a program and its environment only up to a size, and answers E2BIG or worse beyond
+ * it. What it can never take is refused here, while there is somebody to tell.
  */
 import type { ExecutionSpec } from '../contract/runtime-request.ts'
 import { HIDDEN_VALUE, hiddenValueText } from '../hidden-env.ts'
@@ -18,7 +19,7 @@ export const MAX_STRING_BYTES = 128 * 1024 - 1
  */
 export const MAX_STRINGS_BYTES = 2 * 1024 * 1024 - 128 * 1024
 
-/** What the kernel counts for a string besides its bytes: the NUL and a pointer. */
+/** Bytes that the kernel adds to each string: the NUL and a pointer. */
 const BYTES_PER_STRING = 1 + 8
 
 /** Bytes of a path: PATH_MAX without the NUL. */
@@ -127,7 +128,7 @@ function checkTogether(execution: Execution): void {
   )
 }
 
-/** What the kernel counts for the arguments and the environment of `execution`, with `more` variables. */
+/** Bytes that the kernel counts for the arguments and the environment of `execution`, with `more` variables. */
 export function bytesTogether(execution: Execution, more: Environment = {}): number {
   const strings = execution.kind === 'command' ? [execution.program, ...execution.args] : execution.interpreter
   let bytes = 0

@@ -1,6 +1,6 @@
 /**
- * Secrets of a task: values that a service has, and that the task gets when it starts. A request holds only names. Each value
- * goes into a variable, or into a file of the workspace. Pure.
+ * Secrets of a task: values that a service has, and that the task gets when it starts. A request holds only names. Each
+ * value goes into a variable, or into a file of the workspace. Pure.
  */
 import { requestFault } from './fault.ts'
 import { TASK_MARK } from './task-mark.ts'
@@ -35,11 +35,11 @@ export const secretFileOf = (use: SecretUse): readonly string[] | undefined =>
 /** The names in a path: `./a//b` has two. */
 export const namesIn = (path: string): string[] => path.split('/').filter((name) => name !== '' && name !== '.')
 
-/** What the rules of secrets depend on. */
+/** The facts that the rules of secrets depend on. */
 export interface SecretSurroundings {
   /** The other variables of the task. */
   readonly env: Readonly<Record<string, string>>
-  /** Where these stand, for errors. */
+  /** The paths of these fields, for errors. */
   readonly envAt?: string
   /** The working directory below the workspace, which is made before the files. */
   readonly workspaceSubdir?: string | undefined
@@ -73,7 +73,7 @@ export function validSecrets(given: SecretNames, { env, envAt = 'execution.env',
 
 /** The files of one task, none of which may be in the place of another file or directory. */
 class SecretFiles {
-  /** What stands at a path, by the path. */
+  /** Values by their paths. */
   readonly #files = new Map<string, string>()
   readonly #directories = new Map<string, string>()
 

@@ -70,7 +70,7 @@ export class RuntimeService {
     await this.#client.call({ method: 'POST', path: TASKS, body, headers: trace(traceId), timeoutMs: CALL_TIMEOUT_MS })
   }
 
-  /** What `submit` would be answered, with nothing kept. */
+  /** The plan that `submit` would answer with. The service stores nothing. */
   async dryRun(request: object, traceId: string, signal: AbortSignal): Promise<DryRunResponse> {
     const body = new TextEncoder().encode(JSON.stringify(request))
     const answer = await this.#client.call({

@@ -39,7 +39,7 @@ export const getGraphTool = defineTool({
 /** A model has tools in place of the commands of the client. */
 const withoutCommands = ({ try_next, ...cause }: RootCause) => cause
 
-/** What a model should do next; undefined if nothing is left to do. */
+/** The next step for the model; undefined if there is none. */
 function nextStep({ state, graph_id }: ShownGraph['head'], { failure }: ShownGraph['findings']): string | undefined {
   if (failure !== undefined) return `call get_logs with {"task_id": ${JSON.stringify(failure.task.address)}}`
   return state === 'running' ? `call wait with {"graph_id": ${JSON.stringify(graph_id)}}` : undefined

@@ -27,7 +27,7 @@ export const getLogsTool = defineTool({
   },
 })
 
-/** What a model should do next; undefined if the text is complete. */
+/** The next step for the model; undefined if the text is complete. */
 function nextStep({ page, isTerminal }: Logs): string | undefined {
   if (page === undefined)
     return isTerminal ? 'the task left no output; get_task says why' : 'call wait: there is no output yet'
