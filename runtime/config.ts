@@ -1,5 +1,5 @@
 /** All settings of `taskmill-runtime serve`: flag, variable, default, unit, range and help text. */
-import { CAPABILITY_MODES } from '../shared/contract/runtime-request.ts'
+import { CAPABILITY_MODES, NETWORKS } from '../shared/contract/runtime-request.ts'
 import {
   choice,
   Expected,
@@ -122,6 +122,12 @@ export const serveSettings = {
     default: 'adaptive',
     choices: CAPABILITY_MODES,
     help: 'Default policy.capability_mode, for tasks that request what the host cannot do: adaptive runs the task without it and reports that, strict refuses the task.',
+  }),
+  defaultNetwork: choice({
+    variable: 'SERVICE_RUNTIME_DEFAULT_NETWORK',
+    default: 'none',
+    choices: NETWORKS,
+    help: 'Default sandbox.network of tasks in linux_sandbox: none is loopback of their own, host is the network of the host.',
   }),
   disableLinuxSandbox: flag({
     variable: 'SERVICE_RUNTIME_DISABLE_LINUX_SANDBOX',

@@ -129,6 +129,7 @@ export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
     looks: new PathLooks(() => startThread('look')),
     planSettings: {
       capability_mode: config.defaultCapabilityMode,
+      network: config.defaultNetwork,
       sandbox_pids_max: config.sandboxPidsMax === 0 ? undefined : config.sandboxPidsMax,
       access: {
         ...{ runtime: access.token === undefined ? 'open' : 'token', control: config.controlAccess },

@@ -83,4 +83,5 @@ export const configSummary = (
   cgroup_root: cgroupRoot,
   cgroup_enabled: cgroupRoot !== '',
   default_capability_mode: config.defaultCapabilityMode,
+  default_network: config.defaultNetwork,
 })

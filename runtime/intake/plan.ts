@@ -12,7 +12,7 @@
  * without, and its plan says what it gets instead.
  */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
-import type { CapabilityMode } from '../../shared/contract/runtime-request.ts'
+import type { CapabilityMode, Network } from '../../shared/contract/runtime-request.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import { type CapabilitySet, missing, unavailable, WITHOUT_GROUPS } from './capability-set.ts'
 import { effectiveSandbox } from './effective-sandbox.ts'
@@ -25,12 +25,15 @@ import {
   sharedWithHost,
   tokenRemedies,
 } from './host-network.ts'
+import { type HostNetworkChoice, hostNetworkChoice, requestedSandbox } from './requested-network.ts'
 import { Shortages } from './shortages.ts'
 
 /** The settings that all plans of a service share, besides the capabilities of its host. */
 export interface PlanSettings {
   /** For tasks that name no mode. */
   readonly capability_mode: CapabilityMode
+  /** Of tasks in `linux_sandbox` that name none. */
+  readonly network: Network
   readonly access: ServiceAccess
   /** `pids_max` for sandboxes that ask for none. Undefined for no limit. */
   readonly sandbox_pids_max: number | undefined
@@ -38,13 +41,15 @@ export interface PlanSettings {
 
 /** Returns what a task gets. Throws 400 for a strict task that asks for more than there is. */
 export function planTask(request: TaskRequest, capabilities: CapabilitySet, settings: PlanSettings): ExecutionPlan {
-  const { policy, control_context, sandbox, limits } = request
+  const { policy, control_context, limits } = request
+  const sandbox = requestedSandbox(request.sandbox, settings.network)
   const capability_mode = policy.capability_mode ?? settings.capability_mode
   const shortages = new Shortages(capability_mode === 'strict' || control_context.requires_strict_sandbox === true)
   const effective_sandbox = effectiveSandbox(sandbox, capabilities, shortages)
   const shared = sharedWithHost(effective_sandbox, capabilities.isRoot)
   const services = openServices(settings.access, shared)
-  checkHostNetwork(services, shortages)
+  const choice = hostNetworkChoice(request.sandbox, settings.network)
+  checkHostNetwork(services, choice, shortages)
   const remedies = tokenRemedies(settings.access, shared)
   if (remedies !== undefined) {
     const remedy = `${['Leave it out', ...remedies].join(', or ')}.`
@@ -65,7 +70,7 @@ export function planTask(request: TaskRequest, capabilities: CapabilitySet, sett
     degraded: shortages.reasons.length > 0,
     fallback_reasons: shortages.reasons,
   }
-  const warnings = [...surprisesOf(plan, capabilities), ...networkWarnings(plan, services)]
+  const warnings = [...surprisesOf(plan, capabilities), ...networkWarnings(choice, services)]
   if (remedies !== undefined && !shared.network) warnings.push(tokenWarning(plan, remedies))
   return { ...plan, capability_warnings: warnings }
 }
@@ -84,23 +89,20 @@ function tokenWarning(
 }
 
 /** An adaptive task may share the network all the same. Its plan warns. */
-function checkHostNetwork(services: readonly OpenService[], shortages: Shortages): void {
+function checkHostNetwork(services: readonly OpenService[], choice: HostNetworkChoice, shortages: Shortages): void {
   const certain = services.filter(({ isCertain }) => isCertain)
   if (certain.length === 0) return
   const { names, remedies } = inWords(certain)
   const reason = `the task could have a task without a sandbox run by ${names}`
-  shortages.refuseStrict('sandbox.namespaces.net=false', missing(reason, `Leave it out, or ${remedies}.`))
+  const undo = choice.undo === undefined ? '' : `${choice.undo[0]!.toUpperCase()}${choice.undo.slice(1)}, or `
+  shortages.refuseStrict(choice.what, missing(reason, `${undo}${remedies}.`))
 }
 
-function networkWarnings(
-  { requested_sandbox }: Omit<ExecutionPlan, 'capability_warnings'>,
-  services: readonly OpenService[],
-): string[] {
+function networkWarnings({ undo }: HostNetworkChoice, services: readonly OpenService[]): string[] {
   if (services.length === 0) return []
   const { names, remedies } = inWords(services)
-  const isAsked = requested_sandbox.namespaces?.net === false
   return [
-    `the task shares the network of the host: it can have a task without a sandbox run by ${names} (${isAsked ? 'leave out sandbox.namespaces.net, or ' : ''}${remedies})`,
+    `the task shares the network of the host: it can have a task without a sandbox run by ${names} (${undo === undefined ? '' : `${undo}, or `}${remedies})`,
   ]
 }
 

@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { count, flag, maybe, namespaceFlags, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { Reservation } from './runtime.ts'
-import { CAPABILITY_MODES } from './runtime-request.ts'
+import { CAPABILITY_MODES, NETWORKS } from './runtime-request.ts'
 import { RUNTIME_STATUSES } from './runtime-status.ts'
 
 /** Version of the capability manifest. */
@@ -103,6 +103,7 @@ export const RuntimeConfigSummary = Type.Object({
   cgroup_root: text('Where cgroups of tasks are made; empty where none are.'),
   cgroup_enabled: flag('Whether cgroups are used.'),
   default_capability_mode: oneOf(CAPABILITY_MODES, 'For tasks that say nothing.'),
+  default_network: oneOf(NETWORKS, 'For tasks in linux_sandbox that say nothing.'),
 })
 export type RuntimeConfigSummary = Static<typeof RuntimeConfigSummary>
 

@@ -31,6 +31,10 @@ export type SandboxProfile = (typeof SANDBOX_PROFILES)[number]
 export const CAPABILITY_MODES = ['adaptive', 'strict'] as const
 export type CapabilityMode = (typeof CAPABILITY_MODES)[number]
 
+/** `none`: loopback of its own. `host`: the network of the host. */
+export const NETWORKS = ['none', 'host'] as const
+export type Network = (typeof NETWORKS)[number]
+
 export const NAMESPACES = ['mount', 'pid', 'uts', 'ipc', 'net', 'cgroup', 'user'] as const
 export type Namespace = (typeof NAMESPACES)[number]
 
@@ -50,9 +54,12 @@ const count = (description: string, examples: number[], more: { maximum?: number
   return Type.Optional(Type.Integer({ minimum: 1, expected, description, examples, ...more }))
 }
 
-const oneOf = <const V extends string>(values: readonly [V, V], description: string) =>
+const oneOf = <const V extends string>(values: readonly [V, V], description: string, more: object = {}) =>
   Type.Optional(
-    Type.Union([Type.Literal(values[0]), Type.Literal(values[1])], { expected: values.join(' or '), description }),
+    Type.Union([Type.Literal(values[0]), Type.Literal(values[1])], {
+      ...{ expected: values.join(' or '), description },
+      ...more,
+    }),
   )
 
 /** The fields for a command and those for a script exclude each other. */
@@ -97,6 +104,11 @@ export const SandboxPolicy = Type.Object({
   workspace_subdir: text('Working directory, relative to the workspace; without "..".', { examples: ['src'] }),
   rootfs: text('Directory that becomes the root, with chroot.', { examples: ['/srv/rootfs/debian'] }),
   chroot: flag('Change the root to rootfs; only with linux_sandbox.'),
+  network: oneOf(
+    NETWORKS,
+    'Network of a task in linux_sandbox: none is loopback of its own, host is the network of the host. Default: as the service is set (--default-network), else none.',
+    { expected: 'none or host (rules are not supported)' },
+  ),
   namespaces: Type.Optional(
     Type.Object(
       {
@@ -105,7 +117,7 @@ export const SandboxPolicy = Type.Object({
         uts: flag('A host name of its own. Default true.'),
         ipc: flag('Message queues and shared memory of its own. Default true.'),
         net: flag(
-          'A network of its own, with nothing on it but loopback; false: the network of the host. Default true.',
+          'A network of its own, with nothing on it but loopback; false: the network of the host. As network none and host, which it must not contradict.',
         ),
         cgroup: flag('A cgroup tree of its own to look at. Default false.'),
         user: flag('User ids of its own. Default true wherever the host allows it; false counts only as root.'),

@@ -17,7 +17,7 @@ import {
   texts,
   time,
 } from './answer-schema.ts'
-import { CAPABILITY_MODES, SANDBOX_PROFILES } from './runtime-request.ts'
+import { CAPABILITY_MODES, NETWORKS, SANDBOX_PROFILES } from './runtime-request.ts'
 import { RUNTIME_STATUSES } from './runtime-status.ts'
 
 /** Values of `error.code` of a task. */
@@ -119,6 +119,7 @@ export const PlannedSandbox = Type.Object({
   workspace_subdir: maybe(text('Working directory, relative to the workspace.')),
   rootfs: maybe(text('Directory that is the root.')),
   chroot: flag('Whether rootfs is the root.'),
+  network: maybe(oneOf(NETWORKS, 'As the request has it; namespaces.net says what is in effect.')),
   namespaces: maybe(
     Type.Object(
       { ...own.properties, user: maybe(own.properties.user) },

@@ -1,6 +1,6 @@
 /** Validates the sandbox of a request, without looking at the host. Pure. */
 import type { PlannedSandbox } from '../contract/runtime.ts'
-import { SANDBOX_PROFILES, type SandboxPolicy } from '../contract/runtime-request.ts'
+import { NETWORKS, type Network, SANDBOX_PROFILES, type SandboxPolicy } from '../contract/runtime-request.ts'
 import { MAX_PATH_BYTES } from './execution.ts'
 import { requestFault } from './fault.ts'
 import { checkText, isBlank, shortened } from './text.ts'
@@ -11,12 +11,20 @@ export const MAX_SUBDIR_BYTES = 1024
 /** Bytes of one name in it: NAME_MAX in Linux. */
 const MAX_NAME_BYTES = 255
 
-/** Default namespaces. The host decides about `user`. */
+/** Default namespaces. The host decides about `user`, and a service may be set to another `net`. */
 export const DEFAULT_NAMESPACES = { mount: true, pid: true, uts: true, ipc: true, net: true, cgroup: false } as const
 
+type Namespaces = NonNullable<PlannedSandbox['namespaces']>
+
+/** A sandbox with its defaults, but for those of the service: a task that says nothing about its network has no `net`. */
+export interface RequestedSandbox extends Omit<PlannedSandbox, 'namespaces'> {
+  readonly network?: Network
+  readonly namespaces?: Omit<Namespaces, 'net'> & { readonly net?: boolean }
+}
+
 /** Throws `RequestFault` with the first fault. Blank paths count as absent. */
-export function validSandbox(given: SandboxPolicy = {}): PlannedSandbox {
-  const { profile = 'process', workspace_subdir, rootfs, chroot = false, namespaces } = given
+export function validSandbox(given: SandboxPolicy = {}): RequestedSandbox {
+  const { profile = 'process', workspace_subdir, rootfs, chroot = false, network, namespaces } = given
   if (!SANDBOX_PROFILES.includes(profile))
     throw requestFault(`sandbox.profile must be ${SANDBOX_PROFILES.join(' or ')}`)
   if (workspace_subdir !== undefined) checkSubdir(workspace_subdir)
@@ -28,13 +36,32 @@ export function validSandbox(given: SandboxPolicy = {}): PlannedSandbox {
   if (chroot && namespaces?.mount === false) {
     throw requestFault('sandbox.namespaces.mount=false cannot be combined with sandbox.chroot=true')
   }
+  if (network !== undefined) checkNetwork(network, profile, namespaces?.net)
   const isFenced = profile === 'linux_sandbox' || namespaces !== undefined
+  const { net: _, ...defaults } = DEFAULT_NAMESPACES
   return {
     profile,
+    ...(network !== undefined && { network }),
     ...(!isBlank(workspace_subdir) && { workspace_subdir: workspace_subdir! }),
     ...(!isBlank(rootfs) && { rootfs: rootfs! }),
     chroot,
-    ...(isFenced && { namespaces: { ...DEFAULT_NAMESPACES, ...namespaces } }),
+    ...(isFenced && {
+      namespaces: { ...defaults, ...namespaces, ...(network !== undefined && { net: network === 'none' }) },
+    }),
+  }
+}
+
+function checkNetwork(network: Network, profile: SandboxPolicy['profile'], net: boolean | undefined): void {
+  if (!NETWORKS.includes(network)) {
+    throw requestFault(`sandbox.network must be ${NETWORKS.join(' or ')} (rules are not supported)`)
+  }
+  if (network === 'none' && profile !== 'linux_sandbox') {
+    throw requestFault('sandbox.network=none requires sandbox.profile=linux_sandbox')
+  }
+  if (net !== undefined && net !== (network === 'none')) {
+    throw requestFault(
+      `sandbox.network=${network} contradicts sandbox.namespaces.net=${net} (leave out sandbox.namespaces.net)`,
+    )
   }
 }
 

@@ -8,7 +8,6 @@
  * Of several faults the first in that order is named. The result is a valid body with the same result, so stored requests
  * pass the same rules again. Whether the host can run it, only the runtime service knows (`runtime/intake/plan.ts`).
  */
-import type { PlannedSandbox } from '../contract/runtime.ts'
 import {
   CAPABILITY_MODES,
   type CapabilityMode,
@@ -23,7 +22,7 @@ import { type Execution, validExecution } from './execution.ts'
 import { requestFault } from './fault.ts'
 import { type Limits, validLimits } from './limits.ts'
 import { validOutputs } from './outputs.ts'
-import { validSandbox } from './sandbox.ts'
+import { type RequestedSandbox, validSandbox } from './sandbox.ts'
 import { type SecretNames, validSecrets } from './secrets.ts'
 import { checkTextMap } from './text.ts'
 
@@ -39,7 +38,7 @@ export interface TaskRequest {
   /** Absent if all files are kept. */
   readonly outputs?: readonly string[]
   readonly limits: Limits
-  readonly sandbox: PlannedSandbox
+  readonly sandbox: RequestedSandbox
   /** Default: the mode of the service. */
   readonly policy: { readonly capability_mode?: CapabilityMode }
   readonly control_context: ControlContext

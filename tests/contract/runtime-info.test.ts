@@ -153,11 +153,23 @@ describe('config', () => {
     const summary = await config(service)
     expect(summary).toMatchObject({
       ...{ max_running_tasks: 4, max_queued_tasks: 128, termination_grace_ms: 5_000, result_retention_secs: 604_800 },
-      ...{ gc_interval_ms: 1_000, dispatch_poll_interval_ms: 250, default_capability_mode: 'adaptive' },
+      ...{
+        gc_interval_ms: 1_000,
+        dispatch_poll_interval_ms: 250,
+        default_capability_mode: 'adaptive',
+        default_network: 'none',
+      },
     })
     expect(Object.keys(summary).toSorted()).toEqual([
-      ...['cgroup_enabled', 'cgroup_root', 'data_dir', 'default_capability_mode', 'dispatch_poll_interval_ms'],
-      ...['gc_interval_ms', 'listen_addr', 'max_queued_tasks', 'max_running_tasks', 'result_retention_secs'],
+      ...['cgroup_enabled', 'cgroup_root', 'data_dir', 'default_capability_mode', 'default_network'],
+      ...[
+        'dispatch_poll_interval_ms',
+        'gc_interval_ms',
+        'listen_addr',
+        'max_queued_tasks',
+        'max_running_tasks',
+        'result_retention_secs',
+      ],
       ...['runtime_id', 'termination_grace_ms'],
     ])
   })
@@ -168,7 +180,7 @@ describe('config', () => {
     const flags = [
       ...['--max-running-tasks', '7', '--max-queued-tasks=9', '-termination-grace-ms', '11'],
       ...['--result-retention-secs', '13', '--gc-interval-ms', '1700', '--dispatch-poll-interval-ms=1900'],
-      ...['--default-capability-mode', 'strict', '--disable-cgroup', '--runtime-id', 'x'],
+      ...['--default-capability-mode', 'strict', '--default-network', 'host', '--disable-cgroup', '--runtime-id', 'x'],
     ]
     await using service = await startTokenRuntime({ dataDir, flags, env: { SERVICE_TOKEN: TOKEN } })
     const response = await service.fetch('/api/v1/runtime/config', { headers: WITH_TOKEN })
@@ -176,7 +188,7 @@ describe('config', () => {
     expect(JSON.parse(text)).toMatchObject({
       ...{ runtime_id: 'x', data_dir: dataDir, max_running_tasks: 7, max_queued_tasks: 9, termination_grace_ms: 11 },
       ...{ result_retention_secs: 13, gc_interval_ms: 1_700, dispatch_poll_interval_ms: 1_900 },
-      ...{ cgroup_enabled: false, default_capability_mode: 'strict' },
+      ...{ cgroup_enabled: false, default_capability_mode: 'strict', default_network: 'host' },
     })
     expect(text).not.toContain(TOKEN)
   })

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
 import { asOrdinaryUser } from '../support/ordinary-user.ts'
+import { startPair } from '../support/pair.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { refused, script } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
@@ -67,6 +68,57 @@ describe.skipIf(skip)(`the network of a sandbox${why}`, () => {
       ).toEqual(['lo', expect.stringContaining('Connection refused')])
     },
   )
+
+  test('is what sandbox.network says, else what the service is set to', async () => {
+    await using usual = await startRuntime()
+    await using open = await startRuntime({ flags: ['--default-network', 'host'] })
+    const net = async (runtime: Runtime, sandbox: object) => {
+      const task = await runtime.runScript(connecting(runtime.url), {
+        sandbox: { profile: 'linux_sandbox', ...sandbox },
+      })
+      expect(task.status).toBe('success')
+      const { requested_sandbox: asked, effective_sandbox: got } = task.execution_plan
+      const isOwn = task.stdout !== 'reached'
+      expect([asked.namespaces?.net, got.namespaces?.net]).toEqual([isOwn, isOwn])
+      return [asked.network, isOwn ? 'none' : 'host']
+    }
+    expect(await net(usual, {})).toEqual([undefined, 'none'])
+    expect(await net(usual, { network: 'none' })).toEqual(['none', 'none'])
+    expect(await net(usual, { network: 'host' })).toEqual(['host', 'host'])
+    expect(await net(open, {})).toEqual([undefined, 'host'])
+    expect(await net(open, { network: 'none' })).toEqual(['none', 'none'])
+    expect(await net(open, { namespaces: { net: true } })).toEqual([undefined, 'none'])
+  })
+
+  test('is refused where two fields contradict each other, or as rules', async () => {
+    await using runtime = await startRuntime()
+    const refusal = async (sandbox: object) =>
+      refused(await runtime.post({ ...script('true'), sandbox: { profile: 'linux_sandbox', ...sandbox } }))
+    expect(await refusal({ network: 'host', namespaces: { net: true } })).toEqual([
+      400,
+      'invalid_input',
+      'sandbox.network=host contradicts sandbox.namespaces.net=true (leave out sandbox.namespaces.net)',
+    ])
+    expect(await refusal({ network: { allow: ['pypi.org'] } })).toEqual([
+      400,
+      'invalid_input',
+      'invalid JSON: sandbox.network: expected none or host (rules are not supported), got object',
+    ])
+  })
+
+  test('that contradicts another field is warned of at submission to control', async () => {
+    await using pair = await startPair()
+    const sandbox = { profile: 'linux_sandbox', network: 'host', namespaces: { net: true } }
+    const { warnings } = await pair.control.submit([
+      { id: 'a', type: 'runtime.script', params: { script: 'true', sandbox } },
+    ])
+    const message = expect.stringContaining('sandbox.network=host contradicts sandbox.namespaces.net=true')
+    expect(warnings).toEqual([{ task_id: 'a', message }])
+    expect(await pair.control.ended('a')).toMatchObject({
+      status: 'failed',
+      runtime: { error: { code: 'invalid_input', message } },
+    })
+  })
 
   test('is that of the host where the task says so, and the plan warns of the service without a token', async () => {
     await using runtime = await startRuntime()
@@ -224,7 +276,7 @@ async function refusedWithoutTrace(runtime: Runtime, more: object): Promise<void
   const [status, code, message] = await refused(answer)
   expect([status, code]).toEqual([400, 'unsupported_capability'])
   expect(message).toBe(
-    'sandbox.namespaces.net=false is unavailable: the task could have a task without a sandbox run by this service, which has no token. Leave it out, or start this service with --token-file.',
+    'sandbox.namespaces.net=false is unavailable: the task could have a task without a sandbox run by this service, which has no token. Leave out sandbox.namespaces.net, or start this service with --token-file.',
   )
   expect((await runtime.fetch('/api/v1/tasks/refused')).status).toBe(404)
 }

@@ -102,6 +102,7 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
     const asked = request(parts)
     const plan: ExecutionPlan = planTask(asked, hostWithout(), {
       capability_mode: 'adaptive',
+      network: 'none',
       access: { runtime: 'token', control: 'token' },
       sandbox_pids_max: undefined,
     })

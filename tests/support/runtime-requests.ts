@@ -56,19 +56,29 @@ const execution = fc.oneof(
 )
 
 const namespaces = record({ pid: flag, uts: flag, ipc: flag, net: flag, cgroup: flag, user: flag })
+/** A sandbox with a network that agrees with its namespaces. */
+const withNetwork = (sandbox: object) => {
+  const net = (sandbox as { namespaces?: { net?: boolean | null } | null }).namespaces?.net
+  const networks = net == null ? [undefined, null, 'none', 'host'] : [undefined, null, net ? 'none' : 'host']
+  return fc.constantFrom(...networks).map((network) => ({ ...sandbox, ...(network !== undefined && { network }) }))
+}
 const subdir = fc.constantFrom('a', 'a/b', './a', 'a..b/...', 'ü', '')
 const sandbox = fc.oneof(
   record({ profile: some(fc.constant('process')), workspace_subdir: some(subdir), namespaces: some(namespaces) }),
-  record({ workspace_subdir: some(subdir), namespaces: some(namespaces) }).map((rest) => ({
-    ...rest,
-    profile: 'linux_sandbox',
-  })),
-  record({ namespaces: some(namespaces) }).map((rest) => ({
-    ...rest,
-    profile: 'linux_sandbox',
-    chroot: true,
-    rootfs: '/srv/root',
-  })),
+  record({ workspace_subdir: some(subdir), namespaces: some(namespaces) })
+    .map((rest) => ({
+      ...rest,
+      profile: 'linux_sandbox',
+    }))
+    .chain(withNetwork),
+  record({ namespaces: some(namespaces) })
+    .map((rest) => ({
+      ...rest,
+      profile: 'linux_sandbox',
+      chroot: true,
+      rootfs: '/srv/root',
+    }))
+    .chain(withNetwork),
 )
 
 /** A body that nothing is wrong with, written in odd ways. */

@@ -28,6 +28,7 @@ function launched(
   const asked = request({ task_id: 'task-1', ...parts })
   const plan = planTask(asked, hostWithout(...lacking), {
     capability_mode: 'adaptive',
+    network: 'none',
     access: { runtime: 'token', control: 'token' },
     sandbox_pids_max: sandboxPidsMax,
   })

@@ -8,8 +8,9 @@ import fc from 'fast-check'
 import type { CapabilitySet } from '../../../runtime/intake/capability-set.ts'
 import { CONTROL_ACCESS, type ServiceAccess } from '../../../runtime/intake/host-network.ts'
 import { type PlanSettings, planTask } from '../../../runtime/intake/plan.ts'
+import { requestedSandbox } from '../../../runtime/intake/requested-network.ts'
 import { reservationFor } from '../../../runtime/ledger/amounts.ts'
-import { ExecutionPlan } from '../../../shared/contract/runtime.ts'
+import { ExecutionPlan, type PlannedSandbox } from '../../../shared/contract/runtime.ts'
 import { NAMESPACES, type SubmitTaskRequest } from '../../../shared/contract/runtime-request.ts'
 import type { TaskRequest } from '../../../shared/runtime-request/validate.ts'
 import { hostWithout, MISSING, type Part, randomHost } from '../../support/capabilities.ts'
@@ -20,7 +21,7 @@ const strict = { capability_mode: 'strict' } as const
 
 /** A service whose tasks can reach no service of ours that has no token. */
 const closed = { runtime: 'token', control: 'token' } as const
-const ADAPTIVE: PlanSettings = { ...adaptive, access: closed, sandbox_pids_max: undefined }
+const ADAPTIVE: PlanSettings = { ...adaptive, network: 'none', access: closed, sandbox_pids_max: undefined }
 const STRICT: PlanSettings = { ...ADAPTIVE, ...strict }
 const plan = (parts: SubmitTaskRequest, host: CapabilitySet = hostWithout()) => planTask(request(parts), host, ADAPTIVE)
 
@@ -59,8 +60,8 @@ describe('on a host that can do everything', () => {
   test('a task that asks for everything gets it', () => {
     expect(plan(EVERYTHING)).toEqual({
       capability_mode: 'adaptive',
-      requested_sandbox: request(EVERYTHING).sandbox,
-      effective_sandbox: request(EVERYTHING).sandbox,
+      requested_sandbox: EVERYTHING.sandbox as PlannedSandbox,
+      effective_sandbox: EVERYTHING.sandbox as PlannedSandbox,
       resource_enforcement: {
         wall_time_ms: 300_000,
         cpu_time_sec: 1,
@@ -285,6 +286,9 @@ describe('the network', () => {
   const planWith = (access: ServiceAccess, parts: SubmitTaskRequest, host = hostWithout()) =>
     planTask(request(parts), host, { ...ADAPTIVE, access })
 
+  const REACH = 'the task shares the network of the host: it can have a task without a sandbox run by'
+  const FILE = '--token-file'
+
   test.each(ACCESSES)('is its own where the task does not say, and nothing is warned of: %j', (access) => {
     const made = planTask(request(sandboxed()), hostWithout(), { ...STRICT, access })
     expect(made.effective_sandbox.namespaces?.net).toBe(true)
@@ -292,8 +296,41 @@ describe('the network', () => {
     expect(planWith(access, {}).capability_warnings).toEqual([])
   })
 
-  const REACH = 'the task shares the network of the host: it can have a task without a sandbox run by'
-  const FILE = '--token-file'
+  test('is that of the default of the service where the task does not say, but never of the other profile', () => {
+    const settings: PlanSettings = { ...ADAPTIVE, network: 'host' }
+    const made = (sandbox: object) => planTask(request({ sandbox }), hostWithout(), settings)
+    const net = (sandbox: object) => made({ profile: 'linux_sandbox', ...sandbox }).effective_sandbox.namespaces?.net
+    expect([net({}), net({ namespaces: { pid: true } })]).toEqual([false, false])
+    expect([net({ network: 'none' }), net({ namespaces: { net: true } })]).toEqual([true, true])
+    expect(made({ profile: 'linux_sandbox' }).requested_sandbox.namespaces?.net).toBe(false)
+    expect(made({ namespaces: {} }).requested_sandbox.namespaces?.net).toBe(true)
+  })
+
+  test.each<[object, 'none' | 'host', string, string]>([
+    [{ network: 'host' }, 'none', 'sandbox.network=host', 'set sandbox.network to none'],
+    [{ network: 'host' }, 'host', 'sandbox.network=host', 'set sandbox.network to none'],
+    [{}, 'host', '--default-network host', 'set sandbox.network to none'],
+    [{ namespaces: { net: false } }, 'none', 'sandbox.namespaces.net=false', 'leave out sandbox.namespaces.net'],
+    [
+      ...([{ namespaces: { net: false } }, 'host' as const, 'sandbox.namespaces.net=false'] as const),
+      'replace it: set sandbox.network to none',
+    ],
+  ])(
+    'of the host by %j and the default %s: refusal and warning name %s, and how to undo it',
+    (sandbox, network, what, undo) => {
+      const asked = request({ sandbox: { profile: 'linux_sandbox', ...sandbox } })
+      const settings = { ...ADAPTIVE, network, access: { runtime: 'open', control: 'token' } } as const
+      expect(planTask(asked, hostWithout(), settings).capability_warnings).toEqual([
+        `${REACH} this service, which has no token (${undo}, or start this service with ${FILE})`,
+      ])
+      const refusal = refusalOf(() => planTask(asked, hostWithout(), { ...settings, ...strict }))
+      expect(refusal).toMatchObject({ code: 'unsupported_capability', details: { capability: what } })
+      expect(refusal.message.toLowerCase()).toContain(`${what} is unavailable: `.toLowerCase())
+      expect(refusal.message.toLowerCase()).toContain(`no token. ${undo}, or start`.toLowerCase())
+      expect(planTask(asked, hostWithout(), { ...settings, ...strict, access: closed }).degraded).toBe(false)
+    },
+  )
+
   test.each<[ServiceAccess, string[]]>([
     [{ runtime: 'token', control: 'token' }, []],
     [
@@ -344,7 +381,7 @@ describe('the network', () => {
         expect(refusalOf(planned)).toMatchObject({
           ...{ code: 'unsupported_capability', status: 400 },
           message: expect.stringMatching(
-            /^sandbox\.namespaces\.net=false is unavailable: .*which has no token\. Leave it out, or start .*--token-file\.$/,
+            /^sandbox\.namespaces\.net=false is unavailable: .*which has no token\. Leave out sandbox\.namespaces\.net, or start .*--token-file\.$/,
           ),
           details: { capability: 'sandbox.namespaces.net=false' },
         })
@@ -508,7 +545,7 @@ describe('on any host', () => {
         expect({ task, host }).toEqual(before)
         expect(Value.Check(ExecutionPlan, made)).toBe(true)
         expect(made.degraded).toBe(made.fallback_reasons.length > 0)
-        expect(made.requested_sandbox).toEqual(task.sandbox)
+        expect(made.requested_sandbox).toEqual(requestedSandbox(task.sandbox, 'none'))
         const { effective_sandbox: effective, resource_enforcement: enforced } = made
         expect(effective.workspace_subdir).toBe(task.sandbox.workspace_subdir)
         expect(effective.chroot).toBe(effective.rootfs !== undefined)
@@ -521,7 +558,8 @@ describe('on any host', () => {
         if (effective.chroot) expect([task.sandbox.chroot, effective.namespaces?.mount]).toEqual([true, true])
         for (const name of NAMESPACES) {
           if (effective.namespaces?.[name]) expect(host.namespaces[name].isAvailable).toBe(true)
-          if (effective.namespaces?.[name] && name !== 'user') expect(task.sandbox.namespaces?.[name]).toBe(true)
+          if (effective.namespaces?.[name] && name !== 'user')
+            expect(made.requested_sandbox.namespaces?.[name]).toBe(true)
         }
         expect(enforced.pids_enforced).toBe(task.limits.pids_max !== undefined && host.pids_cgroup.isAvailable)
         expect(enforced.cpu_time_enforced).toBe(task.limits.cpu_time_sec !== undefined && host.rlimit_cpu.isAvailable)

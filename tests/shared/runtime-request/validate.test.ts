@@ -61,10 +61,29 @@ describe('a request', () => {
 
   test('for linux_sandbox gets the namespaces that it does not name, but for user', () => {
     const { sandbox } = request({ sandbox: { profile: 'linux_sandbox', namespaces: { cgroup: true, pid: false } } })
-    expect(sandbox.namespaces).toEqual({ mount: true, pid: false, uts: true, ipc: true, net: true, cgroup: true })
+    expect(sandbox.namespaces).toEqual({ mount: true, pid: false, uts: true, ipc: true, cgroup: true })
     expect(request({ sandbox: { profile: 'linux_sandbox', namespaces: { user: false } } }).sandbox.namespaces).toEqual({
       mount: true,
-      ...{ pid: true, uts: true, ipc: true, net: true, cgroup: false, user: false },
+      ...{ pid: true, uts: true, ipc: true, cgroup: false, user: false },
+    })
+  })
+
+  test('has net as the network says; the service decides where nothing is said', () => {
+    const net = (sandbox: object) => request({ sandbox: { profile: 'linux_sandbox', ...sandbox } }).sandbox
+    expect(net({ network: 'none' })).toMatchObject({ network: 'none', namespaces: { net: true } })
+    expect(net({ network: 'host' })).toMatchObject({ network: 'host', namespaces: { net: false } })
+    expect(net({ network: 'host', namespaces: { net: false } }).namespaces?.net).toBe(false)
+    expect(net({ network: 'none', namespaces: { net: true } }).namespaces?.net).toBe(true)
+    expect(net({ namespaces: { net: false } })).toMatchObject({ namespaces: { net: false } })
+    expect(net({ namespaces: { net: false } })).not.toHaveProperty('network')
+    for (const sandbox of [net({}), net({ network: null, namespaces: { net: null } })]) {
+      expect(sandbox.namespaces).not.toHaveProperty('net')
+      expect(sandbox).not.toHaveProperty('network')
+    }
+    expect(request({ sandbox: { network: 'host' } }).sandbox).toEqual({
+      profile: 'process',
+      chroot: false,
+      network: 'host',
     })
   })
 
@@ -174,6 +193,10 @@ describe('a field of the wrong type is named', () => {
     [{ ...COMMAND, limits: { pids_max: true } }, 'limits.pids_max: expected whole number above 0, got boolean'],
     [{ ...COMMAND, sandbox: { chroot: 'yes' } }, 'sandbox.chroot: expected true or false, got string'],
     [{ ...COMMAND, sandbox: { namespaces: { net: 1 } } }, 'sandbox.namespaces.net: expected true or false, got number'],
+    ...[{}, { allow: ['pypi.org'] }].map((network): [object, string] => [
+      { ...COMMAND, sandbox: { profile: 'linux_sandbox', network } },
+      'sandbox.network: expected none or host (rules are not supported), got object',
+    ]),
     [{ ...COMMAND, sandbox: { profile: {} } }, 'sandbox.profile: expected process or linux_sandbox, got object'],
     [
       { ...COMMAND, sandbox: { namespaces: true } },
@@ -273,6 +296,19 @@ const FAULTS: Readonly<Record<string, readonly [parts: object, message: string][
     [{ limits: { stderr_max_bytes: 1e300 } }, 'limits.stderr_max_bytes must be at most 67108864'],
   ],
   sandbox: [
+    [
+      { sandbox: { profile: 'linux_sandbox', network: 'rules' } },
+      'sandbox.network must be none or host (rules are not supported)',
+    ],
+    [{ sandbox: { network: 'none' } }, 'sandbox.network=none requires sandbox.profile=linux_sandbox'],
+    [
+      { sandbox: { profile: 'linux_sandbox', network: 'host', namespaces: { net: true } } },
+      'sandbox.network=host contradicts sandbox.namespaces.net=true (leave out sandbox.namespaces.net)',
+    ],
+    [
+      { sandbox: { profile: 'linux_sandbox', network: 'none', namespaces: { net: false } } },
+      'sandbox.network=none contradicts sandbox.namespaces.net=false (leave out sandbox.namespaces.net)',
+    ],
     [{ sandbox: { profile: 'vm' } }, 'sandbox.profile must be process or linux_sandbox'],
     [{ sandbox: { workspace_subdir: '/a' } }, 'sandbox.workspace_subdir must be relative'],
     ...['..', '../a', 'a/..', 'a/../b', './..'].map((workspace_subdir): [object, string] => [
