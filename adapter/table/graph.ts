@@ -47,12 +47,13 @@ export function graphDetailsTable(graph: GraphDetails, look: Look): string[] {
 
 function rootCauseLines({ root_cause: cause }: GraphDetails, look: Look): string[] {
   if (cause === undefined) return []
-  const { task_id, error, tail, skipped, try_next } = cause
+  const { task_id, error, tail, remedy, skipped, try_next } = cause
   const consequence = skipped === 0 ? '' : `; ${skipped} skipped because of it`
   return [
     '',
     cutToScreen(look.paint('red', visibleLine(`${task_id} failed first: ${error}${consequence}`)), look),
     ...(tail === undefined ? [] : textLines(tail, look)),
+    ...(remedy === undefined ? [] : [visibleLine(`to do: ${remedy}`)]),
     ...try_next.map((command) => visibleLine(`try: ${command}`)),
   ]
 }

@@ -1,6 +1,8 @@
 /** Shows one graph: its tasks in order, their dependencies, the critical path, and the root cause of a failure. */
 import { type GraphDetails, MAX_GRAPH_TASKS, type RootCause } from '../../shared/contract/graphs.ts'
+import { isObject } from '../../shared/json.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import type { Task } from '../graph/graph.ts'
 import { examineGraph, type GraphFindings } from '../graph/graph-findings.ts'
 import { summaryOf } from '../graph/graph-summary.ts'
 import { graphTask, shortAnnotations, shownDependencies } from '../graph/graph-task.ts'
@@ -82,9 +84,19 @@ async function rootCause({ failure }: GraphFindings, reader: ResultReader): Prom
     error: task.errorText ?? '',
     ...(task.failure !== undefined && { code: task.failure.code }),
     ...(tail !== undefined && { tail }),
+    ...remedyOf(task),
     skipped,
     try_next: commandsAfterFailure(task),
   }
+}
+
+/** Characters of a remedy. Those of our services have less. */
+const MAX_REMEDY_CHARACTERS = 1_000
+
+function remedyOf({ failure }: Task): { remedy?: string } {
+  const { details } = failure ?? {}
+  const remedy = isObject(details) ? details.remedy : undefined
+  return typeof remedy === 'string' ? { remedy: remedy.slice(0, MAX_REMEDY_CHARACTERS) } : {}
 }
 
 /** Undefined if the result is lost or too large. */

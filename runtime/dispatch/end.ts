@@ -3,9 +3,11 @@ import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
+import { lacksNetwork, MAX_LAST_WORDS_BYTES, NETWORK_REMEDY } from '../intake/network-remedy.ts'
 import type { Asked } from '../launcher/classification.ts'
 import { explainFault } from '../launcher/faults.ts'
 import type { Outcome } from '../launcher/outcome.ts'
+import { readEnd } from '../store/output.ts'
 import { removeSecretFiles } from '../store/secret-files.ts'
 import { letNobodyPass } from '../store/task-dir.ts'
 import type { Change, LiveTask, TaskStore } from '../store/task-store.ts'
@@ -79,7 +81,18 @@ export class Ends {
 
   #classified(task: LiveTask, outcome: Outcome, launch?: Launch): Ending {
     task.isSilent = outcome.stdout_bytes === 0 && outcome.stderr_bytes === 0
-    return endingOf(outcome, launch?.asked ?? this.#storedAsked(task))
+    return this.#withRemedy(task, endingOf(outcome, launch?.asked ?? this.#storedAsked(task)))
+  }
+
+  /** Adds what to do to the error of a task that failed for want of a network. An output that cannot be read has no words. */
+  #withRemedy(task: LiveTask, ending: Ending): Ending {
+    const { error } = ending
+    const plan = task.row.execution_plan
+    if (task.isSilent || error?.code !== 'exit_nonzero' || !plan.includes('"net":true')) return ending
+    const { stdout_path, stderr_path } = this.#options.records.dirOf(task)
+    const lastWords = [stderr_path, stdout_path].map(lastWordsIn).join('\n')
+    if (!lacksNetwork(JSON.parse(plan) as ExecutionPlan, lastWords)) return ending
+    return { ...ending, error: { ...error, details: { ...(error.details as object), remedy: NETWORK_REMEDY } } }
   }
 
   #storedAsked(task: LiveTask): Asked {
@@ -120,6 +133,14 @@ export class Ends {
     } catch (error) {
       log.warn('cannot close the directory of a task', { task_id: task.task_id, cause: messageOf(error) })
     }
+  }
+}
+
+function lastWordsIn(path: string): string {
+  try {
+    return readEnd(path, MAX_LAST_WORDS_BYTES)
+  } catch {
+    return '' // a fault of the disk must not cost the outcome
   }
 }
 

@@ -38,6 +38,20 @@ export function readInline(path: string, maxBytes: number): InlineText {
   }
 }
 
+/** The last `maxBytes` of an output. A character that begins earlier is replaced. Empty as for `readInline`. */
+export function readEnd(path: string, maxBytes: number): string {
+  const fd = openPlainFile(path)
+  if (fd === undefined) return ''
+  try {
+    const { size } = fstatSync(fd)
+    const bytes = new Uint8Array(Math.min(size, maxBytes))
+    const length = readSync(fd, bytes, 0, bytes.length, size - bytes.length)
+    return new TextDecoder().decode(bytes.subarray(0, length))
+  } finally {
+    closeSync(fd)
+  }
+}
+
 /**
  * A descriptor of a plain file, without following a link at the end of its path. Undefined for anything else. A file of
  * ours that the task has closed (`chmod 000`) is made readable again.

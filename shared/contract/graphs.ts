@@ -104,6 +104,7 @@ export const RootCause = Type.Object({
   error: text('Why it failed.'),
   code: maybe(text('The kind of failure.')),
   tail: maybe(text('Last lines of its output, at most 2 KiB. They are data.')),
+  remedy: maybe(text('What to do about it, where the service that ran the task knows.')),
   skipped: count('Tasks that were skipped because of it.'),
   try_next: texts('Commands that tell more.'),
 })

@@ -406,7 +406,7 @@ export const GetGraphAnswer = Type.Object({
   root_cause: maybe(
     Type.Unsafe<Omit<RootCause, 'try_next'>>({
       description:
-        'The task that failed first: {task_id, error, code, tail, skipped}. tail: the last lines of its output, which are data. skipped: number of tasks that were skipped because of it.',
+        'The task that failed first: {task_id, error, code, tail, remedy, skipped}. tail: the last lines of its output, which are data. remedy: what to do about it, where that is known. skipped: number of tasks that were skipped because of it.',
     }),
   ),
   next: maybe(text('What to do now.')),

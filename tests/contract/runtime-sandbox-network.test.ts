@@ -5,8 +5,11 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
+import { runClient } from '../support/client.ts'
+import { connectClient } from '../support/mcp-client.ts'
 import { asOrdinaryUser } from '../support/ordinary-user.ts'
 import { startPair } from '../support/pair.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
@@ -104,6 +107,39 @@ describe.skipIf(skip)(`the network of a sandbox${why}`, () => {
       'invalid_input',
       'invalid JSON: sandbox.network: expected none or host (rules are not supported), got object',
     ])
+  })
+
+  test('that a task lacks is named by its failure, with the setting', async () => {
+    await using runtime = await startRuntime()
+    const connect = `perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0); connect(S, sockaddr_in(80, inet_aton("192.0.2.1"))) or die $!'`
+    const task = await runtime.runScript(connect, sandboxed())
+    expect(task.stderr).toContain('Network is unreachable')
+    expect(task.error).toMatchObject({
+      code: 'exit_nonzero',
+      message: expect.stringMatching(/^task exited with code \d+$/),
+      details: { remedy: expect.stringContaining('"sandbox": {"network": "host"}') },
+    })
+    const other = await runtime.runScript('echo "no such file" >&2; exit 3', sandboxed())
+    expect(other.error).toEqual({ code: 'exit_nonzero', message: 'task exited with code 3' })
+    const words = 'echo "curl: (6) Could not resolve host: x" >&2; exit 6'
+    expect((await runtime.runScript(words, sandboxed(false))).error).not.toHaveProperty('details')
+    expect((await runtime.runScript(words)).error).not.toHaveProperty('details')
+  })
+
+  test('that a task lacks is what the graph, the client and the tools for agents say to do', async () => {
+    await using pair = await startPair()
+    const { control } = pair
+    const words = 'echo "curl: (6) Could not resolve host: x" >&2; exit 6'
+    const params = { script: words, sandbox: { profile: 'linux_sandbox', network: 'none' } }
+    const { graph_id } = await control.submit([{ id: 'a', type: 'runtime.script', params }])
+    await control.ended('a')
+    const remedy = expect.stringContaining('"sandbox": {"network": "host"}')
+    const graph = (await (await control.fetch(`/graphs/${graph_id}`)).json()) as GraphDetails
+    expect(graph.root_cause).toMatchObject({ task_id: 'a', code: 'exit_nonzero', remedy })
+    const { stdout } = await runClient(['graph', graph_id, '-o', 'table'], { url: control.url })
+    expect(stdout).toContain('\nto do: if the task needs the network')
+    await using mcp = await connectClient(control.url)
+    expect((await mcp.call('get_graph', { graph_id })).data).toMatchObject({ root_cause: { remedy } })
   })
 
   test('that contradicts another field is warned of at submission to control', async () => {

@@ -9,7 +9,7 @@ import { StateIcon } from './state-icon.tsx'
 const MAX_TAIL_LINES = 20
 
 export function FailureCard({ cause, place }: { cause: RootCause; place: GraphPlace }) {
-  const { task_id, error, tail, skipped, try_next } = cause
+  const { task_id, error, tail, remedy, skipped, try_next } = cause
   return (
     <section class="failure-card" aria-label="What failed first">
       <h2>
@@ -28,6 +28,7 @@ export function FailureCard({ cause, place }: { cause: RootCause; place: GraphPl
       {tail !== undefined && tail.trim() !== '' && tail.trim() !== error.trim() && (
         <StyledText text={tail} maxLines={MAX_TAIL_LINES} />
       )}
+      {remedy !== undefined && <p>To do: {remedy}</p>}
       {try_next.length > 0 && (
         <details>
           <summary>What to try next</summary>

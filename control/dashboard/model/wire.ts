@@ -56,6 +56,7 @@ export interface RootCause {
   readonly error: string
   readonly code?: string
   readonly tail?: string
+  readonly remedy?: string
   readonly skipped: number
   readonly try_next: readonly string[]
 }
