@@ -126,6 +126,13 @@ export const controlSettings = {
     max: 64 * 1024 * 1024,
     help: 'Maximum size of the JSON of a value that a task references in another one ($from). The task fails with a larger one.',
   }),
+  maxFanOut: integer({
+    default: '10000',
+    value: 'number',
+    min: 1,
+    max: 100_000,
+    help: 'Maximum number of elements of a list for which a task runs (for_each). The task fails with a longer one.',
+  }),
   unknownFields: unknownFieldsSetting,
   allowedHost: hostNames({
     variable: 'SERVICE_ALLOWED_HOSTS',

@@ -48,7 +48,7 @@ export class ControlService {
 
   #newScheduler(): Scheduler {
     const { executors, serviceId, storage } = this.#parts
-    const { store, persistence, resultFiles } = storage
+    const { store, persistence, resultFiles, retention } = storage
     return new Scheduler({
       store,
       executors,
@@ -63,13 +63,17 @@ export class ControlService {
       keepInput: (task, input) => resultFiles.keepInput(task, input),
       readResult: (file) => resultFiles.read(file),
       maxReferenceBytes: this.#config.maxReferenceBytes,
+      maxFanOut: this.#config.maxFanOut,
+      roomFor: (count) => retention.roomFor(count),
+      recordFanOut: (task, fanOut) => persistence.appendExpansion(task, fanOut),
+      keepJson: (task, pieces) => resultFiles.keepJson(task, pieces),
     })
   }
 
   #newApp(): ReturnType<typeof controlApp> {
     const { access, addressGuards, callbacks, executors, listSkills, mcp, runtime, storage } = this.#parts
     const { log, startedAt } = this.#host
-    const { maxBodyBytes, unknownFields } = this.#config
+    const { maxBodyBytes, maxFanOut, unknownFields } = this.#config
     const { store, persistence, retention, idempotencyKeys, resultFiles, counters, events, history, numbers } = storage
     const scheduler = this.#scheduler
     const readiness = new Readiness({
@@ -85,7 +89,8 @@ export class ControlService {
     })
     const parts: OperationParts = {
       ...{ store, scheduler, executors, persistence, retention, readiness, idempotencyKeys, resultFiles, eventStreams },
-      ...{ addressGuards, callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, stopping, log },
+      ...{ addressGuards, callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, maxFanOut },
+      ...{ stopping, log },
       runtimeCapacity: runtime.capacity,
     }
     const streamLimits = { keepAliveMs: this.#config.eventKeepAlive, slowClientMs: this.#config.slowClientTimeout }

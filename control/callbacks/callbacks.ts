@@ -155,7 +155,7 @@ export class Callbacks {
   }
 
   #taskFailed(task: Task, callback: GraphCallback): void {
-    if (task.isDeleted || !eventsOf(callback).includes('task_failed')) return
+    if (task.isDeleted || task.childOf !== undefined || !eventsOf(callback).includes('task_failed')) return
     const { graph, seq, id, attempt, failure, errorText = '' } = task
     void this.#callBack(graph, callback, 'task_failed', `-${task.position}`, () => ({
       ...{ seq, task_id: id, error: errorText.slice(0, MAX_EVENT_ERROR_CHARACTERS) },

@@ -31,6 +31,12 @@ const TASKS_PER_PASS = 32
  */
 export const MAX_FOLLOWED_DEPENDENCIES = 200_000_000
 
+export interface ReferenceCheckOptions {
+  readonly maxFollowed?: number
+  /** Follows the error for an unknown task. */
+  readonly hint?: (id: string) => string
+}
+
 type Tasks = readonly { readonly id: string }[]
 
 /**
@@ -41,7 +47,7 @@ export function* checkReferences(
   { tasks, edges }: { readonly tasks: Tasks; readonly edges: Edges | undefined },
   references: readonly TaskReference[],
   report: Report,
-  maxFollowed = MAX_FOLLOWED_DEPENDENCIES,
+  { maxFollowed = MAX_FOLLOWED_DEPENDENCIES, hint = () => '' }: ReferenceCheckOptions = {},
 ): Steps<void> {
   if (references.length === 0) return
   const named = yield* positionsOf(tasks, references)
@@ -52,7 +58,7 @@ export function* checkReferences(
     for (let i = from; i < to; i++) {
       const { position, id: other } = references[i]!
       const { id } = tasks[position]!
-      if (named[i] === UNKNOWN) report(`task ${id} references unknown task ${other}`, id)
+      if (named[i] === UNKNOWN) report(`task ${id} references unknown task ${other}${hint(other)}`, id)
       else if (isChecked && !isSound![i]) report(`task ${id} references ${other} but does not depend on it`, id)
     }
   })

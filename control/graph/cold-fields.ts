@@ -8,7 +8,9 @@
 import type { AttemptRecord, ProgressEntry, ReusedFrom } from '../../shared/contract/control.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { type RunRule, runRule, type SkipStanding } from './conditions.ts'
+import type { Expansion } from './expansion.ts'
 import type { Failure } from './failure.ts'
+import { type FanOut, fanOut } from './fan-out.ts'
 import type { ResultFile } from './result-file.ts'
 import { type RetryRule, retryRule } from './retry-rule.ts'
 import type { ValidTask } from './validate.ts'
@@ -21,6 +23,8 @@ export interface TaskOptions {
   readonly annotations: Readonly<Record<string, string>> | undefined
   readonly rule: RunRule | undefined
   readonly retries: RetryRule | undefined
+  readonly fanOut: FanOut | undefined
+  readonly childOf: Expansion | undefined
 }
 
 const NO_OPTIONS: TaskOptions = {
@@ -29,15 +33,26 @@ const NO_OPTIONS: TaskOptions = {
   annotations: undefined,
   rule: undefined,
   retries: undefined,
+  fanOut: undefined,
+  childOf: undefined,
 }
 
 export function taskOptions(task: ValidTask): TaskOptions {
   const { retry, timeout, annotations } = task
   const rule = runRule(task)
   const retries = retryRule(task)
-  return !retry && timeout == null && annotations == null && rule === undefined && retries === undefined
-    ? NO_OPTIONS
-    : { retry: retry ?? 0, timeout: timeout ?? undefined, annotations: annotations ?? undefined, rule, retries }
+  const fan = fanOut(task)
+  const isPlain = rule === undefined && retries === undefined && fan === undefined
+  if (isPlain && !retry && timeout == null && annotations == null) return NO_OPTIONS
+  return {
+    retry: retry ?? 0,
+    timeout: timeout ?? undefined,
+    annotations: annotations ?? undefined,
+    rule,
+    retries,
+    fanOut: fan,
+    childOf: undefined,
+  }
 }
 
 /** Identifies an attempt that another service carries out. The attempt may outlive our process. */
@@ -68,4 +83,5 @@ export class ColdFields {
   process: ProcessIdentity | undefined = undefined
   handle: Handle | undefined = undefined
   reusedFrom: ReusedFrom | undefined = undefined
+  expansion: Expansion | undefined = undefined
 }

@@ -132,7 +132,11 @@ function* checkShapes(submitted: readonly unknown[], path: string, report: Repor
 
 /** Whether `task` passes check 1: its fields are of the right types, and not too deep. */
 export const isWellShaped = (task: unknown): task is TaskInput =>
-  isTaskShape(task) && isWithinDepth(task.params) && isWithinDepth(task.input) && isWithinDepth(task.when)
+  isTaskShape(task) &&
+  isWithinDepth(task.params) &&
+  isWithinDepth(task.input) &&
+  isWithinDepth(task.when) &&
+  isWithinDepth(task.for_each)
 
 /** Reports invalid fields. Returns the task without them; undefined if the id is invalid. */
 function wellShapedPart(task: unknown, at: string, report: Report): TaskInput | undefined {
@@ -147,7 +151,7 @@ function wellShapedPart(task: unknown, at: string, report: Report): TaskInput | 
     report(invalidJsonText(`${at}.${path}: expected ${expected}`), id)
     delete (part as Record<string, unknown>)[fieldOf(path)]
   }
-  for (const name of ['params', 'input', 'when'] as const) {
+  for (const name of ['params', 'input', 'when', 'for_each'] as const) {
     if (isWithinDepth(part[name])) continue
     report(tooDeepText(`${at}.${name}`), id)
     delete part[name]

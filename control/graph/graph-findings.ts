@@ -27,14 +27,19 @@ export interface GraphFindings {
 export function* examineGraph(graph: Graph, now: number): Steps<GraphFindings> {
   const { tasks } = graph
   const totals = yield* graphTotals(graph)
-  const edges = graph.edges ?? (yield* edgesByName(tasks))
+  const edges = graph.edges ?? (yield* edgesByName(graph.submitted))
   const order = yield* dependencyOrder(edges)
   const path = yield* criticalPath(edges, order, (position) => durationHere(tasks[position]!, now))
   const failed = yield* firstFailure(tasks)
   const failure =
-    failed === undefined ? undefined : { task: failed, skipped: yield* skippedBy(failed.position, tasks, edges) }
+    failed === undefined
+      ? undefined
+      : { task: failed, skipped: yield* skippedBy(ownerOf(failed).position, tasks, edges) }
   return { graph, totals, edges, ...(yield* shownOf(tasks, order, edges)), criticalPath: path, failure }
 }
+
+/** The task that others depend on: of a child its parent. */
+const ownerOf = (task: Task): Task => task.childOf?.parent ?? task
 
 /** Milliseconds from the start of a task to its end, or until now; undefined if it never started, or was deleted. */
 export function durationOf({ startedAt, finishedAt, isDeleted }: Task, now: number): number | undefined {
@@ -60,7 +65,7 @@ export function* edgesByName(tasks: readonly Task[]): Steps<Edges> {
   return yield* edgesInSteps(dependents, dependenciesStart, (id) => positions.get(id)!)
 }
 
-/** The first tasks of `order`. They include all dependencies of each of them. */
+/** The first tasks of `order`, with all dependencies of each of them, then children. */
 function* shownOf(
   tasks: readonly Task[],
   order: Uint32Array,
@@ -77,6 +82,15 @@ function* shownOf(
       edgeCount += dependenciesStart[position + 1]! - dependenciesStart[position]!
       isTruncated = shown.length === MAX_GRAPH_TASKS || edgeCount > MAX_GRAPH_EDGES
       if (!isTruncated) shown.push(task)
+    }
+  })
+  // Children have no edges. They stand behind all others.
+  yield* inRanges(tasks.length - order.length, (from, to) => {
+    for (let i = from; i < to && !isTruncated; i++) {
+      const child = tasks[order.length + i]!
+      if (child.isDeleted) continue
+      isTruncated = shown.length === MAX_GRAPH_TASKS
+      if (!isTruncated) shown.push(child)
     }
   })
   return { shown, isTruncated }

@@ -38,9 +38,14 @@ export function endStateWithin(
   return result
 }
 
-/** Whether the rules of the task allow this end: a failure with `continue_on_error`, a skip because of its `run_if`. */
-const isMeant = ({ status, continuesOnError, skipStanding }: Task): boolean =>
-  (status === 'failed' && continuesOnError) || (status === 'skipped' && skipStanding === 'neutral')
+/**
+ * Whether the rules of the task allow this end: a failure with `continue_on_error`, a skip because of its `run_if`. The end
+ * of a child counts for its parent alone.
+ */
+const isMeant = ({ status, continuesOnError, skipStanding, childOf }: Task): boolean =>
+  (status === 'failed' && continuesOnError) ||
+  (status === 'skipped' && skipStanding === 'neutral') ||
+  childOf !== undefined
 
 /** The totals of the tasks that were not deleted. */
 export interface GraphTotals {
@@ -56,14 +61,15 @@ export interface GraphTotals {
 export function* graphTotals(graph: Graph): Steps<GraphTotals> {
   const { tasks } = graph
   const byStatus: { [S in TaskStatus]?: number } = {}
-  let [meantFailures, meantSkips] = [0, 0]
+  const meant: GraphCounts = {}
+  const hasMeant = graph.hasRules || graph.expansions !== undefined
   let taskCount = 0
   let startedAt = Number.POSITIVE_INFINITY
   yield* inRanges(tasks.length, (from, to) => {
     for (let i = from; i < to; i++) {
       const task = tasks[i]!
       if (task.isDeleted) continue
-      if (graph.hasRules && isMeant(task)) task.status === 'failed' ? meantFailures++ : meantSkips++
+      if (hasMeant && isMeant(task)) meant[task.status] = (meant[task.status] ?? 0) + 1
       taskCount++
       byStatus[task.status] = (byStatus[task.status] ?? 0) + 1
       if (task.startedAt !== undefined && task.startedAt < startedAt && task.reusedFrom === undefined)
@@ -75,19 +81,15 @@ export function* graphTotals(graph: Graph): Steps<GraphTotals> {
     ...{
       taskCount,
       counts,
-      state: graph.endedAt === undefined ? 'running' : stateOf(counts, meantFailures, meantSkips),
+      state: graph.endedAt === undefined ? 'running' : stateOf(counts, meant),
     },
     startedAt: startedAt === Number.POSITIVE_INFINITY ? undefined : startedAt,
   }
 }
 
-function stateOf(
-  { failed = 0, cancelled = 0, skipped = 0 }: GraphCounts,
-  meantFailures: number,
-  meantSkips: number,
-): EndState {
-  if (failed > meantFailures) return 'failed'
-  return cancelled > 0 || skipped > meantSkips ? 'cancelled' : 'success'
+function stateOf({ failed = 0, cancelled = 0, skipped = 0 }: GraphCounts, meant: GraphCounts): EndState {
+  if (failed > (meant.failed ?? 0)) return 'failed'
+  return cancelled > (meant.cancelled ?? 0) || skipped > (meant.skipped ?? 0) ? 'cancelled' : 'success'
 }
 
 export function* graphSummary(graph: Graph): Steps<GraphSummary> {

@@ -17,7 +17,9 @@ import { inRanges, type Steps } from '../../shared/steps.ts'
 import { ColdFields, type Handle, type TaskOptions, taskOptions } from './cold-fields.ts'
 import type { RunRule, SkipStanding } from './conditions.ts'
 import { dependencyCounts, type Edges } from './edges.ts'
+import type { Expansion } from './expansion.ts'
 import type { Failure } from './failure.ts'
+import type { FanOut } from './fan-out.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from './graph-options.ts'
 import { normalizeTool, type ToolRef } from './normalize.ts'
 import type { ResultFile } from './result-file.ts'
@@ -55,7 +57,10 @@ export class Graph {
   createdAt: number
   /** The submitted fields beside the tasks. */
   readonly options: GraphOptions
+  /** The tasks that were submitted, then the children of tasks with `for_each`. */
   readonly tasks: Task[] = []
+  /** The fan-outs of its tasks, in the order of their children. Undefined for most graphs. */
+  expansions: Expansion[] | undefined = undefined
   /** Number of tasks of each type. There are few types; a map would cost more than the rest of a small graph. */
   readonly typeCounts: TypeCount[] = []
   #edges: Edges
@@ -106,6 +111,23 @@ export class Graph {
     this.live += to - from
   }
 
+  /** Number of the tasks that were submitted. */
+  get submittedCount(): number {
+    return this.expansions?.[0]?.first ?? this.tasks.length
+  }
+
+  /** The tasks that were submitted. Without children the list itself, not a copy. */
+  get submitted(): readonly Task[] {
+    return this.expansions === undefined ? this.tasks : this.tasks.slice(0, this.submittedCount)
+  }
+
+  /** Appends the children of a task. */
+  addChildren(expansion: Expansion, children: readonly Task[]): void {
+    this.expansions ??= []
+    this.expansions.push(expansion)
+    for (const child of children) this.tasks.push(child)
+  }
+
   /** Appends the next task of a graph that was accepted before. */
   addRecovered(task: Task): void {
     this.tasks.push(task)
@@ -128,16 +150,16 @@ export class Graph {
     this.typeCounts.push({ type: task.type, count: 1 })
   }
 
-  /** Tasks without unfinished dependencies. In a graph without edges the list itself, not a copy. */
+  /** Submitted tasks without unfinished dependencies. In a graph without edges and children the list itself, not a copy. */
   roots(): readonly Task[] {
-    if (this.#edges.dependencies.length === 0) return this.tasks
+    if (this.#edges.dependencies.length === 0) return this.submitted
     return this.tasks.filter(({ position }) => this.missing[position] === 0)
   }
 
   /** Number of dependents of `task`. A dependent that names `task` twice counts twice. 0 once the graph has ended. */
   dependentCount({ position }: Task): number {
     const { dependentsStart } = this.#edges
-    return (dependentsStart[position + 1] ?? 0) - (dependentsStart[position] ?? 0)
+    return Math.max(0, (dependentsStart[position + 1] ?? 0) - (dependentsStart[position] ?? 0)) // a child has no edges
   }
 
   /** The `i`-th dependent of `task`. Most tasks have too few dependents to be worth a list. */
@@ -149,7 +171,7 @@ export class Graph {
   /** Number of dependencies of `task`, repeated ones counted. 0 once the graph has ended. */
   dependencyCount({ position }: Task): number {
     const { dependenciesStart } = this.#edges
-    return (dependenciesStart[position + 1] ?? 0) - (dependenciesStart[position] ?? 0)
+    return Math.max(0, (dependenciesStart[position + 1] ?? 0) - (dependenciesStart[position] ?? 0))
   }
 
   /** The `i`-th dependency of `task`. */
@@ -217,7 +239,8 @@ export class Task {
   isUnwritten = false
   #cold: ColdFields | undefined = undefined
 
-  constructor(graph: Graph, position: number, input: ValidTask) {
+  /** `options` of a child; of any other task they are among the fields of `input`. */
+  constructor(graph: Graph, position: number, input: ValidTask, options: TaskOptions = taskOptions(input)) {
     this.graph = graph
     this.position = position
     this.id = input.id
@@ -225,7 +248,7 @@ export class Task {
     this.params = input.params ?? undefined
     this.input = input.input ?? this.params
     this.dependsOn = input.depends_on ?? undefined
-    this.#options = taskOptions(input)
+    this.#options = options
   }
 
   /** Whether the record was deleted. */
@@ -240,7 +263,9 @@ export class Task {
 
   /** The name of the task in answers to callers: its id, or `graph_id/task_id` if only its graph knows the id. */
   get address(): string {
-    return this.graph.isScoped || this.isReplaced ? `${this.graph.id}/${this.id}` : this.id
+    return this.graph.isScoped || this.isReplaced || this.childOf !== undefined
+      ? `${this.graph.id}/${this.id}`
+      : this.id
   }
 
   get type(): string {
@@ -267,6 +292,30 @@ export class Task {
 
   get annotations(): Readonly<Record<string, string>> | undefined {
     return this.#options.annotations
+  }
+
+  /** Its optional settings, which its children share. */
+  get ownOptions(): TaskOptions {
+    return this.#options
+  }
+
+  /** It runs once for each element of a list; undefined for most tasks. */
+  get fanOut(): FanOut | undefined {
+    return this.#options.fanOut
+  }
+
+  /** What the task is a child of; undefined for a task that was submitted. */
+  get childOf(): Expansion | undefined {
+    return this.#options.childOf
+  }
+
+  /** Its children, once its list is known. */
+  get expansion(): Expansion | undefined {
+    return this.#cold?.expansion
+  }
+
+  set expansion(expansion: Expansion | undefined) {
+    if (expansion !== this.expansion) this.#ensureCold().expansion = expansion
   }
 
   /** When the task runs, and the effect of its failure. Undefined for most tasks. */

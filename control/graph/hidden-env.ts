@@ -84,11 +84,11 @@ const isOdd = (value: unknown): boolean => !isScalar(value) && !(Array.isArray(v
 /** Whether `value` is a scalar, or a placeholder for one that holds no value itself. */
 const isScalar = (value: unknown): boolean => typeof value !== 'object' || value === null || isBarePlaceholder(value)
 
-/** Whether `value` refers to a parameter, or to a value of another task with a scalar as default. */
+/** Whether `value` refers to a parameter, to an element of a list, or to a value of another task with a scalar as default. */
 function isBarePlaceholder(value: object): boolean {
   const placeholder = isObject(value) && hasPlaceholderName(value) ? placeholderIn(value) : undefined
   if (typeof placeholder !== 'object' || placeholder.kind === 'literal') return false
-  return placeholder.kind === 'parameter' || typeof placeholder.reference.default?.value !== 'object'
+  return placeholder.kind !== 'reference' || typeof placeholder.reference.default?.value !== 'object'
 }
 
 /** A submitted task as it may be shown. Returns the task itself if nothing is hidden. */

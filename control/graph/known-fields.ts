@@ -15,6 +15,9 @@ const INPUT_FIELDS = Object.keys(TaskInput.properties)
 const SET_BY_SERVICE: Readonly<Record<Exclude<keyof TaskRecord, keyof TaskInput>, true>> & Record<string, true> = {
   execution_category: true,
   graph_id: true,
+  parent: true,
+  index: true,
+  child_count: true,
   replaced: true,
   reused_from: true,
   status: true,
@@ -66,6 +69,16 @@ const TASK_SYNONYMS: Synonyms = {
   trigger_rule: 'run_if',
   allow_failure: 'continue_on_error',
   ignore_errors: 'continue_on_error',
+  foreach: 'for_each',
+  items: 'for_each',
+  with_items: 'for_each',
+  loop: 'for_each',
+  map: 'for_each',
+  matrix: 'for_each',
+  parallelism: 'max_parallel',
+  concurrency: 'max_parallel',
+  'max-parallel': 'max_parallel',
+  'fail-fast': 'fail_fast',
 }
 
 /** Names of the fields of a graph in other systems. */

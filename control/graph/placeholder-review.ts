@@ -7,6 +7,8 @@
  */
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import { checkReferences, type TaskReference } from './ancestors.ts'
+import { listSource } from './fan-out.ts'
+import { childHint, type FanOutTasks } from './fan-out-review.ts'
 import { missingParameters, type Parameters, parameterBytes, UnknownParameters } from './parameters.ts'
 import { fill, findPlaceholders, type Path, type Place, pathText } from './placeholders.ts'
 import type { Report } from './report.ts'
@@ -30,6 +32,7 @@ export const NO_PLACEHOLDERS: KnownInputs = new Map()
 export function* reviewPlaceholders(
   { tasks, edges }: CheckedTasks,
   params: Parameters = {},
+  fanOuts: FanOutTasks,
   report: Report,
 ): Steps<KnownInputs> {
   const inputs = new Map<ValidTask, KnownInput>()
@@ -46,8 +49,15 @@ export function* reviewPlaceholders(
         report(`task ${id}: ${pathText(field, path)}: ${text}`, id)
         yield
       }
-      for (const { placeholder } of places) {
+      for (const { path, placeholder } of places) {
         if (placeholder.kind === 'reference') references.push({ position, id: placeholder.reference.id })
+        if ((placeholder.kind === 'item' || placeholder.kind === 'index') && task.for_each == null) {
+          report(
+            `task ${id}: ${pathText(field, path)}: $${placeholder.kind} means something only in a task with for_each`,
+            id,
+          )
+          yield
+        }
         if (placeholder.kind !== 'parameter') continue
         const unknown = unknownParameters.textOf(placeholder.name)
         if (unknown === undefined) continue
@@ -65,9 +75,12 @@ export function* reviewPlaceholders(
       if (fault !== undefined) report(`task ${id}: ${fault}`, id)
       else if (typeof when !== 'string') references.push({ position, id: when.reference.id })
     }
+    const list = task.for_each == null ? undefined : listSource(task.for_each)
+    if (typeof list === 'object' && list.kind === 'reference') references.push({ position, id: list.reference.id })
     if (isYieldDue(position)) yield
   }
-  yield* checkReferences({ tasks, edges }, references, report)
+  const hint = (id: string) => childHint(id, fanOuts)
+  yield* checkReferences({ tasks, edges }, references, report, { hint })
   return inputs
 }
 

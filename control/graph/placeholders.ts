@@ -1,14 +1,16 @@
 /**
  * Placeholders: objects in `params` and `input` of a task that are replaced by values when the task starts. Pure.
  *
- * There are three kinds. `{"$from": id, ...}` is a value of an ended task (`references.ts`). `{"$param": name}` is a
- * parameter of the graph (`parameters.ts`). `{"$literal": value}` is `value` itself, even if it looks like a
- * placeholder. An object with one of these names and an unexpected other name is an error. Inserted values are never
- * searched for placeholders, and never joined with other text, so they stay data.
+ * `{"$from": id, ...}` is a value of an ended task (`references.ts`). `{"$param": name}` is a parameter of the graph
+ * (`parameters.ts`). `{"$literal": value}` is `value` itself, even if it looks like a placeholder. In a child of a task with
+ * `for_each`, `{"$item": pointer}` is its element or a value in that, and `{"$index": true}` the index of the element, from
+ * 0. An object with one of these names and an unexpected other name is an error. Inserted values are never searched for
+ * placeholders, and never joined with other text, so they stay data.
  */
 
 import { MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
 import { isObject, type JsonObject } from '../../shared/json.ts'
+import { pointerFault } from '../../shared/json-pointer.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import { didYouMean, quoted } from '../../shared/unknown-names.ts'
@@ -20,6 +22,9 @@ export type Placeholder =
   | { readonly kind: 'reference'; readonly reference: Reference }
   | { readonly kind: 'parameter'; readonly name: string }
   | { readonly kind: 'literal'; readonly value: unknown }
+  /** `path` is a JSON Pointer into the element. */
+  | { readonly kind: 'item'; readonly path: string }
+  | { readonly kind: 'index' }
 
 /** The path from a value to a value inside it. */
 export type Path = readonly (string | number)[]
@@ -48,7 +53,7 @@ export const MAX_PLACEHOLDERS = 10_000
 /** Maximum faults of one task. A dry run lists one less in total, so it knows whether there are more. */
 export const MAX_PLACE_FAULTS = MAX_DRY_RUN_ERRORS + 1
 
-const NAMES = ['$from', '$param', '$literal'] as const
+const NAMES = ['$from', '$param', '$literal', '$item', '$index'] as const
 
 /** Whether `object` is meant to be a placeholder. */
 export const hasPlaceholderName = (object: object): boolean => NAMES.some((name) => Object.hasOwn(object, name))
@@ -142,11 +147,19 @@ export function placeholderIn(object: Readonly<JsonObject>): Placeholder | strin
   }
   const value = object[name]
   if (name === '$literal') return { kind: 'literal', value }
+  if (name === '$item') return itemIn(value)
+  if (name === '$index') return value === true ? { kind: 'index' } : '$index: expected true'
   if (name === '$param') {
     return typeof value === 'string' ? { kind: 'parameter', name: value } : '$param: expected the name of a parameter'
   }
   const reference = referenceIn(object)
   return typeof reference === 'string' ? reference : { kind: 'reference', reference }
+}
+
+function itemIn(path: unknown): Placeholder | string {
+  if (typeof path !== 'string') return '$item: expected a JSON Pointer into the element ("" for all of it)'
+  const fault = pointerFault(path)
+  return fault === undefined ? { kind: 'item', path } : `$item: ${fault}`
 }
 
 /** Replaces the placeholders in `value` by `values`. Copies only the containers on the paths. */

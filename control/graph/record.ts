@@ -57,12 +57,18 @@ function recordOf(
   if (rule?.run_if !== undefined) record.run_if = rule.run_if
   if (rule?.when !== undefined) record.when = rule.when
   if (rule?.continue_on_error !== undefined) record.continue_on_error = rule.continue_on_error
+  const { fanOut, childOf } = task
+  if (fanOut !== undefined) Object.assign(record, fanOut)
   record.retry = task.retry
   if (retries?.retry_on !== undefined) record.retry_on = retries.retry_on
   if (retries?.backoff !== undefined) record.backoff = retries.backoff
   if (task.timeout !== undefined) record.timeout = task.timeout
   if (task.annotations !== undefined) record.annotations = task.annotations
   record.graph_id = task.graph.id
+  if (childOf !== undefined) {
+    record.parent = childOf.parent.id
+    record.index = childOf.indexOf(task)
+  }
   if (task.isReplaced) record.replaced = true
   if (task.reusedFrom !== undefined) record.reused_from = task.reusedFrom
   record.created_at = isoTime(task.createdAt)
@@ -75,6 +81,7 @@ export type TaskState = Pick<
   | 'status'
   | 'run_status'
   | 'attempt'
+  | 'child_count'
   | 'handle_id'
   | 'result'
   | 'error'
@@ -91,6 +98,7 @@ export function taskState(task: Task): TaskState {
   const runStatus = task.runStatus
   if (runStatus !== undefined) state.run_status = runStatus
   if (task.attempt > 0) state.attempt = task.attempt
+  if (task.expansion !== undefined) state.child_count = task.expansion.count
   if (task.handle !== undefined) state.handle_id = task.handle.id
   if (task.result instanceof ResultFile) state.result_file = task.result.name
   else if (task.result !== undefined) state.result = task.result

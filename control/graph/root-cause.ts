@@ -13,7 +13,8 @@ export function* firstFailure(tasks: readonly Task[]): Steps<Task | undefined> {
   yield* inRanges(tasks.length, (from, to) => {
     for (let i = from; i < to; i++) {
       const task = tasks[i]!
-      if (task.status !== 'failed' || task.isDeleted || task.continuesOnError) continue
+      if (task.status !== 'failed' || task.isDeleted) continue
+      if (task.continuesOnError || task.childOf?.parent.continuesOnError) continue
       if (first === undefined || isBefore(task, first)) first = task
     }
   })

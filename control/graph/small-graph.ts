@@ -13,6 +13,7 @@ import { hasFewFields, isWellShaped } from './decode.ts'
 import { dependenciesStartOf, dependencyCounts, type Edges, edgesAtOnce, noEdges } from './edges.ts'
 import { type GraphOptions, graphOptions } from './graph-options.ts'
 import { unknownGraphField, unknownTaskField } from './known-fields.ts'
+import { hasFanOut } from './fan-out.ts'
 import { mentionsPlaceholder } from './placeholders.ts'
 import { hasFields, isKnownType, type ValidGraph, type ValidTask } from './validate.ts'
 
@@ -36,7 +37,13 @@ export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string
   let lastType = ''
   for (let i = 0; i < tasks.length; i++) {
     const task = tasks[i]!
-    if (!isWellShaped(task) || !hasFields(task) || !hasFewFields(task) || unknownTaskField(task) !== undefined)
+    if (
+      !isWellShaped(task) ||
+      hasFanOut(task) ||
+      !hasFields(task) ||
+      !hasFewFields(task) ||
+      unknownTaskField(task) !== undefined
+    )
       return undefined
     if (task.type !== lastType && !isKnownType(task.type, registeredTypes)) return undefined
     lastType = task.type

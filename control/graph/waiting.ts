@@ -19,7 +19,7 @@ export interface SlotUse {
  * service knows more.
  */
 export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
-  if (task.status === 'pending') return onDependencies(task) ?? onAnswer(task) ?? onSlot(slots)
+  if (task.status === 'pending') return onDependencies(task) ?? onAnswer(task) ?? onSiblings(task) ?? onSlot(slots)
   if (task.status !== 'running' || !task.isBackingOff) return undefined
   const until = endOfBackoff(task)
   if (until === undefined || until <= now) return onSlot(slots)
@@ -65,6 +65,15 @@ export function onAnswer(task: Task): Waiting | undefined {
 
 /** The end of the year 9999: later times have no RFC 3339 form. */
 const MAX_TIME_MS = 253_402_300_799_999
+
+/** A child that is not queued yet because of `max_parallel`. */
+function onSiblings(task: Task): Waiting | undefined {
+  const { childOf } = task
+  if (childOf === undefined || childOf.indexOf(task) < childOf.next) return undefined
+  const { parent, active, maxParallel } = childOf
+  if (active.size < maxParallel) return undefined
+  return { reason: 'concurrency', detail: `${active.size} children of ${parent.id} run (max_parallel)` }
+}
 
 function onSlot({ taken, count, hold }: SlotUse): Waiting {
   const detail = hold ?? `${taken} of ${count} slots are taken (--max-concurrency)`

@@ -5,6 +5,7 @@ import { SKIP_STANDINGS } from '../graph/conditions.ts'
 import { isTaskShape } from '../graph/decode.ts'
 import { graphOptions, graphOptionsFault } from '../graph/graph-options.ts'
 import { RESULT_FILE_NAME } from '../graph/result-file.ts'
+import { isStoredFanOut } from './journaled-expansion.ts'
 import { isKnownToService, type StoredTask } from './stored-task.ts'
 
 /**
@@ -36,12 +37,22 @@ export function checkedEntry(key: string, entry: unknown, refuse: (detail: strin
   if (!isListOrAbsent(task.settled_dependencies, isSettled)) {
     throw refuse(`task ${id} has settled_dependencies that are no list of dependencies and outcomes`)
   }
+  if (task.parent !== undefined && typeof task.parent !== 'string')
+    throw refuse(`task ${id} has a parent that is no id`)
+  if (task.child_count !== undefined && !isCount(task.child_count)) {
+    throw refuse(`task ${id} has a child_count that is no number of tasks`)
+  }
+  if (task.fan_out !== undefined && !isStoredFanOut(task.fan_out)) {
+    throw refuse(`task ${id} has a fan_out that is no count with its items`)
+  }
   if (task.graph === undefined) return { ...(task as StoredTask), id }
   if (!isObject(task.graph)) throw refuse(`task ${id} has a graph that is no object`)
   const graph = graphOptions(task.graph)
   if (graph === undefined) throw refuse(`task ${id} has a graph with ${graphOptionsFault(task.graph)}`)
   return { ...(task as StoredTask), id, graph }
 }
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
 
 const isListOrAbsent = (value: unknown, isItem: (item: unknown) => boolean): boolean =>
   value == null || (Array.isArray(value) && value.every(isItem))

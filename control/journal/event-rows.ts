@@ -60,6 +60,8 @@ interface MoreOfTask {
   readonly progress?: ProgressEntry | undefined
   readonly reused_from?: ReusedFrom | undefined
   readonly scope?: 'graph' | undefined
+  readonly parent?: string | undefined
+  readonly child_count?: number | undefined
 }
 type OtherRow = readonly [
   ...[kind: Exclude<NumberedChange['kind'], 'recovered' | 'reused'>, graphId: string, seq: number, at: number],
@@ -78,6 +80,7 @@ export interface TaskMoment {
   readonly error: string | undefined
   readonly code: ErrorCode | undefined
   readonly progress: ProgressEntry | undefined
+  readonly childCount: number | undefined
 }
 
 /** Tasks in the same state. For a single task, `ids` and `seqs` are not lists. */
@@ -107,6 +110,7 @@ const momentOf = (task: Task, at: number): TaskMoment => ({
   error: task.errorText ?? task.failure?.message,
   code: task.runStatus === undefined ? undefined : task.failure?.code, // as in the record
   progress: task.progress?.at(-1),
+  childCount: task.expansion?.count,
 })
 
 /** The row of `task` at one moment, which may be in the past. */
@@ -120,8 +124,10 @@ export function taskRow(
   const { at, startedAt, finishedAt, code, progress } = moment
   const error = moment.error?.slice(0, MAX_EVENT_ERROR_CHARACTERS)
   const { scope } = graph.options
-  const hasState = error !== undefined || code !== undefined || progress !== undefined
-  const hasMore = hasState || reused_from !== undefined || scope !== undefined
+  const parent = task.childOf?.parent.id
+  const child_count = moment.childCount
+  const hasState = error !== undefined || code !== undefined || progress !== undefined || child_count !== undefined
+  const hasMore = hasState || reused_from !== undefined || scope !== undefined || parent !== undefined
   const sinceStarted = startedAt === undefined ? null : at - startedAt
   const sinceFinished = finishedAt === undefined ? null : at - finishedAt
   const { status, runStatus = null, attempt } = moment
@@ -141,7 +147,7 @@ export function taskRow(
         attempt,
         sinceStarted,
         sinceFinished,
-        { error, code, progress, reused_from, scope },
+        { error, code, progress, reused_from, scope, parent, child_count },
       ]
     : ['task', graphId, ids, seqs, at, type, tool, status, runStatus, attempt, sinceStarted, sinceFinished]
 }
@@ -157,9 +163,9 @@ export function rowOfChange(change: NumberedChange): EventRow {
     case 'removed':
       return [kind, change.graph.id, seq, at, {}]
     case 'accepted': {
-      const { id, options, tasks } = change.graph
+      const { id, options, submittedCount } = change.graph
       const { name, labels, scope } = options
-      return [kind, id, seq, at, { name, labels, scope, task_count: tasks.length }]
+      return [kind, id, seq, at, { name, labels, scope, task_count: submittedCount }]
     }
     case 'ended': {
       const { id, options } = change.graph

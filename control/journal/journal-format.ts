@@ -8,6 +8,7 @@
  * - `t`: states of tasks, and numbered changes
  * - `r`: revokes a graph that was refused after it had been written
  * - `d`: deletes a graph with all its tasks
+ * - `x`: the list for which a task with `for_each` has children
  * - `h`: past events, in the files of the history (`event-history.ts`)
  *
  * `synced` is the number of bytes of the segment known to be on disk when the frame was written. An invalid frame
@@ -16,7 +17,7 @@
  * (`preallocation.ts`).
  */
 
-export type FrameKind = 'g' | 't' | 'r' | 'd' | 'h'
+export type FrameKind = 'g' | 't' | 'r' | 'd' | 'h' | 'x'
 
 export interface Frame {
   readonly kind: FrameKind
@@ -30,7 +31,7 @@ export const LINE_END = 0x0a
 /** Checksum, length, synced, kind, and the four bytes between and after them. */
 const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 
-const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdh])$/
+const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdhx])$/
 
 /** Bytes of a `FrameBuffer`: at first, and at most while it is empty. */
 const FIRST_BUFFER_BYTES = 64 * 1024

@@ -86,6 +86,7 @@ interface Rest {
   readonly progress?: readonly ProgressEntry[] | undefined
   readonly attempts?: readonly AttemptRecord[] | undefined
   readonly reused_from?: ReusedFrom | undefined
+  readonly child_count?: number | undefined
   readonly process?: ProcessIdentity | undefined
   readonly handle_id?: string | undefined
   readonly handle_taken?: true | undefined
@@ -138,6 +139,7 @@ const isAlike = (a: Task, b: Task): boolean =>
   a.result === b.result &&
   a.type === b.type &&
   a.toolName === b.toolName &&
+  a.childOf === b.childOf &&
   !a.hasColdFields &&
   !b.hasColdFields &&
   !hasRest(a) &&
@@ -169,6 +171,7 @@ const hasColdRest = (task: Task): boolean => {
   return (
     isConditionMet ||
     askedAt !== undefined ||
+    task.expansion !== undefined ||
     resolvedInput !== undefined ||
     failure !== undefined ||
     errorText !== undefined ||
@@ -228,6 +231,7 @@ function restOf(task: Task): Rest {
     progress,
     attempts,
     reused_from: reusedFrom,
+    child_count: task.expansion?.count,
     process,
     ...handed,
     record,

@@ -62,6 +62,7 @@ export class LostEvents {
       error: state.error ?? runtime?.error?.message,
       code: runtime?.error?.code,
       progress: progress?.at(-1),
+      childCount: state.child_count,
     }
     return taskRow(task, moment, seq)
   }

@@ -17,6 +17,7 @@ export class Mentions {
       }
       const { graph_ordinal, body } = decodeGraph(payload)
       this.#ordinals.add(graph_ordinal)
+      if (kind !== 'g') return
       if (optionsIn(body).scope === 'graph') return // no other graph can have its ids
       const tasks = isObject(body) && Array.isArray(body.tasks) ? body.tasks : []
       for (const task of tasks) if (isObject(task) && typeof task.id === 'string') this.#ids.add(task.id)

@@ -6,12 +6,14 @@
  * something wait for `durable` or `appendGraph`. A snapshot replaces the journal at intervals if something changed, and
  * when the journal is large (`snapshots.ts`).
  */
+import { runCooperatively } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { Change } from '../store/change.ts'
 import { DiskHealth, RETRY_MS } from './disk-health.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import type { EventFeed } from './event-feed.ts'
 import { type NumberedChange, outcomeOf } from './event-rows.ts'
+import { encodeExpansion, type StoredFanOut } from './journaled-expansion.ts'
 import { encodeGraph, encodeRemoval, type SubmissionExtras } from './journaled-graph.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
@@ -228,6 +230,17 @@ export class Persistence {
       if (error instanceof NotWritten) this.#disk.noteFailure(error.cause ?? error)
       else this.revoke(graph)
       throw storageUnavailable(error)
+    }
+  }
+
+  /** Resolves when the list of a task with `for_each` is on disk. Rejects if that is not certain. */
+  async appendExpansion(task: Task, fanOut: StoredFanOut): Promise<void> {
+    const payload = await runCooperatively(encodeExpansion(task, fanOut))
+    try {
+      await this.#options.journal.append('x', payload)
+    } catch (error) {
+      if (error instanceof NotWritten) this.#disk.noteFailure(error.cause ?? error)
+      throw error
     }
   }
 

@@ -12,6 +12,7 @@ import { isObject } from '../../shared/json.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { decodeTasks } from '../graph/decode.ts'
+import { childId } from '../graph/fan-out.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { normalizeTool } from '../graph/normalize.ts'
@@ -19,6 +20,7 @@ import type { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
 import type { Frame } from './journal-format.ts'
 import type { JournaledChange } from './journaled-change.ts'
+import { decodeExpansion, isStoredFanOut, type JournaledExpansion } from './journaled-expansion.ts'
 import { decodeGraph, graphOrdinalIn, type JournaledGraph, optionsIn, reusedOutcomes } from './journaled-graph.ts'
 import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
@@ -125,7 +127,7 @@ export class Replay {
 
   /** Notes what earlier frames need to know about this one. Called for all frames before `apply`. */
   note({ kind, payload }: Frame): void {
-    if (kind === 't') return
+    if (kind === 't' || kind === 'x') return
     const graph_ordinal = graphOrdinalIn(payload)
     this.lastOrdinal = Math.max(this.lastOrdinal, graph_ordinal)
     if (kind === 'r') this.#revoked.add(graph_ordinal)
@@ -136,6 +138,7 @@ export class Replay {
   /** Applies a frame. Called for all frames in order. Returns the highest sequence number in it, or 0. */
   apply({ kind, payload }: Frame, refuse: (detail: string) => Error): number {
     if (kind === 'g') this.#addGraph(decodeGraph(payload), refuse)
+    if (kind === 'x') this.#addChildren(decodeExpansion(payload), refuse)
     if (kind !== 't') return 0
     const { states, changes } = changesIn(payload, refuse)
     let highest = 0
@@ -200,6 +203,28 @@ export class Replay {
     }
   }
 
+  /** Adds the children of a task, as pending. Those that a state file with the fan-out lacks were deleted. */
+  #addChildren(
+    { graph_ordinal, id: parent, count, items }: JournaledExpansion,
+    refuse: (detail: string) => Error,
+  ): void {
+    const fan_out = { count, ...(items !== undefined && { items }) }
+    if (!isStoredFanOut(fan_out)) throw refuse('it holds a fan-out that is no count with its items')
+    if (this.#revoked.has(graph_ordinal) || !this.#graphs.has(graph_ordinal)) return
+    const entries = this.#entriesOf(graph_ordinal)
+    const entry = entries.get(parent)
+    if (entry === undefined) return // its record was deleted
+    const isKnown = entry.child_count !== undefined
+    entries.set(parent, { ...entry, fan_out })
+    const { type, tool_name, graph_id, trace_id, created_at } = entry
+    for (let index = 0; index < count && !isKnown; index++) {
+      const id = childId(parent, index)
+      if (entries.has(id)) continue
+      const identity = { id, type, tool_name, parent, index, graph_id, graph_ordinal, trace_id, created_at }
+      entries.set(id, { ...identity, status: 'pending' } as StoredTask)
+    }
+  }
+
   #applyState(state: JournaledState): void {
     const { id, seq, graph_ordinal, record, ...changed } = state
     if (!state.deleted && isTerminal(state.status)) this.ended.graphs.add(graph_ordinal)
@@ -256,17 +281,15 @@ export class Replay {
     for (const { process } of entries) if (process !== undefined) this.processes.push(process)
     const isGone = entries.every((entry) => entry.deleted && !goesOnElsewhere(entry))
     if (isGone && !this.#keepsGone && !entries.some(isToKillRemotely)) return undefined
-    const graph = recoverGraph(ordinal, entries, refuse)
-    if (isGone && entries.some(({ graph_id }) => graph_id !== undefined)) this.gone.push(graph)
-    entries.forEach((entry, position) => {
-      const task = graph.tasks[position]!
-      if (isToKillRemotely(entry)) this.toKillRemotely.push(task)
+    const graph = recoverGraph(ordinal, entries, refuse, (entry, task) => {
+      if (isToKillRemotely(entry) || isEndedElsewhere(entry, task)) this.toKillRemotely.push(task)
       if (task.isDeleted) return
       const isUntold = this.#unnumberedReuse.get(ordinal)?.has(task.id) === true
       if (task.status === entry.status && !isUntold) return
       this.changed.push(task)
       if (task.isTerminal && !isUntold) this.ended.graphs.add(ordinal)
     })
+    if (isGone && entries.some(({ graph_id }) => graph_id !== undefined)) this.gone.push(graph)
     return isGone ? undefined : graph
   }
 
@@ -302,6 +325,9 @@ const withStoredConditions = (body: unknown): unknown =>
 /** Whether its attempt was being cancelled in another service. */
 const isToKillRemotely = ({ status, handle_id }: StoredTask) => status === 'cancelling' && handle_id !== undefined
 
+/** Whether the end of its parent cancelled it while its attempt went on in another service. */
+const isEndedElsewhere = (entry: StoredTask, task: Task) => goesOnElsewhere(entry) && task.isTerminal
+
 /** Whether its attempt continues in another service and must be followed, even if the task is deleted. */
 const goesOnElsewhere = ({ status, handle_id }: StoredTask) =>
   (status === 'running' || status === 'pending') && handle_id !== undefined
@@ -310,7 +336,7 @@ const goesOnElsewhere = ({ status, handle_id }: StoredTask) =>
 function withoutState(entry: StoredTask): Partial<StoredTask> {
   const { status, run_status, attempt, interrupted_attempts, process, handle_id, handle_taken, handle_owner, ...rest } =
     entry
-  const { result, result_file, resolved_input, input_file, condition_met, asked_at, ...more } = rest
+  const { result, result_file, resolved_input, input_file, condition_met, asked_at, child_count, ...more } = rest
   const { error, skip_standing, runtime, progress, attempts, updated_at, started_at, finished_at, ...identity } = more
   return identity
 }

@@ -57,8 +57,7 @@ export class ResultFiles {
     try {
       return await this.#write(`${task.graph.ordinal}-${task.position}-${task.attempt}-${checksumOf(json)}.json`, json)
     } catch (error) {
-      const fields = { trace_id: task.graph.traceId, task_id: task.id, cause: messageOf(error) }
-      this.#log.error('cannot write a large result to its file; it stays in memory', fields)
+      this.#logRefused(task, error)
       return result
     }
   }
@@ -73,6 +72,22 @@ export class ResultFiles {
       this.#log.error('cannot write a large input to its file; later attempts resolve it again', fields)
       return undefined
     }
+  }
+
+  /** Writes the pieces of a large result, as JSON, to a file. Undefined if the disk refuses. */
+  async keepJson(task: Task, pieces: readonly string[]): Promise<ResultFile | undefined> {
+    const json = Buffer.from(pieces.join(''))
+    try {
+      return await this.#write(`${task.graph.ordinal}-${task.position}-${task.attempt}-${checksumOf(json)}.json`, json)
+    } catch (error) {
+      this.#logRefused(task, error)
+      return undefined
+    }
+  }
+
+  #logRefused({ id, graph }: Task, error: unknown): void {
+    const fields = { trace_id: graph.traceId, task_id: id, cause: messageOf(error) }
+    this.#log.error('cannot write a large result to its file; it stays in memory', fields)
   }
 
   async #write(name: string, json: Uint8Array): Promise<ResultFile> {

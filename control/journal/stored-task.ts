@@ -10,18 +10,19 @@ import { isObject } from '../../shared/json.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { runSync } from '../../shared/steps.ts'
 import { newTraceId } from '../../shared/trace.ts'
-import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../graph/attempt-record.ts'
 import type { SkipStanding } from '../graph/conditions.ts'
 import { dependenciesStartOf, edgesAtOnce } from '../graph/edges.ts'
 import { Graph, Task } from '../graph/graph.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { findCycle } from '../graph/order.ts'
 import { hasPlaceholder } from '../graph/placeholders.ts'
-import { wholeRecord } from '../graph/record.ts'
-import { ResultFile } from '../graph/result-file.ts'
+import { taskState, wholeRecord } from '../graph/record.ts'
 import type { ValidTask } from '../graph/validate.ts'
 import { storedWhen } from '../graph/when.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import type { StoredFanOut } from './journaled-expansion.ts'
+import { addFanOuts } from './recovered-fan-outs.ts'
+import { restoreTask, timeOf } from './restored-task.ts'
 
 /** Fields of an entry that the record lacks. Entries of older versions have none of these. */
 export interface StoredExtras {
@@ -53,6 +54,8 @@ export interface StoredExtras {
   readonly asked_at?: number
   /** How a skipped task counts for its dependents (`Task.skipStanding`). */
   readonly skip_standing?: SkipStanding
+  /** Of a task whose children have not all ended: what it runs for. */
+  readonly fan_out?: StoredFanOut
   /** Outcomes of dependencies whose records were removed. */
   readonly settled_dependencies?: readonly SettledDependency[]
 }
@@ -75,8 +78,12 @@ export type StoredTask = Omit<TaskRecord, 'depends_on' | 'retry_on'> & {
   }
 
 /** Whether the id belongs to the service. Otherwise only the graph of the task knows the id. */
-export const isKnownToService = ({ scope, replaced }: Pick<Partial<StoredTask>, 'scope' | 'replaced'>): boolean =>
-  scope !== 'graph' && replaced !== true
+export const isKnownToService = ({
+  scope,
+  replaced,
+  parent,
+}: Pick<Partial<StoredTask>, 'scope' | 'replaced' | 'parent'>): boolean =>
+  scope !== 'graph' && replaced !== true && parent === undefined
 
 /** The entry of `task` in the state file. `isFirst` says whether it is the first entry of its graph. */
 export function storedTask(store: TaskStore, task: Task, isFirst: boolean): StoredTask {
@@ -89,13 +96,32 @@ export function storedTask(store: TaskStore, task: Task, isFirst: boolean): Stor
     }
   }
   return {
-    ...(wholeRecord(task) as StoredTask),
+    ...(task.childOf === undefined ? (wholeRecord(task) as StoredTask) : childRecord(task)),
+    ...fanOutExtras(task),
     ...progressExtras(task),
     trace_id: graph.traceId,
     ...(graph.isScoped && { scope: 'graph' as const }),
     ...(isFirst && graph.options !== NO_GRAPH_OPTIONS && { graph: graph.options }),
     ...(settled.length > 0 && { settled_dependencies: settled }),
   }
+}
+
+/** A child without what it shares with all children of its parent, which may be large. */
+function childRecord(task: Task): StoredTask {
+  const { id, type, tool_name, execution_category, retry, graph_id, parent, index, created_at } = wholeRecord(task)
+  const { resolvedInput } = task
+  return {
+    ...{ id, type, ...(tool_name !== undefined && { tool_name }), execution_category, retry, graph_id },
+    ...{ parent, index, created_at },
+    ...(resolvedInput !== undefined && { resolved_input: resolvedInput }),
+    ...taskState(task),
+  } as StoredTask
+}
+
+function fanOutExtras({ expansion, isTerminal }: Task): Pick<StoredExtras, 'fan_out'> {
+  if (expansion === undefined || isTerminal) return {}
+  const { count, itemsToKeep: items } = expansion
+  return { fan_out: { count, ...(items !== undefined && { items }) } }
 }
 
 const settledDependency = ({ id, status, isTerminal, continuesOnError, skipStanding }: Task): SettledDependency => ({
@@ -128,12 +154,17 @@ const progressExtras = ({
   ...(handle?.owner !== undefined && { handle_owner: handle.owner }),
 })
 
-/** Builds the graph of `entries`. `refuse` makes the error for entries that contradict each other. */
+/**
+ * Builds the graph of `stored`. `refuse` makes the error for entries that contradict each other. `visit` is called with each
+ * entry and its task.
+ */
 export function recoverGraph(
   ordinal: number,
-  entries: readonly StoredTask[],
+  stored: readonly StoredTask[],
   refuse: (detail: string) => Error,
+  visit: (entry: StoredTask, task: Task) => void = () => {},
 ): Graph {
+  const { entries, children } = withoutChildren(stored)
   const noted = notedOutcomes(entries)
   const all = [...entries.map((entry) => withNotedOutcome(entry, noted)), ...settledDependencies(entries, noted)]
   const positions = new Map(all.map((entry, position) => [entry.id, position]))
@@ -141,7 +172,7 @@ export function recoverGraph(
   const cycle = runSync(findCycle(edges))
   if (cycle !== null) throw refuse(`the dependencies of task ${all[cycle[0]!]!.id} form a cycle`)
 
-  const { graph_id, trace_id, created_at } = entries[0]!
+  const { graph_id, trace_id, created_at } = stored[0]!
   const options = optionsOf(entries)
   const identity = {
     id: graph_id ?? crypto.randomUUID(),
@@ -151,15 +182,19 @@ export function recoverGraph(
     ...(options !== undefined && { options }),
   }
   const graph = new Graph(identity, edges)
+  const parents: { readonly task: Task; readonly entry: StoredTask }[] = []
   all.forEach((entry, position) => {
     const task = recoverTask(graph, position, entry)
     graph.addRecovered(task)
+    if (task.fanOut !== undefined) parents.push({ task, entry })
     // In journals of earlier versions, a replaced task may lack its end.
     const isDeleted = position >= entries.length || entry.deleted || (entry.replaced && !task.isTerminal)
     if (isDeleted) task.removal = 'deleted'
     else if (entry.replaced) task.removal = 'replaced'
     if (!task.isTerminal && (!task.isDeleted || task.goesOnElsewhere)) graph.live++
+    if (position < entries.length) visit(entries[position]!, task)
   })
+  addFanOuts(graph, parents, children, visit)
   if (graph.live === 0) {
     graph.endedAt = endOf(graph) ?? Date.now()
     graph.releaseEdges()
@@ -219,51 +254,31 @@ function settledDependencies(
 
 function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   const task = new Task(graph, position, withStoredWhen(withOneInput(entry)) as ValidTask)
-  const { runtime } = entry
-  const createdAt = timeOf(entry.created_at)
-  task.ownCreatedAt = createdAt === graph.createdAt ? undefined : createdAt
-  task.updatedAt = timeOf(entry.updated_at)
-  task.startedAt = timeOf(entry.started_at)
-  task.attemptStartedAt = timeOf(runtime?.started_at) ?? task.startedAt
-  task.finishedAt = timeOf(entry.finished_at)
-  task.seq = entry.seq ?? 0
-  task.attempt = entry.attempt ?? 0
-  task.interruptedAttempts = entry.interrupted_attempts ?? 0
-  // A null result belongs to a task that ran. A task that never ran has no result.
-  if (entry.result_file !== undefined) task.result = new ResultFile(entry.result_file)
-  else task.result = entry.result ?? (entry.result === null && entry.run_status !== undefined ? null : undefined)
-  task.resolvedInput = entry.resolved_input ?? undefined
-  task.inputFile = entry.input_file === undefined ? undefined : new ResultFile(entry.input_file)
-  task.errorText = entry.error ?? undefined
-  task.isConditionMet = entry.condition_met === true
-  task.askedAt = entry.asked_at ?? undefined
-  task.skipStanding = entry.skip_standing
-  task.failure = runtime?.error
-  task.progress = entry.progress == null ? undefined : [...entry.progress]
-  task.reusedFrom = entry.reused_from ?? undefined
-  task.attempts = entry.attempts == null ? undefined : entry.attempts.slice(-MAX_ATTEMPT_RECORDS)
-  const { handle_id, handle_taken, handle_owner: owner } = entry
-  const isTaken = handle_taken === true
-  task.handle = handle_id == null ? undefined : { id: handle_id, isTaken, ...(owner !== undefined && { owner }) }
-  task.status = entry.status
-  if (entry.status === 'running') {
-    task.status = 'pending'
-    if (entry.run_status === 'running' && task.handle === undefined) {
-      task.interruptedAttempts++
-      const reason = interrupted('the attempt was interrupted: the service was killed')
-      task.attempts = withAttempt(task.attempts, attemptRecord(task, undefined, reason))
-    }
-  } else if (entry.status === 'cancelling') {
-    task.status = 'cancelled'
-    task.failure = { code: 'cancelled', message: 'task cancelled' }
-    task.errorText = task.failure.message
-    if (task.attempts !== undefined) {
-      task.attempts = withAttempt(task.attempts, attemptRecord(task, task.updatedAt, task.failure))
-    }
-    task.finishedAt = task.updatedAt ?? task.createdAt // the same time after every restart
-  }
+  restoreTask(task, entry)
   task.hasPlaceholders = !task.isTerminal && hasPlaceholder(task.input)
   return task
+}
+
+interface SplitEntries {
+  /** Those of submitted tasks. */
+  readonly entries: readonly StoredTask[]
+  /** Those of children whose parents have one, by id. */
+  readonly children: ReadonlyMap<string, StoredTask>
+}
+
+/** Splits the entries of a graph. Without its parent, a child counts only while its attempt goes on elsewhere. */
+function withoutChildren(stored: readonly StoredTask[]): SplitEntries {
+  const children = new Map<string, StoredTask>()
+  if (stored.every(({ parent }) => parent === undefined)) return { entries: stored, children }
+  const parents = new Set(stored.flatMap(({ id, for_each }) => (for_each == null ? [] : id)))
+  const entries = stored.filter((entry) => {
+    if (entry.parent === undefined) return true
+    if (!parents.has(entry.parent)) return entry.handle_id !== undefined
+    children.set(entry.id, entry)
+    return false
+  })
+  const orphaned = (entry: StoredTask) => entry.parent !== undefined
+  return { entries: entries.map((entry) => (orphaned(entry) ? { ...entry, deleted: true } : entry)), children }
 }
 
 /** Drops `input` if it equals `params`. A record has its parameters under both names; one object saves memory. */
@@ -278,9 +293,4 @@ export function withStoredWhen<T extends { readonly when?: unknown }>(entry: T):
   if (!isObject(entry.when)) return entry
   const when = storedWhen(entry.when)
   return when === entry.when ? entry : { ...entry, when }
-}
-
-const timeOf = (text: string | undefined): number | undefined => {
-  const ms = Date.parse(text ?? '')
-  return Number.isNaN(ms) ? undefined : ms
 }

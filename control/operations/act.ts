@@ -10,6 +10,7 @@ import { ServiceError } from '../../shared/errors.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import { checkRequest, decodeRequest, invalidAction } from '../adapter-v1/request.ts'
 import { type Translation, translate } from '../adapter-v1/translate.ts'
+import { reviewFanOuts } from '../graph/fan-out-review.ts'
 import type { Task } from '../graph/graph.ts'
 import { reportHiddenValues, shownTask } from '../graph/hidden-env.ts'
 import { reviewPlaceholders } from '../graph/placeholder-review.ts'
@@ -49,10 +50,10 @@ export async function act(
   origin: Pick<Origin, 'traceId' | 'sent' | 'caller'>,
 ): Promise<Acted> {
   const { encoded, translated, answer } = await runCooperatively(readAction(parts, action))
-  const answerOf = ({ graph, warnings }: CheckedGraph) => answer(graph.tasks.length, warnings)
+  const answerOf = ({ graph, warnings }: CheckedGraph) => answer(graph.submittedCount, warnings)
   try {
     const { graph, warnings, answer: json } = await takeInGraph(parts, encoded, { ...origin, answerOf })
-    return { json, kind: translated.trace.normalized_kind, tasks: graph.tasks, warnings }
+    return { json, kind: translated.trace.normalized_kind, tasks: graph.submitted, warnings }
   } catch (error) {
     throw asActionFault(error)
   }
@@ -113,7 +114,8 @@ function* checkTranslation(parts: ActParts, { tasks, trace, options }: Translati
   try {
     const { tasks: valid, edges } = yield* validateGraph(checked, types)
     yield* inRanges(valid.length, (from, to) => reportHiddenValues(valid, refuse, from, to))
-    const known = yield* reviewPlaceholders({ tasks: valid, edges }, options.params, refuse)
+    const fanOuts = yield* reviewFanOuts(valid, options.params, refuse)
+    const known = yield* reviewPlaceholders({ tasks: valid, edges }, options.params, fanOuts, refuse)
     const reviewed = withKnownInputs(valid.map(reviewedTask), valid, known)
     return yield* reviewGraph(parts, { fields: {}, inputs: valid }, reviewed, refuse)
   } catch (error) {

@@ -2,19 +2,28 @@
  * Checks a submitted graph before its ids are claimed. Submissions and dry runs make the same checks in the same order,
  * and differ in the handling of faults (`graph/report.ts`).
  */
-import type { GraphFields, SubmitWarning, TaskInput } from '../../shared/contract/control.ts'
+import {
+  type GraphFields,
+  MAX_SUBMIT_WARNINGS,
+  type SubmitWarning,
+  type TaskInput,
+} from '../../shared/contract/control.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { checkGraphShape, type DecodedGraph, decodeGraph } from '../graph/decode.ts'
+import { type FanOutTasks, knownList, reviewFanOuts } from '../graph/fan-out-review.ts'
 import { reportHiddenValues } from '../graph/hidden-env.ts'
 import { type KnownInputs, NO_PLACEHOLDERS, reviewPlaceholders } from '../graph/placeholder-review.ts'
 import { mentionsPlaceholderInSteps } from '../graph/placeholders.ts'
 import type { Report } from '../graph/report.ts'
 import { type CheckedTasks, checkTasks, type ValidTask } from '../graph/validate.ts'
+import { tooLongText } from '../scheduler/fan-out-list.ts'
 import type { Retention } from '../store/retention.ts'
 import { type ReviewedTask, type Reviewer, reviewGraph, withKnownInputs } from './review.ts'
 
 export interface GraphCheckParts extends Reviewer {
   readonly retention: Pick<Retention, 'checkSize'>
+  /** Children that a task with `for_each` may have. Without it, nobody is warned of more. */
+  readonly maxFanOut?: number
 }
 
 /** A graph as the body of POST /tasks. The journal stores this body. */
@@ -46,6 +55,7 @@ export interface GraphCheckFindings<R extends Reviewable> {
   readonly checked: CheckedTasks
   readonly reviewed: R
   readonly known: KnownInputs
+  readonly fanOuts: FanOutTasks
   readonly warnings: readonly SubmitWarning[]
 }
 
@@ -63,10 +73,26 @@ export function* checkGraph<R extends Reviewable>(
   yield* inRanges(checked.tasks.length, (from, to) => reportHiddenValues(checked.tasks, report, from, to))
   const { params } = decoded.options
   const isValue = graph !== undefined
+  const fanOuts = yield* reviewFanOuts(checked.tasks, params, report)
   const mayHavePlaceholders = isValue || params !== undefined || (yield* mentionsPlaceholderInSteps(body))
-  const known = mayHavePlaceholders ? yield* reviewPlaceholders(checked, params, report) : NO_PLACEHOLDERS
+  const known = mayHavePlaceholders ? yield* reviewPlaceholders(checked, params, fanOuts, report) : NO_PLACEHOLDERS
   const reviewed = yield* toReview(decoded, checked, known)
   const submitted = { fields: decoded.fields, inputs: reviewed.inputs }
   const warnings = yield* reviewGraph(parts, submitted, withKnownInputs(reviewed.tasks, reviewed.inputs, known), report)
-  return { decoded, checked, reviewed, known, warnings }
+  for (const warning of fanOutWarnings(fanOuts, params, parts.maxFanOut)) {
+    if (warnings.length < MAX_SUBMIT_WARNINGS) warnings.push(warning)
+  }
+  return { decoded, checked, reviewed, known, fanOuts, warnings }
+}
+
+/** A warning for each task whose list is known to be too long. */
+function fanOutWarnings(
+  fanOuts: FanOutTasks,
+  params: DecodedGraph['options']['params'],
+  maxFanOut = Number.POSITIVE_INFINITY,
+): SubmitWarning[] {
+  return [...fanOuts.values()].flatMap((task) => {
+    const { length } = knownList(task, params) ?? []
+    return length <= maxFanOut ? [] : { task_id: task.id, message: tooLongText(length, maxFanOut) }
+  })
 }

@@ -35,6 +35,8 @@ export interface OperationParts {
   readonly unknownFields: UnknownFields
   /** Maximum bytes of a submitted graph. */
   readonly maxBodyBytes: number
+  /** Children that a task with `for_each` may have. */
+  readonly maxFanOut: number
   /** Fires when the service stops: callers that wait are answered then. */
   readonly stopping: AbortSignal
   readonly log: Log

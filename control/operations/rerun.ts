@@ -102,11 +102,15 @@ function* selected({ store }: RerunParts, graphId: string, { from, params }: Rer
   const options = withParameters(graph, params ?? {})
   const named = new Set<string>()
   for (const id of Array.isArray(from) ? from : []) {
-    if (store.taskIn(graph, id) === undefined) throw badRequest(`graph ${graphId} has no task ${id}`)
+    const task = store.taskIn(graph, id)
+    if (task === undefined) throw badRequest(`graph ${graphId} has no task ${id}`)
+    const parent = task.childOf?.parent.id
+    if (parent !== undefined)
+      throw badRequest(`task ${id} of graph ${graphId} runs again with ${parent} only: name ${parent}`)
     named.add(id)
     if (isYieldDue(named.size)) yield
   }
-  const all = graph.tasks
+  const all = graph.submitted
   const edges = graph.edges ?? (yield* edgesByName(all))
   const runs = yield* tasksToRun(all, edges, named)
   const tasks: Task[] = []

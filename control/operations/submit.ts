@@ -40,8 +40,8 @@ export class Submitted {
     if (this.#accepted === undefined) return JSON.parse(this.json)
     const { graph, warnings } = this.#accepted
     return {
-      accepted: graph.tasks.length,
-      task_ids: graph.tasks.map(({ id }) => id),
+      accepted: graph.submittedCount,
+      task_ids: graph.submitted.map(({ id }) => id),
       graph_id: graph.id,
       ...(warnings.length > 0 && { warnings }),
     }
@@ -49,7 +49,7 @@ export class Submitted {
 
   /** The tasks of the graph. For an earlier submission, the tasks that callers still see. */
   tasks(): readonly Task[] {
-    if (this.#accepted !== undefined) return this.#accepted.graph.tasks
+    if (this.#accepted !== undefined) return this.#accepted.graph.submitted
     const { graph_id, task_ids } = this.response()
     const graph = this.#store.graph(graph_id)
     return graph === undefined ? [] : task_ids.flatMap((id) => this.#store.taskIn(graph, id) ?? [])

@@ -5,8 +5,8 @@ import { Fifo } from './fifo.ts'
 /** Tasks of a new graph that one step queues. That is about as much work as to start one task. */
 const ROOTS_PER_STEP = 16
 
-/** The roots of a graph, and the index of the next one to queue. */
-type Arrival = { readonly roots: readonly Task[]; next: number }
+/** The roots of a graph, how many they are, and the index of the next one to queue. The list may get children behind them. */
+type Arrival = { readonly roots: readonly Task[]; readonly count: number; next: number }
 
 export class Arrivals {
   readonly #arrivals = new Fifo<Arrival>()
@@ -18,20 +18,21 @@ export class Arrivals {
   }
 
   add(graph: Graph): void {
-    this.#arrivals.push({ roots: graph.roots(), next: 0 })
+    const roots = graph.roots()
+    this.#arrivals.push({ roots, count: roots.length, next: 0 })
   }
 
   /** Queues a few roots of a graph. Returns false when no roots are left. */
   step(): boolean {
     const arrival = this.#arrivals.peek()
     if (arrival === undefined) return false
-    const { roots } = arrival
-    const end = Math.min(arrival.next + ROOTS_PER_STEP, roots.length)
+    const { roots, count } = arrival
+    const end = Math.min(arrival.next + ROOTS_PER_STEP, count)
     for (; arrival.next < end; arrival.next++) {
       const task = roots[arrival.next]!
       if (task.status === 'pending' && !task.isDeleted) this.#onRoot(task)
     }
-    if (end === roots.length) this.#arrivals.shift()
+    if (end === count) this.#arrivals.shift()
     return true
   }
 }

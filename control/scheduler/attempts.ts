@@ -116,7 +116,7 @@ export class Attempts {
     if (task === undefined) return false
     const isWanted = !task.isDeleted || task.goesOnElsewhere
     const mayStart = (task.status === 'pending' && isWanted) || (task.status === 'running' && task.isBackingOff)
-    if (mayStart) this.#start(task)
+    if (mayStart && task.childOf?.stops(task) !== true) this.#start(task)
     return true
   }
 
@@ -158,7 +158,10 @@ export class Attempts {
     if (isOver && attempt.mayGoOn && task.handle !== undefined) this.killRemote(task, task.handle)
     // A caller was told that the task is cancelled. So it is, even if the attempt succeeded.
     if (task.status === 'cancelling')
-      this.#outcomes.cancelled(task, undefined, 'result' in outcome ? outcome.result : undefined, attempt.output)
+      this.#outcomes.cancelled(task, {
+        result: 'result' in outcome ? outcome.result : undefined,
+        output: attempt.output,
+      })
     else this.#outcomes.take(attempt, outcome)
     if (task.status === 'pending' && outcome.kind === 'unrecorded') this.#held.push(task)
     if (attempt.hasBegun) this.#flush() // prevents that a crash repeats the attempt

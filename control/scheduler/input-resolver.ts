@@ -7,19 +7,21 @@
  * the input until the task has ended.
  */
 
+import { pointerValue } from '../../shared/json-pointer.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import { quoted } from '../../shared/unknown-names.ts'
 import { ExecutionError, invalidInput } from '../executors/executor.ts'
 import type { Task } from '../graph/graph.ts'
 import { parameterBytes } from '../graph/parameters.ts'
-import { fill, findPlaceholders, type Place, type Places, pathText } from '../graph/placeholders.ts'
+import { fill, findPlaceholders, type Place, type Placeholder, type Places, pathText } from '../graph/placeholders.ts'
 import { hidesAt, taskRecord, wholeInputs } from '../graph/record.ts'
 import { placeOf, type Reference, referencedValue } from '../graph/references.ts'
 import { digestToKeep, isKeptWhole } from '../graph/resolved-input.ts'
 import { ResolvedSize } from '../graph/resolved-size.ts'
-import { ResultFile, type StoredResult } from '../graph/result-file.ts'
+import { LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
-import { parseMembers } from '../json/large-json.ts'
+import { parseMembers, parseObjectWithArrays } from '../json/large-json.ts'
+import { jsonBytes } from '../json/pieces.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
 export interface InputResolverOptions {
@@ -55,9 +57,14 @@ export class InputResolver {
   }
 
   #resolved(task: Task, signal: AbortSignal): unknown {
+    const { childOf } = task
+    if (childOf?.places !== undefined) return this.#fillIn(task, childOf.places, signal)
+    const fillIn = (places: Places) => {
+      if (childOf !== undefined) childOf.places = places
+      return this.#fillIn(task, places, signal)
+    }
     const found = runCooperatively(findPlaceholders(task.input))
-    if (found instanceof Promise) return found.then((places) => this.#fillIn(task, places, signal))
-    return this.#fillIn(task, found, signal)
+    return found instanceof Promise ? found.then(fillIn) : fillIn(found)
   }
 
   #fillIn(task: Task, { places, faults }: Places, signal: AbortSignal): unknown {
@@ -218,8 +225,34 @@ function* givenValues(filling: Filling): Steps<void> {
       const tooLarge = size.add(yield* parameterBytes(params, name))
       if (tooLarge !== undefined) throw fault(tooLarge)
       values[i] = params[name]
+    } else if (placeholder.kind !== 'reference') {
+      const { value, bytes } = yield* elementValue(task, placeholder, faultAt(filling, i))
+      const tooLarge = size.add(bytes)
+      if (tooLarge !== undefined) throw faultAt(filling, i)(tooLarge)
+      values[i] = value
     }
   }
+}
+
+/** What `$item` and `$index` stand for in a child. In a task of an earlier version, which did not know them, they are data. */
+function* elementValue(
+  task: Task,
+  placeholder: Extract<Placeholder, { readonly kind: 'item' | 'index' }>,
+  fault: (text: string) => Error,
+): Steps<{ readonly value: unknown; readonly bytes: number }> {
+  const { childOf } = task
+  if (childOf === undefined) {
+    const value = placeholder.kind === 'item' ? { $item: placeholder.path } : { $index: true }
+    return { value, bytes: 0 }
+  }
+  const index = childOf.indexOf(task)
+  if (placeholder.kind === 'index') return { value: index, bytes: 0 }
+  const { path } = placeholder
+  const item = childOf.itemOf(task)
+  const pointed = item === undefined ? undefined : pointerValue(item.value, path)
+  if (!pointed?.found || pointed.value === undefined)
+    throw fault(`element ${index} of ${childOf.parent.id} has no ${path}`)
+  return { value: pointed.value, bytes: (yield* jsonBytes(pointed.value, Number.POSITIVE_INFINITY))! }
 }
 
 const faultAt =
@@ -292,8 +325,12 @@ class Records {
 const needsResult = (pointer: string): boolean =>
   pointer === '' || pointer === '/result' || pointer.startsWith('/result/')
 
-/** Parses the text of a result. Parses the members of an object one by one. */
+/** Parses the text of a result. Parses the members of an object, and the elements of a list, in steps. */
 async function parsed(json: string): Promise<unknown> {
+  if (json.startsWith('[') && json.length >= LARGE_RESULT_CHARACTERS) {
+    const wrapped = parseObjectWithArrays(Buffer.from(`{"list":${json}}`), { list: true })
+    return ((await runCooperatively(wrapped)) as { readonly list: unknown }).list
+  }
   if (!json.startsWith('{')) return JSON.parse(json)
   const members: [string, unknown][] = []
   await runCooperatively(parseMembers(Buffer.from(json), (name, value) => void members.push([name, value])))

@@ -21,6 +21,7 @@ import type { Attempt, AttemptOutcome } from './attempt.ts'
 import { ConditionQueue, type ConditionQueueOptions } from './condition-queue.ts'
 import type { DueQueue } from './due-queue.ts'
 import { EndedTasks } from './ended-tasks.ts'
+import type { FanOuts } from './fan-outs.ts'
 import type { ReadyQueue } from './ready-queue.ts'
 import type { SkipReport } from './skip-report.ts'
 
@@ -30,6 +31,7 @@ export interface OutcomesOptions {
   /** Gets the tasks that may run. */
   readonly ready: Pick<ReadyQueue, 'push'>
   readonly backoffs: DueQueue<Task>
+  readonly fanOuts: Pick<FanOuts, 'childEnded'>
   readonly valueAt: ConditionQueueOptions['valueAt']
   /** Called after the test of a condition. Its consequences are queued. */
   readonly onTested: () => void
@@ -42,14 +44,16 @@ export class Outcomes {
   readonly #log: Log
   readonly #ready: Pick<ReadyQueue, 'push'>
   readonly #backoffs: DueQueue<Task>
+  readonly #fanOuts: OutcomesOptions['fanOuts']
   readonly #conditions: ConditionQueue
   readonly endedTasks = new EndedTasks((dependent, ended, report) => this.#tell(dependent, ended, report))
 
-  constructor({ store, log, ready, backoffs, valueAt, onTested, onDefect }: OutcomesOptions) {
+  constructor({ store, log, ready, backoffs, fanOuts, valueAt, onTested, onDefect }: OutcomesOptions) {
     this.#store = store
     this.#log = log
     this.#ready = ready
     this.#backoffs = backoffs
+    this.#fanOuts = fanOuts
     this.#conditions = new ConditionQueue({
       ...{ valueAt, onTested, onDefect },
       onMet: (task) => this.#conditionMet(task),
@@ -65,8 +69,8 @@ export class Outcomes {
   }
 
   /**
-   * Ends a task whose condition cannot be tested, or that got no answer in time. Only a task that has started has a
-   * failure in its record.
+   * Ends a task whose condition cannot be tested, whose list is none, or that got no answer in time. Only a task that has
+   * started has a failure in its record.
    */
   failWithoutAttempt(task: Task, failure: Failure): void {
     this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
@@ -120,9 +124,31 @@ export class Outcomes {
     this.#end(task, { status: 'failed', error, failure, ...present('result', result), ...present('output', output) })
   }
 
-  /** Ends a task as cancelled. Adds the tasks that are skipped because of it to `report`. */
-  cancelled(task: Task, report?: SkipReport, result?: unknown, output?: AttemptOutput): void {
-    const failure: Failure = { code: 'cancelled', message: 'task cancelled' }
+  /** Ends a task whose children have all ended. */
+  fanOutEnded(task: Task, ending: Ending): void {
+    if (ending.status === 'failed') {
+      this.#log.warn('task failed', { ...logFieldsOf(task), code: ending.failure.code, error: ending.error })
+    }
+    this.#end(task, ending)
+  }
+
+  /** Ends a task as cancelled, for a `reason` if there is one. Adds the tasks that are skipped because of it to `report`. */
+  cancelled(
+    task: Task,
+    {
+      report,
+      result,
+      output,
+      reason = '',
+    }: {
+      readonly report?: SkipReport | undefined
+      readonly result?: unknown
+      readonly output?: AttemptOutput | undefined
+      readonly reason?: string | undefined
+    } = {},
+  ): void {
+    const message = reason === '' ? 'task cancelled' : `task cancelled: ${reason}`
+    const failure: Failure = { code: 'cancelled', message }
     const ending = { status: 'cancelled', error: failure.message, failure, ...present('result', result) } as const
     this.#end(task, { ...ending, ...present('output', output) }, report)
   }
@@ -140,7 +166,8 @@ export class Outcomes {
 
   #end(task: Task, ending: Ending, report?: SkipReport): void {
     this.#store.apply({ kind: 'ended', task, at: Date.now(), ending })
-    if (ending.status === 'success' && !task.graph.hasRules) this.#readyDependents(task)
+    if (task.childOf !== undefined) this.#fanOuts.childEnded(task)
+    else if (ending.status === 'success' && !task.graph.hasRules) this.#readyDependents(task)
     else this.endedTasks.add(task, report)
     if (task.graph.live === 0) this.graphEnded(task.graph)
   }

@@ -27,6 +27,7 @@ import { Approvals } from './approvals.ts'
 import { Arrivals } from './arrivals.ts'
 import { Attempts } from './attempts.ts'
 import { DueQueue } from './due-queue.ts'
+import { type FanOutHost, FanOuts } from './fan-outs.ts'
 import { InputResolver, type InputResolverOptions } from './input-resolver.ts'
 import { Outcomes } from './outcomes.ts'
 import { ReadyQueue } from './ready-queue.ts'
@@ -61,6 +62,14 @@ export interface SchedulerOptions {
   readonly readResult?: InputResolverOptions['readResult']
   /** Maximum bytes of a referenced value as JSON. Default: no limit. */
   readonly maxReferenceBytes?: number
+  /** Children that a task with `for_each` may have. Default: any number. */
+  readonly maxFanOut?: number
+  /** Makes room for children; the reason why there is none. Default: there is room. */
+  readonly roomFor?: FanOutHost['roomFor']
+  /** Writes the list of a task with `for_each` to the journal. */
+  readonly recordFanOut?: FanOutHost['recordFanOut']
+  /** Writes the large result of a task with `for_each` to a file. Default: it stays in memory. */
+  readonly keepJson?: FanOutHost['keepJson']
 }
 
 export class Scheduler {
@@ -81,6 +90,7 @@ export class Scheduler {
   readonly #outcomes: Outcomes
   readonly #arrivals: Arrivals
   readonly #attempts: Attempts
+  readonly #fanOuts: FanOuts
   #fault: string | undefined
 
   constructor({
@@ -97,6 +107,10 @@ export class Scheduler {
     keepInput = async () => undefined,
     readResult = async ({ name }) => ({ lost: `nothing reads ${name}` }),
     maxReferenceBytes = Number.POSITIVE_INFINITY,
+    maxFanOut = Number.POSITIVE_INFINITY,
+    roomFor = () => undefined,
+    recordFanOut = async () => {},
+    keepJson = async () => undefined,
   }: SchedulerOptions) {
     const inputs = new InputResolver({ store, keepInput, readResult, maxReferenceBytes })
     this.#onFault = onFault ?? (() => {})
@@ -110,9 +124,20 @@ export class Scheduler {
       wake: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
     })
-    const ready = { push: (task: Task) => (isApproval(task) ? this.#approvals : this.#ready).push(task) }
+    const ready = { push: (task: Task) => this.#queueFor(task).push(task) }
+    this.#fanOuts = new FanOuts({
+      ...{ store, log, maxFanOut, roomFor, recordFanOut, readResult, keepJson },
+      valueAt: (task, reference, field) => inputs.valueOf(task, reference, field),
+      onChild: (child) => ready.push(child),
+      cancel: (child, reason) => this.#cancel(child, undefined, reason),
+      delete: (child) => this.delete(child),
+      onFault: (task, failure) => this.#outcomes.failWithoutAttempt(task, failure),
+      onEnd: (task, ending) => this.#outcomes.fanOutEnded(task, ending),
+      wake: () => this.#turns.take(),
+      onDefect: (error) => this.#break(error),
+    })
     this.#outcomes = new Outcomes({
-      ...{ store, log, ready, backoffs: this.#backoffs },
+      ...{ store, log, ready, backoffs: this.#backoffs, fanOuts: this.#fanOuts },
       valueAt: (task, reference, field) => inputs.valueOf(task, reference, field),
       onTested: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
@@ -179,7 +204,9 @@ export class Scheduler {
    */
   resume(graph: Graph): void {
     for (const task of graph.tasks) {
-      if (task.isTerminal && (graph.hasRules || task.status !== 'success')) this.#outcomes.endedTasks.add(task)
+      if (task.childOf !== undefined) {
+        if (task.isDeleted && task.goesOnElsewhere) this.#ready.push(task) // the others follow their parents
+      } else if (task.isTerminal && (graph.hasRules || task.status !== 'success')) this.#outcomes.endedTasks.add(task)
       else if (!task.isDeleted || task.status !== 'pending') continue
       else if (task.goesOnElsewhere) this.#ready.push(task)
       else this.#outcomes.endedTasks.add(task)
@@ -195,9 +222,11 @@ export class Scheduler {
     // State files omit deleted tasks, so a restart would not end the attempt, as its caller was told.
     if (task.status === 'cancelling' && task.handle !== undefined) this.killRemote(task, task.handle)
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
+    if (task.expansion !== undefined) this.#fanOuts.deleted(task)
     if (wasPending) {
       this.#approvals.withdraw(task)
-      this.#outcomes.endedTasks.add(task)
+      if (task.childOf !== undefined) this.#fanOuts.childEnded(task)
+      else this.#outcomes.endedTasks.add(task)
       if (task.graph.live === 0) this.#outcomes.graphEnded(task.graph)
     }
     this.#turns.take()
@@ -238,6 +267,7 @@ export class Scheduler {
       onCancelled(task)
     }
     this.#outcomes.endedTasks.hold()
+    this.#fanOuts.hold()
     try {
       yield* inRanges(tasks.length, (from, to) => {
         for (const task of tasks.slice(from, to)) {
@@ -248,23 +278,30 @@ export class Scheduler {
       yield* inRanges(started.length, (from, to) => started.slice(from, to).forEach(cancel))
     } finally {
       this.#outcomes.endedTasks.release()
+      this.#fanOuts.release()
     }
     report.closed()
     this.#turns.take()
     return { skipped: report.skipped }
   }
 
-  #cancel(task: Task, report: SkipReport): void {
+  /** `reason` completes the error of the task. */
+  #cancel(task: Task, report?: SkipReport, reason?: string): void {
     if (task.isTerminal || task.status === 'cancelling') return
     const attempt = this.#attempts.of(task)
+    const isFanOut = task.expansion !== undefined && task.status === 'running'
     if (task.status === 'running') this.#store.apply({ kind: 'cancel-requested', task, at: Date.now() })
+    if (isFanOut) {
+      this.#fanOuts.cancelled(task) // it ends after its children
+      return
+    }
     if (attempt !== undefined) {
       attempt.stop('cancelled')
       return
     }
     if (task.handle !== undefined) this.killRemote(task, task.handle)
     this.#approvals.withdraw(task)
-    this.#outcomes.cancelled(task, report)
+    this.#outcomes.cancelled(task, { report, reason })
   }
 
   /** Kills an attempt of `task` in another service. No attempt in this service may wait for that one. */
@@ -279,6 +316,7 @@ export class Scheduler {
   async stop(graceMs: number): Promise<void> {
     this.#attempts.startNoMore()
     this.#approvals.stop()
+    this.#fanOuts.stop()
     this.#backoffs.stop()
     const interrupt = setTimeout(() => this.interrupt(), graceMs)
     await this.#attempts.idle()
@@ -293,11 +331,18 @@ export class Scheduler {
   /** Does a small part of the queued work. Returns false when none is left. */
   #step(): boolean {
     const hasTold = this.#outcomes.endedTasks.step()
+    const hasFanned = this.#fanOuts.step()
     const hasArrived = this.#arrivals.step()
     const hasQueued = this.#backoffs.step()
     const hasAsked = this.#approvals.step()
     const hasStarted = this.#attempts.startNext()
-    return hasTold || hasArrived || hasQueued || hasAsked || hasStarted
+    return hasTold || hasFanned || hasArrived || hasQueued || hasAsked || hasStarted
+  }
+
+  /** What `task` waits in, now that only its list, its answer or a free slot stands in its way. */
+  #queueFor(task: Task): { push(task: Task): void } {
+    if (task.fanOut !== undefined) return this.#fanOuts
+    return isApproval(task) ? this.#approvals : this.#ready
   }
 
   /** Stops for good after a defect. */
@@ -305,6 +350,7 @@ export class Scheduler {
     if (this.#fault !== undefined) return
     this.#fault = `the scheduler has stopped: ${messageOf(error)}`
     this.#turns.stop()
+    this.#fanOuts.stop()
     this.#approvals.stop()
     this.#backoffs.stop()
     this.#log.error('the scheduler has stopped because of a defect: no task is started any more', {

@@ -29,6 +29,14 @@ export function changeTask(change: AttemptChange): void {
       task.attemptStartedAt = task.askedAt ?? at
       task.askedAt = undefined
       break
+    case 'expanded':
+      moveTo(task, 'running')
+      task.isConditionMet = false
+      task.expansion = change.expansion
+      task.startedAt ??= at
+      task.attempt = 1
+      task.attemptStartedAt ??= at
+      break
     case 'input-resolved':
       task.resolvedInput = change.input
       task.inputFile = change.file
@@ -85,6 +93,7 @@ function end(task: Task, at: number, ending: Ending): void {
   task.inputFile = undefined
   task.isBackingOff = false
   task.finishedAt = at
+  task.expansion?.release()
   if (task.attempts !== undefined && ending.status !== 'skipped') {
     const failure = ending.status === 'success' ? undefined : ending.failure
     task.attempts = withAttempt(task.attempts, attemptRecord(task, at, failure, ending.output))

@@ -4,6 +4,7 @@ import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { SkipStanding } from '../graph/conditions.ts'
+import type { Expansion } from '../graph/expansion.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { ResultFile } from '../graph/result-file.ts'
@@ -43,6 +44,17 @@ export type Change =
       readonly at: number
       readonly input: unknown
       readonly file?: ResultFile
+    }
+  /**
+   * The list of a task with `for_each` is known: the task runs, by its children. `children` are new tasks; none where an
+   * earlier run of the service has made them.
+   */
+  | {
+      readonly kind: 'expanded'
+      readonly task: Task
+      readonly at: number
+      readonly expansion: Expansion
+      readonly children: readonly Task[]
     }
   /** The attempt has started a process. */
   | { readonly kind: 'process-started'; readonly task: Task; readonly at: number; readonly process: ProcessIdentity }

@@ -29,6 +29,13 @@ export class Counters {
       case 'attempt-started':
         if (before === 'pending') this.tasksRunning++
         break
+      case 'expanded': {
+        const { task, children } = change
+        this.tasksRunning++
+        this.tasksTotal += children.length
+        if (children.length > 0) this.byType.set(task.type, (this.byType.get(task.type) ?? 0) + children.length)
+        break
+      }
       case 'attempt-interrupted':
         this.tasksRunning--
         break

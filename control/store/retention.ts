@@ -87,6 +87,17 @@ export class Retention {
     throw new ServiceError(503, `${text} (--max-stored-tasks)`)
   }
 
+  /** Makes room for `count` children of a task of a live graph. Returns why there is none. */
+  roomFor(count: number): string | undefined {
+    try {
+      this.makeRoom(count)
+      return undefined
+    } catch (error) {
+      if (error instanceof ServiceError) return error.message
+      throw error
+    }
+  }
+
   stop(): void {
     clearInterval(this.#timer)
   }

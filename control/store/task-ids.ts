@@ -3,7 +3,8 @@
  *
  * A graph claims the ids of its tasks before it is accepted; callers do not see it until then. A claim may take over
  * ids of terminal tasks. Callers see the previous tasks until the graph is accepted. From then on, only their own graph
- * knows them. If the graph is refused, the previous tasks keep their ids. A scoped graph claims no ids of the service.
+ * knows them. If the graph is refused, the previous tasks keep their ids. A scoped graph claims no ids of the service, nor
+ * do children of tasks with `for_each`.
  */
 import { ServiceError } from '../../shared/errors.ts'
 import type { Graph, Task } from '../graph/graph.ts'
@@ -49,6 +50,12 @@ export class TaskIds {
       this.#inGraphs.set(graph, tasks)
     }
     tasks.set(task.id, task)
+  }
+
+  /** Lets callers find new `children` below `graph`, which has them already. */
+  addChildren(graph: Graph, children: readonly Task[]): void {
+    const wasSearched = graph.tasks.length - children.length <= MAX_SEARCHED_TASKS
+    for (const task of wasSearched ? graph.tasks : children) this.addInGraph(task)
   }
 
   /** Drops the index of `graph`. */

@@ -9,6 +9,7 @@
  */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import type { Expansion } from '../graph/expansion.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Change, TaskChange } from './change.ts'
@@ -185,11 +186,23 @@ export class TaskStore {
     const { inputFile } = change.task
     changeTask(change)
     if (change.kind === 'approval-asked') this.#askWaiters.notify(change.task)
+    if (change.kind === 'expanded') this.#addChildren(change.expansion, change.children)
     if (change.kind !== 'ended') return
     if (inputFile !== undefined) this.onResultDropped(inputFile)
     this.#leave(change.task.graph, change.at)
     if (change.task.isDeleted) this.#forget(change.task)
     this.#endWaiters.notify(change.task)
+  }
+
+  /** Callers see new children of a task, as pending. */
+  #addChildren(expansion: Expansion, children: readonly Task[]): void {
+    if (children.length === 0) return
+    const { graph } = expansion.parent
+    graph.addChildren(expansion, children)
+    graph.live += children.length
+    graph.visible += children.length
+    this.#count.add(graph, children.length)
+    this.#ids.addChildren(graph, children)
   }
 
   #delete(task: Task, at: number): void {
@@ -264,12 +277,13 @@ export class TaskStore {
   #recover(graph: Graph): void {
     for (const task of graph.tasks) {
       if (!task.isDeleted) {
-        if (graph.isScoped || task.isReplaced) this.#ids.addInGraph(task)
+        if (graph.isScoped || task.isReplaced || task.childOf !== undefined) this.#ids.addInGraph(task)
         else this.#ids.add(task)
         graph.visible++
       } else if (task.goesOnElsewhere) {
         this.hiddenRunning.add(task)
-        if (!graph.isScoped) this.#ids.addIfFree(task) // an earlier version may have given its id to another task
+        // An earlier version may have given its id to another task.
+        if (!graph.isScoped && task.childOf === undefined) this.#ids.addIfFree(task)
       }
     }
     this.#count.add(graph, graph.visible)

@@ -56,6 +56,10 @@ export const TaskEventState = Type.Object({
   progress: maybe(Type.Unknown({ description: 'The newest entry of progress: {timestamp, message, data}.' })),
   waiting: maybe(Waiting),
   reused_from: maybe(ReusedFrom),
+  parent: maybe(text('Of a child of a task with for_each: id of that task.')),
+  child_count: maybe(
+    count('Of a task with for_each that has started: number of its children. All are pending at first.'),
+  ),
   scope,
 })
 export type TaskEventState = Static<typeof TaskEventState>

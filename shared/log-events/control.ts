@@ -44,6 +44,11 @@ export const controlLogEvents = {
     fields: DEFECT,
   },
   'attempt started': { level: 'debug', when: 'An attempt of a task starts.', fields: {} },
+  'the list of a task cannot be written; it will be tried again': {
+    level: 'warn',
+    when: 'The journal does not take the list for which a task has children (for_each). No child starts before.',
+    fields: CAUSE,
+  },
   'attempt failed, will be retried': {
     level: 'info',
     when: 'An attempt failed and others are left.',

@@ -28,7 +28,14 @@ interface Fault {
 function faultsOf(tasks: readonly TestTask[], references: readonly TaskReference[], maxFollowed?: number): Fault[] {
   const faults: Fault[] = []
   const report = (message: string, id?: string) => void faults.push({ message, ...(id !== undefined && { id }) })
-  runSync(checkReferences({ tasks, edges: edgesOf(tasks) }, references, report, maxFollowed))
+  runSync(
+    checkReferences(
+      { tasks, edges: edgesOf(tasks) },
+      references,
+      report,
+      maxFollowed === undefined ? {} : { maxFollowed },
+    ),
+  )
   return faults
 }
 

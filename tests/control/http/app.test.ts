@@ -92,7 +92,7 @@ const parts = {
     durable: () => persistence.durable(),
   }),
   runtimeCapacity: new RemoteCapacity({ resources: () => Promise.reject(new Error('away')) }),
-  ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, log },
+  ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },
   stopping,
 }
 

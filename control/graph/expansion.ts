@@ -1,0 +1,97 @@
+/**
+ * The children of a task with `for_each`, which stand in their graph behind all tasks that were submitted. Pure.
+ *
+ * Children have no dependencies and no dependents, so the edges of the graph know nothing of them. All children of a task
+ * share its definition. Graphs without fan-out have none of this.
+ */
+import type { TaskOptions } from './cold-fields.ts'
+import { childId, isReferenceToList } from './fan-out.ts'
+import { Task } from './graph.ts'
+import type { Places } from './placeholders.ts'
+
+export class Expansion {
+  readonly parent: Task
+  /** Position of the first child in the graph. The others follow it. */
+  readonly first: number
+  readonly count: number
+  /** The elements, until the parent has ended. */
+  #items: readonly unknown[] | undefined
+  /** The placeholders of the input, which is the same for all children, once somebody has looked for them. */
+  places: Places | undefined = undefined
+
+  /** Children before this index were queued, or have ended. */
+  next = 0
+  /** Queued children that have not ended. */
+  readonly active = new Set<Task>()
+  /** Children that have not ended. */
+  open: number
+  /** Why children that have not started are cancelled: with the parent (empty), or for this reason. */
+  stop: string | undefined = undefined
+  /** Children before this index were cancelled because of `stop`, or were not to be. */
+  stopped = 0
+  /** The record of the parent was deleted: children before this index were deleted with it. */
+  deleted = 0
+  /** The outcome of the parent is being determined. */
+  isEnding = false
+  /** The scheduler has it on its list of work. */
+  isQueued = false
+
+  constructor(parent: Task, items: readonly unknown[] | undefined, count: number) {
+    this.parent = parent
+    this.first = parent.graph.tasks.length
+    this.#items = items
+    this.count = count
+    this.open = count
+  }
+
+  /** How many children may be queued at a time. */
+  get maxParallel(): number {
+    return this.parent.fanOut?.max_parallel ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Whether `child`, which has not ended, is cancelled because of `stop`. */
+  stops(child: Task): boolean {
+    if (this.stop === undefined) return false
+    return this.parent.status === 'cancelling' || (child.status === 'pending' && child.startedAt === undefined)
+  }
+
+  child(index: number): Task {
+    return this.parent.graph.tasks[this.first + index]!
+  }
+
+  indexOf({ position }: Task): number {
+    return position - this.first
+  }
+
+  /** The element for which `child` runs. Undefined once the parent has ended. */
+  itemOf(child: Task): { readonly value: unknown } | undefined {
+    return this.#items === undefined ? undefined : { value: this.#items[this.indexOf(child)] }
+  }
+
+  /** The elements as a restart needs them; undefined where the definition of the parent has them, or nobody needs them. */
+  get itemsToKeep(): readonly unknown[] | undefined {
+    return isReferenceToList(this.parent.fanOut?.for_each) ? this.#items : undefined
+  }
+
+  /** Frees what only children that have not ended need. */
+  release(): void {
+    this.#items = undefined
+    this.places = undefined
+  }
+
+  /** New tasks for the children. */
+  createChildren(): Task[] {
+    const { parent, first, count } = this
+    const { graph, id, type, toolName, params } = parent
+    const options: TaskOptions = { ...parent.ownOptions, rule: undefined, fanOut: undefined, childOf: this }
+    const input = parent.input === params ? undefined : parent.input
+    const children: Task[] = []
+    for (let i = 0; i < count; i++) {
+      const definition = { id: childId(id, i), type, tool_name: toolName ?? null, params, input }
+      const child = new Task(graph, first + i, definition, options)
+      if (parent.hasPlaceholders) child.hasPlaceholders = true
+      children.push(child)
+    }
+    return children
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * Fan-out: a task with `for_each` runs once for each element of a list, as its children `<id>[0]`, `<id>[1]` and so on. Pure.
+ *
+ * The list stands in the task, or is a parameter of the graph, or a value of a task before it. Its elements are data: nobody
+ * looks for placeholders in them.
+ */
+import { isObject, type JsonObject, jsonTypeOf } from '../../shared/json.ts'
+import { hasPlaceholderName, placeholderIn } from './placeholders.ts'
+import type { Reference } from './references.ts'
+
+/** The fields of a task that runs for each element of a list, as submitted. */
+export interface FanOut {
+  readonly for_each: unknown
+  readonly max_parallel?: number
+  readonly fail_fast?: boolean
+}
+
+/** The fan-out among the fields of a submitted task; undefined if it has none. */
+export function fanOut({
+  for_each,
+  max_parallel,
+  fail_fast,
+}: {
+  readonly for_each?: unknown
+  readonly max_parallel?: number | null
+  readonly fail_fast?: boolean | null
+}): FanOut | undefined {
+  if (for_each == null) return undefined
+  return {
+    for_each,
+    ...(max_parallel != null && { max_parallel }),
+    ...(fail_fast != null && { fail_fast }),
+  }
+}
+
+/** Where a list comes from. */
+export type ListSource =
+  | { readonly kind: 'list'; readonly list: readonly unknown[] }
+  | { readonly kind: 'parameter'; readonly name: string }
+  | { readonly kind: 'reference'; readonly reference: Reference }
+
+const EXPECTED = 'expected a list, or an object with $from, $param or $literal'
+
+/** The source of the list that the field `for_each` names, or what is wrong with it: completes `for_each: `. */
+export function listSource(forEach: unknown): ListSource | string {
+  if (Array.isArray(forEach)) return { kind: 'list', list: forEach }
+  if (!isObject(forEach) || !hasPlaceholderName(forEach)) return EXPECTED
+  const placeholder = placeholderIn(forEach as JsonObject)
+  if (typeof placeholder === 'string') return placeholder
+  switch (placeholder.kind) {
+    case 'reference':
+    case 'parameter':
+      return placeholder
+    case 'literal': {
+      const { value } = placeholder
+      return Array.isArray(value)
+        ? { kind: 'list', list: value }
+        : `$literal: expected a list, got ${jsonTypeOf(value)}`
+    }
+    default:
+      return EXPECTED
+  }
+}
+
+/** Whether the list is the value of another task. */
+export const isReferenceToList = (forEach: unknown): boolean => isObject(forEach) && Object.hasOwn(forEach, '$from')
+
+/** The id of a child. */
+export const childId = (parentId: string, index: number): string => `${parentId}[${index}]`
+
+const CHILD_ID = /^([\s\S]+)\[(?:0|[1-9]\d*)\]$/
+
+/** The id of the task that a task with this id would be a child of; undefined for an id that no child can have. */
+export const parentIdOf = (id: string): string | undefined => (id.endsWith(']') ? CHILD_ID.exec(id)?.[1] : undefined)
+
+/** Whether a submitted task has a field of fan-out. */
+export const hasFanOut = ({
+  for_each,
+  max_parallel,
+  fail_fast,
+}: {
+  readonly for_each?: unknown
+  readonly max_parallel?: unknown
+  readonly fail_fast?: unknown
+}): boolean => for_each != null || max_parallel != null || fail_fast != null

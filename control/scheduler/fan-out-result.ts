@@ -1,0 +1,84 @@
+/**
+ * Makes the result of a task with `for_each`: the results of its children as an array in their order, null for a child that
+ * did not succeed.
+ *
+ * A small array refers to the results of the children. A large one becomes a file, of the texts of the results: no value of
+ * megabytes is made. All of it works in steps.
+ */
+import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import type { Expansion } from '../graph/expansion.ts'
+import type { Task } from '../graph/graph.ts'
+import { isLargeJson, LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'
+import { jsonText } from '../json/pieces.ts'
+
+/** Characters of JSON that the results of all children may have together. Each child keeps its own result. */
+export const MAX_FAN_OUT_RESULT_CHARACTERS = 64 * 1024 * 1024
+
+export interface FanOutResultOptions {
+  readonly readResult: (file: ResultFile) => Promise<StoredResult>
+  /** Writes the pieces of a JSON text to a file. Undefined if that fails. */
+  readonly keepJson: (task: Task, pieces: readonly string[]) => Promise<ResultFile | undefined>
+}
+
+export type FanOutResult =
+  | { readonly value: unknown }
+  /** The results have too many characters. */
+  | { readonly tooLarge: true }
+  /** The result of this child is lost. */
+  | { readonly lost: string }
+
+export async function fanOutResult(expansion: Expansion, options: FanOutResultOptions): Promise<FanOutResult> {
+  const small = await runCooperatively(smallResult(expansion))
+  return small === undefined ? await largeResult(expansion, options) : { value: small }
+}
+
+/** Undefined if the array is large. */
+function* smallResult(expansion: Expansion): Steps<unknown[] | undefined> {
+  const results: unknown[] = []
+  for (let i = 0; i < expansion.count; i++) {
+    const result = resultOf(expansion.child(i))
+    if (result instanceof ResultFile) return undefined
+    results.push(result)
+    if (isYieldDue(i)) yield
+  }
+  return isLargeJson(results) ? undefined : results
+}
+
+async function largeResult(expansion: Expansion, { readResult, keepJson }: FanOutResultOptions): Promise<FanOutResult> {
+  const texts: string[] = []
+  let characters = 1
+  for (let i = 0; i < expansion.count; i++) {
+    const child = expansion.child(i)
+    const result = resultOf(child)
+    let text: string
+    if (result instanceof ResultFile) {
+      const stored = await readResult(result)
+      if ('lost' in stored) return { lost: `task ${child.id}: ${stored.lost}` }
+      text = stored.json
+    } else {
+      text = await runCooperatively(jsonText(result))
+    }
+    characters += text.length + 1
+    if (characters > MAX_FAN_OUT_RESULT_CHARACTERS) return { tooLarge: true }
+    texts.push(text)
+  }
+  const file = await keepJson(expansion.parent, piecesOf(texts))
+  return { value: file ?? texts.map((text) => JSON.parse(text)) }
+}
+
+/** The pieces of the array of `texts`: few large ones, as thousands of writes would take long. */
+function piecesOf(texts: readonly string[]): string[] {
+  const pieces: string[] = []
+  let piece = '['
+  for (let i = 0; i < texts.length; i++) {
+    piece += (i === 0 ? '' : ',') + texts[i]!
+    if (piece.length < LARGE_RESULT_CHARACTERS) continue
+    pieces.push(piece)
+    piece = ''
+  }
+  pieces.push(`${piece}]`)
+  return pieces
+}
+
+const resultOf = (child: Task): unknown =>
+  child.status === 'success' && !child.isDeleted ? (child.result ?? null) : null

@@ -1,0 +1,262 @@
+/**
+ * Runs tasks with `for_each` by their children.
+ *
+ * Such a task holds no slot. When it may run, its list is determined and written to the journal; then its children exist, and
+ * are queued like other tasks, at most `max_parallel` at a time. Once all children have ended, the task ends. Whatever
+ * concerns thousands of children takes a step for each of them: `step`.
+ */
+import { messageOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import { nextTurn, SLICE_MS } from '../../shared/steps.ts'
+import { copyFailure } from '../executors/plain-copies.ts'
+import { Expansion } from '../graph/expansion.ts'
+import type { Failure } from '../graph/failure.ts'
+import { fanOutFailure } from '../graph/fan-out-outcome.ts'
+import type { Graph, Task } from '../graph/graph.ts'
+import type { Ending } from '../store/change.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { type FanOutListOptions, fanOutList } from './fan-out-list.ts'
+import { type FanOutResultOptions, fanOutResult, MAX_FAN_OUT_RESULT_CHARACTERS } from './fan-out-result.ts'
+import { Fifo } from './fifo.ts'
+
+/** Milliseconds before a journal that did not take a list is asked again. */
+const RETRY_MS = 500
+
+/** What fan-out needs from outside the scheduler. */
+export interface FanOutHost extends Pick<FanOutListOptions, 'maxFanOut' | 'roomFor'>, FanOutResultOptions {
+  /** Writes the list of a task to the journal. Resolves when it is on disk. */
+  readonly recordFanOut: (
+    task: Task,
+    fanOut: { readonly count: number; readonly items: readonly unknown[] | undefined },
+  ) => Promise<void>
+}
+
+export interface FanOutsOptions extends FanOutHost, Pick<FanOutListOptions, 'valueAt'> {
+  readonly store: TaskStore
+  readonly log: Log
+  /** A child may run. */
+  readonly onChild: (child: Task) => void
+  /** Cancels a child, for a reason that completes the text of the cancel if it is not empty. */
+  readonly cancel: (child: Task, reason: string) => void
+  /** Deletes the record of a child. */
+  readonly delete: (child: Task) => void
+  /** The list of a task is none, or too long. */
+  readonly onFault: (task: Task, failure: Failure) => void
+  /** All children of a task have ended. */
+  readonly onEnd: (task: Task, ending: Ending) => void
+  /** There is more to do: `step` should be called. */
+  readonly wake: () => void
+  /** Called with an error that is a defect of the service. */
+  readonly onDefect: (error: unknown) => void
+}
+
+export class FanOuts {
+  readonly #options: FanOutsOptions
+  /** Tasks whose lists are to be determined. */
+  readonly #ready = new Fifo<Task>()
+  #isReading = false
+  /** Fan-outs with something to do. */
+  readonly #work = new Fifo<Expansion>()
+  #holds = 0
+  #isStopped = false
+
+  constructor(options: FanOutsOptions) {
+    this.#options = options
+  }
+
+  /** Runs a pending task with `for_each`, of which an earlier run of the service may have made the children. */
+  push(task: Task): void {
+    if (task.expansion !== undefined) {
+      this.#begin(task, task.expansion, [])
+      return
+    }
+    this.#ready.push(task)
+    if (this.#isReading) return
+    this.#isReading = true
+    this.#readLists().catch((error) => this.#options.onDefect(error))
+  }
+
+  /** Determines no list any more, and begins no fan-out. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  /** Takes no step until `release` is called as often as this. */
+  hold(): void {
+    this.#holds++
+  }
+
+  release(): void {
+    this.#holds--
+  }
+
+  /** One list after the other, in slices: a list may be in a file. */
+  async #readLists(): Promise<void> {
+    let sliceEnd = performance.now() + SLICE_MS
+    for (let task = this.#ready.shift(); task !== undefined; task = this.#ready.shift()) {
+      if (!this.#isWanted(task)) continue
+      const list = await this.#listOf(task)
+      if (this.#isWanted(task)) {
+        if ('fault' in list) this.#options.onFault(task, list.fault)
+        else this.#expand(task, list.items).catch((error) => this.#options.onDefect(error))
+        this.#options.wake()
+      }
+      if (performance.now() < sliceEnd) continue
+      await nextTurn()
+      sliceEnd = performance.now() + SLICE_MS
+    }
+    this.#isReading = false
+  }
+
+  #isWanted = (task: Task): boolean => task.status === 'pending' && !task.isDeleted && !this.#isStopped
+
+  async #listOf(task: Task): Promise<{ readonly items: readonly unknown[] } | { readonly fault: Failure }> {
+    try {
+      return { items: await fanOutList(task, this.#options) }
+    } catch (error) {
+      const { failure, isBroken } = copyFailure(error)
+      if (isBroken) throw error
+      return { fault: failure }
+    }
+  }
+
+  /** The children exist once their list is on disk. */
+  async #expand(task: Task, items: readonly unknown[]): Promise<void> {
+    if (items.length > 0 && !(await this.#record(task, items))) return
+    const expansion = new Expansion(task, items, items.length)
+    this.#begin(task, expansion, expansion.createChildren())
+  }
+
+  /** False if the task is not to run any more. */
+  async #record(task: Task, items: readonly unknown[]): Promise<boolean> {
+    const { recordFanOut, log } = this.#options
+    const itemsToKeep = new Expansion(task, items, items.length).itemsToKeep
+    for (let isFirst = true; this.#isWanted(task); isFirst = false) {
+      try {
+        await recordFanOut(task, { count: items.length, items: itemsToKeep })
+        return this.#isWanted(task)
+      } catch (error) {
+        if (isFirst) log.warn('the list of a task cannot be written; it will be tried again', fieldsOf(task, error))
+        await Bun.sleep(RETRY_MS)
+      }
+    }
+    return false
+  }
+
+  #begin(task: Task, expansion: Expansion, children: readonly Task[]): void {
+    this.#options.store.apply({ kind: 'expanded', task, at: Date.now(), expansion, children })
+    for (let i = 0; i < expansion.count && children.length === 0; i++) stopIfFailed(expansion, expansion.child(i))
+    this.#queue(expansion)
+    this.#options.wake()
+  }
+
+  /** Cancels the children of `task`, which is being cancelled, in steps. */
+  cancelled({ expansion }: Task): void {
+    if (expansion === undefined) return
+    expansion.stop = ''
+    expansion.stopped = 0
+    this.#queue(expansion)
+  }
+
+  /** Deletes the children of `task`, whose record was deleted, in steps. */
+  deleted({ expansion }: Task): void {
+    if (expansion !== undefined) this.#queue(expansion)
+  }
+
+  /** To be called once for each child that has ended, or was deleted before it ran. */
+  childEnded(child: Task): void {
+    const expansion = child.childOf!
+    expansion.open--
+    expansion.active.delete(child)
+    stopIfFailed(expansion, child)
+    this.#queue(expansion)
+  }
+
+  #queue(expansion: Expansion): void {
+    if (expansion.isQueued) return
+    expansion.isQueued = true
+    this.#work.push(expansion)
+  }
+
+  /** Does a little for one fan-out; false when nothing is left to do. */
+  step(): boolean {
+    const expansion = this.#work.peek()
+    if (expansion === undefined || this.#holds > 0) return false
+    if (this.#advance(expansion)) return true
+    this.#work.shift()
+    expansion.isQueued = false
+    return true
+  }
+
+  /** False if nothing can be done before a child ends. */
+  #advance(expansion: Expansion): boolean {
+    const { parent, count } = expansion
+    if (parent.isDeleted && expansion.deleted < count) {
+      const child = expansion.child(expansion.deleted++)
+      if (!child.isDeleted) this.#options.delete(child)
+      return true
+    }
+    if (parent.isTerminal || parent.status === 'pending') return false
+    if (expansion.stop !== undefined && expansion.stopped < count) {
+      const child = expansion.child(expansion.stopped++)
+      if (!child.isTerminal && !child.isDeleted && expansion.stops(child)) this.#options.cancel(child, expansion.stop)
+      return true
+    }
+    if (expansion.next < count && expansion.active.size < expansion.maxParallel) {
+      const child = expansion.child(expansion.next++)
+      if (child.status === 'pending' && !child.isDeleted) {
+        expansion.active.add(child)
+        this.#options.onChild(child)
+      }
+      return true
+    }
+    if (expansion.open === 0 && !expansion.isEnding) {
+      expansion.isEnding = true
+      this.#end(expansion).catch((error) => this.#options.onDefect(error))
+    }
+    return false
+  }
+
+  async #end(expansion: Expansion): Promise<void> {
+    const { parent } = expansion
+    const failure = fanOutFailure(expansion)
+    const made = parent.status === 'running' ? await fanOutResult(expansion, this.#options) : undefined
+    if (parent.isTerminal) return
+    this.#options.onEnd(parent, endingOf(expansion, failure, made))
+    this.#options.wake()
+  }
+}
+
+/** With `fail_fast`, the failure of a child ends all that has not started. */
+function stopIfFailed(expansion: Expansion, { id, status }: Task): void {
+  if (status === 'failed' && expansion.parent.fanOut?.fail_fast === true) expansion.stop ??= `${id} failed (fail_fast)`
+}
+
+function endingOf(
+  { parent, count }: Expansion,
+  failure: Failure | undefined,
+  made: Awaited<ReturnType<typeof fanOutResult>> | undefined,
+): Ending {
+  if (parent.status === 'cancelling' || made === undefined) {
+    const cancelled: Failure = { code: 'cancelled', message: 'task cancelled' }
+    return { status: 'cancelled', failure: cancelled, error: cancelled.message }
+  }
+  if (failure !== undefined) {
+    const result = 'value' in made ? { result: made.value } : {}
+    return { status: 'failed', failure, error: failure.message, ...result }
+  }
+  if ('value' in made) return { status: 'success', result: made.value }
+  const fault: Failure =
+    'lost' in made
+      ? { code: 'internal', message: made.lost }
+      : { code: 'resource_limit_exceeded', message: tooLargeText(parent.graph, count) }
+  return { status: 'failed', failure: fault, error: fault.message }
+}
+
+const tooLargeText = ({ id }: Graph, count: number): string =>
+  `the results of ${count} children have more than ${MAX_FAN_OUT_RESULT_CHARACTERS} characters as JSON together: ` +
+  `read them one by one, at /graphs/${id}/tasks/`
+
+const fieldsOf = ({ id, graph }: Task, error: unknown) => ({
+  ...{ trace_id: graph.traceId, graph_id: graph.id, task_id: id, cause: messageOf(error) },
+})
