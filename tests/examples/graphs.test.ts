@@ -12,8 +12,10 @@ const GRAPHS = join(ROOT, 'examples/graphs')
 
 /** The state of each graph, and how its tasks end that do not succeed. */
 const ENDS: Readonly<Record<string, { state: string; others: Readonly<Record<string, string>> }>> = {
+  'build-matrix.json': { state: 'success', others: {} },
   'branch.json': { state: 'success', others: { preview: 'skipped' } },
   'clean-up.json': { state: 'failed', others: { test: 'failed', publish: 'skipped' } },
+  'map-reduce.json': { state: 'success', others: {} },
   'map.json': { state: 'success', others: {} },
   'optional-step.json': { state: 'success', others: { cache: 'failed' } },
 }
@@ -65,6 +67,17 @@ test.each([
   expect((await recordOf(taken)).result).toMatchObject({ stdout })
   expect((await recordOf(notTaken)).status).toBe('skipped')
   expect((await recordOf('release')).status).toBe('success')
+})
+
+test.each([
+  ['build-matrix.json', 'publish', 'the last one: build for darwin 22\n\n'],
+  ['map-reduce.json', 'total', '11 words in 2 files\n'],
+])('%s runs a task for each element', async (name, id, stdout) => {
+  await using control = await startControl()
+  const { envelope } = await runClient(['run', join(GRAPHS, name)], { url: control.url })
+  const { graph_id } = envelope.data as { graph_id: string }
+  const record = (await (await control.fetch(`/graphs/${graph_id}/tasks/${id}`)).json()) as TaskRecord
+  expect(record.result).toMatchObject({ stdout })
 })
 
 test('map.json hands the outputs of tasks to others', async () => {
