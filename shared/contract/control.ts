@@ -126,17 +126,17 @@ export const TaskInput = Type.Object({
   for_each: orNull(
     Type.Union([Type.Array(Type.Unknown()), Type.Record(Type.String(), Type.Unknown())]),
     'list, or object with $from, $param or $literal',
-    'A list, such as ["a", "b"] or {"$from": "list", "as": "json"}: the task runs once for each element, as its children id[0], id[1] ... In params, {"$item": JSON Pointer} is the element ("") or a value in it, {"$index": true} its index. The result is the list of the results.',
+    'A list, or {"$from": "list", "as": "lines"}: the task runs once for each element. In params, {"$item": JSON Pointer} is the element ("") or a value in it, {"$index": true} its index. The result is the list of the results.',
   ),
   max_parallel: orNull(
     Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
     'integer of at least 1',
-    'With for_each: how many children may run at a time. Absent: as many as there are slots.',
+    'With for_each: how many run at a time.',
   ),
   fail_fast: orNull(
     Type.Boolean(),
     'boolean',
-    'With for_each: true cancels the children that have not started once one has failed. Absent: all run.',
+    'With for_each: true cancels what has not started once one has failed.',
   ),
   retry: orNull(Type.Number(), 'integer', 'Further attempts after the first. Default 0.'),
   retry_on: orNull(
