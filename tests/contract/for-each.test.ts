@@ -463,10 +463,9 @@ describe('a restart', () => {
         // The list is of no more use: its elements are on disk.
         expect((await control.fetch(`/graphs/${graphId}/tasks/list`, { method: 'DELETE' })).status).toBe(204)
         if (flags.length > 0) {
-          const { size } = Bun.file(join(control.dataDir, 'state.json'))
           await until(
-            () => Bun.file(join(control.dataDir, 'state.json')).size,
-            (now) => now !== size && now > 0,
+            () => readFileSync(join(control.dataDir, 'state.json'), 'utf8'),
+            (state) => state.includes('map[3]') && !state.includes('"id":"list"'),
           )
         }
         await control.stop('SIGKILL')
