@@ -133,11 +133,7 @@ export const TaskInput = Type.Object({
     'integer of at least 1',
     'With for_each: how many run at a time.',
   ),
-  fail_fast: orNull(
-    Type.Boolean(),
-    'boolean',
-    'With for_each: true cancels what has not started once one has failed.',
-  ),
+  fail_fast: orNull(Type.Boolean(), 'boolean', 'With for_each: true cancels what has not started once one has failed.'),
   retry: orNull(Type.Number(), 'integer', 'Further attempts after the first. Default 0.'),
   retry_on: orNull(
     Type.Array(Type.Union(ERROR_CODES.map((code) => Type.Literal(code))), { maxItems: MAX_RETRY_CODES }),

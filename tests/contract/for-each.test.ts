@@ -462,10 +462,11 @@ describe('a restart', () => {
         await startedIn(dir.path, 2)
         // The list is of no more use: its elements are on disk.
         expect((await control.fetch(`/graphs/${graphId}/tasks/list`, { method: 'DELETE' })).status).toBe(204)
+        const state = join(control.dataDir, 'state.json')
         if (flags.length > 0) {
           await until(
-            () => readFileSync(join(control.dataDir, 'state.json'), 'utf8'),
-            (state) => state.includes('map[3]') && !state.includes('"id":"list"'),
+            () => (existsSync(state) ? readFileSync(state, 'utf8') : ''),
+            (text) => text.includes('map[3]') && !text.includes('"id":"list"'),
           )
         }
         await control.stop('SIGKILL')
