@@ -8,7 +8,6 @@
 import type { AttemptRecord, ProgressEntry, ReusedFrom } from '../../shared/contract/control.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import { type RunRule, runRule, type SkipStanding } from './conditions.ts'
-import type { Expansion } from './expansion.ts'
 import type { Failure } from './failure.ts'
 import { type FanOut, fanOut } from './fan-out.ts'
 import type { ResultFile } from './result-file.ts'
@@ -16,7 +15,7 @@ import { type RetryRule, retryRule } from './retry-rule.ts'
 import type { ValidTask } from './validate.ts'
 
 /** Optional settings of a submitted task. All tasks that set none share one object. */
-export interface TaskOptions {
+export interface TaskOptions<Expansion = unknown> {
   readonly retry: number
   /** Milliseconds. */
   readonly timeout: number | undefined
@@ -24,10 +23,11 @@ export interface TaskOptions {
   readonly rule: RunRule | undefined
   readonly retries: RetryRule | undefined
   readonly fanOut: FanOut | undefined
+  /** Of a child: the children that it is one of. */
   readonly childOf: Expansion | undefined
 }
 
-const NO_OPTIONS: TaskOptions = {
+const NO_OPTIONS: TaskOptions<never> = {
   retry: 0,
   timeout: undefined,
   annotations: undefined,
@@ -37,7 +37,7 @@ const NO_OPTIONS: TaskOptions = {
   childOf: undefined,
 }
 
-export function taskOptions(task: ValidTask): TaskOptions {
+export function taskOptions(task: ValidTask): TaskOptions<never> {
   const { retry, timeout, annotations } = task
   const rule = runRule(task)
   const retries = retryRule(task)
@@ -66,7 +66,7 @@ export interface Handle {
 }
 
 /** State that most tasks never have. `Task` documents each field at its getter. */
-export class ColdFields {
+export class ColdFields<Expansion = unknown> {
   isConditionMet = false
   askedAt: number | undefined = undefined
   isBackingOff = false

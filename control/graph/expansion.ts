@@ -4,13 +4,22 @@
  * Children have no dependencies and no dependents, so the edges of the graph know nothing of them. All children of a task
  * share its definition. Graphs without fan-out have none of this.
  */
-import type { TaskOptions } from './cold-fields.ts'
-import { childId, isReferenceToList } from './fan-out.ts'
-import { Task } from './graph.ts'
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { type FanOut, isReferenceToList } from './fan-out.ts'
 import type { Places } from './placeholders.ts'
 
-export class Expansion {
-  readonly parent: Task
+/** What an expansion needs to know of tasks. */
+interface Expandable<T> {
+  readonly graph: { readonly tasks: readonly T[] }
+  readonly position: number
+  readonly status: TaskStatus
+  readonly startedAt: number | undefined
+  readonly fanOut: FanOut | undefined
+}
+
+/** `T` is `Task` (`graph.ts`). */
+export class Expansion<T extends Expandable<T>> {
+  readonly parent: T
   /** Position of the first child in the graph. The others follow it. */
   readonly first: number
   readonly count: number
@@ -22,7 +31,7 @@ export class Expansion {
   /** Children before this index were queued, or have ended. */
   next = 0
   /** Queued children that have not ended. */
-  readonly active = new Set<Task>()
+  readonly active = new Set<T>()
   /** Children that have not ended. */
   open: number
   /** Why children that have not started are cancelled: with the parent (empty), or for this reason. */
@@ -36,7 +45,7 @@ export class Expansion {
   /** The scheduler has it on its list of work. */
   isQueued = false
 
-  constructor(parent: Task, items: readonly unknown[] | undefined, count: number) {
+  constructor(parent: T, items: readonly unknown[] | undefined, count: number) {
     this.parent = parent
     this.first = parent.graph.tasks.length
     this.#items = items
@@ -50,21 +59,21 @@ export class Expansion {
   }
 
   /** Whether `child`, which has not ended, is cancelled because of `stop`. */
-  stops(child: Task): boolean {
+  stops(child: T): boolean {
     if (this.stop === undefined) return false
     return this.parent.status === 'cancelling' || (child.status === 'pending' && child.startedAt === undefined)
   }
 
-  child(index: number): Task {
+  child(index: number): T {
     return this.parent.graph.tasks[this.first + index]!
   }
 
-  indexOf({ position }: Task): number {
+  indexOf({ position }: T): number {
     return position - this.first
   }
 
   /** The element for which `child` runs. Undefined once the parent has ended. */
-  itemOf(child: Task): { readonly value: unknown } | undefined {
+  itemOf(child: T): { readonly value: unknown } | undefined {
     return this.#items === undefined ? undefined : { value: this.#items[this.indexOf(child)] }
   }
 
@@ -77,21 +86,5 @@ export class Expansion {
   release(): void {
     this.#items = undefined
     this.places = undefined
-  }
-
-  /** New tasks for the children. */
-  createChildren(): Task[] {
-    const { parent, first, count } = this
-    const { graph, id, type, toolName, params } = parent
-    const options: TaskOptions = { ...parent.ownOptions, rule: undefined, fanOut: undefined, childOf: this }
-    const input = parent.input === params ? undefined : parent.input
-    const children: Task[] = []
-    for (let i = 0; i < count; i++) {
-      const definition = { id: childId(id, i), type, tool_name: toolName ?? null, params, input }
-      const child = new Task(graph, first + i, definition, options)
-      if (parent.hasPlaceholders) child.hasPlaceholders = true
-      children.push(child)
-    }
-    return children
   }
 }

@@ -1,6 +1,6 @@
 /** What a task with `for_each` amounts to once all of its children have ended. Pure. */
-import type { Expansion } from './expansion.ts'
 import type { Failure } from './failure.ts'
+import type { TaskExpansion } from './graph.ts'
 
 /** Children that an error text names. */
 const MAX_NAMED = 5
@@ -13,7 +13,7 @@ type Loss = (typeof LOSSES)[number]
  * Why the parent fails: `3 of 20 failed: map[1], map[7], map[9]`. Undefined if all children succeeded. A child whose record
  * was deleted has no result, so it counts as not succeeded, however it ended.
  */
-export function fanOutFailure(expansion: Expansion): Failure | undefined {
+export function fanOutFailure(expansion: TaskExpansion): Failure | undefined {
   const lost: Record<Loss, string[]> = { failed: [], cancelled: [], deleted: [] }
   const counts: Record<Loss, number> = { failed: 0, cancelled: 0, deleted: 0 }
   let code: Failure['code'] | undefined

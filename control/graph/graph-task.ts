@@ -7,8 +7,7 @@ import {
 } from '../../shared/contract/graphs.ts'
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import { isoTime } from '../../shared/iso-time.ts'
-import type { Expansion } from './expansion.ts'
-import type { Task } from './graph.ts'
+import type { Task, TaskExpansion } from './graph.ts'
 import { durationOf } from './graph-findings.ts'
 
 export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask {
@@ -53,7 +52,7 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
 }
 
 /** How many children are in which state. Deleted ones do not count. At most 100,000, which takes under a millisecond. */
-function childCounts(expansion: Expansion): GraphCounts {
+function childCounts(expansion: TaskExpansion): GraphCounts {
   const counts: GraphCounts = {}
   for (let i = 0; i < expansion.count; i++) {
     const { status, isDeleted } = expansion.child(i)

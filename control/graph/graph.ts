@@ -19,7 +19,7 @@ import type { RunRule, SkipStanding } from './conditions.ts'
 import { dependencyCounts, type Edges } from './edges.ts'
 import type { Expansion } from './expansion.ts'
 import type { Failure } from './failure.ts'
-import type { FanOut } from './fan-out.ts'
+import { childId, type FanOut } from './fan-out.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from './graph-options.ts'
 import { normalizeTool, type ToolRef } from './normalize.ts'
 import type { ResultFile } from './result-file.ts'
@@ -48,6 +48,9 @@ export interface TypeCount {
   count: number
 }
 
+/** The children of a task with `for_each`. */
+export type TaskExpansion = Expansion<Task>
+
 export class Graph {
   readonly id: string
   /** Number of the graph in the order in which its data directory accepted them. */
@@ -60,7 +63,7 @@ export class Graph {
   /** The tasks that were submitted, then the children of tasks with `for_each`. */
   readonly tasks: Task[] = []
   /** The fan-outs of its tasks, in the order of their children. Undefined for most graphs. */
-  expansions: Expansion[] | undefined = undefined
+  expansions: TaskExpansion[] | undefined = undefined
   /** Number of tasks of each type. There are few types; a map would cost more than the rest of a small graph. */
   readonly typeCounts: TypeCount[] = []
   #edges: Edges
@@ -122,7 +125,7 @@ export class Graph {
   }
 
   /** Appends the children of a task. */
-  addChildren(expansion: Expansion, children: readonly Task[]): void {
+  addChildren(expansion: TaskExpansion, children: readonly Task[]): void {
     this.expansions ??= []
     this.expansions.push(expansion)
     for (const child of children) this.tasks.push(child)
@@ -205,6 +208,22 @@ export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdenti
   return graph
 }
 
+/** New tasks for the children of a task. They share its definition. */
+export function newChildren(expansion: TaskExpansion): Task[] {
+  const { parent, first, count } = expansion
+  const { graph, id, type, toolName, params, hasPlaceholders } = parent
+  const options = { ...parent.ownOptions, rule: undefined, fanOut: undefined, childOf: expansion }
+  const input = parent.input === params ? undefined : parent.input
+  const children: Task[] = []
+  for (let i = 0; i < count; i++) {
+    const definition = { id: childId(id, i), type, tool_name: toolName ?? null, params, input }
+    const child = new Task(graph, first + i, definition, options)
+    if (hasPlaceholders) child.hasPlaceholders = true
+    children.push(child)
+  }
+  return children
+}
+
 export class Task {
   readonly graph: Graph
   readonly position: number
@@ -214,7 +233,7 @@ export class Task {
   /** The input of the executor: `input` if given, else `params`. */
   readonly input: unknown
   readonly dependsOn: readonly string[] | undefined
-  readonly #options: TaskOptions
+  readonly #options: TaskOptions<TaskExpansion>
 
   status: TaskStatus = 'pending'
   /** The number of the last attempt; 0 before the first. */
@@ -237,10 +256,15 @@ export class Task {
    * Whether the newest state is not in the journal yet. Only for `UnwrittenChanges`: a set of tasks would cost more.
    */
   isUnwritten = false
-  #cold: ColdFields | undefined = undefined
+  #cold: ColdFields<TaskExpansion> | undefined = undefined
 
   /** `options` of a child; of any other task they are among the fields of `input`. */
-  constructor(graph: Graph, position: number, input: ValidTask, options: TaskOptions = taskOptions(input)) {
+  constructor(
+    graph: Graph,
+    position: number,
+    input: ValidTask,
+    options: TaskOptions<TaskExpansion> = taskOptions(input),
+  ) {
     this.graph = graph
     this.position = position
     this.id = input.id
@@ -295,7 +319,7 @@ export class Task {
   }
 
   /** Its optional settings, which its children share. */
-  get ownOptions(): TaskOptions {
+  get ownOptions(): TaskOptions<TaskExpansion> {
     return this.#options
   }
 
@@ -305,16 +329,16 @@ export class Task {
   }
 
   /** What the task is a child of; undefined for a task that was submitted. */
-  get childOf(): Expansion | undefined {
+  get childOf(): TaskExpansion | undefined {
     return this.#options.childOf
   }
 
   /** Its children, once its list is known. */
-  get expansion(): Expansion | undefined {
+  get expansion(): TaskExpansion | undefined {
     return this.#cold?.expansion
   }
 
-  set expansion(expansion: Expansion | undefined) {
+  set expansion(expansion: TaskExpansion | undefined) {
     if (expansion !== this.expansion) this.#ensureCold().expansion = expansion
   }
 
@@ -479,7 +503,7 @@ export class Task {
     return this.#cold !== undefined
   }
 
-  #ensureCold(): ColdFields {
+  #ensureCold(): ColdFields<TaskExpansion> {
     this.#cold ??= new ColdFields()
     return this.#cold
   }

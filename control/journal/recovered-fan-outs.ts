@@ -6,7 +6,7 @@
  */
 import { Expansion } from '../graph/expansion.ts'
 import { childId, listSource } from '../graph/fan-out.ts'
-import type { Graph, Task } from '../graph/graph.ts'
+import { type Graph, newChildren, type Task, type TaskExpansion } from '../graph/graph.ts'
 import { restoreTask } from './restored-task.ts'
 import type { StoredTask } from './stored-task.ts'
 
@@ -22,9 +22,9 @@ export function addFanOuts(
   for (const { task, entry } of parents) {
     const count = countOf(task, entry)
     if (count === undefined) continue
-    const expansion = new Expansion(task, task.isTerminal ? undefined : itemsOf(task, entry), count)
+    const expansion: TaskExpansion = new Expansion(task, task.isTerminal ? undefined : itemsOf(task, entry), count)
     task.expansion = expansion
-    const tasks = expansion.createChildren()
+    const tasks = newChildren(expansion)
     graph.addChildren(expansion, tasks)
     expansion.open = 0
     for (let i = 0; i < count; i++) {

@@ -24,7 +24,8 @@ import { decodeExpansion, isStoredFanOut, type JournaledExpansion } from './jour
 import { decodeGraph, graphOrdinalIn, type JournaledGraph, optionsIn, reusedOutcomes } from './journaled-graph.ts'
 import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
-import { isKnownToService, recoverGraph, type StoredTask, withStoredWhen } from './stored-task.ts'
+import { recoverGraph } from './recovered-graph.ts'
+import { isKnownToService, type StoredTask, withStoredWhen } from './stored-task.ts'
 
 /** The state file is not as we write it: tasks of a graph are not adjacent, or a task is there twice. */
 export class OutOfOrder extends Error {}

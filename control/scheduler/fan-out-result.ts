@@ -6,8 +6,7 @@
  * megabytes is made. All of it works in steps.
  */
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
-import type { Expansion } from '../graph/expansion.ts'
-import type { Task } from '../graph/graph.ts'
+import type { Task, TaskExpansion } from '../graph/graph.ts'
 import { isLargeJson, LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'
 import { jsonText } from '../json/pieces.ts'
 
@@ -27,13 +26,13 @@ export type FanOutResult =
   /** The result of this child is lost. */
   | { readonly lost: string }
 
-export async function fanOutResult(expansion: Expansion, options: FanOutResultOptions): Promise<FanOutResult> {
+export async function fanOutResult(expansion: TaskExpansion, options: FanOutResultOptions): Promise<FanOutResult> {
   const small = await runCooperatively(smallResult(expansion))
   return small === undefined ? await largeResult(expansion, options) : { value: small }
 }
 
 /** Undefined if the array is large. */
-function* smallResult(expansion: Expansion): Steps<unknown[] | undefined> {
+function* smallResult(expansion: TaskExpansion): Steps<unknown[] | undefined> {
   const results: unknown[] = []
   for (let i = 0; i < expansion.count; i++) {
     const result = resultOf(expansion.child(i))
@@ -44,7 +43,10 @@ function* smallResult(expansion: Expansion): Steps<unknown[] | undefined> {
   return isLargeJson(results) ? undefined : results
 }
 
-async function largeResult(expansion: Expansion, { readResult, keepJson }: FanOutResultOptions): Promise<FanOutResult> {
+async function largeResult(
+  expansion: TaskExpansion,
+  { readResult, keepJson }: FanOutResultOptions,
+): Promise<FanOutResult> {
   const texts: string[] = []
   let characters = 1
   for (let i = 0; i < expansion.count; i++) {

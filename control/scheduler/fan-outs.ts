@@ -11,8 +11,9 @@ import { nextTurn, SLICE_MS } from '../../shared/steps.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
 import { Expansion } from '../graph/expansion.ts'
 import type { Failure } from '../graph/failure.ts'
+import { isReferenceToList } from '../graph/fan-out.ts'
 import { fanOutFailure } from '../graph/fan-out-outcome.ts'
-import type { Graph, Task } from '../graph/graph.ts'
+import { type Graph, newChildren, type Task, type TaskExpansion } from '../graph/graph.ts'
 import type { Ending } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { type FanOutListOptions, fanOutList } from './fan-out-list.ts'
@@ -56,7 +57,7 @@ export class FanOuts {
   readonly #ready = new Fifo<Task>()
   #isReading = false
   /** Fan-outs with something to do. */
-  readonly #work = new Fifo<Expansion>()
+  readonly #work = new Fifo<TaskExpansion>()
   #holds = 0
   #isStopped = false
 
@@ -123,14 +124,14 @@ export class FanOuts {
   /** The children exist once their list is on disk. */
   async #expand(task: Task, items: readonly unknown[]): Promise<void> {
     if (items.length > 0 && !(await this.#record(task, items))) return
-    const expansion = new Expansion(task, items, items.length)
-    this.#begin(task, expansion, expansion.createChildren())
+    const expansion: TaskExpansion = new Expansion(task, items, items.length)
+    this.#begin(task, expansion, newChildren(expansion))
   }
 
   /** False if the task is not to run any more. */
   async #record(task: Task, items: readonly unknown[]): Promise<boolean> {
     const { recordFanOut, log } = this.#options
-    const itemsToKeep = new Expansion(task, items, items.length).itemsToKeep
+    const itemsToKeep = isReferenceToList(task.fanOut?.for_each) ? items : undefined
     for (let isFirst = true; this.#isWanted(task); isFirst = false) {
       try {
         await recordFanOut(task, { count: items.length, items: itemsToKeep })
@@ -143,7 +144,7 @@ export class FanOuts {
     return false
   }
 
-  #begin(task: Task, expansion: Expansion, children: readonly Task[]): void {
+  #begin(task: Task, expansion: TaskExpansion, children: readonly Task[]): void {
     this.#options.store.apply({ kind: 'expanded', task, at: Date.now(), expansion, children })
     for (let i = 0; i < expansion.count && children.length === 0; i++) stopIfFailed(expansion, expansion.child(i))
     this.#queue(expansion)
@@ -172,7 +173,7 @@ export class FanOuts {
     this.#queue(expansion)
   }
 
-  #queue(expansion: Expansion): void {
+  #queue(expansion: TaskExpansion): void {
     if (expansion.isQueued) return
     expansion.isQueued = true
     this.#work.push(expansion)
@@ -189,7 +190,7 @@ export class FanOuts {
   }
 
   /** False if nothing can be done before a child ends. */
-  #advance(expansion: Expansion): boolean {
+  #advance(expansion: TaskExpansion): boolean {
     const { parent, count } = expansion
     if (parent.isDeleted && expansion.deleted < count) {
       const child = expansion.child(expansion.deleted++)
@@ -217,7 +218,7 @@ export class FanOuts {
     return false
   }
 
-  async #end(expansion: Expansion): Promise<void> {
+  async #end(expansion: TaskExpansion): Promise<void> {
     const { parent } = expansion
     const failure = fanOutFailure(expansion)
     const made = parent.status === 'running' ? await fanOutResult(expansion, this.#options) : undefined
@@ -228,12 +229,12 @@ export class FanOuts {
 }
 
 /** With `fail_fast`, the failure of a child ends all that has not started. */
-function stopIfFailed(expansion: Expansion, { id, status }: Task): void {
+function stopIfFailed(expansion: TaskExpansion, { id, status }: Task): void {
   if (status === 'failed' && expansion.parent.fanOut?.fail_fast === true) expansion.stop ??= `${id} failed (fail_fast)`
 }
 
 function endingOf(
-  { parent, count }: Expansion,
+  { parent, count }: TaskExpansion,
   failure: Failure | undefined,
   made: Awaited<ReturnType<typeof fanOutResult>> | undefined,
 ): Ending {

@@ -4,9 +4,8 @@ import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { SkipStanding } from '../graph/conditions.ts'
-import type { Expansion } from '../graph/expansion.ts'
 import type { Failure } from '../graph/failure.ts'
-import type { Graph, Task } from '../graph/graph.ts'
+import type { Graph, Task, TaskExpansion } from '../graph/graph.ts'
 import type { ResultFile } from '../graph/result-file.ts'
 
 /** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */
@@ -53,7 +52,7 @@ export type Change =
       readonly kind: 'expanded'
       readonly task: Task
       readonly at: number
-      readonly expansion: Expansion
+      readonly expansion: TaskExpansion
       readonly children: readonly Task[]
     }
   /** The attempt has started a process. */

@@ -9,8 +9,7 @@
  */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
-import type { Expansion } from '../graph/expansion.ts'
-import type { Graph, Task } from '../graph/graph.ts'
+import type { Graph, Task, TaskExpansion } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Change, TaskChange } from './change.ts'
 import { changeTask } from './change-task.ts'
@@ -195,7 +194,7 @@ export class TaskStore {
   }
 
   /** Callers see new children of a task, as pending. */
-  #addChildren(expansion: Expansion, children: readonly Task[]): void {
+  #addChildren(expansion: TaskExpansion, children: readonly Task[]): void {
     if (children.length === 0) return
     const { graph } = expansion.parent
     graph.addChildren(expansion, children)

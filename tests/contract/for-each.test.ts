@@ -466,7 +466,7 @@ describe('a restart', () => {
         if (flags.length > 0) {
           await until(
             () => (existsSync(state) ? readFileSync(state, 'utf8') : ''),
-            (text) => text.includes('map[3]') && !text.includes('"id":"list"'),
+            (text) => text.includes('map[3]') && !text.includes('/list":{'),
           )
         }
         await control.stop('SIGKILL')
