@@ -180,6 +180,20 @@ export const serveSettings = {
     max: 1024 * GIB,
     help: 'Maximum size of all files together that a task with outputs keeps. A task with more fails.',
   }),
+  maxInputFiles: integer({
+    default: '10000',
+    value: 'number',
+    min: 1,
+    max: 100_000,
+    help: 'Maximum number of files and directories that all inputs of a task have together. A task with more fails.',
+  }),
+  maxInputBytes: integer({
+    default: String(10 * GIB),
+    value: 'bytes',
+    min: 1,
+    max: 1024 * GIB,
+    help: 'Maximum size of all inputs of a task together. A task with more fails.',
+  }),
   sandboxUid: integer({
     default: '65531',
     value: 'uid',

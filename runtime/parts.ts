@@ -8,10 +8,12 @@ import { isoTime } from '../shared/iso-time.ts'
 import { bootId } from '../shared/processes.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 import { VERSION } from '../shared/version.ts'
+import { Discards } from './dispatch/discards.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
 import { Ends } from './dispatch/end.ts'
 import { Force } from './dispatch/force.ts'
 import { InFlight } from './dispatch/in-flight.ts'
+import { Inputs } from './dispatch/inputs.ts'
 import { KillSender, Kills } from './dispatch/kill.ts'
 import { baseEnvironment, type LaunchSettings } from './dispatch/launch-plan.ts'
 import { LauncherRecords } from './dispatch/launcher-records.ts'
@@ -63,11 +65,15 @@ export function buildTaskParts(foundation: Foundation) {
   const ends = new Ends({ store, records, force, results, settings, totals, log })
   const secrets = new Secrets(foundation.secrets)
   const starts = new Starts({ host: launchers, settings, cgroups, capabilities, store, records, ends, force, secrets })
-  const limits = { files: config.maxKeptFiles, bytes: config.maxKeptBytes }
-  const outputs = new Outputs({ ...storage, dataDir, limits, log })
+  const discards = new Discards(dataDir, log)
+  const keptLimits = { files: config.maxKeptFiles, bytes: config.maxKeptBytes }
+  const outputs = new Outputs({ ...storage, discards, dataDir, limits: keptLimits, log })
+  const inputLimits = { files: config.maxInputFiles, bytes: config.maxInputBytes }
+  const { uid: sandboxUid } = settings.sandbox.user ?? {}
+  const inputs = new Inputs({ store, starts, discards, dataDir, sandboxUid, limits: inputLimits })
   const dispatcher = new Dispatcher({
     ...storage,
-    ...{ ledger, queue, inFlight, records, starts, ends, force, results, outputs, totals, log },
+    ...{ ledger, queue, inFlight, records, starts, ends, force, results, inputs, outputs, totals, log },
     bootId: bootId(),
     graceMs: config.terminationGraceMs,
     retryMs: config.launchRetryMs,
@@ -77,7 +83,21 @@ export function buildTaskParts(foundation: Foundation) {
   launchers.onServerEnd = () => dispatcher.serverEnded()
   storage.commit.onRecovered = () => dispatcher.startWhatFits()
   return {
-    ...{ settings, ledger, queue, complaints, launchers, inFlight, records, results, totals, ends, starts, secrets },
+    ...{
+      settings,
+      ledger,
+      queue,
+      complaints,
+      launchers,
+      inFlight,
+      records,
+      results,
+      totals,
+      ends,
+      starts,
+      secrets,
+      inputs,
+    },
     ...{ dispatcher, killSender, kills },
   }
 }

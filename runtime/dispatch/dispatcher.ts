@@ -28,6 +28,7 @@ import {
 } from './ending.ts'
 import { type Force, isOverdue } from './force.ts'
 import { type FlightRecord, type InFlight, Launch } from './in-flight.ts'
+import type { Inputs } from './inputs.ts'
 import { startedProcess } from './launch-ending.ts'
 import { LaunchRetries } from './launch-retries.ts'
 import type { LauncherRecords } from './launcher-records.ts'
@@ -58,6 +59,7 @@ export interface DispatcherOptions {
   readonly ends: Ends
   readonly force: Force
   readonly results: ResultFiles
+  readonly inputs: Pick<Inputs, 'fill'>
   readonly outputs: Pick<Outputs, 'reduce'>
   readonly totals: Pick<Totals, 'started'>
   readonly bootId: string
@@ -70,7 +72,7 @@ export interface DispatcherOptions {
 
 /** The change that is recorded with a reservation, before the launch. */
 export interface Reserved {
-  readonly patch: { readonly launch_boot_id: string; readonly reserved_at: number; readonly released_at: null }
+  readonly patch: { readonly launch_boot_id: string | null; readonly reserved_at: number; readonly released_at: null }
   readonly events: readonly NewEvent[]
 }
 
@@ -94,13 +96,16 @@ export class Dispatcher {
     return !this.#isStopping && commit.fault === undefined && queue.length === 0 && ledger.fitsNow(asking)
   }
 
-  /** Reserves what a task asks for, which must fit. The caller launches the task, or calls `giveBack`. */
-  reserve(asking: Asking & { readonly task_id: string }): Reserved {
+  /**
+   * Reserves what a task asks for, which must fit. The caller launches the task, or calls `giveBack`. A task with inputs is
+   * about to be launched only once it has them.
+   */
+  reserve(asking: Asking & { readonly task_id: string }, hasInputs: boolean): Reserved {
     const now = Date.now()
     const { task_id, tenant, reservation } = asking
     this.#options.ledger.reserve({ task_id, tenant, reservation, reserved_at: isoTime(now) })
     return {
-      patch: { launch_boot_id: this.#options.bootId, reserved_at: now, released_at: null },
+      patch: { launch_boot_id: hasInputs ? null : this.#options.bootId, reserved_at: now, released_at: null },
       events: [{ event_type: 'resource_reserved', message: 'resources reserved', data: reservation, timestamp: now }],
     }
   }
@@ -145,8 +150,13 @@ export class Dispatcher {
 
   async #reserveAndLaunch(task: LiveTask): Promise<void> {
     const { inFlight, store, starts } = this.#options
-    const reserved = this.reserve(task)
+    const hasInputs = task.row.inputs !== null
+    const reserved = this.reserve(task, hasInputs)
     const record = inFlight.add(task)
+    if (hasInputs) {
+      await store.change(task, reserved)
+      return await this.#fillAndLaunch(record)
+    }
     let prepared: PreparedLaunch | undefined
     await store.change(task, reserved, () => {
       prepared = starts.prepare(task)
@@ -154,9 +164,29 @@ export class Dispatcher {
     await this.#launchAndEnd(record, prepared!)
   }
 
-  /** Starts a task whose reservation is durable. */
-  launch(task: LiveTask, prepared: PreparedLaunch): void {
-    this.#inBackground(task, this.#launchAndEnd(this.#options.inFlight.add(task), prepared))
+  /** Starts a task whose reservation is durable. One with inputs is prepared once it has them. */
+  launch(task: LiveTask, prepared: PreparedLaunch | undefined): void {
+    const record = this.#options.inFlight.add(task)
+    const launch = prepared === undefined ? this.#fillAndLaunch(record) : this.#launchAndEnd(record, prepared)
+    this.#inBackground(task, launch)
+  }
+
+  /** Until its inputs are copied, a task looks on disk as if it had never been launched: the next service begins anew. */
+  async #fillAndLaunch(record: FlightRecord): Promise<void> {
+    const { inputs, store, starts, bootId } = this.#options
+    const { task } = record
+    const isOver = record.delayed()
+    const filled = await inputs.fill(task, () => this.#isStopping)
+    if (record.phase.name === 'delayed') record.phase.wake()
+    await isOver
+    if (filled === undefined) return
+    if ('ending' in filled) return await this.#end(record, filled.ending)
+    const { patch, events } = filled.change
+    let prepared: PreparedLaunch | undefined
+    await store.change(task, { patch: { ...patch, launch_boot_id: bootId }, events }, () => {
+      prepared = starts.prepare(task)
+    })
+    await this.#launchAndEnd(record, prepared!)
   }
 
   /**

@@ -18,7 +18,7 @@ export type Phase =
   /** The reservation is being written down. No launcher was asked for. */
   | { readonly name: 'reserved' }
   | LaunchedPhase
-  /** The machine refused the launch, and the next one waits until `wake` is called. There is no launcher. */
+  /** The machine refused the launch, or inputs are copied. The next launch waits until `wake` is called. There is no launcher. */
   | { readonly name: 'delayed'; readonly wake: () => void }
   /** The end is known and is being written down. */
   | { readonly name: 'ending' }

@@ -5,13 +5,14 @@ import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import { OutputPatterns } from '../intake/output-patterns.ts'
 import type { DirectoryGuard } from '../store/directory-guard.ts'
 import { type KeptAmount, keepFiles } from '../store/kept-files.ts'
-import { removeTree } from '../store/removal.ts'
-import { discard, taskDir } from '../store/task-dir.ts'
+import { taskDir } from '../store/task-dir.ts'
 import type { LiveTask, TaskStore } from '../store/task-store.ts'
+import type { Discards } from './discards.ts'
 import type { Ending } from './ending.ts'
 
 export interface OutputsOptions {
   readonly store: Pick<TaskStore, 'requestOf'>
+  readonly discards: Discards
   readonly directory: Pick<DirectoryGuard, 'look'>
   /** Absolute. */
   readonly dataDir: string
@@ -21,8 +22,6 @@ export interface OutputsOptions {
 
 export class Outputs {
   readonly #options: OutputsOptions
-  /** What is not kept is removed in turn, while other tasks go on. The next start removes the rest. */
-  #removal: Promise<void> = Promise.resolve()
 
   constructor(options: OutputsOptions) {
     this.#options = options
@@ -33,9 +32,8 @@ export class Outputs {
    * failed. Never rejects.
    */
   async reduce(task: LiveTask, ending: Ending): Promise<Ending> {
-    const { store, directory, dataDir, limits, log } = this.#options
+    const { store, discards, directory, dataDir, limits, log } = this.#options
     const { task_id } = task
-    const discarded: string[] = []
     try {
       task.outputs ??= (JSON.parse(store.requestOf(task_id)) as TaskRequest).outputs ?? null
       // Under the path of a lost directory lie the tasks of another service.
@@ -44,7 +42,7 @@ export class Outputs {
         dir: taskDir(dataDir, task_id),
         patterns: new OutputPatterns(task.outputs),
         limits,
-        discard: (path) => discarded.push(discard(dataDir, path)),
+        discard: (path) => discards.take(task_id, path),
       })
       if ('tooMuch' in reduced) return failedBy(ending, tooMuch(reduced.tooMuch, limits))
       return withKept(ending, reduced.kept)
@@ -52,18 +50,7 @@ export class Outputs {
       const cause = messageOf(error)
       log.warn('cannot reduce a workspace to the outputs of its task', { task_id, cause })
       return failedBy(ending, { code: 'internal', message: `cannot keep the outputs of the task: ${cause}` })
-    } finally {
-      for (const path of discarded) this.#remove(task_id, path)
     }
-  }
-
-  #remove(task_id: string, path: string): void {
-    this.#removal = this.#removal
-      .then(() => removeTree(path))
-      .catch((error) => {
-        const cause = messageOf(error)
-        this.#options.log.warn('cannot remove what a task does not keep before the next start', { task_id, cause })
-      })
   }
 }
 

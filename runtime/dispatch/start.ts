@@ -61,7 +61,8 @@ export class Starts {
       if (given === undefined) {
         const lost = lostCapability(plan, request.limits, capabilities)
         if (lost !== undefined) return { error: setupFailed(lost) }
-        this.#remakeUnlessUsable(dir, request, plan)
+        // Its inputs were just copied.
+        if (request.inputs === undefined) this.#remakeUnlessUsable(dir, request, plan)
       }
       const context = {
         ...{ dir, dirId: taskDirId(dir.task_dir) },
@@ -77,6 +78,12 @@ export class Starts {
     } catch (error) {
       return { error: cannotStart(error) }
     }
+  }
+
+  /** Sees to the directory of a task that gets inputs, before they are copied. Throws when it cannot be made. */
+  ensureDirectory(task: LiveTask, request: TaskRequest): void {
+    const plan = JSON.parse(task.row.execution_plan) as ExecutionPlan
+    this.#remakeUnlessUsable(this.#options.records.dirOf(task), request, plan)
   }
 
   /** The task notes the files first: whatever fails, they are removed with its end. */

@@ -26,6 +26,7 @@ import { letPass, makeTaskDir, removeTaskDirNow, taskDir } from '../store/task-d
 import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Dispatcher } from './dispatcher.ts'
+import { type Inputs, plannedInputs } from './inputs.ts'
 import type { SandboxSettings } from './launch-plan.ts'
 import { checkRootIsShown, realRootOf } from './rootfs-checks.ts'
 import type { PreparedLaunch, Starts } from './start.ts'
@@ -42,6 +43,7 @@ export interface SubmissionsOptions {
   readonly maxQueuedTasks: number
   readonly unknownFields: UnknownFields
   readonly secrets: Secrets
+  readonly inputs: Pick<Inputs, 'check'>
   readonly totals: Totals
   /** Absolute. */
   readonly dataDir: string
@@ -75,7 +77,8 @@ export class Submissions {
     const { task_id } = request
     const row = newRow({ request, plan, reservation: asking.reservation, traceId })
     const events = acceptanceEvents(row, plan)
-    const reserved = startsNow ? dispatcher.reserve({ task_id, ...asking }) : undefined
+    const hasInputs = request.inputs !== undefined
+    const reserved = startsNow ? dispatcher.reserve({ task_id, ...asking }, hasInputs) : undefined
     if (reserved === undefined) this.#arriving++
     const text = JSON.stringify(request)
     try {
@@ -86,12 +89,12 @@ export class Submissions {
         { request: text, events: [...events, ...(reserved?.events ?? [])] },
         {
           meanwhile: (arriving) => {
-            if (reserved !== undefined) prepared = starts.prepare(arriving, request)
+            if (reserved !== undefined && !hasInputs) prepared = starts.prepare(arriving, request)
           },
           forgotten: () => this.#removeDirectory(task_id),
         },
       )
-      if (prepared === undefined) dispatcher.enqueue(task)
+      if (reserved === undefined) dispatcher.enqueue(task)
       else dispatcher.launch(task, prepared)
       totals.accepted()
       readiness.accepted()
@@ -135,9 +138,10 @@ export class Submissions {
 
   /** Every check that needs no disk. Synchronous, so what it finds holds until the caller waits for something. */
   #check(request: TaskRequest, rootfs: string | undefined): Admission {
-    const { store, ledger, dispatcher, capabilities, planSettings, maxQueuedTasks, sandbox } = this.#options
+    const { store, inputs, ledger, dispatcher, capabilities, planSettings, maxQueuedTasks, sandbox } = this.#options
     const plan = planTask(request, capabilities, planSettings)
     ensureFiles(request, process.platform)
+    inputs.check(request)
     if (rootfs !== undefined) checkRootIsShown(plan, rootfs, sandbox)
     const { tenant } = request.control_context
     const asking = { tenant, reservation: reservationFor(request.limits) }
@@ -237,6 +241,7 @@ function newRow({ request, plan, reservation, traceId }: NewTask): Omit<TaskRow,
     limits: JSON.stringify(request.limits),
     is_script: request.execution.kind === 'script' ? 1 : 0,
     metadata: Object.keys(request.metadata).length === 0 ? null : JSON.stringify(request.metadata),
+    inputs: plannedInputs(request.inputs),
   }
 }
 

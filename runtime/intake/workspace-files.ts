@@ -3,7 +3,11 @@ import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import { Refusal } from '../refusal.ts'
 
 /** Throws `unsupported_capability` for a request that names files, unless the service runs on Linux. */
-export function ensureFiles(request: Pick<TaskRequest, 'outputs'>, platform: string): void {
-  if (platform === 'linux' || request.outputs === undefined) return
-  throw new Refusal('unsupported_capability', `outputs needs a runtime service on Linux (this one runs on ${platform})`)
+export function ensureFiles({ inputs, outputs }: Pick<TaskRequest, 'inputs' | 'outputs'>, platform: string): void {
+  const field = inputs !== undefined ? 'inputs' : outputs !== undefined ? 'outputs' : undefined
+  if (platform === 'linux' || field === undefined) return
+  throw new Refusal(
+    'unsupported_capability',
+    `${field} needs a runtime service on Linux (this one runs on ${platform})`,
+  )
 }

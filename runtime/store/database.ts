@@ -12,7 +12,7 @@ import { messageOf, systemCodeOf, UsageError } from '../../shared/errors.ts'
 import { tasksDir } from './task-dir.ts'
 
 /** Raised by one with every entry of `MIGRATIONS`. */
-const SCHEMA_VERSION = 2
+const SCHEMA_VERSION = 3
 
 /**
  * Migrations, one for each schema version. They never change, so that every old database can be opened.
@@ -20,7 +20,8 @@ const SCHEMA_VERSION = 2
  * Times are milliseconds since 1970. Columns named after records of the wire (`error`, `usage`, `execution_plan`,
  * `reservation`, `limits`, `metadata`) hold them as JSON. `request` is the whole request of a task that has not ended,
  * so that a queued task can start even if its directory is gone. `events` are the events of the task in their order,
- * each as `[event_type, timestamp, message, data]`; before schema 2 they were rows. A reservation is live from
+ * each as `[event_type, timestamp, message, data]`; before schema 2 they were rows. `inputs`, since schema 3, are the
+ * inputs of a task as its status shows them. A reservation is live from
  * `reserved_at` until `released_at`, and is kept for audit. `probe` is written to check whether the database takes a
  * write.
  */
@@ -82,6 +83,7 @@ const MIGRATIONS: readonly string[] = [
   );
   drop table events;
   `,
+  'alter table tasks add column inputs text',
 ]
 
 export const databasePath = (dataDir: string): string => join(dataDir, 'runtime.db')

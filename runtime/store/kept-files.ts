@@ -12,7 +12,7 @@ import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { OutputPatterns } from '../intake/output-patterns.ts'
 import { openTop, type Visitor, visitMatches, type WalkedDirectory } from './matching-files.ts'
 import { OpenDirectory } from './open-directory.ts'
-import type { TaskDir } from './task-dir.ts'
+import { discardIfThere, type TaskDir } from './task-dir.ts'
 
 export interface KeptAmount {
   readonly files: number
@@ -221,10 +221,6 @@ function makeDirectory(path: string | Buffer): void {
 
 /** A crash in between leaves no workspace, and then the next service has nothing to move. */
 function replaceWorkspace({ dir, discard }: Reduction): void {
-  try {
-    discard(dir.workspace)
-  } catch (error) {
-    if (systemCodeOf(error) !== 'ENOENT') throw error
-  }
+  discardIfThere(discard, dir.workspace)
   renameSync(keptDir(dir), dir.workspace)
 }

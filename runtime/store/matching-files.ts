@@ -75,9 +75,9 @@ export function* visitMatches(top: OpenDirectory, patterns: OutputPatterns, visi
   }
 }
 
-/** Opens the directory at `path`, unless there is none. */
-export function openTop(path: string): OpenDirectory | undefined {
+/** Opens the directory at `path`, unless there is none. `isToOpen`: also if its mode forbids that. */
+export function openTop(path: string, isToOpen = true): OpenDirectory | undefined {
   const slash = path.lastIndexOf('/')
   using parent = OpenDirectory.open(path.slice(0, slash))
-  return parent.child(Buffer.from(path.slice(slash + 1)), true)
+  return parent.child(Buffer.from(path.slice(slash + 1)), isToOpen)
 }

@@ -9,6 +9,7 @@ import type {
   TaskStatusResponse,
   TaskSummary,
 } from '../../shared/contract/runtime.ts'
+import type { TaskInput } from '../../shared/contract/task-inputs.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { TaskEvent } from './events.ts'
 import type { Output } from './output.ts'
@@ -53,6 +54,7 @@ export function summaryResponse(row: TaskRow, dir: TaskDir): TaskSummary {
       stderr_path: dir.stderr_path,
       ...(row.is_script === 1 && { script_path: dir.script_path }),
     },
+    ...(row.inputs !== null && { inputs: JSON.parse(row.inputs) as Record<string, TaskInput> }),
     metadata: parsed<Record<string, string>>(row.metadata) ?? {},
   }
 }

@@ -173,6 +173,15 @@ export function discard(dataDir: string, path: string | Buffer): string {
   }
 }
 
+/** Calls `discard`, unless nothing is at `path`. */
+export function discardIfThere(discard: (path: string) => void, path: string): void {
+  try {
+    discard(path)
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error
+  }
+}
+
 const MAX_DISCARD_TRIES = 3
 
 const isThere = (path: string | Buffer): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined

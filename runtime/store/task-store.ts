@@ -46,6 +46,7 @@ export type TaskPatch = Partial<
     | 'exit_signal'
     | 'error'
     | 'usage'
+    | 'inputs'
   >
 >
 

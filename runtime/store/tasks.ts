@@ -34,6 +34,8 @@ export interface TaskRow {
   readonly limits: string
   readonly is_script: number
   readonly metadata: string | null
+  /** Null without any. */
+  inputs: string | null
 }
 
 /** Columns apart from the row: they are long and rarely read. */
@@ -76,6 +78,7 @@ const CHANGING: readonly (keyof TaskRow)[] = [
   'exit_signal',
   'error',
   'usage',
+  'inputs',
 ]
 
 const COLUMNS: readonly (keyof TaskRow)[] = [...FIXED, ...CHANGING]

@@ -9,6 +9,7 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { secretMap } from './secrets.ts'
 import { stringMap } from './string-map.ts'
+import { inputMap } from './task-inputs.ts'
 
 /** Milliseconds: a year. Longer than any task runs, and far below the limits of kernel timers. */
 export const MAX_WALL_TIME_MS = 365 * 24 * 3_600_000
@@ -169,6 +170,13 @@ export const SubmitTaskRequest = Type.Object(
         description:
           'Variables whose values the runtime service has (--secrets-dir): variable to name of the secret, or {"name", "file"} to have the value in a file of the workspace and its path in the variable.',
         examples: [{ TOKEN: 'registry-token' }, { KUBECONFIG: { name: 'cluster', file: '.kube/config' } }],
+      }),
+    ),
+    inputs: Type.Optional(
+      inputMap({
+        description:
+          'Files and directories of ended tasks that are copied into the workspace before the start: path in the workspace to task and file.',
+        examples: [{ 'lib/app.tar': { task_id: 'build-7', file: 'dist/app.tar' } }],
       }),
     ),
     outputs: texts(

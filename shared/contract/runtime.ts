@@ -19,6 +19,7 @@ import {
 } from './answer-schema.ts'
 import { CAPABILITY_MODES, NETWORKS, SANDBOX_PROFILES } from './runtime-request.ts'
 import { RUNTIME_STATUSES } from './runtime-status.ts'
+import { inputMap } from './task-inputs.ts'
 
 /** Values of `error.code` of a task. */
 export const TASK_ERROR_CODES = [
@@ -59,6 +60,7 @@ export const EVENT_TYPES = [
   'planned',
   'degraded',
   'resource_reserved',
+  'inputs_copied',
   'launch_delayed',
   'resource_released',
   'started',
@@ -218,6 +220,9 @@ export const TaskStatusResponse = Type.Object(
     reservation: maybe(Reservation),
     waiting_for: maybe(WaitingFor),
     artifacts: Artifacts,
+    inputs: maybe(
+      inputMap({ description: 'Files of other tasks, by path in the workspace. With sha256 once copied.' }),
+    ),
     metadata: textMap('As submitted.'),
   },
   { title: 'TaskStatusResponse' },

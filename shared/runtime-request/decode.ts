@@ -61,7 +61,8 @@ function decoded(schema: TSchema, value: unknown, path: string): unknown {
   if (schema.patternProperties !== undefined) {
     const [ofAnyName] = Object.values<TSchema>(schema.patternProperties)
     for (const [key, member] of Object.entries(value as Members)) {
-      if (typeof member !== 'string') checkMember(ofAnyName!, member, `${path}.${shortened(key)}`)
+      if (ofAnyName!.properties !== undefined) checkForm(ofAnyName!, ofAnyName!, member, `${path}.${shortened(key)}`)
+      else if (typeof member !== 'string') checkMember(ofAnyName!, member, `${path}.${shortened(key)}`)
     }
   }
   if (schema.items !== undefined) {
@@ -85,13 +86,23 @@ function decodedObject(schema: TSchema, value: Members, path: string): Members {
 }
 
 /** A member of a map that is no text: the map may allow an object of texts in its place. */
-function checkMember({ anyOf = [], expected }: TSchema, member: unknown, path: string): void {
-  const form = (anyOf as TSchema[]).find(({ properties }) => properties !== undefined)
+function checkMember(schema: TSchema, member: unknown, path: string): void {
+  const form = (schema.anyOf as TSchema[] | undefined)?.find(({ properties }) => properties !== undefined)
   if (form === undefined) throw noText(member, path)
+  checkForm(form, schema, member, path)
+}
+
+/** A member of a map that has to be an object as `form` describes it. */
+function checkForm(form: TSchema, { expected }: TSchema, member: unknown, path: string): void {
   if (!isObject(member)) throw invalidJson(`${path}: expected ${expected}, got ${jsonTypeOf(member)}`)
   refuseUnknown(form, member, path)
+  const required: readonly string[] = form.required ?? []
   for (const name in form.properties) {
-    if (typeof member[name] !== 'string') throw noText(member[name] ?? null, `${path}.${name}`)
+    const value = member[name] ?? null
+    if (value === null && !required.includes(name)) continue
+    const schema: TSchema = form.properties[name]
+    if (hasType(schema, value)) continue
+    throw invalidJson(`${path}.${name}: expected ${schema.expected ?? 'string'}, got ${jsonTypeOf(value)}`)
   }
 }
 

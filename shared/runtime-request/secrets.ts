@@ -101,7 +101,8 @@ class SecretFiles {
   }
 }
 
-function checkedNames(at: string, file: string): readonly string[] {
+/** The names in the path of a file below a workspace. Throws `RequestFault` for one that leads elsewhere, or is too long. */
+export function checkedNames(at: string, file: string): readonly string[] {
   checkText(at, file)
   if (file.startsWith('/')) throw requestFault(`${at} must be relative to the workspace`)
   const names = namesIn(file)

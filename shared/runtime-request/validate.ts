@@ -4,7 +4,7 @@
  * Both services apply these rules: the runtime service refuses a faulty request, control warns its caller of the refusal.
  * The order of the checks, each of which covers its whole part before the next begins:
  *  1. the body is JSON (`decode.ts`), 2. every field has its JSON type and a known name (`decode.ts`),
- *  3. task_id, 4. execution, 5. secrets, 6. outputs, 7. limits, 8. sandbox, 9. policy, 10. control_context, 11. metadata.
+ *  3. task_id, 4. execution, 5. secrets, 6. inputs, 7. outputs, 8. limits, 9. sandbox, 10. policy, 11. control_context, 12. metadata.
  * Of several faults the first in that order is named. The result is a valid body with the same result, so stored requests
  * pass the same rules again. Whether the host can run it, only the runtime service knows (`runtime/intake/plan.ts`).
  */
@@ -20,6 +20,7 @@ import { validControlContext } from './control-context.ts'
 import { decodeRequest, decodeValue } from './decode.ts'
 import { type Execution, validExecution } from './execution.ts'
 import { requestFault } from './fault.ts'
+import { type TaskInputs, validInputs } from './inputs.ts'
 import { type Limits, validLimits } from './limits.ts'
 import { validOutputs } from './outputs.ts'
 import { type RequestedSandbox, validSandbox } from './sandbox.ts'
@@ -35,6 +36,8 @@ export interface TaskRequest {
   readonly execution: Execution
   /** Absent without any. */
   readonly secrets?: SecretNames
+  /** Absent without any. */
+  readonly inputs?: TaskInputs
   /** Absent if all files are kept. */
   readonly outputs?: readonly string[]
   readonly limits: Limits
@@ -67,6 +70,7 @@ function validateRequest(given: SubmitTaskRequest, newTaskId: string): TaskReque
         workspaceSubdir: given.sandbox?.workspace_subdir,
       }),
     }),
+    ...(given.inputs !== undefined && { inputs: validInputs(given.inputs, task_id, isTaskId) }),
     ...(given.outputs !== undefined && { outputs: validOutputs(given.outputs) }),
     limits: validLimits(given.limits),
     sandbox: validSandbox(given.sandbox),
@@ -75,6 +79,9 @@ function validateRequest(given: SubmitTaskRequest, newTaskId: string): TaskReque
     metadata: validMetadata(given.metadata),
   }
 }
+
+const isTaskId = (id: string): boolean =>
+  /^[A-Za-z0-9._-]+$/.test(id) && id.length <= MAX_TASK_ID_CHARACTERS && id !== '.' && id !== '..'
 
 function validTaskId(id: string): string {
   if (id === '') throw requestFault('task_id cannot be empty (leave it out to have one made)')

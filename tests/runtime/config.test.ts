@@ -44,6 +44,8 @@ test('the defaults', () => {
     sandboxPidsMax: 1_024,
     maxKeptFiles: 10_000,
     maxKeptBytes: 10 * 1024 ** 3,
+    maxInputFiles: 10_000,
+    maxInputBytes: 10 * 1024 ** 3,
     secretsDir: '',
     secretsExcept: [],
     sandboxMask: [],

@@ -86,6 +86,7 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
   const starts = new Starts({ host, settings, cgroups, capabilities, store, records, ends, force, secrets })
   const dispatcher = new Dispatcher({
     ...{ store, commit, ledger, queue, inFlight, records, starts, ends, force, results, totals, log },
+    inputs: { fill: async () => ({ change: { patch: {}, events: [] } }) },
     outputs: { reduce: async (_, ending) => ending },
     directory: HELD,
     bootId: bootId(),

@@ -37,6 +37,7 @@ export const acceptedRow = (task_id: string, more: Partial<TaskRow> = {}): Omit<
   limits: '{}',
   is_script: 0,
   metadata: null,
+  inputs: null,
   ...more,
 })
 

@@ -55,6 +55,7 @@ test('a database of schema 1 keeps its tasks and their events', () => {
     expect(store.events('waiting')).toEqual([])
     expect([...store.live].map(({ task_id }) => task_id)).toEqual(['waiting'])
     expect(store.requestOf('waiting')).toBe('{"task_id":"waiting"}')
+    expect(store.get('ended')?.inputs).toBeNull()
   }
 })
 

@@ -1,0 +1,139 @@
+/**
+ * Files of other tasks for a task: who may have them, and when they are copied.
+ *
+ * They are checked when the task is submitted, and copied when it has its reservation, before it is written down that it is
+ * about to be launched. So a crash during the copy leaves a task that waits, and its next copy begins anew.
+ */
+import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import type { TaskInput } from '../../shared/contract/task-inputs.ts'
+import { messageOf } from '../../shared/errors.ts'
+import type { InputSource, TaskInputs } from '../../shared/runtime-request/inputs.ts'
+import { shortened } from '../../shared/runtime-request/text.ts'
+import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
+import type { TaskError } from '../launcher/classification.ts'
+import { invalidInput } from '../refusal.ts'
+import { cloneFile } from '../store/file-copy.ts'
+import { fillWorkspace, InputFault } from '../store/filled-workspace.ts'
+import { taskDir } from '../store/task-dir.ts'
+import type { Change, LiveTask, TaskStore } from '../store/task-store.ts'
+import type { Copied } from '../store/tree-copy.ts'
+import type { Discards } from './discards.ts'
+import { cancelledBeforeStart, type Ending } from './ending.ts'
+import type { Starts } from './start.ts'
+import { workspaceOwner } from './task-dir-content.ts'
+
+export interface InputsOptions {
+  readonly store: Pick<TaskStore, 'get' | 'liveTask' | 'requestOf'>
+  readonly starts: Pick<Starts, 'ensureDirectory'>
+  readonly discards: Discards
+  /** Absolute. */
+  readonly dataDir: string
+  /** The user of tasks in a sandbox, if that is not the user of the service. */
+  readonly sandboxUid: number | undefined
+  readonly limits: { readonly files: number; readonly bytes: number }
+}
+
+/** How the copy went: what is to be noted, how the task ended, or undefined if the service stops first. */
+export type Filled = { readonly change: Change } | { readonly ending: Ending } | undefined
+
+/** Ends a copy that nobody waits for any more. */
+class NotNeeded extends Error {}
+
+export class Inputs {
+  readonly #options: InputsOptions
+
+  constructor(options: InputsOptions) {
+    this.#options = options
+  }
+
+  /** Throws 400 for a request whose inputs the task cannot have. */
+  check({ inputs, control_context }: Pick<TaskRequest, 'inputs' | 'control_context'>): void {
+    if (inputs === undefined) return
+    const fault = this.#faultOf(inputs, control_context.tenant ?? null)
+    if (fault !== undefined) throw invalidInput(fault)
+  }
+
+  /** Copies the inputs of a task into its workspace. Never rejects. */
+  async fill(task: LiveTask, isStopping: () => boolean): Promise<Filled> {
+    const isKilled = () => task.row.kill_requested_at !== null
+    const began = performance.now()
+    try {
+      const inputs = await this.#copy(task, () => {
+        if (isKilled() || isStopping()) throw new NotNeeded()
+      })
+      return { change: copiedChange(inputs, performance.now() - began) }
+    } catch (error) {
+      if (!(error instanceof NotNeeded)) return { ending: { ...failedBy(error), finishedAt: Date.now() } }
+      return isKilled() ? { ending: cancelledBeforeStart(Date.now()) } : undefined
+    }
+  }
+
+  async #copy(task: LiveTask, check: () => void): Promise<Readonly<Record<string, TaskInput>>> {
+    const { store, starts, discards, dataDir, sandboxUid, limits } = this.#options
+    const request = JSON.parse(store.requestOf(task.task_id)) as TaskRequest
+    const { inputs = {}, sandbox } = request
+    check()
+    const fault = this.#faultOf(inputs, task.row.tenant)
+    if (fault !== undefined) throw new InputFault(fault)
+    starts.ensureDirectory(task, request)
+    const entries = Object.entries(inputs)
+    const copied = await fillWorkspace(
+      {
+        dir: taskDir(dataDir, task.task_id),
+        workspaceSubdir: sandbox.workspace_subdir ?? '',
+        owner: workspaceOwner(JSON.parse(task.row.execution_plan) as ExecutionPlan, sandboxUid),
+        clone: cloneFile,
+        discard: (path) => discards.take(task.task_id, path),
+        ...{ limits, check },
+      },
+      entries.map(([path, { task_id, file }]) => ({ path, task_id, file, source: taskDir(dataDir, task_id) })),
+    )
+    for (const [i, [path, source]] of entries.entries()) checkContent(path, source, copied[i]!)
+    return Object.fromEntries(entries.map(([path, source], i) => [path, { ...source, ...copied[i]! }]))
+  }
+
+  #faultOf(inputs: TaskInputs, tenant: string | null): string | undefined {
+    for (const [path, { task_id }] of Object.entries(inputs)) {
+      const fault = this.#faultOfSource(task_id, tenant)
+      if (fault !== undefined) return `inputs.${shortened(path)}: ${fault}`
+    }
+    return undefined
+  }
+
+  #faultOfSource(task_id: string, tenant: string | null): string | undefined {
+    const { store } = this.#options
+    const row = store.get(task_id)
+    if (row === undefined) return `there is no task ${task_id}, or it was removed with its files`
+    if (row.tenant !== tenant) return `task ${task_id} belongs to another tenant`
+    return store.liveTask(task_id) === undefined ? undefined : `task ${task_id} has not ended`
+  }
+}
+
+function checkContent(path: string, { task_id, file, sha256 }: InputSource, copied: Copied): void {
+  if (sha256 === undefined || sha256 === copied.sha256) return
+  throw new InputFault(
+    `inputs.${shortened(path)}: ${shortened(file)} of task ${task_id} has another content: its sha256 is ${copied.sha256}`,
+  )
+}
+
+/** What a status shows before anything is copied. */
+export const plannedInputs = (inputs: TaskInputs | undefined): string | null =>
+  inputs === undefined ? null : JSON.stringify(inputs satisfies Readonly<Record<string, InputSource>>)
+
+function copiedChange(inputs: Readonly<Record<string, TaskInput>>, ms: number): Change {
+  const all = Object.values(inputs)
+  const sum = (amount: 'files' | 'bytes') => all.reduce((total, input) => total + (input[amount] ?? 0), 0)
+  const data = { files: sum('files'), bytes: sum('bytes'), duration_ms: Math.round(ms) }
+  return {
+    patch: { inputs: JSON.stringify(inputs) },
+    events: [{ event_type: 'inputs_copied', message: 'the inputs are in the workspace', data }],
+  }
+}
+
+const failedBy = (error: unknown): { readonly status: 'failed'; readonly error: TaskError } => ({
+  status: 'failed',
+  error: {
+    code: error instanceof InputFault ? 'invalid_input' : 'launch_failed',
+    message: messageOf(error),
+  },
+})

@@ -1,0 +1,141 @@
+/**
+ * Makes the workspace of a task that gets files of other tasks.
+ *
+ * A new workspace is filled beside the empty one, where only the service can enter, and takes its place when it is complete.
+ * So a task never starts with half of its files, and after a crash the work begins anew.
+ */
+import { fchownSync, mkdirSync, renameSync } from 'node:fs'
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { namesOfFile, WHOLE_WORKSPACE } from '../../shared/runtime-request/inputs.ts'
+import { shortened } from '../../shared/runtime-request/text.ts'
+import type { Clone } from './file-copy.ts'
+import { openTop } from './matching-files.ts'
+import { OpenDirectory } from './open-directory.ts'
+import { discardIfThere, type TaskDir } from './task-dir.ts'
+import { type Copied, CopyAmount, CopyFault, copyDirectory, copyEntry } from './tree-copy.ts'
+
+export interface FilledFrom {
+  /** Where it goes, in the workspace. */
+  readonly path: string
+  readonly task_id: string
+  readonly source: TaskDir
+  /** A path in the workspace of the source. */
+  readonly file: string
+}
+
+export interface Filling {
+  readonly dir: TaskDir
+  /** The directory in the workspace that the task works in. */
+  readonly workspaceSubdir: string
+  /** The user of the task, if that is not the user of the service. */
+  readonly owner: number | undefined
+  readonly limits: { readonly files: number; readonly bytes: number }
+  readonly clone: Clone
+  /** Moves a directory with this path out of the way, to be removed later. */
+  readonly discard: (path: string) => void
+  /** Called often. What it throws ends the work. */
+  readonly check: () => void
+}
+
+/** An input that cannot be had. The message names it. */
+export class InputFault extends Error {
+  override name = 'InputFault'
+}
+
+const MODE = 0o700
+
+/** Copies all inputs, and returns what each had. Throws `InputFault`; then the workspace is as before. */
+export async function fillWorkspace(filling: Filling, inputs: readonly FilledFrom[]): Promise<readonly Copied[]> {
+  const { dir, owner, discard } = filling
+  const path = `${dir.task_dir}/filled`
+  discardIfThere(discard, path) // of an earlier service
+  mkdirSync(path, { mode: MODE })
+  try {
+    using target = OpenDirectory.open(path)
+    const amount = new CopyAmount(filling.limits)
+    const copied: Copied[] = []
+    for (const input of inputs) copied.push(await copyInput(filling, target, amount, input))
+    makeWorkingDirectory(filling, target)
+    if (owner !== undefined) fchownSync(target.fd, owner, owner)
+    discardIfThere(discard, dir.workspace)
+    renameSync(path, dir.workspace)
+    return copied
+  } catch (error) {
+    discardIfThere(discard, path)
+    throw error
+  }
+}
+
+async function copyInput(
+  { owner, clone, check }: Filling,
+  target: OpenDirectory,
+  amount: CopyAmount,
+  input: FilledFrom,
+): Promise<Copied> {
+  try {
+    using workspace = openTop(input.source.workspace, false)
+    if (workspace === undefined) throw new CopyFault('is not there')
+    const settings = { owner, sourceUid: workspace.status.uid, amount, clone, check }
+    const names = namesOfFile(input.path)
+    using parent = makeDirectories(target, names.slice(0, -1), owner)
+    const as = Buffer.from(names.at(-1)!)
+    if (input.file === WHOLE_WORKSPACE) return await copyDirectory(workspace, parent, as, settings)
+    const way = namesOfFile(input.file)
+    using outer = descend(workspace, way.slice(0, -1))
+    return await copyEntry(outer, Buffer.from(way.at(-1)!), parent, as, settings)
+  } catch (error) {
+    throw faultOf(input, error)
+  }
+}
+
+function faultOf({ path, file, task_id }: FilledFrom, error: unknown): unknown {
+  const at = `inputs.${shortened(path)}`
+  const what = `${file === WHOLE_WORKSPACE ? 'the workspace' : shortened(file)} of task ${task_id}`
+  if (error instanceof CopyFault) return new InputFault(`${at}: ${what} ${error.message}`)
+  if (systemCodeOf(error) === undefined) return error
+  return new Error(`cannot copy ${what} to ${at}: ${messageOf(error)}`, { cause: error })
+}
+
+/** The directory `names` below `directory`, which the caller closes. */
+function descend(directory: OpenDirectory, names: readonly string[]): OpenDirectory {
+  let at = OpenDirectory.open(directory.at('.'))
+  for (const name of names) {
+    using outer = at
+    const inner = outer.child(Buffer.from(name))
+    if (inner === undefined) throw new CopyFault('is not there')
+    at = inner
+  }
+  return at
+}
+
+/** The same in our new workspace, where missing directories are made. */
+function makeDirectories(directory: OpenDirectory, names: readonly string[], owner: number | undefined): OpenDirectory {
+  let at = OpenDirectory.open(directory.at('.'))
+  for (const name of names) {
+    using outer = at
+    const isNew = tryMkdir(outer.at(name))
+    const inner = outer.child(Buffer.from(name))
+    if (inner === undefined) throw new InputFault(`an input is in the place of the directory ${shortened(name)}`)
+    at = inner
+    if (isNew && owner !== undefined) fchownSync(at.fd, owner, owner)
+  }
+  return at
+}
+
+function makeWorkingDirectory({ workspaceSubdir, owner }: Filling, target: OpenDirectory): void {
+  try {
+    makeDirectories(target, namesOfFile(workspaceSubdir), owner)[Symbol.dispose]()
+  } catch (error) {
+    throw error instanceof InputFault ? new InputFault(`sandbox.workspace_subdir: ${error.message}`) : error
+  }
+}
+
+function tryMkdir(path: Buffer): boolean {
+  try {
+    mkdirSync(path, { mode: MODE })
+    return true
+  } catch (error) {
+    if (systemCodeOf(error) === 'EEXIST') return false
+    throw error
+  }
+}

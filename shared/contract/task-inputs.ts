@@ -1,0 +1,32 @@
+/** The schema of `inputs`: files of other tasks, in requests and statuses of the runtime service. */
+import { type SchemaOptions, type Static, Type } from '@sinclair/typebox'
+import { ANY_NAME } from './string-map.ts'
+
+/** What a task gets from another one. A request may have the fields of a status, so that a status can be submitted again. */
+export const TaskInput = Type.Object(
+  {
+    task_id: Type.String({ expected: 'string', description: 'Another task of the runtime service, which has ended.' }),
+    file: Type.String({
+      expected: 'string',
+      description: 'A file or a directory of its workspace; "." for all of it.',
+      examples: ['dist/app.tar', 'dist'],
+    }),
+    sha256: Type.Optional(
+      Type.String({
+        expected: 'string',
+        description: 'SHA-256 of the content; a request with it gets no other content.',
+      }),
+    ),
+    bytes: Type.Optional(
+      Type.Integer({ minimum: 0, expected: 'number', description: 'Bytes of all files of it. In a status.' }),
+    ),
+    files: Type.Optional(
+      Type.Integer({ minimum: 0, expected: 'number', description: 'Number of files. In a status.' }),
+    ),
+  },
+  { additionalProperties: false, expected: 'object with task_id and file' },
+)
+export type TaskInput = Static<typeof TaskInput>
+
+export const inputMap = (options: SchemaOptions) =>
+  Type.Record(Type.String({ pattern: ANY_NAME }), TaskInput, { expected: 'object of inputs', ...options })

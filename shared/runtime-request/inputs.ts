@@ -1,0 +1,63 @@
+/** Files of other tasks that a task gets before it starts, by the path in its own workspace. Pure. */
+import type { TaskInput } from '../contract/task-inputs.ts'
+import { requestFault } from './fault.ts'
+import { checkedNames, namesIn } from './secrets.ts'
+import { shortened } from './text.ts'
+
+/** Inputs of one task. */
+export const MAX_INPUTS = 64
+
+/** Stands for a whole workspace. */
+export const WHOLE_WORKSPACE = '.'
+
+/** An input of a request. */
+export type InputSource = Pick<TaskInput, 'task_id' | 'file' | 'sha256'>
+
+/** By path in the workspace of the task. */
+export type TaskInputs = Readonly<Record<string, InputSource>>
+
+/** The names of a valid path below a workspace. */
+export const namesOfFile = (file: string): readonly string[] => namesIn(file)
+
+/** Throws `RequestFault` with the first fault. `isTaskId` checks the form of an id. */
+export function validInputs(
+  given: Readonly<Record<string, TaskInput>>,
+  ownId: string,
+  isTaskId: (id: string) => boolean,
+): TaskInputs {
+  const entries = Object.entries(given)
+  if (entries.length > MAX_INPUTS) {
+    throw requestFault(`inputs has ${entries.length} entries (a task has at most ${MAX_INPUTS})`)
+  }
+  const paths = new Map<string, string>()
+  const inputs: [string, InputSource][] = []
+  for (const [path, { task_id, file, sha256: expected }] of entries) {
+    const sha256 = expected ?? undefined // null means absent
+    const at = `inputs.${shortened(path)}`
+    const names = checkedPath(at, path)
+    const other = paths.get(names)
+    if (other !== undefined) throw requestFault(`${at} is in the place of ${other}`)
+    paths.set(names, at)
+    if (!isTaskId(task_id)) throw requestFault(`${at}.task_id is no id of a task: ${shortened(task_id)}`)
+    if (task_id === ownId) throw requestFault(`${at}.task_id is the task itself`)
+    if (file !== WHOLE_WORKSPACE) checkedPath(`${at}.file`, file)
+    if (sha256 !== undefined && !/^[0-9a-f]{64}$/.test(sha256)) {
+      throw requestFault(`${at}.sha256 must have 64 hexadecimal digits, in lower case`)
+    }
+    inputs.push([path, { task_id, file, ...(sha256 !== undefined && { sha256 }) }])
+  }
+  checkNesting(paths)
+  return Object.fromEntries(inputs)
+}
+
+/** The path with single slashes. One at the end may stand for a directory. */
+const checkedPath = (at: string, path: string): string => checkedNames(at, path.replace(/(?<=.)\/+$/, '')).join('/')
+
+function checkNesting(paths: ReadonlyMap<string, string>): void {
+  for (const [path, at] of paths) {
+    for (let slash = path.indexOf('/'); slash >= 0; slash = path.indexOf('/', slash + 1)) {
+      const outer = paths.get(path.slice(0, slash))
+      if (outer !== undefined) throw requestFault(`${at} lies within ${outer}`)
+    }
+  }
+}
