@@ -8,7 +8,7 @@
  */
 import { visibleLine } from '../visible-text.ts'
 import { cut, fit, type Paint, type Style } from './palette.ts'
-import { type GraphProgress, hasEnded, type Phase, type TaskProgress } from './progress.ts'
+import { type GraphProgress, hasEnded, isToleratedFailure, type Phase, type TaskProgress } from './progress.ts'
 
 export interface Size {
   readonly columns: number
@@ -47,6 +47,9 @@ const LOOKS: Readonly<Record<Phase, { symbol: string; style: Style }>> = {
   skipped: { symbol: '↷', style: 'yellow' },
   cancelled: { symbol: '■', style: 'yellow' },
 }
+
+/** The symbol of a failure that counts as a success. */
+const TOLERATED_SYMBOL = '!'
 
 /** An end that the rules of the graph provide for is no alarm. */
 const styleOf = ({ phase, isTolerated = false }: TaskProgress): Style =>
@@ -111,7 +114,7 @@ function layOut(rows: readonly Row[], nowMs: number, columns: number): Layout {
 }
 
 function taskLine({ task, id, saying }: Row, nowMs: number, layout: Layout, paint: Paint): string {
-  const { symbol } = LOOKS[task.phase]
+  const symbol = isToleratedFailure(task) ? TOLERATED_SYMBOL : LOOKS[task.phase].symbol
   const style = styleOf(task)
   const isActive = task.phase === 'running' || task.phase === 'retrying' || task.phase === 'asking'
   const hasRun = isActive || task.phase === 'success' || task.phase === 'failed'
@@ -132,7 +135,9 @@ function taskLine({ task, id, saying }: Row, nowMs: number, layout: Layout, pain
 const RETRIES_PREFIX = /^task failed after all retries: /
 
 /** What it does; why not, for those that did not; why it waits. */
-function sayingOf({ phase, title, reason, detail = '' }: TaskProgress): string {
+function sayingOf(task: TaskProgress): string {
+  const { phase, title, reason, detail = '' } = task
+  if (isToleratedFailure(task)) return `tolerated: ${reason.replace(RETRIES_PREFIX, '')}`
   if (phase === 'failed' || phase === 'skipped') return reason.replace(RETRIES_PREFIX, '')
   return hasEnded(phase) || detail === '' ? title : detail
 }
@@ -224,7 +229,7 @@ function barLine({ tasks, nowMs }: GraphProgress, columns: number, paint: Paint)
   const counts: [Style, string][] = [
     ['cyan', count(active, 'running')],
     ['yellow', count(by.asking, 'to approve')],
-    ['red', count(by.failed, failedWords(tasks))],
+    ...failureCounts(tasks),
     ['yellow', count(by.skipped, 'skipped')],
     ['yellow', count(by.cancelled, 'cancelled')],
   ]
@@ -233,8 +238,13 @@ function barLine({ tasks, nowMs }: GraphProgress, columns: number, paint: Paint)
   return `${bar === '' ? '' : ` ${bar} `} ${ended}/${tasks.length}  ${formatSeconds(nowMs)}  ${words.join(paint('dim', ' · '))}`
 }
 
-function failedWords(tasks: readonly TaskProgress[]): string {
-  if (tasks.some(({ isSurprise }) => isSurprise)) return 'failed'
-  const isTolerated = tasks.every((task) => task.phase !== 'failed' || task.isTolerated)
-  return isTolerated ? 'failed, tolerated' : 'failed on purpose'
+/** Failures that fail the graph, those that a person expects, and those that the graph tolerates. */
+function failureCounts(tasks: readonly TaskProgress[]): [Style, string][] {
+  const failed = tasks.filter(({ phase }) => phase === 'failed')
+  const tolerated = failed.filter(isToleratedFailure)
+  const words = tasks.some(({ isSurprise }) => isSurprise) ? 'failed' : 'failed on purpose'
+  return [
+    ['red', count(failed.length - tolerated.length, words)],
+    ['yellow', count(tolerated.length, 'failed, tolerated')],
+  ]
 }

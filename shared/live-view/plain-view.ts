@@ -1,7 +1,7 @@
 /** Shows a graph where there is no terminal while it runs: a line for each change. */
 import { visibleLine } from '../visible-text.ts'
 import { formatSeconds } from './frame.ts'
-import type { GraphProgress, TaskProgress } from './progress.ts'
+import { type GraphProgress, isToleratedFailure, type TaskProgress } from './progress.ts'
 import type { LiveView, Screen } from './screen.ts'
 
 export class PlainView implements LiveView {
@@ -33,8 +33,10 @@ export class PlainView implements LiveView {
   close(): void {}
 }
 
-function stateOf({ phase, attempt, reason, isReused, detail }: TaskProgress): string {
+function stateOf(task: TaskProgress): string {
+  const { phase, attempt, reason, isReused, detail } = task
   if (phase === 'asking') return detail || phase
+  const words = isToleratedFailure(task) ? `${phase}, tolerated` : phase
   const tries = isReused ? ' (reused)' : attempt > 1 ? ` (attempt ${attempt})` : ''
-  return `${phase}${tries}${reason === '' ? '' : `: ${reason}`}`
+  return `${words}${tries}${reason === '' ? '' : `: ${reason}`}`
 }

@@ -97,6 +97,10 @@ const OPEN: ReadonlySet<Phase> = new Set(['waiting', 'asking', 'running', 'retry
 
 export const hasEnded = (phase: Phase): boolean => !OPEN.has(phase)
 
+/** Whether it failed, which counts as a success, and nobody expected otherwise. */
+export const isToleratedFailure = ({ phase, isTolerated = false, isSurprise }: TaskProgress): boolean =>
+  phase === 'failed' && isTolerated && !isSurprise
+
 function isSurprise({ expect, attempts }: ShownTask, state: TaskState): boolean {
   if (!hasEnded(phaseOf(state))) return false
   const isExpected = expect === undefined ? state.status !== 'failed' || isMeantEnd(state) : state.status === expect

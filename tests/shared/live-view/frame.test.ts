@@ -61,19 +61,25 @@ describe('a frame', () => {
 
   test('raises no alarm about what the rules of the graph provide for', () => {
     const tasks = [
-      task('a', { phase: 'failed', isTolerated: true }),
+      task('a', { phase: 'failed', isTolerated: true, reason: 'exit status 1' }),
       task('b', { phase: 'skipped', isTolerated: true, reason: 'no dependency failed' }),
     ]
     const lines = renderFrame('title', { nowMs: 1, tasks }, { columns: 80, rows: 24 }, colours)
-    expect(lines.slice(2, 4).join('')).not.toContain('\x1b[31m')
+    expect(lines.join('')).not.toContain('\x1b[31m')
+    expect(lines[2]).toContain('\x1b[33m!\x1b[0m')
+    expect(Bun.stripANSI(lines[2]!)).toMatch(/^ ! a +tolerated: exit status 1/)
     expect(Bun.stripANSI(lines.at(-1)!)).toContain('1 failed, tolerated · 1 skipped')
     const [both] = renderFrame(
       '',
       { nowMs: 1, tasks: [...tasks, task('c', { phase: 'failed' })] },
-      { columns: 80, rows: 24 },
+      { columns: 100, rows: 24 },
       noColours,
     ).slice(-1)
-    expect(both).toContain('2 failed on purpose')
+    expect(both).toContain('1 failed on purpose · 1 failed, tolerated · 1 skipped')
+    const surprise = task('a', { phase: 'failed', isTolerated: true, isSurprise: true, reason: 'no' })
+    const red = renderFrame('', { nowMs: 1, tasks: [surprise] }, { columns: 80, rows: 24 }, colours)
+    expect(red[2]).toContain('\x1b[31m✗')
+    expect(Bun.stripANSI(red.at(-1)!)).toMatch(/ 1 failed$/)
   })
 
   test('says the same with colours', () => {

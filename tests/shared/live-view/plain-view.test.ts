@@ -34,6 +34,12 @@ test('a line for each change, in the order of the times', () => {
 `)
 })
 
+test('a failure that the graph tolerates says so', () => {
+  const { plain, text } = view()
+  plain.show({ nowMs: 0, tasks: [task('a', { phase: 'failed', attempt: 2, isTolerated: true, reason: 'no' })] })
+  expect(text()).toBe('title\n  0.00s  a: failed, tolerated (attempt 2): no\n')
+})
+
 test('a notice is a line when it changes', () => {
   const { plain, text } = view()
   for (const notice of ['away', 'away', '', 'away']) plain.show({ nowMs: 0, tasks: [], notice })
