@@ -151,7 +151,7 @@ describe('a followed graph', () => {
 describe('went as meant', () => {
   const ended = (tasks: Partial<GraphTask>[], expectations: Record<string, Expectation> = {}) => {
     const graph = followed(tasks, expectations)
-    graph.apply('graph_ended', { state: 'success' })
+    graph.apply('graph_ended', { state: 'failed' })
     return graph.wentAsMeant
   }
   const meant = { expect: 'failed' }
@@ -166,6 +166,14 @@ describe('went as meant', () => {
     ['a task is meant to be skipped', true, [{ status: 'skipped' }], { a: { expect: 'skipped' } }],
   ])('%s: %p', (_, expected, tasks, expectations) => {
     expect(ended(tasks, expectations)).toBe(expected)
+  })
+
+  test('the service knows what the graph tolerates, also of tasks that its answer left out', () => {
+    const graph = followed([{ id: 'a', status: 'success' }])
+    graph.apply('task_changed', changed('beyond', { status: 'failed', error: 'no' }))
+    expect(graph.wentAsMeant).toBe(false)
+    graph.apply('graph_ended', { state: 'success' })
+    expect(graph.wentAsMeant).toBe(true)
   })
 
   test('tasks that were skipped because of a meant failure are meant', () => {
