@@ -46,7 +46,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['main.ts'],
     ['commands', 'print.ts'],
     ['start', 'bridge', 'follow', 'graph-file', 'help.ts'],
-    ['common-settings.ts', 'probe.ts', 'addresses.ts'],
+    ['common-settings.ts', 'probe.ts', 'addresses.ts', 'own-command.ts'],
     ['client.ts', 'warnings.ts'],
     ['host-config.ts', 'envelope.ts'],
     ['table', 'shell-words.ts'],

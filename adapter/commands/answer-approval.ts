@@ -24,7 +24,7 @@ export const answerCommand = (verb: 'approve' | 'reject', summary: string) =>
       const { answer: record } = await atTask(id, ({ path }) =>
         client.call({ method: 'POST', path: `${path}/${verb}`, body }),
       )
-      return shown('task', record)
+      return shown('task', record, { client, env })
     },
   })
 

@@ -9,9 +9,9 @@ export const get = defineCommand({
   usage: 'ID',
   settings: {},
   maxArguments: 1,
-  async run({ positionals, client }) {
+  async run({ positionals, client, env }) {
     const id = onlyIdOf(positionals, 'task id')
     const { address, answer } = await atAddress(id, ({ path }) => client.call({ method: 'GET', path }))
-    return shown(address.kind, answer)
+    return shown(address.kind, answer, { client, env })
   },
 })

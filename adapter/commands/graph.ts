@@ -8,8 +8,11 @@ export const graph = defineCommand({
   usage: 'GRAPH_ID',
   settings: {},
   maxArguments: 1,
-  async run({ positionals, client }) {
+  async run({ positionals, client, env }) {
     const id = onlyIdOf(positionals, 'graph id')
-    return shown('graph', await client.call({ method: 'GET', path: `/graphs/${encodeURIComponent(id)}` }))
+    return shown('graph', await client.call({ method: 'GET', path: `/graphs/${encodeURIComponent(id)}` }), {
+      client,
+      env,
+    })
   },
 })

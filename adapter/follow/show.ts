@@ -5,9 +5,9 @@ import { colours, noColours } from '../../shared/live-view/palette.ts'
 import { PlainView } from '../../shared/live-view/plain-view.ts'
 import type { LiveView } from '../../shared/live-view/screen.ts'
 import { TerminalView } from '../../shared/live-view/terminal-view.ts'
-import { serviceUrlSetting } from '../client.ts'
 import { type Answer, EXIT, Interrupted, PartialFailure } from '../envelope.ts'
-import { commandLine, thisProgram } from '../shell-words.ts'
+import { ownCommand } from '../own-command.ts'
+import { commandLine } from '../shell-words.ts'
 import type { Expectation } from './expectation.ts'
 import { Follower } from './follow.ts'
 import { FollowedGraph } from './followed-graph.ts'
@@ -52,22 +52,17 @@ export async function showGraph(request: ShowRequest): Promise<Answer> {
   }
 }
 
-/**
- * Shell commands that follow and cancel the graph. A token is never printed: the commands refer to its variable. Ids of
- * graphs are harmless, unless the service is not ours.
- */
+/** Shell commands that follow and cancel the graph. Ids of graphs are harmless, unless the service is not ours. */
 function commandsFor(request: ShowRequest): string {
   return `To follow it: ${commandFor(request, 'watch')}\nTo stop it:   ${commandFor(request, 'cancel')}`
 }
 
 /** The shell command of a subcommand for the graph, or for a task of it. */
-function commandFor({ graphId, client: { baseUrl }, env }: ShowRequest, verb: string, taskId?: string): string {
+function commandFor(request: ShowRequest, verb: string, taskId?: string): string {
+  const { graphId } = request
   const id = /^[\w.-]+$/.test(graphId) ? graphId : 'GRAPH_ID'
   const subject = taskId === undefined ? id : `${id}/${taskId}`
-  const token = env.SERVICE_TOKEN ? `SERVICE_TOKEN="$SERVICE_TOKEN" ` : ''
-  const isDefault = baseUrl === serviceUrlSetting.default && !env.SERVICE_URL
-  const address = isDefault ? [] : ['--url', baseUrl]
-  return `${token}${commandLine(thisProgram(env.PATH), verb, subject, ...address)}`
+  return ownCommand(commandLine(verb, subject), request)
 }
 
 /** The commands to answer the first task that waits for an approval; empty if none waits. */

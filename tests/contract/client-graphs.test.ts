@@ -111,6 +111,19 @@ describe('graph', () => {
     expect(stdout).toContain('; 1 skipped because of it\n')
   })
 
+  test('the commands that -o table suggests reach the same service from any shell', async () => {
+    const bad = failing()
+    const { graph_id } = await submit({ scope: 'graph', tasks: [bad] } as never)
+    await client(['wait', graph_id])
+    const { stdout } = await client(['graph', graph_id, '-o', 'table'])
+    const commands = [...stdout.matchAll(/^try: (.*)$/gm)].map(([, command]) => command!)
+    expect(commands.map((command) => command.split(' ')[1])).toEqual(['logs', 'get', 'graph'])
+    for (const command of commands) {
+      const shell = Bun.spawn(['sh', '-c', command], { env: { PATH: '/usr/bin:/bin' }, stdout: 'pipe', stderr: 'pipe' })
+      expect(JSON.parse(await new Response(shell.stdout).text())).toMatchObject({ ok: true })
+    }
+  })
+
   test('-o table says why tasks wait, and what their rules are', async () => {
     const [first, second] = [sleeping(), { ...noop(), run_if: 'always', continue_on_error: true }]
     const { graph_id } = await submit({ tasks: [first, { ...second, depends_on: [first.id] }] } as never)

@@ -162,7 +162,7 @@ describe.skipIf(withoutChromium !== undefined)(
     })
 
     test('what failed first is on top, with its last words and what it took with it', async () => {
-      const { page } = await openGraph([
+      const { page, graphId } = await openGraph([
         { id: 'breaks', type: 'shell', params: { script: 'echo the last words >&2; exit 3' } },
         { id: 'lost', type: 'noop', depends_on: ['breaks'] },
       ])
@@ -170,7 +170,8 @@ describe.skipIf(withoutChromium !== undefined)(
       await card.getByText('the last words').waitFor()
       expect(await card.textContent()).toContain('1 task was skipped because of it')
       await card.getByText('What to try next').click()
-      await card.locator('.copy-line', { hasText: 'taskmill logs' }).waitFor()
+      const command = await card.locator('.copy-line', { hasText: 'taskmill logs' }).locator('pre').textContent()
+      expect(command).toBe(`taskmill logs ${graphId}/breaks --url ${control.url}`)
       const colours = (await page.evaluate(
         `['failed', 'skipped'].map((look) => getComputedStyle(document.querySelector('.box.look-' + look)).borderColor)`,
       )) as string[]

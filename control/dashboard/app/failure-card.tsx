@@ -5,11 +5,16 @@ import type { RootCause } from '../model/wire.ts'
 import { CopyLine, Id } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
 
+/** The service that the client calls unless it is told otherwise. */
+const CLIENT_DEFAULT = 'http://127.0.0.1:8080'
+
 /** Lines of its last output. */
 const MAX_TAIL_LINES = 20
 
 export function FailureCard({ cause, place }: { cause: RootCause; place: GraphPlace }) {
   const { task_id, error, tail, remedy, skipped, try_next } = cause
+  const { origin } = location
+  const address = origin === CLIENT_DEFAULT ? '' : ` --url ${origin}`
   return (
     <section class="failure-card" aria-label="What failed first">
       <h2>
@@ -33,7 +38,7 @@ export function FailureCard({ cause, place }: { cause: RootCause; place: GraphPl
         <details>
           <summary>What to try next</summary>
           {try_next.map((command) => (
-            <CopyLine key={command} text={command} />
+            <CopyLine key={command} text={`${command}${address}`} />
           ))}
         </details>
       )}
