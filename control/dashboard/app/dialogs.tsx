@@ -9,6 +9,7 @@ import { searchText } from './graph-list.tsx'
 import { Dialog, Id, Note } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { keepToken } from './token.ts'
+import { useTypedDistantTask } from './use-distant-task.ts'
 
 /** Results of each kind. */
 const MAX_RESULTS = 12
@@ -25,9 +26,11 @@ export function SearchDialog({
 }) {
   const [query, setQuery] = useState('')
   const [chosen, setChosen] = useState(0)
+  const distant = useTypedDistantTask(watch, query)
   const results = useMemo(() => {
     const graphId = watch?.summary.graph_id ?? ''
-    const tasks = search(watch?.tasks ?? [], query, ({ id }) => id, MAX_RESULTS).map((task) => ({
+    const known = search(watch?.tasks ?? [], query, ({ id }) => id, MAX_RESULTS)
+    const tasks = (distant === undefined ? known : [distant, ...known]).map((task) => ({
       ...{ key: `task ${task.id}`, look: lookOf(task), text: task.id, kind: 'task' },
       hash: hashOf({ at: 'graph', graphId, view: 'graph', taskId: task.id, tab: 'overview' }),
     }))
@@ -36,7 +39,7 @@ export function SearchDialog({
       hash: hashOf({ at: 'graph', graphId: graph.graph_id, view: 'graph', tab: 'overview' }),
     }))
     return [...tasks, ...found]
-  }, [query, graphs, watch])
+  }, [query, graphs, watch, distant])
   const open = (hash: string) => {
     location.hash = hash
     onClose()

@@ -21,6 +21,7 @@ import { StateIcon } from './state-icon.tsx'
 import { StatePages } from './state-pages.tsx'
 import { TaskPanel } from './task-panel.tsx'
 import { TaskTable } from './task-table.tsx'
+import { useDistantTask } from './use-distant-task.ts'
 import { useJson } from './use-json.ts'
 import type { Go } from './use-place.ts'
 
@@ -104,8 +105,10 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
         </nav>
         {watch.isTruncated && (
           <Note kind="quiet">
-            Drawn are the first {countText(tasks.length)} of {countText(summary.task_count)} tasks. The counts are those
-            of all; on the <a href={hashOf({ ...place, view: 'map' })}>map</a> they lead to the tasks.
+            {place.view === 'map' ? 'A cell each have' : 'Shown are'} the first {countText(tasks.length)} of{' '}
+            {countText(summary.task_count)} tasks. The counts are those of all: on the{' '}
+            <a href={hashOf({ ...place, view: 'map' })}>map</a> they lead to the tasks. Search finds any task by its
+            whole id.
           </Note>
         )}
         {place.view === 'graph' && (
@@ -162,11 +165,9 @@ const DISTANT_TASK_EVERY_MS = 2_000
 /** A task of the graph. One beyond those that the page has is read by itself. */
 function useTask(watch: GraphWatch, taskId: string | undefined, now: number): GraphTask | undefined {
   const task = taskId === undefined ? undefined : watch.tasks[watch.indexOf.get(taskId) ?? -1]
-  const isDistant = taskId !== undefined && task === undefined && watch.isTruncated
-  const path = `/graphs/${encodeURIComponent(watch.summary.graph_id)}/tasks/${encodeURIComponent(taskId ?? '')}`
   const turn = watch.summary.state === 'running' ? Math.floor(now / DISTANT_TASK_EVERY_MS) : 0
-  const { value } = useJson<GraphTask>(isDistant ? path : undefined, turn)
-  return task ?? value
+  const distant = useDistantTask(watch, taskId, turn)
+  return task ?? distant
 }
 
 interface HeadProps {

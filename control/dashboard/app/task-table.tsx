@@ -10,6 +10,7 @@ import { waitingOf } from '../model/waiting.ts'
 import type { GraphTask } from '../model/wire.ts'
 import { Id } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
+import { useTypedDistantTask } from './use-distant-task.ts'
 import { Windowed } from './windowed.tsx'
 
 export const ROW_HEIGHT = 36
@@ -17,11 +18,13 @@ export const ROW_HEIGHT = 36
 export function TaskTable({ watch, place, now }: { watch: GraphWatch; place: GraphPlace; now: number }) {
   const [query, setQuery] = useState('')
   const { state } = place
+  const distant = useTypedDistantTask(watch, query)
   const tasks = useMemo(() => {
     const inState = state === undefined ? watch.tasks : watch.tasks.filter(({ status }) => status === state)
     const textOf = (task: GraphTask) => `${task.id} ${typeWord(task)} ${LOOK_WORDS[lookOf(task)]}`
-    return query.trim() === '' ? inState : search(inState, query, textOf, inState.length)
-  }, [watch.tasks, query, state])
+    const found = query.trim() === '' ? inState : search(inState, query, textOf, inState.length)
+    return distant === undefined ? found : [distant, ...found]
+  }, [watch.tasks, query, state, distant])
   return (
     <div class="task-table">
       <div class="list-tools">
