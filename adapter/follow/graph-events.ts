@@ -3,12 +3,10 @@
 import type { ServiceClient } from '../../shared/http-client.ts'
 import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 import { EventSplitter } from '../../shared/server-sent-events.ts'
+import { SilenceLimit } from './silence-limit.ts'
 
 /** Bytes of one event. A reset carries up to 10,000 tasks with an error of 1,000 characters each. */
 const MAX_EVENT_BYTES = 64 * 1024 * 1024
-
-/** Milliseconds without a byte after which the connection counts as lost. The service sends a comment every 15 s. */
-const MAX_SILENCE_MS = 45_000
 
 export interface GraphEvent {
   readonly kind: string
@@ -27,9 +25,8 @@ export async function* graphEvents(
   since: Since,
   signal: AbortSignal,
 ): AsyncGenerator<GraphEvent> {
-  const silence = new AbortController()
-  const tooSilent = () => silence.abort(new Error(`nothing arrived for ${MAX_SILENCE_MS} ms`))
-  let timer = setTimeout(tooSilent, MAX_SILENCE_MS)
+  const silence = new SilenceLimit()
+  silence.begin()
   const after = 'after' in since ? `&after=${since.after}` : ''
   const path = `/graphs/${encodeURIComponent(graphId)}/events?until=ended${after}`
   const headers = {
@@ -40,15 +37,13 @@ export async function* graphEvents(
   try {
     const { stream } = await client.open(path, headers, AbortSignal.any([signal, silence.signal]))
     for await (const chunk of stream) {
-      clearTimeout(timer)
-      timer = setTimeout(tooSilent, MAX_SILENCE_MS)
+      silence.begin()
       for (const { type: kind, data: text, id } of splitter.events(chunk)) {
         const data = jsonOrUndefined(text)
         if (isObject(data)) yield { kind, data, id }
       }
     }
   } finally {
-    clearTimeout(timer)
-    silence.abort(new Error('the reader has left'))
+    silence.end()
   }
 }

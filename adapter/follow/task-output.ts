@@ -1,13 +1,14 @@
 /**
  * Reads the output of a task, both streams at the same time.
  *
- * A followed stream is read one attempt at a time. The headers of each answer say which attempt it is and at which byte
- * it begins, so the client can ask for the rest after a lost connection.
+ * A followed stream is read one attempt at a time. Each answer says which attempt it is and at which byte it begins, so
+ * the client can ask for the rest after a lost connection.
  */
 import { BoundedOutput } from '../../shared/bounded-output.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import type { ServiceClient } from '../../shared/http-client.ts'
 import { unlessAborted } from '../../shared/unless-aborted.ts'
+import { type LogStreamRequest, logStream } from './log-stream.ts'
 import { Outage } from './outage.ts'
 
 /** Bytes of each stream in the answer. The whole log is at the service. */
@@ -109,19 +110,21 @@ class OutputStream {
     }
   }
 
-  async #readAnswer(how: Readonly<Record<string, string>>, onBegin: () => void): Promise<void> {
-    const { path, onChunk, signal } = this.#request
+  async #readAnswer(how: Readonly<Record<string, string>>, onOpen: () => void): Promise<void> {
+    const { path, onChunk, signal, isFollowed } = this.#request
     const query = new URLSearchParams({ stream: this.#name, ...how, ...this.#start() })
-    const { stream, headers } = await this.#client.open(`${path}/logs?${query}`, {}, signal)
-    onBegin()
-    this.#attempt = Number(headers.get('x-task-attempt') ?? 0)
-    this.#offset = Number(headers.get('x-log-offset') ?? 0)
-    this.isCutByService ||= headers.get('x-log-truncated') === 'true'
-    for await (const chunk of stream) {
+    const request = { path: `${path}/logs?${query}`, isFollowed, signal, onOpen, onBegin: this.#begin }
+    for await (const chunk of logStream(this.#client, request)) {
       this.#output.push(chunk)
       this.#offset += chunk.length
       onChunk(chunk)
     }
+  }
+
+  readonly #begin: LogStreamRequest['onBegin'] = ({ attempt = 0, offset, truncated }) => {
+    this.#attempt = attempt
+    this.#offset = offset
+    this.isCutByService ||= truncated
   }
 
   #start(): Readonly<Record<string, string>> {

@@ -1,24 +1,20 @@
 /** /tasks/{id}/logs: the output of a task as text, also while it is written. The same below /graphs/{id}. */
 import type { AnyElysia } from 'elysia'
+import { EVENT_STREAM } from '../../shared/contract/followed-log.ts'
 import { badRequest } from '../../shared/errors.ts'
 import { traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
-import { choice, described, other, type QueryOf, wholeNumber } from '../../shared/openapi/route.ts'
+import { type Answer, choice, described, other, type QueryOf, wholeNumber } from '../../shared/openapi/route.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'
 import { LOG_STREAMS, type LogStream } from '../graph/log-page.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { openTaskLog, type TaskLog, type TaskLogRequest } from '../operations/task-log.ts'
+import { acceptsEvents, logEventResponse, type Patience } from './log-events.ts'
 import type { StreamLimits } from './stream-limits.ts'
 import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 
 /** Most lines of `tail`. */
 export const MAX_TAIL_LINES = 100_000
-
-/** Is told when a reader waits for output, and when it has output to read. */
-interface Patience {
-  waits(): void
-  takes(): void
-}
 
 const logQuery = {
   stream: choice(LOG_STREAMS, 'Default stdout.'),
@@ -42,7 +38,7 @@ export function addLogRoutes(app: AnyElysia, parts: OperationParts, limits: Stre
 function addLogRoute(
   app: AnyElysia,
   parts: OperationParts,
-  { slowClientMs }: StreamLimits,
+  { keepAliveMs, slowClientMs }: StreamLimits,
   { path, noun, params, errors, addressIn }: TaskPlace,
 ): void {
   app.get(
@@ -59,16 +55,21 @@ function addLogRoute(
         takes: () => app.server?.timeout(request, takeSeconds),
       }
       patience.waits()
-      return logResponse(await openTaskLog(parts, addressIn(params), asked, reader), patience, () => gone.abort())
+      const opening = openTaskLog(parts, addressIn(params), asked, reader)
+      const leave = () => gone.abort()
+      if (isFollower && acceptsEvents(request)) return logEventResponse(opening, patience, leave, keepAliveMs)
+      return logResponse(await opening, patience, leave)
     },
     described({
       section: 'Tasks',
       summary: `Read the output of ${noun}`,
-      description: 'Also while the task runs. The log is that of the newest attempt.',
+      description:
+        'Also while the task runs. The log is that of the newest attempt. Who follows it and accepts text/event-stream gets events.',
       params,
       query: logQuery,
+      headers: { Accept: 'text/event-stream: a followed log as events, with comments that keep the connection alive.' },
       answers: {
-        200: other('text/plain; charset=utf-8', 'The bytes of the stream, as they are.', {
+        200: logAnswer({
           'X-Task-Status': 'State of the task when the answer began.',
           'X-Task-Attempt': 'Number of the attempt whose output comes first. Absent before the first one.',
           'X-Log-Offset': 'Position of the first byte in the output of that attempt.',
@@ -83,6 +84,11 @@ function addLogRoute(
     }),
   )
 }
+
+const logAnswer = (headers: Answer['headers']): Answer => ({
+  ...other('text/plain; charset=utf-8', 'The bytes of the stream, as they are; or events that carry them.', headers),
+  otherType: EVENT_STREAM,
+})
 
 function logResponse(log: TaskLog, patience: Patience, leave: () => void): Response {
   const stream = new ReadableStream<Uint8Array>({

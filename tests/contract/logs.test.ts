@@ -353,6 +353,79 @@ describe('followers', () => {
   })
 })
 
+describe('as events', () => {
+  const events = { accept: 'text/event-stream' }
+  const bytesIn = (received: string) =>
+    Buffer.concat(
+      [...received.matchAll(/^event: bytes\ndata: (.*)$/gm)].map(([, data]) => Buffer.from(data!, 'base64')),
+    )
+
+  test('a task that is silent gets comments, and then its bytes as they are', async () => {
+    await using own = await startControl({
+      env: { SERVICE_SHELL_POLICY: 'open' },
+      flags: ['--event-keep-alive', '100ms'],
+    })
+    const [attempt, go] = [file('silent-attempt'), file('silent')]
+    const output = `printf 'a\\000\\377\\376\\r\\n\\303'`
+    await own.submit([script(`echo > ${attempt}; ${waitFor(go)}; ${output}`, { id: 'silent' })])
+    const answer = await own.fetch('/tasks/silent/logs?follow=true', { headers: events }) // before the first byte
+    expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    const followed = reading(answer)
+    await until(
+      () => followed.state.received,
+      (received) => received.startsWith(': open\n\n') && received.split(': keep-alive\n\n').length > 3,
+    )
+    expect(followed.state.received).not.toContain('event: bytes')
+    await Bun.write(go, '')
+    await followed.done
+    const begin = JSON.parse(/^event: begin\ndata: (.*)$/m.exec(followed.state.received)![1]!)
+    expect(begin).toMatchObject({ attempt: 1, offset: 0, truncated: false })
+    expect([...bytesIn(followed.state.received)]).toEqual([0x61, 0, 0xff, 0xfe, 0x0d, 0x0a, 0xc3])
+    expect(followed.state.received.indexOf('event: begin')).toBeLessThan(
+      followed.state.received.indexOf('event: bytes'),
+    )
+  })
+
+  test('begin where they are asked to; a log that is not followed stays plain', async () => {
+    const id = await run(script('echo one; echo two'))
+    const followed = await (await logs(id, 'follow=true&tail=1', { headers: events })).text()
+    expect(bytesIn(followed).toString()).toBe('two\n')
+    expect(followed).toContain('"offset":4,')
+    const plain = await logs(id, '', { headers: events })
+    expect(plain.headers.get('content-type')).toBe('text/plain; charset=utf-8')
+    expect(await plain.text()).toBe('one\ntwo\n')
+  })
+
+  test('are refused as the plain form is', async () => {
+    const unknown = await logs('nobody', 'follow=true', { headers: events })
+    expect([unknown.status, await unknown.json()]).toEqual([404, { error: 'task not found: nobody' }])
+  })
+
+  test('who leaves is gone at once, and a service that stops lets go', async () => {
+    await using own = await startControl({
+      env: { SERVICE_SHELL_POLICY: 'open' },
+      flags: ['--shutdown-timeout', '100ms', '--event-keep-alive', '100ms'],
+    })
+    await own.submit([{ id: 'a', type: 'shell', params: { script: 'echo on; exec sleep 600' } }])
+    const leaving = new AbortController()
+    const before = openFilesOf(own.process.pid)
+    const left = await own.fetch('/tasks/a/logs?follow=true', { headers: events, signal: leaving.signal })
+    await left.body!.getReader().read()
+    leaving.abort()
+    await until(
+      () => openFilesOf(own.process.pid),
+      (open) => open <= before + 1,
+    )
+    const followed = reading(own.fetch('/tasks/a/logs?follow=true', { headers: events }))
+    await until(
+      () => bytesIn(followed.state.received).toString(),
+      (received) => received === 'on\n',
+    )
+    expect(await own.stop()).toBe(0)
+    await followed.done
+  })
+})
+
 describe('refused', () => {
   test.each([
     ['stream=stdouts', 'invalid stream "stdouts": expected stdout or stderr (did you mean "stdout"?)'],

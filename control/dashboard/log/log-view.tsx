@@ -4,8 +4,10 @@
  */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { EVENT_STREAM } from '../../../shared/contract/followed-log.ts'
 import { ApiError, textOf as chunksOf, request } from '../app/api.ts'
 import { countText } from '../model/amounts.ts'
+import { LogEvents } from './log-events.ts'
 import { type LogLine, LogLines, MAX_LINES, type StreamName, textOf } from './log-lines.ts'
 import { StyledPieces } from './styled-text.tsx'
 
@@ -16,6 +18,38 @@ const AGAIN_MS = 1_000
 
 /** Characters from the bottom within which the log follows. */
 const NEAR_END_PX = 24
+
+/** Milliseconds without a sign of life. The service sends one every 15 s. */
+const SILENCE_MS = 40_000
+
+interface LogReader {
+  onBegin(): void
+  onText(text: string): void
+}
+
+/** Reads until the log ends. Throws if the connection breaks, or is too silent. */
+async function readLog(path: string, gone: AbortSignal, { onBegin, onText }: LogReader): Promise<void> {
+  const silence = new AbortController()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const heard = () => {
+    clearTimeout(timer)
+    timer = setTimeout(() => silence.abort(), SILENCE_MS)
+  }
+  const events = new LogEvents()
+  try {
+    heard()
+    const signal = AbortSignal.any([gone, silence.signal])
+    const response = await request(path, { signal, headers: { accept: EVENT_STREAM } })
+    onBegin()
+    for await (const chunk of chunksOf(response)) {
+      heard()
+      const text = events.push(chunk)
+      if (text !== '') onText(text)
+    }
+  } finally {
+    clearTimeout(timer)
+  }
+}
 
 interface Reading {
   readonly lines: readonly LogLine[]
@@ -50,12 +84,13 @@ function useLog(path: string, version: unknown): Reading {
         try {
           // No more lines than the page keeps, also of a log of many megabytes.
           const query = `stream=${stream}&follow=true&tail=${MAX_LINES}`
-          const response = await request(`${path}?${query}`, { signal: gone.signal })
-          log.restart(stream)
-          for await (const chunk of chunksOf(response)) {
-            log.push(stream, chunk)
-            show()
-          }
+          await readLog(`${path}?${query}`, gone.signal, {
+            onBegin: () => log.restart(stream),
+            onText: (text) => {
+              log.push(stream, text)
+              show()
+            },
+          })
           break
         } catch (error) {
           if (gone.signal.aborted) return
