@@ -1,8 +1,8 @@
 /**
- * Whether the input of an action can be worked on at all, by the very schemas that the executors check it with.
+ * Checks the input of an action with the schemas of the executors. Pure.
  *
- * What is certain to fail when it runs is refused now, with the name of the field; whether a program, a file or a server
- * is there is known only then. Pure.
+ * Input that is certain to fail is refused now, with the name of the field. Missing programs, files and servers show up
+ * only when the task runs.
  */
 import type { TObject } from '@sinclair/typebox'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
@@ -13,12 +13,12 @@ import { invalidAction, unknownActionField } from './request.ts'
 
 export type Input = Readonly<Record<string, unknown>>
 
-/** The schema of each kind's input, from whoever works on it. */
+/** The schema of the input of each kind, from its executor. */
 export type InputSchemas = Readonly<Record<ActionKind, TObject>>
 
 /**
- * Throws 400 for a name in `input` that the kind does not have. A runtime kind may have the names of the other one: that it
- * cannot take them is said in words of its own.
+ * Throws 400 for an unknown name in `input`. Accepts names of the other runtime kind, for which a later check has a
+ * better error.
  */
 export function refuseUnknownInput(kind: ActionKind, schema: TObject, input: Input): void {
   eachUnknownField(kind.startsWith('runtime.') ? runtimeParameters : schema, input, ({ at, path, nearest }) => {

@@ -9,12 +9,12 @@ import { decodeJson, invalidJson } from '../json/body.ts'
 import type { LongArrays } from '../json/large-json.ts'
 import { checkOf } from '../json/schema-check.ts'
 
-/** 400 for an action that is JSON of the right shape and still cannot be one. */
+/** 400 for an action that has the right shape and is still invalid. */
 export const invalidAction = (detail: string) => badRequest(`invalid adapter action: ${detail}`)
 
 type Action = NonNullable<AgentActionRequest['action']>
 
-/** A request in which nothing is null and no field has the wrong type. What was not given is absent. */
+/** A request without nulls and invalid fields. Fields that were not given are absent. */
 export type DecodedRequest = Omit<AgentActionRequest, 'action'> & { readonly action: Action & { kind: string } }
 
 /** The paths of graphs in a request. Graphs may be large. */
@@ -22,7 +22,7 @@ const GRAPHS: LongArrays = { action: { input: { tasks: true, task_graph: { tasks
 
 const requestCheck = checkOf(AgentActionRequest)
 
-/** The request, or throws 400. A graph inside of it is not looked at yet. */
+/** The decoded request. Throws 400. Does not check a graph in it. */
 export function* decodeRequest(body: Uint8Array, unknownFields: UnknownFields): Steps<DecodedRequest> {
   return checkRequest((yield* decodeJson(body, GRAPHS)) ?? {}, unknownFields)
 }

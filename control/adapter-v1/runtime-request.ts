@@ -1,9 +1,9 @@
 /**
- * What the runtime service is asked for: a program or a script, with limits, sandbox, policy and context. Pure.
+ * The input of runtime actions: a program or a script, with limits, sandbox, policy and context. Pure.
  *
- * An action gives it whole, as the runtime service takes it (`execution` and the rest), or flat: the fields of `execution`
- * beside the rest. A runtime task holds it whole. What the runtime service judges itself (paths, capabilities, quotas)
- * is not judged here.
+ * An action has the whole request of the runtime service (`execution` and the rest), or the flat form, with the fields
+ * of `execution` beside the rest. Runtime tasks get the whole request. The runtime service itself checks paths,
+ * capabilities and quotas.
  */
 import { type TObject, Type } from '@sinclair/typebox'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
@@ -12,7 +12,7 @@ import { executionFields } from '../graph/runtime-parameters.ts'
 import type { Input } from './input-check.ts'
 import { invalidAction } from './request.ts'
 
-/** The id is made from the task's own, and `execution` has several forms here. */
+/** The fields without the id, which comes from the task, and without `execution`, which has several forms here. */
 const { task_id: _, execution: __, ...REST } = SubmitTaskRequest.properties
 
 const { program, args, script, interpreter, env } = executionFields
@@ -21,10 +21,10 @@ const ownFields = { command: { program, args, env }, script: { script, interpret
 type RuntimeKind = Extract<ActionKind, `runtime.${string}`>
 const executionKind = (kind: RuntimeKind): ExecutionKind => (kind === 'runtime.command' ? 'command' : 'script')
 
-/** The field without which there is nothing to run. */
+/** The field that names the program or the script. */
 const MAIN_FIELD = { command: 'program', script: 'script' } as const
 
-/** The schema of an action's input, flat or whole. */
+/** The schema of the input of an action, flat or whole. */
 function runtimeInput(kind: ExecutionKind): TObject {
   const execution = Type.Optional(
     Type.Object(
@@ -46,7 +46,7 @@ function runtimeInput(kind: ExecutionKind): TObject {
 export const runtimeCommandInput = runtimeInput('command')
 export const runtimeScriptInput = runtimeInput('script')
 
-/** The whole request that `input`, checked against the schema of `kind`, stands for. Throws 400. */
+/** The whole request for `input`, which the schema of `kind` has accepted. Throws 400. */
 export function runtimeRequest(kind: RuntimeKind, input: Input): Input {
   const wanted = executionKind(kind)
   const isWhole = input.execution !== undefined

@@ -1,9 +1,9 @@
 /**
- * An action to a graph of tasks and a trace of how it was understood. Pure: the same request and id give the same
- * graph.
+ * Translates an action to a graph of tasks, with a trace of the translation. Pure: the same request and id give the
+ * same graph.
  *
- * Actions become tasks of the newer form (`type` and `tool_name`, parameters in `input`). Annotations say on whose
- * behalf; those of the adapter win over a task's own, and these over `metadata`.
+ * Actions become tasks of the newer form (`type` and `tool_name`, parameters in `input`). Annotations name the agent.
+ * Annotations of the adapter override those of a task, which override `metadata`.
  */
 import {
   ACTION_KINDS,
@@ -27,7 +27,7 @@ import { type DecodedRequest, invalidAction } from './request.ts'
 import { runtimeRequest } from './runtime-request.ts'
 
 export interface TranslateOptions {
-  /** The id of the task, should the request have none. */
+  /** The id of the task if the request has none. */
   readonly newTaskId: string
   readonly inputs: InputSchemas
   readonly unknownFields: UnknownFields
@@ -44,7 +44,7 @@ export interface Translation {
   readonly trace: Omit<TranslationTrace, 'task_ids'>
 }
 
-/** Throws 400. A graph that was submitted is not checked beyond the types of its fields. */
+/** Translates a request. Throws 400. Checks only the types of the fields of a submitted graph. */
 export function* translate(request: DecodedRequest, options: TranslateOptions): Steps<Translation> {
   const { action } = request
   const resolved = resolveKind(action.kind)
@@ -67,7 +67,7 @@ export function* translate(request: DecodedRequest, options: TranslateOptions): 
   return { ...graph, annotate: annotator(request, trace), trace }
 }
 
-/** Such a task is alone: there is nothing that placeholders in its input could stand for. */
+/** The single task of an action. Placeholders in its input are data, because there are no other tasks to refer to. */
 function* taskOf(request: DecodedRequest, resolved: ResolvedKind, options: TranslateOptions): Steps<TaskInput> {
   const { depends_on, retry, timeout } = request.action
   const { input, ...tool } = toolOf(request, resolved, options)
@@ -81,7 +81,7 @@ function* taskOf(request: DecodedRequest, resolved: ResolvedKind, options: Trans
   }
 }
 
-/** The tool that an action means, and its input. */
+/** The tool of an action, and its input. */
 function toolOf(
   { action }: DecodedRequest,
   { kind, preset }: ResolvedKind,
@@ -98,7 +98,7 @@ function toolOf(
     case 'runtime.script':
       return { type: 'runtime', tool_name: toolName(kind), input: runtimeRequest(kind, checked()) }
     case 'mcp.call':
-      // A named tool gets all of the input, which is nobody's business but its own.
+      // A named tool gets the whole input unchanged.
       if (action.tool_name) return { type: 'mcp', tool_name: action.tool_name, ...inputField(action.input) }
       if (isBlank(checked().tool)) throw invalidAction('tool_name is required for mcp.call')
       return { type: 'mcp', tool_name: 'call', input: given }
@@ -133,7 +133,7 @@ const inputField = (input: object | undefined) => (input === undefined ? {} : { 
 
 const isBlank = (value: unknown): boolean => typeof value !== 'string' || value.trim() === ''
 
-/** `file.read` says what the action is; an input that says another is a mistake that must not pass for either. */
+/** Refuses an input whose `action` contradicts the kind, such as `write` for `file.read`. */
 function withPreset(given: Input, preset: ResolvedKind['preset'], sourceKind: string): Input {
   for (const [name, value] of Object.entries(preset)) {
     const other = given[name] ?? value
@@ -148,7 +148,7 @@ function* graphOf(
   { inputs, unknownFields }: TranslateOptions,
 ): Steps<Pick<Translation, 'tasks' | 'options'>> {
   const { depends_on, retry, timeout } = action
-  // These belong to one task. Dropping them in silence would run the graph without what was asked for.
+  // These fields belong to a single task. To drop them silently would ignore the caller's request.
   for (const [field, isMeant] of [
     ['depends_on', (depends_on ?? []).length > 0],
     ['retry', (retry ?? 0) !== 0],
@@ -185,7 +185,7 @@ function refuseGraphField(graph: object): void {
   if (fault !== undefined) throw invalidAction(fault)
 }
 
-/** The fields of a task that count, and those that are unknown, where the checks of the graph are to refuse them. */
+/** The fields that affect a task. Keeps unknown fields if the checks of the graph are to refuse them. */
 function meantFields(task: TaskInput, unknownFields: UnknownFields): TaskInput {
   const isMeant = (name: string) =>
     isInputField(name) || (unknownFields === 'refuse' && unknownTaskField({ [name]: true }) !== undefined)
@@ -194,7 +194,7 @@ function meantFields(task: TaskInput, unknownFields: UnknownFields): TaskInput {
   )
 }
 
-/** Adds to a task what says where it came from. */
+/** Adds annotations about the origin to a task. */
 function annotator(
   { metadata }: DecodedRequest,
   { schema_version, adapter, normalized_kind, agent_id, session_id, action_id }: Translation['trace'],

@@ -1,4 +1,4 @@
-/** /adapters: what agents may ask for, what that would become, and asking for it. */
+/** /adapters: describes, translates and executes actions of agents. */
 import type { AnyElysia } from 'elysia'
 import {
   ActionResponse,

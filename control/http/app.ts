@@ -1,4 +1,4 @@
-/** The HTTP face of control: its routes under the rules that all our services share. */
+/** The HTTP interface of control: its routes, with the rules that all services share. */
 import type { AnyElysia } from 'elysia'
 import { ErrorResponse } from '../../shared/contract/control.ts'
 import type { Guard } from '../../shared/http-guard.ts'

@@ -1,4 +1,4 @@
-/** /runtime: how much executes now, in this service and in its runtime service, and how much may. */
+/** /runtime: load and capacity of this service and of its runtime service. */
 import type { AnyElysia } from 'elysia'
 import { CapacityResponse } from '../../shared/contract/capacity.ts'
 import { described, json } from '../../shared/openapi/route.ts'

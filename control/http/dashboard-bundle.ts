@@ -1,4 +1,4 @@
-/** The script and the style sheet of the dashboard: made while this file is compiled, and part of the executable. */
+/** The script and the style sheet of the dashboard. They are bundled at compile time and part of the executable. */
 import { dashboardBundle } from '../dashboard/bundle.ts' with { type: 'macro' }
 
 export const bundle = dashboardBundle()

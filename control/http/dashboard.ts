@@ -1,8 +1,9 @@
 /**
  * The dashboard: the page at `/`, and its script and style sheet below `/assets/`.
  *
- * The page has no data, so it needs no token; what it asks for does. Its script and style sheet are named after their
- * content and may be kept for ever. They are prepared when the page is asked for the first time.
+ * The page contains no data, so it needs no token. Its requests for data do. The names of script and style sheet
+ * contain a hash of the content, so clients may cache them for ever. Both are prepared at the first request for the
+ * page.
  */
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'

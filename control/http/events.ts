@@ -11,7 +11,7 @@ import { eventsText, KEEP_ALIVE_TEXT, OPEN_TEXT, positionText } from './event-te
 import type { StreamLimits } from './stream-limits.ts'
 import { TASK_PLACES } from './task-places.ts'
 
-/** Bytes that may wait for a client. The kernel holds some more. */
+/** Maximum bytes buffered for a client, besides the buffers of the kernel. */
 export const STREAM_BUFFER_BYTES = 256 * 1024
 
 const section = 'Events'
@@ -132,7 +132,7 @@ class KeepAlive {
   }
 }
 
-/** The body of one answer. */
+/** The body of an event stream. */
 class EventStream implements EventSink {
   readonly body: ReadableStream<Uint8Array>
   readonly #keepAlive: KeepAlive
@@ -140,7 +140,7 @@ class EventStream implements EventSink {
   #controller!: ReadableStreamDefaultController<Uint8Array>
   #whenRead: (() => void) | undefined
   #hasEnded = false
-  /** The client has closed the connection. */
+  /** Called when the client has closed the connection. */
   onClosed: () => void = () => {}
 
   constructor(keepAlive: KeepAlive, slowClientMs: number) {

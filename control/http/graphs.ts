@@ -1,4 +1,4 @@
-/** /graphs: list, look at, run again, cancel, delete. */
+/** /graphs: lists, shows, reruns, cancels and deletes graphs. */
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'

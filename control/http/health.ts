@@ -1,4 +1,4 @@
-/** /health: the service is there, since when. /readyz: it takes in graphs. */
+/** /health: whether the service is up, and since when. /readyz: whether it accepts graphs. */
 import type { AnyElysia } from 'elysia'
 import { HEALTH_VERSION, HealthResponse, ReadyResponse } from '../../shared/contract/control.ts'
 import { formatUptime } from '../../shared/duration.ts'

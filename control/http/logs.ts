@@ -47,7 +47,7 @@ function addLogRoute(
       const asked = logRequest(query)
       const gone = new AbortController()
       const reader = { traceId: traceIdOf(set), signal: AbortSignal.any([request.signal, gone.signal]) }
-      // A task may be silent for hours. Who does not take what it writes is cut off.
+      // A task may be silent for hours. A client that does not read its output is disconnected.
       const isFollower = asked.followUntil !== undefined
       const takeSeconds = isFollower ? Math.ceil(slowClientMs / 1_000) : WRITE_TIMEOUT_SECONDS
       const patience: Patience = {

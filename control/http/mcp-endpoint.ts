@@ -6,13 +6,10 @@ import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-se
 import { described, empty, json } from '../../shared/openapi/route.ts'
 import type { OperationParts } from '../operations/parts.ts'
 
-/**
- * Bytes of one message. It is parsed in one go, so a larger one would block other requests; POST /tasks takes larger
- * graphs.
- */
+/** Maximum bytes of one message, which is parsed in one go. POST /tasks accepts larger graphs. */
 export const MAX_MCP_BODY_BYTES = 4 * 1024 * 1024
 
-/** Seconds without a byte after which an answer is given up: longer than a tool may wait. */
+/** Seconds without a byte until an answer is given up. Longer than the longest wait of a tool. */
 const ANSWER_TIMEOUT_SECONDS = MAX_TOOL_WAIT_MS / 1000 + WRITE_TIMEOUT_SECONDS
 
 /** A message of the protocol, which has its own specification. */

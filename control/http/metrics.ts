@@ -1,4 +1,4 @@
-/** /metrics: what happened since the service started; JSON, or text for Prometheus where `Accept` prefers it. */
+/** /metrics: counts since the start of the service, as JSON, or as text for Prometheus if `Accept` prefers that. */
 import type { AnyElysia } from 'elysia'
 import { MetricsResponse } from '../../shared/contract/control.ts'
 import { ADDRESS_CLASSES } from '../../shared/egress/address-class.ts'

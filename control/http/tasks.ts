@@ -1,4 +1,6 @@
-/** /tasks: submit, list, look at, cancel, delete. The same for the tasks of a graph, below /graphs/{id}/tasks. */
+/**
+ * /tasks: submits, lists, shows, cancels and deletes tasks. The same for tasks of a graph, below /graphs/{id}/tasks.
+ */
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { CancelResponse, SubmitResponse, TaskGraph, TaskRecord } from '../../shared/contract/control.ts'
@@ -172,8 +174,8 @@ function addRoutesOfTask(
 }
 
 /**
- * A list that fits into its first part is no stream: the server closes a connection on which a request arrives while the
- * answer to another one streams.
+ * Sends a list that fits into its first part without a stream, because the server closes a connection on which a
+ * request arrives during a streamed answer.
  */
 function listResponse({ firstPart, rest, nextCursor }: RecordList, position: number): Response {
   const headers = {

@@ -1,4 +1,4 @@
-/** The query parameter `wait_ms`: how long an answer may wait for the end of what it shows. */
+/** The query parameter `wait_ms`: the maximum time that a request waits for the end of a task or graph. */
 import type { AnyElysia } from 'elysia'
 import { badRequest } from '../../shared/errors.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
@@ -12,8 +12,8 @@ export const waitQuery = {
 }
 
 /**
- * The signal that ends the wait of a request: its time is up, or its caller is gone. Undefined if it does not wait. Gives
- * the answer as much more time. Throws 400.
+ * The signal that ends the wait of a request: the time is up, or the caller is gone. Undefined if the request does not
+ * wait. Extends the timeout of the connection by the same time. Throws 400.
  */
 export function waitSignal(app: AnyElysia, request: Request, text: string | undefined): AbortSignal | undefined {
   const waitMs = waitMsOf(text)

@@ -3,17 +3,15 @@ import { Type } from '@sinclair/typebox'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { checkOf } from '../json/schema-check.ts'
 
-/** Whether `value` is meant as an answer, be it a right one or not. */
+/** Whether `value` looks like an answer, valid or not. */
 export const isAnswer = (value: unknown): value is Record<string, unknown> =>
   isObject(value) &&
   value.id !== undefined &&
-  value.id !== null && // an error of the server's, about no request that it could tell
+  value.id !== null && // null marks an error that belongs to no known request
   value.method === undefined &&
   (value.jsonrpc === '2.0' || 'result' in value || 'error' in value)
 
-/**
- * Says what is wrong with `answer`, for whose sake a call fails; undefined if `isRight`, the SDK's own check, takes it.
- */
+/** The fault of `answer`, which fails its call. Undefined if `isRight`, the check of the SDK, accepts the answer. */
 export const answerFault = (
   answer: Readonly<Record<string, unknown>>,
   isRight: (value: unknown) => boolean,
@@ -43,5 +41,5 @@ function faultOf(answer: Readonly<Record<string, unknown>>): string {
   return 'its _meta is malformed'
 }
 
-/** Characters of the name of a member that an error text repeats. */
+/** Maximum characters of the name of a member in an error. */
 const MAX_NAME_CHARACTERS = 100

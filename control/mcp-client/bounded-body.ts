@@ -1,12 +1,12 @@
 /**
- * The body of an answer, none of whose messages is larger than `MAX_MESSAGE_BYTES`: an event of a stream, or all of it.
- * Whoever hands it on sees each message before its reader does.
+ * Limits the body of an answer: each message, which is an event of a stream or the whole body, has at most
+ * `MAX_MESSAGE_BYTES`. The observer sees each message before the reader of the body does.
  */
 import { LineTooLong } from '../../shared/line-splitter.ts'
 import { EventSplitter } from '../../shared/server-sent-events.ts'
 import { MAX_MESSAGE_BYTES } from './limits.ts'
 
-/** `end` is called once, whatever the end is. */
+/** `end` is called once, at any end of the body. */
 export type BodyForm =
   | {
       readonly kind: 'stream'
@@ -15,11 +15,11 @@ export type BodyForm =
     }
   | {
       readonly kind: 'whole'
-      /** Gets the body; undefined when it has not come whole. */
+      /** Gets the whole body; undefined if it is incomplete. */
       readonly end: (text: string | undefined) => void
     }
 
-/** `body`, which fails when it, or an event of it, is too large. */
+/** Wraps `body` in a stream that fails if the body, or an event in it, is too large. */
 export function boundedBody(body: ReadableStream<Uint8Array>, form: BodyForm): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   const { add, finish } = form.kind === 'stream' ? eventsOf(form) : wholeOf(form)
@@ -54,7 +54,7 @@ export function boundedBody(body: ReadableStream<Uint8Array>, form: BodyForm): R
 }
 
 interface Watch {
-  /** Throws when it is too large. */
+  /** Throws if the message is too large. */
   readonly add: (chunk: Uint8Array) => void
   readonly finish: (isWhole: boolean) => void
 }
@@ -82,7 +82,7 @@ function wholeOf({ end }: BodyForm & { kind: 'whole' }): Watch {
     add(chunk) {
       bytes += chunk.length
       if (bytes > MAX_MESSAGE_BYTES) throw tooLarge()
-      chunks.push(chunk.slice()) // a copy: its reader may use its memory for something else
+      chunks.push(chunk.slice()) // a copy, because the reader may reuse the memory
     },
     finish: (isWhole) => end(isWhole ? Buffer.concat(chunks, bytes).toString('utf8') : undefined),
   }

@@ -1,29 +1,29 @@
 /**
- * `fetch` for servers that are reached by HTTP, with what the SDK leaves open.
+ * `fetch` for MCP servers over HTTP, with limits and errors that the SDK lacks.
  *
- * Nothing is read without a limit: an answer, or one event of a stream, has at most `MAX_MESSAGE_BYTES`. A stream that
- * ends without having brought the answer would have its caller wait for ever: `onLost` is told, unless the stream had
- * event ids, by which the SDK takes it up again. It is told of an answer that is none, too. And a request that was
- * cancelled is let go of once the server has been told, whether or not it cares.
+ * - An answer, or one event of a stream, has at most `MAX_MESSAGE_BYTES`.
+ * - If a stream ends without the answer, the SDK would let the caller wait for ever. So `onLost` fails the call, unless
+ *   the stream had event ids, with which the SDK resumes it. An invalid answer fails its call too.
+ * - A cancelled request is closed once the server has been told, even if the server ignores that.
  */
 import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 import { answerFault, isAnswer } from './answer-fault.ts'
 import { boundedBody } from './bounded-body.ts'
 
 export interface BoundedFetchOptions {
-  /** Whether the SDK takes `value` for an answer. */
+  /** Whether the SDK accepts `value` as an answer. */
   readonly isRight: (value: unknown) => boolean
-  /** Called with the id of a request that cannot be answered any more, and why. */
+  /** Called with the id of a request that can no longer be answered, and the reason. */
   readonly onLost: (id: number, reason: string) => void
 }
 
-/** Milliseconds after the end of a stream in which what came before it is certainly read. */
+/** Milliseconds after the end of a stream, in which the SDK reads the messages before the end. */
 const LOST_AFTER_MS = 100
 
-/** For the SDK this says that the server has no streams of its own, and it asks no more. */
+/** With this status the SDK assumes that the server has no stream of its own, and does not ask again. */
 const METHOD_NOT_ALLOWED = 405
 
-/** The answer may come another way: in the stream of the session. */
+/** With this status the answer may come in the stream of the session. */
 const ACCEPTED = 202
 
 const STREAM_ENDED = 'the stream ended before the answer'
@@ -33,11 +33,11 @@ type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 export class BoundedFetch {
   readonly #isRight: BoundedFetchOptions['isRight']
   readonly #onLost: BoundedFetchOptions['onLost']
-  /** Requests that are not answered yet, and what lets go of each. */
+  /** Open requests, each with the function that closes it. */
   readonly #open = new Map<number, AbortController>()
-  /** Those of them whose stream has ended and can be taken up again. */
+  /** Open requests whose stream has ended and can be resumed. */
   readonly #resumable = new Set<number>()
-  /** False once the server has said that it does not let one take up a stream again. */
+  /** False once the server has refused to resume a stream. */
   #mayResume = true
 
   constructor({ isRight, onLost }: BoundedFetchOptions) {
@@ -71,13 +71,16 @@ export class BoundedFetch {
     }
   }
 
-  /** To be told of every answer. */
+  /** Called for every answer. */
   answered(id: unknown): void {
     this.#open.delete(id as number)
     this.#resumable.delete(id as number)
   }
 
-  /** The SDK has given up taking up streams again, or the server does not let it. */
+  /**
+   * Fails the requests that wait for a resumed stream. Called when the SDK has given up, or the server refuses to
+   * resume.
+   */
   loseResumable(): void {
     const lost = [...this.#resumable]
     this.#resumable.clear()
@@ -90,7 +93,7 @@ export class BoundedFetch {
     this.#onLost(id, reason)
   }
 
-  /** Looks for a wrong answer to the request `id`, or, in a stream that was taken up again, to any. */
+  /** Checks for an invalid answer to the request `id`, or to any request in a resumed stream. */
   #checkMessage(message: unknown, id: number | undefined): void {
     if (!isAnswer(message)) return
     const answered = Number(message.id)
@@ -99,7 +102,7 @@ export class BoundedFetch {
     if (fault !== undefined) this.#lose(answered, fault)
   }
 
-  /** The SDK makes an error of a body that is no JSON, but waits on where one holds no answer. */
+  /** Fails the call if a JSON body holds no answer. The SDK reports only bodies that are not JSON. */
   #checkWhole(text: string, id: number): void {
     const value = jsonOrUndefined(text)
     if (value === undefined && text !== '') return

@@ -1,4 +1,4 @@
-/** The server `builtin`, which is always there: so that a call can be tried where no server is configured. Pure. */
+/** The server `builtin`, which always exists, so that calls can be tried without a configured server. Pure. */
 
 import { BUILTIN_SERVER } from './config.ts'
 import type { NamedTool } from './tools.ts'

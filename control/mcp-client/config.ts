@@ -1,27 +1,27 @@
 /**
- * The MCP servers that the operator has configured, from the file that MCP clients know:
- * `{"mcpServers": {"files": {"command": "...", "args": [], "env": {}}, "search": {"url": "...", "headers": {}}}}`.
+ * Reads the configured MCP servers from a file in the usual form of MCP clients: `{"mcpServers": {"files": {"command":
+ * "...", "args": [], "env": {}}, "search": {"url": "...", "headers": {}}}}`.
  *
- * The file is read once, at the start, and whatever is wrong with it stops the start: a server that is silently missing
- * would show as a failed task hours later. Keys of other clients are left alone, but `disabled` is honoured.
+ * The file is read once, at the start. Any fault in it stops the start, because a silently missing server would show up
+ * as a failed task hours later. Keys of other clients are ignored, except `disabled`.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { messageOf, systemCodeOf, UsageError } from '../../shared/errors.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { type Environment, withVariables } from './variables.ts'
 
-/** A server that we start, and speak to through its standard input and output. */
+/** A local server, which the service starts. It communicates over standard input and output. */
 export interface StdioServerConfig {
   readonly kind: 'stdio'
   readonly name: string
   readonly command: string
   readonly args: readonly string[]
-  /** Besides the few variables that every process of ours gets. */
+  /** Added to the few variables that every process gets. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string | undefined
 }
 
-/** A server that runs elsewhere, and is spoken to by streamable HTTP. */
+/** A remote server. It communicates over streamable HTTP. */
 export interface HttpServerConfig {
   readonly kind: 'http'
   readonly name: string
@@ -31,21 +31,21 @@ export interface HttpServerConfig {
 
 export type McpServerConfig = StdioServerConfig | HttpServerConfig
 
-/** The server that is always there; no other may have its name. */
+/** The name of the builtin server. No other server may have it. */
 export const BUILTIN_SERVER = 'builtin'
 
-/** Bytes that a configuration may have. Real ones have a few thousand. */
+/** Maximum bytes of a configuration. Real ones have a few thousand. */
 export const MAX_CONFIG_BYTES = 1024 * 1024
 
-/** Each may become a process. */
+/** Maximum number of servers. Each may become a process. */
 export const MAX_SERVERS = 100
 
-/** No slash: that is what separates the name of a server from that of its tool. */
+/** Names without a slash, which separates the name of a server from the name of a tool. */
 const SERVER_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/
 
 const HTTP_TYPES = ['http', 'streamable-http', 'streamableHttp', 'streamable_http']
 
-/** The servers of the file `path`, none for an empty path. Throws `UsageError` that names the field and the remedy. */
+/** The servers in the file `path`. No servers for an empty path. Throws `UsageError` with the field and the remedy. */
 export function readMcpConfig(path: string, env: Environment): McpServerConfig[] {
   if (path === '') return []
   const refuse = (detail: string): never => {
@@ -67,7 +67,7 @@ function readText(path: string, refuse: (detail: string) => never): string {
   }
 }
 
-/** The servers in `text`. `refuse` throws with a detail that begins with the field. */
+/** The servers in `text`. `refuse` throws an error. Its detail begins with the field. */
 export function parseMcpConfig(text: string, env: Environment, refuse: (detail: string) => never): McpServerConfig[] {
   let config: unknown
   try {
@@ -134,8 +134,8 @@ function serverOf(name: string, fields: Fields): McpServerConfig {
 }
 
 /**
- * The fields of one server, each checked as it is read, with its variables replaced. `null` means absent. It is no schema
- * check (`json/schema-check.ts`): the file is read at every start, and compiling a schema would take milliseconds of it.
+ * The fields of one server. Checks each field when it is read, and replaces its variables. `null` means absent. This
+ * does not use `json/schema-check.ts`, because to compile a schema would add milliseconds to every start.
  */
 class Fields {
   readonly #at: string

@@ -1,9 +1,10 @@
 /**
- * A connection to one server: from the handshake, in whichever era of the protocol the server speaks, to its end.
+ * A connection to one server, from the handshake to its end, in either era of the protocol.
  *
- * The newer era is asked for first (`server/discover`). A server that does not know the question is of the older one
- * and gets the handshake of that (`initialize`); one that ends over the question is started once more and gets it right
- * away. A connection that is lost is never mended: whoever needs the server opens another one.
+ * The client first asks for the newer era (`server/discover`). If the server does not know the request, it is of the
+ * older era and gets the handshake of that (`initialize`). If a local server exits because of the request, it is
+ * started again and gets the older handshake at once. A lost connection is not repaired: the next call opens another
+ * one.
  */
 import type { Client, Tool, Transport } from '@modelcontextprotocol/client'
 import { VERSION } from '../../shared/version.ts'
@@ -16,19 +17,19 @@ import { MAX_TOOLS } from './limits.ts'
 import { loadSdk, type Sdk } from './sdk.ts'
 import { StdioTransport, type StdioTransportOptions } from './stdio-transport.ts'
 
-/** Milliseconds for a server to start and shake hands. A first `npx` may download for a while. */
+/** Milliseconds for the start and the handshake of a server. A first `npx` may download for a while. */
 export const CONNECT_TIMEOUT_MS = 60_000
 
-/** Milliseconds after which a program that was asked for its era and is silent counts as one of the older era. */
+/** Milliseconds after which a program that does not answer the request for its era counts as one of the older era. */
 export const PROBE_TIMEOUT_MS = 5_000
 
 /** Milliseconds for the list of tools. */
 const LIST_TIMEOUT_MS = 30_000
 
-/** Milliseconds for telling a server that its session is over. */
+/** Milliseconds for the request that ends a session. */
 const GOODBYE_MS = 1_000
 
-/** The longest that a timer takes. How long a call may last is the business of the task. */
+/** The longest delay of a timer. The timeout of the task limits a call. */
 const NEVER_MS = 2 ** 31 - 1
 
 export type Era = 'modern' | 'legacy'
@@ -36,7 +37,7 @@ export type Era = 'modern' | 'legacy'
 export interface ConnectionOptions extends Omit<StdioTransportOptions, 'server'> {
   /** The generation of the protocol that the server is known to speak; undefined before the first connection. */
   readonly era: Era | undefined
-  /** Ends the opening. */
+  /** Aborts the handshake. */
   readonly signal: AbortSignal
 }
 
@@ -48,7 +49,7 @@ export interface Progress {
 }
 
 export interface CallOptions {
-  /** Ends the call; the server is told. */
+  /** Cancels the call. The server is told. */
   readonly signal: AbortSignal
   readonly onProgress: (progress: Progress) => void
 }
@@ -61,7 +62,7 @@ export interface ToolResult {
 
 /** The tools of a server. */
 export interface ToolList {
-  /** Each by a name of its own. */
+  /** Tools with unique names. */
   readonly tools: readonly Tool[]
   /** A sentence on the tools that were left out. */
   readonly fault: string | undefined
@@ -69,13 +70,13 @@ export interface ToolList {
 
 export class McpConnection {
   readonly era: Era
-  /** Resolves when it is lost or closed. */
+  /** Resolves when the connection is lost or closed. */
   readonly closed: Promise<void>
   readonly #client: Client
   readonly #transport: Transport
   readonly #faults: FaultContext
   #tools: Promise<ToolList> | undefined
-  /** Calls that are not answered yet. */
+  /** Number of open calls. */
   #openCalls = 0
   #isRetired = false
 
@@ -87,13 +88,13 @@ export class McpConnection {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.closed = promise
     client.onclose = resolve
-    if (client.transport === undefined) resolve() // lost already
+    if (client.transport === undefined) resolve() // the connection is already lost
     client.setNotificationHandler('notifications/tools/list_changed', () => {
       this.#tools = undefined
     })
   }
 
-  /** Throws `McpFault`. Nothing of a server that was started is left then. */
+  /** Throws `McpFault`, after the processes of a started server have ended. */
   static async open(server: McpServerConfig, options: ConnectionOptions): Promise<McpConnection> {
     const sdk = await loadSdk()
     if (server.kind === 'http' || options.era !== undefined) return McpConnection.#open(sdk, server, options)
@@ -134,7 +135,7 @@ export class McpConnection {
       })
       return new McpConnection(client, transport, faults)
     } catch (error) {
-      // Over an answer that it does not like the SDK ends the server.
+      // The SDK ends the server after an answer that it does not accept.
       const wasGone = isGone() && !(error instanceof sdk.ProtocolError)
       await transport.close().catch(() => {})
       if (performance.now() - startedAt >= CONNECT_TIMEOUT_MS) {
@@ -152,7 +153,7 @@ export class McpConnection {
     }
   }
 
-  /** The tools that the server offers, as it told last. Throws `McpFault`. */
+  /** The last known tools of the server. Throws `McpFault`. */
   tools(): Promise<ToolList> {
     if (this.#tools === undefined) {
       const listing = this.#listTools()
@@ -164,7 +165,7 @@ export class McpConnection {
     return this.#tools
   }
 
-  /** Has the server asked again the next time. */
+  /** Forgets the tools, so that the next call asks the server. */
   forgetTools(): void {
     this.#tools = undefined
   }
@@ -204,13 +205,13 @@ export class McpConnection {
     }
   }
 
-  /** Closes it as soon as the last call of it is answered: nobody makes another one. */
+  /** Closes the connection once its last call is answered. No further call uses it. */
   retire(): void {
     this.#isRetired = true
     if (this.#openCalls === 0) void this.close()
   }
 
-  /** Ends it, and a server that we have started. */
+  /** Closes the connection, and ends a local server. */
   async close(): Promise<void> {
     if ('terminateSession' in this.#transport) {
       const goodbye = (this.#transport.terminateSession as () => Promise<void>)().catch(() => {})
@@ -232,7 +233,7 @@ function usable(listed: readonly Tool[], server: string): ToolList {
   return { tools, fault: deep.length === 0 ? undefined : fault }
 }
 
-/** The server ended during the handshake, maybe over the question for its era. */
+/** Whether the server exited during the handshake, maybe because of the request for its era. */
 class EndedWhileConnecting extends McpFault {}
 
 function transportTo(
@@ -257,7 +258,7 @@ function transportTo(
   transport.onmessage = (message) => {
     if ('id' in message && !('method' in message)) bounded.answered(message.id)
   }
-  // The SDK has no other sign for this.
+  // The SDK reports this only by its message.
   transport.onerror = (error) => {
     if (/^Maximum reconnection attempts/.test(error.message)) bounded.loseResumable()
   }

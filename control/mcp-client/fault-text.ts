@@ -1,4 +1,4 @@
-/** Whatever the SDK throws, as a fault with words for whoever looks at the task. */
+/** Turns errors of the SDK into faults with a text for the record of the task. */
 import { connectionFault } from '../../shared/connection-fault.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { McpServerConfig } from './config.ts'
@@ -8,7 +8,7 @@ import type { Sdk } from './sdk.ts'
 export interface FaultContext {
   readonly sdk: Sdk
   readonly server: McpServerConfig
-  /** Whether it was one that we have started, and is there no more. */
+  /** Whether the server is a local one that has exited. */
   readonly isGone: () => boolean
   /** The known reason why the server is gone. Empty if unknown. */
   readonly explain: () => string
@@ -44,7 +44,7 @@ export function asFault(error: unknown, { sdk, server, isGone, explain }: FaultC
   return failure(`: ${shortened(messageOf(error))}`)
 }
 
-/** An address without what may be secret in it. */
+/** An address without its secret parts. */
 function placeOf(url: string): string {
   const { origin, pathname } = new URL(url)
   return origin + pathname

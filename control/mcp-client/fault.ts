@@ -5,7 +5,7 @@ export class McpFault extends Error {
   override name = 'McpFault'
   /** The answer of the server, if there was one. */
   readonly result: unknown
-  /** The connection is of no use any more: `unheard` if the server surely did nothing, `unknown` if it may have. */
+  /** Set if the connection is unusable. `unheard`: the server did nothing. `unknown`: it may have acted. */
   readonly lost: 'unheard' | 'unknown' | undefined
   constructor(
     readonly code: ErrorCode,
@@ -18,10 +18,10 @@ export class McpFault extends Error {
   }
 }
 
-/** Characters of a server's own words that an error text repeats. */
+/** Maximum characters of a text of a server in an error. */
 export const MAX_REPEATED_CHARACTERS = 2_000
 
-/** Names that an error text has; the rest are counted. */
+/** Maximum names in an error. The others are counted. */
 const MAX_NAMES_IN_ERROR = 20
 
 /** `names`, in their order, for an error message. */
@@ -30,6 +30,6 @@ export function namesText(names: readonly string[]): string {
   return `${[...names].sort().slice(0, MAX_NAMES_IN_ERROR).join(', ')}${more}`
 }
 
-/** `text` for an error message: whatever the server says, it is not a page. */
+/** `text` of a server, shortened for an error message. */
 export const shortened = (text: string, max = MAX_REPEATED_CHARACTERS): string =>
   text.length <= max ? text : `${text.slice(0, max)}... (${text.length - max} more characters)`

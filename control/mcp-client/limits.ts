@@ -1,10 +1,10 @@
-/** Limits of what MCP servers may send, whatever the way to them. */
+/** Limits for messages and tools of MCP servers, over every transport. */
 
 /**
- * Bytes of one message. It has to be in memory whole, as its end is needed to read it. Screenshots as base64 have a few
- * million; it is what a file task may read, too.
+ * Maximum bytes of one message, which has to be in memory as a whole to be parsed. Screenshots in base64 have a few
+ * million. File tasks have the same limit.
  */
 export const MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 
-/** Tools of one server that are known; models get lost long before. */
+/** Maximum tools of one server. Models fail with far fewer. */
 export const MAX_TOOLS = 1_000

@@ -1,6 +1,6 @@
 /**
- * `<data-dir>/mcp-processes.json`: which processes are MCP servers of ours, so that the next start can end them should
- * the service be killed. A plain write and a rename: it has to outlive us, not the machine.
+ * `<data-dir>/mcp-processes.json`: the processes of local MCP servers. If the service is killed, the next start ends
+ * them. The file is written and renamed without a sync, because it need not survive a power cut.
  */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,14 +21,14 @@ export class ProcessRecord {
     this.earlier = readRecord(this.#path)
   }
 
-  /** To be called when nothing of the earlier run is left. */
+  /** Called when all processes of the earlier run have ended. */
   forgetEarlier(): void {
     if (this.earlier.length > 0) this.#write()
   }
 
   add(pid: number): void {
     const identity = identify(pid)
-    if (identity === undefined) return // ended already, or a system that cannot tell
+    if (identity === undefined) return // the process has ended, or the system has no process start times
     this.#running.set(pid, identity)
     this.#write()
   }
@@ -37,7 +37,7 @@ export class ProcessRecord {
     if (this.#running.delete(pid)) this.#write()
   }
 
-  /** A disk that does not take it is no reason to refuse work: the processes also carry a mark in their environment. */
+  /** Ignores errors of the disk, because processes are also found by the mark in their environment. */
   #write(): void {
     try {
       if (this.#running.size === 0) {

@@ -1,6 +1,5 @@
 /**
- * The official SDK, loaded when a server is first spoken to: it costs 20 ms and 10 MB, and most services of ours never
- * speak to one.
+ * Loads the official SDK when a server is first used. It takes 20 ms and 10 MB, and most services never use a server.
  */
 export const loadSdk = () => import('@modelcontextprotocol/client')
 

@@ -1,8 +1,9 @@
 /**
- * One configured server: connected to when it is first needed, again when it is needed after it was lost.
+ * One configured server. The connection is opened on first use, and again on the next use after it was lost.
  *
- * Calls share the connection. A caller that has no more time leaves; the opening goes on for the others. What a lost
- * connection may have done is not done again: its calls fail, and whether there is another attempt is said by the task.
+ * Calls share the connection. If a caller runs out of time, it leaves, and the handshake continues for the others. If
+ * the connection is lost, its calls fail and are not repeated here: the retries of the task decide about another
+ * attempt.
  */
 import type { Tool } from '@modelcontextprotocol/client'
 import { unlessAborted } from '../../shared/unless-aborted.ts'
@@ -24,9 +25,9 @@ export class McpServer {
   readonly #options: ServerOptions
   readonly #stopping = new AbortController()
   #connection: Promise<McpConnection> | undefined
-  /** The same, once it is there. */
+  /** The open connection. */
   #opened: McpConnection | undefined
-  /** Found out by the first connection, so that no later one asks again. */
+  /** The era that the first connection found. Later connections do not ask again. */
   #era: Era | undefined
 
   constructor(config: McpServerConfig, options: ServerOptions) {
@@ -34,12 +35,12 @@ export class McpServer {
     this.#options = options
   }
 
-  /** Throws `McpFault`, `cancelled` when `signal` fires. */
+  /** Throws `McpFault`, with `cancelled` if `signal` fires. */
   async tools(signal: AbortSignal): Promise<ToolList> {
     return await this.#with(signal, (connection) => unlessAborted(connection.tools(), signal, callerLeftError))
   }
 
-  /** Throws `McpFault`; what a tool says about its own failure is a result. */
+  /** Throws `McpFault`. The report of a tool about its own failure is a result. */
   async call(tool: string, args: Record<string, unknown>, options: CallOptions): Promise<ToolResult> {
     return await this.#with(options.signal, async (connection) => {
       await unlessAborted(this.#checkTool(connection, tool), options.signal, callerLeftError)
@@ -47,7 +48,7 @@ export class McpServer {
     })
   }
 
-  /** Does `work` on the connection; on another one if the server had forgotten this one and has done nothing. */
+  /** Runs `work` with the connection. Repeats it with a new one if the server had lost the session and did nothing. */
   async #with<T>(signal: AbortSignal, work: (connection: McpConnection) => Promise<T>): Promise<T> {
     const connection = await unlessAborted(this.#connected(), signal, callerLeftError)
     try {
@@ -63,7 +64,7 @@ export class McpServer {
   async #checkTool(connection: McpConnection, tool: string): Promise<void> {
     const isTool = ({ name }: Tool) => name === tool
     if ((await connection.tools()).tools.some(isTool)) return
-    connection.forgetTools() // it may have come since
+    connection.forgetTools() // the server may have added the tool since
     const { tools, fault } = await connection.tools()
     if (tools.some(isTool)) return
     const available = namesText(tools.map(({ name }) => name)) || 'none'
@@ -87,7 +88,7 @@ export class McpServer {
         },
         () => {
           this.#connection = undefined
-          this.#era = undefined // it may be another program by now
+          this.#era = undefined // the program may have been replaced
         },
       )
     }
@@ -118,7 +119,7 @@ export class McpServer {
     if (!this.#stopping.signal.aborted) this.#options.log.info('an MCP server is gone', { server: this.config.name })
   }
 
-  /** Ends the connection, and the server if we have started it. Nothing is opened any more. */
+  /** Closes the connection, and ends a local server. Opens no further connection. */
   async close(): Promise<void> {
     this.#stopping.abort()
     const connection = await this.#connection?.catch(() => undefined)
@@ -126,5 +127,5 @@ export class McpServer {
   }
 }
 
-/** For a caller that has no more time; what it waited for goes on, for others. */
+/** The error for a caller that ran out of time. The operation continues for others. */
 const callerLeftError = () => new McpFault('cancelled', 'ended while an mcp server was waited for')

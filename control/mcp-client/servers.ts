@@ -1,8 +1,8 @@
 /**
- * All MCP servers that tasks may call: those that are configured, and the built-in one.
+ * All MCP servers that tasks may call: the configured ones and the builtin one.
  *
- * A tool is named `<server>/<tool>`. A name without a slash is that of the built-in `echo`, else of the one server that
- * has such a tool. Where no server is configured there is nobody to have other tools: calls of any name are echoed.
+ * A tool is named `<server>/<tool>`. A name without a slash means the builtin `echo`, or else the only server with such
+ * a tool. Without configured servers, calls of any name are echoed.
  */
 import { messageOf } from '../../shared/errors.ts'
 import { isObject } from '../../shared/json.ts'
@@ -16,7 +16,7 @@ import type { McpServer, ServerOptions } from './server.ts'
 import type { FoundTools } from './tools.ts'
 
 export interface ToolCall {
-  /** Undefined: `tool` says it, or is looked for. */
+  /** Undefined: the server is part of `tool`, or is searched for. */
   readonly server: string | undefined
   readonly tool: string
   readonly args: unknown
@@ -48,7 +48,7 @@ const optionsFor = ({ name }: McpServerConfig, options: McpServersOptions): Serv
 export class McpServers {
   readonly #configs: readonly McpServerConfig[]
   readonly #options: McpServersOptions
-  /** By name. Made when one is first needed: what they need to work is loaded then. */
+  /** Servers by name. Created on first use, because their code is loaded then. */
   #servers: Promise<ReadonlyMap<string, McpServer>> | undefined
   #isClosed = false
 
@@ -66,7 +66,7 @@ export class McpServers {
     return this.#servers
   }
 
-  /** Whether there are others than the built-in one. */
+  /** Whether there are servers other than the builtin one. */
   get hasConfigured(): boolean {
     return this.#configs.length > 0
   }
@@ -75,7 +75,9 @@ export class McpServers {
     return [BUILTIN_SERVER, ...this.#configs.map(({ name }) => name)].sort()
   }
 
-  /** The tools of `server`, or throws; without one, those of all servers that can be asked. */
+  /**
+   * The tools of `server`. Throws if it cannot be asked. Without `server`, the tools of all servers that can be asked.
+   */
   async discover(server: string | undefined, signal: AbortSignal): Promise<FoundTools> {
     if (server === BUILTIN_SERVER) return { tools: [echoTool], errors: [] }
     if (server !== undefined) return await this.#toolsOf(await this.#named(server), signal)
@@ -114,7 +116,7 @@ export class McpServers {
     return { server: server.config.name, tool: name, ...result }
   }
 
-  /** `files/read` is the tool `read` of the server `files`; a tool's own name may have slashes too. */
+  /** `files/read` is the tool `read` of the server `files`. The name of a tool may have slashes too. */
   #split(tool: string): [server: string | undefined, name: string] {
     const slash = tool.indexOf('/')
     return slash < 0 ? [undefined, tool] : [tool.slice(0, slash), tool.slice(slash + 1)]
@@ -126,7 +128,7 @@ export class McpServers {
     throw new McpFault('invalid_input', `unknown mcp server "${name}" (available: ${this.names.join(', ')})`)
   }
 
-  /** The one server that has this tool. */
+  /** The only server that has this tool. */
   async #having(tool: string, signal: AbortSignal): Promise<McpServer> {
     const { tools, errors } = await this.discover(undefined, signal)
     const owners = tools.filter(({ name }) => name === tool).map(({ server }) => server)
@@ -156,7 +158,7 @@ export class McpServers {
     }
   }
 
-  /** Ends all connections and every server that we have started. None is opened any more. */
+  /** Closes all connections, and ends all local servers. Opens no further connection. */
   async close(): Promise<void> {
     this.#isClosed = true
     const servers = await this.#servers

@@ -1,10 +1,10 @@
 /**
- * The way to a server that we have started: its standard input and output, a JSON-RPC message a line.
+ * The transport to a local server: its standard input and output, with one JSON-RPC message per line.
  *
- * The SDK's own transport starts the program in our process group, hands it our environment and ends it alone. Here it
- * leads a group of its own, sees only what it was given, and nothing of the group outlives it. Whatever the program
- * writes is bounded: a line that never ends costs it the connection, lines that are no messages are skipped (many a
- * server greets the world on its standard output), of its standard error only the end is kept.
+ * The transport of the SDK starts the program in the process group of the service, passes on the whole environment, and
+ * ends only the program itself. Here the program leads its own process group, gets a minimal environment, and the whole
+ * group is ended. Output is limited: a line that is too long closes the connection, and only the end of standard error
+ * is kept. Lines that are not messages are skipped, because many servers print a greeting.
  */
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import type { FileSink, Subprocess } from 'bun'
@@ -21,7 +21,7 @@ import type { StdioServerConfig } from './config.ts'
 import { McpFault, shortened } from './fault.ts'
 import { MAX_MESSAGE_BYTES } from './limits.ts'
 
-/** Bytes that wait until the program reads its standard input. More means that it does not. */
+/** Maximum bytes that wait for the program to read its standard input. With more, it counts as hung. */
 export const MAX_UNSENT_BYTES = 16 * 1024 * 1024
 
 /** The notifications of servers that this client handles. */
@@ -37,16 +37,16 @@ export interface StdioTransportOptions {
   readonly killGraceMs: number
   /** Called with the pid as soon as there is one. */
   readonly onStarted: (pid: number) => void
-  /** Called when nothing of its group is left. */
+  /** Called when all processes of the group have ended. */
   readonly onEnded: (pid: number) => void
   readonly log: Log
 }
 
 /** The parts of the SDK that the transport needs. */
 export interface AnswerRules {
-  /** Whether it takes `value` for an answer. */
+  /** Whether the SDK accepts `value` as an answer. */
   readonly isRight: (value: unknown) => boolean
-  /** The code of an answer that we make up for one that is wrong. */
+  /** The error code of the answer that replaces an invalid one. */
   readonly faultCode: number
 }
 
@@ -63,9 +63,9 @@ export class StdioTransport implements Transport {
   #unsentBytes = 0
   #isClosing = false
   #ending: Promise<void> | undefined
-  /** Why we ended it, where we did. */
+  /** The reason why the transport ended the program. */
   #fault: string | undefined
-  /** The first line that was no message. */
+  /** The first line that was not a message. */
   #strayLine: string | undefined
 
   constructor(options: StdioTransportOptions, rules: AnswerRules) {
@@ -73,7 +73,10 @@ export class StdioTransport implements Transport {
     this.#rules = rules
   }
 
-  /** The SDK knows by these two that it speaks to a program: one that is silent when probed is of the older era. */
+  /**
+   * The SDK reads these two fields to detect a local program, which is of the older era if it does not answer the
+   * probe.
+   */
   get pid(): number | null {
     return this.#child?.pid ?? null
   }
@@ -93,7 +96,7 @@ export class StdioTransport implements Transport {
     this.#options.onStarted(child.pid)
     const readers = [streamOf(out, child.stdout), streamOf(err, child.stderr)].map((stream) => stream.getReader())
     const receiving = readAll(readers[0]!, (chunk) => this.#receive(chunk)).catch((error) => this.#giveUp(error))
-    // A program that has closed its standard output cannot answer any more.
+    // A program that has closed its standard output can no longer answer.
     void receiving.then(() => this.#endGroup())
     const hearing = readAll(readers[1]!, (chunk) => this.#lastWords.push(chunk)).catch(() => {})
     const reading = Promise.all([receiving, hearing])
@@ -120,7 +123,7 @@ export class StdioTransport implements Transport {
     }
   }
 
-  /** Resolves when nothing of the group is left and all that it said was heard. */
+  /** Resolves when all processes of the group have ended and all their output was read. */
   async #finish(child: Subprocess, reading: Promise<unknown>, readers: readonly Reader[]): Promise<void> {
     await child.exited
     await this.#endGroup()
@@ -142,13 +145,13 @@ export class StdioTransport implements Transport {
       else if (message.id !== undefined) this.onmessage?.(this.#readable(message))
       else if (WANTED_NOTIFICATIONS.has(String(message.method))) {
         this.onmessage?.(message as unknown as JSONRPCMessage)
-        // The SDK hands notifications on a turn later. By then the answer in the next line would have ended the call.
+        // The SDK delivers notifications a turn later. By then, the answer in the next line would have ended the call.
         await nextTurn()
       }
     }
   }
 
-  /** A wrong answer, which nobody would be told of, becomes an error that says so. */
+  /** Replaces an invalid answer, which the SDK would drop, by an error. */
   #readable(message: Record<string, unknown>): JSONRPCMessage {
     const { isRight, faultCode: code } = this.#rules
     const fault = isAnswer(message) ? answerFault(message, isRight) : undefined
@@ -183,7 +186,7 @@ export class StdioTransport implements Transport {
     this.#unsentBytes += line.length
     const stdin: FileSink = child.stdin
     stdin.write(line)
-    // Whether it is read is the server's business; a broken pipe shows as its end.
+    // The server may not read it. A broken pipe shows up as the end of the program.
     Promise.resolve(stdin.flush()).then(
       () => {
         this.#unsentBytes -= line.length
@@ -192,7 +195,7 @@ export class StdioTransport implements Transport {
     )
   }
 
-  /** Ends the program and all that it started. */
+  /** Ends the program and all processes that it started. */
   async close(): Promise<void> {
     await this.#endGroup()
     await this.#finished
@@ -203,14 +206,14 @@ export class StdioTransport implements Transport {
     if (this.#child === undefined) return Promise.resolve()
     const { pid, stdin } = this.#child
     if (this.#ending === undefined) {
-      // Not waited for: it lasts until all is read, and this may be a program that reads nothing.
+      // Does not wait: the program may never read the rest.
       Promise.resolve(stdin.end()).catch(() => {})
       this.#ending = endGroup(pid, this.#options.killGraceMs)
     }
     return this.#ending
   }
 
-  /** Whether it cannot be spoken to any more. */
+  /** Whether the connection is unusable. */
   get isGone(): boolean {
     return this.#isClosing
   }
@@ -237,7 +240,7 @@ function parseMessage(line: string): Record<string, unknown> | undefined {
   return isObject(value) && (value.jsonrpc === '2.0' || isAnswer(value)) ? value : undefined
 }
 
-/** As much of it as is used here: Bun's own type of it has more than those of its streams. */
+/** The used part of a stream reader. The type in Bun has more members than the readers of its streams. */
 interface Reader {
   read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
   cancel(): Promise<unknown>

@@ -1,18 +1,18 @@
 /** Tools of MCP servers, as they are found and as `GET /mcp/tools` lists them. Pure. */
 import type { McpTools } from '../../shared/contract/mcp.ts'
 
-/** A tool and where it is. */
+/** A tool and its server. */
 export interface NamedTool {
   readonly server: string
   readonly name: string
   readonly description?: string
-  /** JSON Schema of its arguments. */
+  /** JSON Schema of the arguments. */
   readonly inputSchema: object
 }
 
 export interface FoundTools {
   readonly tools: readonly NamedTool[]
-  /** Servers that could not be asked, or tools of which were left out, and why. */
+  /** Faults of servers that could not be asked, or of which tools were left out. */
   readonly errors: readonly { readonly server: string; readonly error: string }[]
 }
 

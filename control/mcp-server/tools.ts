@@ -1,4 +1,4 @@
-/** The tools of `POST /mcp`, in the order in which they are listed. Few: hosts put long lists of tools aside. */
+/** The tools of `POST /mcp`, in the order of their list. The list is short, because hosts hide long lists. */
 import type { Tool } from './tool.ts'
 import { answerApprovalTool } from './tools/answer-approval.ts'
 import { cancelTool } from './tools/cancel.ts'
