@@ -210,6 +210,40 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test('a click that is repeated because its answer was lost makes one graph', async () => {
+      const { page, graphId } = await openGraph([{ id: 'breaks', type: 'file', params: {} }], {
+        body: { scope: 'graph', name: 'clicked twice' },
+      })
+      const rerun = page.getByRole('button', { name: 'Rerun what failed' })
+      await rerun.waitFor()
+      let lost = 0
+      await page.route('**/rerun', async (route) => {
+        await route.fetch() // the service has it
+        lost++
+        await route.abort()
+      })
+      await rerun.click()
+      await page.getByText('the service cannot be reached').waitFor()
+      await page.unroute('**/rerun')
+      await rerun.click()
+      await page.waitForURL((url) => !url.hash.includes(graphId))
+      expect(lost).toBe(1)
+      const graphs = await (await control.fetch('/graphs?name=clicked%20twice')).json()
+      expect(graphs).toHaveLength(2)
+      // Answered: the same click again is a new wish.
+      await page.goBack()
+      await page.waitForURL((url) => url.hash.includes(graphId))
+      await rerun.click()
+      await page.waitForURL((url) => !url.hash.includes(graphId))
+      expect(await (await control.fetch('/graphs?name=clicked%20twice')).json()).toHaveLength(3)
+      await page.goto(`${control.url}/#/submit`)
+      const sent = page.waitForRequest((request) => request.method() === 'POST')
+      await page.getByRole('button', { name: 'Submit', exact: true }).click()
+      expect((await sent).headers()['idempotency-key']).toMatch(/^[0-9a-f]{32}$/)
+      await page.locator('.graph-title').waitFor()
+      await closed(page)
+    })
+
     test('a task shows the input that it got, and the condition that it did not meet', async () => {
       const from = { $from: 'list', path: '/result/stdout' }
       const { page } = await openGraph(

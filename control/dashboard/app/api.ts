@@ -1,4 +1,5 @@
 /** How the page asks control. With a token, every request carries it; streams are read by `fetch` for that reason. */
+import type { RequestKey } from '../model/request-key.ts'
 import { takeEarly } from './early-work.ts'
 import { tokenHeaders } from './token.ts'
 
@@ -36,6 +37,20 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
 
 export const getJson = async <T>(path: string, signal?: AbortSignal): Promise<T> =>
   (await request(path, signal === undefined ? {} : { signal })).json() as Promise<T>
+
+/** Posts a request that makes a graph: once, however often it is called until it is answered. Throws `ApiError`. */
+export async function postOnce<T>(key: RequestKey, path: string, body: string): Promise<T> {
+  const headers = { 'idempotency-key': key.of(`${path} ${body}`) }
+  try {
+    const answer = (await (await request(path, { method: 'POST', body, headers })).json()) as T
+    key.answered()
+    return answer
+  } catch (error) {
+    // Refused: nothing was made. A fault of the service, or of a proxy, does not tell.
+    if (error instanceof ApiError && error.status >= 400 && error.status < 500) key.answered()
+    throw error
+  }
+}
 
 /** The text of a stream, in chunks as they come. */
 export async function* textOf(response: Response): AsyncGenerator<string> {

@@ -10,10 +10,11 @@ import { criticalPath } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { hasEnded, LOOK_WORDS, waitingSentence } from '../model/looks.ts'
 import { GRAPH_VIEWS, type GraphPlace, type GraphView as GraphViewName, hashOf } from '../model/place.ts'
+import { RequestKey } from '../model/request-key.ts'
 import { waitingOf } from '../model/waiting.ts'
 import type { GraphSummary, GraphTask } from '../model/wire.ts'
 import { Waterfall } from '../waterfall/waterfall.tsx'
-import { request } from './api.ts'
+import { postOnce, request } from './api.ts'
 import { FailureCard } from './failure-card.tsx'
 import { timeOf } from './graph-list.tsx'
 import { CopyButton, Dialog, Id, Note, StateBar } from './parts.tsx'
@@ -62,12 +63,12 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
     }
   }
   const [isAsking, setIsAsking] = useState(false)
+  const [rerunKey] = useState(() => new RequestKey())
   const rerun = async (from: 'failed' | readonly string[]) => {
     setFault(undefined)
     setIsAsking(true)
     try {
-      const response = await request(`${graphPath}/rerun`, { method: 'POST', body: JSON.stringify({ from }) })
-      const { graph_id } = (await response.json()) as RerunResponse
+      const { graph_id } = await postOnce<RerunResponse>(rerunKey, `${graphPath}/rerun`, JSON.stringify({ from }))
       go({ at: 'graph', graphId: graph_id, view: 'graph', tab: 'overview' })
     } catch (error) {
       setFault((error as Error).message)

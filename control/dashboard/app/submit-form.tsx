@@ -1,6 +1,7 @@
 /** A form that submits a graph, with examples. Ids belong to the graph, so the same graph can be submitted again. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { request } from './api.ts'
+import { RequestKey } from '../model/request-key.ts'
+import { postOnce } from './api.ts'
 import { EXAMPLES } from './examples.ts'
 import { Note } from './parts.tsx'
 
@@ -14,6 +15,7 @@ export function SubmitForm({ onSubmitted }: { onSubmitted: (graphId: string) => 
   const [fault, setFault] = useState<string>()
   const [isSending, setIsSending] = useState(false)
   const [warned, setWarned] = useState<Answer>()
+  const [key] = useState(() => new RequestKey())
   const area = useRef<HTMLTextAreaElement>(null)
   useEffect(() => area.current?.focus(), [])
   const submit = async () => {
@@ -21,7 +23,7 @@ export function SubmitForm({ onSubmitted }: { onSubmitted: (graphId: string) => 
     setIsSending(true)
     try {
       const body = JSON.stringify({ scope: 'graph', ...(JSON.parse(text) as object) })
-      const answer = (await (await request('/tasks', { method: 'POST', body })).json()) as Answer
+      const answer = await postOnce<Answer>(key, '/tasks', body)
       if (answer.warnings === undefined) onSubmitted(answer.graph_id)
       else setWarned(answer)
     } catch (error) {
