@@ -133,6 +133,11 @@ export const controlSettings = {
     max: 100_000,
     help: 'Maximum number of elements of a list for which a task runs (for_each). The task fails with a longer one.',
   }),
+  secretsDir: text({
+    variable: 'SERVICE_SECRETS_DIR',
+    value: 'directory',
+    help: 'Directory with the secrets that shell and cli-skills tasks can ask for by name: a file each. Other users may not read it. Default: the directory of systemd credentials (CREDENTIALS_DIRECTORY). A runtime service started by --with-runtime has the same, unless SERVICE_RUNTIME_SECRETS_DIR is set.',
+  }),
   unknownFields: unknownFieldsSetting,
   allowedHost: hostNames({
     variable: 'SERVICE_ALLOWED_HOSTS',

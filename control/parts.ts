@@ -4,12 +4,13 @@
  *
  * Building takes the lock of the data directory and reads it. It starts no process and opens no socket.
  */
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { claimDataDirectory } from '../shared/data-directory.ts'
 import { LOCK_FILES } from '../shared/directory-lock.ts'
 import { ensureListenable } from '../shared/http-service.ts'
 import type { Log } from '../shared/log.ts'
 import { keepPrivate } from '../shared/private-files.ts'
+import { openSecrets, type SecretsDirectory } from '../shared/secrets-directory.ts'
 import { type ServiceAccess, serviceAccess } from '../shared/service-access.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 import type { StopSignals } from '../shared/stop-signals.ts'
@@ -71,12 +72,13 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     },
     host.log,
   )
+  const secrets = secretsOf(config, host)
   const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
   const addressGuards = {
     callbacks: new AddressGuard({ policy: config.callbackPolicy, flag: 'callback-policy' }),
     http: new AddressGuard({ policy: config.httpPolicy, flag: 'http-policy' }),
   }
-  const local = localExecutors({ config, env: host.env, skills, httpGuard: addressGuards.http, log: host.log })
+  const local = localExecutors({ config, env: host.env, skills, httpGuard: addressGuards.http, secrets, log: host.log })
   const executors = new ExecutorRegistry(local, host.log)
   const callbackSecret = readSecret(config.callbackSecretFile)
   const mcpConfigs = readMcpConfig(config.mcpConfig, host.env)
@@ -192,6 +194,30 @@ function mcpParts(
   return { servers, processes }
 }
 
+/** Files that hold secrets of this service, which no task gets. */
+const ownFiles = ({ tokenFile, callbackSecretFile, mcpConfig }: ControlConfig) => ({
+  'token-file': tokenFile,
+  'callback-secret-file': callbackSecretFile,
+  'mcp-config': mcpConfig,
+})
+
+/** Throws `UsageError`. */
+const secretsOf = (config: ControlConfig, { env }: Pick<Host, 'env'>): SecretsDirectory =>
+  openSecrets({
+    ...{ secretsDir: config.secretsDir, credentialsDir: env.CREDENTIALS_DIRECTORY },
+    ownFiles: ownFiles(config),
+  })
+
+/** Flags with which a runtime service has the same secrets. It gets systemd credentials by its environment. */
+function secretsFlags(config: ControlConfig, env: Host['env']): string[] {
+  const kept = Object.values(ownFiles(config)).filter((path) => path !== '')
+  const dir = env.SERVICE_RUNTIME_SECRETS_DIR || config.secretsDir
+  return [
+    ...(dir === '' ? [] : ['--secrets-dir', resolve(dir)]),
+    ...kept.flatMap((path) => ['--secrets-except', resolve(path)]),
+  ]
+}
+
 /** The executor of `runtime` tasks. `token` is the one that callers of this service send. */
 function runtimeParts(config: ControlConfig, token: string | undefined, { env, log }: Host) {
   const { SERVICE_RUNTIME_TOKEN, SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = env
@@ -204,7 +230,7 @@ function runtimeParts(config: ControlConfig, token: string | undefined, { env, l
     ? new RuntimeChild({
         ...{ service, dataDir, env, log, token: itsToken },
         hasControlToken: token !== undefined,
-        flags: ['--unknown-fields', config.unknownFields],
+        flags: ['--unknown-fields', config.unknownFields, ...secretsFlags(config, env)],
       })
     : undefined
   const defaults = { tenant: SERVICE_RUNTIME_TENANT || undefined, owner: SERVICE_RUNTIME_OWNER || undefined }

@@ -29,4 +29,4 @@ export class Refusal extends ServiceError {
   }
 }
 
-export const invalidInput = (message: string) => new Refusal('invalid_input', message)
+export const invalidInput = (message: string, details: unknown = null) => new Refusal('invalid_input', message, details)

@@ -10,7 +10,7 @@ import { approvalParams } from '../control/executors/approval.ts'
 import { actionInputs } from '../control/operations/action-inputs.ts'
 import { APPROVAL_TYPE } from '../shared/contract/approval.ts'
 import { TaskGraph, TaskInput } from '../shared/contract/control.ts'
-import { publicSchema } from '../shared/openapi/public-schema.ts'
+import { inFull, publicSchema } from '../shared/openapi/public-schema.ts'
 import { FREE_FIELDS } from '../shared/unknown-names.ts'
 
 type Schema = Readonly<Record<string, unknown>>
@@ -92,11 +92,11 @@ export function graphFileSchema(): Schema {
         ],
       },
       placeholder: PLACEHOLDER,
-      [APPROVAL_TYPE]: closed(publicSchema(approvalParams.schema), FREE_FIELDS),
+      [APPROVAL_TYPE]: closed(publicSchema(approvalParams.schema, inFull), FREE_FIELDS),
       ...Object.fromEntries(
         [...TOOLS.map(({ kind }) => kind), 'cli.run' as const].map((kind) => [
           kind,
-          closed(publicSchema(actionInputs[kind]), FREE_FIELDS),
+          closed(publicSchema(actionInputs[kind], inFull), FREE_FIELDS),
         ]),
       ),
     },
@@ -104,7 +104,7 @@ export function graphFileSchema(): Schema {
 }
 
 const properties = (schema: Parameters<typeof publicSchema>[0]) =>
-  publicSchema(schema).properties as Readonly<Record<string, Schema>>
+  publicSchema(schema, inFull).properties as Readonly<Record<string, Schema>>
 
 const parameters = (kind: string): Schema => {
   const schema = orPlaceholder({ $ref: `#/definitions/${kind}` })

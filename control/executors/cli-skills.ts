@@ -6,13 +6,16 @@
  * skill runs.
  */
 import { type Static, Type } from '@sinclair/typebox'
+import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
 import { type CommandOptions, resultOf, runCommand } from './command.ts'
 import { checkCommandInput, commandInputFields } from './command-input.ts'
+import type { CommandSecrets } from './command-secrets.ts'
 import {
   type ExecutableTask,
   type Executor,
   type ExecutorContext,
   invalidInput,
+  type SecretTaking,
   type ToolParameters,
 } from './executor.ts'
 import { checkCommand, type ShellPolicy } from './os/shell-policy.ts'
@@ -50,6 +53,7 @@ export interface CliSkillsResult {
 
 export interface CliSkillsOptions extends CommandOptions {
   readonly policy: ShellPolicy
+  readonly secrets: CommandSecrets
   readonly skills: SkillsDirectory
 }
 
@@ -65,22 +69,28 @@ export class CliSkillsExecutor implements Executor {
     return CLI_SKILLS
   }
 
+  secretsOf(): SecretTaking {
+    return this.#options.secrets.taking
+  }
+
   /** With a skills directory, leaves the check of the name to the attempt, which reads the directory. */
-  checkInput(toolName: string | undefined, input: unknown): void {
+  checkInput(toolName: string | undefined, input: unknown, given?: SecretNames): void {
     const params = cliSkillsParams.parse(input)
-    const { skills, policy } = this.#options
+    const { skills, policy, secrets } = this.#options
     checkCommandInput('cli-skills', params, policy)
+    if (given !== undefined) secrets.check(given)
     const call = callOf(toolName, params)
     if (skills.mayExist) return
     if ('skill' in call) throw unknownSkill(call.skill, [])
     checkCommand(policy, call.command)
   }
 
-  async execute({ toolName, input }: ExecutableTask, context: ExecutorContext): Promise<CliSkillsResult> {
+  async execute({ toolName, input, secrets }: ExecutableTask, context: ExecutorContext): Promise<CliSkillsResult> {
     const params = cliSkillsParams.parse(input)
-    const { args = [], dir, stdin, env } = params
+    const { args = [], dir, stdin } = params
     checkCommandInput('cli-skills', params, this.#options.policy)
     const { name, program } = await this.#programOf(toolName, params)
+    const env = this.#options.secrets.variables(secrets, params.env)
     const ended = await runCommand(
       { command: [program, ...args], dir, stdin, env, mergeStreams: true, maxStreamBytes: MAX_OUTPUT_BYTES },
       this.#options,

@@ -47,7 +47,12 @@ export function checkCommandInput(tool: string, { stdin, env }: CommandInput, po
   } catch (error) {
     throw error instanceof RequestFault ? invalidInput(`parse ${tool} params: ${error.message}`) : error
   }
-  const name = policy === 'open' ? undefined : Object.keys(env).find((each) => CODE_VARIABLES.test(each))
+  checkCodeVariables('env', env, policy)
+}
+
+/** Throws `denied` for a variable among those of the field `at` that would get around the allowlist. */
+export function checkCodeVariables(at: string, variables: object, policy: ShellPolicy): void {
+  const name = policy === 'open' ? undefined : Object.keys(variables).find((each) => CODE_VARIABLES.test(each))
   if (name === undefined) return
-  throw new ExecutionError('denied', `env.${name} cannot be set unless SERVICE_SHELL_POLICY=open lifts the allowlist`)
+  throw new ExecutionError('denied', `${at}.${name} cannot be set unless SERVICE_SHELL_POLICY=open lifts the allowlist`)
 }

@@ -12,6 +12,9 @@ import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import { type Ending, type ProcessGroup, startGroup } from '../../shared/process-group.ts'
 import { ExecutionError, type ExecutorContext, invalidInput } from './executor.ts'
 
+/** Its value names the attempt, in all processes of it. */
+export const ATTEMPT_VARIABLE = 'TASKMILL_ATTEMPT'
+
 /** Settings of all commands of the service. */
 export interface CommandOptions {
   /** Milliseconds between TERM and KILL. */
@@ -92,7 +95,7 @@ function launch({ dir, stdin, env, ...output }: Command, options: CommandOptions
       ...(dir !== undefined && { cwd: dir }),
       ...(stdin !== undefined && { stdin }),
       killGraceMs: options.killGraceMs,
-      env: { ...options.env, ...env, TASKMILL_ATTEMPT: attemptId },
+      env: { ...options.env, ...env, [ATTEMPT_VARIABLE]: attemptId },
     })
   } catch (error) {
     const cause = LAUNCH_FAULTS[systemCodeOf(error) ?? ''] ?? messageOf(error)

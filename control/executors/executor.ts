@@ -10,6 +10,8 @@ import type { BoundedOutput } from '../../shared/bounded-output.ts'
 import type { ErrorCode } from '../../shared/contract/control.ts'
 import type { TaskPlan } from '../../shared/contract/graph-dry-run.ts'
 import type { OpenLog } from '../../shared/log.ts'
+import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
+import type { SecretsDirectory } from '../../shared/secrets-directory.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 
 /** Why an attempt is stopped from outside. `interrupted`: the service stops. */
@@ -28,6 +30,8 @@ export interface ExecutableTask {
   /** Milliseconds for an attempt. Undefined, 0 and negative mean no timeout. The scheduler enforces it. */
   readonly timeout: number | undefined
   readonly annotations: Readonly<Record<string, string>> | undefined
+  /** Names of the secrets that it gets. Only tools that take secrets have tasks with some (`secretsOf`). */
+  readonly secrets?: SecretNames | undefined
 }
 
 export interface ExecutorContext {
@@ -143,7 +147,7 @@ export interface HandingOver {
    * Asks the remote service for the plan of a task. The service stores nothing. Throws its refusal as `ExecutionError`.
    */
   plan?(
-    task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout'>,
+    task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'secrets'>,
     call: { readonly traceId: string; readonly signal: AbortSignal },
   ): Promise<TaskPlan>
   /** Asks the remote service to remove an ended task, at once or as soon as it is reachable. Must not throw. */
@@ -158,8 +162,16 @@ export interface ToolParameters {
   readonly schema: TObject
 }
 
+/** How a tool takes secrets. */
+export interface SecretTaking {
+  /** A secret may go into a file of the workspace. */
+  readonly inFiles: boolean
+  /** Where the executor looks secrets up; undefined if another service does. */
+  readonly directory?: SecretsDirectory
+}
+
 /**
- * Checks of an input at submission. Both methods are optional. They must be synchronous and cheap: they run for every
+ * Checks of an input at submission. All methods are optional. They must be synchronous and cheap: they run for every
  * submitted task, and never for a task that was read from disk.
  */
 export interface InputReview {
@@ -168,7 +180,9 @@ export interface InputReview {
   /**
    * Throws the `ExecutionError` that every attempt would fail with. The task is accepted, with a warning in the answer.
    */
-  checkInput?(toolName: string | undefined, input: unknown): void
+  checkInput?(toolName: string | undefined, input: unknown, secrets?: SecretNames): void
+  /** How a tool takes `secrets`. Undefined if it takes none: a task with secrets is refused at submission. */
+  secretsOf?(toolName: string | undefined): SecretTaking | undefined
 }
 
 /** Executes tasks of one type. */
@@ -197,6 +211,8 @@ export class ExecutionError extends Error {
   readonly source: string | undefined
   /** The end of the output of the attempt. Undefined if the texts of `result` end with it. */
   readonly tail: string | undefined
+  /** No other attempt can end better: the task fails without further attempts. */
+  readonly isFinal: boolean
   constructor(
     readonly code: ErrorCode,
     message: string,
@@ -206,6 +222,7 @@ export class ExecutionError extends Error {
       readonly retryable?: boolean | undefined
       readonly source?: string
       readonly tail?: string | undefined
+      readonly isFinal?: boolean
     } = {},
   ) {
     super(message, options)
@@ -214,6 +231,7 @@ export class ExecutionError extends Error {
     this.retryable = options.retryable
     this.source = options.source
     this.tail = options.tail
+    this.isFinal = options.isFinal === true
   }
 }
 

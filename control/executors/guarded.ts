@@ -8,12 +8,12 @@ import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { ExecutionError, type Executor } from './executor.ts'
 
-type GuardedMethod = 'killRemote' | 'forget' | 'waitingFor' | 'parametersOf' | 'checkInput'
+type GuardedMethod = 'killRemote' | 'forget' | 'waitingFor' | 'parametersOf' | 'checkInput' | 'secretsOf'
 
 /** `executor` with guarded methods. `execute` is not guarded: its errors fail the attempt. */
 export function guarded(executor: Executor, log: Log): Executor {
-  const { killRemote, forget, waitingFor, parametersOf, checkInput } = executor
-  if (!killRemote && !forget && !waitingFor && !parametersOf && !checkInput) return executor
+  const { killRemote, forget, waitingFor, parametersOf, checkInput, secretsOf } = executor
+  if (!killRemote && !forget && !waitingFor && !parametersOf && !checkInput && !secretsOf) return executor
   const broke = (method: GuardedMethod, error: unknown, fields: object = {}) =>
     log.error('executor broke', { type: executor.type, ...fields, in: method, cause: stackOf(error) })
   // A review calls the method for each task of a graph, so only its first mistake is logged.
@@ -63,10 +63,17 @@ export function guarded(executor: Executor, log: Log): Executor {
         return parameters instanceof Promise ? undefined : parameters
       },
     }),
-    ...(checkInput && {
-      checkInput: (toolName, input) =>
+    ...(secretsOf && {
+      secretsOf: (toolName) =>
         attempt(
-          () => checkInput.call(executor, toolName, input),
+          () => secretsOf.call(executor, toolName),
+          (error) => brokeReview('secretsOf', error),
+        ),
+    }),
+    ...(checkInput && {
+      checkInput: (...given) =>
+        attempt(
+          () => checkInput.call(executor, ...given),
           (error) => {
             if (error instanceof ExecutionError) throw error
             brokeReview('checkInput', error)

@@ -34,7 +34,8 @@ const executing = (executor: AnyExecutor, execute: Execute): Executor => ({
   ...(executor.readLog && { readLog: executor.readLog.bind(executor) }),
   ...(executor.plan && { plan: async (task, call) => executor.plan!(task, call) }),
   ...(executor.parametersOf && { parametersOf: (toolName) => executor.parametersOf?.(toolName) }),
-  ...(executor.checkInput && { checkInput: (toolName, input) => executor.checkInput?.(toolName, input) }),
+  ...(executor.checkInput && { checkInput: (...given) => executor.checkInput?.(...given) }),
+  ...(executor.secretsOf && { secretsOf: (toolName) => executor.secretsOf?.(toolName) }),
   ...(executor.forget && { forget: (task) => executor.forget?.(task) }),
 })
 
@@ -70,10 +71,11 @@ async function runWithHooks(
 
 /** A copy of `task` with another input. The task itself belongs to the scheduler and keeps the submitted input. */
 export const withInput = (
-  { id, type, toolName, timeout, annotations }: ExecutableTask,
+  { id, type, toolName, timeout, annotations, secrets }: ExecutableTask,
   input: unknown,
 ): ExecutableTask => ({
   ...{ id, type, toolName, timeout, annotations, input },
+  ...(secrets !== undefined && { secrets }),
 })
 
 /** The result of `hook`. An error other than `ExecutionError` is a bug, so its message gets the name of the hook. */

@@ -3,10 +3,12 @@
  * processes.
  */
 import type { Log } from '../../shared/log.ts'
+import type { SecretsDirectory } from '../../shared/secrets-directory.ts'
 import type { ControlConfig } from '../config.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
 import { approval } from './approval.ts'
 import { CliSkillsExecutor } from './cli-skills.ts'
+import { CommandSecrets } from './command-secrets.ts'
 import type { Executor } from './executor.ts'
 import { dns } from './os/dns.ts'
 import { file } from './os/file.ts'
@@ -28,14 +30,23 @@ export interface LocalExecutorsOptions {
   readonly skills: SkillsDirectory
   /** Decides which addresses http tasks may connect to. */
   readonly httpGuard: AddressGuard
+  readonly secrets: SecretsDirectory
   readonly log: Log
 }
 
 /** The executors of this machine, by category. Add a custom executor to this list: docs/executors.md. */
-export function localExecutors({ config, env, skills, httpGuard, log }: LocalExecutorsOptions): Executor[] {
+export function localExecutors({
+  config,
+  env,
+  skills,
+  httpGuard,
+  secrets: directory,
+  log,
+}: LocalExecutorsOptions): Executor[] {
   const root = new FileRoot(config.fileRoot === '' ? undefined : config.fileRoot)
   const policy = shellPolicy(env.SERVICE_SHELL_POLICY, log)
-  const commands = { policy, killGraceMs: config.killGrace, env: taskEnvironment(env) } as const
+  const secrets = new CommandSecrets(directory, policy)
+  const commands = { policy, secrets, killGraceMs: config.killGrace, env: taskEnvironment(env) } as const
   return [
     new OsExecutor([shell(commands), file(root), http({ root, guard: httpGuard }), dns(), tcp, sleep, noop]),
     new CliSkillsExecutor({ ...commands, skills }),

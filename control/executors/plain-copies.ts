@@ -84,6 +84,8 @@ export interface FailureCopy {
   readonly tail?: string
   /** Whether the executor has a bug, as opposed to a failed task. */
   readonly isBroken: boolean
+  /** No other attempt can end better. */
+  readonly isFinal?: boolean
 }
 
 export function copyFailure(error: unknown): FailureCopy {
@@ -115,6 +117,7 @@ function knownFailure(error: ExecutionError): FailureCopy {
   }
   return {
     ...{ failure, isBroken: false },
+    ...(error.isFinal === true && { isFinal: true }),
     ...valueAs('result', result),
     ...(typeof tail === 'string' && { tail: tailOf(tail) }),
   }

@@ -7,6 +7,7 @@
 
 import type { AttemptRecord, ProgressEntry, ReusedFrom } from '../../shared/contract/control.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
+import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
 import { type RunRule, runRule, type SkipStanding } from './conditions.ts'
 import type { Failure } from './failure.ts'
 import { type FanOut, fanOut } from './fan-out.ts'
@@ -20,6 +21,7 @@ export interface TaskOptions<Expansion = unknown> {
   /** Milliseconds. */
   readonly timeout: number | undefined
   readonly annotations: Readonly<Record<string, string>> | undefined
+  readonly secrets: SecretNames | undefined
   readonly rule: RunRule | undefined
   readonly retries: RetryRule | undefined
   readonly fanOut: FanOut | undefined
@@ -31,6 +33,7 @@ const NO_OPTIONS: TaskOptions<never> = {
   retry: 0,
   timeout: undefined,
   annotations: undefined,
+  secrets: undefined,
   rule: undefined,
   retries: undefined,
   fanOut: undefined,
@@ -38,16 +41,17 @@ const NO_OPTIONS: TaskOptions<never> = {
 }
 
 export function taskOptions(task: ValidTask): TaskOptions<never> {
-  const { retry, timeout, annotations } = task
+  const { retry, timeout, annotations, secrets } = task
   const rule = runRule(task)
   const retries = retryRule(task)
   const fan = fanOut(task)
-  const isPlain = rule === undefined && retries === undefined && fan === undefined
+  const isPlain = rule === undefined && retries === undefined && fan === undefined && secrets == null
   if (isPlain && !retry && timeout == null && annotations == null) return NO_OPTIONS
   return {
     retry: retry ?? 0,
     timeout: timeout ?? undefined,
     annotations: annotations ?? undefined,
+    secrets: secrets ?? undefined,
     rule,
     retries,
     fanOut: fan,

@@ -13,6 +13,7 @@ import type { AttemptRecord, ProgressEntry, ReusedFrom, RunStatus } from '../../
 import type { RunIf } from '../../shared/contract/run-if.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
+import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { ColdFields, type Handle, type TaskOptions, taskOptions } from './cold-fields.ts'
 import type { RunRule, SkipStanding } from './conditions.ts'
@@ -340,6 +341,11 @@ export class Task {
 
   set expansion(expansion: TaskExpansion | undefined) {
     if (expansion !== this.expansion) this.#ensureCold().expansion = expansion
+  }
+
+  /** Names of the secrets that it gets; never values. */
+  get secrets(): SecretNames | undefined {
+    return this.#options.secrets
   }
 
   /** When the task runs, and the effect of its failure. Undefined for most tasks. */

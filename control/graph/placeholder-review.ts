@@ -9,10 +9,12 @@ import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import { checkReferences, type TaskReference } from './ancestors.ts'
 import { listSource } from './fan-out.ts'
 import { childHint, type FanOutTasks } from './fan-out-review.ts'
+import { normalizeTool } from './normalize.ts'
 import { missingParameters, type Parameters, parameterBytes, UnknownParameters } from './parameters.ts'
 import { fill, findPlaceholders, type Path, type Place, pathText } from './placeholders.ts'
 import type { Report } from './report.ts'
 import { ResolvedSize } from './resolved-size.ts'
+import { placeholderFault } from './task-secrets.ts'
 import type { CheckedTasks, ValidTask } from './validate.ts'
 import { operandFault, whenIn } from './when.ts'
 
@@ -49,7 +51,13 @@ export function* reviewPlaceholders(
         report(`task ${id}: ${pathText(field, path)}: ${text}`, id)
         yield
       }
+      const { type } = normalizeTool(task.type ?? '', task.tool_name ?? undefined)
       for (const { path, placeholder } of places) {
+        const misplaced = placeholderFault(type, path)
+        if (misplaced !== undefined) {
+          report(`task ${id}: ${pathText(field, path)}: ${misplaced}`, id)
+          yield
+        }
         if (placeholder.kind === 'reference') references.push({ position, id: placeholder.reference.id })
         if ((placeholder.kind === 'item' || placeholder.kind === 'index') && task.for_each == null) {
           report(

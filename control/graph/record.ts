@@ -63,6 +63,7 @@ function recordOf(
   if (retries?.retry_on !== undefined) record.retry_on = retries.retry_on
   if (retries?.backoff !== undefined) record.backoff = retries.backoff
   if (task.timeout !== undefined) record.timeout = task.timeout
+  if (task.secrets !== undefined) record.secrets = task.secrets
   if (task.annotations !== undefined) record.annotations = task.annotations
   record.graph_id = task.graph.id
   if (childOf !== undefined) {

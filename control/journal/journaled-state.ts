@@ -68,6 +68,7 @@ export type HiddenRecord = Pick<
   | 'retry_on'
   | 'backoff'
   | 'timeout'
+  | 'secrets'
   | 'annotations'
   | 'graph_id'
   | 'trace_id'
@@ -242,7 +243,7 @@ function restOf(task: Task): Rest {
 
 function hiddenRecord(task: Task): HiddenRecord {
   const { type, tool_name, params, input, retry, retry_on, backoff, timeout, ...more } = wholeRecord(task)
-  const { annotations, graph_id, created_at } = more
+  const { secrets, annotations, graph_id, created_at } = more
   return {
     ...{ type, retry, graph_id, created_at, trace_id: task.graph.traceId },
     ...(tool_name !== undefined && { tool_name }),
@@ -251,6 +252,7 @@ function hiddenRecord(task: Task): HiddenRecord {
     ...(retry_on !== undefined && { retry_on: [...retry_on] }),
     ...(backoff !== undefined && { backoff }),
     ...(timeout !== undefined && { timeout }),
+    ...(secrets !== undefined && { secrets }),
     ...(annotations !== undefined && { annotations }),
     ...(task.graph.options !== NO_GRAPH_OPTIONS && { graph: task.graph.options }),
   }

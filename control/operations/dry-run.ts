@@ -80,6 +80,7 @@ function* examine(parts: DryRunParts, encoded: EncodedGraph, { report }: Faults)
   try {
     const { decoded, checked, reviewed, known, warnings } = yield* checkGraph(parts, encoded, {
       report,
+      missingSecrets: 'report',
       *toReview({ incomplete }, { tasks }) {
         const reviewable: { inputs: ValidTask[]; tasks: ReviewedTask[] } = { inputs: [], tasks: [] }
         yield* inRanges(tasks.length, (from, to) => {

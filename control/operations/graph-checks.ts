@@ -18,7 +18,7 @@ import type { Report } from '../graph/report.ts'
 import { type CheckedTasks, checkTasks, type ValidTask } from '../graph/validate.ts'
 import { tooLongText } from '../scheduler/fan-out-list.ts'
 import type { Retention } from '../store/retention.ts'
-import { type ReviewedTask, type Reviewer, reviewGraph, withKnownInputs } from './review.ts'
+import { type MissingSecrets, type ReviewedTask, type Reviewer, reviewGraph, withKnownInputs } from './review.ts'
 
 export interface GraphCheckParts extends Reviewer {
   readonly retention: Pick<Retention, 'checkSize'>
@@ -46,6 +46,8 @@ export interface Reviewable {
 
 export interface Checking<R extends Reviewable> {
   readonly report: Report
+  /** Default: a missing secret is a warning. */
+  readonly missingSecrets?: MissingSecrets
   /** The tasks to review. Called after the structure of the graph was checked. */
   toReview(decoded: DecodedGraph, checked: CheckedTasks, known: KnownInputs): Steps<R>
 }
@@ -63,7 +65,7 @@ export interface GraphCheckFindings<R extends Reviewable> {
 export function* checkGraph<R extends Reviewable>(
   parts: GraphCheckParts,
   { body, graph }: EncodedGraph,
-  { report, toReview }: Checking<R>,
+  { report, missingSecrets, toReview }: Checking<R>,
 ): Steps<GraphCheckFindings<R>> {
   const checkSize = (count: number) => parts.retention.checkSize(count)
   const decoded = yield* graph === undefined
@@ -78,7 +80,8 @@ export function* checkGraph<R extends Reviewable>(
   const known = mayHavePlaceholders ? yield* reviewPlaceholders(checked, params, fanOuts, report) : NO_PLACEHOLDERS
   const reviewed = yield* toReview(decoded, checked, known)
   const submitted = { fields: decoded.fields, inputs: reviewed.inputs }
-  const warnings = yield* reviewGraph(parts, submitted, withKnownInputs(reviewed.tasks, reviewed.inputs, known), report)
+  const tasks = withKnownInputs(reviewed.tasks, reviewed.inputs, known)
+  const warnings = yield* reviewGraph(parts, submitted, tasks, report, missingSecrets)
   for (const warning of fanOutWarnings(fanOuts, params, parts.maxFanOut)) {
     if (warnings.length < MAX_SUBMIT_WARNINGS) warnings.push(warning)
   }

@@ -20,7 +20,7 @@ import type { TaskStore } from '../store/tasks.ts'
 import { checkGraph, type EncodedGraph, type GraphCheckParts } from './graph-checks.ts'
 import { idList } from './id-list.ts'
 import type { Readiness } from './readiness.ts'
-import { reviewInputs } from './review.ts'
+import { newFindings, reviewInputs } from './review.ts'
 
 export interface IntakeParts extends GraphCheckParts {
   readonly store: TaskStore
@@ -121,10 +121,10 @@ function checkSmall(
   reportHiddenValues(valid.tasks, refuse, 0, valid.tasks.length)
   const graph = new Graph(newIdentity(store, traceId, valid.options), valid.edges)
   graph.add(valid.tasks, 0, valid.tasks.length)
-  const warnings: SubmitWarning[] = []
-  reviewInputs(parts, graph.tasks, { report: refuse, warnings }, 0, graph.tasks.length)
+  const findings = newFindings(parts, refuse)
+  reviewInputs(parts, graph.tasks, findings, 0, graph.tasks.length)
   store.claimNow(graph)
-  return { graph, ids: JSON.stringify(graph.tasks.map(({ id }) => id)), warnings }
+  return { graph, ids: JSON.stringify(graph.tasks.map(({ id }) => id)), warnings: findings.warnings }
 }
 
 function* check(

@@ -50,7 +50,9 @@ async function planOf(
   if (!isWhole) return NOT_KNOWN_YET
   if (call.signal.aborted) return NO_ANSWER
   try {
-    return await executors.get(type)!.plan!({ toolName, input, timeout: task.timeout ?? undefined }, call)
+    const { timeout, secrets } = task
+    const asked = { toolName, input, timeout: timeout ?? undefined, secrets: secrets ?? undefined }
+    return await executors.get(type)!.plan!(asked, call)
   } catch (error) {
     return call.signal.aborted ? NO_ANSWER : { error: messageOf(error) }
   }

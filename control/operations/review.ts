@@ -19,6 +19,7 @@ import { normalizeTool } from '../graph/normalize.ts'
 import type { KnownInputs } from '../graph/placeholder-review.ts'
 import type { Report } from '../graph/report.ts'
 import type { ValidTask } from '../graph/validate.ts'
+import { SecretsReview } from './secrets-review.ts'
 
 export interface Reviewer {
   readonly executors: ExecutorRegistry
@@ -26,7 +27,7 @@ export interface Reviewer {
 }
 
 /** The members of a task that a review reads. */
-export type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input'> & {
+export type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input' | 'secrets'> & {
   /** Null replaces unknown values of placeholders; only the names of parameters are reviewed. */
   readonly isPartial?: boolean
 }
@@ -40,14 +41,15 @@ export const withKnownInputs = (
   known.size === 0
     ? tasks
     : tasks.map((task, i) => {
-        const { id, type, toolName } = task
+        const { id, type, toolName, secrets } = task
         const { input, isWhole } = known.get(inputs[i]!) ?? {}
-        return isWhole === undefined ? task : { id, type, toolName, input, isPartial: !isWhole }
+        return isWhole === undefined ? task : { id, type, toolName, input, secrets, isPartial: !isWhole }
       })
 
 /** A submitted task as its executor would see it. */
-export function reviewedTask({ id, type, tool_name, params, input }: ValidTask): ReviewedTask {
-  return { id, ...normalizeTool(type, tool_name ?? undefined), input: input ?? params ?? undefined }
+export function reviewedTask({ id, type, tool_name, params, input, secrets }: ValidTask): ReviewedTask {
+  const tool = normalizeTool(type, tool_name ?? undefined)
+  return { id, ...tool, input: input ?? params ?? undefined, secrets: secrets ?? undefined }
 }
 
 /** A submitted graph. */
@@ -58,18 +60,19 @@ interface Submitted {
   readonly inputs: readonly TaskInput[]
 }
 
-/** Reports unknown fields, then unknown parameters. Returns the warnings. */
+/** Reports unknown fields, then the wrong secrets and unknown parameters of each task. Returns the warnings. */
 export function* reviewGraph(
   reviewer: Reviewer,
   { fields, inputs }: Submitted,
   tasks: readonly ReviewedTask[],
   report: Report,
+  missingSecrets: MissingSecrets = 'warn',
 ): Steps<SubmitWarning[]> {
   if (reviewer.unknownFields === 'refuse') {
     for (const fault of graphFieldFaults(fields)) report(fault)
     yield* inRanges(tasks.length, (from, to) => reportTaskFields(reviewer, inputs, tasks, report, from, to))
   }
-  const findings = { report, warnings: [] }
+  const findings = newFindings(reviewer, report, missingSecrets)
   yield* inRanges(tasks.length, (from, to) => reviewInputs(reviewer, tasks, findings, from, to))
   return findings.warnings
 }
@@ -93,34 +96,66 @@ function reportTaskFields(
   }
 }
 
+/** What a review does with a secret that is missing. A submission warns, because the secret may be there in time. */
+export type MissingSecrets = 'warn' | 'report'
+
 /** Collects the findings of a review. */
 export interface ReviewFindings {
   readonly report: Report
   /** At most `MAX_SUBMIT_WARNINGS`. */
   readonly warnings: SubmitWarning[]
+  readonly secrets: SecretsReview
+  readonly missingSecrets: MissingSecrets
 }
 
-/** Reports unknown parameters of the tasks `from` to `to`, and adds warnings. */
+export const newFindings = (
+  { executors }: Reviewer,
+  report: Report,
+  missingSecrets: MissingSecrets = 'warn',
+): ReviewFindings => ({ report, warnings: [], secrets: new SecretsReview(executors), missingSecrets })
+
+/** Reports wrong secrets and unknown parameters of the tasks `from` to `to`, and adds warnings. */
 export function reviewInputs(
   { executors, unknownFields }: Reviewer,
   tasks: readonly ReviewedTask[],
-  { report, warnings }: ReviewFindings,
+  findings: ReviewFindings,
   from: number,
   to: number,
 ): void {
+  const { report, warnings } = findings
   for (let i = from; i < to; i++) {
-    const { id, type, toolName, input, isPartial } = tasks[i]!
+    const { id, type, toolName, input, secrets, isPartial } = tasks[i]!
     const executor = executors.get(type)
     if (executor === undefined) continue
+    if (secrets !== undefined && !areSecretsSound(tasks[i]!, findings)) continue
     if (unknownFields === 'refuse') reportParameters(executor.parametersOf?.(toolName), input, id, report)
     if (isPartial || executor.checkInput === undefined || warnings.length === MAX_SUBMIT_WARNINGS) continue
     try {
-      executor.checkInput(toolName, input)
+      executor.checkInput(toolName, input, secrets)
     } catch (error) {
       if (!(error instanceof ExecutionError)) throw error
-      warnings.push({ task_id: id, message: error.message.slice(0, MAX_WARNING_CHARACTERS) })
+      warn(warnings, id, error.message)
     }
   }
+}
+
+function warn(warnings: SubmitWarning[], task_id: string, message: string): void {
+  if (warnings.length < MAX_SUBMIT_WARNINGS)
+    warnings.push({ task_id, message: message.slice(0, MAX_WARNING_CHARACTERS) })
+}
+
+/** Reports what is wrong with the secrets of a task, and which of them are missing. False if the task cannot have them. */
+function areSecretsSound(task: ReviewedTask, { report, warnings, secrets, missingSecrets }: ReviewFindings): boolean {
+  const fault = secrets.faultOf(task)
+  if (fault !== undefined) {
+    report(fault, task.id)
+    return false
+  }
+  for (const text of secrets.missing(task)) {
+    if (missingSecrets === 'report') report(`task ${task.id}: ${text}`, task.id)
+    else warn(warnings, task.id, text)
+  }
+  return true
 }
 
 function reportParameters(parameters: ToolParameters | undefined, input: unknown, id: string, report: Report): void {

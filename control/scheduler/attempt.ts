@@ -279,13 +279,13 @@ export class Attempt implements ExecutorContext {
   #failed(error: unknown): AttemptOutcome {
     clearTimeout(this.#timer)
     if (this.#isUnrecorded) return { kind: 'unrecorded' }
-    const { failure, result, tail, isBroken } = copyFailure(error)
+    const { failure, result, tail, isBroken, isFinal = this.#isUncalled } = copyFailure(error)
     if (this.#stopReason !== undefined) return this.#stopped(result, tail)
     if (isBroken) return this.#broke(failure, error)
     if (this.#wasTimedOut(failure)) return this.#timedOut(result, tail)
     if (this.#fault !== undefined)
       return this.#broke(internal(`${this.#fault} (the attempt failed: ${failure.message})`))
-    return { kind: 'failure', failure, ...outputOf(result, tail), ...(this.#isUncalled && { isFinal: true }) }
+    return { kind: 'failure', failure, ...outputOf(result, tail), ...(isFinal && { isFinal }) }
   }
 
   /** The outcome after a defect of the executor. `error` is the thrown value, if it threw one. */

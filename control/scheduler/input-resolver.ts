@@ -19,6 +19,7 @@ import { placeOf, type Reference, referencedValue } from '../graph/references.ts
 import { digestToKeep, isKeptWhole } from '../graph/resolved-input.ts'
 import { ResolvedSize } from '../graph/resolved-size.ts'
 import { LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'
+import { referencedSecretsFault } from '../graph/task-secrets.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
 import { parseMembers, parseObjectWithArrays } from '../json/large-json.ts'
 import { jsonBytes } from '../json/pieces.ts'
@@ -130,6 +131,8 @@ export class InputResolver {
     const { task, field, places, values } = filling
     throwIfEnded(filling)
     const input = yield* fill(task.input, places, values)
+    const fault = referencedSecretsFault(task.type, places, input)
+    if (fault !== undefined) throw invalidInput(`${field}: ${fault}`)
     if (!isWithinDepth(input)) {
       throw invalidInput(`${field}: nested deeper than ${MAX_JSON_DEPTH} levels with the values of its references`)
     }

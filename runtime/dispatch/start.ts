@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf } from '../../shared/errors.ts'
+import { OF_SECRETS } from '../../shared/runtime-request/secrets.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { SecretValues } from '../../shared/secret-values.ts'
 import { SecretFault } from '../../shared/secrets-directory.ts'
@@ -139,5 +140,5 @@ const setupFailed = (lost: string): TaskError => ({
 
 const cannotStart = (cause: unknown): TaskError =>
   cause instanceof SecretFault
-    ? { code: 'invalid_input', message: cause.message }
+    ? { code: 'invalid_input', message: cause.message, details: OF_SECRETS }
     : { code: 'launch_failed', message: `cannot start the launcher of the task: ${messageOf(cause)}` }

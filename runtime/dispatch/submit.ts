@@ -6,6 +6,7 @@
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf, ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import { OF_SECRETS } from '../../shared/runtime-request/secrets.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import { SecretFault } from '../../shared/secrets-directory.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
@@ -132,7 +133,7 @@ export class Submissions {
     try {
       this.#options.secrets.values(secrets, execution)
     } catch (error) {
-      throw error instanceof SecretFault ? invalidInput(error.message) : error
+      throw error instanceof SecretFault ? invalidInput(error.message, OF_SECRETS) : error
     }
   }
 

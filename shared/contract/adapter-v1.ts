@@ -32,7 +32,7 @@ export type ActionKind = (typeof ACTION_KINDS)[number]
 
 const optionalText = (description: string) => Type.Optional(Type.String({ expected: 'string', description }))
 
-const { depends_on, retry, timeout } = TaskInput.properties
+const { depends_on, retry, timeout, secrets } = TaskInput.properties
 
 export const AgentAction = Type.Object({
   kind: optionalText('The action kind or an alias, in upper or lower case. Required.'),
@@ -43,6 +43,7 @@ export const AgentAction = Type.Object({
   depends_on,
   retry,
   timeout,
+  secrets,
 })
 
 export const AgentActionRequest = Type.Object({

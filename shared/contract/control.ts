@@ -8,6 +8,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { count, flag, type Immutable, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { CALLBACK_EVENTS, GraphCallback } from './callbacks.ts'
 import { RUN_IFS } from './run-if.ts'
+import { MAX_SECRETS, secretMap } from './secrets.ts'
 import { stringMap } from './string-map.ts'
 import { TASK_STATUSES } from './task-status.ts'
 import { Waiting } from './waiting.ts'
@@ -149,6 +150,11 @@ export const TaskInput = Type.Object({
     Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
     'integer',
     'Milliseconds for each attempt; 0, negative or absent: no timeout.',
+  ),
+  secrets: orNull(
+    secretMap({ maxProperties: MAX_SECRETS }),
+    `object of at most ${MAX_SECRETS} secrets, each a name (a string, no placeholder) or an object with name and file`,
+    'Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}. A runtime task may have {"name", "file"}: the value in a file, and its path in the variable.',
   ),
   annotations: orNull(stringMap(), 'object of strings', 'Kept with the task, unread.'),
 })
@@ -329,6 +335,7 @@ export const TaskRecord = Type.Object(
     retry_on: maybe(Type.Array(oneOf(ERROR_CODES, 'An error code.'), { description: 'As submitted. Absent: all.' })),
     backoff: maybe(Backoff),
     timeout: maybe(Type.Integer({ description: 'Milliseconds for each attempt; 0 or less: no limit.' })),
+    secrets: maybe(secretMap({ description: 'As submitted: names, never values.' })),
     annotations: maybe(textMap('As submitted.')),
     graph_id: text('Id of its graph.'),
     parent: maybe(text('Of a child: id of the task with for_each.')),

@@ -43,7 +43,7 @@ const taskIds = Type.Optional(
 
 const graphId = (description: string) => Type.Optional(filledText(description))
 
-const { retry, timeout } = TaskInput.properties
+const { retry, timeout, secrets } = TaskInput.properties
 
 export const SubmitGraphInput = Type.Object({
   tasks: Type.Array(
@@ -132,6 +132,7 @@ export const RunActionInput = Type.Object({
   action_id: Type.Optional(Type.String({ expected: 'string', description: 'Id of the task. Generated if absent.' })),
   retry,
   timeout,
+  secrets,
   metadata: Type.Optional(
     stringMap({ expected: 'object of strings', description: 'Stored as annotations of the task.' }),
   ),

@@ -2,6 +2,9 @@
 import { type SchemaOptions, Type } from '@sinclair/typebox'
 import { ANY_NAME } from './string-map.ts'
 
+/** Secrets of one task. */
+export const MAX_SECRETS = 64
+
 const SecretName = Type.String({ description: 'Name of the secret.' })
 
 /** A value in a file. */
@@ -15,6 +18,7 @@ export const SecretInFile = Type.Object(
 
 /** The parts of the value of a variable. */
 export const SecretUse = Type.Union([SecretName, SecretInFile], {
+  description: 'Name of the secret, or {"name", "file"}.',
   expected: 'name of a secret (a string, no placeholder), or object with name and file',
 })
 

@@ -15,8 +15,23 @@ type Json = Readonly<Record<string, unknown>>
 /** Makes the public form of a schema at any depth, or something in its place. `form` makes the plain one. */
 type Replace = (schema: Json, form: (schema: Json) => Json) => Json
 
-/** `replace` is asked for the schema and for every schema inside it. */
-export function publicSchema(schema: TSchema, replace: Replace = (inner, form) => form(inner)): Json {
+/**
+ * A choice between values of several types is a description only, because some model providers refuse `anyOf`. The choice
+ * is one that our error texts describe: `expected`.
+ */
+const forModels: Replace = (schema, form) => {
+  const { anyOf, description, expected } = schema
+  const plain = form(schema)
+  return Array.isArray(anyOf) && 'anyOf' in plain && expected !== undefined
+    ? { description: description ?? expected }
+    : plain
+}
+
+/** For readers that know all of JSON Schema: editors, and readers of the OpenAPI document. */
+export const inFull: Replace = (schema, form) => form(schema)
+
+/** `replace` is asked for the schema and for every schema inside it. Default: a form for models. */
+export function publicSchema(schema: TSchema, replace: Replace = forModels): Json {
   const formOf = (inner: Json): Json => replace(inner, (plain) => publicForm(plain, formOf))
   return formOf(schema)
 }

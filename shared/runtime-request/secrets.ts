@@ -2,12 +2,11 @@
  * Secrets of a task: values that a service has, and that the task gets when it starts. A request holds only names. Each
  * value goes into a variable, or into a file of the workspace. Pure.
  */
+import { MAX_SECRETS } from '../contract/secrets.ts'
+import { isObject } from '../json.ts'
 import { requestFault } from './fault.ts'
 import { TASK_MARK } from './task-mark.ts'
 import { checkText, isBlank, shortened } from './text.ts'
-
-/** Secrets of one task. */
-export const MAX_SECRETS = 64
 
 /** Bytes of the path of a file with a secret, and of one name in it. */
 export const MAX_SECRET_FILE_BYTES = 1024
@@ -24,6 +23,11 @@ export type SecretNames = Readonly<Record<string, SecretUse>>
 
 /** A name is that of a file. */
 export const isSecretName = (name: string): boolean => /^[A-Za-z0-9._-]{1,128}$/.test(name) && !/^\.\.?$/.test(name)
+
+/** Details of an error about a secret that a task cannot have: another attempt cannot have it, either. */
+export const OF_SECRETS = { field: 'secrets' } as const
+
+export const isOfSecrets = (details: unknown): boolean => isObject(details) && details.field === OF_SECRETS.field
 
 /** The name of the secret. */
 export const secretNameOf = (use: SecretUse): string => (typeof use === 'string' ? use : use.name)

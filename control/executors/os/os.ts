@@ -1,10 +1,12 @@
 /** The category `os`: built-in tools that work on this machine. A task's `tool_name` picks one. */
 import type { TObject } from '@sinclair/typebox'
+import type { SecretNames } from '../../../shared/runtime-request/secrets.ts'
 import {
   type ExecutableTask,
   type Executor,
   type ExecutorContext,
   invalidInput,
+  type SecretTaking,
   type ToolParameters,
 } from '../executor.ts'
 import type { ToolParams } from '../params.ts'
@@ -14,8 +16,10 @@ export interface OsTool {
   readonly name: string
   readonly params: ToolParams<TObject>
   /** Throws the error that every execution of this input would throw. Default: check against `params`. */
-  checkInput?(input: unknown): void
-  execute(input: unknown, context: ExecutorContext): unknown
+  checkInput?(input: unknown, secrets?: SecretNames): void
+  /** Present if the tool takes secrets. */
+  readonly secrets?: SecretTaking
+  execute(input: unknown, context: ExecutorContext, secrets?: SecretNames): unknown
 }
 
 export class OsExecutor implements Executor {
@@ -34,14 +38,18 @@ export class OsExecutor implements Executor {
     return this.#parameters.get(toolName)
   }
 
-  checkInput(toolName: string | undefined, input: unknown): void {
+  secretsOf(toolName = ''): SecretTaking | undefined {
+    return this.#tools.get(toolName)?.secrets
+  }
+
+  checkInput(toolName: string | undefined, input: unknown, secrets?: SecretNames): void {
     const tool = this.#tool(toolName)
     if (tool.checkInput === undefined) tool.params.parse(input)
-    else tool.checkInput(input)
+    else tool.checkInput(input, secrets)
   }
 
   execute(task: ExecutableTask, context: ExecutorContext): unknown {
-    return this.#tool(task.toolName).execute(task.input, context)
+    return this.#tool(task.toolName).execute(task.input, context, task.secrets)
   }
 
   #tool(name = ''): OsTool {

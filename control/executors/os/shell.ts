@@ -4,8 +4,10 @@
  * Only the first MiB of each stream is kept.
  */
 import { type Static, Type } from '@sinclair/typebox'
+import type { SecretNames } from '../../../shared/runtime-request/secrets.ts'
 import { type CommandOptions, resultOf, runCommand } from '../command.ts'
 import { checkCommandInput, commandInputFields } from '../command-input.ts'
+import type { CommandSecrets } from '../command-secrets.ts'
 import { type ExecutorContext, invalidInput } from '../executor.ts'
 import { ToolParams } from '../params.ts'
 import type { OsTool } from './os.ts'
@@ -69,27 +71,32 @@ export interface ShellResult {
 
 export interface ShellOptions extends CommandOptions {
   readonly policy: ShellPolicy
+  readonly secrets: CommandSecrets
 }
 
 export const shell = (options: ShellOptions): OsTool => ({
   name: 'shell',
   params: shellParams,
-  checkInput: (input) => {
+  secrets: options.secrets.taking,
+  checkInput: (input, secrets) => {
     const params = shellParams.parse(input)
     checkCommandInput('shell', params, options.policy)
+    if (secrets !== undefined) options.secrets.check(secrets)
     commandOf(params, options.policy)
   },
-  execute: (input, context) => runShell(shellParams.parse(input), options, context),
+  execute: (input, context, secrets) => runShell(shellParams.parse(input), secrets, options, context),
 })
 
 async function runShell(
   params: Static<typeof shellParams.schema>,
+  secrets: SecretNames | undefined,
   options: ShellOptions,
   context: ExecutorContext,
 ): Promise<ShellResult> {
   checkCommandInput('shell', params, options.policy)
   const { command, runner } = commandOf(params, options.policy)
-  const { dir, stdin, env } = params
+  const { dir, stdin } = params
+  const env = options.secrets.variables(secrets, params.env)
   const maxStreamBytes = MAX_STREAM_BYTES
   const ended = await runCommand({ command, dir, stdin, env, maxStreamBytes }, options, context)
   const { stdout, stderr, exitCode } = ended

@@ -4,6 +4,7 @@ import { ERROR_CODES, type ErrorCode } from '../../../shared/contract/control.ts
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
 import { isGiven, isObject, jsonOrUndefined } from '../../../shared/json.ts'
+import { isOfSecrets } from '../../../shared/runtime-request/secrets.ts'
 import { tailOf } from '../../../shared/text-tail.ts'
 import { ExecutionError } from '../executor.ts'
 
@@ -35,6 +36,7 @@ export function outcomeOf(status: TaskStatusResponse, runtimeUrl: string): Runti
     tail: lastLines(status),
     // The task was lost in a restart of the runtime service, or another client killed it.
     ...((code === 'internal' || code === 'cancelled') && { retryable: true }),
+    ...(isOfSecrets(error?.details) && { retryable: false, isFinal: true }),
   })
 }
 
@@ -93,6 +95,7 @@ export function failureOf(error: CallFailed): ExecutionError {
     cause: error,
     source: SOURCE,
     retryable: code === '' ? error.statusCode >= 500 : PASSING.has(code),
+    isFinal: isOfSecrets(details),
     details: { status_code: error.statusCode, ...(code !== '' && { code }), ...(isGiven(details) && { details }) },
   })
 }

@@ -11,6 +11,8 @@ import {
   SubmitTaskRequest,
 } from '../../../shared/contract/runtime-request.ts'
 import { isGiven, isObject } from '../../../shared/json.ts'
+import type { SecretNames } from '../../../shared/runtime-request/secrets.ts'
+import { shortened } from '../../../shared/runtime-request/text.ts'
 import { withoutUnknownFields } from '../../../shared/unknown-names.ts'
 import { type ExecutableTask, invalidInput } from '../executor.ts'
 
@@ -45,7 +47,7 @@ export interface RequestOptions {
 
 /** Throws `invalid_input`. */
 export function runtimeRequest(
-  task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout'>,
+  task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'secrets'>,
   { runtimeId, defaults }: RequestOptions,
 ): RuntimeRequest {
   const { task_id: _, ...input } = fieldsOf(task.input, 'params')
@@ -57,6 +59,7 @@ export function runtimeRequest(
   const execution = isGiven(given) ? fieldsOf(given, 'execution') : flat
   if (!isGiven(given)) for (const key of EXECUTION_FIELDS) delete (rest as Record<string, unknown>)[key]
   const limits = limitsOf(rest.limits, task.timeout)
+  const secrets = secretsOf(rest.secrets, task.secrets)
   const context = contextOf(rest.control_context, defaults)
   const { owner } = (context ?? {}) as Fields
   const request = {
@@ -64,6 +67,7 @@ export function runtimeRequest(
     task_id: runtimeId,
     execution: { ...execution, kind: kindOf(task.toolName, execution) },
     ...(limits !== undefined && { limits }),
+    ...(secrets !== undefined && { secrets }),
     ...(context !== undefined && { control_context: context }),
   }
   return {
@@ -102,6 +106,14 @@ function limitsOf(given: unknown, timeout: number | undefined): unknown {
     return isGiven(given) ? given : undefined
   }
   return { ...limits, wall_time_ms: Math.min(timeout + WALL_TIME_BEYOND_TIMEOUT_MS, MAX_WALL_TIME_MS) }
+}
+
+/** Secrets are named beside the parameters, or in them as the runtime service has them. */
+function secretsOf(given: unknown, named: SecretNames | undefined): unknown {
+  if (named === undefined || (isGiven(given) && !isObject(given))) return isGiven(given) ? given : undefined
+  const both = Object.keys(named).find((variable) => isObject(given) && Object.hasOwn(given, variable))
+  if (both === undefined) return { ...(given as Fields | undefined), ...named }
+  throw invalidInput(`secrets.${shortened(both)} is a variable of secrets of its parameters, too`)
 }
 
 function contextOf(given: unknown, { tenant, owner }: ContextDefaults): unknown {

@@ -10,6 +10,7 @@ import type { TaskPlan } from '../../../shared/contract/graph-dry-run.ts'
 import { EXECUTION_KINDS } from '../../../shared/contract/runtime-request.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
 import { isoTime } from '../../../shared/iso-time.ts'
+import type { SecretNames } from '../../../shared/runtime-request/secrets.ts'
 import type { Handle } from '../../graph/cold-fields.ts'
 import { runtimeParameters } from '../../graph/runtime-parameters.ts'
 import type {
@@ -18,6 +19,7 @@ import type {
   ExecutorContext,
   ForgottenTask,
   LogRequest,
+  SecretTaking,
   ToolParameters,
 } from '../executor.ts'
 import type { Orphans } from './orphans.ts'
@@ -77,9 +79,16 @@ export class RuntimeExecutor implements Executor {
     return toolName ? PARAMETERS.get(toolName) : ANY_KIND
   }
 
-  checkInput(toolName: string | undefined, input: unknown): void {
+  secretsOf(): SecretTaking {
+    return { inFiles: true }
+  }
+
+  checkInput(toolName: string | undefined, input: unknown, secrets?: SecretNames): void {
     const { defaults } = this.#options
-    const { body } = runtimeRequest({ toolName, input, timeout: undefined }, { runtimeId: REVIEWED_ID, defaults })
+    const { body } = runtimeRequest(
+      { toolName, input, timeout: undefined, secrets },
+      { runtimeId: REVIEWED_ID, defaults },
+    )
     reviewRequest(body)
   }
 
@@ -117,7 +126,7 @@ export class RuntimeExecutor implements Executor {
   }
 
   async plan(
-    task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout'>,
+    task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'secrets'>,
     { traceId, signal }: Call,
   ): Promise<TaskPlan> {
     const { service, defaults } = this.#options

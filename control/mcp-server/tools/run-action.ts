@@ -15,7 +15,7 @@ export const runActionTool = defineTool({
   answer: RunActionAnswer,
   isDestructive: true,
   async run(
-    { kind, input, tool_name, action_id, retry, timeout, metadata, wait_ms = 10_000 },
+    { kind, input, tool_name, action_id, retry, timeout, secrets, metadata, wait_ms = 10_000 },
     parts,
     context,
   ): Promise<RunActionAnswer> {
@@ -29,6 +29,7 @@ export const runActionTool = defineTool({
         ...(tool_name !== undefined && { tool_name }),
         ...(retry !== undefined && { retry }),
         ...(timeout !== undefined && { timeout }),
+        ...(secrets !== undefined && { secrets }),
       },
     }
     const { tasks, kind: understoodAs, warnings } = await act(parts, { request }, { traceId: context.traceId })

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { existsSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CliSkillsExecutor } from '../../../control/executors/cli-skills.ts'
+import { CommandSecrets } from '../../../control/executors/command-secrets.ts'
 import { ExecutionError, type Executor } from '../../../control/executors/executor.ts'
 import { dns } from '../../../control/executors/os/dns.ts'
 import { file } from '../../../control/executors/os/file.ts'
@@ -22,6 +23,7 @@ import { SkillsDirectory } from '../../../control/executors/skills.ts'
 import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { ChecksumExecutor } from '../../../examples/executors/checksum.ts'
 import { markedProcesses } from '../../../shared/processes.ts'
+import { SecretsDirectory } from '../../../shared/secrets-directory.ts'
 import { type DnsServer, startDnsServer } from '../../support/dns-server.ts'
 import { attemptMark, executableTask, testContext } from '../../support/executor-context.ts'
 import { type FullListener, startFullListener } from '../../support/full-listener.ts'
@@ -73,7 +75,9 @@ beforeAll(async () => {
   names = await startDnsServer({ 'mill.test': { txt: [['flour']] }, 'silent.test': { isSilent: true } })
   full = await startFullListener()
   const root = new FileRoot(temp.path)
-  const commands = { policy: 'open', killGraceMs: 20, env: { PATH: process.env.PATH ?? '/usr/bin:/bin' } } as const
+  const secrets = new CommandSecrets(new SecretsDirectory(''), 'open')
+  const env = { PATH: process.env.PATH ?? '/usr/bin:/bin' }
+  const commands = { policy: 'open', secrets, killGraceMs: 20, env } as const
   const skills = new SkillsDirectory(join(temp.path, 'skills'))
   const guard = new AddressGuard({ policy: 'any', flag: 'http-policy' })
   const tools = [

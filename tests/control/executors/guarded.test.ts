@@ -6,8 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { ExecutionError, type Executor, type ForgottenTask } from '../../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { refuse } from '../../../control/graph/report.ts'
-import { reviewInputs } from '../../../control/operations/review.ts'
-import type { SubmitWarning } from '../../../shared/contract/control.ts'
+import { newFindings, reviewInputs } from '../../../control/operations/review.ts'
 import { nextTurn } from '../../../shared/steps.ts'
 import { executableTask } from '../../support/executor-context.ts'
 import { memoryLog } from '../../support/memory-log.ts'
@@ -55,12 +54,13 @@ describe.each(Object.entries(breaks))('a method that %s', (_, broken) => {
     const { log, lines } = memoryLog()
     const executor = { type: 'test', execute: () => 1, parametersOf: broken, checkInput: broken } as unknown as Executor
     const executors = new ExecutorRegistry([executor], log)
-    const warnings: SubmitWarning[] = []
+    const reviewer = { executors, unknownFields: 'refuse' } as const
+    const findings = newFindings(reviewer, refuse)
     const tasks = Array.from({ length: 5 }, () => executableTask({ type: 'test' }))
-    reviewInputs({ executors, unknownFields: 'refuse' }, tasks, { report: refuse, warnings }, 0, tasks.length)
+    reviewInputs(reviewer, tasks, findings, 0, tasks.length)
     await nextTurn()
     await nextTurn()
-    expect({ warnings, unhandled }).toEqual({ warnings: [], unhandled: [] })
+    expect({ warnings: findings.warnings, unhandled }).toEqual({ warnings: [], unhandled: [] })
     expect(lines().map((line) => line.in)).toEqual(['parametersOf', 'checkInput'])
   })
 })

@@ -1,0 +1,49 @@
+/** The secrets of local commands: variables whose values are read when an attempt starts. */
+import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
+import { shortened } from '../../shared/runtime-request/text.ts'
+import { secretValues } from '../../shared/secret-values.ts'
+import { SecretFault, type SecretsDirectory } from '../../shared/secrets-directory.ts'
+import { ATTEMPT_VARIABLE } from './command.ts'
+import { checkCodeVariables } from './command-input.ts'
+import { ExecutionError, type SecretTaking } from './executor.ts'
+import type { ShellPolicy } from './os/shell-policy.ts'
+
+/** No other attempt can end better. */
+const faulty = (message: string) => new ExecutionError('invalid_input', message, { retryable: false, isFinal: true })
+
+export class CommandSecrets {
+  readonly taking: SecretTaking
+  readonly #directory: SecretsDirectory
+  readonly #policy: ShellPolicy
+
+  constructor(directory: SecretsDirectory, policy: ShellPolicy) {
+    this.taking = { inFiles: false, directory }
+    this.#directory = directory
+    this.#policy = policy
+  }
+
+  /** Throws `invalid_input` for a variable that the command has otherwise, `denied` for one that gets around the allowlist. */
+  check(secrets: SecretNames, env: Readonly<Record<string, string>> = {}): void {
+    for (const [variable, use] of Object.entries(secrets)) {
+      const at = `secrets.${shortened(variable)}`
+      if (variable === ATTEMPT_VARIABLE) {
+        throw faulty(`${at} marks the processes of an attempt and cannot be replaced`)
+      }
+      if (Object.hasOwn(env, variable)) throw faulty(`${at} is a variable of env of its parameters, too`)
+      // Refused at submission; whoever edits a state file gets here.
+      if (typeof use !== 'string') throw faulty(`${at}.file: only a runtime task has a workspace for files`)
+    }
+    checkCodeVariables('secrets', secrets, this.#policy)
+  }
+
+  /** `env` with the values that the secrets have now. Throws what `check` does, and `invalid_input` for a missing secret. */
+  variables(secrets: SecretNames | undefined, env: Readonly<Record<string, string>> | undefined) {
+    if (secrets === undefined) return env
+    this.check(secrets, env)
+    try {
+      return { ...env, ...secretValues(this.#directory, secrets).variables }
+    } catch (error) {
+      throw error instanceof SecretFault ? faulty(error.message) : error
+    }
+  }
+}

@@ -1,0 +1,54 @@
+/** Reviews the `secrets` of a submitted task: whether its executor takes them, and whether they exist. */
+import { secretNameOf } from '../../shared/runtime-request/secrets.ts'
+import { shortened } from '../../shared/runtime-request/text.ts'
+import type { SecretsDirectory } from '../../shared/secrets-directory.ts'
+import type { ExecutableTask } from '../executors/executor.ts'
+import type { ExecutorRegistry } from '../executors/registry.ts'
+import { secretsFault } from '../graph/task-secrets.ts'
+
+type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input' | 'secrets'>
+
+export class SecretsReview {
+  readonly #executors: ExecutorRegistry
+  /** What each directory had when the review first asked: a graph may name a million secrets. */
+  readonly #names = new Map<SecretsDirectory, ReadonlySet<string>>()
+
+  constructor(executors: ExecutorRegistry) {
+    this.#executors = executors
+  }
+
+  /** Why the task cannot have its secrets, whatever the secrets of the service are; undefined if it can. */
+  faultOf({ id, type, toolName, input, secrets }: ReviewedTask): string | undefined {
+    if (secrets === undefined) return undefined
+    const executor = this.#executors.get(type)
+    const taking = executor?.secretsOf?.(toolName)
+    if (taking === undefined) {
+      const label = executor?.parametersOf?.(toolName)?.label ?? type
+      return `task ${id}: ${label} takes no secrets (tasks of type ${this.#takers()} do)`
+    }
+    const fault = secretsFault(secrets, input, taking.inFiles)
+    return fault && `task ${id}: ${fault}`
+  }
+
+  /** What is missing now of the secrets of the task; empty if another service has them. */
+  missing({ type, toolName, secrets = {} }: ReviewedTask): string[] {
+    const directory = this.#executors.get(type)?.secretsOf?.(toolName)?.directory
+    if (directory === undefined) return []
+    const names = this.#namesOf(directory)
+    return Object.entries(secrets).flatMap(([variable, use]) => {
+      const why = directory.whyUnknown(secretNameOf(use), names)
+      return why === undefined ? [] : `secrets.${shortened(variable)}: ${why}`
+    })
+  }
+
+  #namesOf(directory: SecretsDirectory): ReadonlySet<string> {
+    const known = this.#names.get(directory) ?? directory.names()
+    this.#names.set(directory, known)
+    return known
+  }
+
+  #takers(): string {
+    const types = [...this.#executors.types].filter((type) => this.#executors.get(type)?.secretsOf?.(undefined))
+    return ['shell', ...types.sort()].join(', ')
+  }
+}
