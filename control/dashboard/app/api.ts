@@ -1,4 +1,4 @@
-/** How the page asks control. With a token, every request carries it; streams are read by `fetch` for that reason. */
+/** The requests of the page to control. Streams use `fetch` too, because EventSource cannot send a token. */
 import type { RequestKey } from '../model/request-key.ts'
 import { takeEarly } from './early-work.ts'
 import { tokenHeaders } from './token.ts'
@@ -14,7 +14,7 @@ export class ApiError extends Error {
 
 let onUnauthorized: () => void = () => {}
 
-/** `ask` is called when an answer says that a token is needed, or that the one given is wrong. */
+/** Calls `ask` when an answer says that a token is missing or wrong. */
 export const whenUnauthorized = (ask: () => void): void => {
   onUnauthorized = ask
 }
@@ -38,7 +38,7 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
 export const getJson = async <T>(path: string, signal?: AbortSignal): Promise<T> =>
   (await request(path, signal === undefined ? {} : { signal })).json() as Promise<T>
 
-/** Posts a request that makes a graph: once, however often it is called until it is answered. Throws `ApiError`. */
+/** Posts a request that creates a graph. Calls before the answer share an idempotency key. Throws `ApiError`. */
 export async function postOnce<T>(key: RequestKey, path: string, body: string): Promise<T> {
   const headers = { 'idempotency-key': key.of(`${path} ${body}`) }
   try {
@@ -46,13 +46,13 @@ export async function postOnce<T>(key: RequestKey, path: string, body: string): 
     key.answered()
     return answer
   } catch (error) {
-    // Refused: nothing was made. A fault of the service, or of a proxy, does not tell.
+    // A refused request has created nothing. After a fault of the service or of a proxy, that is unknown.
     if (error instanceof ApiError && error.status >= 400 && error.status < 500) key.answered()
     throw error
   }
 }
 
-/** The text of a stream, in chunks as they come. */
+/** Yields the text of a stream in chunks as they arrive. */
 export async function* textOf(response: Response): AsyncGenerator<string> {
   if (response.body === null) return
   const reader = response.body.getReader()
@@ -68,7 +68,7 @@ export async function* textOf(response: Response): AsyncGenerator<string> {
   }
 }
 
-/** The number up to which an answer is true; a stream continues there. */
+/** The number of the last event that an answer includes. A stream continues there. */
 export const seqOf = (response: Response): number => Number(response.headers.get('x-event-seq') ?? 0)
 
 async function errorText(response: Response): Promise<string> {

@@ -1,4 +1,4 @@
-/** The whole page: the bar on top, the list of graphs, and the place where one is. */
+/** The whole page: the bar on top, the list of graphs, and the open place. */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import { GRAPH_VIEWS, placeOf, TASK_TABS } from '../model/place.ts'
@@ -18,7 +18,7 @@ import { useJson } from './use-json.ts'
 import { useNow } from './use-now.ts'
 import { usePlace } from './use-place.ts'
 
-/** Milliseconds between two looks at the capacity of the service, while a graph runs and while none does. */
+/** Milliseconds between two requests for the capacity of the service, while a graph runs and while none does. */
 const CAPACITY_EVERY_MS = 2_000
 const IDLE_CAPACITY_EVERY_MS = 10_000
 
@@ -57,7 +57,7 @@ export function App() {
     document.documentElement.className = `at-${place.at}`
   }, [place.at])
 
-  // The list does not follow while one graph is open, so it is read anew when that one ends.
+  // The list is not followed while one graph is open, so it is read again when that graph ends.
   const openState = watch === undefined ? undefined : `${graphId} ${watch.summary.state}`
   const lastState = useRef<string | undefined>(undefined)
   const { refresh } = listState
@@ -80,7 +80,7 @@ export function App() {
     [graphs, graphId, go],
   )
   useKeys((key) => {
-    const here = placeOf(location.hash) // keys may come faster than the page is drawn
+    const here = placeOf(location.hash) // keys may arrive faster than the page is drawn
     if (key === '/' || key === 'Ctrl+k') setDialog('search')
     else if (key === '?') setDialog('keys')
     else if (key === 'j') step(1)
@@ -172,7 +172,7 @@ const Missing = ({ fault, graphId }: { fault: { status: number; message: string 
   </Welcome>
 )
 
-/** Calls `onKey` for keys that are not typed into a field. It says whether the key meant something. */
+/** Calls `onKey` for keys that are not typed into a field. `onKey` returns whether it has handled the key. */
 function useKeys(onKey: (key: string) => boolean): void {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {

@@ -1,4 +1,4 @@
-/** How full the service is: its slots, and its runtime service. A line for the bar on top, and a panel. */
+/** The load of the service: its slots, and its runtime service. A line for the bar on top, and a panel. */
 import type { ComponentChildren } from 'preact'
 import type { CapacityResponse, RuntimeCapacity } from '../../../shared/contract/capacity.ts'
 import { bytesText, countText } from '../model/amounts.ts'
@@ -11,7 +11,7 @@ const MOST_QUEUED = 1_024
 
 const queuedText = (queued: number): string => (queued < MOST_QUEUED ? String(queued) : `over ${MOST_QUEUED - 1}`)
 
-/** Share from which a meter warns: little is left. */
+/** Share of a capacity from which its meter warns. */
 const NEARLY_FULL = 0.9
 
 export function CapacityLine({ capacity: { slots, runtime } }: { capacity: CapacityResponse }) {

@@ -11,7 +11,7 @@ import { StateIcon } from './state-icon.tsx'
 import { keepToken } from './token.ts'
 import { useTypedDistantTask } from './use-distant-task.ts'
 
-/** Results of each kind. */
+/** Maximum results of each kind. */
 const MAX_RESULTS = 12
 
 /** Finds tasks of the open graph, and graphs. */

@@ -1,4 +1,4 @@
-/** What a service without graphs shows: three ways to submit the first one. */
+/** The page of a service without graphs: three ways to submit the first graph. */
 import { CopyLine } from './parts.tsx'
 
 export function Empty() {

@@ -1,4 +1,4 @@
-/** What broke first, its last words, what it took with it, and what to try next. */
+/** The task that failed first: its last output, the number of skipped tasks, and commands to try next. */
 import { StyledText } from '../log/styled-text.tsx'
 import { type GraphPlace, hashOf } from '../model/place.ts'
 import type { RootCause } from '../model/wire.ts'
@@ -8,7 +8,7 @@ import { StateIcon } from './state-icon.tsx'
 /** The service that the client calls unless it is told otherwise. */
 const CLIENT_DEFAULT = 'http://127.0.0.1:8080'
 
-/** Lines of its last output. */
+/** Maximum lines of the last output. */
 const MAX_TAIL_LINES = 20
 
 export function FailureCard({ cause, place }: { cause: RootCause; place: GraphPlace }) {

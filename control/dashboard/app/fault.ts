@@ -1,4 +1,4 @@
-/** Why something could not be read, as the page shows it. */
+/** The reason why data could not be read, as the page shows it. */
 import { ApiError } from './api.ts'
 
 export interface Fault {

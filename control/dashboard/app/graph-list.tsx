@@ -26,7 +26,7 @@ export interface GraphListProps {
 export const shownGraphs = (graphs: readonly GraphSummary[], query: string): readonly GraphSummary[] =>
   query.trim() === '' ? graphs : search(graphs, query, searchText, graphs.length)
 
-/** What a search looks at: name, id, state and labels. */
+/** The text that a search matches: name, id, state and labels. */
 export const searchText = ({ name, graph_id, state, labels }: GraphSummary): string =>
   [name ?? '', graph_id, state, ...Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`)].join(' ')
 

@@ -33,7 +33,7 @@ const VIEW_WORDS: Readonly<Record<GraphViewName, string>> = {
   table: 'Table',
 }
 
-/** Earlier graphs of the same name that the estimate looks at. */
+/** Number of earlier graphs of the same name for the estimate. */
 const ESTIMATE_FROM = 5
 
 export interface GraphPageProps {
@@ -41,12 +41,12 @@ export interface GraphPageProps {
   readonly place: GraphPlace
   readonly now: number
   readonly go: Go
-  /** What the `c` key asked to cancel. */
+  /** The subject of the open question whether to cancel, after the key `c`. */
   readonly asked: 'graph' | 'task' | undefined
   readonly onAsk: (what: 'graph' | 'task' | undefined) => void
 }
 
-/** Kept while nothing of it changes: the bar on top and the list change more often. */
+/** Rendered only when its properties change. The bar on top and the list change more often. */
 export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked, onAsk }: GraphPageProps) {
   const { summary, tasks, edges } = watch
   const critical = useMemo(() => criticalPath(tasks, edges, now), [tasks, edges])
@@ -160,10 +160,10 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
   )
 })
 
-/** Milliseconds between two looks at a task that is not among those that the page has. */
+/** Milliseconds between two reads of a task that the page does not have. */
 const DISTANT_TASK_EVERY_MS = 2_000
 
-/** A task of the graph. One beyond those that the page has is read by itself. */
+/** A task of the graph. If the page does not have it, reads it. */
 function useTask(watch: GraphWatch, taskId: string | undefined, now: number): GraphTask | undefined {
   const task = taskId === undefined ? undefined : watch.tasks[watch.indexOf.get(taskId) ?? -1]
   const turn = watch.summary.state === 'running' ? Math.floor(now / DISTANT_TASK_EVERY_MS) : 0
@@ -221,7 +221,7 @@ function Head({ watch, now, onCancel, onRerun }: HeadProps) {
   )
 }
 
-/** How long it may still take, from earlier graphs of the same name. */
+/** The estimated rest of the duration, from earlier graphs of the same name. */
 function useTimeLeft({ name, state, created_at, started_at }: GraphSummary, now: number): string | undefined {
   const path =
     name === undefined || state !== 'running'
@@ -240,7 +240,7 @@ function useTimeLeft({ name, state, created_at, started_at }: GraphSummary, now:
 /** One sentence if nothing runs although the graph has not ended. */
 function WhyStill({ watch, now }: { watch: GraphWatch; now: number }) {
   const { counts, state } = watch.summary
-  if (state !== 'running' || watch.isTruncated) return null // tasks that the page does not have may run
+  if (state !== 'running' || watch.isTruncated) return null // other tasks than those of the page may run
   const isMoving = watch.tasks.some((task) => task.status === 'running' && task.waiting === undefined)
   if (isMoving || (counts.cancelling ?? 0) > 0) return null
   const held = watch.tasks

@@ -1,8 +1,8 @@
-/** A JSON value as a tree that opens by keyboard. Long parts are cut and shown on demand. */
+/** A JSON value as a tree that the keyboard can open. Long parts are shown on demand. */
 import { useState } from 'preact/hooks'
 import { bytesText } from '../model/amounts.ts'
 
-/** Entries of one object or array, and characters of one text, that are shown at once. */
+/** Maximum entries of an object or array, and characters of a text, that are shown at once. */
 const MAX_ENTRIES = 100
 const MAX_CHARACTERS = 2_000
 

@@ -1,8 +1,8 @@
 /**
- * One stream of events that lasts: it is opened again where it was when it breaks, also over a restart of the service.
+ * A stream of events that reconnects after a break or a restart of the service, and resumes after the last event.
  *
- * A page has one such stream at a time. A page that is hidden for a while has none: it continues when it is seen again.
- * Browsers allow six connections to a service, so pages in the background must not hold any.
+ * A page has one such stream at a time. A page that is hidden for a while closes it and resumes it when it is visible
+ * again. Browsers allow six connections to a service, so pages in the background must not hold any.
  */
 import { EventText } from '../model/event-text.ts'
 import type { StreamEvent } from '../model/wire.ts'
@@ -15,15 +15,15 @@ export interface Following {
   readonly path: string
   /** Number of the last event seen. */
   readonly after: () => number
-  /** Called at most once a frame, with all events since. */
+  /** Called at most once per frame, with all events since the last call. */
   readonly onEvents: (events: StreamEvent[]) => void
   readonly onState: (state: LiveState) => void
 }
 
-/** Milliseconds hidden before the stream is closed. */
+/** Milliseconds between the hiding of the page and the end of the stream. */
 const CLOSE_AFTER_HIDDEN_MS = 15_000
 
-/** Milliseconds without a sign of life. The service sends one every 15 s. */
+/** Milliseconds without a byte until the stream counts as broken. The service sends a comment every 15 s. */
 const SILENCE_MS = 40_000
 
 const FIRST_PAUSE_MS = 250
@@ -67,7 +67,7 @@ export function followEvents({ path, after, onEvents, onState }: Following): () 
   }
   document.addEventListener('visibilitychange', onVisibility)
 
-  /** Until the time is over, or the page is seen again. */
+  /** Sleeps until the time is up, or the page is visible again. */
   const pause = (ms: number) =>
     new Promise<void>((resolve) => {
       wake = resolve

@@ -1,6 +1,7 @@
 /**
- * Times of the page that measurements read: `performance.getEntriesByName('taskmill:drawn')`. They are those of the place
- * where one is: of a graph, or of the list. Of each name only the newest mark is kept, since a page stays open for long.
+ * Marks times of the page for measurements: `performance.getEntriesByName('taskmill:drawn')`. The marks belong to the
+ * open place, which is a graph or the list. Only the newest mark of each name is kept, because a page stays open for
+ * long.
  */
 
 /** `data`: the answer of the service is read. `drawn`: the first frame that shows it is painted. */
@@ -11,5 +12,5 @@ export function mark(moment: Moment): void {
   performance.mark(moment)
 }
 
-/** To be called from a layout effect: marks the moment after the next frame. */
+/** Marks the moment after the next frame. Called from a layout effect. */
 export const markDrawn = (): void => void requestAnimationFrame(() => setTimeout(() => mark('taskmill:drawn')))

@@ -75,7 +75,7 @@ export function Dialog({
   useLayoutEffect(() => {
     dialog.current?.showModal()
   }, [])
-  // At once: the browser tells only later that a dialog is closed, and the next key may come before.
+  // The browser reports the end of a dialog later, and the next key may arrive before that.
   const close = () => {
     if (isClosed.current) return
     isClosed.current = true

@@ -1,4 +1,4 @@
-/** The service itself: whether it is ready, how full it is, what it has done since its start. */
+/** The page of the service: readiness, load, and counts since its start. */
 
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import type { HealthResponse, MetricsResponse } from '../../../shared/contract/control.ts'
@@ -8,7 +8,7 @@ import { Note } from './parts.tsx'
 import { useJson } from './use-json.ts'
 
 export function ServicePage({ now, capacity }: { now: number; capacity: CapacityResponse | undefined }) {
-  // One reading in ten seconds while one looks.
+  // The page reads the counts every ten seconds while it is visible.
   const version = Math.floor(now / 10_000)
   const { value: health, fault } = useJson<HealthResponse>('/health', version)
   const { value: metrics } = useJson<MetricsResponse>('/metrics', version)

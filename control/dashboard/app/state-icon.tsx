@@ -1,4 +1,4 @@
-/** The sign of a state: a shape of its own besides a colour, drawn by the style sheet, and its word for readers. */
+/** The sign of a state: a colour and a shape, drawn by the style sheet, and a word for screen readers. */
 import { LOOK_WORDS, type Look } from '../model/looks.ts'
 
 export const StateIcon = ({ look, word = LOOK_WORDS[look] }: { look: Look; word?: string }) => (

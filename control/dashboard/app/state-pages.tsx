@@ -1,4 +1,4 @@
-/** The tasks of a graph in one state, read page by page: for graphs of which the page has only the first tasks. */
+/** The tasks of a graph in one state, read page by page. For graphs of which the dashboard has only the first tasks. */
 
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { countText } from '../model/amounts.ts'
@@ -14,7 +14,7 @@ import { Windowed } from './windowed.tsx'
 /** Records of one page. They carry results, so a page is small. */
 const PAGE_SIZE = 100
 
-/** Tasks that are read at most. More would be scrolled by nobody, and fill the page. */
+/** Maximum tasks to read. Nobody scrolls through more. */
 const MAX_READ_TASKS = 5_000
 
 export interface StatePagesProps {

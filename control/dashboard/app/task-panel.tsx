@@ -1,4 +1,4 @@
-/** One task: what it is, why it waits or failed, its log, its input and output, its attempts. */
+/** The panel of one task: its type, why it waits or failed, its log, its input and output, its attempts. */
 import type { TaskRecord } from '../../../shared/contract/control.ts'
 import { LogView } from '../log/log-view.tsx'
 import { StyledText } from '../log/styled-text.tsx'
@@ -188,7 +188,7 @@ const Fact = ({ name, children }: { name: string; children: preact.ComponentChil
   </div>
 )
 
-/** Links shown of many. */
+/** Maximum links to other tasks. */
 const MAX_LINKS = 30
 
 function TaskLinks({ ids, place, watch }: { ids: readonly string[]; place: GraphPlace; watch: GraphWatch }) {
@@ -219,7 +219,7 @@ function ValueView({ value, isRead, empty }: { value: unknown; isRead: boolean; 
   )
 }
 
-/** Lines of the last output of an attempt. */
+/** Maximum lines of the last output of an attempt. */
 const MAX_TAIL_LINES = 40
 
 function Attempts({ task, record, now }: { task: GraphTask; record: TaskRecord | undefined; now: number }) {

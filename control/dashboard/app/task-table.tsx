@@ -1,4 +1,4 @@
-/** The tasks of a graph as rows: the form of the graph that reads best aloud, and that searches. */
+/** The tasks of a graph as rows, with a search. The best view of a graph for screen readers. */
 import { useMemo, useState } from 'preact/hooks'
 import { durationText } from '../model/amounts.ts'
 import { endMs } from '../model/critical-path.ts'
@@ -51,7 +51,7 @@ export function TaskTable({ watch, place, now }: { watch: GraphWatch; place: Gra
   )
 }
 
-/** Says that the table has tasks of one state only, and leads back to all. */
+/** A note that the table shows only tasks in one state, with a link to all. */
 export const StateFilter = ({ place, state }: { place: GraphPlace; state: GraphTask['status'] }) => (
   <a
     class="button small"

@@ -1,7 +1,8 @@
 /**
- * What is read once and then kept true by a stream of events: the list of graphs, or one graph.
+ * A state that is read once and then updated by a stream of events: the list of graphs, or one graph.
  *
- * It is read again, with growing pauses, until that succeeds; when events are missing; and when `refresh` is called.
+ * A failed read is repeated with growing pauses. The state is also read again when events are missing, and when
+ * `refresh` is called.
  */
 import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { StreamEvent } from '../model/wire.ts'
@@ -19,15 +20,15 @@ export interface Sequenced {
   readonly isBehind: boolean
 }
 
-/** The functions must stay the same from one rendering to the next. */
+/** The functions must be the same in each rendering. */
 export interface Source<S extends Sequenced> {
-  /** What is read. Undefined: nothing. */
+  /** Path of the state. Undefined: there is nothing to read. */
   readonly path: string | undefined
-  /** The stream that continues it. Undefined: it is not followed. */
+  /** Path of the stream of events. Undefined: the state is not followed. */
   readonly events: string | undefined
   readonly read: (response: Response) => Promise<S>
   readonly after: (state: S, events: readonly StreamEvent[]) => S
-  /** What of the earlier state stays when it is read again. Default: nothing. */
+  /** Merges a state that was read again with the earlier one. Default: replaces it. */
   readonly renewed?: (fresh: S, before: S | undefined) => S
 }
 
@@ -35,7 +36,7 @@ export interface Followed<S extends Sequenced> {
   readonly state: S | undefined
   readonly fault: Fault | undefined
   readonly live: LiveState
-  /** When it was read last, in milliseconds since 1970. */
+  /** Time of the last read, in milliseconds since 1970. */
   readonly readAt: number
   readonly refresh: () => void
   readonly change: (change: (before: S) => S) => void
@@ -55,7 +56,7 @@ export function useFollowed<S extends Sequenced>(source: Source<S>, sessionKey: 
     [],
   )
 
-  // Before the first frame is painted: the answer can come meanwhile.
+  // Sends the request before the first frame is painted.
   useLayoutEffect(() => {
     if (path === undefined) return
     const gone = new AbortController()

@@ -1,4 +1,4 @@
-/** The list of graphs, as far as it has been read. */
+/** The list of graphs, as far as the page has read it. */
 import { useCallback, useEffect } from 'preact/hooks'
 import { type GraphList, listAfterEvents, listOf, withOlder } from '../model/graph-list.ts'
 import type { GraphSummary } from '../model/wire.ts'
@@ -12,8 +12,8 @@ export interface ListState extends Omit<Followed<GraphList>, 'state' | 'change'>
 }
 
 /**
- * The list of graphs. It follows every change only while `isFollowing`: a page that shows one graph follows that one, and
- * reads the list anew when one comes back to the page.
+ * The list of graphs. It is followed only while `isFollowing`. A page that shows one graph follows that graph, and
+ * reads the list again when the user returns to it.
  */
 export function useGraphList(isFollowing: boolean, sessionKey: number): ListState {
   const events = isFollowing ? '/events' : undefined

@@ -1,4 +1,4 @@
-/** One graph, live. */
+/** Reads and follows one graph. */
 import { useEffect } from 'preact/hooks'
 import { afterEvents, type GraphWatch, watchOf, withCounts, withReasons } from '../model/graph-watch.ts'
 import { asksWhy } from '../model/waiting.ts'
@@ -10,7 +10,7 @@ import { type Followed, useFollowed } from './use-followed.ts'
 /** Milliseconds without an event before the page asks why tasks wait. */
 const QUIET_MS = 1_000
 
-/** Milliseconds between two looks at the counts of a graph of which the page has only the first tasks. */
+/** Milliseconds between two reads of the counts of a graph of which the page has only the first tasks. */
 const COUNTS_EVERY_MS = 2_000
 
 /** Milliseconds before the page asks why a task failed. */
@@ -26,7 +26,7 @@ export function useGraph(graphId: string | undefined, sessionKey: number): Graph
   const source = { path, events, read: readGraph, after: afterEvents, renewed: withKeptShape }
   const { state: watch, fault, live, change } = useFollowed<GraphWatch>(source, sessionKey)
 
-  // Last lines, commands to try next, and why a task waits are not in events. They are read once the graph is quiet.
+  // Events lack the last lines, the commands to try next, and reasons of waiting tasks. These are read once no event arrives.
   const needsCause = watch !== undefined && watch.rootCause === undefined && (watch.summary.counts.failed ?? 0) > 0
   const needsMore = watch !== undefined && (needsCause || asksWhy(watch))
   useEffect(() => {

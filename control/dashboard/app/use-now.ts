@@ -1,7 +1,7 @@
-/** The time, for what grows older while one looks. */
+/** The present time, for ages and durations that grow on the screen. */
 import { useEffect, useState } from 'preact/hooks'
 
-/** The time, once a second while `isTicking`. */
+/** The present time, updated once a second while `isTicking`. */
 export function useNow(isTicking: boolean): number {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {

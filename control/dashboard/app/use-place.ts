@@ -1,4 +1,4 @@
-/** The place in the page where one is, as the address has it. */
+/** The open place of the page, from its address. */
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { hashOf, type Place, placeOf } from '../model/place.ts'
 

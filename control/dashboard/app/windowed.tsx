@@ -1,8 +1,8 @@
-/** A long list of which only the visible rows exist. All rows have the same height. */
+/** A long list that renders only the visible rows. All rows have the same height. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 
-/** Rows above and below what is visible. */
+/** Rendered rows above and below the visible ones. */
 const SPARE_ROWS = 8
 
 export interface WindowedProps<T> {

@@ -1,15 +1,15 @@
 /**
- * Which boxes a graph is drawn with. Pure.
+ * Groups the tasks of a graph into boxes for the drawing. Pure.
  *
- * A task is a box. Tasks that wait for the same tasks and that the same tasks wait for (the children of a fan-out) are one
- * box until one opens it. Where a layer has more boxes than a window has rows, tasks of one kind are one box there: those
- * whose ids begin alike. If there are still too many boxes, tasks of one kind are one box in every layer, and if even those
- * are too many, each layer is one.
+ * Each task is a box, with these exceptions. Siblings, which have the same dependencies and the same dependents (the
+ * children of a fan-out), share a box until the user opens it. If a layer has more boxes than a window has rows, tasks
+ * whose ids begin alike share a box there. If there are still too many boxes, this applies to every layer. If there are
+ * too many even then, each layer is one box.
  */
 import type { GraphTask } from '../model/wire.ts'
 
 export interface Box {
-  /** The same for the same tasks, whatever their state. */
+  /** The key of the box. Depends on its tasks, not on their states. */
   readonly key: string
   readonly label: string
   /** Indexes into the tasks of the graph. */
@@ -23,13 +23,13 @@ export interface Boxes {
   readonly boxOf: readonly number[]
 }
 
-/** Siblings from this number on are one box. */
+/** Minimum number of siblings that share a box. */
 export const MIN_FAN_OUT = 12
 
-/** Boxes in one layer. More of them do not fit into a window at a size that one can read. */
+/** Maximum boxes in one layer. More would be too small to read in one window. */
 export const MAX_LAYER_BOXES = 40
 
-/** Boxes in one drawing. Beyond, they are too small to read and too many to follow. */
+/** Maximum boxes in one drawing. More would be too small to read. */
 export const MAX_BOXES = 500
 
 export function boxesOf(
@@ -59,13 +59,13 @@ export function boxesOf(
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** Tasks of one name are one box, if there are at least so many. */
+/** Minimum number of tasks with a common name that share a box. */
 interface Way {
   readonly nameOf: (task: number) => string
   readonly least: number
 }
 
-/** Layers with more boxes than one can see at a time. */
+/** Layers with more boxes than fit into a window. */
 function tallLayers(boxes: readonly Box[], layerOf: readonly number[]): ReadonlySet<number> {
   const counts = new Map<number, number>()
   for (const { members } of boxes) {
@@ -75,7 +75,7 @@ function tallLayers(boxes: readonly Box[], layerOf: readonly number[]): Readonly
   return new Set([...counts.keys()].filter((layer) => counts.get(layer)! > MAX_LAYER_BOXES))
 }
 
-/** Tasks under the same name are one box, if there are enough of them and nobody opened it. */
+/** Puts tasks with the same name into one box, if there are enough of them and the user has not opened the box. */
 function grouped(ids: readonly string[], { nameOf, least }: Way, opened: ReadonlySet<string>): Box[] {
   const groups = new Map<string, number[]>()
   for (let task = 0; task < ids.length; task++) {
@@ -94,7 +94,7 @@ function grouped(ids: readonly string[], { nameOf, least }: Way, opened: Readonl
   })
 }
 
-/** The edges between boxes, each once. Boxes of one layer have none between them. */
+/** The edges between boxes, without repetition. Boxes of the same layer have no edges between them. */
 function joined(boxes: readonly Box[], edges: readonly (readonly [number, number])[], count: number): Boxes {
   const boxOf = new Array<number>(count).fill(0)
   for (const [index, { members }] of boxes.entries()) for (const task of members) boxOf[task] = index

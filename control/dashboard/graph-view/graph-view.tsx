@@ -1,8 +1,8 @@
 /**
- * The drawing of a graph. It is laid out once for each shape of the graph; a state that changes moves nothing.
+ * The drawing of a graph. It is laid out once for each shape of the graph; changed states move nothing.
  *
- * Boxes are buttons above the lines, so that focus, names and clicks are those of the browser. One of them is in the tab
- * order; arrow keys go along the edges.
+ * Boxes are buttons above the lines, so the browser handles focus, names and clicks. One box is in the tab order. Arrow
+ * keys move along the edges.
  */
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks'
 import { markDrawn } from '../app/marks.ts'
@@ -26,7 +26,7 @@ const ZOOM_STEP = 1.25
 /** The first frame has the boxes that one sees. Each frame after it has so many more, until all are there. */
 const LATER_BOXES = 100
 
-/** Below the first, a box shows its state and id only, below the second its state only. */
+/** Scales. Below the first, a box shows only its state and id. Below the second, it shows only its state. */
 const DETAIL_SCALE = 0.6
 const ID_SCALE = 0.35
 
@@ -159,7 +159,7 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
 
 const isActiveTask = ({ status }: GraphTask): boolean => status === 'running' || status === 'failed'
 
-/** The box on which something happened. */
+/** The box that an event belongs to. */
 function boxAt(event: Event): number | undefined {
   const box = (event.target as HTMLElement).closest<HTMLElement>('[data-box]')?.dataset.box
   return box === undefined ? undefined : Number(box)

@@ -1,4 +1,4 @@
-/** All boxes that a box waits for, and all that wait for it. */
+/** The ancestors and the descendants of a box. */
 export function kinOf(box: number, edges: readonly (readonly [from: number, to: number])[]): ReadonlySet<number> {
   const after = new Map<number, number[]>()
   const before = new Map<number, number[]>()

@@ -1,12 +1,12 @@
 /**
- * Lays a graph out from left to right. Pure: numbers in, numbers out, so that a test can check it and the page can keep it.
+ * Lays a graph out from left to right. Pure.
  *
- * 1. A box stands one layer after the last box that it waits for.
- * 2. An edge that a longer path implies is left out of the drawing; it would only make the others harder to follow.
- * 3. An edge over several layers has a bend in each. The long edges of one box share their bends until they part.
+ * 1. The layer of a box is the one after the last layer of its dependencies.
+ * 2. Edges that a longer path implies are left out of the drawing, because they make the others harder to follow.
+ * 3. An edge over several layers has a bend in each of them. The long edges of a box share their bends until they part.
  * 4. The order within layers avoids crossings (`order-layers.ts`), the heights make lines straight (`place-points.ts`).
  *
- * It replaces a layout library: `docs/dashboard.md` has the measurements.
+ * `docs/dashboard.md` compares it with a layout library.
  */
 import { orderLayers } from './order-layers.ts'
 import { placePoints } from './place-points.ts'
@@ -81,7 +81,7 @@ export function withoutImplied(
   const order = Array.from({ length: count }, (_, box) => box).sort((a, b) => layerOf[b]! - layerOf[a]!)
   for (const box of order) {
     const own = reached[box]!
-    // The nearest first: what a near one reaches needs no edge of its own.
+    // The nearest dependents come first, because edges to boxes that they reach are implied.
     for (const next of after[box]!.toSorted((a, b) => layerOf[a]! - layerOf[b]!)) {
       if ((own[next >>> 5]! >>> (next & 31)) & 1) continue
       kept.add(box * count + next)

@@ -1,6 +1,6 @@
 /**
- * The lines between boxes: a few paths, however many lines there are. All of them are one path, which never changes; those
- * that matter now are drawn again on top of it.
+ * The lines between boxes, as a few SVG paths. One path has all lines and never changes. Highlighted lines are drawn
+ * again on top of it.
  */
 import { memo } from 'preact/compat'
 import { useMemo } from 'preact/hooks'

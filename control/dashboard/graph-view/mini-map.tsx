@@ -1,4 +1,4 @@
-/** The whole drawing in small, with what one sees of it. Absent while one sees all. */
+/** A small map of the whole drawing, with the visible part marked. Absent while the whole drawing is visible. */
 import type { RefObject } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Look } from '../model/looks.ts'
@@ -62,7 +62,7 @@ function boxesPath({ layerOf, rowOf }: Layout, by: number, isWanted: (box: numbe
   }, '')
 }
 
-/** What one sees of the drawing, in its own pixels. */
+/** The visible part of the drawing, in pixels of the drawing. */
 function useSeen(frame: RefObject<HTMLElement | null>, scale: number) {
   const [seen, setSeen] = useState<{ left: number; top: number; width: number; height: number }>()
   useEffect(() => {
@@ -73,7 +73,7 @@ function useSeen(frame: RefObject<HTMLElement | null>, scale: number) {
         ...{ left: element.scrollLeft / scale, top: element.scrollTop / scale },
         ...{ width: element.clientWidth / scale, height: element.clientHeight / scale },
       })
-    const observer = new ResizeObserver(measure) // measures at once, too
+    const observer = new ResizeObserver(measure) // also measures at once
     observer.observe(element)
     element.addEventListener('scroll', measure, { passive: true })
     return () => {

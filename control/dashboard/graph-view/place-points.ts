@@ -1,12 +1,13 @@
 /**
  * Gives the ordered points of each layer their height.
  *
- * Every layer starts packed, its middle at 0. Sweeps forth and back then move each layer to where its neighbours are: each
- * point wants the mean of its neighbours, and the layer takes the heights nearest to that which keep order and gaps. Those
- * are found exactly, in one pass: points that would overlap are a block, which moves as one (pool adjacent violators).
+ * Every layer starts packed, its middle at 0. Sweeps forth and back then move each layer to where its neighbours are:
+ * each point wants the mean of its neighbours, and the layer takes the heights nearest to that which keep order and
+ * gaps. Those are found exactly, in one pass: points that would overlap are a block, which moves as one (pool adjacent
+ * violators).
  *
- * Since nothing moves away from its neighbours, the drawing is hardly taller than its tallest layer. Aligning chains into
- * straight lines (Brandes and Köpf), which was here before, made it up to six times as tall, with empty bands.
+ * Since nothing moves away from its neighbours, the drawing is hardly taller than its tallest layer. Aligning chains
+ * into straight lines (Brandes and Köpf), which was here before, made it up to six times as tall, with empty bands.
  */
 
 export interface Layered {
@@ -20,11 +21,11 @@ export interface Layered {
 /** Sweeps over all layers, forth and back in turn. Further ones make lines less than 1 % shorter. */
 const SWEEPS = 4
 
-/** How much more the straightness of a line counts between two bends, and between a bend and a box, than between boxes. */
+/** Weights of straight lines between two bends, and between a bend and a box, relative to lines between boxes. */
 const BEND_WEIGHT = 8
 const HALF_BEND_WEIGHT = 2
 
-/** How much it counts where a point is. It decides only where a point has no neighbours. */
+/** Weight of the present height of a point. It matters only for points without neighbours. */
 const REST_WEIGHT = 0.01
 
 /** Distance of the middles of two neighbours, in rows: boxes need a row each, lines that pass need less. */
@@ -88,8 +89,9 @@ function packed(points: readonly number[], isBend: readonly boolean[], heights: 
 }
 
 /**
- * Moves the points of a layer to their neighbours. Points that would overlap are a block, whose gaps are all as small as
- * they may be. Of each block: its first place in the layer, what its points want its first point to be, and their weight.
+ * Moves the points of a layer to their neighbours. Points that would overlap are a block, whose gaps are all as small
+ * as they may be. Of each block: its first place in the layer, what its points want its first point to be, and their
+ * weight.
  */
 function settle({ points, offsets }: Row, { first, other, weight }: Lines, heights: Float64Array): void {
   const begins = new Int32Array(points.length)

@@ -1,4 +1,4 @@
-/** Scale and place of what one sees of the drawing: fit, zoom, drag. */
+/** The visible part of the drawing: its scale and position. Fit, zoom, drag. */
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { heightOf, widthOf } from './geometry.ts'
 import type { Layout } from './layout.ts'
@@ -7,7 +7,7 @@ import { type Part, partAround } from './window.ts'
 const LEAST_SCALE = 0.1
 const MOST_SCALE = 1.5
 
-/** A graph is not shown whole at first if it had to be smaller than this: ids could not be read. */
+/** Minimum scale at which a graph is shown as a whole at first. Below that, ids cannot be read. */
 const LEAST_FIRST_SCALE = 0.5
 
 /** The first scale of a graph that is not shown whole: boxes have all their details. */
@@ -15,11 +15,11 @@ const PART_SCALE = 0.65
 
 const WHEEL_STEP = 1.1
 
-/** `startBox` is in the middle of what one sees first. */
+/** `startBox` is in the middle at first. */
 export function useView(layout: Layout, selectedBox: number | undefined, startBox: number) {
   const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLDivElement>(null)
-  /** Undefined until the frame has been measured: nothing is drawn before, so nothing is drawn twice. */
+  /** Undefined until the frame has been measured. Nothing is drawn before that. */
   const [scale, setScale] = useState<number>()
   /** What one sees first. */
   const [firstPart, setFirstPart] = useState<Part>()
@@ -78,7 +78,7 @@ export function useView(layout: Layout, selectedBox: number | undefined, startBo
   return { frame, canvas, scale, firstPart, zoom, fit, onPointerDown }
 }
 
-/** Moves what one sees along with the mouse until its button is released. */
+/** Moves the visible part along with the mouse until the button is released. */
 function drag(element: HTMLElement | null, event: PointerEvent): void {
   if (element === null || event.pointerType !== 'mouse' || event.button !== 0) return
   if ((event.target as HTMLElement).closest('button') !== null) return

@@ -1,6 +1,6 @@
 /**
- * A cell for each task that the page has, in their order, with the colour and the sign of its state; and for each state how
- * many tasks there are in all, which leads to them. It shows at a glance how far a graph is that is too large to draw.
+ * A map of large graphs: one cell per task, in the order of the tasks, with the colour and the sign of its state. A
+ * legend has the number of tasks in each state, with links to them.
  */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'

@@ -1,8 +1,8 @@
 /**
  * Turns the output of a program into lines of styled text. Pure.
  *
- * Of the escape sequences only colours and weights are obeyed; all others are left out. A carriage return starts its line
- * anew, as progress bars want it. Other control characters become visible signs. The result is data: the page shows it as text.
+ * Applies escape sequences for colours and weights, and drops all others. A carriage return clears its line, for
+ * progress bars. Other control characters become visible signs. The result is data, which the page shows as text.
  */
 
 export interface Piece {
@@ -89,7 +89,9 @@ function applyCodes(style: Style, codes: string): void {
   }
 }
 
-/** One of the sixteen colours, near to the one that `5;n` or `2;r;g;b` names: only those have been chosen for contrast. */
+/**
+ * One of the sixteen colours, near to the one that `5;n` or `2;r;g;b` names: only those have been chosen for contrast.
+ */
 function extendedColor([kind, ...rest]: readonly number[]): { color: number | undefined; used: number } {
   if (kind === 5) return { color: nearestOf256(rest[0] ?? 0), used: 2 }
   if (kind === 2) return { color: nearest(rest[0] ?? 0, rest[1] ?? 0, rest[2] ?? 0), used: 4 }

@@ -1,6 +1,6 @@
 /**
- * The log of a task. It follows while one is at its end, and stops when one scrolls up. It renders colours and no other
- * escape sequence; what a task wrote is text.
+ * The log of a task. It follows new output while it is scrolled to the end. It renders colours and no other escape
+ * sequence; all output is text.
  */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
@@ -13,10 +13,10 @@ import { StyledPieces } from './styled-text.tsx'
 
 const STREAMS = ['stdout', 'stderr'] as const
 
-/** Milliseconds before a stream that broke is read again. */
+/** Milliseconds until a broken stream is opened again. */
 const AGAIN_MS = 1_000
 
-/** Characters from the bottom within which the log follows. */
+/** Maximum distance from the bottom at which the log follows. */
 const NEAR_END_PX = 24
 
 /** Milliseconds without a sign of life. The service sends one every 15 s. */
@@ -82,7 +82,7 @@ function useLog(path: string, version: unknown): Reading {
     const read = async (stream: StreamName): Promise<void> => {
       for (;;) {
         try {
-          // No more lines than the page keeps, also of a log of many megabytes.
+          // Requests no more lines than the page keeps, because a log may have many megabytes.
           const query = `stream=${stream}&follow=true&tail=${MAX_LINES}`
           await readLog(`${path}?${query}`, gone.signal, {
             onBegin: () => log.restart(stream),

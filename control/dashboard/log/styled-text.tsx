@@ -1,4 +1,4 @@
-/** Output of a program in its colours. It is text, whatever it contains. */
+/** Output of a program in its colours, always as text. */
 import { AnsiReader, type StyledLine } from './ansi.ts'
 
 export const StyledPieces = ({ pieces }: { pieces: StyledLine }) =>

@@ -1,4 +1,4 @@
-/** Counts of tasks by status: how they change, and what a bar shows of them. */
+/** Counts of tasks by status: their updates, and the parts of a bar. */
 import { BAR_ORDER, hasEnded } from './looks.ts'
 import type { Counts, GraphTask } from './wire.ts'
 
@@ -32,6 +32,6 @@ export function barParts(counts: Counts, total: number): { status: Status; count
   return sum <= 100 ? parts : parts.map((part) => ({ ...part, percent: (part.percent / sum) * 100 }))
 }
 
-/** `12 succeeded, 1 failed`: what a bar says to those who cannot see it. */
+/** The text of a bar for screen readers: `12 succeeded, 1 failed`. */
 export const countsSentence = (counts: Counts, words: Readonly<Record<Status, string>>): string =>
   BAR_ORDER.flatMap((status) => (counts[status] === undefined ? [] : [`${counts[status]} ${words[status]}`])).join(', ')

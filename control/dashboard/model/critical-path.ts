@@ -1,13 +1,13 @@
-/** The chain of tasks that decided how long a graph took: each task waited for the one before it. */
+/** The chain of tasks that determined the duration of a graph. Each task waited for the one before it. */
 import type { GraphTask } from './wire.ts'
 
 export interface CriticalPath {
   readonly ids: ReadonlySet<string>
-  /** Share of the time of the graph in which a task of the path ran, 0 to 1. */
+  /** Share of the duration of the graph in which a task of the path ran, 0 to 1. */
   readonly runningShare: number
 }
 
-/** Starts at the task that ended last and goes back to the dependency that ended last, over and over. */
+/** Starts at the task that ended last, and repeatedly steps back to the dependency that ended last. */
 export function criticalPath(
   tasks: readonly GraphTask[],
   edges: readonly (readonly [from: string, to: string])[],

@@ -1,7 +1,7 @@
-/** Reads a stream of server-sent events, in chunks of text as they come. */
+/** Reads a stream of server-sent events from chunks of text. */
 import type { StreamEvent } from './wire.ts'
 
-/** Characters of an event that the page takes: a `reset` carries a whole graph. */
+/** Maximum characters of an event. A `reset` carries a whole graph. */
 const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024
 
 export class EventText {

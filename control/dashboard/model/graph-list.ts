@@ -1,9 +1,9 @@
 /**
- * The list of graphs as the page knows it: what `GET /graphs` answered, and every event since.
+ * The list of graphs in the page: the answer of `GET /graphs`, and every event since.
  *
  * An event tells the new status of a task, not its old one. For graphs that were accepted since, the list remembers the
- * status of each task that has changed. For others it takes the status that a task most often comes from; the end of the
- * graph brings its exact counts.
+ * status of each task that has changed. For others it takes the status that a task most often comes from; the end of
+ * the graph brings its exact counts.
  */
 import { moved } from './counts.ts'
 import type { Counts, GraphState, GraphSummary, GraphTask, StreamEvent } from './wire.ts'
@@ -11,7 +11,7 @@ import type { Counts, GraphState, GraphSummary, GraphTask, StreamEvent } from '.
 export interface GraphList {
   /** Newest first. */
   readonly graphs: readonly GraphSummary[]
-  /** Of the next page of older graphs. */
+  /** Cursor of the next page of older graphs. */
   readonly nextCursor: string | undefined
   /** The last known status of tasks of graphs that run: by graph, then by task. */
   readonly statuses: ReadonlyMap<string, ReadonlyMap<string, GraphTask['status']>>
@@ -19,7 +19,7 @@ export interface GraphList {
   readonly isBehind: boolean
 }
 
-/** Graphs in the page; the oldest leave when more come by events. */
+/** Maximum graphs in the page. The oldest are dropped when events add more. */
 export const MAX_LISTED_GRAPHS = 2_000
 
 export const listOf = (graphs: readonly GraphSummary[], nextCursor: string | undefined, seq: number): GraphList => ({
@@ -108,7 +108,7 @@ function afterTask(graph: GraphSummary, event: StreamEvent, statuses: Map<string
   return { ...graph, counts: moved(graph.counts, from, to), ...(started_at != null && { started_at }) }
 }
 
-/** The status that a task most likely had before `to`, among those that there are. */
+/** The status that a task most likely had before `to`, among those with a count. */
 function likelyBefore(to: GraphTask['status'], counts: Counts): GraphTask['status'] {
   const isThere = (status: GraphTask['status']) => (counts[status] ?? 0) > 0
   if (to === 'running' || to === 'skipped' || to === 'pending') return isThere('pending') ? 'pending' : to

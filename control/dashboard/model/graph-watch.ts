@@ -1,8 +1,8 @@
 /**
- * One graph as the page knows it: what `GET /graphs/{id}` answered, and every event since.
+ * One graph in the page: the answer of `GET /graphs/{id}`, and every event since.
  *
- * Events come with the number of the event before them in their stream. If that is not the last one seen, something is
- * missing: the watch says so, and the page reads the graph anew.
+ * Each event names the number of the event before it in the stream. If that is not the last event seen, events are
+ * missing, and the page reads the graph again.
  */
 import { countsOf } from './counts.ts'
 import { hasEnded } from './looks.ts'
@@ -12,7 +12,9 @@ export interface GraphWatch {
   readonly summary: GraphSummary
   /** In topological order. */
   readonly tasks: readonly GraphTask[]
-  /** Changes only with the graph itself, never with the state of its tasks: the drawing is laid out once for each value. */
+  /**
+   * Changes only with the graph itself, never with the state of its tasks: the drawing is laid out once for each value.
+   */
   readonly edges: GraphDetail['edges']
   readonly indexOf: ReadonlyMap<string, number>
   readonly rootCause?: RootCause | undefined
@@ -54,7 +56,7 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
       haveTasksChanged = true
     } else if (event.previous !== undefined && event.previous > seq) isBehind = true
     if (event.kind === 'task_waiting') {
-      // It has the number of the event before it.
+      // This event has the number of the event before it.
       const at = indexOf.get(String(event.task_id))
       if (at !== undefined) tasks[at] = waitingTask(tasks[at]!, event)
       continue
@@ -80,7 +82,7 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
 export const withCounts = (watch: GraphWatch, { counts, state }: GraphSummary): GraphWatch =>
   watch.summary.state === 'running' ? { ...watch, summary: { ...watch.summary, counts, state } } : watch
 
-/** The graph with what only `GET /graphs/{id}` tells: why it failed, and why tasks wait. */
+/** The graph with data that only `GET /graphs/{id}` has: why it failed, and why tasks wait. */
 export function withReasons(watch: GraphWatch, detail: GraphDetail): GraphWatch {
   const waiting = new Map(detail.tasks.map((task) => [task.id, task]))
   const tasks = watch.tasks.map((task) => {
@@ -91,7 +93,9 @@ export function withReasons(watch: GraphWatch, detail: GraphDetail): GraphWatch 
   return { ...watch, tasks, rootCause: detail.root_cause ?? watch.rootCause }
 }
 
-/** The state that a `reset` event carries, in place of what the page had. It has no edges: another shape has to be read. */
+/**
+ * The state that a `reset` event carries, in place of what the page had. It has no edges: another shape has to be read.
+ */
 function afterReset(event: StreamEvent, before: GraphWatch): GraphWatch {
   const summary = (event.graph ?? before.summary) as GraphSummary
   const states = (event.tasks ?? []) as StreamEvent[]
@@ -124,13 +128,13 @@ function changedTask(task: GraphTask, event: StreamEvent): GraphTask {
   } as GraphTask
 }
 
-/** A running task whose runtime service has it queued, or is away; or no longer so. */
+/** Updates why a running task waits at its runtime service. */
 function waitingTask(task: GraphTask, event: StreamEvent): GraphTask {
   const { waiting: _, ...rest } = task
   return task.status === 'running' && event.waiting != null ? { ...rest, waiting: event.waiting as Waiting } : rest
 }
 
-/** What was known of its waiting, while its status is the same. */
+/** The known reason why the task waits, if its status has not changed. */
 const waitingAs = (task: GraphTask, status: GraphTask['status']) => (task.status === status ? task.waiting : undefined)
 
 /** When the first task started, if the page did not know it. */

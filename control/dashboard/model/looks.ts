@@ -1,11 +1,11 @@
-/** How a task looks: its status, and looks that a status alone does not have. */
+/** Looks of tasks: one for each status, and a few more. */
 import { isMeantEnd } from '../../../shared/contract/run-if.ts'
 import type { GraphTask } from './wire.ts'
 
 /**
- * A look has a colour, a shape and a word of its own. `backoff`: running, between two attempts. `asking`: pending, until
- * somebody approves or rejects it. `tolerated`: failed, which does not matter. `unneeded`: skipped, because there was nothing
- * to do.
+ * A look has a colour, a shape and a word of its own. `backoff`: running, between two attempts. `asking`: pending,
+ * until somebody approves or rejects it. `tolerated`: failed, which does not matter. `unneeded`: skipped, because there
+ * was nothing to do.
  */
 export type Look = GraphTask['status'] | 'backoff' | 'asking' | 'tolerated' | 'unneeded'
 
@@ -26,7 +26,7 @@ export const LOOK_WORDS: Readonly<Record<Look, string>> = {
 /** Order of the parts of a bar: what has ended first, what waits last. */
 export const BAR_ORDER = ['success', 'failed', 'cancelled', 'skipped', 'cancelling', 'running', 'pending'] as const
 
-/** What decides about a look. */
+/** The fields of a task that determine its look. */
 export type Looking = Pick<GraphTask, 'status' | 'waiting' | 'continue_on_error' | 'error'>
 
 export function lookOf(task: Looking): Look {
@@ -72,7 +72,7 @@ function shortLine(text: string): string {
   return line.length <= MAX_LINE_CHARACTERS ? line : `${line.slice(0, MAX_LINE_CHARACTERS - 1)}…`
 }
 
-/** Looks of several tasks in order: the first that one of them has is what one has to know. */
+/** Looks in the order of urgency, for the look of several tasks. */
 const WORST_FIRST = [
   'failed',
   'asking',
@@ -87,7 +87,7 @@ const WORST_FIRST = [
   'success',
 ] as const satisfies readonly Look[]
 
-/** What one has to know first of several tasks. */
+/** The most urgent look of several tasks. */
 export function worstLook(tasks: readonly Looking[]): Look {
   if (tasks.length === 1) return lookOf(tasks[0]!)
   const looks = new Set(tasks.map(lookOf))

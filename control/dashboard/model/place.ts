@@ -1,4 +1,4 @@
-/** Where one is in the page, and the address of that place. The address holds all of it, so links can be sent. */
+/** The open place of the page, and its address. The address holds the whole place, so links can be shared. */
 
 import { TASK_STATUSES, type TaskStatus } from '../../../shared/contract/task-status.ts'
 

@@ -1,4 +1,4 @@
-/** Finds what one types: every word has to occur, and a name that begins with it comes first. */
+/** A search: every word must occur. Names that begin with the query come first. */
 
 export interface Found<T> {
   readonly item: T

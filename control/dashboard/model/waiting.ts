@@ -1,4 +1,4 @@
-/** Why the tasks of a graph wait, where the page can tell by itself: a dependency has not ended yet. */
+/** Finds tasks that wait for dependencies, without a request to the service. */
 import type { GraphWatch } from './graph-watch.ts'
 import { hasEnded } from './looks.ts'
 import type { GraphTask, Waiting } from './wire.ts'
@@ -12,7 +12,7 @@ export function waitingOf(task: GraphTask, watch: GraphWatch): Waiting | undefin
   return task.waiting?.reason === 'dependencies' ? undefined : task.waiting
 }
 
-/** Whether a task could run and does not, and the page does not know why: the service knows. */
+/** Whether a task waits for a reason that only the service knows. */
 export const asksWhy = (watch: GraphWatch): boolean =>
   watch.summary.state === 'running' &&
   watch.tasks.some((task) => task.status === 'pending' && waitingOf(task, watch) === undefined)

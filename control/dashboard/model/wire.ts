@@ -1,4 +1,4 @@
-/** What the page reads from control: the part of each answer that it uses. `docs/http.md` describes the answers. */
+/** The parts of the answers of control that the page uses. `docs/http.md` describes the answers. */
 import type { RunIf } from '../../../shared/contract/run-if.ts'
 import type { TaskStatus } from '../../../shared/contract/task-status.ts'
 
@@ -70,7 +70,7 @@ export interface GraphDetail extends GraphSummary {
   readonly truncated?: boolean
 }
 
-/** One event of a stream, with the fields of all kinds. */
+/** An event of a stream, with the fields of all kinds. */
 export interface StreamEvent {
   readonly kind: string
   readonly seq: number

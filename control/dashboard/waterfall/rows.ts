@@ -16,7 +16,7 @@ export interface Span {
 }
 
 export interface Waterfall {
-  /** In order of start; those that have not started last. */
+  /** In the order of start. Tasks that have not started come last. */
   readonly rows: readonly WaterfallRow[]
   readonly totalMs: number
   /** Times to label, as percent and milliseconds since the graph was accepted. */

@@ -1,4 +1,4 @@
-/** The waterfall of a graph: what waited (light) and ran (full) when, and which tasks decided how long it took. */
+/** The waterfall of a graph: when each task waited (light) and ran (full), and the critical path. */
 import { useMemo } from 'preact/hooks'
 import { Id } from '../app/parts.tsx'
 import { StateIcon } from '../app/state-icon.tsx'
