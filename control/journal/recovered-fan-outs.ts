@@ -63,7 +63,7 @@ const isLive = (task: Task): boolean => !task.isTerminal && (!task.isDeleted || 
 /** Undefined for a task that has no children: its list was written to the journal, but the task did not come to run. */
 function countOf(task: Task, { child_count, fan_out }: StoredTask): number | undefined {
   if (task.fanOut === undefined) return undefined
-  return child_count ?? (task.isTerminal ? undefined : fan_out?.count)
+  return child_count ?? (task.isTerminal || task.isDeleted ? undefined : fan_out?.count)
 }
 
 /** The elements for which children may still run. */

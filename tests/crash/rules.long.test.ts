@@ -1,8 +1,8 @@
 /**
  * Kills the service at random moments while graphs with rules run, and compares what comes of them with the model.
  *
- * Each round starts it on the directory of the round before. Clients submit graphs with handlers, clean-ups, conditions and
- * failures that do not matter, and cancel tasks and graphs, until SIGKILL. After the last start every acknowledged graph comes to
+ * Each round starts it on the directory of the round before. Clients submit graphs with handlers, clean-ups, conditions,
+ * failures that do not matter and tasks that run for each element of a list, and cancel tasks and graphs, until SIGKILL. After the last start every acknowledged graph comes to
  * its end. Each task must have ended as the model allows, given how its dependencies ended, and must not have started
  * before them. Only what somebody cancelled may be cancelled.
  *
@@ -26,21 +26,38 @@ interface Acknowledged {
 }
 
 function randomGraph(random: Random): SentTask[] {
-  return Array.from({ length: 2 + random(10) }, (_, i): SentTask => {
-    const depends_on = Array.from({ length: i === 0 ? 0 : random(3) }, () => `t${random(i)}`)
-    const rule = {
-      ...(random(2) === 0 && { run_if: (['success', 'failed', 'always'] as const)[random(3)]! }),
-      ...(random(4) === 0 && { continue_on_error: true }),
-    }
-    const [first] = depends_on
-    const equals = (['success', 'failed', 'skipped'] as const)[random(3)]!
-    const when = random(3) === 0 && first !== undefined && { when: { $from: first, path: '/status', equals } as const }
-    const common = { id: `t${i}`, depends_on, ...rule, ...when }
-    const kind = random(6)
-    if (kind < 2) return { ...common, type: 'noop' }
-    if (kind < 4) return { ...common, type: 'sleep', params: { duration_ms: random(60) } }
-    return { ...common, type: 'file', params: { action: 'read', path: '/no/such/file' } }
-  })
+  const tasks: SentTask[] = []
+  for (let i = 2 + random(10); i > 0; i--) tasks.push(randomTask(random, tasks))
+  return tasks
+}
+
+/** A list in the task, or the dependencies of the first dependency. */
+function randomList(random: Random, first: SentTask | undefined, element: unknown) {
+  const more = { ...(random(2) === 0 && { max_parallel: 1 + random(3) }), ...(random(3) === 0 && { fail_fast: true }) }
+  if (first === undefined || random(2) === 0)
+    return { for_each: Array.from({ length: random(5) }, () => element), ...more }
+  return { for_each: { $from: first.id, path: '/depends_on' }, elements: first.depends_on.length, ...more }
+}
+
+/** The next task of a graph. */
+function randomTask(random: Random, before: readonly SentTask[]): SentTask {
+  const i = before.length
+  const depends_on = Array.from({ length: i === 0 ? 0 : random(3) }, () => `t${random(i)}`)
+  const rule = {
+    ...(random(2) === 0 && { run_if: (['success', 'failed', 'always'] as const)[random(3)]! }),
+    ...(random(4) === 0 && { continue_on_error: true }),
+  }
+  const [first] = depends_on
+  const equals = (['success', 'failed', 'skipped'] as const)[random(3)]!
+  const when = random(3) === 0 && first !== undefined && { when: { $from: first, path: '/status', equals } as const }
+  const source = before.find(({ id }) => id === first)
+  const list = random(3) === 0 ? randomList(random, source, random(60)) : undefined
+  const common = { id: `t${i}`, depends_on, ...rule, ...when, ...list }
+  const kind = random(6)
+  if (kind < 2) return { ...common, type: 'noop' }
+  const isOwnList = Array.isArray(list?.for_each)
+  if (kind < 4) return { ...common, type: 'sleep', params: { duration_ms: isOwnList ? { $item: '' } : random(60) } }
+  return { ...common, type: 'file', params: { action: 'read', path: '/no/such/file' } }
 }
 
 /** One client, until the service is gone. */
@@ -48,7 +65,8 @@ async function client(control: Control, known: Map<string, Acknowledged>, random
   try {
     for (;;) {
       const tasks = randomGraph(random)
-      const response = await control.post({ tasks, scope: 'graph' })
+      const sent = tasks.map(({ elements: _, ...task }) => task)
+      const response = await control.post({ tasks: sent, scope: 'graph' })
       expect(response.status).toBe(202)
       const { graph_id } = (await response.json()) as { graph_id: string }
       const cancelled = new Set<string>()
@@ -87,7 +105,15 @@ async function faultsOf(control: Control, graphId: string, { tasks, cancelled }:
     const early = depends_on.filter((dependency) => byId.get(dependency)!.finished_at! > started_at)
     if (early.length > 0) faults.push(`${id} started before ${early} had ended`)
     if (status === 'cancelled' && !cancelled.has(id)) faults.push(`${id} was cancelled by nobody`)
-    if (status === 'success' || status === 'failed') model.started(id)
+    const children = records.filter(({ parent }) => parent === id)
+    if (status === 'success' || status === 'failed' || children.length > 0) model.started(id)
+    // A failure may keep others from starting, so the model hears of failures after successes, and of cancels last.
+    for (const end of ['success', 'failed', 'cancelled'] as const) {
+      for (const child of children.filter((each) => each.status === end)) {
+        if (end !== 'cancelled') model.started(child.id)
+        model.ended(child.id, end, undefined)
+      }
+    }
     model.ended(id, status, error)
   }
   if (model.open.length === 0 && model.state !== graph.state) faults.push(`the graph is ${graph.state}: ${model.state}`)

@@ -16,6 +16,12 @@ export interface ModelTask {
     | { readonly not: string }
     | { readonly in: readonly string[] }
   )
+  /** It runs once for each element of this list, or of a list of another task. */
+  readonly for_each?: unknown
+  /** How many elements a list of another task has. */
+  readonly elements?: number
+  readonly max_parallel?: number
+  readonly fail_fast?: boolean
 }
 
 /** `gone`: its record was deleted before it ran. */
@@ -30,6 +36,12 @@ export class GraphModel {
   readonly #skippedAs = new Map<string, Counts>()
   readonly #deleted = new Set<string>()
   readonly #asked = new Set<string>()
+  /** The children of each task that runs for each element of a list, once it has started. */
+  readonly #children = new Map<string, readonly string[]>()
+  /** For each child its parent. */
+  readonly #parents = new Map<string, string>()
+  /** Children that have started at least once. */
+  readonly #startedChildren = new Set<string>()
   #isCancelled = false
 
   constructor(tasks: readonly ModelTask[]) {
@@ -58,12 +70,14 @@ export class GraphModel {
     }
   }
 
+  /** Of a child the definition of its parent. */
   #task(id: string): ModelTask {
-    return this.#tasks.find((task) => task.id === id)!
+    const own = this.#parents.get(id) ?? id
+    return this.#tasks.find((task) => task.id === own)!
   }
 
   #dependencies(id: string): readonly string[] {
-    return this.#task(id).depends_on ?? []
+    return this.#parents.has(id) ? [] : (this.#task(id).depends_on ?? [])
   }
 
   #isMet(id: string): boolean {
@@ -84,6 +98,8 @@ export class GraphModel {
   }
 
   mayStart(id: string): boolean {
+    const parent = this.#parents.get(id)
+    if (parent !== undefined) return this.#mayStartChild(id, parent)
     return this.#dependenciesAllow(id) && (this.#isMet(id) || this.#cannotBeTested(id))
   }
 
@@ -134,6 +150,17 @@ export class GraphModel {
   }
 
   /** An approval waits for its answer: it may run, and is not skipped any more. */
+  /** The parent runs, and its rules leave room for one more. What has started once is started again after a restart. */
+  #mayStartChild(id: string, parent: string): boolean {
+    const { max_parallel = Number.POSITIVE_INFINITY, fail_fast = false } = this.#task(parent)
+    const siblings = this.#children.get(parent)!
+    const isStopped = fail_fast && siblings.some((sibling) => this.stateOf(sibling) === 'failed')
+    if (isStopped && !this.#startedChildren.has(id)) return false
+    const running = siblings.filter((sibling) => this.stateOf(sibling) === 'running').length
+    const isWaiting = this.stateOf(id) === 'waiting' && this.stateOf(parent) === 'running'
+    return isWaiting && !this.#isCancelled && running < max_parallel
+  }
+
   asked(id: string): void {
     if (!this.mayStart(id)) this.#fault(id, 'was asked for')
     if (this.#asked.has(id)) this.#fault(id, 'was asked for twice')
@@ -154,6 +181,35 @@ export class GraphModel {
   started(id: string): void {
     if (!this.mayStart(id)) this.#fault(id, 'started')
     this.#states.set(id, 'running')
+    if (this.#parents.has(id)) this.#startedChildren.add(id)
+    else if (this.#task(id).for_each !== undefined && !this.#children.has(id)) this.#expand(id)
+  }
+
+  #expand(id: string): void {
+    const { for_each, elements } = this.#task(id)
+    const count = elements ?? (for_each as readonly unknown[]).length
+    const children = Array.from({ length: count }, (_, i) => `${id}[${i}]`)
+    this.#children.set(id, children)
+    for (const child of children) {
+      this.#parents.set(child, id)
+      this.#states.set(child, 'waiting')
+    }
+  }
+
+  /** A task with `for_each` starts without children: the record that has its list, or decides about it, was deleted. */
+  startedToFail(id: string): void {
+    const source = (this.#task(id).for_each as { readonly $from?: string }).$from
+    const isListGone = source !== undefined && this.#deleted.has(source)
+    if (!this.mayStart(id) || !(isListGone || this.#cannotBeTested(id))) this.#fault(id, 'started without a list')
+    this.#states.set(id, 'running')
+    this.#children.set(id, [])
+  }
+
+  /** Whether a task that has children must not end so. A deleted child has no result. */
+  #endsOddly(status: string, children: readonly string[]): boolean {
+    if (children.some((child) => this.#countsAs(child) === undefined)) return true
+    const isGood = children.every((child) => this.stateOf(child) === 'success' && !this.#deleted.has(child))
+    return status === 'success' ? !isGood : status === 'failed' && isGood && children.length > 0
   }
 
   /** The service stopped: the attempt will be repeated. */
@@ -164,6 +220,9 @@ export class GraphModel {
 
   ended(id: string, status: string, error: string | undefined): void {
     const state = this.stateOf(id)
+    const children = this.#children.get(id)
+    if (children !== undefined && this.#endsOddly(status, children))
+      this.#fault(id, `ended before its children: ${status}`)
     if (status === 'success' || status === 'failed') {
       if (state !== 'running') this.#fault(id, `ended: ${status}`)
     } else if (status === 'cancelled') {
@@ -192,9 +251,9 @@ export class GraphModel {
     this.faults.push(`${id} (${this.stateOf(id)}; ${others.join(', ')}) ${what}`)
   }
 
-  /** Tasks that have not ended. */
+  /** Tasks and children that have not ended. */
   get open(): string[] {
-    return this.#tasks.map(({ id }) => id).filter((id) => this.#countsAs(id) === undefined)
+    return [...this.#states.keys()].filter((id) => this.#countsAs(id) === undefined)
   }
 
   /** What the graph amounts to once nothing is open. Deleted tasks do not count. */
@@ -204,6 +263,15 @@ export class GraphModel {
     const isLost = ({ id }: ModelTask) =>
       this.stateOf(id) === 'cancelled' || (this.stateOf(id) === 'skipped' && this.#skippedAs.get(id) !== 'neutral')
     return seen.some(isLost) ? 'cancelled' : 'success'
+  }
+
+  #runChild(child: string, outcome: 'success' | 'failed'): void {
+    if (!this.mayStart(child)) {
+      this.ended(child, 'cancelled', undefined) // fail_fast
+      return
+    }
+    this.started(child)
+    this.ended(child, outcome, undefined)
   }
 
   /** Runs the graph by itself. `outcomes` says how each task ends if it runs. */
@@ -217,6 +285,7 @@ export class GraphModel {
         isDone = false
         if (model.mayStart(id)) {
           model.started(id)
+          for (const child of model.#children.get(id) ?? []) model.#runChild(child, outcomes(child))
           model.ended(id, outcomes(id), undefined)
         } else model.ended(id, 'skipped', skip)
       }

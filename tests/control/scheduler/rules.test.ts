@@ -12,6 +12,7 @@ import { graphTotals } from '../../../control/graph/graph-summary.ts'
 import { checkedEntry } from '../../../control/journal/checked-entry.ts'
 import { GcSchedule } from '../../../control/journal/gc-schedule.ts'
 import type { Frame } from '../../../control/journal/journal-format.ts'
+import { decodeExpansion, encodeExpansion } from '../../../control/journal/journaled-expansion.ts'
 import { encodeGraph } from '../../../control/journal/journaled-graph.ts'
 import { encodeStates, groupsOf } from '../../../control/journal/journaled-state.ts'
 import { Replay } from '../../../control/journal/replay.ts'
@@ -65,22 +66,59 @@ const randomTest = fc.option(
   { nil: undefined, freq: 2 },
 )
 
+/** The elements of a task that runs for each of them: how the attempts for it end. */
+const randomFanOut = fc.option(
+  fc.record(
+    {
+      for_each: fc.array(fc.record({ outcomes: fc.constantFrom<string[]>([], [], ['fail']) }), { maxLength: 5 }),
+      max_parallel: fc.integer({ min: 1, max: 3 }),
+      fail_fast: fc.boolean(),
+    },
+    { requiredKeys: ['for_each'] },
+  ),
+  { nil: undefined, freq: 2 },
+)
+
+type FanOut = Pick<RuledTask, 'max_parallel' | 'fail_fast'> & { readonly for_each: readonly object[] }
+
+/** `task`, for each element of a list: of its own, or of the dependencies of `source`, which is its first one. */
+function forEach(task: RuledTask, fanOut: FanOut, source: RuledTask | undefined): RuledTask {
+  const others = source?.depends_on ?? []
+  if (fanOut.for_each.length % 2 === 0 && others.length > 0) {
+    const list = { for_each: { $from: source!.id, path: '/depends_on' }, elements: others.length }
+    return { ...task, ...fanOut, ...list } as RuledTask
+  }
+  return { ...task, ...fanOut, input: { ...task.input, outcomes: { $item: '/outcomes' } } } as unknown as RuledTask
+}
+
 const ruledGraph = (maxTasks: number) =>
   fc
     .tuple(
       randomGraph({ type: 'test', maxTasks }),
-      fc.array(fc.tuple(randomScript, randomRule, fc.nat(), randomTest, randomEnd), {
+      fc.array(fc.tuple(randomScript, randomRule, fc.nat(), randomTest, randomEnd, randomFanOut), {
         minLength: maxTasks,
         maxLength: maxTasks,
       }),
     )
     .map(([tasks, more]) =>
       tasks.map((each, i): RuledTask => {
-        const [input, rule, pick, test, ends] = more[i]!
+        const [input, rule, pick, test, ends, fanOut] = more[i]!
         const { length } = each.depends_on
         const when = { $from: each.depends_on[pick % length]!, path: '/status', ...test }
         const asks = ends && { type: 'approval', input: {}, ends, retry: 1, ...(ends === 'expires' && { timeout: 1 }) }
-        return { ...each, ...rule, input, ...(length > 0 && test !== undefined && { when }), ...asks } as RuledTask
+        const task = {
+          ...each,
+          ...rule,
+          input,
+          ...(length > 0 && test !== undefined && { when }),
+          ...asks,
+        } as RuledTask
+        if (fanOut === undefined || ends !== undefined) return task
+        return forEach(
+          task,
+          fanOut as FanOut,
+          tasks.find(({ id }) => id === each.depends_on[0]) as RuledTask | undefined,
+        )
       }),
     )
 
@@ -118,6 +156,7 @@ class Run {
     this.#ends = new Map(tasks.flatMap(({ id, ends }) => (ends === undefined ? [] : [[id, ends]])))
     const body = new TextEncoder().encode(JSON.stringify({ tasks }))
     this.graph = acceptGraph(this.#store, JSON.parse(JSON.stringify(tasks)))
+    for (const each of this.graph.tasks) each.hasPlaceholders = each.fanOut !== undefined
     this.#frames = [frame('g', encodeGraph(this.graph, body))]
     this.#watch()
     this.#scheduler.add(this.graph)
@@ -127,6 +166,12 @@ class Run {
     return new Scheduler({
       ...{ store: this.#store, executors: new ExecutorRegistry([this.#executor]), log: silentLog() },
       ...{ maxConcurrency: 3, abandonAfterMs: 60_000, serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
+      recordFanOut: async (task, fanOut) => {
+        await nextTurn()
+        if (task.graph !== this.graph) return
+        this.#frames.push(frame('x', runSync(encodeExpansion(task, fanOut))))
+        await nextTurn() // a restart may find the list, but no child
+      },
     })
   }
 
@@ -136,7 +181,10 @@ class Run {
       if (!('task' in change)) return
       const { id } = change.task
       this.#changed.add(change.task)
-      if (change.kind === 'approval-asked') model.asked(id)
+      const { fanOut } = change.task
+      if (change.kind === 'expanded') model.started(id)
+      else if (change.kind === 'attempt-started' && fanOut !== undefined) model.startedToFail(id)
+      else if (change.kind === 'approval-asked') model.asked(id)
       else if (change.kind === 'ended' && isApproval(change.task) && wasAnswered(change.task))
         model.answered(id, change.task.errorText)
       else if (change.kind === 'attempt-started' && before === 'pending' && !isApproval(change.task)) model.started(id)
@@ -148,7 +196,10 @@ class Run {
   async interfere({ action, afterTurns, pick }: Interference): Promise<void> {
     for (let turn = 0; turn < afterTurns; turn++) await nextTurn()
     if (this.#isForgotten) return
-    const found = this.graph.tasks.find(({ id }) => id === this.#ids[pick % this.#ids.length])
+    const { tasks } = this.graph
+    // Half of the time a task that was submitted, else any, which may be a child.
+    const any = tasks[(pick >> 1) % tasks.length]
+    const found = pick % 2 === 0 ? any : tasks.find(({ id }) => id === this.#ids[pick % this.#ids.length])
     if (action === 'restart') return this.#restart()
     if (action === 'snapshot') return this.#snapshot()
     if (action === 'cancel-graph') {
@@ -177,7 +228,11 @@ class Run {
   /** A state file takes the place of the journal. */
   #snapshot(): void {
     this.#flush()
-    this.#frames = []
+    // A list of which nothing has come yet is in the segment that follows.
+    this.#frames = this.#frames.filter(({ kind, payload }) => {
+      const id = kind === 'x' ? decodeExpansion(payload).id : undefined
+      return id !== undefined && taskIn(this.graph, id).expansion === undefined
+    })
     const visible = this.graph.tasks.filter(({ isDeleted }) => !isDeleted)
     this.#entries.clear()
     for (const each of visible) {
@@ -194,8 +249,10 @@ class Run {
     this.#unwatch()
     const interrupted = this.graph.tasks.filter(({ status }) => status === 'running').map(({ id }) => id)
     const cancelled = this.graph.tasks.filter(({ status }) => status === 'cancelling').map(({ id }) => id)
+    for (const { id, childOf } of this.graph.tasks) if (childOf?.parent.isDeleted) this.model.deleted(id)
     for (const id of interrupted) this.model.interrupted(id)
-    for (const id of cancelled) this.model.ended(id, 'cancelled', undefined)
+    this.#endWithParents()
+    for (const id of cancelled.reverse()) this.model.ended(id, 'cancelled', undefined) // children before their parents
     void this.#scheduler.stop(0) // nobody hears of what it does from now on
 
     const replay = new Replay([], new GcSchedule())
@@ -214,6 +271,15 @@ class Run {
     this.#watch()
     for (const each of replay.changed) this.#changed.add(each)
     this.#scheduler.resume(graph)
+  }
+
+  /** A restart ends what was being cancelled; of a task that has children, those that have not ended. */
+  #endWithParents(): void {
+    for (const { id, childOf, isTerminal, isDeleted, status } of this.graph.tasks) {
+      const isOpen = !isTerminal && !isDeleted && status !== 'cancelling'
+      if (isOpen && childOf?.parent.status === 'cancelling' && !childOf.parent.isDeleted)
+        this.model.ended(id, 'cancelled', undefined)
+    }
   }
 
   async over(): Promise<void> {
@@ -238,12 +304,24 @@ class Run {
   }
 }
 
+const fails = ({ outcomes }: Script): boolean => outcomes!.length > 0
+
+/** Whether a task, or a child of one, fails if it runs. */
+function isLost(byId: ReadonlyMap<string, RuledTask>, id: string): boolean {
+  const task = byId.get(id) ?? byId.get(id.slice(0, id.lastIndexOf('[')))!
+  const { ends, input, for_each, elements } = task
+  if (ends !== undefined) return ends !== 'approved'
+  if (!Array.isArray(for_each)) return fails(input) && elements !== 0
+  const scripts = for_each as readonly Script[]
+  return byId.has(id) ? scripts.some(fails) : fails(scripts[Number(/\[(\d+)\]$/.exec(id)![1])]!)
+}
+
 const ENDED: ReadonlySet<string> = new Set(['success', 'failed', 'skipped', 'cancelled'])
 
 /** Whether an ended approval was answered, or was not in time. */
 const wasAnswered = ({ status }: Task): boolean => status === 'success' || status === 'failed'
 
-function frame(kind: 'g' | 't', parts: readonly (string | Uint8Array)[]): Frame {
+function frame(kind: 'g' | 't' | 'x', parts: readonly (string | Uint8Array)[]): Frame {
   const payload = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))
   return { kind, payload } as unknown as Frame
 }
@@ -263,9 +341,7 @@ describe('a graph with rules', () => {
         const run = await ran(tasks)
         const byId = new Map(tasks.map((each) => [each.id, each]))
         const alone = GraphModel.run(tasks, (id) => {
-          const { ends, input } = byId.get(id)!
-          const isLost = ends === undefined ? input.outcomes!.length > 0 : ends !== 'approved'
-          return isLost ? 'failed' : 'success'
+          return isLost(byId, id) ? 'failed' : 'success'
         })
         expect([alone.faults, alone.open, alone.state]).toEqual([[], [], run.model.state])
         const ends = ({ stateOf }: GraphModel) => tasks.map(({ id }) => [id, stateOf(id)])
