@@ -87,11 +87,11 @@ export class Starts {
     this.#remakeUnlessUsable(this.#options.records.dirOf(task), request, plan)
   }
 
-  /** The task notes the files first: whatever fails, they are removed with its end. */
+  /** The task notes the files once they are there: what stands in their place otherwise is not ours to remove. */
   #writeSecretFiles(task: LiveTask, dir: TaskDir, plan: ExecutionPlan, { files }: SecretValues): void {
     if (files.length === 0) return
-    task.secretFiles = files.map(({ names }) => names)
     writeSecretFiles(dir, files, workspaceOwner(plan, this.#options.settings.sandbox.user?.uid))
+    task.secretFiles = files.map(({ names }) => names)
   }
 
   /** Starts the launcher of a task and returns how the task ended, or that the machine refused it. Never rejects. */

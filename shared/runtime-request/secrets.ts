@@ -47,6 +47,8 @@ export interface SecretSurroundings {
   readonly envAt?: string
   /** The working directory below the workspace, which is made before the files. */
   readonly workspaceSubdir?: string | undefined
+  /** Paths of files and directories that are copied into the workspace before. A secret may go into such a directory. */
+  readonly inputPaths?: readonly string[]
 }
 
 /** Throws `RequestFault` with the first fault. */
@@ -55,7 +57,7 @@ export function validSecrets(given: SecretNames, { env, envAt = 'execution.env',
   if (entries.length > MAX_SECRETS) {
     throw requestFault(`secrets has ${entries.length} entries (a task has at most ${MAX_SECRETS})`)
   }
-  const files = new SecretFiles(more.workspaceSubdir)
+  const files = new SecretFiles(more.workspaceSubdir, more.inputPaths)
   for (const [variable, use] of entries) {
     if (isBlank(variable) || variable.includes('=')) {
       throw requestFault('secrets keys must be non-empty and cannot contain "="')
@@ -81,8 +83,9 @@ class SecretFiles {
   readonly #files = new Map<string, string>()
   readonly #directories = new Map<string, string>()
 
-  constructor(workspaceSubdir = '') {
-    this.#addDirectories(namesIn(workspaceSubdir), 'sandbox.workspace_subdir')
+  constructor(workspaceSubdir = '', inputPaths: readonly string[] = []) {
+    this.#addPath(workspaceSubdir, 'sandbox.workspace_subdir')
+    for (const path of inputPaths) this.#addPath(path, `inputs.${shortened(path)}`)
   }
 
   add(at: string, file: string): void {
@@ -92,6 +95,11 @@ class SecretFiles {
     if (other !== undefined) throw requestFault(`${at} is in the place of ${other}: ${shortened(path)}`)
     this.#addDirectories(names.slice(0, -1), at)
     this.#files.set(path, at)
+  }
+
+  /** A path of another field, which is checked later: one that is too long is refused then. */
+  #addPath(path: string, at: string): void {
+    if (path.length <= MAX_SECRET_FILE_BYTES) this.#addDirectories(namesIn(path), at)
   }
 
   #addDirectories(names: readonly string[], at: string): void {

@@ -20,7 +20,7 @@ import { validControlContext } from './control-context.ts'
 import { decodeRequest, decodeValue } from './decode.ts'
 import { type Execution, validExecution } from './execution.ts'
 import { requestFault } from './fault.ts'
-import { type TaskInputs, validInputs } from './inputs.ts'
+import { MAX_INPUTS, type TaskInputs, validInputs } from './inputs.ts'
 import { type Limits, validLimits } from './limits.ts'
 import { validOutputs } from './outputs.ts'
 import { type RequestedSandbox, validSandbox } from './sandbox.ts'
@@ -68,6 +68,7 @@ function validateRequest(given: SubmitTaskRequest, newTaskId: string): TaskReque
       secrets: validSecrets(given.secrets, {
         env: execution.env,
         workspaceSubdir: given.sandbox?.workspace_subdir,
+        inputPaths: Object.keys(given.inputs ?? {}).slice(0, MAX_INPUTS), // more are refused below
       }),
     }),
     ...(given.inputs !== undefined && { inputs: validInputs(given.inputs, task_id, isTaskId) }),

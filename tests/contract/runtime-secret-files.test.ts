@@ -185,6 +185,43 @@ describe('after a kill of the service', () => {
   )
 })
 
+describe('beside inputs', () => {
+  const inputs = { given: { task_id: 'source', file: 'dir' } }
+  beforeAll(async () => {
+    const source = await runtime.run({ task_id: 'source', ...script('mkdir -p dir/sub && echo mine > dir/taken') })
+    expect(source.status).toBe('success')
+  })
+
+  test('a file may go into a directory of them, and they stay', async () => {
+    const asked = { TOKEN: { name: 'token', file: 'given/sub/token' } }
+    const check = `${isThere()} && test "$(cat given/taken)" = mine`
+    const task = await runtime.run({ ...script(check), inputs, secrets: asked })
+    expect(task).toMatchObject({ status: 'success', stderr: '' })
+    const given = join(taskDir(runtime.dataDir, task.task_id).workspace, 'given')
+    expect(readdirSync(given, { recursive: true }).toSorted()).toEqual(['sub', 'taken'])
+  })
+
+  test('a file does not take the place of one of theirs', async () => {
+    const asked = { FIRST: { name: 'token', file: 'first' }, TOKEN: { name: 'token', file: 'given/taken' } }
+    const task = await runtime.run({ ...script('true'), inputs, secrets: asked })
+    expect(task).toMatchObject({
+      status: 'failed',
+      error: { code: 'invalid_input', message: 'secrets.TOKEN.file: "given/taken" is there already' },
+    })
+    expect(readFileSync(join(taskDir(runtime.dataDir, task.task_id).workspace, 'given/taken'), 'utf8')).toBe('mine\n')
+    expect(filesWithValue(runtime.dataDir)).toEqual([])
+  })
+
+  test('a later task gets no secret of an earlier one', async () => {
+    const earlier = await runtime.run({ ...script(IS_THERE), ...TOKEN })
+    const files = { all: { task_id: earlier.task_id, file: '.' } }
+    expect(await runtime.run({ ...script('find all -type f'), inputs: files })).toMatchObject({
+      status: 'success',
+      stdout: '',
+    })
+  })
+})
+
 describe('in a sandbox', () => {
   const why = missingSandbox === undefined ? '' : ` (skipped: ${missingSandbox})`
   test.skipIf(missingSandbox !== undefined).each([
@@ -216,6 +253,8 @@ describe('a file that no task can have is refused', () => {
     [one('x'.repeat(256)), `secrets.A.file: ${'x'.repeat(64)}... is longer than the 255 bytes of a file name`],
     [one('work'), 'secrets.A.file is in the place of sandbox.workspace_subdir: work'],
     [one('work/sub'), 'secrets.A.file is in the place of sandbox.workspace_subdir: "work/sub"'],
+    [one('in/put'), 'secrets.A.file is in the place of inputs."in/put": "in/put"'],
+    [one('in'), 'secrets.A.file is in the place of inputs."in/put": in'],
     [twoAt('x', './x'), 'secrets.B.file is in the place of secrets.A.file: x'],
     [twoAt('x', 'x/y'), 'secrets.B.file needs a directory in the place of secrets.A.file: x'],
     [twoAt('x/y', 'x'), 'secrets.B.file is in the place of secrets.A.file: x'],
@@ -235,8 +274,16 @@ describe('a file that no task can have is refused', () => {
       'secrets.V4: the secrets of a task have at most 4194304 bytes together',
     ],
   ])('%j', async (asked, message) => {
-    const body = { ...command('/bin/true'), secrets: asked, sandbox: { workspace_subdir: 'work/sub' } }
+    const inputs = { 'in/put': { task_id: 'other', file: 'x' } }
+    const body = { ...command('/bin/true'), secrets: asked, inputs, sandbox: { workspace_subdir: 'work/sub' } }
     expect(await refused(await runtime.post(body))).toEqual([400, 'invalid_input', message])
+  })
+
+  test('a path of megabytes in another field costs nothing', async () => {
+    const body = { ...command('/bin/true'), secrets: one('x'), sandbox: { workspace_subdir: 'a/'.repeat(4_000_000) } }
+    expect((await refused(await runtime.post(body)))[2]).toBe(
+      'sandbox.workspace_subdir has 8000000 bytes (at most 1024)',
+    )
   })
 
   test('64 of them are none too many, nor is __proto__ a name like no other', async () => {
