@@ -1,7 +1,7 @@
 /** The findings of a dry run as `submit_graph` shows them: small. Pure. */
 import type { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
+import type { SubmitGraphAnswer } from '../../shared/contract/mcp-answers.ts'
 import { MAX_SHOWN_TASKS } from '../../shared/contract/mcp-limits.ts'
-import type { SubmitGraphAnswer } from '../../shared/contract/mcp-server.ts'
 import { ResultRoom } from './view.ts'
 
 export function dryRunView({ valid, errors, warnings, waves, critical_path, ...more }: GraphDryRun): SubmitGraphAnswer {

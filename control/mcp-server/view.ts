@@ -1,6 +1,7 @@
 /** Tasks as the tools show them: small, with a pointer to omitted results. Pure. */
+
+import type { TaskView, WaitAnswer } from '../../shared/contract/mcp-answers.ts'
 import { MAX_SHOWN_TASKS } from '../../shared/contract/mcp-limits.ts'
-import type { TaskView, WaitAnswer } from '../../shared/contract/mcp-server.ts'
 import type { Task } from '../graph/graph.ts'
 import { isLargeJson, ResultFile } from '../graph/result-file.ts'
 

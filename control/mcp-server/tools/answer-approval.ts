@@ -1,5 +1,6 @@
 /** `answer_approval`: passes on what the user has decided. A host that can ask the user is made to. */
-import { AnswerApprovalAnswer, AnswerApprovalInput } from '../../../shared/contract/mcp-server.ts'
+import { AnswerApprovalAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { AnswerApprovalInput } from '../../../shared/contract/mcp-inputs.ts'
 import { badRequest, ServiceError } from '../../../shared/errors.ts'
 import type { Task } from '../../graph/graph.ts'
 import { type Answer, answerApproval, checkedAnswer, ensureOpen } from '../../operations/answer-approval.ts'

@@ -1,6 +1,8 @@
 /** `cancel`: cancels tasks. The tasks that depend on them are skipped. */
+
+import { CancelAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { CancelInput } from '../../../shared/contract/mcp-inputs.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
-import { CancelAnswer, CancelInput } from '../../../shared/contract/mcp-server.ts'
 import { cancelTasks } from '../../operations/cancel.ts'
 import { defineTool } from '../tool.ts'
 

@@ -1,11 +1,13 @@
 /** `capabilities`: action kinds, task types, skills, MCP servers and limits of this service. */
+
+import { CapabilitiesAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { CapabilitiesInput } from '../../../shared/contract/mcp-inputs.ts'
 import {
   MAX_LOG_CHARACTERS,
   MAX_NAMED_TASKS,
   MAX_SHOWN_TASKS,
   MAX_TOOL_WAIT_MS,
 } from '../../../shared/contract/mcp-limits.ts'
-import { CapabilitiesAnswer, CapabilitiesInput } from '../../../shared/contract/mcp-server.ts'
 import { VERSION } from '../../../shared/version.ts'
 import { describeService } from '../../operations/describe.ts'
 import { defineTool } from '../tool.ts'

@@ -1,7 +1,8 @@
 /** `get_graph`: one graph: its tasks, why they wait, what took the longest, and why it failed. */
 import type { RootCause } from '../../../shared/contract/graphs.ts'
+import { GetGraphAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { GetGraphInput } from '../../../shared/contract/mcp-inputs.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
-import { GetGraphAnswer, GetGraphInput } from '../../../shared/contract/mcp-server.ts'
 import { graphTask } from '../../graph/graph-task.ts'
 import { getGraph, type ShownGraph } from '../../operations/get-graph.ts'
 import { waitingNow } from '../../operations/waiting.ts'

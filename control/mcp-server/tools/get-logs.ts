@@ -1,5 +1,6 @@
 /** `get_logs`: the output of a task, or its whole result, a page at a time. */
-import { GetLogsAnswer, GetLogsInput } from '../../../shared/contract/mcp-server.ts'
+import { GetLogsAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { GetLogsInput } from '../../../shared/contract/mcp-inputs.ts'
 import { page } from '../../graph/log-page.ts'
 import { type Logs, readLogs } from '../../operations/logs.ts'
 import { addressOf } from '../../operations/named-tasks.ts'

@@ -1,5 +1,6 @@
 /** `get_task`: one task, with all fields that fit into the answer. */
-import { GetTaskAnswer, GetTaskInput } from '../../../shared/contract/mcp-server.ts'
+import { GetTaskAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { GetTaskInput } from '../../../shared/contract/mcp-inputs.ts'
 import type { Waiting } from '../../../shared/contract/waiting.ts'
 import type { Task } from '../../graph/graph.ts'
 import { taskRecord } from '../../graph/record.ts'

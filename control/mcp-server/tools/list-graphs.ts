@@ -1,5 +1,6 @@
 /** `list_graphs`: all graphs, the newest first, a page at a time. */
-import { ListGraphsAnswer, ListGraphsInput } from '../../../shared/contract/mcp-server.ts'
+import { ListGraphsAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { ListGraphsInput } from '../../../shared/contract/mcp-inputs.ts'
 import { badRequest } from '../../../shared/errors.ts'
 import { type GraphPlace, graphPlaceOf } from '../../operations/graph-filter.ts'
 import { listGraphs } from '../../operations/list-graphs.ts'

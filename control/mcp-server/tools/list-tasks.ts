@@ -1,5 +1,6 @@
 /** `list_tasks`: all tasks, the newest first, a page at a time. */
-import { ListTasksAnswer, ListTasksInput } from '../../../shared/contract/mcp-server.ts'
+import { ListTasksAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { ListTasksInput } from '../../../shared/contract/mcp-inputs.ts'
 import { badRequest } from '../../../shared/errors.ts'
 import { listNewest } from '../../operations/list.ts'
 import { type Place, placeOf } from '../../operations/task-filter.ts'

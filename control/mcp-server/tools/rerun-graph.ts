@@ -1,6 +1,8 @@
 /** `rerun_graph`: runs a graph again, as POST /graphs/{id}/rerun does. */
+
+import { RerunGraphAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { RerunGraphInput } from '../../../shared/contract/mcp-inputs.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
-import { RerunGraphAnswer, RerunGraphInput } from '../../../shared/contract/mcp-server.ts'
 import type { RerunResponse } from '../../../shared/contract/rerun.ts'
 import { rerun } from '../../operations/rerun.ts'
 import type { TaskStore } from '../../store/tasks.ts'

@@ -1,6 +1,8 @@
 /** `run_action`: runs one action, as POST /adapters/actions does, and returns its result. */
+
+import { RunActionAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { RunActionInput } from '../../../shared/contract/mcp-inputs.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
-import { RunActionAnswer, RunActionInput } from '../../../shared/contract/mcp-server.ts'
 import { act } from '../../operations/act.ts'
 import { waitForTasks } from '../../operations/wait.ts'
 import { defineTool } from '../tool.ts'

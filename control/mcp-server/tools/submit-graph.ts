@@ -1,6 +1,8 @@
 /** `submit_graph`: submits a graph of tasks, as POST /tasks does. */
+
+import { SubmitGraphAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { SubmitGraphInput } from '../../../shared/contract/mcp-inputs.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
-import { SubmitGraphAnswer, SubmitGraphInput } from '../../../shared/contract/mcp-server.ts'
 import { dryRun } from '../../operations/dry-run.ts'
 import { submit } from '../../operations/submit.ts'
 import { waitForTasks } from '../../operations/wait.ts'

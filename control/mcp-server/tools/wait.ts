@@ -4,8 +4,10 @@
  * If one of the tasks waits for an approval and the host can ask the user, the host is made to, and calls again with the
  * answers. Such a call asks nothing more: it waits.
  */
+
+import { WaitAnswer } from '../../../shared/contract/mcp-answers.ts'
+import { WaitInput } from '../../../shared/contract/mcp-inputs.ts'
 import { MAX_APPROVAL_QUESTIONS } from '../../../shared/contract/mcp-limits.ts'
-import { WaitAnswer, WaitInput } from '../../../shared/contract/mcp-server.ts'
 import { ServiceError } from '../../../shared/errors.ts'
 import type { Task } from '../../graph/graph.ts'
 import { answerApproval } from '../../operations/answer-approval.ts'

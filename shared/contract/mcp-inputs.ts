@@ -1,0 +1,244 @@
+/**
+ * Inputs of the tools of `POST /mcp`. These schemas validate. Models read them, so the descriptions name the purpose of
+ * a field.
+ */
+import { Type } from '@sinclair/typebox'
+import { ACTION_KINDS } from './adapter-v1.ts'
+import { oneOf } from './answer-schema.ts'
+import { GraphFields, MAX_PARAMETERS, TaskInput } from './control.ts'
+import { GRAPH_STATES } from './graph-state.ts'
+import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
+import { MAX_RERUN_TASKS } from './rerun.ts'
+import { stringMap } from './string-map.ts'
+import { TASK_STATUSES } from './task-status.ts'
+
+const waitMs = (defaultMs: number) =>
+  Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MAX_TOOL_WAIT_MS,
+      default: defaultMs,
+      expected: `integer from 0 to ${MAX_TOOL_WAIT_MS}`,
+      description: `Milliseconds to wait for the end of the tasks before answering, at most ${MAX_TOOL_WAIT_MS}. Default ${defaultMs}. Unfinished tasks keep running: call wait.`,
+    }),
+  )
+
+const filledText = (description: string) =>
+  Type.String({ minLength: 1, expected: 'string that is not empty', description })
+
+/** For both tools that take one task. */
+const taskId = Type.String({ expected: 'string', description: 'Id of the task, as the answers show it.' })
+
+const taskIds = Type.Optional(
+  Type.Array(Type.String({ minLength: 1 }), {
+    maxItems: MAX_NAMED_TASKS,
+    expected: `array of at most ${MAX_NAMED_TASKS} strings that are not empty`,
+    description: 'Ids of tasks, as the answers show them.',
+    examples: [['fetch', 'count']],
+  }),
+)
+
+const graphId = (description: string) => Type.Optional(filledText(description))
+
+const { retry, timeout, secrets } = TaskInput.properties
+
+export const SubmitGraphInput = Type.Object({
+  tasks: Type.Array(
+    Type.Object({
+      ...TaskInput.properties,
+      id: Type.Optional(Type.String({ description: 'Unique within the graph. Required.', examples: ['fetch'] })),
+      type: Type.Optional(
+        Type.String({
+          description:
+            'The tool itself (shell, file, http, dns, tcp, sleep, noop), or a category with a tool_name: os, mcp, cli-skills, runtime. approval waits until the user approves (params.message says what). Required.',
+          examples: ['shell'],
+        }),
+      ),
+      retry: Type.Optional(Type.Integer({ minimum: 0, description: 'Further attempts. Default 0.' })),
+    }),
+    {
+      expected: 'array of tasks',
+      description:
+        'A task runs as soon as all tasks in its depends_on have succeeded; run_if and continue_on_error change that.',
+    },
+  ),
+  ...GraphFields.properties,
+  wait_ms: waitMs(0),
+  dry_run: Type.Optional(
+    Type.Boolean({
+      expected: 'boolean',
+      description:
+        'Only check the graph: returns all of its errors, and what would run when. Nothing is stored or run.',
+    }),
+  ),
+  idempotency_key: Type.Optional(
+    Type.String({
+      maxLength: 255,
+      expected: 'string of at most 255 characters',
+      description: 'The same key with the same tasks returns the first answer again, so a lost call can be repeated.',
+    }),
+  ),
+})
+
+export const RerunGraphInput = Type.Object({
+  graph_id: Type.String({ expected: 'string', description: 'Id of a graph that has ended.' }),
+  from: Type.Optional(
+    Type.Array(Type.String(), {
+      minItems: 1,
+      maxItems: MAX_RERUN_TASKS,
+      expected: `array of 1 to ${MAX_RERUN_TASKS} strings`,
+      description: 'Ids of tasks that run again although they succeeded, with everything downstream. Default: none.',
+    }),
+  ),
+  params: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      maxProperties: MAX_PARAMETERS,
+      expected: `object of at most ${MAX_PARAMETERS} parameters`,
+      description: 'New values for parameters of the graph.',
+    }),
+  ),
+  idempotency_key: Type.Optional(
+    Type.String({
+      maxLength: 255,
+      expected: 'string of at most 255 characters',
+      description: 'The same key returns the first answer again, so a lost call can be repeated.',
+    }),
+  ),
+})
+
+export const RunActionInput = Type.Object({
+  kind: Type.String({
+    expected: 'string',
+    description: `What to do: ${ACTION_KINDS.join(', ')}, or an alias. capabilities with this kind shows the schema of its input.`,
+    examples: ['os.shell'],
+  }),
+  input: Type.Optional(
+    Type.Object(
+      {},
+      {
+        additionalProperties: true,
+        expected: 'object',
+        description: 'Parameters: os.shell takes command and args, os.http takes url, os.file takes action and path.',
+        examples: [{ command: 'ls', args: ['-l'] }],
+      },
+    ),
+  ),
+  tool_name: Type.Optional(
+    Type.String({ expected: 'string', description: 'For mcp.call: the tool, as server/tool. For cli.run: the skill.' }),
+  ),
+  action_id: Type.Optional(Type.String({ expected: 'string', description: 'Id of the task. Generated if absent.' })),
+  retry,
+  timeout,
+  secrets,
+  metadata: Type.Optional(
+    stringMap({ expected: 'object of strings', description: 'Stored as annotations of the task.' }),
+  ),
+  wait_ms: waitMs(10_000),
+})
+
+export const WaitInput = Type.Object({
+  task_ids: taskIds,
+  graph_id: graphId('Wait for all tasks of this graph. Use it instead of task_ids.'),
+  until: Type.Optional(
+    Type.Union([Type.Literal('all'), Type.Literal('any')], {
+      expected: '"all" or "any"',
+      description: 'Return when all tasks have ended (default), or as soon as any task has ended.',
+    }),
+  ),
+  timeout_ms: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MAX_TOOL_WAIT_MS,
+      default: 30_000,
+      expected: `integer from 0 to ${MAX_TOOL_WAIT_MS}`,
+      description: `Milliseconds to wait, at most ${MAX_TOOL_WAIT_MS}. Default 30000. The tasks keep running after that: call wait again.`,
+    }),
+  ),
+})
+
+export const GetTaskInput = Type.Object({
+  task_id: taskId,
+})
+
+export const ListTasksInput = Type.Object({
+  status: Type.Optional(oneOf(TASK_STATUSES, 'Only tasks in this state.')),
+  graph_id: graphId('Only tasks of this graph.'),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_SHOWN_TASKS,
+      default: 20,
+      expected: `integer from 1 to ${MAX_SHOWN_TASKS}`,
+      description: `Number of tasks to show, at most ${MAX_SHOWN_TASKS}. Default 20.`,
+    }),
+  ),
+  cursor: Type.Optional(Type.String({ expected: 'string', description: 'next_cursor of the previous answer.' })),
+})
+
+export const ListGraphsInput = Type.Object({
+  state: Type.Optional(oneOf(GRAPH_STATES, 'Only graphs in this state.')),
+  name: Type.Optional(filledText('Only graphs with this name.')),
+  labels: Type.Optional(
+    stringMap({ expected: 'object of strings', description: 'Only graphs that have all of these labels.' }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_SHOWN_TASKS,
+      default: 20,
+      expected: `integer from 1 to ${MAX_SHOWN_TASKS}`,
+      description: `Number of graphs to show, at most ${MAX_SHOWN_TASKS}. Default 20.`,
+    }),
+  ),
+  cursor: Type.Optional(Type.String({ expected: 'string', description: 'next_cursor of the previous answer.' })),
+})
+
+export const GetGraphInput = Type.Object({
+  graph_id: Type.String({ expected: 'string', description: 'Id of the graph.' }),
+})
+
+export const GetLogsInput = Type.Object({
+  task_id: taskId,
+  stream: Type.Optional(
+    Type.String({
+      expected: 'string',
+      description:
+        'stdout, stderr, output, body, content or progress; result is the whole result as JSON. Default: the first that the task has.',
+    }),
+  ),
+  offset: Type.Optional(
+    Type.Integer({
+      expected: 'integer',
+      description: 'Index of the first character to show. Default 0. A negative offset counts from the end.',
+    }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_LOG_CHARACTERS,
+      default: 8_000,
+      expected: `integer from 1 to ${MAX_LOG_CHARACTERS}`,
+      description: `Characters to show, at most ${MAX_LOG_CHARACTERS}. Default 8000.`,
+    }),
+  ),
+})
+
+export const AnswerApprovalInput = Type.Object({
+  task_id: taskId,
+  approved: Type.Optional(
+    Type.Boolean({ expected: 'boolean', description: 'What the user has decided. Ignored if the host asks the user.' }),
+  ),
+  who: Type.Optional(filledText('Who has decided: the name of the user. Needed with approved.')),
+  why: Type.Optional(Type.String({ expected: 'string', description: 'The reason that the user has given.' })),
+})
+
+export const CancelInput = Type.Object({
+  task_ids: taskIds,
+  graph_id: graphId('Cancel all tasks of this graph that have not ended. Use it instead of task_ids.'),
+})
+
+export const CapabilitiesInput = Type.Object({
+  kind: Type.Optional(
+    Type.String({ expected: 'string', description: 'Show only this action kind, with the JSON Schema of its input.' }),
+  ),
+})
