@@ -11,3 +11,6 @@ export function isoTime(ms: number): string {
   }
   return lastIso
 }
+
+/** The last millisecond of the year 9999. Later times have no RFC 3339 form. */
+export const MAX_TIME_MS = 253_402_300_799_999

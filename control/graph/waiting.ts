@@ -1,6 +1,6 @@
 /** Why a task waits. Pure. */
 import { MAX_WAITING_TASKS, type Waiting } from '../../shared/contract/waiting.ts'
-import { isoTime } from '../../shared/iso-time.ts'
+import { isoTime, MAX_TIME_MS } from '../../shared/iso-time.ts'
 import { expiryOf, shortMessage } from './approval.ts'
 import { standingOf } from './conditions.ts'
 import type { Task } from './graph.ts'
@@ -62,9 +62,6 @@ export function onAnswer(task: Task): Waiting | undefined {
     ...(detail !== undefined && { detail }),
   }
 }
-
-/** The end of the year 9999: later times have no RFC 3339 form. */
-const MAX_TIME_MS = 253_402_300_799_999
 
 /** A child that is not queued yet because of `max_parallel`. */
 function onSiblings(task: Task): Waiting | undefined {

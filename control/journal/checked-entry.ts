@@ -1,5 +1,6 @@
 /** Checks an entry of the state file. Pure. */
 import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
+import { MAX_TIME_MS } from '../../shared/iso-time.ts'
 import { isObject } from '../../shared/json.ts'
 import { SKIP_STANDINGS } from '../graph/conditions.ts'
 import { isTaskShape } from '../graph/decode.ts'
@@ -34,6 +35,9 @@ export function checkedEntry(key: string, entry: unknown, refuse: (detail: strin
   if (task.reused_from != null && !isReusedFrom(task.reused_from)) {
     throw refuse(`task ${id} has reused_from that is no graph_id and task_id`)
   }
+  if (task.asked_at !== undefined && !isTime(task.asked_at)) {
+    throw refuse(`task ${id} has the asked_at ${JSON.stringify(task.asked_at)}, which is no time`)
+  }
   if (!isListOrAbsent(task.settled_dependencies, isSettled)) {
     throw refuse(`task ${id} has settled_dependencies that are no list of dependencies and outcomes`)
   }
@@ -61,6 +65,10 @@ const isAttempt = (item: unknown): boolean => isObject(item) && Number.isSafeInt
 
 const isSkipStandingOrAbsent = (value: unknown): boolean =>
   value === undefined || (SKIP_STANDINGS as readonly unknown[]).includes(value)
+
+/** Milliseconds since 1970. */
+const isTime = (value: unknown): boolean =>
+  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MAX_TIME_MS
 
 const isReusedFrom = (value: unknown): boolean =>
   isObject(value) && typeof value.graph_id === 'string' && typeof value.task_id === 'string'

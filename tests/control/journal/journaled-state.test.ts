@@ -38,6 +38,11 @@ describe('a state in the journal', () => {
       { status: 'pending', condition_met: true, updated_at: '2026-01-02T03:04:05.678Z' },
     ],
     [
+      'pending, and waits for an approval since',
+      { updatedAt: NOW, askedAt: NOW - 7 },
+      { status: 'pending', asked_at: NOW - 7, updated_at: '2026-01-02T03:04:05.678Z' },
+    ],
+    [
       'running, the second time',
       { status: 'running', attempt: 2, startedAt: NOW - 500, attemptStartedAt: NOW - 20, updatedAt: NOW },
       {
@@ -126,6 +131,7 @@ describe('a state in the journal', () => {
       interruptedAttempts: fc.constantFrom(0, 0, 0, 1),
       isBackingOff: fc.constantFrom(false, false, true),
       isConditionMet: fc.constantFrom(false, false, true),
+      askedAt: fc.constantFrom(undefined, undefined, NOW),
       removal: fc.constantFrom(undefined, undefined, undefined, 'deleted'),
       updatedAt: fc.constantFrom(NOW, NOW, NOW + 1),
       startedAt: fc.constantFrom(NOW, NOW, undefined),

@@ -650,6 +650,8 @@ describe('a file that cannot be read', () => {
     ['has a task with an unknown status', task({ status: 'done' }), 'task a has the unknown status "done"'],
     ['has a task that depends on itself', task({ depends_on: ['a'] }), 'the dependencies of task a form a cycle'],
     ['has progress of another kind', task({ progress: 5 }), ''],
+    ['asks at no time', task({ asked_at: 'now' }), 'task a has the asked_at "now", which is no time'],
+    ['asks too late', task({ asked_at: 1e15 }), 'task a has the asked_at 1000000000000000, which is no time'],
     ['has attempts of another kind', task({ attempts: {} }), 'task a has attempts that are no list of attempts'],
     ['has an attempt without a number', task({ attempts: [{ error: 'no' }] }), 'task a has attempts that are no list'],
     ['has settled dependencies of another kind', task({ depends_on: ['b'], settled_dependencies: 5 }), ''],
