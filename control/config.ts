@@ -138,6 +138,13 @@ export const controlSettings = {
     value: 'directory',
     help: 'Directory with the secrets that shell and cli-skills tasks can ask for by name: a file each. Other users may not read it. Default: the directory of systemd credentials (CREDENTIALS_DIRECTORY). A runtime service started by --with-runtime has the same, unless SERVICE_RUNTIME_SECRETS_DIR is set.',
   }),
+  maxCachedOutcomes: integer({
+    default: '10000',
+    value: 'n',
+    min: 0,
+    max: 1_000_000,
+    help: 'Maximum number of keys (cache of a task) under which outcomes are kept. Beyond it, the oldest are forgotten. 0: none is kept.',
+  }),
   unknownFields: unknownFieldsSetting,
   allowedHost: hostNames({
     variable: 'SERVICE_ALLOWED_HOSTS',

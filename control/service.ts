@@ -67,6 +67,8 @@ export class ControlService {
       roomFor: (count) => retention.roomFor(count),
       recordFanOut: (task, fanOut) => persistence.appendExpansion(task, fanOut),
       keepJson: (task, pieces) => resultFiles.keepJson(task, pieces),
+      maxCachedOutcomes: this.#config.maxCachedOutcomes,
+      shareResult: (file) => resultFiles.share(file),
     })
   }
 
@@ -102,6 +104,7 @@ export class ControlService {
     const { callbacks, runtime, storage, keepDataDir } = this.#parts
     await this.#endLeftovers(earlierRun)
     this.#settleElsewhere(earlierRun)
+    this.#scheduler.cache.fill(storage.store.graphs)
     storage.persistence.onWritableAgain = () => this.#scheduler.startAgain()
     this.#server = await this.#listen()
     keepDataDir()

@@ -43,6 +43,7 @@ function fieldFault(task: ValidTask, params: Parameters = {}, unknown: UnknownPa
   if (task.for_each == null) {
     return `: ${COMPANIONS.find((name) => task[name] != null)} means nothing without for_each`
   }
+  if (task.cache != null) return ': for_each and cache exclude each other: all children would have the same key'
   const source = listSource(task.for_each)
   if (typeof source === 'string') return `: for_each: ${source}`
   if (source.kind !== 'parameter') return undefined

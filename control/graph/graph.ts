@@ -9,6 +9,7 @@
  * that few tasks use are in separate objects (`cold-fields.ts`).
  */
 
+import type { Cache } from '../../shared/contract/cache.ts'
 import type { AttemptRecord, ProgressEntry, ReusedFrom, RunStatus } from '../../shared/contract/control.ts'
 import type { RunIf } from '../../shared/contract/run-if.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
@@ -308,6 +309,11 @@ export class Task {
   /** Which failures are retried, and the backoff before a retry. Undefined if the task has no such rules. */
   get retries(): RetryRule | undefined {
     return this.#options.retries
+  }
+
+  /** Under which key it takes over an earlier outcome, and offers its own; undefined for most tasks. */
+  get cache(): Cache | undefined {
+    return this.#options.cache
   }
 
   /** Milliseconds per attempt, as submitted. Undefined, 0 and negative values mean no timeout. */

@@ -79,6 +79,8 @@ const TASK_SYNONYMS: Synonyms = {
   concurrency: 'max_parallel',
   'max-parallel': 'max_parallel',
   'fail-fast': 'fail_fast',
+  memoize: 'cache',
+  cache_key: 'cache',
 }
 
 /** Names of the fields of a graph in other systems. */

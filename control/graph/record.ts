@@ -62,6 +62,7 @@ function recordOf(
   record.retry = task.retry
   if (retries?.retry_on !== undefined) record.retry_on = retries.retry_on
   if (retries?.backoff !== undefined) record.backoff = retries.backoff
+  if (task.cache !== undefined) record.cache = task.cache
   if (task.timeout !== undefined) record.timeout = task.timeout
   if (task.secrets !== undefined) record.secrets = task.secrets
   if (task.annotations !== undefined) record.annotations = task.annotations

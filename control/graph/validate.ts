@@ -4,6 +4,7 @@
  * Each check covers the whole graph before the next one begins, and reports faults in the order of the list. The time
  * is linear in tasks and dependencies. The checks work in ranges and without recursion.
  */
+import { APPROVAL_TYPE } from '../../shared/contract/approval.ts'
 import type { TaskInput } from '../../shared/contract/control.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
@@ -110,7 +111,7 @@ function checkFields(
   }
 }
 
-function reportFields({ id, type, retry }: TaskInput, isIncomplete: boolean, report: Report): void {
+function reportFields({ id, type, retry, cache }: TaskInput, isIncomplete: boolean, report: Report): void {
   if (!id) {
     report('task id is required')
     return
@@ -119,16 +120,20 @@ function reportFields({ id, type, retry }: TaskInput, isIncomplete: boolean, rep
   if (!id.isWellFormed()) report(`task ${id}: id has half of a character (a lone surrogate)`, id)
   if (!type && !isIncomplete) report(`task ${id}: type is required`, id)
   if (!isRetry(retry)) report(`task ${id}: retry must be a non-negative integer`, id)
+  if (!mayCache(type, cache)) report(`task ${id}: cache is not for approvals: somebody has to give each of them`, id)
 }
 
 const isRetry = (retry: TaskInput['retry']): boolean => retry == null || (Number.isSafeInteger(retry) && retry >= 0)
+
+const mayCache = (type: TaskInput['type'], cache: TaskInput['cache']): boolean =>
+  cache == null || type !== APPROVAL_TYPE
 
 const hasId = (task: TaskInput): task is ValidTask => !!task.id
 
 /** Whether a task of the right shape has all required fields. */
 export function hasFields(task: TaskInput): task is ValidTask {
-  const { id, type, retry } = task
-  return !!id && id.isWellFormed() && !!type && isRetry(retry)
+  const { id, type, retry, cache } = task
+  return !!id && id.isWellFormed() && !!type && isRetry(retry) && mayCache(type, cache)
 }
 
 interface Ids {

@@ -92,6 +92,22 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     samples: ({ scheduler }) => [{ value: scheduler.approvalsWaiting }],
   },
   {
+    name: 'service_control_cache_lookups_total',
+    type: 'counter',
+    help: 'Look-ups of outcomes by the keys of tasks (cache).',
+    labels: { outcome: 'hit, miss' },
+    samples: ({ scheduler: { cache } }) => [
+      { labels: { outcome: 'hit' }, value: cache.hits },
+      { labels: { outcome: 'miss' }, value: cache.misses },
+    ],
+  },
+  {
+    name: 'service_control_cached_outcomes',
+    type: 'gauge',
+    help: 'Keys under which outcomes are kept.',
+    samples: ({ scheduler }) => [{ value: scheduler.cache.size }],
+  },
+  {
     name: 'service_control_event_streams',
     type: 'gauge',
     help: 'Event streams that are open.',

@@ -149,13 +149,20 @@ function withParameters({ id, options }: Graph, params: Parameters): GraphOption
 /** Tasks whose texts are encoded with one call. */
 const TASKS_PER_PART = 64
 
+/** A task that succeeded and runs again all the same must not take over its own earlier outcome, or another one as old. */
+function inputOf(task: Task, isReused: boolean): TaskInput {
+  const input = taskInput(task)
+  const runsAgain = !isReused && task.status === 'success'
+  return runsAgain && input.cache != null ? { ...input, cache: { ...input.cache, ttl_ms: 0 } } : input
+}
+
 /** The tasks and the graph fields of `source` as a submission. */
-function* encodeTasks({ options, tasks }: Source): Steps<EncodedGraph> {
+function* encodeTasks({ options, tasks, reused }: Source): Steps<EncodedGraph> {
   const fields = JSON.stringify(options).slice(1, -1)
   const inputs: TaskInput[] = []
   const parts = [Buffer.from(`{${fields}${fields && ','}"tasks":[`)]
   for (let from = 0; from < tasks.length; from += TASKS_PER_PART) {
-    const some = tasks.slice(from, from + TASKS_PER_PART).map(taskInput)
+    const some = tasks.slice(from, from + TASKS_PER_PART).map((task) => inputOf(task, reused.has(task)))
     inputs.push(...some)
     parts.push(Buffer.from((from === 0 ? '' : ',') + JSON.stringify(some).slice(1, -1)))
     yield

@@ -10,10 +10,12 @@ import type { ExecutorRegistry } from '../executors/registry.ts'
 import { type AttemptOutput, attemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'
+import { ResultFile } from '../graph/result-file.ts'
 import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Attempt, type AttemptHost, type AttemptOutcome } from './attempt.ts'
 import { Fifo } from './fifo.ts'
+import type { OutcomeCache } from './outcome-cache.ts'
 import { isRetried, logFieldsOf, type Outcomes } from './outcomes.ts'
 import type { ReadyQueue } from './ready-queue.ts'
 import { Slots } from './slots.ts'
@@ -26,6 +28,9 @@ export interface AttemptsOptions {
   readonly host: AttemptHost
   readonly ready: ReadyQueue
   readonly outcomes: Outcomes
+  readonly cache: OutcomeCache
+  /** Called with a result in a file that a second task refers to from now on. */
+  readonly shareResult: (file: ResultFile) => void
   readonly flush: () => void
   readonly toKeep: (task: Task, result: unknown) => unknown
   /** Called after the outcome of an attempt was applied. Its consequences are queued. */
@@ -41,6 +46,8 @@ export class Attempts {
   readonly #host: AttemptHost
   readonly #ready: ReadyQueue
   readonly #outcomes: Outcomes
+  readonly #cache: OutcomeCache
+  readonly #shareResult: (file: ResultFile) => void
   readonly #flush: () => void
   readonly #toKeep: (task: Task, result: unknown) => unknown
   readonly #onEnd: () => void
@@ -57,6 +64,8 @@ export class Attempts {
     this.#host = options.host
     this.#ready = options.ready
     this.#outcomes = options.outcomes
+    this.#cache = options.cache
+    this.#shareResult = options.shareResult
     this.#flush = options.flush
     this.#toKeep = options.toKeep
     this.#onEnd = options.onEnd
@@ -120,7 +129,19 @@ export class Attempts {
     return true
   }
 
+  /** Gives the task an earlier outcome of its key, before its first attempt; false if it has to be executed. */
+  #takeOver(task: Task): boolean {
+    if (task.cache === undefined || task.attempt > 0) return false
+    const source = this.#cache.find(task, Date.now())
+    if (source === undefined) return false
+    const { result } = source
+    if (result instanceof ResultFile) this.#shareResult(result)
+    this.#outcomes.reused(task, source, result)
+    return true
+  }
+
   #start(task: Task): void {
+    if (this.#takeOver(task)) return
     this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
     const executor = this.#executors.get(task.type)
     if (executor === undefined) {
@@ -163,6 +184,7 @@ export class Attempts {
         output: attempt.output,
       })
     else this.#outcomes.take(attempt, outcome)
+    this.#cache.note(task)
     if (task.status === 'pending' && outcome.kind === 'unrecorded') this.#held.push(task)
     if (attempt.hasBegun) this.#flush() // prevents that a crash repeats the attempt
     this.#onEnd()

@@ -77,6 +77,13 @@ export class Outcomes {
     this.failed(task, { failure, isFinal: true })
   }
 
+  /** Ends a task that was not executed with the outcome of `source`. `result` is that of `source`. */
+  reused(task: Task, source: Task, result: unknown): void {
+    this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
+    const reusedFrom = source.reusedFrom ?? { graph_id: source.graph.id, task_id: source.id }
+    this.#end(task, { status: 'success', result, reusedFrom })
+  }
+
   /** Ends an approval that was asked for. */
   answered(task: Task, answer: ApprovalResult): void {
     this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })

@@ -21,6 +21,7 @@ import type { ExecutorRegistry } from '../executors/registry.ts'
 import { isApproval, unanswered } from '../graph/approval.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Graph, Task } from '../graph/graph.ts'
+import type { ResultFile } from '../graph/result-file.ts'
 import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Approvals } from './approvals.ts'
@@ -29,6 +30,7 @@ import { Attempts } from './attempts.ts'
 import { DueQueue } from './due-queue.ts'
 import { type FanOutHost, FanOuts } from './fan-outs.ts'
 import { InputResolver, type InputResolverOptions } from './input-resolver.ts'
+import { DEFAULT_MAX_CACHED, OutcomeCache } from './outcome-cache.ts'
 import { Outcomes } from './outcomes.ts'
 import { ReadyQueue } from './ready-queue.ts'
 import { reportsTo } from './reports.ts'
@@ -70,6 +72,10 @@ export interface SchedulerOptions {
   readonly recordFanOut?: FanOutHost['recordFanOut']
   /** Writes the large result of a task with `for_each` to a file. Default: it stays in memory. */
   readonly keepJson?: FanOutHost['keepJson']
+  /** Outcomes that are kept under the keys of tasks. Default 10,000. */
+  readonly maxCachedOutcomes?: number
+  /** Called with a result in a file that a second task refers to from now on. */
+  readonly shareResult?: (file: ResultFile) => void
 }
 
 export class Scheduler {
@@ -87,6 +93,8 @@ export class Scheduler {
     () => this.#turns.take(),
   )
   readonly #approvals: Approvals
+  /** Outcomes under the keys of tasks. */
+  readonly cache: OutcomeCache
   readonly #outcomes: Outcomes
   readonly #arrivals: Arrivals
   readonly #attempts: Attempts
@@ -111,6 +119,8 @@ export class Scheduler {
     roomFor = () => undefined,
     recordFanOut = async () => {},
     keepJson = async () => undefined,
+    maxCachedOutcomes = DEFAULT_MAX_CACHED,
+    shareResult = () => {},
   }: SchedulerOptions) {
     const inputs = new InputResolver({ store, keepInput, readResult, maxReferenceBytes })
     this.#onFault = onFault ?? (() => {})
@@ -142,9 +152,11 @@ export class Scheduler {
       onTested: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
     })
+    this.cache = new OutcomeCache(store, maxCachedOutcomes)
     this.#arrivals = new Arrivals((task) => this.#outcomes.arrived(task))
     this.#attempts = new Attempts({
       ...{ store, executors, maxConcurrency, log, flush, ready: this.#ready, outcomes: this.#outcomes },
+      ...{ cache: this.cache, shareResult },
       host: {
         ...{ log, abandonAfterMs, serviceId, flushOrThrow, ...reportsTo(store, flush) },
         resolveInput: (task, signal) => inputs.resolve(task, signal),

@@ -100,6 +100,7 @@ function end(task: Task, at: number, ending: Ending): void {
   }
   if (ending.status === 'success') {
     task.result = ending.result
+    task.reusedFrom = ending.reusedFrom
     return
   }
   task.errorText = ending.error

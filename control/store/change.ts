@@ -1,5 +1,6 @@
 /** The changes of tasks in memory. All of them pass through `TaskStore.apply`. */
 
+import type { ReusedFrom } from '../../shared/contract/control.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
@@ -10,7 +11,13 @@ import type { ResultFile } from '../graph/result-file.ts'
 
 /** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */
 export type Ending =
-  | { readonly status: 'success'; readonly result: unknown; readonly output?: AttemptOutput }
+  | {
+      readonly status: 'success'
+      readonly result: unknown
+      readonly output?: AttemptOutput
+      /** The task was not executed: this one was. */
+      readonly reusedFrom?: ReusedFrom
+    }
   | {
       readonly status: 'failed' | 'cancelled'
       readonly result?: unknown

@@ -6,6 +6,7 @@
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { count, flag, type Immutable, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
+import { Cache, MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from './cache.ts'
 import { CALLBACK_EVENTS, GraphCallback } from './callbacks.ts'
 import { RUN_IFS } from './run-if.ts'
 import { MAX_SECRETS, secretMap } from './secrets.ts'
@@ -145,6 +146,11 @@ export const TaskInput = Type.Object({
     Backoff,
     `object of initial_ms and max_ms (integers from 0 to ${MAX_BACKOFF_MS}), factor (1 to ${MAX_BACKOFF_FACTOR}) and jitter (0 to 1)`,
     'The waits between attempts.',
+  ),
+  cache: orNull(
+    Cache,
+    `object of key (string of 1 to ${MAX_CACHE_KEY_CHARACTERS} characters) and ttl_ms (integer from 0 to ${MAX_CACHE_TTL_MS})`,
+    'Take over the outcome of an earlier success of the same type, tool and key instead of being executed.',
   ),
   timeout: orNull(
     Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
@@ -299,13 +305,13 @@ export const AttemptRecord = Type.Object({
 })
 export type AttemptRecord = Immutable<Static<typeof AttemptRecord>>
 
-/** Where the outcome of a task comes from that a rerun did not execute again. */
+/** Where the outcome of a task comes from that was not executed, because of a rerun or its `cache`. */
 export const ReusedFrom = Type.Object(
   {
     graph_id: text('Id of the graph in which the task was executed.'),
     task_id: text('Id of the task there.'),
   },
-  { description: 'The task was not executed: a rerun took over this outcome.' },
+  { description: 'The task was not executed: a rerun, or its cache, took over this outcome.' },
 )
 export type ReusedFrom = Immutable<Static<typeof ReusedFrom>>
 
@@ -334,6 +340,7 @@ export const TaskRecord = Type.Object(
     retry: Type.Number({ minimum: 0, description: 'Further attempts after the first.' }),
     retry_on: maybe(Type.Array(oneOf(ERROR_CODES, 'An error code.'), { description: 'As submitted. Absent: all.' })),
     backoff: maybe(Backoff),
+    cache: maybe(Cache),
     timeout: maybe(Type.Integer({ description: 'Milliseconds for each attempt; 0 or less: no limit.' })),
     secrets: maybe(secretMap({ description: 'As submitted: names, never values.' })),
     annotations: maybe(textMap('As submitted.')),

@@ -119,6 +119,37 @@ describe('an approval', () => {
     expect(who).toBe(`w${taken[0]}`)
   })
 
+  test('is asked for each element of a list', async () => {
+    using dir = tempDir()
+    const options = { dataDir: join(dir.path, 'data') }
+    const messages = ['to staging?', 'to production?', 'to the moon?']
+    const params = { message: { $item: '' } }
+    const child = (graph: string, i: number) => `/graphs/${graph}/tasks/${encodeURIComponent(`sure[${i}]`)}`
+    let graph: string
+    {
+      await using control = await startControl(options)
+      const tasks = [approval('sure', { for_each: messages, max_parallel: 2, params }), noop('next', after('sure'))]
+      graph = (await control.submit(tasks)).graph_id
+      for (const i of [0, 1]) {
+        expect((await asked(control, child(graph, i))).waiting).toEqual({ reason: 'approval', detail: messages[i]! })
+      }
+      expect(await errorOf(await answer(control, `${child(graph, 2)}/approve`))).toStartWith('409 ')
+      await recordOf(await answer(control, `${child(graph, 0)}/approve`))
+      await asked(control, child(graph, 2))
+      control.process.kill('SIGKILL')
+      await control.process.exited
+    }
+    await using control = await startControl(options)
+    for (const i of [1, 2]) {
+      expect((await asked(control, child(graph, i))).waiting?.detail).toBe(messages[i]!)
+      await recordOf(await answer(control, `${child(graph, i)}/${i === 2 ? 'reject' : 'approve'}`))
+    }
+    const sure = await control.ended('sure')
+    expect([sure.status, sure.error]).toEqual(['failed', '1 of 3 failed: sure[2]'])
+    expect(sure.result).toMatchObject([{ approved: true }, { approved: true }, null])
+    expect((await control.ended('next')).status).toBe('skipped')
+  })
+
   test('of a graph with its own ids is answered below the graph', async () => {
     await using control = await startControl()
     const submit = async () => {

@@ -1,0 +1,82 @@
+/**
+ * Outcomes of tasks under the keys that callers gave them (`cache` of a task).
+ *
+ * Only ids are kept here, so the cache keeps no graph in memory: whether the task still has a record, and its result, is
+ * looked up in the store. Only outcomes of executed tasks are kept, so one that is taken over again and again gets old all
+ * the same. The keys of tasks are on disk, so a start fills the cache from the records that there are.
+ */
+import { DEFAULT_CACHE_TTL_MS } from '../../shared/contract/cache.ts'
+import type { Graph, Task } from '../graph/graph.ts'
+import type { TaskStore } from '../store/tasks.ts'
+
+/** Entries by default. Each takes some 300 bytes. */
+export const DEFAULT_MAX_CACHED = 10_000
+
+interface Entry {
+  readonly graphId: string
+  readonly taskId: string
+  /** Milliseconds since 1970. */
+  readonly finishedAt: number
+}
+
+export class OutcomeCache {
+  readonly #store: Pick<TaskStore, 'graph' | 'taskIn'>
+  readonly #max: number
+  /** The oldest entry first. */
+  readonly #entries = new Map<string, Entry>()
+  hits = 0
+  misses = 0
+
+  constructor(store: Pick<TaskStore, 'graph' | 'taskIn'>, max: number) {
+    this.#store = store
+    this.#max = max
+  }
+
+  /** Number of keys. */
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** Keeps the outcome of a task that succeeded, if it has a key and was executed. The newest of a key counts. */
+  note(task: Task): void {
+    if (task.cache === undefined || task.status !== 'success') return
+    if (task.reusedFrom !== undefined || task.isDeleted) return
+    const name = nameOf(task, task.cache.key)
+    const finishedAt = task.finishedAt ?? 0
+    const known = this.#entries.get(name)
+    if (known !== undefined && known.finishedAt > finishedAt) return
+    this.#entries.delete(name)
+    this.#entries.set(name, { graphId: task.graph.id, taskId: task.id, finishedAt })
+    if (this.#entries.size <= this.#max) return
+    const [oldest] = this.#entries.keys()
+    this.#entries.delete(oldest!)
+  }
+
+  /** Keeps the outcomes of an earlier run: some 10 ms for a million tasks. */
+  fill(graphs: Iterable<Graph>): void {
+    for (const graph of graphs) for (const task of graph.tasks) if (task.cache !== undefined) this.note(task)
+  }
+
+  /** The task whose outcome `task` takes over at `now` (milliseconds since 1970); undefined if it has to be executed. */
+  find(task: Task, now: number): Task | undefined {
+    const { cache } = task
+    if (cache === undefined) return undefined
+    const source = this.#find(nameOf(task, cache.key), cache.ttl_ms ?? DEFAULT_CACHE_TTL_MS, now)
+    if (source === undefined) this.misses++
+    else this.hits++
+    return source
+  }
+
+  #find(name: string, ttlMs: number, now: number): Task | undefined {
+    const entry = this.#entries.get(name)
+    if (entry === undefined || entry.finishedAt + ttlMs <= now) return undefined
+    const graph = this.#store.graph(entry.graphId)
+    const source = graph && this.#store.taskIn(graph, entry.taskId)
+    if (source?.status === 'success') return source
+    this.#entries.delete(name) // its record is gone
+    return undefined
+  }
+}
+
+/** A result of one tool never answers a task of another one. */
+const nameOf = ({ type, toolName = '' }: Task, key: string): string => JSON.stringify([type, toolName, key])
