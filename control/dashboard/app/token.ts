@@ -2,10 +2,16 @@
 
 const TOKEN_KEY = 'taskmill-token'
 
-export const keepToken = (token: string): void => sessionStorage.setItem(TOKEN_KEY, token)
+/** Read once: the browser asks another process for it, and waits. */
+let kept: string | null | undefined
+
+export function keepToken(token: string): void {
+  sessionStorage.setItem(TOKEN_KEY, token)
+  kept = token
+}
 
 /** The headers that carry the token, if there is one. */
 export function tokenHeaders(): Record<string, string> {
-  const token = sessionStorage.getItem(TOKEN_KEY)
-  return token === null ? {} : { authorization: `Bearer ${token}` }
+  if (kept === undefined) kept = sessionStorage.getItem(TOKEN_KEY)
+  return kept === null ? {} : { authorization: `Bearer ${kept}` }
 }

@@ -33,10 +33,9 @@ export function Windowed<T>({
     const element = box.current
     if (element === null) return
     const measure = () => setView({ top: element.scrollTop, height: element.clientHeight })
-    const observer = new ResizeObserver(measure)
+    const observer = new ResizeObserver(measure) // measures at once, too, when the layout is known
     observer.observe(element)
     element.addEventListener('scroll', measure, { passive: true })
-    measure()
     return () => {
       observer.disconnect()
       element.removeEventListener('scroll', measure)
