@@ -108,6 +108,6 @@ const pageOf = (paths: { script: string; early: string; style: string }, shell: 
 <link rel="stylesheet" href="${paths.style}">
 <script type="module" src="${paths.script}"></script>
 </head>
-<body>${shell}<noscript>The dashboard needs JavaScript. The HTTP interface does not: GET /graphs.</noscript></body>
+<body><noscript>The dashboard needs JavaScript. The HTTP interface does not: GET /graphs.</noscript>${shell}</body>
 </html>
 `
