@@ -3,7 +3,7 @@
  */
 import type { TaskEventState } from '../../shared/contract/events.ts'
 import type { GraphState } from '../../shared/contract/graph-state.ts'
-import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import type { GraphCounts, GraphDetails } from '../../shared/contract/graphs.ts'
 import { isMeantEnd } from '../../shared/contract/run-if.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import { isObject } from '../../shared/json.ts'
@@ -37,12 +37,15 @@ interface Described {
   readonly type: string
   readonly tool_name?: string | undefined
   readonly annotations?: Readonly<Record<string, string>> | undefined
+  readonly parent?: string | undefined
 }
 
 interface FollowedTask {
   readonly shown: ShownTask
   readonly dependsOn: readonly string[]
   readonly continuesOnError: boolean
+  /** Of a child: the id of the task with `for_each`. */
+  readonly parent: string | undefined
   state: TaskState & Explained
   /** The newest message that it reported. */
   message: string
@@ -54,6 +57,8 @@ export class FollowedGraph {
   /** From the file of the graph. The service tells them too, but only those of the first 10,000 tasks. */
   readonly #expectations: ReadonlyMap<string, Expectation>
   readonly #tasks = new Map<string, FollowedTask>()
+  /** For each task with `for_each` that has started, its children: how many have ended, and how many there are. */
+  readonly #children = new Map<string, { ended: number; readonly total: number }>()
   #state: GraphState = 'running'
   #acceptedAt: number
   /** Undefined after a change, as `#asking`. */
@@ -75,6 +80,9 @@ export class FollowedGraph {
     this.#state = details.state
     this.#acceptedAt = Date.parse(details.created_at)
     for (const task of details.tasks) this.#set(task.id, task, task, task)
+    // The answer may lack some of the children.
+    for (const { id, child_count: total, children = {} } of details.tasks)
+      if (total !== undefined) this.#children.set(id, { ended: endedIn(children), total })
   }
 
   /** Applies an event of the graph. Unknown kinds change nothing. */
@@ -92,7 +100,12 @@ export class FollowedGraph {
   }
 
   #change(task: TaskEventState): void {
-    this.#set(task.task_id, task as TaskEventState & TaskState, task)
+    const { task_id: id, child_count: total, parent } = task
+    if (total !== undefined && this.#children.get(id)?.total !== total) this.#children.set(id, { ended: 0, total })
+    const hadEnded = isTerminal(this.#tasks.get(id)?.state.status ?? 'pending')
+    this.#set(id, task as TaskEventState & TaskState, task)
+    const siblings = parent === undefined ? undefined : this.#children.get(parent)
+    if (siblings !== undefined && !hadEnded && isTerminal(task.status)) siblings.ended++
     const message = isObject(task.progress) ? task.progress.message : undefined
     if (typeof message === 'string') this.#tasks.get(task.task_id)!.message = message
   }
@@ -111,25 +124,32 @@ export class FollowedGraph {
   #set(
     id: string,
     state: FollowedTask['state'],
-    { type, tool_name, annotations = {} }: Described,
+    { type, tool_name, parent, annotations = {} }: Described,
     fixed: Pick<GraphDetails['tasks'][number], 'depends_on' | 'continue_on_error'> = {},
   ): void {
     const known = this.#tasks.get(id)
     const dependsOn = fixed.depends_on ?? known?.dependsOn ?? []
-    const continuesOnError = fixed.continue_on_error ?? known?.continuesOnError ?? false
+    const continuesOnError = fixed.continue_on_error ?? known?.continuesOnError ?? this.#tolerates(parent)
     const title = tool_name === undefined ? type : `${type}.${tool_name}`
-    const shown = known?.shown ?? { id, title, ...(this.#expectations.get(id) ?? expectationOf(annotations)) }
+    const expectation = parent === undefined ? (this.#expectations.get(id) ?? expectationOf(annotations)) : {}
+    const shown = known?.shown ?? { id, title, ...expectation }
     const task: FollowedTask = {
       shown,
       dependsOn,
       continuesOnError,
+      parent,
       state,
       message: known?.message ?? '',
       progress: NOT_SHOWN,
     }
     const detailOf = () => this.#detailOf(task)
+    const childrenOf = () => this.#children.get(id)
     task.progress = {
       ...taskProgress(shown, { ...state, continue_on_error: continuesOnError }, this.#acceptedAt),
+      ...(parent !== undefined && { parent }),
+      get children() {
+        return childrenOf()
+      },
       // A getter: only tasks on the screen need the text, and it changes when dependencies end.
       get detail() {
         return detailOf()
@@ -138,6 +158,12 @@ export class FollowedGraph {
     this.#tasks.set(id, task)
     this.#shown = undefined
     this.#asking = undefined
+  }
+
+  /** Whether the failure of a child of this task is no alarm: the task may fail, or is meant to. */
+  #tolerates(parent: string | undefined): boolean {
+    const task = parent === undefined ? undefined : this.#tasks.get(parent)
+    return task !== undefined && (task.continuesOnError || task.shown.expect === 'failed')
   }
 
   /** Why it waits, or what it reports while it runs. */
@@ -156,12 +182,24 @@ export class FollowedGraph {
   }
 
   progress(now: number, notice: string): GraphProgress {
-    this.#shown ??= [...this.#tasks.values()].map(({ progress }) => progress)
+    this.#shown ??= this.#ordered().map(({ progress }) => progress)
     return { tasks: this.#shown, nowMs: now - this.#acceptedAt, notice }
   }
 
+  /** The tasks in the order of the graph, each followed by its children. */
+  #ordered(): FollowedTask[] {
+    if (this.#children.size === 0) return [...this.#tasks.values()]
+    const children = Map.groupBy(this.#tasks.values(), ({ parent }) => parent)
+    const first = [...this.#tasks.values()].filter(({ parent }) => parent === undefined || !this.#tasks.has(parent))
+    const indexOf = ({ shown, parent = '' }: FollowedTask) => Number(shown.id.slice(parent.length + 1, -1))
+    return first.flatMap((task) => {
+      const own = this.#children.has(task.shown.id) ? (children.get(task.shown.id) ?? []) : []
+      return [task, ...own.toSorted((a, b) => indexOf(a) - indexOf(b))]
+    })
+  }
+
   data(): FollowData {
-    const tasks = [...this.#tasks.entries()].map(([id, { state, progress }]) => {
+    const tasks = this.#ordered().map(({ shown: { id }, state, progress }) => {
       const { error } = state
       const { startMs, endMs } = progress
       const duration_ms = startMs === undefined || endMs === undefined ? 0 : endMs - startMs
@@ -179,7 +217,8 @@ export class FollowedGraph {
     const meantLosses = new Set<string>()
     const meantSkips = new Set<string>()
     // Each task comes after those that it depends on.
-    for (const [id, { shown, state, dependsOn, continuesOnError }] of this.#tasks) {
+    for (const [id, { shown, state, dependsOn, continuesOnError, parent }] of this.#tasks) {
+      if (parent !== undefined) continue // it counts for its parent alone
       if (state.status === 'success' || (state.status === 'failed' && continuesOnError)) continue
       const isForNothing = dependsOn.length > 0 && dependsOn.every((dependency) => meantSkips.has(dependency))
       if (state.status === 'skipped' && (isForNothing || isMeantEnd(state))) {
@@ -196,6 +235,10 @@ export class FollowedGraph {
     return this.hasEnded
   }
 }
+
+/** How many tasks have ended. */
+const endedIn = (counts: GraphCounts): number =>
+  Object.entries(counts).reduce((sum, [status, count]) => sum + (isTerminal(status as TaskStatus) ? count : 0), 0)
 
 /** A placeholder until the first state of the task arrives. */
 const NOT_SHOWN: TaskProgress = { id: '', title: '', phase: 'waiting', attempt: 0, reason: '', isSurprise: false }

@@ -3,7 +3,7 @@
  * linear in tasks and dependencies.
  */
 import { MAX_GRAPH_EDGES, MAX_GRAPH_TASKS } from '../../shared/contract/graphs.ts'
-import { inRanges, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
 import { type CriticalPath, criticalPath } from './critical-path.ts'
 import { type Dependent, type Edges, edgesInSteps, fillDependenciesStart } from './edges.ts'
 import type { Graph, Task } from './graph.ts'
@@ -65,7 +65,7 @@ export function* edgesByName(tasks: readonly Task[]): Steps<Edges> {
   return yield* edgesInSteps(dependents, dependenciesStart, (id) => positions.get(id)!)
 }
 
-/** The first tasks of `order`, with all dependencies of each of them, then children. */
+/** The first tasks of `order`, with all dependencies of each of them. Each task is followed by its first children. */
 function* shownOf(
   tasks: readonly Task[],
   order: Uint32Array,
@@ -84,14 +84,36 @@ function* shownOf(
       if (!isTruncated) shown.push(task)
     }
   })
-  // Children have no edges. They stand behind all others.
-  yield* inRanges(tasks.length - order.length, (from, to) => {
-    for (let i = from; i < to && !isTruncated; i++) {
-      const child = tasks[order.length + i]!
-      if (child.isDeleted) continue
-      isTruncated = shown.length === MAX_GRAPH_TASKS
-      if (!isTruncated) shown.push(child)
+  if (tasks.length === order.length) return { shown, isTruncated }
+  return yield* withChildren(shown, tasks, isTruncated, order.length)
+}
+
+/** `shown` with as many children as there is room for, in their order, each behind its parent. `first` is that of all children. */
+function* withChildren(
+  shown: readonly Task[],
+  tasks: readonly Task[],
+  isFull: boolean,
+  first: number,
+): Steps<Pick<GraphFindings, 'shown' | 'isTruncated'>> {
+  const byParent = new Map<Task, Task[]>(shown.map((task) => [task, []]))
+  let room = MAX_GRAPH_TASKS - shown.length
+  let isTruncated = isFull
+  yield* inRanges(tasks.length - first, (from, to) => {
+    for (const child of tasks.slice(first + from, first + to)) {
+      const siblings = child.isDeleted ? undefined : byParent.get(child.childOf!.parent)
+      if (siblings === undefined) continue
+      if (room === 0) isTruncated = true
+      else {
+        siblings.push(child)
+        room--
+      }
     }
   })
-  return { shown, isTruncated }
+  const all: Task[] = []
+  for (const task of shown) {
+    all.push(task)
+    for (const child of byParent.get(task)!) all.push(child)
+    if (isYieldDue(all.length)) yield
+  }
+  return { shown: all, isTruncated }
 }

@@ -81,7 +81,7 @@ export const GraphTask = Type.Object(
     depends_on: maybe(texts('Ids of the tasks that must succeed first; see run_if.')),
     run_if: maybe(oneOf(RUN_IFS, 'When it runs. Absent: success.')),
     continue_on_error: maybe(flag('true: its failure counts as a success for its dependents and for the graph.')),
-    parent: maybe(text('Of a child: id of the task with for_each. Children follow all other tasks.')),
+    parent: maybe(text('Of a child: id of the task with for_each, which stands before it.')),
     child_count: maybe(count('Of a task with for_each that has started: number of its children.')),
     children: maybe(GraphCounts),
     started_at: maybe(time('When its first attempt started.')),

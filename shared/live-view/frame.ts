@@ -138,6 +138,7 @@ const RETRIES_PREFIX = /^task failed after all retries: /
 function sayingOf(task: TaskProgress): string {
   const { phase, title, reason, detail = '' } = task
   if (isToleratedFailure(task)) return `tolerated: ${reason.replace(RETRIES_PREFIX, '')}`
+  if (phase === 'running' && task.children !== undefined) return `${task.children.ended} of ${task.children.total}`
   if (phase === 'failed' || phase === 'skipped') return reason.replace(RETRIES_PREFIX, '')
   return hasEnded(phase) || detail === '' ? title : detail
 }

@@ -47,6 +47,38 @@ describe('a followed graph', () => {
     })
   })
 
+  test('shows children behind their task, which says how many have ended, and counts for them', () => {
+    const graph = followed([{ id: 'map' }, { id: 'next' }])
+    const running = { status: 'running', run_status: 'running', attempt: 1 }
+    graph.apply('task_changed', changed('map', { ...running, child_count: 3 }))
+    graph.apply('task_changed', changed('map[1]', { ...running, parent: 'map' }))
+    graph.apply('task_changed', changed('map[0]', { status: 'failed', error: 'no', parent: 'map' }))
+    graph.apply('task_changed', changed('map[0]', { status: 'failed', error: 'no', parent: 'map' }))
+    expect(shown(graph).map(({ id }) => id)).toEqual(['map', 'map[0]', 'map[1]', 'next'])
+    expect(shown(graph)[0]).toMatchObject({ phase: 'running', children: { ended: 1, total: 3 } })
+    expect(shown(graph)[1]).toMatchObject({ phase: 'failed', isSurprise: true, parent: 'map' })
+    expect(graph.data().tasks.map(({ id }) => id)).toEqual(['map', 'map[0]', 'map[1]', 'next'])
+    graph.look(
+      details([{ id: 'map', child_count: 20, children: { success: 6, failed: 1, running: 3 } }, { id: 'next' }]),
+    )
+    expect(shown(graph)[0]).toMatchObject({ children: { ended: 7, total: 20 } })
+  })
+
+  test('raises no alarm about children of a task that may fail', () => {
+    const failed = { status: 'failed', error: 'no' } as const
+    for (const [more, expectations] of [
+      [{ continue_on_error: true }, {}],
+      [{}, { map: { expect: 'failed' } }],
+    ] as const) {
+      const graph = followed([{ id: 'map', ...more }], expectations)
+      graph.apply('task_changed', changed('map[0]', { ...failed, parent: 'map' }))
+      graph.apply('task_changed', changed('map', { ...failed, child_count: 1 }))
+      graph.apply('graph_ended', { state: 'failed', counts: {} })
+      expect(shown(graph).map(({ isSurprise }) => isSurprise)).toEqual([false, false])
+      expect(graph.wentAsMeant).toBe(true)
+    }
+  })
+
   test('is changed by events, and keeps the order', () => {
     const graph = followed([{ id: 'a' }, { id: 'b', depends_on: ['a'] }])
     graph.apply(

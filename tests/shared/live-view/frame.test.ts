@@ -53,6 +53,19 @@ describe('a frame', () => {
     expect(few).toContain('… and 50 waiting')
   })
 
+  test('says how many children of a task have ended, while it runs', () => {
+    const children = { ended: 7, total: 20 }
+    const tasks = [
+      task('map', { phase: 'running', attempt: 1, startMs: 0, children }),
+      task('end', { phase: 'success', children }),
+    ]
+    const lines = renderFrame('title', { nowMs: 10, tasks }, { columns: 80, rows: 24 }, noColours)
+    expect([lines[2], lines[3]]).toEqual([
+      expect.stringContaining('map  7 of 20'),
+      expect.stringContaining('Does what end'),
+    ])
+  })
+
   test('says that an outcome was reused', () => {
     const tasks = [task('a', { phase: 'success', attempt: 2, isReused: true })]
     const [line] = renderFrame('', { nowMs: 1, tasks }, { columns: 80, rows: 24 }, noColours).slice(2)

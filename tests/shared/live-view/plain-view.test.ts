@@ -51,3 +51,25 @@ test('every text stays on its line and is harmless', () => {
   plain.show({ nowMs: 0, tasks: [task('a\n  9.99s  b', { phase: 'failed', reason: '\x1b[31m' })] })
   expect(text()).toBe('\\e[2J\n  0.00s  a\\n  9.99s  b: failed: \\e[31m\n')
 })
+
+test('many children have a line only if they fail, and their parent has one for each tenth of them', () => {
+  const { plain, text } = view()
+  const parent = (ended: number, total: number) =>
+    task(`p${total}`, { phase: 'running', attempt: 1, startMs: 10, children: { ended, total } })
+  const child = (id: string, more: Partial<TaskProgress>) => task(`p${id}`, { parent: `p${id.split('[')[0]}`, ...more })
+  const running = { phase: 'running', attempt: 1, startMs: 30 } as const
+  plain.show({ nowMs: 50, tasks: [parent(0, 30), child('30[0]', running), parent(0, 2), child('2[0]', running)] })
+  for (let ended = 1; ended < 8; ended++) {
+    const failed = { phase: 'failed', attempt: 1, endMs: 90, reason: 'no' } as const
+    const first = child('30[0]', ended < 7 ? { phase: 'success', attempt: 1, endMs: 70 } : failed)
+    plain.show({ nowMs: 100 * ended, tasks: [parent(ended, 30), first, parent(1, 2)] })
+  }
+  expect(text()).toBe(`title
+  0.01s  p30: running
+  0.01s  p2: running
+  0.03s  p2[0]: running
+  0.30s  p30: running: 3 of 30
+  0.60s  p30: running: 6 of 30
+  0.09s  p30[0]: failed: no
+`)
+})
