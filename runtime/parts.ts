@@ -40,9 +40,9 @@ import { NotifyPipe } from './launcher/notify.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
 import { ChildLaunchers } from './portable/child-launchers.ts'
+import type { LiveTask } from './store/live-task.ts'
 import { Readiness } from './store/readiness.ts'
 import { Secrets } from './store/secrets.ts'
-import type { LiveTask } from './store/task-store.ts'
 
 /** The way of a task from accepted to ended. */
 export type TaskParts = ReturnType<typeof buildTaskParts>

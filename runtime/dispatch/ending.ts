@@ -2,7 +2,7 @@
 import type { ErrorInfo, ResourceUsage } from '../../shared/contract/runtime.ts'
 import type { RuntimeEnd } from '../../shared/contract/runtime-status.ts'
 import { hasEvent, type NewEvent } from '../store/events.ts'
-import type { Change, LiveTask } from '../store/task-store.ts'
+import type { Change, LiveTask } from '../store/live-task.ts'
 
 const TIMEOUT_TRIGGERED = 'timeout_triggered'
 

@@ -22,7 +22,7 @@ import type { TaskCgroups } from '../host/task-cgroups.ts'
 import { removeAbandonedCgroups } from '../launcher/abandoned-cgroups.ts'
 import { UNBEGUN_STEP } from '../launcher/faults.ts'
 import type { Reason } from '../launcher/outcome.ts'
-import type { LiveTask } from '../store/task-store.ts'
+import type { LiveTask } from '../store/live-task.ts'
 import type { FlightRecord } from './in-flight.ts'
 import type { LauncherRecords } from './launcher-records.ts'
 

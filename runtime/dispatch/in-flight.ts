@@ -6,7 +6,7 @@
  */
 import type { Asked } from '../launcher/classification.ts'
 import type { Launcher, LauncherEnd } from '../launcher/launcher-host.ts'
-import type { LiveTask } from '../store/task-store.ts'
+import type { LiveTask } from '../store/live-task.ts'
 
 /** A fault that kept a launcher from writing any record. */
 export interface LauncherFault {

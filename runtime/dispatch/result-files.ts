@@ -1,10 +1,10 @@
 /** `result.json` of each ended task: its final status, beside its output. */
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import type { LiveTask } from '../store/live-task.ts'
 import { NO_OUTPUT, readOutput } from '../store/output.ts'
 import { statusResponse } from '../store/status-response.ts'
 import { taskDir, writeResultFile } from '../store/task-dir.ts'
-import type { LiveTask } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 
 /** Files that are retried. Beyond that the status is in the database only. */

@@ -6,9 +6,9 @@
  * So no crash takes back what a caller was told.
  */
 import type { Database } from 'bun:sqlite'
-import type { Reservation } from '../../shared/contract/runtime.ts'
 import { type NewEvent, NO_EVENTS, readEvents, type TaskEvent, withEvents } from './events.ts'
 import type { GroupCommit } from './group-commit.ts'
+import { type Change, changed, LiveTask, withPromised } from './live-task.ts'
 import {
   endedBefore,
   endTask,
@@ -26,34 +26,6 @@ import {
   taskById,
   updateTask,
 } from './tasks.ts'
-
-/** The columns that may change. `updated_at` becomes now unless it is given. */
-export type TaskPatch = Partial<
-  Pick<
-    TaskRow,
-    | 'status'
-    | 'updated_at'
-    | 'reserved_at'
-    | 'released_at'
-    | 'started_at'
-    | 'finished_at'
-    | 'launch_boot_id'
-    | 'kill_requested_at'
-    | 'launcher_pid'
-    | 'pid'
-    | 'pgid'
-    | 'exit_code'
-    | 'exit_signal'
-    | 'error'
-    | 'usage'
-    | 'inputs'
-  >
->
-
-export interface Change {
-  readonly patch: TaskPatch
-  readonly events: readonly NewEvent[]
-}
 
 export interface Acceptance {
   /** The whole request, JSON. */
@@ -75,49 +47,6 @@ export interface EndHooks {
   readonly meanwhile?: (row: TaskRow) => void
   /** Once it is durable. */
   readonly beforeSeen?: (row: TaskRow) => void
-}
-
-const NO_FILES: readonly (readonly string[])[] = []
-
-/** A task that has not ended. */
-export class LiveTask {
-  row: TaskRow
-  /** As stored (events.ts). */
-  events: string
-  /** The launcher reported that the task printed nothing. */
-  isSilent = false
-  /** Files in its workspace that hold, or may hold, secrets: the names that lead to each. */
-  secretFiles: readonly (readonly string[])[] = NO_FILES
-  /** Patterns of the files that it keeps; null if it keeps all; undefined before its request was read. */
-  outputs: readonly string[] | null | undefined
-  /** The change that a caller is being promised: written with the next commit, but not visible yet. */
-  promised: Change | undefined
-  /** Its end is being written, together with all earlier changes. */
-  isEnding = false
-  /** Whose quota the task counts against, and with what. */
-  readonly tenant: string | undefined
-  readonly reservation: Reservation
-  /** The status of the ended task, JSON. Made once for all callers that wait. */
-  finalStatus: string | undefined
-  readonly #ended = Promise.withResolvers<TaskRow>()
-  constructor(row: TaskRow, events: string) {
-    this.row = row
-    this.events = events
-    this.tenant = row.tenant ?? undefined
-    this.reservation = JSON.parse(row.reservation) as Reservation
-  }
-  get task_id(): string {
-    return this.row.task_id
-  }
-  /** Resolves with the last row once the end is durable. */
-  get ended(): Promise<TaskRow> {
-    return this.#ended.promise
-  }
-  /** Called by the store only. */
-  end(row: TaskRow): void {
-    this.row = row
-    this.#ended.resolve(row)
-  }
 }
 
 export class TaskStore {
@@ -330,10 +259,3 @@ export class TaskStore {
     updateTask(this.#db, row, events)
   }
 }
-
-function withPromised({ row, events, promised }: LiveTask): Pick<LiveTask, 'row' | 'events'> {
-  if (promised === undefined) return { row, events }
-  return { row: { ...row, ...promised.patch }, events: withEvents(events, promised.events, row.updated_at) }
-}
-
-const changed = (row: TaskRow, patch: TaskPatch, now: number): TaskRow => ({ ...row, updated_at: now, ...patch })

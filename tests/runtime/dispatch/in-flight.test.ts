@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { FlightRecord, InFlight, Launch } from '../../../runtime/dispatch/in-flight.ts'
 import type { Launcher } from '../../../runtime/launcher/launcher-host.ts'
-import { LiveTask } from '../../../runtime/store/task-store.ts'
+import { LiveTask } from '../../../runtime/store/live-task.ts'
 import { acceptedRow } from '../../support/stored-tasks.ts'
 
 const ASKED = { program: 'a', workdir: '/', wall_time_ms: 1_000, max_output_bytes: 1 }

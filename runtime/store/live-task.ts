@@ -1,0 +1,84 @@
+/** A task that has not ended, in memory, and its changes. Only `TaskStore` applies them. */
+import type { Reservation } from '../../shared/contract/runtime.ts'
+import { type NewEvent, withEvents } from './events.ts'
+import type { TaskRow } from './tasks.ts'
+
+/** The columns that may change. `updated_at` becomes now unless it is given. */
+export type TaskPatch = Partial<
+  Pick<
+    TaskRow,
+    | 'status'
+    | 'updated_at'
+    | 'reserved_at'
+    | 'released_at'
+    | 'started_at'
+    | 'finished_at'
+    | 'launch_boot_id'
+    | 'kill_requested_at'
+    | 'launcher_pid'
+    | 'pid'
+    | 'pgid'
+    | 'exit_code'
+    | 'exit_signal'
+    | 'error'
+    | 'usage'
+    | 'inputs'
+  >
+>
+
+export interface Change {
+  readonly patch: TaskPatch
+  readonly events: readonly NewEvent[]
+}
+
+const NO_FILES: readonly (readonly string[])[] = []
+
+/** A task that has not ended. */
+export class LiveTask {
+  row: TaskRow
+  /** The events in the form of the database (`events.ts`). */
+  events: string
+  /** Whether the launcher reported that the task printed nothing. */
+  isSilent = false
+  /** Paths of files in the workspace that hold, or may hold, secrets. A path is a list of names. */
+  secretFiles: readonly (readonly string[])[] = NO_FILES
+  /** Patterns of the files to keep. Null: all files. Undefined: the request has not been read yet. */
+  outputs: readonly string[] | null | undefined
+  /** A change that is being promised to a caller. The next commit writes it; until then it is not visible. */
+  promised: Change | undefined
+  /** Whether the end of the task is being written, together with all earlier changes. */
+  isEnding = false
+  /** The tenant whose quota the reservation counts against. */
+  readonly tenant: string | undefined
+  readonly reservation: Reservation
+  /** The status of the ended task as JSON. Encoded once for all waiting callers. */
+  finalStatus: string | undefined
+  readonly #ended = Promise.withResolvers<TaskRow>()
+  constructor(row: TaskRow, events: string) {
+    this.row = row
+    this.events = events
+    this.tenant = row.tenant ?? undefined
+    this.reservation = JSON.parse(row.reservation) as Reservation
+  }
+  get task_id(): string {
+    return this.row.task_id
+  }
+  /** Resolves with the last row once the end is durable. */
+  get ended(): Promise<TaskRow> {
+    return this.#ended.promise
+  }
+  /** Called by the store only. */
+  end(row: TaskRow): void {
+    this.row = row
+    this.#ended.resolve(row)
+  }
+}
+
+/** The row and the events of a task, with the promised change. */
+export function withPromised({ row, events, promised }: LiveTask): Pick<LiveTask, 'row' | 'events'> {
+  if (promised === undefined) return { row, events }
+  return { row: { ...row, ...promised.patch }, events: withEvents(events, promised.events, row.updated_at) }
+}
+
+/** `row` after a change. */
+export const changed = (row: TaskRow, patch: TaskPatch, now: number): TaskRow => ({ ...row, updated_at: now, ...patch })
