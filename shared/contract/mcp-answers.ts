@@ -93,6 +93,7 @@ export type SubmitGraphAnswer = Static<typeof SubmitGraphAnswer>
 export const RerunGraphAnswer = Type.Object({
   ...submittedGraph.properties,
   reused: texts(`Ids of tasks that keep their outcomes, at most the first ${MAX_SHOWN_TASKS}.`),
+  ...Type.Partial(WaitAnswer).properties,
 })
 export type RerunGraphAnswer = Static<typeof RerunGraphAnswer>
 

@@ -97,6 +97,7 @@ export const RerunGraphInput = Type.Object({
       description: 'New values for parameters of the graph.',
     }),
   ),
+  wait_ms: waitMs(0),
   idempotency_key: Type.Optional(
     Type.String({
       maxLength: 255,

@@ -391,6 +391,12 @@ test('rerun_graph does the same for agents', async () => {
   expect(again.data).toMatchObject({ reused: ['a', 'b', 'c'].map((id) => `${again.data.graph_id}/${id}`) })
   const other = await mcp.call('rerun_graph', { graph_id: data.graph_id, from: [`${source.graph_id}/d`] })
   expect(other.text).toContain(`graph ${data.graph_id} has no task ${source.graph_id}/d`)
+  const call = { graph_id: data.graph_id, from: ['e'], wait_ms: 30_000, idempotency_key: 'waits' }
+  const waited = await mcp.call('rerun_graph', call)
+  expect(waited.data).toMatchObject({ accepted: data.accepted, all_terminal: true })
+  expect((await mcp.call('rerun_graph', call)).data).toEqual(waited.data)
+  expect(await control.fetch(`/graphs/${waited.data.graph_id}`, { method: 'DELETE' })).toMatchObject({ status: 204 })
+  expect((await mcp.call('rerun_graph', call)).data).toMatchObject({ graph_id: waited.data.graph_id, tasks: [] })
   const refused = await mcp.call('rerun_graph', { graph_id: data.graph_id })
   expect([refused.isError, refused.text]).toEqual([true, expect.stringContaining('nothing to run')])
 })

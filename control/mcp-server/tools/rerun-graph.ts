@@ -5,28 +5,39 @@ import { RerunGraphInput } from '../../../shared/contract/mcp-inputs.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import type { RerunResponse } from '../../../shared/contract/rerun.ts'
 import { rerun } from '../../operations/rerun.ts'
+import { waitForTasks } from '../../operations/wait.ts'
 import type { TaskStore } from '../../store/tasks.ts'
 import { defineTool } from '../tool.ts'
+import { waitAnswer } from '../view.ts'
 
 export const rerunGraphTool = defineTool({
   name: 'rerun_graph',
   title: 'Run a graph again',
   description:
-    'Run a graph again that has ended, as a new graph: after a failure, or with from to repeat some tasks. Tasks that succeeded keep their results and are not executed; the rest and everything downstream is. Returns the ids at once; then call wait with graph_id.',
+    'Run a graph again that has ended, as a new graph: after a failure, or with from to repeat some tasks. Tasks that succeeded keep their results and are not executed; the rest and everything downstream is. Without wait_ms, the call returns the ids at once; then call wait with graph_id.',
   input: RerunGraphInput,
   answer: RerunGraphAnswer,
-  async run({ graph_id: source, from, params, idempotency_key }, parts, { traceId }): Promise<RerunGraphAnswer> {
+  async run(
+    { graph_id: source, from, params, wait_ms = 0, idempotency_key },
+    parts,
+    context,
+  ): Promise<RerunGraphAnswer> {
     const ids = from && idsIn(parts.store, source, from)
     const body = new TextEncoder().encode(JSON.stringify({ from: ids, params }))
-    const answer = await rerun(parts, source, body, { traceId, key: idempotency_key })
+    const answer = await rerun(parts, source, body, { traceId: context.traceId, key: idempotency_key })
     const { accepted, task_ids, graph_id, reused, warnings } = JSON.parse(answer) as RerunResponse
-    const isScoped = parts.store.graph(graph_id)?.isScoped === true
+    const graph = parts.store.graph(graph_id) // a repeated call may name one that is gone
+    const isScoped = graph?.isScoped === true
     const shown = (ids: readonly string[]) =>
       ids.slice(0, MAX_SHOWN_TASKS).map((id) => (isScoped ? `${graph_id}/${id}` : id))
-    return {
+    const submitted = {
       ...{ accepted, task_ids: shown(task_ids), graph_id, reused: shown(reused) },
       ...(warnings !== undefined && { warnings: [...warnings] }),
     }
+    if (wait_ms === 0) return submitted
+    const tasks = graph === undefined ? [] : task_ids.flatMap((id) => parts.store.taskIn(graph, id) ?? [])
+    const options = { until: 'all', timeoutMs: wait_ms } as const
+    return waitForTasks(parts, { tasks }, options, context, (waited) => ({ ...submitted, ...waitAnswer(waited) }))
   },
 })
 
