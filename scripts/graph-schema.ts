@@ -117,7 +117,7 @@ function orPlaceholder(schema: Schema): Schema {
   return { ...(description !== undefined && { description }), anyOf: [schema, { $ref: '#/definitions/placeholder' }] }
 }
 
-/** The three placeholders. */
+/** The placeholders. */
 const PLACEHOLDER: Schema = {
   description: 'Stands for a value that is known when the task starts.',
   anyOf: [
@@ -138,6 +138,21 @@ const PLACEHOLDER: Schema = {
           type: 'string',
           enum: ['text', 'json', 'lines'],
           description: 'The form of the value: a text, the value of a text of JSON, or the lines of a text.',
+        },
+      },
+      additionalProperties: false,
+    },
+    {
+      type: 'object',
+      description: 'In inputs of a runtime task: a file or a directory of a runtime task that this task depends on.',
+      required: ['$from', 'file'],
+      properties: {
+        $from: { type: 'string', minLength: 1, description: 'The id of that task.' },
+        file: {
+          type: 'string',
+          minLength: 1,
+          description: 'Path in its workspace; "." for all of it.',
+          examples: ['dist/app.tar', 'dist'],
         },
       },
       additionalProperties: false,

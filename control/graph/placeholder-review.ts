@@ -5,13 +5,14 @@
  * Values of parameters and literals are known at submission, values of other tasks are not. The review also returns the
  * known part of each input, for the checks of the executors.
  */
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
 import { checkReferences, type TaskReference } from './ancestors.ts'
 import { listSource } from './fan-out.ts'
 import { childHint, type FanOutTasks } from './fan-out-review.ts'
+import { sourceFault } from './file-references.ts'
 import { normalizeTool } from './normalize.ts'
 import { missingParameters, type Parameters, parameterBytes, UnknownParameters } from './parameters.ts'
-import { fill, findPlaceholders, type Path, type Place, pathText } from './placeholders.ts'
+import { fill, findPlaceholders, isFileReference, type Path, type Place, pathText } from './placeholders.ts'
 import type { Report } from './report.ts'
 import { ResolvedSize } from './resolved-size.ts'
 import { placeholderFault } from './task-secrets.ts'
@@ -23,6 +24,8 @@ export interface KnownInput {
   readonly input: unknown
   /** False if null replaces values of other tasks. */
   readonly isWhole: boolean
+  /** Whether its `inputs` name files of tasks that have not run yet. */
+  readonly hasFiles?: boolean
 }
 
 /** The submitted tasks whose input has placeholders. */
@@ -39,6 +42,7 @@ export function* reviewPlaceholders(
 ): Steps<KnownInputs> {
   const inputs = new Map<ValidTask, KnownInput>()
   const references: TaskReference[] = []
+  const files: FilePlace[] = []
   const unknownParameters = new UnknownParameters(params)
   for (const missing of missingParameters(params)) report(missing)
   for (let position = 0; position < tasks.length; position++) {
@@ -59,6 +63,7 @@ export function* reviewPlaceholders(
           yield
         }
         if (placeholder.kind === 'reference') references.push({ position, id: placeholder.reference.id })
+        if (isFileReference(placeholder)) files.push({ position, field, place: { path, placeholder } })
         if ((placeholder.kind === 'item' || placeholder.kind === 'index') && task.for_each == null) {
           report(
             `task ${id}: ${pathText(field, path)}: $${placeholder.kind} means something only in a task with for_each`,
@@ -87,13 +92,48 @@ export function* reviewPlaceholders(
     if (typeof list === 'object' && list.kind === 'reference') references.push({ position, id: list.reference.id })
     if (isYieldDue(position)) yield
   }
+  yield* checkFiles(tasks, files, report)
   const hint = (id: string) => childHint(id, fanOuts)
   yield* checkReferences({ tasks, edges }, references, report, { hint })
   return inputs
 }
 
+/** A file reference of a submitted task. */
+interface FilePlace {
+  readonly position: number
+  readonly field: string
+  readonly place: Place
+}
+
+const categoryOf = ({ type, tool_name }: ValidTask): string => normalizeTool(type ?? '', tool_name ?? undefined).type
+
+/** Reports files for tasks, and of tasks, that have none. Unknown tasks are reported as those of other references. */
+function* checkFiles(tasks: readonly ValidTask[], files: readonly FilePlace[], report: Report): Steps<void> {
+  if (files.length === 0) return
+  const byId = new Map<string, ValidTask>()
+  yield* inRanges(tasks.length, (from, to) => {
+    for (let i = from; i < to; i++) byId.set(tasks[i]!.id, tasks[i]!)
+  })
+  yield* inRanges(files.length, (from, to) => {
+    for (let i = from; i < to; i++) {
+      const { position, field, place } = files[i]!
+      const task = tasks[position]!
+      const { path, placeholder } = place
+      if (categoryOf(task) !== 'runtime') {
+        report(`task ${task.id}: ${pathText(field, path)}: only runtime tasks have inputs`, task.id)
+      }
+      const source = placeholder.kind === 'reference' ? byId.get(placeholder.reference.id) : undefined
+      const fault = source && sourceFault(source, categoryOf(source))
+      if (fault !== undefined) report(`task ${task.id} takes files of ${source!.id}, which ${fault}`, task.id)
+    }
+  })
+}
+
 /** The field that the executor of a task gets. */
 const executedField = ({ input }: ValidTask): 'params' | 'input' => (input == null ? 'params' : 'input')
+
+/** Stands for the id that a task will have in the runtime service. */
+const NOT_RUN_YET = 'not-run-yet'
 
 /** `onTooLarge` gets the place at which the values exceed the limit. Values from there on are left out. */
 function* knownInput(
@@ -105,6 +145,7 @@ function* knownInput(
   const values: unknown[] = places.map(() => null)
   const size = new ResolvedSize()
   let isWhole = true
+  let hasFiles = false
   for (let i = 0; i < places.length; i++) {
     if (isYieldDue(i)) yield
     const { path, placeholder } = places[i]!
@@ -117,9 +158,12 @@ function* knownInput(
         return { input: yield* fill(input, places, values), isWhole: false }
       }
       values[i] = params[placeholder.name]
+    } else if (placeholder.kind === 'reference' && placeholder.reference.file !== undefined) {
+      values[i] = { task_id: NOT_RUN_YET, file: placeholder.reference.file }
+      hasFiles = true
     } else {
       isWhole = false
     }
   }
-  return { input: yield* fill(input, places, values), isWhole }
+  return { input: yield* fill(input, places, values), isWhole, ...(hasFiles && { hasFiles }) }
 }

@@ -15,6 +15,7 @@ import { nearestName } from '../../shared/nearest-name.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import { didYouMean, quoted } from '../../shared/unknown-names.ts'
 import { MAX_JSON_DEPTH } from '../json/depth.ts'
+import { FILE_REFERENCE_FIELDS, fileReferenceIn, isInputPath, MISPLACED_FILE } from './file-references.ts'
 import { setMember } from './plain-json.ts'
 import { REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'
 
@@ -109,6 +110,8 @@ export function* findPlaceholders(value: unknown): Steps<Places> {
     if (isObject(found) && hasPlaceholderName(found)) {
       const placeholder = placeholderIn(found)
       if (typeof placeholder === 'string') faults.push({ path: [...path], text: placeholder })
+      else if (isFileReference(placeholder) && !isInputPath(path))
+        faults.push({ path: [...path], text: MISPLACED_FILE })
       else places.push({ path: [...path], placeholder })
       return
     }
@@ -137,10 +140,15 @@ export function* findPlaceholders(value: unknown): Steps<Places> {
   return { places, faults }
 }
 
+/** Whether a placeholder stands for a file of another task. */
+export const isFileReference = (placeholder: Placeholder): boolean =>
+  placeholder.kind === 'reference' && placeholder.reference.file !== undefined
+
 /** Parses a placeholder. Returns the fault if it is invalid. */
 export function placeholderIn(object: Readonly<JsonObject>): Placeholder | string {
   const name = NAMES.find((each) => Object.hasOwn(object, each))!
-  const known: readonly string[] = name === '$from' ? REFERENCE_FIELDS : [name]
+  const isFile = name === '$from' && Object.hasOwn(object, 'file')
+  const known: readonly string[] = name !== '$from' ? [name] : isFile ? FILE_REFERENCE_FIELDS : REFERENCE_FIELDS
   const other = Object.keys(object).find((key) => !known.includes(key))
   if (other !== undefined) {
     return `unknown field ${quoted(other)} beside ${quoted(name)}${didYouMean(nearestName(other, known))}`
@@ -152,7 +160,7 @@ export function placeholderIn(object: Readonly<JsonObject>): Placeholder | strin
   if (name === '$param') {
     return typeof value === 'string' ? { kind: 'parameter', name: value } : '$param: expected the name of a parameter'
   }
-  const reference = referenceIn(object)
+  const reference = isFile ? fileReferenceIn(object) : referenceIn(object)
   return typeof reference === 'string' ? reference : { kind: 'reference', reference }
 }
 

@@ -21,6 +21,8 @@ export interface Reference {
   readonly path: string
   readonly default?: { readonly value: unknown }
   readonly as?: (typeof FORMS)[number]
+  /** A path in the workspace of that task, which the value names beside the id of the task in the runtime service. */
+  readonly file?: string
 }
 
 export const REFERENCE_FIELDS = ['$from', 'path', 'default', 'as'] as const
@@ -53,15 +55,17 @@ export const placeOf = ({ id, path }: Reference): string => `${path === '' ? 'th
 
 /** The value of `reference`. `record` is the record of the referenced task. */
 export function* referencedValue(record: object, reference: Reference, maxBytes: number): Steps<Referenced> {
-  const { id, path, as } = reference
+  const { id, path, as, file } = reference
   const pointed = pointerValue(record, path)
   const place = placeOf(reference)
   if (!pointed.found || pointed.value === undefined) {
+    if (file !== undefined) return { fault: `task ${id} has no files: it did not run in the runtime service` }
     if (reference.default === undefined) return { fault: `task ${id} has no ${path}, and there is no default` }
     return { value: reference.default.value, bytes: 0 }
   }
   const tooLarge = { fault: `${place} has more than ${maxBytes} bytes as JSON (the limit is --max-reference-bytes)` }
   const { value } = pointed
+  if (file !== undefined) return { value: { task_id: value, file }, bytes: 0 }
   if (typeof value === 'string' && value.length > maxBytes) return tooLarge
   const form = yield* inForm(value, as, maxBytes)
   if (form === TOO_LARGE) return tooLarge

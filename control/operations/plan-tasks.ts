@@ -2,6 +2,7 @@
 import { MAX_DRY_RUN_PLANS, type TaskPlan } from '../../shared/contract/graph-dry-run.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
+import { withoutInputs } from '../graph/file-references.ts'
 import { normalizeTool } from '../graph/normalize.ts'
 import type { KnownInput, KnownInputs } from '../graph/placeholder-review.ts'
 import type { ValidTask } from '../graph/validate.ts'
@@ -46,7 +47,8 @@ async function planOf(
   call: { readonly traceId: string; readonly signal: AbortSignal },
 ): Promise<TaskPlan> {
   const { type, toolName } = normalizeTool(task.type, task.tool_name ?? undefined)
-  const { input, isWhole } = known ?? { input: task.input ?? task.params ?? undefined, isWhole: true }
+  const { input: whole, isWhole, hasFiles } = known ?? { input: task.input ?? task.params ?? undefined, isWhole: true }
+  const input = hasFiles ? withoutInputs(whole) : whole
   if (!isWhole) return NOT_KNOWN_YET
   if (call.signal.aborted) return NO_ANSWER
   try {

@@ -104,7 +104,7 @@ export class Inputs {
   #faultOfSource(task_id: string, tenant: string | null): string | undefined {
     const { store } = this.#options
     const row = store.get(task_id)
-    if (row === undefined) return `there is no task ${task_id}, or it was removed with its files`
+    if (row === undefined) return `there is no task ${task_id}, or it was removed with its files: run it again`
     if (row.tenant !== tenant) return `task ${task_id} belongs to another tenant`
     return store.liveTask(task_id) === undefined ? undefined : `task ${task_id} has not ended`
   }

@@ -12,7 +12,7 @@ import type { Clone } from './file-copy.ts'
 import { openTop } from './matching-files.ts'
 import { OpenDirectory } from './open-directory.ts'
 import { discardIfThere, type TaskDir } from './task-dir.ts'
-import { type Copied, CopyAmount, CopyFault, copyDirectory, copyEntry } from './tree-copy.ts'
+import { type Copied, CopyAmount, CopyFault, copyDirectory, copyEntry, MISSING } from './tree-copy.ts'
 
 export interface FilledFrom {
   /** Where it goes, in the workspace. */
@@ -74,7 +74,7 @@ async function copyInput(
 ): Promise<Copied> {
   try {
     using workspace = openTop(input.source.workspace, false)
-    if (workspace === undefined) throw new CopyFault('is not there')
+    if (workspace === undefined) throw new CopyFault(MISSING)
     const settings = { owner, sourceUid: workspace.status.uid, amount, clone, check }
     const names = namesOfFile(input.path)
     using parent = makeDirectories(target, names.slice(0, -1), owner)
@@ -102,7 +102,7 @@ function descend(directory: OpenDirectory, names: readonly string[]): OpenDirect
   for (const name of names) {
     using outer = at
     const inner = outer.child(Buffer.from(name))
-    if (inner === undefined) throw new CopyFault('is not there')
+    if (inner === undefined) throw new CopyFault(MISSING)
     at = inner
   }
   return at

@@ -23,6 +23,9 @@ const OPEN_MODE = 0o700
 /** Entries that are handled without a pause of the event loop. */
 const ENTRIES_PER_TURN = 64
 
+/** The text of a `CopyFault` for a missing file. */
+export const MISSING = 'is not there (a task with outputs keeps only what they match)'
+
 /** Why a source cannot be copied; completes a sentence that begins with the source. */
 export class CopyFault extends Error {
   override name = 'CopyFault'
@@ -95,7 +98,7 @@ export async function copyEntry(
   settings: CopySettings,
 ): Promise<Copied> {
   const kind = source.look(name, (_, status) => kindOf(status))
-  if (kind === undefined) throw new CopyFault('is not there')
+  if (kind === undefined) throw new CopyFault(MISSING)
   if (kind === 'symlink') throw new CopyFault('is a symlink, which is not followed')
   if (kind === 'other') throw new CopyFault('is neither a file nor a directory')
   if (kind === 'directory') {

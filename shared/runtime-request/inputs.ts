@@ -40,7 +40,7 @@ export function validInputs(
     paths.set(names, at)
     if (!isTaskId(task_id)) throw requestFault(`${at}.task_id is no id of a task: ${shortened(task_id)}`)
     if (task_id === ownId) throw requestFault(`${at}.task_id is the task itself`)
-    if (file !== WHOLE_WORKSPACE) checkedPath(`${at}.file`, file)
+    checkFile(`${at}.file`, file)
     if (sha256 !== undefined && !/^[0-9a-f]{64}$/.test(sha256)) {
       throw requestFault(`${at}.sha256 must have 64 hexadecimal digits, in lower case`)
     }
@@ -48,6 +48,11 @@ export function validInputs(
   }
   checkNesting(paths)
   return Object.fromEntries(inputs)
+}
+
+/** Throws `RequestFault` for a `file` that does not lead below the workspace of its task. */
+export function checkFile(at: string, file: string): void {
+  if (file !== WHOLE_WORKSPACE) checkedPath(at, file)
 }
 
 /** The path with single slashes. One at the end may stand for a directory. */

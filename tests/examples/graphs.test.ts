@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { runClient } from '../support/client.ts'
 import { startControl } from '../support/control.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { until } from '../support/until.ts'
 
 const ROOT = join(import.meta.dir, '../..')
@@ -24,7 +25,7 @@ const page = readFileSync(join(ROOT, 'docs/graphs.md'), 'utf8')
 const readme = readFileSync(join(ROOT, 'examples/README.md'), 'utf8')
 
 test('each file is known here', () => {
-  expect(readdirSync(GRAPHS).toSorted()).toEqual([...Object.keys(ENDS), 'approval.json'].toSorted())
+  expect(readdirSync(GRAPHS).toSorted()).toEqual([...Object.keys(ENDS), 'approval.json', 'files.json'].toSorted())
 })
 
 test.each(Object.entries(ENDS))('%s is shown, and ends as the page says', async (name, { state, others }) => {
@@ -37,6 +38,20 @@ test.each(Object.entries(ENDS))('%s is shown, and ends as the page says', async 
   expect(data.state).toBe(state)
   const ended = data.tasks.filter(({ status }) => status !== 'success').map(({ id, status }) => [id, status])
   expect(Object.fromEntries(ended)).toEqual(others)
+})
+
+test('files.json is shown, and hands files from task to task', async () => {
+  const path = join(GRAPHS, 'files.json')
+  expect(page).toContain(`\`\`\`json\n${readFileSync(path, 'utf8')}\`\`\`\n`)
+  expect(readme).toContain('`graphs/files.json`')
+  await using runtime = await startRuntime()
+  await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+  const { exitCode, envelope } = await runClient(['run', path], { url: control.url })
+  expect([exitCode, envelope.data?.state]).toEqual([0, 'success'])
+  const { graph_id } = envelope.data as { graph_id: string }
+  const count = (await (await control.fetch(`/graphs/${graph_id}/tasks/count`)).json()) as TaskRecord
+  const words = (count.result as { stdout: string }).stdout.split('\n').map((line) => line.trim())
+  expect(words).toEqual(['3 the', '2 sea', '1 back', ''])
 })
 
 const approval = join(GRAPHS, 'approval.json')

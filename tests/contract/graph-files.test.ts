@@ -1,0 +1,233 @@
+/**
+ * Goal: `inputs` of a runtime task with `{"$from", "file"}` hand it files of an earlier one, whatever attempt made them, and
+ * everything else is refused or fails with a text that says why. Method: both built services; graphs that pass files on.
+ */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { TaskRecord } from '../../shared/contract/control.ts'
+import type { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
+import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import { type Control, startControl } from '../support/control.ts'
+import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+let runtime: Runtime
+let control: Control
+beforeAll(async () => {
+  runtime = await startRuntime()
+  control = await startControl({ flags: ['--runtime-url', runtime.url] })
+})
+afterAll(async () => {
+  await control.dispose()
+  await runtime.dispose()
+})
+
+type Inputs = Readonly<Record<string, unknown>>
+
+const make = (id: string, script: string, more: object = {}, params: object = {}) => ({
+  ...{ id, type: 'runtime.script', params: { script, ...params } },
+  ...more,
+})
+const use = (id: string, inputs: Inputs, script = 'true', more: object = {}) =>
+  make(id, script, { depends_on: ['build'], ...more }, { inputs })
+const BUILD = make(
+  'build',
+  'mkdir dist; echo 1 > dist/one; echo 2 > dist/two; echo 3 > three',
+  {},
+  { outputs: ['dist'] },
+)
+const from = (file: string, id = 'build') => ({ $from: id, file })
+
+const graphOf = (id: string): Promise<GraphDetails> =>
+  until(
+    async () => (await (await control.fetch(`/graphs/${id}?wait_ms=20000`)).json()) as GraphDetails,
+    ({ state }) => state !== 'running',
+  )
+
+/** Runs a graph to its end, and gives its tasks. */
+async function run(tasks: readonly object[], more: object = {}) {
+  const response = await control.post({ scope: 'graph', tasks, ...more })
+  if (response.status !== 202) throw new Error(await response.text())
+  return await ended(((await response.json()) as { graph_id: string }).graph_id)
+}
+
+async function ended(graph_id: string) {
+  const { state } = await graphOf(graph_id)
+  const task = async (id: string) =>
+    (await (await control.fetch(`/graphs/${graph_id}/tasks/${encodeURIComponent(id)}`)).json()) as TaskRecord
+  return { graph_id, state, task }
+}
+
+const stdoutOf = ({ result }: TaskRecord) => (result as TaskStatusResponse).stdout
+
+describe('a runtime task gets', () => {
+  test('files and directories of an earlier one, and its record shows which', async () => {
+    const inputs = { 'lib/one': from('dist/one'), all: from('dist'), last: from('.') }
+    const graph = await run([BUILD, use('pack', inputs, 'cat lib/one all/two; find last -type f | sort')])
+    const pack = await graph.task('pack')
+    expect(stdoutOf(pack)).toBe('1\n2\nlast/dist/one\nlast/dist/two\n')
+    const { handle_id: task_id } = await graph.task('build')
+    expect(pack.resolved_input).toMatchObject({
+      inputs: { all: { task_id, file: 'dist' }, last: { task_id, file: '.' } },
+    })
+    expect((pack.params as { inputs: object }).inputs).toEqual(inputs)
+    expect((pack.result as TaskStatusResponse).inputs!.all).toMatchObject({ task_id, file: 'dist', files: 2, bytes: 4 })
+  })
+
+  test('those of a task that it depends on through others, and those of the attempt that succeeded', async () => {
+    const build = make('build', `case "$PWD" in *-1/workspace) echo first > a; exit 1;; *) echo second > a;; esac`, {
+      retry: 1,
+    })
+    const graph = await run([
+      build,
+      { id: 'between', type: 'noop', depends_on: ['build'] },
+      use('pack', { a: from('a') }, 'cat a', { depends_on: ['between'] }),
+    ])
+    expect((await graph.task('build')).attempt).toBe(2)
+    expect(stdoutOf(await graph.task('pack'))).toBe('second\n')
+  })
+
+  test('those of a task that failed, if it runs all the same', async () => {
+    const build = make('build', 'echo why > log; exit 3')
+    const graph = await run([build, use('tell', { log: from('log') }, 'cat log', { run_if: 'failed' })])
+    expect(stdoutOf(await graph.task('tell'))).toBe('why\n')
+  })
+
+  test('those of a literal, of a parameter, and of a whole request', async () => {
+    const first = await run([BUILD])
+    const { handle_id: task_id } = await first.task('build')
+    const script = { execution: { kind: 'script', script: 'cat a b' } }
+    const inputs = { a: { task_id: { $param: 'task' }, file: 'dist/one' }, b: from('dist/two') }
+    const whole = { id: 'pack', type: 'runtime', depends_on: ['build'], params: { ...script, inputs } }
+    const graph = await run([BUILD, whole], { params: { task: task_id } })
+    expect(stdoutOf(await graph.task('pack'))).toBe('1\n2\n')
+  })
+})
+
+describe('a rerun', () => {
+  test('finds the files of a reused task, and says when they are gone', async () => {
+    const tasks = [BUILD, use('pack', { a: from('dist/one') }, 'cat a; test -n "$FIXED"')]
+    const failed = await run(tasks)
+    expect(failed.state).toBe('failed')
+    const again = async (graph_id: string) => {
+      const response = await control.fetch(`/graphs/${graph_id}/rerun`, { method: 'POST' })
+      expect(response.status).toBe(202)
+      return await ended(((await response.json()) as { graph_id: string }).graph_id)
+    }
+    const second = await again(failed.graph_id)
+    expect((await second.task('build')).reused_from).toEqual({ graph_id: failed.graph_id, task_id: 'build' })
+    expect(stdoutOf(await second.task('pack'))).toBe('1\n')
+    const { handle_id } = await failed.task('build')
+    expect((await runtime.fetch(`/api/v1/tasks/${handle_id}`, { method: 'DELETE' })).status).toBe(204)
+    const third = await again(second.graph_id)
+    const pack = await third.task('pack')
+    expect(pack.error).toBe(`inputs.a: there is no task ${handle_id}, or it was removed with its files: run it again`)
+    expect(pack.runtime?.error?.code).toBe('invalid_input')
+  })
+})
+
+describe('a task fails', () => {
+  const codeOf = ({ status, attempt, runtime }: TaskRecord) => [status, attempt, runtime?.error?.code]
+
+  test('if the other one did not keep the file', async () => {
+    const graph = await run([BUILD, use('pack', { a: from('three') }, 'true', { retry: 1 })])
+    const pack = await graph.task('pack')
+    const { handle_id } = await graph.task('build')
+    expect(codeOf(pack)).toEqual(['failed', 2, 'invalid_input'])
+    expect(pack.runtime?.error).toMatchObject({
+      code: 'invalid_input',
+      message: `inputs.a: three of task ${handle_id} is not there (a task with outputs keeps only what they match)`,
+    })
+  })
+
+  test('at once if the other one did not run', async () => {
+    const skipped = make('build', 'true', { run_if: 'failed' })
+    const graph = await run([skipped, use('pack', { a: from('x') }, 'true', { run_if: 'always', retry: 3 })])
+    const pack = await graph.task('pack')
+    expect(codeOf(pack)).toEqual(['failed', 1, 'invalid_input'])
+    expect(pack.error).toContain('params.inputs.a: task build has no files: it did not run in the runtime service')
+  })
+})
+
+describe('a graph is refused', () => {
+  const shell = { id: 'build', type: 'shell', params: { command: 'true' } }
+  const many = make('build', 'true', { for_each: [1, 2] })
+  const elsewhere =
+    '"file" beside "$from" stands only in inputs of a runtime task, as in {"inputs": {"lib": {"$from": "build", "file": "dist"}}}'
+  test.each<[string, readonly object[], string]>([
+    ['an unknown task', [BUILD, use('b', { a: from('x', 'none') })], 'task b references unknown task none'],
+    [
+      'a task that is no ancestor',
+      [BUILD, use('b', { a: from('x') }, 'true', { depends_on: [] })],
+      'task b references build but does not depend on it',
+    ],
+    [
+      'a task of another type',
+      [shell, use('b', { a: from('x') })],
+      'task b takes files of build, which is no runtime task',
+    ],
+    [
+      'a task with for_each',
+      [many, use('b', { a: from('x') })],
+      'task b takes files of build, which has for_each: files of its children cannot be named',
+    ],
+    [
+      'inputs of a task of another type',
+      [BUILD, { id: 'b', type: 'noop', depends_on: ['build'], params: { inputs: { a: from('x') } } }],
+      'task b: params.inputs.a: only runtime tasks have inputs',
+    ],
+    [
+      'a file among arguments',
+      [BUILD, { id: 'b', type: 'runtime', depends_on: ['build'], params: { program: 'cat', args: [from('x')] } }],
+      `task b: params.args[0]: ${elsewhere}`,
+    ],
+    [
+      'a file deeper in inputs',
+      [BUILD, use('b', { a: { task_id: from('x'), file: 'x' } })],
+      `task b: params.inputs.a.task_id: ${elsewhere}`,
+    ],
+    [
+      'a path out of the workspace',
+      [BUILD, use('b', { a: from('../x') })],
+      'task b: params.inputs.a: file cannot contain parent traversal',
+    ],
+    [
+      'an absolute path',
+      [BUILD, use('b', { a: from('/x') })],
+      'task b: params.inputs.a: file must be relative to the workspace',
+    ],
+    ['no path', [BUILD, use('b', { a: from('') })], 'task b: params.inputs.a: file must name a file'],
+    [
+      'a path that is no text',
+      [BUILD, use('b', { a: { $from: 'build', file: { $param: 'x' } } })],
+      'task b: params.inputs.a: file: expected the path of a file in the workspace of that task',
+    ],
+    [
+      'other fields',
+      [BUILD, use('b', { a: { ...from('x'), path: '/result' } })],
+      'task b: params.inputs.a: unknown field "path" beside "$from"',
+    ],
+    [
+      'a file in a condition',
+      [BUILD, use('b', {}, 'true', { when: { ...from('x'), equals: 1 } })],
+      'task b: when: unknown field "file"',
+    ],
+  ])('for %s', async (_, tasks, error) => {
+    const response = await control.post({ scope: 'graph', tasks })
+    expect([response.status, ((await response.json()) as { error: string }).error]).toEqual([400, error])
+  })
+})
+
+test('a check shows the plan of a task whose files are not there yet, and warns of what cannot be meant', async () => {
+  const tasks = [BUILD, use('b', { a: from('x') }), use('c', { a: from('x'), 'a/b': from('y') })]
+  const response = await control.fetch('/tasks?dry_run=true', { method: 'POST', body: JSON.stringify({ tasks }) })
+  const checked = (await response.json()) as GraphDryRun
+  expect(checked.errors).toEqual([])
+  expect(Object.keys(checked.runtime!.b!)).toEqual(['execution_plan'])
+  const submitted = await control.post({ scope: 'graph', tasks })
+  const { warnings, graph_id } = (await submitted.json()) as { warnings: object[]; graph_id: string }
+  expect(warnings).toEqual([{ task_id: 'c', message: 'inputs."a/b" lies within inputs.a' }])
+  await graphOf(graph_id)
+})
