@@ -44,7 +44,10 @@ export async function answerApproval(
     persistence.assertWritable()
     const { approved, who, why } = answer
     const result = { approved, who, ...(why !== undefined && { why }), at: new Date().toISOString() }
-    if (!scheduler.answer(task, result)) throw notYet(task)
+    if (!scheduler.answer(task, result)) {
+      if (!task.isTerminal) throw notYet(task)
+      ensureSame(task, answer) // its time was over
+    }
   }
   await persistence.durable()
   return task

@@ -50,9 +50,15 @@ export class Approvals {
     return this.#asked.size
   }
 
-  /** Whether `task` waits for an answer. */
+  /** Whether `task` waits for an answer. Ends it first if its time is over. */
   isAsked(task: Task): boolean {
-    return this.#asked.has(task)
+    if (!this.#asked.has(task)) return false
+    const expiry = expiryOf(task.askedAt!, task.timeout)
+    if (expiry === undefined || Date.now() < expiry) return true
+    this.withdraw(task)
+    this.#options.onExpired(task)
+    this.#options.wake()
+    return false
   }
 
   /** `task` may run as far as its dependencies and its condition go. */
@@ -70,7 +76,9 @@ export class Approvals {
 
   /** Asks for one task, or ends one whose time is over; false when nothing is left to do. */
   step(): boolean {
-    return this.#askNext() || this.#expiries.step()
+    const hasAsked = this.#askNext()
+    const hasExpired = this.#expiries.step()
+    return hasAsked || hasExpired
   }
 
   /** Nothing is asked for and nothing ends any more: the next start of the service continues. */

@@ -1,0 +1,46 @@
+/**
+ * Goal: an approval counts only within its time, however busy the service is.
+ * Method: the class alone, with approvals that an earlier run has asked for.
+ */
+import { expect, test } from 'bun:test'
+import { Approvals } from '../../../control/scheduler/approvals.ts'
+import { taskOf } from '../../support/graph.ts'
+
+/** Approvals that an earlier run asked for at `askedAt`, of which `arrived` were looked at. */
+function asked(askedAt: readonly number[], arrived: number) {
+  const expired: string[] = []
+  const unexpected = () => {
+    throw new Error('nothing else should happen')
+  }
+  const approvals = new Approvals({
+    ...{ resolveInput: unexpected, onAsked: unexpected, onFault: unexpected, onDefect: unexpected },
+    onExpired: (task) => expired.push(task.id),
+    wake: () => {},
+  })
+  const tasks = askedAt.map((at, i) => {
+    const task = taskOf({ id: `t${i}`, type: 'approval', timeout: 3_000 })
+    task.askedAt = at
+    approvals.push(task)
+    return task
+  })
+  for (let i = 0; i < arrived; i++) approvals.step()
+  return { approvals, tasks, expired }
+}
+
+test('an approval whose time is over takes no answer, also if nothing has ended it yet', () => {
+  const now = Date.now()
+  const { approvals, tasks, expired } = asked([now, now - 2_000, now - 3_001], 2)
+  expect(approvals.isAsked(tasks[0]!)).toBe(true)
+  tasks[1]!.askedAt = now - 3_001 // as if the service had been busy for a second
+  expect(approvals.isAsked(tasks[1]!)).toBe(false)
+  expect(expired).toEqual(['t1'])
+  expect(approvals.count).toBe(1)
+  approvals.stop()
+})
+
+test('an approval ends in time while thousands of others arrive', () => {
+  const now = Date.now()
+  const { approvals, expired } = asked([now - 3_001, ...Array.from({ length: 5_000 }, () => now)], 3)
+  expect(expired).toEqual(['t0'])
+  approvals.stop()
+})
