@@ -56,14 +56,18 @@ export function openSecrets({ secretsDir, credentialsDir = '', ownFiles, otherFi
   const own = Object.values(ownFiles).filter((path) => path !== '')
   if (secretsDir === '') return new SecretsDirectory(credentialsDir, [...own, ...otherFiles])
   for (const [flag, path] of Object.entries(ownFiles)) {
-    if (path === '' || !isWithin(resolve(path), resolve(secretsDir))) continue
+    if (path === '' || !liesIn(path, secretsDir)) continue
     throw new UsageError(`--${flag} ${path} lies in --secrets-dir, where every task could ask for it`)
   }
-  const secrets = new SecretsDirectory(resolve(secretsDir), otherFiles)
+  const secrets = new SecretsDirectory(resolve(secretsDir), [...own, ...otherFiles])
   const fault = secrets.fault()
   if (fault !== undefined) throw new UsageError(`--secrets-dir ${secretsDir} ${fault}`)
   return secrets
 }
+
+/** Whether a file is in a directory by its name, or by where a link leads. */
+const liesIn = (path: string, directory: string): boolean =>
+  isWithin(resolve(path), resolve(directory)) || isWithin(realPath(path), realPath(directory))
 
 export class SecretsDirectory {
   /** Absolute; empty for a service without secrets. */

@@ -75,6 +75,12 @@ describe('the directory', () => {
     expect(refusal({ ownFiles: { 'token-file': file, 'mcp-config': '' } })).toBe(
       `--token-file ${file} lies in --secrets-dir, where every task could ask for it`,
     )
+    using elsewhere = tempDir()
+    const link = join(elsewhere.path, 'link')
+    symlinkSync(file, link)
+    expect(refusal({ ownFiles: { 'token-file': link } })).toBe(
+      `--token-file ${link} lies in --secrets-dir, where every task could ask for it`,
+    )
   })
 })
 
