@@ -199,7 +199,7 @@ export const serveSettings = {
     value: 'uid',
     min: 1,
     max: MAX_UID,
-    help: 'User id of tasks in linux_sandbox when the service runs as root. Never root. Pick an id that owns no file of the host: files of unmapped users and of squashing file servers belong to 65534 (nobody).',
+    help: 'User id of tasks in linux_sandbox when the service runs as root. Never root. Tasks without a pid namespace get the id below it (above it, if that is root). Pick ids that own no file and no process of the host: files of unmapped users and of squashing file servers belong to 65534 (nobody).',
   }),
   sandboxPidsMax: integer({
     variable: 'SERVICE_RUNTIME_SANDBOX_PIDS_MAX',

@@ -20,6 +20,7 @@ import { LauncherRecords } from './dispatch/launcher-records.ts'
 import { Outputs } from './dispatch/outputs.ts'
 import { ResultFiles } from './dispatch/result-files.ts'
 import { Retention } from './dispatch/retention.ts'
+import { type SandboxUser, type SandboxUsers, unfencedUid } from './dispatch/sandbox-user.ts'
 import { Starts } from './dispatch/start.ts'
 import { Submissions } from './dispatch/submit.ts'
 import { Totals } from './dispatch/totals.ts'
@@ -69,8 +70,8 @@ export function buildTaskParts(foundation: Foundation) {
   const keptLimits = { files: config.maxKeptFiles, bytes: config.maxKeptBytes }
   const outputs = new Outputs({ ...storage, discards, dataDir, limits: keptLimits, log })
   const inputLimits = { files: config.maxInputFiles, bytes: config.maxInputBytes }
-  const { uid: sandboxUid } = settings.sandbox.user ?? {}
-  const inputs = new Inputs({ store, starts, discards, dataDir, sandboxUid, limits: inputLimits })
+  const { users } = settings.sandbox
+  const inputs = new Inputs({ store, starts, discards, dataDir, users, limits: inputLimits })
   const dispatcher = new Dispatcher({
     ...storage,
     ...{ ledger, queue, inFlight, records, starts, ends, force, results, inputs, outputs, totals, log },
@@ -102,6 +103,14 @@ export function buildTaskParts(foundation: Foundation) {
   }
 }
 
+/** Where no task has a pid namespace, another user would hide nothing. */
+const sandboxUsers = (uid: number, hasPidNamespaces: boolean): SandboxUsers => ({
+  usual: userOf(uid),
+  unfenced: userOf(hasPidNamespaces ? unfencedUid(uid) : uid),
+})
+
+const userOf = (uid: number): SandboxUser => ({ uid, name: serviceUser(uid) })
+
 function launchSettings({ config, env, trial, capabilities }: Foundation): LaunchSettings {
   const { sandboxUid, paths } = trial
   return {
@@ -109,7 +118,7 @@ function launchSettings({ config, env, trial, capabilities }: Foundation): Launc
     maxOutputBytes: config.maxOutputBytes,
     baseEnvironment: baseEnvironment(env, serviceUser(process.getuid?.())),
     sandbox: {
-      user: sandboxUid === undefined ? undefined : { uid: sandboxUid, name: serviceUser(sandboxUid) },
+      users: sandboxUid === undefined ? undefined : sandboxUsers(sandboxUid, capabilities.namespaces.pid.isAvailable),
       canFilter: capabilities.seccomp.isAvailable,
       ...paths,
     },

@@ -20,6 +20,7 @@ import type { TaskStore } from '../store/task-store.ts'
 import type { Copied } from '../store/tree-copy.ts'
 import type { Discards } from './discards.ts'
 import { cancelledBeforeStart, type Ending } from './ending.ts'
+import type { SandboxUsers } from './sandbox-user.ts'
 import type { Starts } from './start.ts'
 import { workspaceOwner } from './task-dir-content.ts'
 
@@ -30,7 +31,7 @@ export interface InputsOptions {
   /** Absolute. */
   readonly dataDir: string
   /** The user of tasks in a sandbox, if that is not the user of the service. */
-  readonly sandboxUid: number | undefined
+  readonly users: SandboxUsers | undefined
   readonly limits: { readonly files: number; readonly bytes: number }
 }
 
@@ -70,7 +71,7 @@ export class Inputs {
   }
 
   async #copy(task: LiveTask, check: () => void): Promise<Readonly<Record<string, TaskInput>>> {
-    const { store, starts, discards, dataDir, sandboxUid, limits } = this.#options
+    const { store, starts, discards, dataDir, users, limits } = this.#options
     const request = JSON.parse(store.requestOf(task.task_id)) as TaskRequest
     const { inputs = {}, sandbox } = request
     check()
@@ -82,7 +83,7 @@ export class Inputs {
       {
         dir: taskDir(dataDir, task.task_id),
         workspaceSubdir: sandbox.workspace_subdir ?? '',
-        owner: workspaceOwner(JSON.parse(task.row.execution_plan) as ExecutionPlan, sandboxUid),
+        owner: workspaceOwner(JSON.parse(task.row.execution_plan) as ExecutionPlan, users),
         clone: cloneFile,
         discard: (path) => discards.take(task.task_id, path),
         ...{ limits, check },

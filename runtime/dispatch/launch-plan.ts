@@ -12,6 +12,7 @@ import { ROOT_SCRIPT, ROOT_WORKSPACE } from '../intake/sandbox-view.ts'
 import type { Asked } from '../launcher/classification.ts'
 import type { LaunchPlan, LaunchSandbox } from '../launcher/plan.ts'
 import type { TaskDir } from '../store/task-dir.ts'
+import { type SandboxUsers, sandboxUser } from './sandbox-user.ts'
 
 /** The settings that all tasks of a service share. */
 export interface LaunchSettings {
@@ -24,8 +25,8 @@ export interface LaunchSettings {
 
 /** The settings that all sandboxes of a service share. */
 export interface SandboxSettings extends SandboxPaths {
-  /** The user of tasks in a sandbox; undefined where the service is not root, and its own user is used. */
-  readonly user: { readonly uid: number; readonly name: string } | undefined
+  /** The users of tasks in a sandbox; undefined where the service is not root, and its own user is used. */
+  readonly users: SandboxUsers | undefined
   readonly canFilter: boolean
 }
 
@@ -116,11 +117,13 @@ const pathsSeen = ({ chroot }: PlannedSandbox, dir: TaskDir) =>
   chroot ? { workspace: ROOT_WORKSPACE, script: ROOT_SCRIPT } : { workspace: dir.workspace, script: dir.script_path }
 
 function launchSandbox(
-  { namespaces, rootfs }: PlannedSandbox,
+  planned: PlannedSandbox,
   dir: TaskDir,
   hasScript: boolean,
-  { user, canFilter, masks, exposed }: SandboxSettings,
+  { users, canFilter, masks, exposed }: SandboxSettings,
 ): LaunchSandbox {
+  const { namespaces, rootfs } = planned
+  const user = sandboxUser(planned, users)
   return {
     features: [...NAMESPACES.filter((name) => namespaces?.[name]), ...(canFilter ? (['seccomp'] as const) : [])],
     ...(user !== undefined && { uid: user.uid }),
@@ -143,15 +146,16 @@ export function taskEnvironment(
   { execution, sandbox }: TaskRequest,
   { effective_sandbox }: ExecutionPlan,
   { dir, mark }: LaunchContext,
-  { baseEnvironment, sandbox: { user } }: LaunchSettings,
+  { baseEnvironment, sandbox: { users } }: LaunchSettings,
   { variables, files }: SecretValues = NO_SECRETS,
 ): Record<string, string> {
   const { workspace } = pathsSeen(effective_sandbox, dir)
   const workdir = join(workspace, sandbox.workspace_subdir ?? '')
+  const user = sandboxUser(effective_sandbox, users)
   const pathOf = ({ names }: SecretFile) => fromWorkdir(effective_sandbox, workdir, join(workspace, ...names))
   return {
     ...baseEnvironment,
-    ...(effective_sandbox.profile === 'linux_sandbox' && user !== undefined && { USER: user.name }),
+    ...(user !== undefined && { USER: user.name }),
     HOME: workspace,
     ...execution.env,
     ...variables,

@@ -91,7 +91,7 @@ export class Starts {
   /** The task notes the files once they are there: what stands in their place otherwise is not ours to remove. */
   #writeSecretFiles(task: LiveTask, dir: TaskDir, plan: ExecutionPlan, { files }: SecretValues): void {
     if (files.length === 0) return
-    writeSecretFiles(dir, files, workspaceOwner(plan, this.#options.settings.sandbox.user?.uid))
+    writeSecretFiles(dir, files, workspaceOwner(plan, this.#options.settings.sandbox.users))
     task.secretFiles = files.map(({ names }) => names)
   }
 
@@ -117,10 +117,10 @@ export class Starts {
    */
   #remakeUnlessUsable(dir: TaskDir, request: TaskRequest, plan: ExecutionPlan): void {
     const { records, settings } = this.#options
-    const uid = settings.sandbox.user?.uid
-    if (existsSync(dir.request_path) && isWorkspaceOf(dir, workspaceOwner(plan, uid))) return
-    makeTaskDir(dir, taskDirContent(request, JSON.stringify(request), plan, uid))
-    if (needsPassage(plan, uid)) letPass(records.dataDir, dir)
+    const { users } = settings.sandbox
+    if (existsSync(dir.request_path) && isWorkspaceOf(dir, workspaceOwner(plan, users))) return
+    makeTaskDir(dir, taskDirContent(request, JSON.stringify(request), plan, users))
+    if (needsPassage(plan, users)) letPass(records.dataDir, dir)
   }
 }
 

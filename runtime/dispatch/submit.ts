@@ -187,11 +187,10 @@ export class Submissions {
   #makeDirectory(request: TaskRequest, text: string, plan: ExecutionPlan): void {
     const { dataDir, sandbox, directory } = this.#options
     directory.ensure()
-    const sandboxUid = sandbox.user?.uid
     const dir = taskDir(dataDir, request.task_id)
     try {
-      makeTaskDir(dir, taskDirContent(request, text, plan, sandboxUid))
-      if (needsPassage(plan, sandboxUid)) letPass(dataDir, dir)
+      makeTaskDir(dir, taskDirContent(request, text, plan, sandbox.users))
+      if (needsPassage(plan, sandbox.users)) letPass(dataDir, dir)
     } catch (error) {
       throw unavailable(error)
     }

@@ -3,18 +3,19 @@ import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { hiddenEnv } from '../../shared/hidden-env.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { TaskDirContent } from '../store/task-dir.ts'
+import { type SandboxUsers, sandboxUser } from './sandbox-user.ts'
 
 /**
- * `text` is the request as stored in the database, with the values of `env`, which the file does not have. `sandboxUid`
- * is the user of tasks in a sandbox, where that is not the user of the service.
+ * `text` is the request as stored in the database, with the values of `env`, which the file does not have. `users`
+ * are those of tasks in a sandbox, where they are not the user of the service.
  */
 export function taskDirContent(
   request: TaskRequest,
   text: string,
   plan: ExecutionPlan,
-  sandboxUid: number | undefined,
+  users: SandboxUsers | undefined,
 ): TaskDirContent {
-  const owner = workspaceOwner(plan, sandboxUid)
+  const owner = workspaceOwner(plan, users)
   return {
     request: withoutSecrets(request, text),
     script: request.execution.kind === 'script' ? request.execution.script : undefined,
@@ -26,8 +27,8 @@ export function taskDirContent(
 /** The user of the task, where that is not the user of the service. */
 export const workspaceOwner = (
   { effective_sandbox }: ExecutionPlan,
-  sandboxUid: number | undefined,
-): number | undefined => (effective_sandbox.profile === 'linux_sandbox' ? sandboxUid : undefined)
+  users: SandboxUsers | undefined,
+): number | undefined => sandboxUser(effective_sandbox, users)?.uid
 
 function withoutSecrets(request: TaskRequest, text: string): string {
   const { execution } = request
@@ -38,5 +39,5 @@ function withoutSecrets(request: TaskRequest, text: string): string {
 /**
  * Whether another user reaches the workspace by its path on the host, which is the only way without a mount namespace.
  */
-export const needsPassage = ({ effective_sandbox }: ExecutionPlan, sandboxUid: number | undefined): boolean =>
-  effective_sandbox.profile === 'linux_sandbox' && sandboxUid !== undefined && !effective_sandbox.namespaces?.mount
+export const needsPassage = ({ effective_sandbox }: ExecutionPlan, users: SandboxUsers | undefined): boolean =>
+  sandboxUser(effective_sandbox, users) !== undefined && !effective_sandbox.namespaces?.mount

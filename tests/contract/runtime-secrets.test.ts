@@ -226,3 +226,30 @@ test('a runtime task of a graph gets it, and the files of control have only its 
   const found = (await (await pair.runtime.fetch('/api/v1/tasks')).json()) as { tasks: TaskStatusResponse[] }
   expect(JSON.stringify(found)).not.toContain(VALUE)
 })
+
+const cannotLeaveOut =
+  missingSandbox ?? (process.getuid?.() === 0 ? undefined : 'only a service of root may leave out a user namespace')
+const why = cannotLeaveOut === undefined ? '' : ` (skipped: ${cannotLeaveOut})`
+
+test.skipIf(cannotLeaveOut !== undefined)(
+  `a sandbox that sees the processes of the host cannot read the secrets of another, nor end its processes${why}`,
+  async () => {
+    const mark = `600.${process.pid}${Date.now()}`
+    const holder = await runtime.submit({
+      ...script(`echo ready; exec sleep ${mark}`),
+      secrets: { TOKEN: 'token', FILE: { name: 'token', file: 'kept/secret' } },
+      sandbox: { profile: 'linux_sandbox' },
+    })
+    await runtime.printed(holder)
+    const look = `for p in $(pgrep -f '^sleep ${mark}'); do
+      echo found; cat /proc/$p/environ /proc/$p/cwd/kept/secret; kill -9 $p
+    done`
+    const all = { pid: false, user: false, ipc: false, net: false, uts: false }
+    for (const namespaces of [{ pid: false, user: false }, { ...all, mount: false }, { pid: false }, { user: false }]) {
+      const spy = await runtime.run({ ...script(look), sandbox: { profile: 'linux_sandbox', namespaces } })
+      expect(spy.stdout).toBe('pid' in namespaces ? 'found\n' : '')
+    }
+    expect((await runtime.get(holder)).status).toBe('running')
+    await runtime.kill(holder)
+  },
+)

@@ -12,11 +12,13 @@ import type { SubmitTaskRequest } from '../../../shared/contract/runtime-request
 import { hostWithout, type Part } from '../../support/capabilities.ts'
 import { request } from '../../support/runtime-requests.ts'
 
+const USERS = { usual: { uid: 65_531, name: 'sandbox' }, unfenced: { uid: 65_530, name: 'unfenced' } }
+
 const settings: LaunchSettings = {
   graceMs: 500,
   maxOutputBytes: 1_000,
   baseEnvironment: { PATH: '/bin', USER: 'service' },
-  sandbox: { user: { uid: 65_531, name: 'sandbox' }, canFilter: true, masks: ['/run', '/data'], exposed: ['/run/x'] },
+  sandbox: { users: USERS, canFilter: true, masks: ['/run', '/data'], exposed: ['/run/x'] },
 }
 const dir = taskDir('/data', 'task-1')
 const context = { dir, dirId: '7:9', cgroup: { version: 2, path: '/cgroup' } as const, mark: 'mark' }
@@ -72,7 +74,7 @@ describe('a launcher', () => {
   })
 
   test('of who is not root names no user', () => {
-    const given = { ...settings, sandbox: { ...settings.sandbox, user: undefined } }
+    const given = { ...settings, sandbox: { ...settings.sandbox, users: undefined } }
     const { launch, env } = launched({ sandbox }, { given })
     expect(launch.sandbox).not.toHaveProperty('uid')
     expect(launch.sandbox).not.toHaveProperty('script')
@@ -135,17 +137,19 @@ describe('a sandbox that asks for no limit on processes', () => {
 
 describe('the directory of a task', () => {
   test.each([
-    // profile, lacking, uid of sandboxes: owner, whether others pass
-    ['process', [], 65_531, undefined, false],
-    ['linux_sandbox', [], 65_531, 65_531, false],
+    // profile, lacking, users of sandboxes: owner, whether others pass
+    ['process', [], USERS, undefined, false],
+    ['linux_sandbox', [], USERS, 65_531, false],
     ['linux_sandbox', [], undefined, undefined, false],
-    ['linux_sandbox', ['mount'], 65_531, 65_531, true],
+    ['linux_sandbox', ['mount'], USERS, 65_531, true],
     ['linux_sandbox', ['mount'], undefined, undefined, false],
-    ['linux_sandbox', ['linux_sandbox'], 65_531, undefined, false],
-  ] as const)('of %s without %p belongs to whom it should: %p', (profile, lacking, uid, owner, isPassed) => {
+    ['linux_sandbox', ['user'], USERS, 65_531, false],
+    ['linux_sandbox', ['pid'], USERS, 65_530, false],
+    ['linux_sandbox', ['linux_sandbox'], USERS, undefined, false],
+  ] as const)('of %s without %p belongs to whom it should: %p', (profile, lacking, users, owner, isPassed) => {
     const { asked, plan } = launched({ ...SCRIPT, sandbox: { profile } }, { lacking: [...lacking] })
-    const content = taskDirContent(asked, 'text', plan, uid)
-    expect([content.owner, needsPassage(plan, uid)]).toEqual([owner, isPassed])
+    const content = taskDirContent(asked, 'text', plan, users)
+    expect([content.owner, needsPassage(plan, users)]).toEqual([owner, isPassed])
     expect(content).toMatchObject({ request: 'text', script: 'true', workspaceSubdir: '' })
   })
 })
