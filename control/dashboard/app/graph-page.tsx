@@ -134,7 +134,7 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
           place={place}
           now={now}
           onCancel={() => onAsk('task')}
-          onRerun={canRerun ? () => void rerun([task.id]) : undefined}
+          onRerun={canRerun ? () => void rerun([task.parent ?? task.id]) : undefined}
           onClose={() => select(undefined)}
         />
       )}

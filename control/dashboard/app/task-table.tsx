@@ -3,7 +3,7 @@ import { useMemo, useState } from 'preact/hooks'
 import { durationText } from '../model/amounts.ts'
 import { endMs } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
-import { LOOK_WORDS, lookOf, typeWord, waitingSentence } from '../model/looks.ts'
+import { LOOK_WORDS, lookOf, typeWord, waitingSentence, workWord } from '../model/looks.ts'
 import { type GraphPlace, hashOf } from '../model/place.ts'
 import { search } from '../model/search.ts'
 import { waitingOf } from '../model/waiting.ts'
@@ -77,13 +77,13 @@ export function TaskRow({
   const waiting = waitingSentence({ ...task, waiting: waitingOf(task, watch) } as GraphTask, now)
   return (
     <a
-      class="task-row"
+      class={task.parent === undefined ? 'task-row' : 'task-row child'}
       href={hashOf({ ...place, taskId: task.id })}
       aria-current={place.taskId === task.id ? 'true' : undefined}
     >
       <StateIcon look={look} />
       <Id text={task.id} />
-      <span class="type">{typeWord(task)}</span>
+      <span class="type">{workWord(task)}</span>
       <span class="why">{task.error ?? waiting ?? ''}</span>
       <span class="time">
         {task.started_at === undefined ? '' : durationText(endMs(task, now) - Date.parse(task.started_at))}

@@ -1,8 +1,8 @@
 /**
  * Groups the tasks of a graph into boxes for the drawing. Pure.
  *
- * Each task is a box, with these exceptions. Siblings, which have the same dependencies and the same dependents (the
- * children of a fan-out), share a box until the user opens it. If a layer has more boxes than a window has rows, tasks
+ * Each task is a box, with these exceptions. Siblings, which have the same dependencies and the same dependents, or are
+ * children of the same task, share a box until the user opens it. If a layer has more boxes than a window has rows, tasks
  * whose ids begin alike share a box there. If there are still too many boxes, this applies to every layer. If there are
  * too many even then, each layer is one box.
  */
@@ -33,7 +33,7 @@ export const MAX_LAYER_BOXES = 40
 export const MAX_BOXES = 500
 
 export function boxesOf(
-  tasks: readonly Pick<GraphTask, 'id'>[],
+  tasks: readonly Pick<GraphTask, 'id' | 'parent'>[],
   edges: readonly (readonly [from: string, to: string])[],
   opened: ReadonlySet<string>,
 ): Boxes {
@@ -44,7 +44,7 @@ export function boxesOf(
   })
   const layerOf = layerOfTasks(tasks.length, byIndex)
   const ids = tasks.map(({ id }) => id)
-  const siblings = siblingKeys(ids, byIndex)
+  const siblings = siblingKeys(tasks, byIndex)
   const kindOf = (task: number) => `${layerOf[task]} ${prefixOf(ids[task]!)}`
   const bySiblings: Way = { nameOf: (task) => siblings[task]!, least: MIN_FAN_OUT }
   const tall = tallLayers(grouped(ids, bySiblings, NONE), layerOf)
@@ -111,19 +111,22 @@ function joined(boxes: readonly Box[], edges: readonly (readonly [number, number
 }
 
 /** A name for each task that siblings share. */
-function siblingKeys(ids: readonly string[], edges: readonly (readonly [number, number])[]): string[] {
-  const before: number[][] = ids.map(() => [])
-  const after: number[][] = ids.map(() => [])
+function siblingKeys(
+  tasks: readonly Pick<GraphTask, 'id' | 'parent'>[],
+  edges: readonly (readonly [number, number])[],
+): string[] {
+  const before: number[][] = tasks.map(() => [])
+  const after: number[][] = tasks.map(() => [])
   for (const [from, to] of edges) {
     before[to]!.push(from)
     after[from]!.push(to)
   }
   const list = (numbers: number[]) => numbers.sort((a, b) => a - b).join()
-  return ids.map((id, task) =>
-    before[task]!.length + after[task]!.length === 0
-      ? `alone ${prefixOf(id)}`
-      : `${list(before[task]!)} > ${list(after[task]!)}`,
-  )
+  return tasks.map(({ id, parent }, task) => {
+    if (parent !== undefined) return `child ${parent}`
+    const isAlone = before[task]!.length + after[task]!.length === 0
+    return isAlone ? `alone ${prefixOf(id)}` : `${list(before[task]!)} > ${list(after[task]!)}`
+  })
 }
 
 /** `tasks` come in topological order. */
@@ -137,12 +140,13 @@ function layerOfTasks(count: number, edges: readonly (readonly [number, number])
   return layerOf
 }
 
-/** The id without the number or name at its end: `test-17` is `test`. */
-const prefixOf = (id: string): string => /^(.+?)[-_./:]?\d+$/.exec(id)?.[1] ?? /^(.*?)[-_./:]/.exec(id)?.[1] ?? id
+/** The id without the number or name at its end: `test-17` is `test`, and so is `test[17]`. */
+const prefixOf = (id: string): string =>
+  /^(.+)\[\d+\]$/.exec(id)?.[1] ?? /^(.+?)[-_./:]?\d+$/.exec(id)?.[1] ?? /^(.*?)[-_./:]/.exec(id)?.[1] ?? id
 
 function commonPrefix(ids: readonly string[]): string {
   let prefix = ids[0] ?? ''
   for (const id of ids) while (!id.startsWith(prefix)) prefix = prefix.slice(0, -1)
-  const clean = prefix.replace(/[-_./: ]+$/, '')
+  const clean = prefix.replace(/[-_./: []+$/, '')
   return clean === '' ? `${ids.length} tasks` : `${clean} …`
 }

@@ -10,6 +10,7 @@ import type { GraphWatch } from '../model/graph-watch.ts'
 import { worstLook } from '../model/looks.ts'
 import type { GraphTask } from '../model/wire.ts'
 import { boxesOf } from './boxes.ts'
+import { withChildEdges } from './child-edges.ts'
 import { heightOf, leftOf, topOf, widthOf } from './geometry.ts'
 import { kinOf } from './kin.ts'
 import { layOut } from './layout.ts'
@@ -44,7 +45,8 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
   const { tasks, edges, indexOf } = watch
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const [pointed, setPointed] = useState<number>()
-  const { boxes, edges: boxEdges, boxOf } = useMemo(() => boxesOf(tasks, edges, opened), [edges, indexOf, opened])
+  const drawn = useMemo(() => withChildEdges(tasks, edges), [edges, indexOf])
+  const { boxes, edges: boxEdges, boxOf } = useMemo(() => boxesOf(tasks, drawn, opened), [drawn, opened])
   const layout = useMemo(() => layOut(boxes.length, boxEdges), [boxes, boxEdges])
   const selectedBox = selectedId === undefined ? undefined : boxOf[indexOf.get(selectedId) ?? -1]
   useLayoutEffect(markDrawn, [layout])

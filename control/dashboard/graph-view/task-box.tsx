@@ -7,7 +7,7 @@ import { StateBar } from '../app/parts.tsx'
 import { clockText, durationText, idParts } from '../model/amounts.ts'
 import { countsOf } from '../model/counts.ts'
 import { endMs } from '../model/critical-path.ts'
-import { LOOK_WORDS, lookOf, typeWord, worstLook } from '../model/looks.ts'
+import { LOOK_WORDS, lookOf, typeWord, workWord, worstLook } from '../model/looks.ts'
 import type { GraphTask } from '../model/wire.ts'
 
 /** Characters at the end of an id that a box always shows: ids of one graph differ there. */
@@ -57,7 +57,7 @@ export const TaskBox = memo(function TaskBox({ task, isCritical, isSelected, now
           <span class="tail">{tail}</span>
         </span>
       )}
-      <span class="type">{task.reused_from === undefined ? typeWord(task) : `${typeWord(task)}, reused`}</span>
+      <span class="type">{task.reused_from === undefined ? workWord(task) : `${typeWord(task)}, reused`}</span>
       <span class="time">
         {attempt > 1 && `↻${attempt} `}
         {timeOf(task, now)}

@@ -2,9 +2,9 @@
  * One graph in the page: the answer of `GET /graphs/{id}`, and every event since.
  *
  * Each event names the number of the event before it in the stream. If that is not the last event seen, events are
- * missing, and the page reads the graph again.
+ * missing, and the page reads the graph again. So it does when tasks appear that it does not have: the children of a task.
  */
-import { countsOf } from './counts.ts'
+import { countsOf, moved } from './counts.ts'
 import { hasEnded } from './looks.ts'
 import type { GraphDetail, GraphState, GraphSummary, GraphTask, RootCause, StreamEvent, Waiting } from './wire.ts'
 
@@ -65,7 +65,12 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
     seq = event.seq
     if (event.kind === 'task_changed') {
       const at = indexOf.get(String(event.task_id))
-      if (at === undefined) continue
+      countChild(tasks, indexOf, at === undefined ? undefined : tasks[at]!.status, event)
+      if (at === undefined) {
+        if (!watch.isTruncated) isBehind = true
+        continue
+      }
+      if (event.child_count !== undefined && tasks[at]!.child_count === undefined) isBehind = true
       tasks[at] = changedTask(tasks[at]!, event)
       haveTasksChanged = true
     } else if (event.kind === 'graph_ended') {
@@ -110,9 +115,28 @@ function afterReset(event: StreamEvent, before: GraphWatch): GraphWatch {
   return { ...before, summary, tasks, isBehind: false }
 }
 
+/**
+ * Moves a child to its new state in the counts of its parent. `before` is its status; undefined for one that the page does not
+ * have, which then waited or ran.
+ */
+function countChild(
+  tasks: GraphTask[],
+  indexOf: ReadonlyMap<string, number>,
+  before: GraphTask['status'] | undefined,
+  event: StreamEvent,
+): void {
+  const at = event.parent === undefined ? undefined : indexOf.get(String(event.parent))
+  const parent = at === undefined ? undefined : tasks[at]!
+  if (parent?.children === undefined) return
+  const status = event.status as GraphTask['status']
+  const from = before ?? (hasEnded(status) && (parent.children.running ?? 0) > 0 ? 'running' : 'pending')
+  tasks[at!] = { ...parent, children: moved(parent.children, from, status) }
+}
+
 /** An event has the newest state of a task: a field that it leaves out has gone. */
 function changedTask(task: GraphTask, event: StreamEvent): GraphTask {
-  const { id, type, tool_name, depends_on, run_if, continue_on_error, reused_from } = task
+  const { id, type, tool_name, depends_on, run_if, continue_on_error, reused_from, parent, child_count, children } =
+    task
   const status = event.status as GraphTask['status']
   const fields = ['run_status', 'attempt', 'started_at', 'finished_at', 'duration_ms', 'error', 'code'] as const
   const given = Object.fromEntries(fields.flatMap((name) => (event[name] == null ? [] : [[name, event[name]]])))
@@ -123,6 +147,9 @@ function changedTask(task: GraphTask, event: StreamEvent): GraphTask {
     ...(depends_on !== undefined && { depends_on }),
     ...(run_if !== undefined && { run_if }),
     ...(continue_on_error !== undefined && { continue_on_error }),
+    ...(parent !== undefined && { parent }),
+    ...(child_count !== undefined && { child_count }),
+    ...(children !== undefined && { children }),
     ...((event.reused_from ?? reused_from) != null && { reused_from: event.reused_from ?? reused_from }),
     ...(waiting != null && { waiting }),
   } as GraphTask

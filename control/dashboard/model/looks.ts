@@ -43,6 +43,15 @@ export const hasEnded = (status: GraphTask['status']): boolean =>
 export const typeWord = ({ type, tool_name }: Pick<GraphTask, 'type' | 'tool_name'>): string =>
   tool_name === undefined || tool_name === '' ? type : type === 'os' ? tool_name : `${type} ${tool_name}`
 
+/** As `typeWord`, and for a task with children how many of them have ended: `shell, 7 of 20`. */
+export function workWord(task: Pick<GraphTask, 'type' | 'tool_name' | 'child_count' | 'children'>): string {
+  const { child_count, children = {} } = task
+  if (child_count === undefined) return typeWord(task)
+  let ended = 0
+  for (const status of BAR_ORDER) if (hasEnded(status)) ended += children[status] ?? 0
+  return `${typeWord(task)}, ${ended} of ${child_count}`
+}
+
 /** One sentence on why a task waits. Undefined if it does not wait. */
 export function waitingSentence(task: GraphTask, nowMs: number): string | undefined {
   const { waiting } = task

@@ -43,6 +43,11 @@ export interface GraphTask {
   readonly continue_on_error?: boolean
   /** Set for a task that a rerun did not execute again. */
   readonly reused_from?: { readonly graph_id: string; readonly task_id: string }
+  /** Of a child: the id of the task that runs for each element of a list. */
+  readonly parent?: string
+  /** Of such a task that has started: number of its children, and how many are in which state. */
+  readonly child_count?: number
+  readonly children?: Counts
   readonly started_at?: string
   readonly finished_at?: string
   readonly duration_ms?: number

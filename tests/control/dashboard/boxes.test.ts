@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { boxesOf, MAX_BOXES, MAX_LAYER_BOXES, MIN_FAN_OUT } from '../../../control/dashboard/graph-view/boxes.ts'
+import { withChildEdges } from '../../../control/dashboard/graph-view/child-edges.ts'
 
 const none = new Set<string>()
 const tasksOf = (ids: readonly string[]) => ids.map((id) => ({ id }))
@@ -40,6 +41,26 @@ test('the children of a fan-out are one box until it is opened', () => {
   const opened = boxesOf(tasks, edges, new Set([closed.boxes[1]!.key]))
   expect(opened.boxes.length).toBe(MIN_FAN_OUT + 2)
   expect(opened.edges.length).toBe(2 * MIN_FAN_OUT)
+})
+
+test('the children of a task for each element hang on it, however many, and stand apart from what waits for it', () => {
+  for (const count of [MIN_FAN_OUT, 9_998]) {
+    const children = Array.from({ length: count }, (_, i) => ({ id: `map[${i}]`, parent: 'map' }))
+    const tasks = [{ id: 'map' }, ...children, { id: 'end' }]
+    const edges = withChildEdges(tasks, [['map', 'end']])
+    const { boxes, edges: between } = boxesOf(tasks, edges, none)
+    expect(boxes.map(({ label, members }) => [label, members.length])).toEqual([
+      ['map', 1],
+      ['map …', count],
+      ['end', 1],
+    ])
+    expect(between.toSorted()).toEqual([
+      [0, 1],
+      [0, 2],
+    ])
+  }
+  const plain = [['a', 'b']] as const
+  expect(withChildEdges(tasksOf(['a', 'b']), plain)).toBe(plain)
 })
 
 test('a few siblings are boxes of their own', () => {

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { EventText } from '../../../control/dashboard/model/event-text.ts'
 import { listAfterEvents, listOf, MAX_LISTED_GRAPHS } from '../../../control/dashboard/model/graph-list.ts'
 import { afterEvents, type GraphWatch, watchOf, withCounts } from '../../../control/dashboard/model/graph-watch.ts'
+import { workWord } from '../../../control/dashboard/model/looks.ts'
 import { asksWhy, waitingOf } from '../../../control/dashboard/model/waiting.ts'
 import type { GraphDetail, GraphSummary, StreamEvent } from '../../../control/dashboard/model/wire.ts'
 
@@ -185,4 +186,38 @@ test('a stream is read the same however it is cut', () => {
     const reader = new EventText()
     expect([...reader.push(text.slice(0, cut)), ...reader.push(text.slice(cut))] as object[]).toEqual(all)
   }
+})
+
+const withChildren: GraphDetail = {
+  ...detail,
+  tasks: [
+    { ...detail.tasks[0]!, id: 'map', status: 'running', child_count: 2, children: { pending: 2 } },
+    { ...detail.tasks[0]!, id: 'map[0]', parent: 'map' },
+  ],
+  edges: [],
+}
+
+test('a task that gets children, and a child that the page lacks, make it read the graph again', () => {
+  const expanded = afterEvents(watchOf(detail, 10), [changed(11, 'a', 'running', { child_count: 3 })])
+  expect(expanded.isBehind).toBe(true)
+  expect(afterEvents(watchOf(withChildren, 10), [changed(11, 'map', 'running', { child_count: 2 })]).isBehind).toBe(
+    false,
+  )
+  const child = changed(11, 'map[1]', 'running', { parent: 'map' })
+  expect(afterEvents(watchOf(withChildren, 10), [child]).isBehind).toBe(true)
+  expect(afterEvents(watchOf({ ...withChildren, truncated: true }, 10), [child]).isBehind).toBe(false)
+})
+
+test('a task counts its children, also those that the page lacks', () => {
+  const after = afterEvents(watchOf({ ...withChildren, truncated: true }, 10), [
+    changed(11, 'map[0]', 'running', { parent: 'map' }),
+    changed(12, 'map[1]', 'running', { parent: 'map' }),
+    changed(13, 'map[0]', 'failed', { parent: 'map' }),
+    changed(14, 'map[1]', 'success', { parent: 'map' }),
+    changed(15, 'map', 'failed', { child_count: 2 }),
+  ])
+  expect(after.tasks[0]).toMatchObject({ status: 'failed', child_count: 2, children: { failed: 1, success: 1 } })
+  expect(after.tasks[1]).toMatchObject({ id: 'map[0]', parent: 'map', status: 'failed' })
+  expect(workWord(after.tasks[0]!)).toBe('noop, 2 of 2')
+  expect(workWord(after.tasks[1]!)).toBe('noop')
 })
