@@ -142,6 +142,24 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test('the children of a task for each element appear, and the task counts them; thousands are one box', async () => {
+      using gate = new Gate()
+      const many = { id: 'many', type: 'noop', for_each: Array(3_000).fill(1), depends_on: ['gate'] }
+      const few = { id: 'few', type: 'noop', for_each: [1, 2], depends_on: ['gate'] }
+      const { page, graphId } = await openGraph([gate.task('gate'), few, many], { body: { scope: 'graph' } })
+      await box(page, 'gate').waitFor()
+      expect(await page.locator('.box').count()).toBe(3)
+      gate.open()
+      await page.locator('.box', { hasText: 'noop, 3000 of 3000' }).waitFor()
+      await page.locator('.box', { hasText: 'few[1]' }).waitFor()
+      await page.locator('.box.group', { hasText: 'many …' }).waitFor()
+      expect(await page.locator('.box').count()).toBe(6)
+      await page.goto(`${control.url}/#/graphs/${graphId}?view=table`)
+      await page.locator('.task-row.child', { hasText: 'few[0]' }).click()
+      await page.locator('h2', { hasText: 'few[0]' }).waitFor()
+      await closed(page)
+    })
+
     test('a log grows while one looks, and a reload in the middle loses nothing', async () => {
       using dir = tempDir()
       const go = `${dir.path}/go`
