@@ -9,7 +9,7 @@
 import { approvalParams } from '../control/executors/approval.ts'
 import { actionInputs } from '../control/operations/action-inputs.ts'
 import { APPROVAL_TYPE } from '../shared/contract/approval.ts'
-import { TaskGraph, TaskInput } from '../shared/contract/control.ts'
+import { TaskGraph, TaskInput } from '../shared/contract/submission.ts'
 import { inFull, publicSchema } from '../shared/openapi/public-schema.ts'
 import { FREE_FIELDS } from '../shared/unknown-names.ts'
 

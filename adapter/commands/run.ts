@@ -1,5 +1,5 @@
 /** `taskmill run`: submits a graph and follows it to its end, for people and for scripts. */
-import type { SubmitResponse } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
 import { submitted } from '../warnings.ts'
 import { defineCommand } from './command.ts'

@@ -8,7 +8,8 @@
  * Usage: floor --port N [--journal FILE]
  */
 import { parseArgs } from 'node:util'
-import type { HealthResponse, MetricsResponse, SubmitResponse } from '../../shared/contract/control.ts'
+import type { HealthResponse, MetricsResponse } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { Journal } from '../journal.ts'
 
 interface FloorTask {

@@ -9,7 +9,8 @@
  * Usage: floor --port N --journal FILE
  */
 import { parseArgs } from 'node:util'
-import type { HealthResponse, SubmitResponse } from '../../shared/contract/control.ts'
+import type { HealthResponse } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { Journal } from '../journal.ts'
 
 interface FloorTask {

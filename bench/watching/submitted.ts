@@ -1,5 +1,5 @@
 /** Submits graphs that a workload needs before its measurement. */
-import type { SubmitResponse } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { openConnections } from '../load/connection.ts'
 import { postTasks, wide } from '../load/requests.ts'
 

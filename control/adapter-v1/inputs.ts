@@ -1,6 +1,6 @@
 /** Input schemas of the action kinds that no `os` executor checks. Error messages use `missing` and `expected`. */
 import { type TObject, Type } from '@sinclair/typebox'
-import { GraphFields, TaskInput } from '../../shared/contract/control.ts'
+import { GraphFields, TaskInput } from '../../shared/contract/submission.ts'
 
 export const mcpCallInput: TObject = Type.Object({
   server: Type.Optional(

@@ -11,7 +11,7 @@ import {
   SCHEMA_VERSION,
   type TranslationTrace,
 } from '../../shared/contract/adapter-v1.ts'
-import type { TaskInput } from '../../shared/contract/control.ts'
+import type { TaskInput } from '../../shared/contract/submission.ts'
 import { isObject } from '../../shared/json.ts'
 import { isYieldDue, type Steps } from '../../shared/steps.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'

@@ -7,7 +7,7 @@
  */
 import type { TObject } from '@sinclair/typebox'
 import type { BoundedOutput } from '../../shared/bounded-output.ts'
-import type { ErrorCode } from '../../shared/contract/control.ts'
+import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 import type { TaskPlan } from '../../shared/contract/graph-dry-run.ts'
 import type { OpenLog } from '../../shared/log.ts'
 import type { SecretNames } from '../../shared/runtime-request/secrets.ts'

@@ -4,7 +4,7 @@
  * An attempt whose values cannot be copied fails with `internal`, and the message names the part and the reason. These
  * functions never throw, so a bad value of an executor affects its attempt only.
  */
-import { ERROR_CODES, type ErrorCode } from '../../shared/contract/control.ts'
+import { ERROR_CODES, type ErrorCode } from '../../shared/contract/error-codes.ts'
 import { messageOf } from '../../shared/errors.ts'
 import { tailOf } from '../../shared/text-tail.ts'
 import type { Handle } from '../graph/cold-fields.ts'

@@ -1,5 +1,5 @@
 /** The wait before an attempt. Pure. */
-import type { Backoff } from '../../shared/contract/control.ts'
+import type { Backoff } from '../../shared/contract/submission.ts'
 
 /**
  * The backoff of tasks without one. A shorter `initial_ms` would flood a service that is down. A longer `max_ms` would

@@ -4,7 +4,7 @@
  * Every fault becomes `invalid JSON: <detail>`, and the detail names the field. The body `null`, and a list of tasks
  * that is absent or `null`, are an empty graph, which check 2 refuses.
  */
-import { TaskInput } from '../../shared/contract/control.ts'
+import { TaskInput } from '../../shared/contract/submission.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { decodeJson, invalidJson, invalidJsonText, MAX_FIELDS, tooDeepText } from '../json/body.ts'

@@ -1,5 +1,5 @@
 /** Why an attempt failed. */
-import type { ErrorCode } from '../../shared/contract/control.ts'
+import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 
 export interface Failure {
   readonly code: ErrorCode

@@ -16,7 +16,7 @@ import {
   MAX_GRAPH_NAME_CHARACTERS,
   MAX_LABEL_VALUE_CHARACTERS,
   MAX_LABELS,
-} from '../../shared/contract/control.ts'
+} from '../../shared/contract/submission.ts'
 import { isObject } from '../../shared/json.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { type Parameters, parametersFault } from './parameters.ts'

@@ -4,7 +4,8 @@
  * Callers may submit a record of the service as a task. So the fields that the service sets are known and ignored.
  */
 import { GraphCallback } from '../../shared/contract/callbacks.ts'
-import { TaskGraph, TaskInput, type TaskRecord } from '../../shared/contract/control.ts'
+import type { TaskRecord } from '../../shared/contract/control.ts'
+import { TaskGraph, TaskInput } from '../../shared/contract/submission.ts'
 import { isObject } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { allUnknown, didYouMean, FREE_FIELDS, firstUnknown, quoted } from '../../shared/unknown-names.ts'

@@ -3,7 +3,7 @@
  *
  * A graph declares them with their values in its field `params`. Null means that the parameter has no value yet.
  */
-import { MAX_PARAMETERS, MAX_PARAMETERS_CHARACTERS, PARAMETER_NAME } from '../../shared/contract/control.ts'
+import { MAX_PARAMETERS, MAX_PARAMETERS_CHARACTERS, PARAMETER_NAME } from '../../shared/contract/submission.ts'
 import { isObject, type JsonObject } from '../../shared/json.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
 import type { Steps } from '../../shared/steps.ts'

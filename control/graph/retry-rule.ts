@@ -1,5 +1,6 @@
 /** Decides which failures are retried, and computes the wait before a retry. Pure. */
-import type { Backoff, ErrorCode } from '../../shared/contract/control.ts'
+import type { ErrorCode } from '../../shared/contract/error-codes.ts'
+import type { Backoff } from '../../shared/contract/submission.ts'
 import { backoffMs } from './backoff.ts'
 
 /** The optional rules of a task, as submitted. */

@@ -1,5 +1,5 @@
 /** Reuses the definition and the outcome of a task in a rerun. Pure. */
-import type { TaskInput } from '../../shared/contract/control.ts'
+import type { TaskInput } from '../../shared/contract/submission.ts'
 import { STANDING_BITS } from './conditions.ts'
 import type { Task } from './graph.ts'
 import { isInputField } from './known-fields.ts'

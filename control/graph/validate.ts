@@ -5,7 +5,7 @@
  * is linear in tasks and dependencies. The checks work in ranges and without recursion.
  */
 import { APPROVAL_TYPE } from '../../shared/contract/approval.ts'
-import type { TaskInput } from '../../shared/contract/control.ts'
+import type { TaskInput } from '../../shared/contract/submission.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'

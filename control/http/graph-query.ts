@@ -1,7 +1,8 @@
 /** The query of GET /graphs: filter and page. Pure. */
-import { LABEL_NAME } from '../../shared/contract/control.ts'
+
 import { GRAPH_STATES } from '../../shared/contract/graph-state.ts'
 import { DEFAULT_PAGE_GRAPHS, MAX_PAGE_GRAPHS } from '../../shared/contract/graphs.ts'
+import { LABEL_NAME } from '../../shared/contract/submission.ts'
 import { badRequest } from '../../shared/errors.ts'
 import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/openapi/route.ts'
 import { type GraphPageRequest, graphPlaceOf } from '../operations/graph-filter.ts'

@@ -3,9 +3,10 @@
  */
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
-import { CancelResponse, SubmitResponse, TaskGraph, TaskRecord } from '../../shared/contract/control.ts'
+import { CancelResponse, TaskRecord } from '../../shared/contract/control.ts'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
+import { SubmitResponse, TaskGraph } from '../../shared/contract/submission.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { choice, described, empty, json } from '../../shared/openapi/route.ts'
 import { nextTurn, runCooperatively } from '../../shared/steps.ts'

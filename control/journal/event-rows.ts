@@ -6,7 +6,8 @@
  * was removed. They do not hold results. `at` is in milliseconds since 1970. The times of start and end are in
  * milliseconds before `at`.
  */
-import type { ErrorCode, ProgressEntry, ReusedFrom, RunStatus } from '../../shared/contract/control.ts'
+import type { ProgressEntry, ReusedFrom, RunStatus } from '../../shared/contract/control.ts'
+import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 import { MAX_EVENT_ERROR_CHARACTERS, type ServiceEvent, type TaskEventState } from '../../shared/contract/events.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/iso-time.ts'

@@ -3,7 +3,8 @@
  *
  * `recovered-graph.ts` builds graphs from such entries.
  */
-import type { ErrorCode, TaskRecord } from '../../shared/contract/control.ts'
+import type { TaskRecord } from '../../shared/contract/control.ts'
+import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isObject } from '../../shared/json.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'

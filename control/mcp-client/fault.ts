@@ -1,5 +1,5 @@
 /** A fault of an MCP server or of the connection to it, with the error code for the task. */
-import type { ErrorCode } from '../../shared/contract/control.ts'
+import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 
 export class McpFault extends Error {
   override name = 'McpFault'

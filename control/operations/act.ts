@@ -5,7 +5,7 @@
  * steps, because an action may be a graph of 100,000 tasks.
  */
 import type { ActionKind, AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
-import type { SubmitWarning, TaskInput } from '../../shared/contract/control.ts'
+import type { SubmitWarning, TaskInput } from '../../shared/contract/submission.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import { checkRequest, decodeRequest, invalidAction } from '../adapter-v1/request.ts'

@@ -7,7 +7,7 @@ import {
   MAX_SUBMIT_WARNINGS,
   type SubmitWarning,
   type TaskInput,
-} from '../../shared/contract/control.ts'
+} from '../../shared/contract/submission.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { checkGraphShape, type DecodedGraph, decodeGraph } from '../graph/decode.ts'
 import { type FanOutTasks, knownList, reviewFanOuts } from '../graph/fan-out-review.ts'

@@ -2,7 +2,7 @@
  * Accepts a graph for every verb that submits one: decodes and checks it, claims its ids, writes it to disk and starts
  * it. If a check fails, the whole graph is refused.
  */
-import type { SubmitWarning } from '../../shared/contract/control.ts'
+import type { SubmitWarning } from '../../shared/contract/submission.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'

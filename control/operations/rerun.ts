@@ -6,8 +6,9 @@
  * it or nothing. Both graphs share result files, so either of them can be removed first. Everything works in steps,
  * because a graph may have 100,000 tasks.
  */
-import type { TaskInput } from '../../shared/contract/control.ts'
+
 import { RerunRequest } from '../../shared/contract/rerun.ts'
+import type { TaskInput } from '../../shared/contract/submission.ts'
 import { badRequest, ServiceError } from '../../shared/errors.ts'
 import { joinedBytes } from '../../shared/joined-bytes.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'

@@ -9,7 +9,7 @@ import {
   MAX_WARNING_CHARACTERS,
   type SubmitWarning,
   type TaskInput,
-} from '../../shared/contract/control.ts'
+} from '../../shared/contract/submission.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { didYouMean, eachUnknownField, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import { type ExecutableTask, ExecutionError, type ToolParameters } from '../executors/executor.ts'

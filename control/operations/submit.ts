@@ -1,5 +1,5 @@
 /** Submits a graph of tasks. If a graph is repeated with the same idempotency key, it gets the first answer. */
-import type { SubmitResponse } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import type { Task } from '../graph/graph.ts'
 import type { IdempotencyKeys } from '../journal/idempotency.ts'
 import type { TaskStore } from '../store/tasks.ts'

@@ -1,5 +1,5 @@
 /** Calls the client `taskmill`. Each call runs the executable once, which prints one JSON object. */
-import type { SubmitResponse } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { childEnvironment } from './environment.ts'
 
 export class Client {

@@ -6,8 +6,8 @@
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { count, type Immutable, maybe, oneOf, text, texts } from './answer-schema.ts'
-import { SubmitWarning, TaskGraph, TaskInput } from './control.ts'
 import { stringMap } from './string-map.ts'
+import { SubmitWarning, TaskGraph, TaskInput } from './submission.ts'
 
 export const SCHEMA_VERSION = 'adapter.v1'
 

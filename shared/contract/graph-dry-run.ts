@@ -1,8 +1,8 @@
 /** The answer of a dry run of POST /tasks. */
 import { type Static, Type } from '@sinclair/typebox'
 import { flag, type Immutable, maybe, text, texts } from './answer-schema.ts'
-import { SubmitWarning } from './control.ts'
 import { ExecutionPlan } from './runtime.ts'
+import { SubmitWarning } from './submission.ts'
 
 /** Faults in one answer. */
 export const MAX_DRY_RUN_ERRORS = 1_000

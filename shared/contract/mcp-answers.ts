@@ -4,12 +4,13 @@
  */
 import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { count, flag, maybe, text, texts, time } from './answer-schema.ts'
-import type { ReusedFrom, SubmitWarning } from './control.ts'
+import type { ReusedFrom } from './control.ts'
 import { GraphFault, type TaskPlan } from './graph-dry-run.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import type { GraphSummary, GraphTask, RootCause } from './graphs.ts'
 import { MAX_SHOWN_TASKS } from './mcp-limits.ts'
 import { stringMap } from './string-map.ts'
+import type { SubmitWarning } from './submission.ts'
 import { TASK_STATUSES, type TaskStatus } from './task-status.ts'
 import type { Waiting } from './waiting.ts'
 

@@ -5,11 +5,11 @@
 import { Type } from '@sinclair/typebox'
 import { ACTION_KINDS } from './adapter-v1.ts'
 import { oneOf } from './answer-schema.ts'
-import { GraphFields, MAX_PARAMETERS, TaskInput } from './control.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
 import { MAX_RERUN_TASKS } from './rerun.ts'
 import { stringMap } from './string-map.ts'
+import { GraphFields, MAX_PARAMETERS, TaskInput } from './submission.ts'
 import { TASK_STATUSES } from './task-status.ts'
 
 const waitMs = (defaultMs: number) =>

@@ -1,7 +1,8 @@
 /** Requests and answers of `GET /mcp/tools`, `POST /mcp/call` and `GET /mcp/tasks/{id}`. */
 import { type Static, Type } from '@sinclair/typebox'
 import { count, type Immutable, maybe, oneOf, text, time } from './answer-schema.ts'
-import { ProgressEntry, RuntimeError, TaskInput } from './control.ts'
+import { ProgressEntry, RuntimeError } from './control.ts'
+import { TaskInput } from './submission.ts'
 import { TASK_STATUSES } from './task-status.ts'
 
 /** The body of POST /mcp/call. A `null` means absent. */

@@ -1,7 +1,7 @@
 /** Request and answer of POST /graphs/{id}/rerun. */
 import { type Static, Type } from '@sinclair/typebox'
 import { type Immutable, texts } from './answer-schema.ts'
-import { MAX_PARAMETERS, SubmitResponse } from './control.ts'
+import { MAX_PARAMETERS, SubmitResponse } from './submission.ts'
 
 /** Ids that `from` may have. */
 export const MAX_RERUN_TASKS = 100_000

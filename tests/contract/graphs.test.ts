@@ -1,8 +1,8 @@
 /** GET /graphs and GET /graphs/{id}. Source: docs/http.md, "Graphs". */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
-import type { SubmitResponse } from '../../shared/contract/control.ts'
 import { GraphDetails, type GraphSummary } from '../../shared/contract/graphs.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { until } from '../support/until.ts'
 

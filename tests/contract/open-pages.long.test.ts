@@ -5,7 +5,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
-import type { SubmitResponse } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { TestBrowser, withoutChromium } from '../support/chromium.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { until } from '../support/until.ts'

@@ -1,7 +1,8 @@
 /** Goal: tasks get the parameters of their graph, also after a restart, and no graph runs without one that it needs. */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
-import type { ErrorResponse, SubmitResponse } from '../../shared/contract/control.ts'
+import type { ErrorResponse } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { startControl } from '../support/control.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { tempDir } from '../support/temp.ts'

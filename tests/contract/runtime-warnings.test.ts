@@ -3,7 +3,7 @@
  * task gets from a real one. Source: contract 5, "Unknown fields".
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { SubmitResponse } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { type Pair, startPair } from '../support/pair.ts'
 
 setDefaultTimeout(60_000)

@@ -1,7 +1,7 @@
 /** POST /tasks?wait_ms=N. Source: docs/http.md, "Submit and wait". */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
-import { SubmitResponse } from '../../shared/contract/control.ts'
+import { SubmitResponse } from '../../shared/contract/submission.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'

@@ -1,6 +1,7 @@
 /** POST /tasks: the seven checks, their order and their texts, and what comes after them. Source: spec, Endpoints A. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { ErrorResponse, SubmitResponse } from '../../shared/contract/control.ts'
+import type { ErrorResponse } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'

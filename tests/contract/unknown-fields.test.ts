@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { copyFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { MAX_SUBMIT_WARNINGS, type SubmitResponse } from '../../shared/contract/control.ts'
+import { MAX_SUBMIT_WARNINGS, type SubmitResponse } from '../../shared/contract/submission.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'

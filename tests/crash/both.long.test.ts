@@ -9,8 +9,8 @@
  */
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
-import type { SubmitResponse } from '../../shared/contract/control.ts'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { disagreements, partsOf } from '../support/agreement.ts'

@@ -1,7 +1,8 @@
 /**
  * Starts a real control service for one test, with its own port and directory, and stops it at the end of the block.
  */
-import { type MetricsResponse, type SubmitResponse, TaskRecord } from '../../shared/contract/control.ts'
+import { type MetricsResponse, TaskRecord } from '../../shared/contract/control.ts'
+import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { checkedAnswer } from './answer-check.ts'
 import { type LogLine, type ServiceOptions, type StartedService, startService, stopService } from './service.ts'

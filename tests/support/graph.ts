@@ -4,7 +4,7 @@ import { createGraph, type Graph, type Task } from '../../control/graph/graph.ts
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../../control/graph/graph-options.ts'
 import { validateGraph } from '../../control/graph/validate.ts'
 import type { TaskStore } from '../../control/store/tasks.ts'
-import type { TaskInput } from '../../shared/contract/control.ts'
+import type { TaskInput } from '../../shared/contract/submission.ts'
 import { runSync } from '../../shared/steps.ts'
 
 /** Types that these graphs may name; `test` is for executors of the tests' own. */

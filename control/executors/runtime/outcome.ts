@@ -1,6 +1,6 @@
 /** Translates answers of the runtime service to outcomes of attempts. Pure. */
 import { textOf } from '../../../shared/bounded-output.ts'
-import { ERROR_CODES, type ErrorCode } from '../../../shared/contract/control.ts'
+import { ERROR_CODES, type ErrorCode } from '../../../shared/contract/error-codes.ts'
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
 import { isGiven, isObject, jsonOrUndefined } from '../../../shared/json.ts'

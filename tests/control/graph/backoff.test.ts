@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { backoffMs } from '../../../control/graph/backoff.ts'
-import type { Backoff } from '../../../shared/contract/control.ts'
+import type { Backoff } from '../../../shared/contract/submission.ts'
 
 describe('the wait before attempt', () => {
   test.each([

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
 import fc from 'fast-check'
 import { graphOptions, graphOptionsFault, NO_GRAPH_OPTIONS } from '../../../control/graph/graph-options.ts'
-import { GraphFields } from '../../../shared/contract/control.ts'
+import { GraphFields } from '../../../shared/contract/submission.ts'
 
 const labels = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`l${i}`, 'v']))
 

@@ -10,7 +10,7 @@ import {
   type StopReason,
 } from '../../../control/executors/executor.ts'
 import { Attempt, type AttemptHost } from '../../../control/scheduler/attempt.ts'
-import type { TaskInput } from '../../../shared/contract/control.ts'
+import type { TaskInput } from '../../../shared/contract/submission.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { nextTurn } from '../../../shared/steps.ts'
 import { taskOf } from '../../support/graph.ts'

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { ERROR_CODES } from '../../../shared/contract/control.ts'
+import { ERROR_CODES } from '../../../shared/contract/error-codes.ts'
 import * as runtime from '../../../shared/contract/runtime.ts'
 import * as info from '../../../shared/contract/runtime-info.ts'
 import * as request from '../../../shared/contract/runtime-request.ts'
