@@ -54,7 +54,7 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
   const lit = useMemo(() => (focusBox === undefined ? undefined : kinOf(focusBox, boxEdges)), [focusBox, boxEdges])
   const tasksOf = useMemo(() => boxes.map(({ members }) => members.map((at) => tasks[at]!)), [boxes, tasks])
   const looks = useMemo(() => tasksOf.map(worstLook), [tasksOf])
-  const startBox = selectedBox ?? Math.max(0, looks.indexOf(looks.includes('failed') ? 'failed' : 'running'))
+  const startBox = Math.max(0, looks.indexOf(looks.includes('failed') ? 'failed' : 'running'))
   const { frame, canvas, scale, firstPart, zoom, fit, onPointerDown } = useView(layout, selectedBox, startBox)
   const laterBoxes = useGrowing(scale !== undefined, boxes.length, LATER_BOXES)
   const isActive = useMemo(() => tasksOf.map((some) => some.some(isActiveTask)), [tasksOf])

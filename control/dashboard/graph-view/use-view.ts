@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { heightOf, widthOf } from './geometry.ts'
 import type { Layout } from './layout.ts'
-import { type Part, partAround } from './window.ts'
+import { type Part, partAround, partWith } from './window.ts'
 
 const LEAST_SCALE = 0.1
 const MOST_SCALE = 1.5
@@ -33,7 +33,12 @@ export function useView(layout: Layout, selectedBox: number | undefined, startBo
     const first = whole < LEAST_FIRST_SCALE ? PART_SCALE : whole
     const { clientWidth = 0, clientHeight = 0 } = frame.current ?? {}
     setScale(first)
-    setFirstPart(partAround(layout, startBox, clientWidth / first, clientHeight / first))
+    const [width, height] = [clientWidth / first, clientHeight / first]
+    setFirstPart(
+      selectedBox === undefined
+        ? partAround(layout, startBox, width, height)
+        : partWith(layout, selectedBox, width, height),
+    )
   }, [wholeScale])
   const zoom = useCallback((by: number) => {
     const element = frame.current

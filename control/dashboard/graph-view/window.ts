@@ -11,11 +11,33 @@ export interface Part {
 }
 
 /** What a window of `width` and `height` shows, with `box` as near to its middle as the ends of the drawing allow. */
-export function partAround(layout: Layout, box: number, width: number, height: number): Part {
-  const begin = (middle: number, size: number, whole: number) => Math.max(0, Math.min(middle - size / 2, whole - size))
-  const x = leftOf(layout.layerOf[box] ?? 0) + BOX_WIDTH / 2
-  const y = topOf(layout.rowOf[box] ?? 0) + BOX_HEIGHT / 2
-  return { left: begin(x, width, widthOf(layout)), top: begin(y, height, heightOf(layout)), width, height }
+export const partAround: PartOf = (layout, box, width, height) =>
+  placed(layout, box, width, height, (begin, boxSize, size) => begin + boxSize / 2 - size / 2)
+
+/** What such a window shows of the beginning of the drawing, and only so much further that it has the whole `box`. */
+export const partWith: PartOf = (layout, box, width, height) =>
+  placed(layout, box, width, height, (begin, boxSize, size) => begin + boxSize + SPACE - size)
+
+type PartOf = (layout: Layout, box: number, width: number, height: number) => Part
+
+/** Beside a box at an edge of the window, so that one sees that it ends. */
+const SPACE = 20
+
+/** `wanted`: where the window begins, from the begin and the size of the box, and its own size. */
+function placed(
+  layout: Layout,
+  box: number,
+  width: number,
+  height: number,
+  wanted: (begin: number, boxSize: number, size: number) => number,
+): Part {
+  const within = (begin: number, size: number, whole: number) => Math.max(0, Math.min(begin, whole - size))
+  const left = wanted(leftOf(layout.layerOf[box] ?? 0), BOX_WIDTH, width)
+  const top = wanted(topOf(layout.rowOf[box] ?? 0), BOX_HEIGHT, height)
+  return {
+    ...{ left: within(left, width, widthOf(layout)), top: within(top, height, heightOf(layout)) },
+    ...{ width, height },
+  }
 }
 
 /** Whether any of a box is in a part of the drawing. */

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { heightOf, leftOf, topOf, widthOf } from '../../../control/dashboard/graph-view/geometry.ts'
 import { layOut } from '../../../control/dashboard/graph-view/layout.ts'
-import { isInPart, partAround } from '../../../control/dashboard/graph-view/window.ts'
+import { isInPart, partAround, partWith } from '../../../control/dashboard/graph-view/window.ts'
 
 /** A chain of `columns` boxes, each with `rows` others beside it. */
 const grid = (columns: number, rows: number) => {
@@ -21,14 +21,26 @@ test('the part is inside the drawing, or begins at its corner, and shows the box
     fc.property(size, size, length, length, fc.nat(), (columns, rows, width, height, at) => {
       const layout = grid(columns, rows)
       const box = at % (columns * rows)
-      const part = partAround(layout, box, width, height)
-      expect(part.left).toBeGreaterThanOrEqual(0)
-      expect(part.top).toBeGreaterThanOrEqual(0)
-      expect(part.left + width).toBeLessThanOrEqual(Math.max(width, widthOf(layout)))
-      expect(part.top + height).toBeLessThanOrEqual(Math.max(height, heightOf(layout)))
-      expect(isInPart(layout, box, part)).toBe(true)
+      for (const partOf of [partAround, partWith]) {
+        const part = partOf(layout, box, width, height)
+        expect(part.left).toBeGreaterThanOrEqual(0)
+        expect(part.top).toBeGreaterThanOrEqual(0)
+        expect(part.left + width).toBeLessThanOrEqual(Math.max(width, widthOf(layout)))
+        expect(part.top + height).toBeLessThanOrEqual(Math.max(height, heightOf(layout)))
+        expect(isInPart(layout, box, part)).toBe(true)
+      }
     }),
   )
+})
+
+test('a box near the beginning leaves the window there, a far one moves it no further than it must', () => {
+  const layout = grid(9, 1)
+  const [width, height] = [600, 200]
+  expect(partWith(layout, 1, width, height).left).toBe(0)
+  const far = partWith(layout, 5, width, height)
+  const end = leftOf(layout.layerOf[5]!) + 176
+  expect(far.left + width).toBeGreaterThanOrEqual(end)
+  expect(far.left + width).toBeLessThan(end + 30)
 })
 
 test('a box is in a part as soon as an edge of it is, and a part without the box has nothing of it', () => {
