@@ -27,7 +27,7 @@ export class OutputPatterns {
   constructor(patterns: readonly string[]) {
     const signs: Sign[] = []
     const start = new Set<number>()
-    for (const pattern of patterns) {
+    for (const pattern of new Set(patterns.map(withoutRuns))) {
       const first = signs.length
       signs.push(...pattern.split('/').map(signOf), null)
       addPlaces(signs, first, start)
@@ -53,6 +53,13 @@ export class OutputPatterns {
 /** Whether a pattern matches the path that leads to `places`. */
 export const isMatch = (places: Places): boolean => places === ALL
 
+/** The same pattern with one `**` in place of several in a row. */
+const withoutRuns = (pattern: string): string =>
+  pattern
+    .split('/')
+    .filter((name, i, names) => name !== ANY || names[i - 1] !== ANY)
+    .join('/')
+
 function signOf(name: string): Sign {
   if (name === ANY) return ANY
   return /[*?]/.test(name) ? new Glob(name) : { name }
@@ -61,8 +68,8 @@ function signOf(name: string): Sign {
 const isLike = (sign: { readonly name: string } | Glob, name: string): boolean =>
   sign instanceof Glob ? sign.matches(name) : sign.name === name
 
-/** Adds `place`, and what follows it if it stands for no name. */
+/** Adds `place`, and what follows it if it stands for no name. That is no `**` again: patterns have no runs of them. */
 function addPlaces(signs: readonly Sign[], place: number, places: Set<number>): void {
   places.add(place)
-  for (let i = place; signs[i] === ANY; i++) places.add(i + 1)
+  if (signs[place] === ANY) places.add(place + 1)
 }

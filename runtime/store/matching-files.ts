@@ -4,7 +4,7 @@
  */
 import type { Steps } from '../../shared/steps.ts'
 import { isMatch, type OutputPatterns, type Places } from '../intake/output-patterns.ts'
-import { type Entry, OpenDirectory } from './open-directory.ts'
+import { OpenDirectory } from './open-directory.ts'
 
 /** Levels of directories below the top. What is deeper is not found. */
 export const MAX_LEVELS = 64
@@ -28,25 +28,32 @@ export interface Visitor {
   readonly isOver?: boolean
 }
 
-interface Candidate extends Entry {
+/** What is still to visit is kept as names only: there may be millions of them. */
+interface Level extends WalkedDirectory {
+  /** The places that the way to this directory leads to. */
   readonly places: Places
+  /** Entries that match, and are files as far as their directory knows. */
+  readonly files: string[]
+  /** Other entries that match, or below which something may match. */
+  readonly directories: string[]
 }
 
-interface Level extends WalkedDirectory {
-  readonly candidates: Candidate[]
-}
+/** A character stands for a byte: names need not be valid text. */
+const NAME_ENCODING = 'latin1'
 
 /** Visits what matches below `top`, which the caller closes. */
 export function* visitMatches(top: OpenDirectory, patterns: OutputPatterns, visitor: Visitor): Steps<void> {
   const levels: Level[] = []
   const enter = function* (where: WalkedDirectory, places: Places): Steps<void> {
-    const level: Level = { ...where, candidates: [] }
+    const level: Level = { ...where, places, files: [], directories: [] }
     levels.push(level)
     if (where.parent !== undefined && isMatch(places)) visitor.directory(level)
     for (const entries of where.directory.entries()) {
-      for (const entry of entries) {
-        const next = patterns.enter(places, entry.name.toString())
-        if (next.length > 0 && entry.kind !== 'other') level.candidates.push({ ...entry, places: next })
+      for (const { name, kind } of entries) {
+        const next = patterns.enter(places, name.toString())
+        if (kind === 'file') {
+          if (isMatch(next)) level.files.push(name.toString(NAME_ENCODING))
+        } else if (kind !== 'other' && next.length > 0) level.directories.push(name.toString(NAME_ENCODING))
         yield
       }
     }
@@ -59,16 +66,22 @@ export function* visitMatches(top: OpenDirectory, patterns: OutputPatterns, visi
   try {
     yield* enter({ parent: undefined, name: Buffer.of(), directory: top }, patterns.start)
     for (let level = levels.at(-1); level !== undefined && !visitor.isOver; level = levels.at(-1)) {
-      const candidate = level.candidates.pop()
       yield
-      if (candidate === undefined) {
+      const file = level.files.pop()
+      if (file !== undefined) {
+        visitor.file(level, Buffer.from(file, NAME_ENCODING))
+        continue
+      }
+      const next = level.directories.pop()
+      if (next === undefined) {
         leave()
         continue
       }
-      const { name, kind, places } = candidate
-      const directory = kind === 'file' || levels.length > MAX_LEVELS ? undefined : level.directory.child(name, true)
+      const name = Buffer.from(next, NAME_ENCODING)
+      const places = patterns.enter(level.places, name.toString())
+      const directory = levels.length > MAX_LEVELS ? undefined : level.directory.child(name, true)
       if (directory !== undefined) yield* enter({ parent: level, name, directory }, places)
-      else if (kind !== 'directory' && isMatch(places)) visitor.file(level, name)
+      else if (isMatch(places)) visitor.file(level, name)
     }
   } finally {
     while (levels.length > 0) leave()

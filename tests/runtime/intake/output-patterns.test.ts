@@ -85,6 +85,19 @@ describe('a pattern', () => {
   })
 })
 
+test.each([
+  ['the longest run of **', Array.from({ length: 4 }, () => `${'**/'.repeat(340)}zz`)],
+  ['runs of ** of different lengths', Array.from({ length: 4 }, (_, i) => `${'**/'.repeat(340 - i)}zz`)],
+  ['the same pattern in 64 places', Array.from({ length: 64 }, () => '**/a*/**/b*')],
+])('%s costs no more than one pattern', (_, patterns) => {
+  const made = new OutputPatterns(patterns)
+  const until = performance.now() + 1_000
+  let names = 0
+  while (names < 10_000 && performance.now() < until) made.enter(made.start, `a${names++}`)
+  expect(names).toBe(10_000)
+  expect(made.start.length).toBe(2)
+})
+
 test('several patterns, or none', () => {
   const both = new OutputPatterns(['a/b', 'a/c', '*/d'])
   const after = (...names: string[]) => names.reduce((places, name) => both.enter(places, name), both.start)
