@@ -17,6 +17,8 @@ export interface Ending {
   readonly started?: StartedProcess | undefined
   /** The wall time ran out. */
   readonly isTimeout?: boolean
+  /** Why the workspace stays as it is, with `outputs`. */
+  readonly outputsFault?: ErrorInfo
   readonly finishedAt: number
 }
 
@@ -42,13 +44,14 @@ export function timeoutEvents(kept: string, timestamp?: number): NewEvent[] {
 
 /** The change of a task with a reservation. Includes its start if nothing was heard of that. */
 export function endChange({ row, events }: Pick<LiveTask, 'row' | 'events'>, ending: Ending): Change {
-  const { started, finishedAt } = ending
+  const { started, outputsFault, finishedAt } = ending
   const start = started !== undefined && row.started_at === null ? startedChange(started) : undefined
   return {
     patch: { ...start?.patch, ...endPatch(ending), released_at: finishedAt },
     events: [
       ...(start?.events ?? []),
       ...(ending.isTimeout ? timeoutEvents(events, finishedAt) : []),
+      ...(outputsFault === undefined ? [] : [outputsNotKept(outputsFault)]),
       { event_type: 'resource_released', message: 'reservation released', data: JSON.parse(row.reservation) as object },
       endEvent(ending),
     ],
@@ -76,6 +79,12 @@ export function killedBeforeStart({ row }: Pick<LiveTask, 'row'>, now: number): 
 }
 
 export const killRequested = (): NewEvent => ({ event_type: 'kill_requested', message: 'kill requested' })
+
+const outputsNotKept = (error: ErrorInfo): NewEvent => ({
+  event_type: 'outputs_not_kept',
+  message: error.message,
+  data: { error },
+})
 
 const endPatch = ({ status, error, exitCode, exitSignal, usage, finishedAt }: Ending) => ({
   status,

@@ -1,11 +1,11 @@
 /** What a task with `outputs` leaves in its workspace: the files that match, once the task has ended. */
-import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import { OutputPatterns } from '../intake/output-patterns.ts'
 import type { DirectoryGuard } from '../store/directory-guard.ts'
 import { type KeptAmount, keepFiles } from '../store/kept-files.ts'
 import type { LiveTask } from '../store/live-task.ts'
+import { faultMessage } from '../store/open-directory.ts'
 import { taskDir } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { Discards } from './discards.ts'
@@ -48,16 +48,19 @@ export class Outputs {
       if ('tooMuch' in reduced) return failedBy(ending, tooMuch(reduced.tooMuch, limits))
       return withKept(ending, reduced.kept)
     } catch (error) {
-      const cause = messageOf(error)
+      const cause = faultMessage(error)
       log.warn('cannot reduce a workspace to the outputs of its task', { task_id, cause })
       return failedBy(ending, { code: 'internal', message: `cannot keep the outputs of the task: ${cause}` })
     }
   }
 }
 
-/** A task that did not succeed keeps its own error. */
-const failedBy = (ending: Ending, error: NonNullable<Ending['error']>): Ending =>
-  ending.status === 'success' ? { ...ending, status: 'failed', error } : ending
+/** A task that did not succeed keeps its own error, and an event tells the other one. */
+const failedBy = (ending: Ending, error: NonNullable<Ending['error']>): Ending => ({
+  ...ending,
+  outputsFault: error,
+  ...(ending.status === 'success' && { status: 'failed' as const, error }),
+})
 
 const tooMuch = (kind: keyof KeptAmount, limits: KeptAmount): NonNullable<Ending['error']> => ({
   code: 'resource_limit_exceeded',

@@ -5,12 +5,12 @@
  * So a task never starts with half of its files, and after a crash the work begins anew.
  */
 import { fchownSync, mkdirSync, renameSync } from 'node:fs'
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { systemCodeOf } from '../../shared/errors.ts'
 import { namesOfFile, WHOLE_WORKSPACE } from '../../shared/runtime-request/inputs.ts'
 import { shortened } from '../../shared/runtime-request/text.ts'
 import type { Clone } from './file-copy.ts'
 import { openTop } from './matching-files.ts'
-import { OpenDirectory } from './open-directory.ts'
+import { faultMessage, OpenDirectory } from './open-directory.ts'
 import { discardIfThere, type TaskDir } from './task-dir.ts'
 import { type Copied, CopyAmount, CopyFault, copyDirectory, copyEntry, MISSING } from './tree-copy.ts'
 
@@ -93,7 +93,7 @@ function faultOf({ path, file, task_id }: FilledFrom, error: unknown): unknown {
   const what = `${file === WHOLE_WORKSPACE ? 'the workspace' : shortened(file)} of task ${task_id}`
   if (error instanceof CopyFault) return new InputFault(`${at}: ${what} ${error.message}`)
   if (systemCodeOf(error) === undefined) return error
-  return new Error(`cannot copy ${what} to ${at}: ${messageOf(error)}`, { cause: error })
+  return new Error(`cannot copy ${what} to ${at}: ${faultMessage(error)}`, { cause: error })
 }
 
 /** The directory `names` below `directory`, which the caller closes. */

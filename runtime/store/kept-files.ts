@@ -4,14 +4,16 @@
  * First the files that match are counted: of a task with too many of them nothing is moved. Then they are moved into a new
  * directory beside the workspace, which only the service can enter, and are checked there, out of reach of any task: what is
  * no regular file by then is not kept. At last the new directory takes the place of the workspace, and the old one goes with
- * all that is left in it. The work can be done again after a crash at any point.
+ * all that is left in it. The work can be done again after a crash at any point. After an error the files are moved back.
  */
-import { chmodSync, fchmodSync, fchownSync, mkdirSync, renameSync, type Stats, unlinkSync } from 'node:fs'
+import { chmodSync, renameSync, type Stats, unlinkSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { OutputPatterns } from '../intake/output-patterns.ts'
 import { openTop, type Visitor, visitMatches, type WalkedDirectory } from './matching-files.ts'
-import { OpenDirectory } from './open-directory.ts'
+import { giveTo, makeDirectory, mirroredDirectory, PERMISSIONS } from './mirrored-directory.ts'
+import { faultMessage, OpenDirectory } from './open-directory.ts'
+import { returnFiles } from './returned-files.ts'
 import { discardIfThere, type TaskDir } from './task-dir.ts'
 
 export interface KeptAmount {
@@ -33,11 +35,27 @@ export interface Reduction {
 
 /** Mode bits that would give the rights of an owner to others. */
 const SET_ID = 0o7000
-const PERMISSIONS = 0o777
-const OPEN_MODE = 0o700
 
-/** Removes all but the files that match. With too many of them it changes nothing. */
+/** Removes all but the files that match. With too many of them, or after an error, all files are where they were. */
 export async function keepFiles(reduction: Reduction): Promise<Reduced> {
+  try {
+    const reduced = await reduce(reduction)
+    if ('tooMuch' in reduced) await undo(reduction)
+    return reduced
+  } catch (error) {
+    await undo(reduction, faultMessage(error))
+    throw error
+  }
+}
+
+/** Moves back what was moved, also by an earlier service. */
+async function undo({ dir }: Reduction, cause = ''): Promise<void> {
+  if (await returnFiles(keptDir(dir), dir.workspace)) return
+  const words = 'some files could not be moved back: they are in the directory kept of the task'
+  throw new Error(cause === '' ? words : `${cause}; ${words}`)
+}
+
+async function reduce(reduction: Reduction): Promise<Reduced> {
   const counted = await runCooperatively(count(reduction))
   if ('tooMuch' in counted) return counted
   const kept = await runCooperatively(move(reduction))
@@ -119,11 +137,6 @@ function* move({ dir, patterns, limits, discard }: Reduction): Steps<KeptAmount>
   return amount.kept
 }
 
-/** Only root can give directories away, and only then the workspace belongs to another user. */
-function giveTo({ fd }: OpenDirectory, { uid, gid }: Stats): void {
-  if (process.getuid?.() === 0) fchownSync(fd, uid, gid)
-}
-
 /** Errors of a move that say that something else is in one of the two places by now. */
 const IN_THE_WAY: readonly string[] = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EEXIST', 'ENOTEMPTY', 'ELOOP']
 
@@ -183,7 +196,7 @@ class Mover implements Visitor {
       target = this.#targets.get(at.directory)
     }
     for (const next of missing.reverse()) {
-      target = subdirectory(target, next)
+      target = mirroredDirectory(target, next)
       this.#targets.set(next.directory, target)
     }
     return target
@@ -196,27 +209,10 @@ class Mover implements Visitor {
   }
 }
 
-function subdirectory(target: OpenDirectory, { name, directory }: WalkedDirectory): OpenDirectory {
-  makeDirectory(target.at(name))
-  const made = target.child(name)
-  if (made === undefined) throw new Error('a directory of the task was replaced while its files were moved')
-  fchmodSync(made.fd, (directory.status.mode & PERMISSIONS) | OPEN_MODE)
-  giveTo(made, directory.status)
-  return made
-}
-
 /** There may be one from an earlier service. */
 function openNew(path: string): OpenDirectory {
   makeDirectory(path)
   return OpenDirectory.open(path, true)
-}
-
-function makeDirectory(path: string | Buffer): void {
-  try {
-    mkdirSync(path, { mode: OPEN_MODE })
-  } catch (error) {
-    if (systemCodeOf(error) !== 'EEXIST') throw error
-  }
 }
 
 /** A crash in between leaves no workspace, and then the next service has nothing to move. */

@@ -9,7 +9,7 @@
  */
 import { ptr } from 'bun:ffi'
 import { chmodSync, closeSync, constants, fstatSync, openSync, readdirSync, type Stats } from 'node:fs'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import { loadLibc } from '../../shared/libc.ts'
 
 /** Missing in node:fs; the same on all architectures. */
@@ -101,6 +101,9 @@ export class OpenDirectory implements Disposable {
     closeSync(this.fd)
   }
 }
+
+/** The message of an error, without the paths of descriptors: these tell a reader nothing. */
+export const faultMessage = (error: unknown): string => messageOf(error).replace(/ '\/proc\/self\/fd\/.*$/s, '')
 
 /** Bytes of entries that are read at once: some 800 short names. */
 const ENTRIES_BYTES = 32 * 1024

@@ -66,6 +66,7 @@ export const EVENT_TYPES = [
   'started',
   'kill_requested',
   'timeout_triggered',
+  'outputs_not_kept',
   'finished',
   'failed',
   'cancelled',

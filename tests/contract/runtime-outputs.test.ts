@@ -279,7 +279,7 @@ test('a kill of the service at any moment of the reduction leaves what is kept',
   expect(kills).toBeGreaterThan(0)
 })
 
-test.skipIf(!canMount)('a disk without room for directories: the task says that its outputs are not kept', async () => {
+test.skipIf(!canMount)('a disk without room for all directories: all files stay, and the task says so', async () => {
   using temp = tempDir()
   using disk = smallDisk(join(temp.path, 'disk'), 24 * 1024 * 1024)
   const allowFiles = (more: number) => {
@@ -287,15 +287,25 @@ test.skipIf(!canMount)('a disk without room for directories: the task says that 
     Bun.spawnSync(['mount', '-o', `remount,nr_inodes=${files - ffree + more}`, disk.path])
   }
   await using service = await startRuntime({ dataDir: join(disk.path, 'data') })
-  const made = `echo; ${waitFor(join(temp.path, 'go'))}`
-  const id = await service.submit({ ...script(`mkdir -p a/b/c; echo x > a/b/c/d; ${made}`), outputs: ['a/**'] })
-  await service.printed(id)
-  allowFiles(0)
-  writeFileSync(join(temp.path, 'go'), '')
-  const task = await service.ended(id)
-  allowFiles(1_000)
-  expect(task).toMatchObject({ status: 'failed', error: { code: 'internal' } })
-  expect(task.error!.message).toMatch(/^cannot keep the outputs of the task: ENOSPC/)
+  const made = 'for i in $(seq 9); do mkdir -p a/$i/q; echo $i > a/$i/q/f; done; echo'
+  const message = 'cannot keep the outputs of the task: ENOSPC: no space left on device, mkdir'
+  const fault = { code: 'internal', message }
+  const runWithoutRoom = async (exitCode: number) => {
+    const go = join(temp.path, `go-${exitCode}`)
+    const id = await service.submit({ ...script(`${made}; ${waitFor(go)}; exit ${exitCode}`), outputs: ['a/**'] })
+    await service.printed(id)
+    allowFiles(8) // for the new workspace and some directories in it
+    writeFileSync(go, '')
+    const task = await service.ended(id)
+    allowFiles(1_000)
+    for (let i = 1; i <= 9; i++) expect(await fileOf(service, id, `a/${i}/q/f`)).toBe(`${i}\n`)
+    expect(existsSync(join(service.dataDir, 'tasks', id, 'kept'))).toBe(false)
+    const events = await service.events(id)
+    expect(events.find(({ event_type }) => event_type === 'outputs_not_kept')).toMatchObject({ data: { error: fault } })
+    return task
+  }
+  expect(await runWithoutRoom(0)).toMatchObject({ status: 'failed', exit_code: 0, error: fault })
+  expect(await runWithoutRoom(3)).toMatchObject({ status: 'failed', exit_code: 3, error: { code: 'exit_nonzero' } })
 })
 
 test.each([

@@ -1,6 +1,6 @@
 /** Goal: a large workspace is reduced in steps. The rest is tested with real tasks (`tests/contract/runtime-outputs.test.ts`). */
-import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OutputPatterns } from '../../../runtime/intake/output-patterns.ts'
 import { keepFiles } from '../../../runtime/store/kept-files.ts'
@@ -22,12 +22,12 @@ function workspace() {
   }
   const discarded: string[] = []
   const limits = { files: DIRECTORIES * FILES, bytes: 1_000 }
-  const reduce = (...patterns: string[]) =>
-    keepFiles({
-      ...{ dir, limits, patterns: new OutputPatterns(patterns) },
-      discard: (path) => discarded.push(discard(temp.path, path)),
-    })
-  return { ...temp, dir, discarded, reduce, [Symbol.dispose]: () => temp[Symbol.dispose]() }
+  const reduction = (...patterns: string[]) => ({
+    ...{ dir, limits, patterns: new OutputPatterns(patterns) },
+    discard: (path: string | Buffer): void => void discarded.push(discard(temp.path, path)),
+  })
+  const reduce = (...patterns: string[]) => keepFiles(reduction(...patterns))
+  return { ...temp, dir, discarded, reduction, reduce, [Symbol.dispose]: () => temp[Symbol.dispose]() }
 }
 
 /** Counts turns of the event loop while `work` goes on, and opened descriptors after it. */
@@ -66,4 +66,56 @@ test('twice is as good as once', async () => {
   expect([await made.reduce('d1/**'), await made.reduce('d1/**')]).toEqual([kept, kept])
   expect(readdirSync(made.dir.workspace)).toEqual(['d1'])
   expect(existsSync(join(made.dir.task_dir, 'kept'))).toBe(false)
+})
+
+const pathsIn = (path: string) => readdirSync(path, { recursive: true, encoding: 'utf8' }).toSorted()
+
+describe('after an error all files are where they were', () => {
+  const noRoom = () => {
+    throw new Error('no room')
+  }
+
+  test('when all are moved, and the workspace cannot be replaced', async () => {
+    using made = workspace()
+    const [all, before] = [pathsIn(made.dir.workspace), descriptors()]
+    const keeping = keepFiles({ ...made.reduction('d1/**', '**/f7'), discard: noRoom })
+    expect(await keeping.catch(String)).toBe('Error: no room')
+    expect(pathsIn(made.dir.workspace)).toEqual(all)
+    expect(existsSync(join(made.dir.task_dir, 'kept'))).toBe(false)
+    expect(descriptors()).toBe(before)
+  })
+
+  test('when the old workspace is gone already', async () => {
+    using made = workspace()
+    const discard = (path: string | Buffer) => {
+      rmSync(path, { recursive: true })
+      noRoom()
+    }
+    await keepFiles({ ...made.reduction('d1/**'), discard }).catch(() => {})
+    expect(readdirSync(made.dir.workspace)).toEqual(['d1'])
+    expect(existsSync(join(made.dir.task_dir, 'kept'))).toBe(false)
+  })
+
+  test('when an earlier service has moved some, and now there is too much', async () => {
+    using made = workspace()
+    const all = pathsIn(made.dir.workspace)
+    const kept = join(made.dir.task_dir, 'kept')
+    mkdirSync(kept)
+    renameSync(join(made.dir.workspace, 'd5'), join(kept, 'd5'))
+    expect(await keepFiles({ ...made.reduction('**'), limits: { files: 9, bytes: 9 } })).toEqual({ tooMuch: 'files' })
+    expect(pathsIn(made.dir.workspace)).toEqual(all)
+    expect(existsSync(kept)).toBe(false)
+  })
+
+  test('unless something is in their place: then the message says where they are', async () => {
+    using made = workspace()
+    const kept = join(made.dir.task_dir, 'kept')
+    mkdirSync(join(kept, 'd5'), { recursive: true })
+    writeFileSync(join(kept, 'd5/file'), '')
+    rmSync(join(made.dir.workspace, 'd5'), { recursive: true })
+    writeFileSync(join(made.dir.workspace, 'd5'), '')
+    const keeping = keepFiles({ ...made.reduction('d1/**'), discard: noRoom })
+    expect(await keeping.catch(String)).toContain('they are in the directory kept of the task')
+    expect(pathsIn(kept)).toEqual(['d5', 'd5/file'])
+  })
 })
