@@ -2,6 +2,7 @@
 import { EVENT_STREAM, LOG_BEGIN, LOG_BYTES, type LogBegin } from '../../shared/contract/followed-log.ts'
 import type { TaskLog } from '../operations/task-log.ts'
 import { KEEP_ALIVE_TEXT, OPEN_TEXT } from './event-text.ts'
+import { PendingValue } from './pending-value.ts'
 
 /** Is told when a reader waits for output, and when it has output to read. */
 export interface Patience {
@@ -21,7 +22,7 @@ export async function logEventResponse(
   leave: () => void,
   keepAliveMs: number,
 ): Promise<Response> {
-  await inTime(opening, keepAliveMs)
+  await new PendingValue(opening).within(keepAliveMs)
   let log: TaskLog | undefined
   const read = async (): Promise<Uint8Array | undefined> => {
     if (log === undefined) {
@@ -31,21 +32,21 @@ export async function logEventResponse(
     const bytes = await log.next()
     return bytes === undefined ? undefined : eventText(LOG_BYTES, Buffer.from(bytes).toString('base64'))
   }
-  let reading: Promise<Uint8Array | undefined> | undefined
+  let reading: PendingValue<Uint8Array | undefined> | undefined
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => controller.enqueue(OPEN_TEXT),
     async pull(controller) {
       patience.waits()
-      reading ??= read()
-      const text = await inTime(reading, keepAliveMs)
+      reading ??= new PendingValue(read())
+      const next = await reading.within(keepAliveMs)
       patience.takes()
-      if (text === LATE) {
+      if (next === undefined) {
         controller.enqueue(KEEP_ALIVE_TEXT)
         return
       }
       reading = undefined
-      if (text === undefined) controller.close()
-      else controller.enqueue(text)
+      if (next.value === undefined) controller.close()
+      else controller.enqueue(next.value)
     },
     cancel: leave,
   })
@@ -56,19 +57,6 @@ const HEADERS = {
   'content-type': `${EVENT_STREAM}; charset=utf-8`,
   'cache-control': 'no-store',
   'x-accel-buffering': 'no', // nginx would hold events back
-}
-
-const LATE = Symbol('late')
-
-/** What `promise` gives within `ms`, else `LATE`. */
-async function inTime<T>(promise: Promise<T>, ms: number): Promise<T | typeof LATE> {
-  const { promise: late, resolve } = Promise.withResolvers<typeof LATE>()
-  const timer = setTimeout(() => resolve(LATE), ms)
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 const encoder = new TextEncoder()
